@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* holdfast.h: the whole public interface of libholdfast: locks, leases and fencing tokens kept in
+ * a database that you already run.
+ *
+ *     hf_client *client;
+ *     hf_lock *lock;
+ *     hf_error err;
+ *     if (hf_open("mongodb://a,b,c/app?replicaSet=rs0", NULL, &client, &err) ||
+ *         hf_lock_acquire(client, "nightly-report", NULL, &lock, &err))
+ *         fail(err.text);
+ *     write_report(hf_lock_token(lock));
+ *     hf_lock_release(lock, &err);
+ *     hf_lock_close(lock);
+ *     hf_close(client);
+ *
+ * What a lock promises, and what it does not
+ * ------------------------------------------
+ * Two sessions never both believe at the same moment that they hold what excludes them, whatever
+ * crashes, pauses, elections and lost messages do. To believe is to ask hf_lock_check() and get
+ * HF_OK.
+ *
+ * A lock does NOT promise that nothing of yours happens after you lost it. Between your check and
+ * your write the process, or the whole virtual machine, can be paused for longer than the lease;
+ * a packet that you sent can arrive late. No lock service can stop that. So:
+ *   - give the fencing token, hf_lock_token(), to whatever you write to, and let it refuse a token
+ *     lower than one that it has seen. hf_guard_mongo() and hf_guard_sqlite() do that for you.
+ *   - stop working when the lock is lost: hf_lock_fd() becomes readable, or on_lost is called.
+ * It does not promise anything either while somebody drops or restores the locks collection under
+ * way, or breaks a lock with force: two may then believe, for at most one ttl. Tokens still rise.
+ * A lock is not re-entrant, and it is not passed on to a forked child.
+ *
+ * Conventions
+ * -----------
+ * Every call that can fail returns an hf_code, HF_OK being 0, and fills the caller's hf_error (may
+ * be NULL). `hf_x **out` is set only on success and is the caller's to close; a `const char *` that
+ * is returned belongs to its parent. Closing NULL is a no-op. Option structs may be NULL; zero in a
+ * member is its default, so start from `{0}`. Plain numbers of time end in _ms. All functions may
+ * be called from any thread, unless their comment says otherwise. The library prints nothing.
+ */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HF_VERSION "0.1.0"
+
+/* The version of the library that runs; HF_VERSION is the one compiled against. */
+const char *hf_version(void);
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+/* The one table of outcomes: name, number, text, HTTP status, exit status, retryable. */
+#define HF_CODE_TABLE(X)                                                                           \
+    X(HF_OK, 0, "ok", 200, 0, false)                                                               \
+    X(HF_HELD, 1, "held by another", 409, 75, true)                                                \
+    X(HF_TIMEOUT, 2, "not free in time", 409, 75, true)                                            \
+    X(HF_LOST, 3, "lost", 410, 76, true)                                                           \
+    X(HF_DEADLOCK, 4, "deadlock", 409, 75, true)                                                   \
+    X(HF_CANCELLED, 5, "cancelled", 499, 75, true)                                                 \
+    X(HF_UNKNOWN, 6, "sent, but no answer", 504, 69, true)                                         \
+    X(HF_UNREACHABLE, 7, "store unreachable", 503, 69, true)                                       \
+    X(HF_DENIED, 8, "the store refused access", 502, 69, false)                                    \
+    X(HF_READONLY, 9, "the store is read-only", 503, 69, false)                                    \
+    X(HF_FULL, 10, "the store is full", 507, 69, true)                                             \
+    X(HF_UNUSABLE, 11, "the store cannot be used", 502, 69, false)                                 \
+    X(HF_SHAPE, 12, "a document of another shape", 409, 65, false)                                 \
+    X(HF_LIMIT, 13, "the limits disagree", 409, 65, false)                                         \
+    X(HF_INVALID, 14, "bad name or value", 400, 65, false)                                         \
+    X(HF_UNSUPPORTED, 15, "not supported by this store", 501, 65, false)                           \
+    X(HF_NOT_FOUND, 16, "not found", 404, 65, false)                                               \
+    X(HF_FENCED, 17, "a higher fencing token was here", 412, 76, false)                            \
+    X(HF_FORKED, 18, "used in a forked child", 500, 70, false)                                     \
+    X(HF_CLOSED, 19, "closed", 503, 70, false)                                                     \
+    X(HF_INTERNAL, 20, "internal error", 500, 70, false)
+
+typedef enum hf_code {
+#define X(name, number, text, http, exit_status, retryable) name = number,
+    HF_CODE_TABLE(X)
+#undef X
+} hf_code;
+
+/* What went wrong: owned by the caller, filled by the call; text names the thing and the remedy. */
+typedef struct hf_error {
+    hf_code code;
+    bool retryable; /* the same call may succeed later without anybody changing anything */
+    char text[512];
+} hf_error;
+
+const char *hf_code_name(hf_code code); /* "HF_HELD" */
+const char *hf_code_text(hf_code code); /* "held by another" */
+int hf_code_http(hf_code code);         /* the HTTP status that fits */
+int hf_code_exit(hf_code code);         /* the exit status that fits a command */
+bool hf_code_retryable(hf_code code);
+
+/* ---- Client ------------------------------------------------------------------------------- */
+
+typedef struct hf_client hf_client;
+struct hf_env; /* clocks and randomness, see holdfast/store.h */
+
+typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING } hf_log_level;
+
+/* Called from any of the library's threads, one call at a time, with no lock of ours held. */
+typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
+
+typedef struct hf_options {
+    size_t struct_size;      /* sizeof(hf_options), or 0 for the members of version 0.1 */
+    int64_t ttl_ms;          /* the lease: 1,000 to 3,600,000; default 10,000 */
+    int64_t notice_ms;       /* the lost notice comes this long before the lease ends, so that work
+                              * can stop while it still runs; default 0; at most ttl_ms / 2 */
+    int64_t patience_ms;     /* how long a store that cannot be reached is tried again before
+                              * HF_UNREACHABLE; default 30,000, or the URI's
+                              * serverSelectionTimeoutMS */
+    int64_t clock_trust_ms;  /* requests that may not wait: how long past its end by the server's
+                              * clock a session counts as dead at first sight (rule R6);
+                              * default 300,000; negative: never */
+    const char *app;         /* what this program is called in listings; default: its name */
+    hf_log_fn log;           /* default: none */
+    void *log_ctx;
+    const struct hf_env *env; /* default: this machine's clocks */
+} hf_options;
+
+/* Opens a store: "sqlite:PATH", "memory:" or "memory:NAME" (within this process), "mongodb://..." or
+ * "mongodb+srv://...". Nothing is sent until the first call that needs the database.
+ * Errors: HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite what opening the file gives. */
+hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err);
+
+/* Gives up everything: ends waits (they return HF_CLOSED), sends the releases that are still in the
+ * background, ends the session. Takes at most about five seconds, with the database gone too; what
+ * could not be sent ends with the lease. Locks of this client must not be used while it runs; they
+ * are lost afterwards, and still to be closed. In a forked child it only frees memory. */
+void hf_close(hf_client *client);
+
+/* A new file descriptor that stands for this client's session in an embedded store, without
+ * FD_CLOEXEC, for a child process to inherit: a crash is seen by others only when the child has
+ * ended too. -1 when the store knows nothing of the kind or there is no session. The caller closes
+ * it. */
+int hf_client_keep_fd(hf_client *client);
+
+/* ---- Locks -------------------------------------------------------------------------------- */
+
+typedef struct hf_lock hf_lock;
+typedef struct hf_cancel hf_cancel;
+
+typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
+
+#define HF_WAIT_FOREVER ((int64_t)0)
+#define HF_TRY ((int64_t)-1) /* take it now or not at all */
+
+/* What one waits for; valid during the call. */
+typedef struct hf_wait_info {
+    const char *name;
+    int64_t waited_ms;
+    size_t position;      /* 1: next; 0: not in the queue (it is full, and is asked again) */
+    size_t queued;        /* how many wait in all */
+    size_t n_holders;
+    const char *holder;   /* who holds, one of them, e.g. "cron@web1:4711"; "" when not known */
+    const char *why;      /* its reason, "" when none was given */
+    int64_t held_since_ms; /* Unix time in ms, 0 when not known */
+} hf_wait_info;
+
+typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);
+
+/* A lock was lost: err says why; left_ms is what is left of the lease to stop working in. Called
+ * once per lock, from a thread of the library, with no lock of ours held; hf_lock_close() may be
+ * called in it, hf_close() may not. */
+typedef void (*hf_lost_fn)(void *ctx, hf_lock *lock, const hf_error *err, int64_t left_ms);
+
+typedef struct hf_lock_options {
+    size_t struct_size; /* sizeof(hf_lock_options), or 0 for the members of version 0.1 */
+    hf_mode mode;       /* ignored when permits is set */
+    int32_t permits;    /* a semaphore: take this many ... */
+    int32_t limit;      /* ... of this many; both or neither */
+    int64_t wait_ms;    /* HF_WAIT_FOREVER, HF_TRY, or milliseconds */
+    const char *why;    /* shown to those who wait; at most 256 bytes */
+    const char *actor;  /* who, inside this process; at most 64 bytes */
+    hf_cancel *cancel;  /* fires: the wait ends with HF_CANCELLED */
+    hf_wait_fn on_wait; /* called in the caller's thread when waiting begins and about once a
+                         * second; default: none */
+    void *wait_ctx;
+    hf_lost_fn on_lost;
+    void *lost_ctx;
+} hf_lock_options;
+
+/* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes.
+ * Errors: HF_HELD (HF_TRY), HF_TIMEOUT, HF_CANCELLED, HF_LIMIT (the lock is in use with another
+ * limit), HF_INVALID, HF_SHAPE, HF_UNREACHABLE and its kin, HF_FORKED, HF_CLOSED. Whatever the
+ * error, nothing stays in the queue: what could not be taken back at once is in the background. */
+hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
+                        hf_lock **out, hf_error *err);
+
+/* HF_OK while the lock is held, with what is left of the lease; asks the clock, sends nothing.
+ * HF_LOST with the reason once it is lost or released; left_ms (may be NULL) is then 0, or what is
+ * left to stop working in. */
+hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
+
+/* Releases and waits for the database's acknowledgement. A lock that is released already: HF_OK.
+ * HF_LOST: it was lost before. HF_UNKNOWN, HF_UNREACHABLE: not acknowledged in time; it is still
+ * tried in the background, and ends with the lease at the latest. The handle is still to be
+ * closed. */
+hf_code hf_lock_release(hf_lock *lock, hf_error *err);
+
+/* Frees the handle. A lock still held is released in the background, without a round trip for the
+ * caller, and before the same client's next acquire of that name. */
+void hf_lock_close(hf_lock *lock);
+
+/* Becomes readable (poll, select) when the lock is lost, and stays so; made at the first call, -1
+ * when no descriptor is to be had. Do not read or close it. */
+int hf_lock_fd(hf_lock *lock);
+
+/* The fencing token: larger than that of every earlier grant of this lock; below 2^53. */
+int64_t hf_lock_token(const hf_lock *lock);
+
+const char *hf_lock_name(const hf_lock *lock);
+
+/* How long acquiring took. */
+int64_t hf_lock_waited_ms(const hf_lock *lock);
+
+/* What the work under the lock came to; stored by the release as `last.exit_status`. */
+void hf_lock_set_exit_status(hf_lock *lock, int exit_status);
+
+typedef enum hf_outcome {
+    HF_OUTCOME_NONE,      /* nobody held it before */
+    HF_OUTCOME_RELEASED,  /* the last holder released it */
+    HF_OUTCOME_ABANDONED, /* the last holder died, or lost it: look what it left half done */
+} hf_outcome;
+
+/* How the last holder left, as a robust mutex tells with EOWNERDEAD. */
+typedef struct hf_last {
+    hf_outcome outcome;
+    const char *who;
+    int64_t token;
+    bool has_exit_status;
+    int exit_status;
+    int64_t at_ms; /* Unix time in ms, by the store's clock */
+} hf_last;
+
+/* How the holder before this one left; its strings live as long as the lock. */
+hf_last hf_lock_previous(const hf_lock *lock);
+
+/* A cancel can be fired from any thread, and from a signal handler; it stays fired. It must outlive
+ * the calls that it was given to. */
+hf_code hf_cancel_new(hf_cancel **out, hf_error *err);
+void hf_cancel_fire(hf_cancel *cancel);
+void hf_cancel_free(hf_cancel *cancel);
+
+/* ---- Who holds what ------------------------------------------------------------------------ */
+
+/* One that holds or waits. Strings are valid during the callback. */
+typedef struct hf_entry_info {
+    const char *session; /* hexadecimal id */
+    const char *who;     /* "app@host:pid"; "" when the session is gone */
+    const char *actor;
+    const char *why;
+    int64_t token; /* 0 while waiting */
+    int32_t permits;
+    int64_t since_ms;      /* Unix time in ms: entered the queue */
+    int64_t granted_ms;    /* 0 while waiting */
+    int64_t lease_left_ms; /* by the store's clock; negative: overdue */
+    size_t position;       /* 1 is next; 0 for holders */
+} hf_entry_info;
+
+typedef struct hf_lock_info {
+    const char *name;
+    int32_t limit;
+    int64_t token;
+    size_t n_holders;
+    const hf_entry_info *holders;
+    size_t n_queue;
+    const hf_entry_info *queue;
+    hf_last last;
+} hf_lock_info;
+
+typedef struct hf_session_info {
+    const char *session;
+    const char *app;
+    const char *host;
+    int64_t pid;
+    int64_t started_ms;
+    int64_t ttl_ms;
+    int64_t lease_left_ms;
+    bool dead;
+} hf_session_info;
+
+/* A limit of 2^30 is a mutex or a read-write lock; anything else is a semaphore. */
+#define HF_LIMIT_RW ((int32_t)1 << 30)
+
+/* Callbacks return false to stop early; that is no error. */
+typedef bool (*hf_lock_info_fn)(void *ctx, const hf_lock_info *info);
+typedef bool (*hf_session_info_fn)(void *ctx, const hf_session_info *info);
+
+/* Every lock whose name begins with prefix (NULL or "": all), in byte order of names. Those that
+ * nobody holds or waits for are listed too, until they are pruned. */
+hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
+                hf_error *err);
+
+/* One lock. HF_NOT_FOUND when there is no such record. */
+hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
+                hf_error *err);
+
+hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
+
+typedef struct hf_break_options {
+    size_t struct_size;
+    const char *reason; /* told to the holder; needed; at most 256 bytes */
+    const char *by;     /* who breaks; default: this program */
+    int64_t if_token;   /* only the holder with this token; 0: all holders */
+    bool force;         /* at once: two may then believe for up to a ttl, only the token protects */
+    hf_cancel *cancel;  /* stop waiting; the ask stays in force */
+} hf_break_options;
+
+/* Takes a lock from its holders: asks, waits until they have left or cannot believe any more (a ttl
+ * and a little), and takes their tickets out. The holder is told within a third of its ttl.
+ * HF_NOT_FOUND: nobody holds it, or not with that token. */
+hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
+                 hf_error *err);
+
+typedef struct hf_finding {
+    const char *topic;  /* "reach", "server", "members", "notices", "write concern", "latency",
+                         * "clock" ... */
+    const char *text;
+    bool is_danger; /* this endangers safety */
+} hf_finding;
+
+typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
+
+/* Looks at what this client depends on. The call fails only if the store cannot be reached. */
+hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
+
+/* ---- Guards: the fence where the data is ---------------------------------------------------- */
+
+struct sqlite3;
+struct _mongoc_collection_t;
+struct _bson_t;
+
+/* Updates the one document that matches filter, with update (operators such as $set), if its field
+ * `fence` (NULL: "fence") is absent or not above the token, and sets it to the token: one atomic
+ * command with majority write concern. For exclusive holders.
+ * HF_FENCED: a later holder has been there, nothing was written. HF_NOT_FOUND: no such document.
+ * HF_UNKNOWN: sent, no answer; repeat it, it is safe where the update is idempotent. */
+hf_code hf_guard_mongo(struct _mongoc_collection_t *collection, const struct _bson_t *filter,
+                       const struct _bson_t *update, const char *fence, int64_t token,
+                       hf_error *err);
+
+/* Inside a transaction of the caller's, before its writes: records the token as seen by `resource`
+ * in the table holdfast_fence of that database (made when missing), or says HF_FENCED when a higher
+ * one was there: then roll back. HF_INVALID outside a transaction. Not thread-safe beyond what the
+ * connection is. */
+hf_code hf_guard_sqlite(struct sqlite3 *db, const char *resource, int64_t token, hf_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.h: the interface between client and store: second tier, unstable, for those who write a
+ * store, or stand a faulty one before a real one. Programs that take locks need holdfast.h only.
+ *
+ * A store remembers records and sessions. It decides nothing: what a step does to a record is said
+ * by src/core/record.c alone, who is dead by src/core/judge.c.
+ */
+#ifndef HOLDFAST_STORE_H
+#define HOLDFAST_STORE_H
+
+#include <holdfast/holdfast.h>
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Three clocks that the compiler keeps apart --------------------------------------------- */
+
+typedef struct hf_mono {
+    int64_t ns; /* CLOCK_BOOTTIME: leases and watching run on it, suspension counts */
+} hf_mono;
+
+typedef struct hf_wall {
+    int64_t ms; /* this machine's Unix time: for dates that people read */
+} hf_wall;
+
+typedef struct hf_dbtime {
+    int64_t ms; /* Unix time by the store's clock */
+} hf_dbtime;
+
+/* Where time and chance come from; all may be called from any thread. */
+typedef struct hf_env {
+    void *ctx;
+    hf_mono (*mono)(void *ctx);
+    hf_wall (*wall)(void *ctx);
+    void (*random)(void *ctx, void *bytes, size_t n);
+} hf_env;
+
+/* ---- Record ---------------------------------------------------------------------------------- */
+
+#define HF_NAME_MAX 512
+#define HF_TEXT_MAX 256  /* why, reason, who */
+#define HF_ACTOR_MAX 64
+#define HF_ENTRIES_MAX 1000 /* holders and queue together */
+#define HF_QUEUE_MAX 64     /* default of the queue's bound */
+#define HF_ASKS_MAX 16      /* asks that one session can have open; more are refused */
+
+/* Session or ticket; an ObjectId in MongoDB. */
+typedef struct hf_id {
+    uint8_t bytes[12];
+} hf_id;
+
+typedef struct hf_entry {
+    hf_id ticket;
+    hf_id session;
+    int32_t ttl_ms; /* the session's, for the case that its document is missing */
+    int32_t permits;
+    int64_t token;        /* 0 while waiting */
+    hf_dbtime since;      /* when it entered; set by the step */
+    hf_dbtime granted_at; /* 0 while waiting */
+    char actor[HF_ACTOR_MAX + 1];
+    char why[HF_TEXT_MAX + 1];
+} hf_entry;
+
+typedef struct hf_last_mark {
+    hf_outcome outcome;
+    hf_id session;
+    int64_t token;
+    bool has_exit_status;
+    int32_t exit_status;
+    hf_dbtime at;
+    char who[HF_TEXT_MAX + 1];
+} hf_last_mark;
+
+/* entries[0 .. holders-1] hold, in the order of their grants; the `queued` after them wait, first
+ * come first. A record that does not exist has exists == false and is otherwise empty. */
+typedef struct hf_record {
+    char name[HF_NAME_MAX + 1];
+    bool exists;
+    int32_t limit;
+    int64_t token; /* of the last grant */
+    hf_entry *entries;
+    size_t holders, queued;
+    char *notify; /* "session:ticket:token" for each grant of the last step that granted; NULL: "" */
+    hf_last_mark last;
+} hf_record;
+
+/* ---- Step -------------------------------------------------------------------------------------- */
+
+typedef struct hf_leave {
+    hf_id ticket;
+    hf_outcome outcome; /* RELEASED; ABANDONED when another takes it out (break) */
+    bool told;          /* its session believed in the grant; false: a give-back, `last` stays */
+    bool has_exit_status;
+    int32_t exit_status;
+    char who[HF_TEXT_MAX + 1];
+} hf_leave;
+
+typedef struct hf_death {
+    hf_id session; /* marked dead, or seen missing for its ttl: all its tickets go */
+    char who[HF_TEXT_MAX + 1];
+} hf_death;
+
+typedef struct hf_enter {
+    hf_entry entry; /* token, since and granted_at are the step's to set */
+    int32_t limit;
+    int32_t queue_max; /* bound of the queue; the last quarter is for returners */
+    bool returner;     /* heard BUSY before */
+    bool try_only;     /* take it out again unless it is granted at once */
+} hf_enter;
+
+typedef struct hf_step {
+    const hf_leave *leaves;
+    size_t n_leaves;
+    const hf_death *deaths;
+    size_t n_deaths;
+    const hf_enter *enter; /* NULL: none */
+    const hf_dbtime *now;  /* tests only: instead of the store's clock */
+    const int64_t *floor;  /* tests only: instead of the store's floor for tokens */
+} hf_step;
+
+/* A place in the store's history; a look can be told to be no older. 0: any. */
+typedef struct hf_stamp {
+    uint64_t value;
+} hf_stamp;
+
+typedef struct hf_step_reply {
+    hf_stamp stamp;
+    /* What `leaves` names is out for sure. False: nothing was changed, and in this store that does
+     * not prove that a ticket is not there (it may have been a deposed primary): look again,
+     * linearizable. */
+    bool confirmed;
+} hf_step_reply;
+
+/* ---- Session ------------------------------------------------------------------------------------ */
+
+typedef struct hf_session {
+    hf_id id;
+    int32_t ttl_ms;
+    int64_t pid;
+    hf_wall started_at;
+    char app[HF_TEXT_MAX + 1];
+    char host[HF_TEXT_MAX + 1];
+} hf_session;
+
+/* One session asks another to give a ticket up (rule R9). */
+typedef struct hf_ask {
+    hf_id ticket;
+    char by[HF_TEXT_MAX + 1];
+    char reason[HF_TEXT_MAX + 1];
+} hf_ask;
+
+typedef enum hf_presence { HF_MISSING, HF_LIVE, HF_DEAD } hf_presence;
+
+typedef struct hf_session_state {
+    hf_session session;
+    hf_presence presence;
+    int64_t beat;
+    int64_t lease_left_ms; /* by the store's clock; for display and for choosing when to look */
+    /* The store knows that it is dead, without watching: its kernel lock is free (R10), or it is
+     * long overdue on a clock that is known not to have jumped (R6). session_mark() tests again. */
+    bool is_gone;
+    size_t n_asked;
+    hf_ask asked[HF_ASKS_MAX];
+} hf_session_state;
+
+/* ---- Notices ------------------------------------------------------------------------------------- */
+
+typedef enum hf_notice_kind {
+    HF_NOTICE_GRANT,  /* this ticket was granted */
+    HF_NOTICE_LOOK,   /* something may have been missed, or somebody may have died: every waiter
+                       * looks, at records and at sessions */
+    HF_NOTICE_VERIFY, /* records may be gone (drop, rename): holders verify, waiters look */
+} hf_notice_kind;
+
+typedef struct hf_notice {
+    hf_notice_kind kind;
+    hf_id ticket;
+    hf_stamp stamp; /* look no earlier than this */
+} hf_notice;
+
+/* ---- The interface ----------------------------------------------------------------------------- */
+
+enum {
+    HF_CAN_SHARE = 1 << 0,     /* shared locks and semaphores */
+    HF_CAN_QUEUE = 1 << 1,     /* first come, first served */
+    HF_CAN_TOKENS = 1 << 2,    /* fencing tokens */
+    HF_CAN_NOTIFY = 1 << 3,    /* await() can tell; may still say HF_UNSUPPORTED at run time */
+    HF_CAN_SKEW = 1 << 4,      /* no wall clock decides who is dead */
+    HF_CAN_PROCESSES = 1 << 5, /* other processes see the same locks */
+};
+
+typedef struct hf_store hf_store;
+
+typedef bool (*hf_record_fn)(void *ctx, const hf_record *record); /* false: stop */
+typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
+typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
+
+/* Unless said otherwise a call: is one atomic database command; may be made from any thread, also
+ * at the same time; is bounded in time by the store itself; returns HF_OK or fills err; may return
+ * HF_UNKNOWN when it was sent and the answer was lost or not acknowledged by a majority; is
+ * idempotent, so that an UNKNOWN one can be repeated. `out` structs need no preparation, are
+ * overwritten, and hold nothing to free after a failure. */
+typedef struct hf_store_ops {
+    const char *scheme; /* "memory", "sqlite", "mongodb" */
+
+    void (*close)(hf_store *store);
+
+    /* Makes the session known, as its first beat. Not idempotent: after UNKNOWN take a new id. */
+    hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
+
+    /* Raises the beat, and takes out the asks named in `answered`. Returns the state after it, as
+     * far as beat and asks go. HF_LOST: the session is missing or marked dead. Never waits behind
+     * other calls of this store. */
+    hf_code (*session_beat)(hf_store *store, hf_id id, const hf_id *answered, size_t n,
+                            hf_session_state *out, hf_error *err);
+
+    /* Marks another session dead, if it still is as it was seen: same beat, or, for one that was
+     * seen gone, still gone. HF_OK: it is marked (by this or an earlier call). HF_HELD: it lives.
+     * HF_NOT_FOUND: it is missing. */
+    hf_code (*session_mark)(hf_store *store, const hf_session_state *seen, hf_error *err);
+
+    /* This client's own session has ended: marks it dead (best effort) and frees what the store
+     * keeps for it here. */
+    hf_code (*session_end)(hf_store *store, hf_id id, hf_error *err);
+
+    /* The state of n sessions (n <= 1000), in the order of ids. clock_trust_ms >= 0 lets the store
+     * judge by its clock (R6) what is overdue by more than that. */
+    hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
+                             hf_session_state *states, hf_error *err);
+
+    /* The one transition (src/core/record.c). out, when not NULL, is the record after it, to be
+     * freed with record_done(). A step that changes nothing writes nothing. Only `enter` makes a
+     * record. HF_SHAPE: the document there is none of ours; it is left alone. */
+    hf_code (*step)(hf_store *store, const char *name, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err);
+
+    /* A read that may be believed (R1) of n records (n <= 1000), no older than `after`. Calls each
+     * for all of them, in no order; for what does not exist with exists == false.
+     * linearizable (n == 1): confirmed by the primary of this moment. */
+    hf_code (*look)(hf_store *store, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+
+    hf_code (*list)(hf_store *store, const char *prefix, hf_record_fn each, void *ctx,
+                    hf_error *err);
+    hf_code (*list_sessions)(hf_store *store, hf_state_fn each, void *ctx, hf_error *err);
+
+    /* Puts an ask into another session. HF_NOT_FOUND: it is missing or dead. */
+    hf_code (*ask)(hf_store *store, hf_id session, const hf_ask *ask, hf_error *err);
+
+    /* Blocks until there are notices for this session, wake() is called, or timeout_ms is over
+     * (HF_OK); calls each without a lock of the store's held. One thread at a time. The first call
+     * for a session listens from `from` on. After an error the next call starts listening anew,
+     * and first gives HF_NOTICE_LOOK. HF_UNSUPPORTED: this database has no notices, poll. */
+    hf_code (*await)(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
+                     hf_notice_fn each, void *ctx, hf_error *err);
+    void (*wake)(hf_store *store);
+
+    /* Prunes records that have been idle for days, and gives up to max sessions that are a day
+     * overdue, for the caller to watch and mark. */
+    hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                     hf_error *err);
+
+    /* A copy of the session's kernel lock for a child to inherit, or -1. May be NULL. */
+    int (*keep_fd)(hf_store *store, hf_id session);
+
+    hf_code (*doctor)(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);
+} hf_store_ops;
+
+struct hf_store {
+    const hf_store_ops *ops;
+    unsigned can; /* HF_CAN_... */
+};
+
+/* What a store is told when it is opened. */
+typedef struct hf_store_config {
+    int64_t ttl_ms; /* bounds the time-outs of beats */
+    const hf_env *env;
+    void (*log)(void *ctx, hf_log_level level, const char *text); /* never NULL, any thread */
+    void *log_ctx;
+} hf_store_config;
+
+/* URI to store. patience_ms, when the URI sets one, is written there; otherwise left alone. */
+hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store **out,
+                      int64_t *patience_ms, hf_error *err);
+
+/* A client on a store that is open already, which it will close; for tests and other stores. */
+hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, hf_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_list.c: the verbs list and show: who holds what, and who waits for it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "options.h"
+#include "table.h"
+#include "terminal.h"
+#include "text.h"
+
+typedef struct request {
+    settings *given;
+    const char *name; /* the prefix, or the lock */
+} request;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    options_inherit(key, state, req->given);
+    if (key != ARGP_KEY_ARG)
+        return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+    if (req->name)
+        argp_error(state, "give only one name");
+    req->name = arg;
+    return 0;
+}
+
+static error_t parse_show(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    if (key == ARGP_KEY_END && !req->name)
+        argp_error(state, "which lock? Give its name");
+    return parse(key, arg, state);
+}
+
+static const struct argp list_argp = {
+    NULL,
+    parse,
+    "[PREFIX]",
+    "Lists the locks whose name begins with PREFIX: who holds them, who waits.",
+    options_children,
+    NULL,
+    NULL};
+
+static const struct argp show_argp = {
+    NULL,
+    parse_show,
+    "NAME",
+    "Shows one lock: its holders, its queue, and how it was left before.",
+    options_children,
+    NULL,
+    NULL};
+
+/* ---- list ---- */
+
+/* "-", "exclusive", "shared", "2 of 3" */
+static char *use_of(const hf_lock_info *info)
+{
+    int64_t used = 0;
+    for (size_t i = 0; i < info->n_holders; i++)
+        used += info->holders[i].permits;
+    if (used == 0)
+        return text_copy("-");
+    if (info->limit == HF_LIMIT_RW)
+        return text_copy(used == HF_LIMIT_RW ? "exclusive" : "shared");
+    return text_print("%" PRId64 " of %" PRId32, used, info->limit);
+}
+
+static const char *who_of(const hf_entry_info *entry)
+{
+    return *entry->who ? entry->who : "(session gone)";
+}
+
+static char *holder_of(const hf_lock_info *info)
+{
+    static const char *const left[] = {[HF_OUTCOME_NONE] = "-",
+                                       [HF_OUTCOME_RELEASED] = "- (released)",
+                                       [HF_OUTCOME_ABANDONED] = "- (abandoned)"};
+    if (info->n_holders == 0)
+        return text_copy(left[info->last.outcome]);
+    if (info->n_holders == 1)
+        return text_copy(who_of(&info->holders[0]));
+    return text_print("%s and %zu more", who_of(&info->holders[0]), info->n_holders - 1);
+}
+
+static int64_t held_since(const hf_entry_info *entry)
+{
+    return entry->granted_ms ? entry->granted_ms : entry->since_ms;
+}
+
+static bool add_row(void *ctx, const hf_lock_info *info)
+{
+    table *rows = ctx;
+    const hf_entry_info *first = info->n_holders ? &info->holders[0] : NULL;
+    table_add(rows, text_copy(info->name));
+    table_add(rows, use_of(info));
+    table_add(rows, holder_of(info));
+    table_add(rows, first ? text_when(held_since(first)) : text_copy("-"));
+    table_add(rows, first ? text_duration(first->lease_left_ms) : text_copy("-"));
+    table_add(rows, text_print("%zu", info->n_queue));
+    table_add(rows, text_print("%" PRId64, info->token));
+    table_add(rows, text_copy(first ? first->why : ""));
+    return true;
+}
+
+static hf_code list_table(hf_client *client, const char *prefix, hf_error *err)
+{
+    static const char *const heads[] = {"NAME",    "USE",   "HELD BY", "SINCE", "LEASE",
+                                        "WAITING", "TOKEN", "WHY",     NULL};
+    table rows;
+    table_init(&rows, heads);
+    hf_code code = hf_list(client, prefix, add_row, &rows, err);
+    if (!code)
+        table_print(&rows);
+    table_done(&rows);
+    return code;
+}
+
+static bool append_lock(void *ctx, const hf_lock_info *info)
+{
+    json_append(ctx, json_of_lock(info));
+    return true;
+}
+
+static hf_code list_json(hf_client *client, const char *prefix, hf_error *err)
+{
+    json_t *array = json_array_new();
+    hf_code code = hf_list(client, prefix, append_lock, array, err);
+    if (!code)
+        json_print(array);
+    json_decref(array);
+    return code;
+}
+
+/* ---- show ---- */
+
+static void print_line(const char *head, const char *text)
+{
+    char *shown = text_escape(text);
+    printf("%-9s%s\n", head, shown);
+    free(shown);
+}
+
+static char *permits_of(const hf_lock_info *info, const hf_entry_info *entry)
+{
+    if (info->limit != HF_LIMIT_RW)
+        return text_print("%" PRId32 " of %" PRId32, entry->permits, info->limit);
+    return text_copy(entry->permits == HF_LIMIT_RW ? "exclusive" : "shared");
+}
+
+/* "holder   cron@web1:4711, exclusive, since 14:03:12 (2m10s), lease 8s, token 17: nightly" */
+static void print_entry(const char *head, const hf_lock_info *info, const hf_entry_info *entry)
+{
+    char *permits = permits_of(info, entry);
+    char *since = text_when(held_since(entry));
+    char *age = text_duration(text_now_ms() - held_since(entry));
+    char *left = text_duration(entry->lease_left_ms);
+    char *token = entry->position ? text_copy("") : text_print(", token %" PRId64, entry->token);
+    char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");
+    char *line = text_print("%s%s%s%s, %s, since %s (%s), lease %s%s, session %s%s%s", place,
+                            who_of(entry), *entry->actor ? "/" : "", entry->actor, permits, since,
+                            age, left, token, entry->session, *entry->why ? ": " : "", entry->why);
+    print_line(head, line);
+    free(line);
+    free(place);
+    free(token);
+    free(left);
+    free(age);
+    free(since);
+    free(permits);
+}
+
+static void print_last(const hf_last *last)
+{
+    if (last->outcome == HF_OUTCOME_NONE)
+        return;
+    char *when = text_when(last->at_ms);
+    char *status =
+        last->has_exit_status ? text_print(", exit status %d", last->exit_status) : text_copy("");
+    char *line = text_print("%s by %s at %s, token %" PRId64 "%s",
+                            last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
+                            *last->who ? last->who : "(unknown)", when, last->token, status);
+    print_line("last", line);
+    free(line);
+    free(status);
+    free(when);
+}
+
+static bool print_lock(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    char *token = text_print("%" PRId64, info->token);
+    char *limit = info->limit == HF_LIMIT_RW
+                      ? text_copy("none: one exclusive holder, or any number of shared ones")
+                      : text_print("%" PRId32 " permits", info->limit);
+    print_line("name", info->name);
+    print_line("limit", limit);
+    print_line("token", token);
+    for (size_t i = 0; i < info->n_holders; i++)
+        print_entry("holder", info, &info->holders[i]);
+    for (size_t i = 0; i < info->n_queue; i++)
+        print_entry("waiting", info, &info->queue[i]);
+    print_last(&info->last);
+    free(limit);
+    free(token);
+    return true;
+}
+
+static hf_code show_text(hf_client *client, const char *name, hf_error *err)
+{
+    return hf_show(client, name, print_lock, NULL, err);
+}
+
+static bool print_json(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    json_t *lock = json_of_lock(info);
+    json_print(lock);
+    json_decref(lock);
+    return true;
+}
+
+static hf_code show_json(hf_client *client, const char *name, hf_error *err)
+{
+    return hf_show(client, name, print_json, NULL, err);
+}
+
+/* ---- both ---- */
+
+typedef hf_code print_fn(hf_client *client, const char *name, hf_error *err);
+
+static int answer(const request *req, print_fn *print)
+{
+    hf_client *client = NULL;
+    hf_error err = {0};
+    int status = options_open(req->given, NULL, &client);
+    if (status)
+        return status;
+    hf_code code = print(client, req->name, &err);
+    if (code)
+        terminal_error("%s", err.text);
+    hf_close(client);
+    return hf_code_exit(code);
+}
+
+int cmd_list(settings *given, int argc, char **argv)
+{
+    request req = {given, NULL};
+    argp_parse(&list_argp, argc, argv, 0, NULL, &req);
+    return answer(&req, given->is_json ? list_json : list_table);
+}
+
+int cmd_show(settings *given, int argc, char **argv)
+{
+    request req = {given, NULL};
+    argp_parse(&show_argp, argc, argv, 0, NULL, &req);
+    return answer(&req, given->is_json ? show_json : show_text);
+}

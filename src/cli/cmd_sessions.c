@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_sessions.c: the verb sessions: which processes have a session in the store. */
+#include <inttypes.h>
+
+#include "json.h"
+#include "options.h"
+#include "table.h"
+#include "terminal.h"
+#include "text.h"
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    options_inherit(key, state, state->input);
+    return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp sessions_argp = {
+    NULL,
+    parse,
+    "",
+    "Lists the sessions: the processes that hold locks or wait for them.",
+    options_children,
+    NULL,
+    NULL};
+
+static const char *state_of(const hf_session_info *info)
+{
+    if (info->dead)
+        return "dead";
+    return info->lease_left_ms < 0 ? "overdue" : "alive";
+}
+
+static bool add_row(void *ctx, const hf_session_info *info)
+{
+    table *rows = ctx;
+    table_add(rows, text_copy(info->session));
+    table_add(rows, text_copy(info->app));
+    table_add(rows, text_copy(info->host));
+    table_add(rows, text_print("%" PRId64, info->pid));
+    table_add(rows, text_when(info->started_ms));
+    table_add(rows, text_duration(info->ttl_ms));
+    table_add(rows, text_duration(info->lease_left_ms));
+    table_add(rows, text_copy(state_of(info)));
+    return true;
+}
+
+static hf_code print_table(hf_client *client, hf_error *err)
+{
+    static const char *const heads[] = {"SESSION", "PROGRAM", "HOST",  "PID", "SINCE",
+                                        "TTL",     "LEASE",   "STATE", NULL};
+    table rows;
+    table_init(&rows, heads);
+    hf_code code = hf_sessions(client, add_row, &rows, err);
+    if (!code)
+        table_print(&rows);
+    table_done(&rows);
+    return code;
+}
+
+static bool append_session(void *ctx, const hf_session_info *info)
+{
+    json_append(ctx, json_of_session(info));
+    return true;
+}
+
+static hf_code print_json(hf_client *client, hf_error *err)
+{
+    json_t *array = json_array_new();
+    hf_code code = hf_sessions(client, append_session, array, err);
+    if (!code)
+        json_print(array);
+    json_decref(array);
+    return code;
+}
+
+int cmd_sessions(settings *given, int argc, char **argv)
+{
+    hf_client *client = NULL;
+    hf_error err = {0};
+    argp_parse(&sessions_argp, argc, argv, 0, NULL, given);
+    int status = options_open(given, NULL, &client);
+    if (status)
+        return status;
+    hf_code code = given->is_json ? print_json(client, &err) : print_table(client, &err);
+    if (code)
+        terminal_error("%s", err.text);
+    hf_close(client);
+    return hf_code_exit(code);
+}

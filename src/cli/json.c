@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c: says the listings in JSON; called by the verbs that take --json. */
+#include "json.h"
+
+#include <stdlib.h>
+
+#include "cli.h"
+#include "terminal.h"
+#include "text.h"
+
+static json_t *need(json_t *value)
+{
+    if (value)
+        return value;
+    terminal_error("out of memory");
+    exit(STATUS_INTERNAL);
+}
+
+json_t *json_array_new(void)
+{
+    return need(json_array());
+}
+
+void json_append(json_t *array, json_t *value)
+{
+    need(json_array_append_new(array, value) ? NULL : array);
+}
+
+void json_put(json_t *object, const char *key, json_t *value)
+{
+    need(json_object_set_new(object, key, need(value)) ? NULL : object);
+}
+
+/* A store can hold bytes that are not UTF-8, which JSON cannot. */
+static void put_text(json_t *object, const char *key, const char *text)
+{
+    char *whole = text_repair(text ? text : "");
+    json_put(object, key, json_string(whole));
+    free(whole);
+}
+
+static void put_number(json_t *object, const char *key, int64_t number)
+{
+    json_put(object, key, json_integer((json_int_t)number));
+}
+
+/* A moment, null when it is not known. */
+static void put_time(json_t *object, const char *key, int64_t unix_ms)
+{
+    char *text = text_iso(unix_ms);
+    json_put(object, key, unix_ms ? json_string(text) : json_null());
+    free(text);
+}
+
+static json_t *of_entry(const hf_entry_info *entry)
+{
+    json_t *out = need(json_object());
+    put_text(out, "session", entry->session);
+    put_text(out, "who", entry->who);
+    put_text(out, "why", entry->why);
+    put_number(out, "token", entry->token);
+    put_number(out, "permits", entry->permits);
+    put_time(out, "since", entry->granted_ms ? entry->granted_ms : entry->since_ms);
+    put_number(out, "lease_left_ms", entry->lease_left_ms);
+    if (entry->position)
+        put_number(out, "position", (int64_t)entry->position);
+    return out;
+}
+
+static json_t *of_entries(const hf_entry_info *entries, size_t n)
+{
+    json_t *out = json_array_new();
+    for (size_t i = 0; i < n; i++)
+        json_append(out, of_entry(&entries[i]));
+    return out;
+}
+
+static json_t *of_last(const hf_last *last)
+{
+    static const char *const names[] = {
+        [HF_OUTCOME_NONE] = "none",
+        [HF_OUTCOME_RELEASED] = "released",
+        [HF_OUTCOME_ABANDONED] = "abandoned",
+    };
+    json_t *out = need(json_object());
+    put_text(out, "outcome", names[last->outcome]);
+    put_text(out, "who", last->who);
+    put_number(out, "token", last->token);
+    json_put(out, "exit_status",
+             last->has_exit_status ? json_integer(last->exit_status) : json_null());
+    put_time(out, "at", last->at_ms);
+    return out;
+}
+
+json_t *json_of_holders(const hf_lock_info *info)
+{
+    return of_entries(info->holders, info->n_holders);
+}
+
+json_t *json_of_lock(const hf_lock_info *info)
+{
+    json_t *out = need(json_object());
+    put_text(out, "name", info->name);
+    put_number(out, "limit", info->limit);
+    put_number(out, "token", info->token);
+    json_put(out, "holders", json_of_holders(info));
+    json_put(out, "queue", of_entries(info->queue, info->n_queue));
+    json_put(out, "last", of_last(&info->last));
+    return out;
+}
+
+json_t *json_of_session(const hf_session_info *info)
+{
+    json_t *out = need(json_object());
+    put_text(out, "session", info->session);
+    put_text(out, "app", info->app);
+    put_text(out, "host", info->host);
+    put_number(out, "pid", info->pid);
+    put_time(out, "started", info->started_ms);
+    put_number(out, "ttl_ms", info->ttl_ms);
+    put_number(out, "lease_left_ms", info->lease_left_ms);
+    json_put(out, "dead", json_boolean(info->dead));
+    return out;
+}
+
+json_t *json_of_finding(const hf_finding *finding)
+{
+    json_t *out = need(json_object());
+    put_text(out, "topic", finding->topic);
+    put_text(out, "text", finding->text);
+    json_put(out, "is_danger", json_boolean(finding->is_danger));
+    return out;
+}
+
+static int write_out(const char *bytes, size_t size, void *ctx)
+{
+    (void)ctx;
+    return fwrite(bytes, 1, size, stdout) == size ? 0 : -1;
+}
+
+/* main() looks at stdout's error flag when the verb has ended. */
+void json_print(const json_t *value)
+{
+    if (json_dump_callback(value, write_out, NULL, JSON_COMPACT) == 0)
+        putchar('\n');
+}

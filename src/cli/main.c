@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c: the command's verbs, and which one is meant. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "terminal.h"
+#include "text.h"
+
+static verb_fn help;
+
+static const struct verb {
+    const char *name, *help;
+    verb_fn *run;
+} verbs[] = {
+    {"run", "run a command under one or more locks", cmd_run},
+    {"list", "list locks: who holds them, who waits", cmd_list},
+    {"show", "show one lock: holders, queue, how it was left", cmd_show},
+    {"sessions", "list the processes that hold or wait", cmd_sessions},
+    {"break", "take a lock from its holders", cmd_break},
+    {"doctor", "look at what the locks depend on", cmd_doctor},
+    {"help", "say how a command is used", help},
+};
+#define N_VERBS (sizeof verbs / sizeof verbs[0])
+
+const char *argp_program_version = "holdfast " HF_VERSION;
+
+typedef struct words {
+    settings given;
+    int n;
+    char **verb; /* the verb and what follows it */
+} words;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    words *all = state->input;
+    options_inherit(key, state, &all->given);
+    (void)arg;
+    if (key != ARGP_KEY_ARG)
+        return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+    all->verb = &state->argv[state->next - 1];
+    all->n = state->argc - state->next + 1;
+    state->next = state->argc;
+    return 0;
+}
+
+/* Puts the verbs under the options. */
+static char *with_verbs(int key, const char *text, void *ctx)
+{
+    (void)ctx;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)(uintptr_t)text;
+    char *out = text_copy("Commands:\n");
+    for (size_t i = 0; i < N_VERBS; i++) {
+        char *longer = text_print("%s  %-10s%s\n", out, verbs[i].name, verbs[i].help);
+        free(out);
+        out = longer;
+    }
+    char *whole =
+        text_print("%s\nholdfast COMMAND --help says more of each; so does holdfast(1).", out);
+    free(out);
+    return whole;
+}
+
+static const struct argp main_argp = {
+    NULL,
+    parse,
+    "COMMAND [ARG...]",
+    "Distributed locks, kept in a database that you already run.\v ",
+    options_children,
+    with_verbs,
+    NULL};
+
+static const struct verb *verb_named(const char *name)
+{
+    for (size_t i = 0; i < N_VERBS; i++)
+        if (!strcmp(name, verbs[i].name))
+            return &verbs[i];
+    return NULL;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many letters must be added, dropped or changed to make b of a; both are short. */
+static size_t distance(const char *a, const char *b)
+{
+    if (!*a || !*b)
+        return strlen(a) + strlen(b);
+    if (*a == *b)
+        return distance(a + 1, b + 1);
+    return 1 + least(distance(a + 1, b + 1), least(distance(a + 1, b), distance(a, b + 1)));
+}
+
+static bool is_near(const char *word, const char *verb)
+{
+    size_t n = strlen(word);
+    return n <= 10 && n > 1 && (!strncmp(word, verb, n) || distance(word, verb) <= 2);
+}
+
+static int unknown(const char *word)
+{
+    const char *meant = NULL;
+    for (size_t i = 0; i < N_VERBS && !meant; i++)
+        if (is_near(word, verbs[i].name))
+            meant = verbs[i].name;
+    if (meant)
+        terminal_error("there is no command \"%s\"; do you mean \"%s\"?", word, meant);
+    else
+        terminal_error("there is no command \"%s\"; \"holdfast help\" lists them", word);
+    return STATUS_USAGE;
+}
+
+static int run_verb(const struct verb *verb, settings *given, int argc, char **argv)
+{
+    char *name = text_print("holdfast %s", verb->name);
+    argv[0] = name;
+    int status = verb->run(given, argc, argv);
+    free(name);
+    return status;
+}
+
+/* "help VERB" is "VERB --help". */
+static int help(settings *given, int argc, char **argv)
+{
+    const struct verb *verb = argc > 1 ? verb_named(argv[1]) : NULL;
+    if (argc > 1 && !verb)
+        return unknown(argv[1]);
+    char ask[] = "--help", program[] = "holdfast";
+    char *asked[] = {program, ask, NULL};
+    if (verb && verb->run != help)
+        return run_verb(verb, given, 2, asked);
+    words none = {0};
+    argp_parse(&main_argp, 2, asked, ARGP_IN_ORDER, NULL, &none);
+    return 0;
+}
+
+static int write_output(int status)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return status;
+    terminal_error("cannot write the output");
+    return status ? status : STATUS_OUTPUT;
+}
+
+int main(int argc, char **argv)
+{
+    char program[] = "holdfast";
+    words all = {.given = {.ttl_ms = DEFAULT_TTL_MS}};
+    if (argc > 0)
+        argv[0] = program;
+    text_init();
+    argp_parse(&main_argp, argc, argv, ARGP_IN_ORDER, NULL, &all);
+    if (!all.verb) {
+        argp_help(&main_argp, stderr, ARGP_HELP_STD_HELP, program);
+        return STATUS_USAGE;
+    }
+    const struct verb *verb = verb_named(all.verb[0]);
+    int status = verb ? run_verb(verb, &all.given, all.n, all.verb) : unknown(all.verb[0]);
+    return write_output(status);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signals.c: the signals that `holdfast run` takes as events, and stopping as a job; called by the
+ * parts of the verb run. */
+#include "signals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
+#define N_ENDS (sizeof ends / sizeof ends[0])
+
+bool signals_is_end(int signal)
+{
+    for (size_t i = 0; i < N_ENDS; i++)
+        if (ends[i] == signal)
+            return true;
+    return false;
+}
+
+/* A blocked signal comes through a signalfd even if it is ignored. */
+static void add_unless_ignored(sigset_t *set, int signal)
+{
+    struct sigaction now;
+    if (!sigaction(signal, NULL, &now) && now.sa_handler != SIG_IGN)
+        sigaddset(set, signal);
+}
+
+/* Without its default a child that ended could not be waited for. */
+static void expect_children(signals *s)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(SIGCHLD, &standard, &s->child_before);
+}
+
+int signals_open(signals *s)
+{
+    sigset_t events, blocked;
+    sigemptyset(&events);
+    expect_children(s);
+    for (size_t i = 0; i < N_ENDS; i++)
+        add_unless_ignored(&events, ends[i]);
+    add_unless_ignored(&events, SIGTSTP);
+    sigaddset(&events, SIGCONT);
+    sigaddset(&events, SIGCHLD);
+    blocked = events;
+    sigaddset(&blocked, SIGTTOU); /* so that tcsetpgrp() may be called from behind */
+    sigaddset(&blocked, SIGPIPE); /* a reader of stderr that went must not end the command */
+    pthread_sigmask(SIG_BLOCK, &blocked, &s->before);
+    s->fd = signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->fd < 0 ? errno : 0;
+}
+
+int signals_next(const signals *s)
+{
+    struct signalfd_siginfo info;
+    ssize_t n = read(s->fd, &info, sizeof info);
+    return n == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+void signals_restore(const signals *s)
+{
+    sigaction(SIGCHLD, &s->child_before, NULL);
+    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+}
+
+/* The kernel ignores SIGTSTP where no shell is left that could continue the job. */
+bool signals_stop_job(void)
+{
+    sigset_t stop, pending;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    kill(0, SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* here it stops */
+    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    return !sigpending(&pending) && sigismember(&pending, SIGCONT) == 1;
+}

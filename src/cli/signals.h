@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signals.h: the signals that `holdfast run` takes as events, and stopping as a job. */
+#ifndef HOLDFAST_CLI_SIGNALS_H
+#define HOLDFAST_CLI_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+typedef struct signals {
+    int fd;                        /* readable when one has come */
+    sigset_t before;               /* the mask that the program was started with */
+    struct sigaction child_before; /* what it did on SIGCHLD */
+} signals;
+
+/* From here on signals come through fd. Before any thread is started, so that all block them. Those
+ * that are ignored (nohup) stay so. Returns 0 or errno. */
+int signals_open(signals *s);
+
+/* The next signal that has come, 0 for none. */
+int signals_next(const signals *s);
+
+/* Puts back what a program expects; in the forked child, before exec. */
+void signals_restore(const signals *s);
+
+/* One that asks to end: passed on to the command, or the end of waiting for a lock. */
+bool signals_is_end(int signal);
+
+/* Stops this job as ^Z does; returns when it goes on. false: it did not stop, as nobody could
+ * continue it. */
+bool signals_stop_job(void);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* terminal.c: everything that the command says on stderr, and the one line that shows a wait; all
+ * of the command calls it, the library's threads too. */
+#include "terminal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define DEFAULT_COLUMNS 80
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int level_shown; /* guarded by lock, as all of these */
+static bool has_line;   /* a wait stands on the terminal's last line */
+static bool has_noted;  /* the wait was noted, where there is no terminal */
+
+void terminal_init(int verbosity)
+{
+    pthread_mutex_lock(&lock);
+    level_shown = verbosity;
+    pthread_mutex_unlock(&lock);
+}
+
+static void put(const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t n = write(STDERR_FILENO, text, left);
+        if (n < 0 && errno != EINTR)
+            return;
+        text += n > 0 ? n : 0;
+        left -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* Writes one line, over the line of a wait. */
+static void say(int level, const char *format, va_list args)
+{
+    char *raw = text_vprint(format, args);
+    char *shown = text_escape(raw);
+    pthread_mutex_lock(&lock);
+    char *line = text_print("%sholdfast: %s\n", has_line ? "\r\033[K" : "", shown);
+    if (level <= level_shown) {
+        has_line = false;
+        put(line);
+    }
+    pthread_mutex_unlock(&lock);
+    free(line);
+    free(shown);
+    free(raw);
+}
+
+#define SAY_AT(level)                                                                              \
+    va_list args;                                                                                  \
+    va_start(args, format);                                                                        \
+    say(level, format, args);                                                                      \
+    va_end(args)
+
+static void say_at(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_at(int level, const char *format, ...)
+{
+    SAY_AT(level);
+}
+
+void terminal_error(const char *format, ...)
+{
+    SAY_AT(-1);
+}
+
+void terminal_warn(const char *format, ...)
+{
+    SAY_AT(0);
+}
+
+void terminal_note(const char *format, ...)
+{
+    SAY_AT(1);
+}
+
+void terminal_log(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx;
+    say_at(level == HF_LOG_WARNING ? 0 : level == HF_LOG_INFO ? 1 : 2, "%s", text);
+}
+
+/* A line can be written anew: a terminal that knows how, and this job is the one in front. */
+static bool can_refresh(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0 &&
+           tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
+static size_t columns_here(void)
+{
+    struct winsize size = {0};
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return DEFAULT_COLUMNS;
+    return size.ws_col;
+}
+
+/* " by cron@web1:4711 and 2 more since 14:03:12", as far as it is known. */
+static char *holder_of(const hf_wait_info *info)
+{
+    char *since = info->held_since_ms ? text_when(info->held_since_ms) : text_copy("");
+    char *others =
+        info->n_holders > 1 ? text_print(" and %zu more", info->n_holders - 1) : text_copy("");
+    char *out = text_print("%s%s%s%s%s", *info->holder ? " by " : "", info->holder, others,
+                           *since ? " since " : "", since);
+    free(since);
+    free(others);
+    return out;
+}
+
+static char *place_of(const hf_wait_info *info)
+{
+    if (info->position == 0)
+        return text_copy("not in the queue yet");
+    return text_print("%zu of %zu in the queue", info->position,
+                      info->queued > info->position ? info->queued : info->position);
+}
+
+/* What matters most comes first, because the end is cut. */
+static char *wait_text(const hf_wait_info *info)
+{
+    char *waited = text_duration(info->waited_ms - info->waited_ms % 1000);
+    char *holder = holder_of(info), *place = place_of(info);
+    char *raw = text_print("waiting for \"%s\" %s, %s, held%s%s%s", info->name,
+                           info->waited_ms < 1000 ? "0s" : waited, place, holder,
+                           *info->why ? ": " : "", info->why);
+    char *out = text_escape(raw);
+    free(raw);
+    free(place);
+    free(holder);
+    free(waited);
+    return out;
+}
+
+void terminal_wait(const hf_wait_info *info)
+{
+    char *text = wait_text(info);
+    bool is_live = can_refresh();
+    pthread_mutex_lock(&lock);
+    bool is_note = !is_live && !has_noted && level_shown > 0;
+    has_noted = has_noted || !is_live;
+    if (is_live && level_shown >= 0) {
+        char *line = text_print("\r\033[K%.*s", (int)text_fit(text, columns_here() - 1), text);
+        put(line);
+        free(line);
+        has_line = true;
+    }
+    pthread_mutex_unlock(&lock);
+    if (is_note)
+        terminal_note("%s", text);
+    free(text);
+}
+
+void terminal_wait_end(void)
+{
+    pthread_mutex_lock(&lock);
+    if (has_line)
+        put("\r\033[K");
+    has_line = false;
+    has_noted = false;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.c: what `holdfast run` does while its command runs: passes signals on, follows its stops,
+ * and stops it in time when a lock is lost (rule R7). */
+#include <poll.h>
+#include <stdlib.h>
+
+#include "run.h"
+#include "terminal.h"
+#include "text.h"
+
+#define GROUP_LOOK_MS 10
+
+typedef struct watch {
+    const plan *plan;
+    hf_lock **locks;
+    child *child;
+    signals *signals;
+    struct pollfd *fds; /* the signals, then each lock */
+    bool is_lost;
+    bool is_killed;
+    int64_t kill_at_ms; /* when it is lost: the time for SIGKILL */
+    int64_t end_ms;     /* and the end of the lease */
+} watch;
+
+/* ---- A lost lock ---- */
+
+static void kill_group(watch *w)
+{
+    w->is_killed = true;
+    child_signal(w->child, SIGKILL);
+}
+
+/* SIGTERM at once; SIGKILL after the grace, or sooner if less of the lease is left. */
+static void stop(watch *w, int64_t left_ms)
+{
+    int64_t now = run_now_ms(), most = left_ms - w->plan->margin_ms;
+    int64_t grace = w->plan->grace_ms < most ? w->plan->grace_ms : most;
+    w->is_lost = true;
+    w->end_ms = now + left_ms;
+    w->kill_at_ms = now + grace;
+    if (grace <= 0) {
+        kill_group(w);
+        return;
+    }
+    child_signal(w->child, SIGTERM);
+    child_signal(w->child, SIGCONT);
+}
+
+static void say_lost(const watch *w, const char *name, const hf_error *err)
+{
+    terminal_error(
+        "lost the lock \"%s\": %s; %s", name, *err->text ? err->text : "its lease ran out",
+        w->child->has_ended ? "the command has ended by itself" : "stopping the command");
+}
+
+/* Asks the clock, which knows it no later than the descriptors. */
+static void look_at_locks(watch *w)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < w->plan->n_names && !w->is_lost; i++) {
+        int64_t left = 0;
+        hf_error err = {0};
+        if (!hf_lock_check(w->locks[i], &left, &err))
+            continue;
+        say_lost(w, w->plan->names[i], &err);
+        least = left < least ? left : least;
+    }
+    if (least != INT64_MAX)
+        stop(w, least);
+}
+
+static void kill_in_time(watch *w)
+{
+    if (w->is_lost && !w->is_killed && run_now_ms() >= w->kill_at_ms)
+        kill_group(w);
+}
+
+/* The rest of the group has the grace, too. Nothing tells when a process that is not ours ends, so
+ * this looks from time to time. */
+static void clear_group(watch *w)
+{
+    while (child_has_group(w->child) && !(w->is_killed && run_now_ms() >= w->end_ms)) {
+        kill_in_time(w);
+        poll(NULL, 0, GROUP_LOOK_MS);
+    }
+}
+
+/* ---- Signals and jobs ---- */
+
+static void resume(watch *w)
+{
+    look_at_locks(w); /* it may have been stopped for longer than the lease */
+    if (w->is_lost || w->child->has_ended)
+        return;
+    if (w->child->uses_terminal)
+        child_give_terminal(w->child);
+    child_signal(w->child, SIGCONT);
+}
+
+/* The command was stopped as a job: then so is this. */
+static void follow_stop(watch *w, int signal)
+{
+    bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    if (w->is_lost || (!wants_terminal && signal != SIGTSTP))
+        return;
+    if (wants_terminal && child_give_terminal(w->child)) {
+        child_signal(w->child, SIGCONT);
+        return;
+    }
+    child_take_terminal(w->child);
+    if (signals_stop_job() || signal == SIGTSTP)
+        resume(w);
+}
+
+static void look_at_child(watch *w)
+{
+    int stopped_by = child_look(w->child);
+    if (stopped_by)
+        follow_stop(w, stopped_by);
+}
+
+static void heed(watch *w, int signal)
+{
+    if (signal == SIGCHLD)
+        look_at_child(w);
+    else if (signal == SIGCONT)
+        resume(w);
+    else if (!w->child->has_ended)
+        child_signal(w->child, signal);
+}
+
+/* ---- The loop ---- */
+
+static void fill_fds(watch *w)
+{
+    w->fds = text_alloc((w->plan->n_names + 1) * sizeof *w->fds);
+    w->fds[0] = (struct pollfd){w->signals->fd, POLLIN, 0};
+    for (size_t i = 0; i < w->plan->n_names; i++)
+        w->fds[i + 1] = (struct pollfd){hf_lock_fd(w->locks[i]), POLLIN, 0};
+}
+
+/* Once a lock is lost its descriptor stays readable, so it is not asked any more. */
+static void await_event(watch *w)
+{
+    nfds_t n = w->is_lost ? 1 : (nfds_t)w->plan->n_names + 1;
+    int64_t left = w->kill_at_ms - run_now_ms();
+    bool has_timeout = w->is_lost && !w->is_killed;
+    poll(w->fds, n, !has_timeout ? -1 : left > 0 ? (int)left : 0);
+}
+
+static void follow(watch *w)
+{
+    while (!w->child->has_ended) {
+        await_event(w);
+        for (int signal; (signal = signals_next(w->signals));)
+            heed(w, signal);
+        look_at_locks(w);
+        kill_in_time(w);
+    }
+}
+
+bool watch_run(const plan *p, hf_lock **locks, child *c, signals *events)
+{
+    watch w = {.plan = p, .locks = locks, .child = c, .signals = events};
+    fill_fds(&w);
+    follow(&w);
+    if (w.is_lost)
+        clear_group(&w);
+    child_take_terminal(c);
+    if (w.is_lost)
+        child_reset_terminal(c);
+    free(w.fds);
+    return w.is_lost;
+}

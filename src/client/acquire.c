@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acquire.c: hf_lock_acquire(): checks what it was given, and drives one attempt to its end. */
+#include "client/client.h"
+
+#include "core/error.h"
+#include "core/text.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#define TELL_MS 1000 /* how often on_wait is called */
+
+static hf_code check_permits(const hf_lock_options *options, hf_error *err)
+{
+    if (!options->permits && !options->limit)
+        return HF_OK;
+    if (options->permits < 1 || options->limit < 1)
+        return error_set(err, HF_INVALID,
+                         "permits %d of limit %d: both must be given, and be at least 1",
+                         (int)options->permits, (int)options->limit);
+    if (options->permits > options->limit)
+        return error_set(err, HF_INVALID, "permits %d are more than the limit of %d",
+                         (int)options->permits, (int)options->limit);
+    if (options->limit > HF_LIMIT_RW)
+        return error_set(err, HF_INVALID, "limit %d is above %d", (int)options->limit, HF_LIMIT_RW);
+    return HF_OK;
+}
+
+static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    bool shares = options->permits || options->mode == HF_SHARED;
+    if (!shares || client->store->can & HF_CAN_SHARE)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED,
+                     "this protocol has no shared locks and no semaphores: use hfProtocol=queue");
+}
+
+static hf_code check(hf_client *client, const char *name, const hf_lock_options *options,
+                     hf_error *err)
+{
+    hf_code code = client_usable(client, err);
+    if (!code)
+        code = text_check_name(name, err);
+    if (!code)
+        code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
+    if (!code)
+        code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
+    if (!code)
+        code = check_permits(options, err);
+    return code ? code : check_can(client, options, err);
+}
+
+/* Makes the fd to sleep on; false when it was woken meanwhile. */
+static bool may_sleep(struct attempt *attempt)
+{
+    pthread_mutex_lock(&attempt->client->mutex);
+    if (attempt->wake_fd < 0)
+        attempt->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool woken = attempt->is_woken;
+    pthread_mutex_unlock(&attempt->client->mutex);
+    return !woken;
+}
+
+static void drain(int fd)
+{
+    eventfd_t count;
+    if (eventfd_read(fd, &count) < 0)
+        return; /* it was not that which woke us */
+}
+
+static void sleep_until(struct attempt *attempt, hf_mono due)
+{
+    if (!may_sleep(attempt))
+        return;
+    int64_t ms = mono_ms_until(due, client_now(attempt->client));
+    if (ms <= 0)
+        return;
+    struct pollfd fds[] = {{attempt->wake_fd, POLLIN, 0},
+                           {cancel_fd(attempt->options->cancel), POLLIN, 0}};
+    poll(fds, 2, ms > 3600000 ? 3600000 : (int)ms);
+    drain(attempt->wake_fd);
+}
+
+static hf_mono tell(struct attempt *attempt, hf_mono now, hf_mono tell_due)
+{
+    if (!attempt->options->on_wait || !mono_reached(tell_due, now))
+        return tell_due;
+    hf_wait_info info;
+    attempt_info(attempt, &info, now);
+    attempt->options->on_wait(attempt->options->wait_ctx, &info);
+    return mono_add_ms(now, TELL_MS);
+}
+
+static void drive(struct attempt *attempt)
+{
+    hf_client *client = attempt->client;
+    hf_mono tell_due = attempt->started;
+    for (;;) {
+        hf_mono due = attempt_step(attempt, client_now(client));
+        if (attempt->state == ATTEMPT_ENDED)
+            return;
+        hf_mono now = client_now(client);
+        if (mono_reached(due, now))
+            continue;
+        tell_due = tell(attempt, now, tell_due);
+        sleep_until(attempt, attempt->options->on_wait ? mono_min(due, tell_due) : due);
+    }
+}
+
+hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
+                        hf_lock **out, hf_error *err)
+{
+    static const hf_lock_options defaults = {0};
+    if (!options)
+        options = &defaults;
+    hf_code code = check(client, name, options, err);
+    if (code)
+        return code;
+    struct attempt attempt;
+    attempt_init(&attempt, client, name, options);
+    drive(&attempt);
+    code = attempt.code;
+    if (code == HF_OK)
+        *out = attempt.lock;
+    else if (err)
+        *err = attempt.err;
+    attempt_done(&attempt);
+    return code;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.h: what the files of the client share: the client, its session, its locks, its attempts.
+ *
+ * One mutex guards it all. It is never held during a store call or a callback, so the thread that
+ * watches the deadline gets it at once (R7). Every `*_tick(client, now)` does what is due and says
+ * when it wants to be called again; threads only wait and call (ticker.c), so a simulator can do
+ * without them. Names that end in _locked want the mutex held.
+ */
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
+
+#include "core/agenda.h"
+#include "core/judge.h"
+#include "core/lease.h"
+#include "core/record.h"
+#include "core/waiters.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+/* ---- Session ------------------------------------------------------------------------------- */
+
+typedef enum session_state {
+    SESSION_NONE,      /* the next acquire begins one */
+    SESSION_BEGINNING, /* its insert is under way, by one acquiring thread */
+    SESSION_ALIVE,
+} session_state;
+
+/* A ticket that somebody asked this session to give up (R9). */
+typedef struct session_ask {
+    hf_ask ask;
+    hf_mono deadline; /* of belief in that ticket */
+    bool is_answered; /* its leave was acknowledged: the next beat takes the ask out */
+} session_ask;
+
+struct session {
+    session_state state;
+    hf_session self;
+    hf_mono lease_end; /* belief ends here at the latest; by the last acknowledged beat */
+    hf_mono beat_due;
+    hf_error last_failure; /* of a beat, for the message when the lease runs out */
+    session_ask *asks;
+    size_t n_asks;
+    char **suspects; /* names of locks where an unanswered enter may still land (R8) */
+    size_t n_suspects;
+};
+
+/* ---- Locks and releases --------------------------------------------------------------------- */
+
+typedef enum lock_state { LOCK_HELD, LOCK_LOST, LOCK_RELEASED } lock_state;
+
+struct hf_lock {
+    hf_client *client;
+    struct hf_lock *next, **link; /* in client->locks; client is NULL once that is closed */
+    lock_state state;
+    char *name;
+    hf_id ticket, session;
+    int64_t token;
+    hf_stamp stamp;       /* a version of the record that shows the grant */
+    hf_mono verify_due;   /* L3 */
+    hf_mono stop_by;      /* once lost: when its lease ends */
+    int64_t waited_ms;
+    bool has_exit_status;
+    int exit_status;
+    hf_last_mark previous;
+    hf_error lost;        /* why */
+    int lost_fd;          /* -1 until asked for */
+    hf_lost_fn on_lost;
+    void *lost_ctx;
+    bool is_told;         /* on_lost was called, or is being called */
+    bool is_verifying;    /* its record is being looked at */
+};
+
+/* A ticket to be taken out, in the background or with the next enter of the same name. */
+struct release {
+    struct release *next;
+    char *name;
+    hf_leave leave;
+    bool is_held;   /* it was believed, and its absence is a loss */
+    bool in_flight; /* somebody is sending it */
+    bool is_moot;   /* the session was lost under way: whoever sends it frees it */
+    bool was_sent; /* an earlier try had no answer */
+    unsigned failures;
+    hf_mono due;
+};
+
+/* ---- Client ---------------------------------------------------------------------------------- */
+
+struct attempt;
+
+typedef hf_mono (*tick_fn)(hf_client *client, hf_mono now);
+
+/* A thread that calls a tick when it is due or when it is poked; sleeps on CLOCK_BOOTTIME. */
+struct ticker {
+    hf_client *client;
+    tick_fn tick;
+    pthread_t thread;
+    int timer_fd, poke_fd;
+    bool is_started;
+};
+
+enum { TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_LISTEN, TICK_NOTIFY, TICKERS };
+
+struct hf_client {
+    hf_store *store;
+    hf_env env;
+    pid_t owner;
+    char app[HF_TEXT_MAX + 1], host[HF_TEXT_MAX + 1];
+    int64_t ttl_ms, notice_ms, patience_ms, clock_trust_ms;
+    hf_log_fn log;
+    void *log_ctx;
+    pthread_mutex_t log_mutex;
+
+    pthread_mutex_t mutex;
+    struct session session;
+    struct hf_lock *locks;
+    struct hf_lock *calling; /* whose on_lost runs now; NULL once it was closed in there */
+    struct attempt *attempts;
+    struct waiters waiters;
+    struct release *releases;
+    struct agenda agenda;
+    hf_session_state *overdue; /* upkeep's own: sessions that the sweep found, being watched */
+    struct judge overdue_judge;
+    hf_mono overdue_until;
+    hf_id *ended; /* sessions that were lost: to be marked, in the background */
+    size_t n_ended;
+
+    bool is_polling; /* notices are not to be had */
+    hf_stamp listen_from; /* where the session's first wait began */
+    size_t waits;         /* of this session so far */
+    hf_mono listen_until;
+    unsigned listen_failures;
+
+    bool is_threaded; /* false: the simulator ticks */
+    bool is_closing;  /* attempts end, nothing new begins */
+    bool is_stopping; /* threads end */
+    hf_mono close_by;
+    pthread_cond_t changed; /* an attempt ended, a callback ended, the releases are all out */
+    struct ticker tickers[TICKERS];
+};
+
+/* client.c */
+hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closing */
+hf_mono client_now(hf_client *client);
+uint64_t client_chance(hf_client *client);
+hf_id client_new_id(hf_client *client);
+void client_log(hf_client *client, hf_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
+void client_wake_attempts_locked(hf_client *client);
+
+/* ticker.c */
+void ticker_start_all(hf_client *client); /* all but the listener and the notifier; once */
+void ticker_start(hf_client *client, unsigned which, tick_fn tick);
+void ticker_poke(hf_client *client, unsigned which);
+void ticker_stop_all(hf_client *client);
+
+/* session.c */
+/* Begins a session unless there is one. HF_OK: alive. HF_HELD: another thread is at it, or it is too
+ * early: come back. */
+hf_code session_ensure(hf_client *client, hf_error *err);
+hf_mono session_tick(hf_client *client, hf_mono now);  /* beats */
+hf_mono session_watch(hf_client *client, hf_mono now); /* ends belief in time, calls no store */
+bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now);
+void session_lose_locked(hf_client *client, const hf_error *why);
+void session_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
+session_ask *session_find_ask_locked(hf_client *client, hf_id ticket);
+void session_suspect_locked(hf_client *client, const char *name);
+void session_forget(struct session *session); /* frees what it points to */
+void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1]);
+
+/* lock.c */
+struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
+                                const hf_record *record);
+void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
+hf_mono lock_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
+struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
+
+/* release.c */
+/* Puts a ticket of the current session on the list; is_held: it was believed, its absence is a
+ * loss. The caller either pokes upkeep or marks it in_flight and sends it itself. */
+struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
+                             bool is_held);
+/* Takes out of the list what waits for this name, for a step that carries it along; *is_busy: one
+ * is in flight, wait for it. */
+struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy);
+void release_put_back_locked(hf_client *client, struct release *releases, bool was_sent);
+void release_done_locked(hf_client *client, struct release *releases); /* acknowledged: frees them */
+/* Sends one that is in flight until it is known, or until stop_by; then it is done, or back in the
+ * list. HF_LOST: it was out already, and not by us. */
+hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err);
+hf_mono release_tick(hf_client *client, hf_mono now); /* sends what is due */
+bool release_is_pending_locked(hf_client *client, hf_id ticket);
+void release_drop_locked(hf_client *client); /* of a session that is lost: its mark does it */
+
+/* upkeep.c */
+enum { JOB_SUSPECTS, JOB_VERIFY, JOB_SWEEP };
+hf_mono upkeep_tick(hf_client *client, hf_mono now);
+void upkeep_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
+
+/* listen.c */
+void listen_want_locked(hf_client *client, hf_stamp from);
+hf_mono listen_tick(hf_client *client, hf_mono now);
+
+/* attempt.c */
+typedef enum attempt_state {
+    ATTEMPT_ENTERS,  /* to send its enter when enter_due comes */
+    ATTEMPT_WAITS,   /* its ticket is in the queue */
+    ATTEMPT_BUSY,    /* the queue is full: comes back when enter_due comes */
+    ATTEMPT_REFUSED, /* the limits disagree: waits to see whether those ahead live */
+    ATTEMPT_ENDED,
+} attempt_state;
+
+struct attempt {
+    hf_client *client;
+    struct attempt *next, **link;
+    const hf_lock_options *options;
+    const char *name;
+    attempt_state state;
+    hf_enter enter;
+    struct waiter waiter;
+    struct judge judge;
+    hf_record record;   /* as last seen */
+    hf_mono started, deadline;
+    hf_mono enter_due, look_due;
+    hf_mono failing_since;
+    unsigned failures, polls;
+    bool is_in_flight;  /* the ticket may be in the record: leave before ending */
+    char holder[HF_TEXT_MAX + 1]; /* who, for messages */
+    int wake_fd;        /* -1 until it has to wait */
+    bool is_woken;
+    hf_code code;       /* how it ended */
+    hf_error err;
+    struct hf_lock *lock;
+};
+
+void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
+                  const hf_lock_options *options);
+void attempt_done(struct attempt *attempt);
+/* Does what is due and says when it wants to be called again; state ENDED: code, err, lock say how. */
+hf_mono attempt_step(struct attempt *attempt, hf_mono now);
+void attempt_wake_locked(struct attempt *attempt);
+void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
+
+/* judging.c */
+typedef enum judging {
+    JUDGING_NONE,    /* nothing to be done */
+    JUDGING_CHANGED, /* tickets of dead sessions were taken out: look again */
+} judging;
+/* Looks at the sessions that stand in this attempt's way, marks the dead, takes their tickets out.
+ * trusts: may use the store's clock (R6). */
+hf_code judging_tick(struct attempt *attempt, hf_mono now, bool trusts, judging *out, hf_error *err);
+
+/* cancel.c */
+bool cancel_is_fired(const hf_cancel *cancel); /* NULL: no */
+int cancel_fd(const hf_cancel *cancel);        /* readable once fired; -1 for NULL */
+
+/* env.c */
+extern const hf_env env_linux;
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listen.c: the listener: opened at the first wait, it hears which tickets were granted and wakes
+ * whoever waits for them; it decides nothing, a notice says "look" (L2). */
+#include "client/client.h"
+
+#include "core/backoff.h"
+
+#include <stddef.h>
+
+#define AWAIT_MS 1000
+#define LINGER_MS 10000 /* goes on listening so long after the last wait */
+#define RETRY_FIRST_MS 50
+#define RETRY_MOST_MS 2000
+
+static struct attempt *attempt_of(struct waiter *waiter)
+{
+    return (struct attempt *)((char *)waiter - offsetof(struct attempt, waiter));
+}
+
+static void tell_all_locked(hf_client *client, hf_stamp stamp, bool judges)
+{
+    for (struct waiter *waiter = client->waiters.first; waiter; waiter = waiter->next) {
+        waiter_tell(waiter, stamp);
+        waiter->judges_now |= judges;
+        attempt_wake_locked(attempt_of(waiter));
+    }
+}
+
+/* A ticket that nobody here knows can only come from an enter that was never answered (R8): the
+ * suspects are looked at at once. */
+static void granted_locked(hf_client *client, const hf_notice *notice)
+{
+    struct waiter *waiter = waiters_find(&client->waiters, notice->ticket);
+    if (waiter) {
+        waiter_tell(waiter, notice->stamp);
+        attempt_wake_locked(attempt_of(waiter));
+    } else if (client->session.n_suspects) {
+        agenda_advance(&client->agenda, JOB_SUSPECTS, client_now(client));
+        ticker_poke(client, TICK_UPKEEP);
+    }
+}
+
+/* Holders verify at once (L3). */
+static void verify_locked(hf_client *client, hf_stamp stamp)
+{
+    hf_mono now = client_now(client);
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        lock->verify_due = now;
+    agenda_advance(&client->agenda, JOB_VERIFY, now);
+    ticker_poke(client, TICK_UPKEEP);
+    tell_all_locked(client, stamp, false);
+}
+
+static void hear(void *ctx, const hf_notice *notice)
+{
+    hf_client *client = ctx;
+    pthread_mutex_lock(&client->mutex);
+    switch (notice->kind) {
+    case HF_NOTICE_GRANT:
+        granted_locked(client, notice);
+        break;
+    case HF_NOTICE_LOOK:
+        tell_all_locked(client, notice->stamp, true);
+        break;
+    case HF_NOTICE_VERIFY:
+        verify_locked(client, notice->stamp);
+        break;
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
+void listen_want_locked(hf_client *client, hf_stamp from)
+{
+    if (!(client->store->can & HF_CAN_NOTIFY))
+        client->is_polling = true;
+    if (client->is_polling)
+        return;
+    if (!client->waits++)
+        client->listen_from = from;
+    client->listen_until = mono_add_ms(client_now(client), LINGER_MS);
+    ticker_start(client, TICK_LISTEN, listen_tick);
+    ticker_poke(client, TICK_LISTEN);
+}
+
+static hf_mono failed(hf_client *client, hf_code code, const hf_error *err)
+{
+    hf_mono now = client_now(client), due = MONO_NEVER;
+    pthread_mutex_lock(&client->mutex);
+    if (code == HF_UNSUPPORTED) {
+        client->is_polling = true;
+        tell_all_locked(client, (hf_stamp){0}, false);
+    } else {
+        due = mono_add_ms(now, backoff_ms(++client->listen_failures, RETRY_FIRST_MS, RETRY_MOST_MS,
+                                          client_chance(client)));
+    }
+    pthread_mutex_unlock(&client->mutex);
+    client_log(client, HF_LOG_INFO, "%s: %s",
+               code == HF_UNSUPPORTED ? "no notices are to be had, polling instead"
+                                      : "listening for notices failed, trying again",
+               err->text);
+    return due;
+}
+
+static bool wants_to_listen_locked(hf_client *client, hf_mono now)
+{
+    if (client->is_stopping || client->is_polling || client->session.state != SESSION_ALIVE)
+        return false;
+    if (client->waiters.first)
+        client->listen_until = mono_add_ms(now, LINGER_MS);
+    return !mono_reached(client->listen_until, now);
+}
+
+hf_mono listen_tick(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool wanted = wants_to_listen_locked(client, now);
+    hf_id session = client->session.self.id;
+    hf_stamp from = client->listen_from;
+    pthread_mutex_unlock(&client->mutex);
+    if (!wanted)
+        return MONO_NEVER;
+    hf_error err;
+    hf_code code =
+        client->store->ops->await(client->store, session, from, AWAIT_MS, hear, client, &err);
+    if (code)
+        return failed(client, code, &err);
+    pthread_mutex_lock(&client->mutex);
+    client->listen_failures = 0;
+    pthread_mutex_unlock(&client->mutex);
+    return now;
+}

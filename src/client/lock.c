@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock.c: the handle of a lock: what the holder may believe, how it hears of a loss, how it
+ * releases; called by the program, and by the watch and notify threads. */
+#include "client/client.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* ---- Birth and loss --------------------------------------------------------------------------- */
+
+static void link_locked(hf_client *client, struct hf_lock *lock)
+{
+    lock->next = client->locks;
+    lock->link = &client->locks;
+    if (lock->next)
+        lock->next->link = &lock->next;
+    client->locks = lock;
+}
+
+static void unlink_locked(struct hf_lock *lock)
+{
+    if (!lock->link)
+        return;
+    *lock->link = lock->next;
+    if (lock->next)
+        lock->next->link = lock->link;
+    lock->link = NULL;
+}
+
+struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
+                                const hf_record *record)
+{
+    struct hf_lock *lock = alloc_zeroed(sizeof *lock);
+    lock->client = client;
+    lock->name = alloc_text(name);
+    lock->ticket = entry->ticket;
+    lock->session = entry->session;
+    lock->token = entry->token;
+    lock->previous = record->last;
+    lock->lost_fd = -1;
+    link_locked(client, lock);
+    return lock;
+}
+
+struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket)
+{
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state != LOCK_RELEASED && id_equal(lock->ticket, ticket))
+            return lock;
+    return NULL;
+}
+
+static void raise_fd(struct hf_lock *lock)
+{
+    uint64_t one = 1;
+    if (lock->lost_fd >= 0 && write(lock->lost_fd, &one, sizeof one) < 0)
+        return; /* it is readable already */
+}
+
+void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
+{
+    if (lock->state != LOCK_HELD)
+        return;
+    lock->state = LOCK_LOST;
+    lock->lost = *why;
+    lock->stop_by = stop_by;
+    raise_fd(lock);
+    if (lock->on_lost)
+        ticker_poke(lock->client, TICK_NOTIFY);
+}
+
+/* ---- The lost notice ---------------------------------------------------------------------------- */
+
+static struct hf_lock *next_to_tell_locked(hf_client *client)
+{
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_LOST && lock->on_lost && !lock->is_told)
+            return lock;
+    return NULL;
+}
+
+static int64_t time_left(const struct hf_lock *lock, hf_mono now)
+{
+    int64_t left = mono_ms_until(lock->stop_by, now);
+    return left > 0 ? left : 0;
+}
+
+hf_mono lock_notify_tick(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    struct hf_lock *lock;
+    while ((lock = next_to_tell_locked(client))) {
+        hf_error why = lock->lost;
+        int64_t left_ms = time_left(lock, now);
+        lock->is_told = true;
+        client->calling = lock;
+        pthread_mutex_unlock(&client->mutex);
+        lock->on_lost(lock->lost_ctx, lock, &why, left_ms);
+        now = client_now(client);
+        pthread_mutex_lock(&client->mutex);
+        client->calling = NULL;
+        pthread_cond_broadcast(&client->changed);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return MONO_NEVER;
+}
+
+/* A callback that runs must have ended before its lock goes, unless it is the callback that asks. */
+static void await_callback_locked(struct hf_lock *lock)
+{
+    hf_client *client = lock->client;
+    bool in_callback = client->tickers[TICK_NOTIFY].is_started &&
+                       pthread_equal(pthread_self(), client->tickers[TICK_NOTIFY].thread);
+    while (client->calling == lock && !in_callback)
+        pthread_cond_wait(&client->changed, &client->mutex);
+}
+
+/* ---- What the holder asks ------------------------------------------------------------------------- */
+
+static hf_code lost_error(const struct hf_lock *lock, hf_error *err)
+{
+    if (err)
+        *err = lock->lost;
+    return HF_LOST;
+}
+
+static hf_code check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err)
+{
+    hf_client *client = lock->client;
+    if (lock->state == LOCK_RELEASED)
+        return error_set(err, HF_LOST, "%.128s was released", lock->name);
+    if (lock->state == LOCK_HELD && session_is_believed_locked(client, lock->session, now)) {
+        *left_ms = mono_ms_until(client->session.lease_end, now);
+        return HF_OK;
+    }
+    *left_ms = time_left(lock, now);
+    return lost_error(lock, err);
+}
+
+hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err)
+{
+    int64_t left = 0;
+    hf_code code = client_usable(lock->client, err);
+    if (code == HF_OK) {
+        pthread_mutex_lock(&lock->client->mutex);
+        code = check_locked(lock, &left, client_now(lock->client), err);
+        pthread_mutex_unlock(&lock->client->mutex);
+    }
+    if (left_ms)
+        *left_ms = left;
+    return code;
+}
+
+int hf_lock_fd(hf_lock *lock)
+{
+    if (client_usable(lock->client, NULL))
+        return lock->lost_fd;
+    pthread_mutex_lock(&lock->client->mutex);
+    if (lock->lost_fd < 0) {
+        lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (lock->state == LOCK_LOST)
+            raise_fd(lock);
+    }
+    pthread_mutex_unlock(&lock->client->mutex);
+    return lock->lost_fd;
+}
+
+int64_t hf_lock_token(const hf_lock *lock)
+{
+    return lock->token;
+}
+
+const char *hf_lock_name(const hf_lock *lock)
+{
+    return lock->name;
+}
+
+int64_t hf_lock_waited_ms(const hf_lock *lock)
+{
+    return lock->waited_ms;
+}
+
+void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
+{
+    lock->has_exit_status = true;
+    lock->exit_status = exit_status;
+}
+
+hf_last hf_lock_previous(const hf_lock *lock)
+{
+    const hf_last_mark *mark = &lock->previous;
+    return (hf_last){.outcome = mark->outcome,
+                     .who = mark->who,
+                     .token = mark->token,
+                     .has_exit_status = mark->has_exit_status,
+                     .exit_status = mark->exit_status,
+                     .at_ms = mark->at.ms};
+}
+
+/* ---- Release ---------------------------------------------------------------------------------------- */
+
+static hf_leave leave_of(const struct hf_lock *lock)
+{
+    hf_leave leave = {.ticket = lock->ticket,
+                      .outcome = HF_OUTCOME_RELEASED,
+                      .told = true,
+                      .has_exit_status = lock->has_exit_status,
+                      .exit_status = lock->exit_status};
+    client_who(lock->client, leave.who);
+    return leave;
+}
+
+/* Belief ends here, before the leave is sent (R4). */
+static struct release *start_release_locked(struct hf_lock *lock)
+{
+    hf_leave leave = leave_of(lock);
+    lock->state = LOCK_RELEASED;
+    return release_push_locked(lock->client, lock->name, &leave, true);
+}
+
+hf_code hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    hf_client *client = lock->client;
+    hf_code code = client_usable(client, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&client->mutex);
+    hf_mono now = client_now(client);
+    int64_t left;
+    bool was_released = lock->state == LOCK_RELEASED;
+    struct release *release = NULL;
+    if (!was_released && !(code = check_locked(lock, &left, now, err))) {
+        release = start_release_locked(lock);
+        release->in_flight = true;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    if (!release)
+        return code;
+    return release_send(client, release, mono_add_ms(now, client->patience_ms), err);
+}
+
+static void free_lock(struct hf_lock *lock)
+{
+    if (lock->lost_fd >= 0)
+        close(lock->lost_fd);
+    free(lock->name);
+    free(lock);
+}
+
+/* A lost lock's ticket is taken out too, if its session still lives: it may have been asked for. */
+static void close_locked(struct hf_lock *lock)
+{
+    hf_client *client = lock->client;
+    await_callback_locked(lock);
+    bool is_ours = client->session.state == SESSION_ALIVE &&
+                   id_equal(client->session.self.id, lock->session);
+    if (lock->state != LOCK_RELEASED && is_ours) {
+        start_release_locked(lock)->is_held = false;
+        ticker_poke(client, TICK_UPKEEP);
+    }
+    unlink_locked(lock);
+}
+
+void hf_lock_close(hf_lock *lock)
+{
+    if (!lock)
+        return;
+    hf_client *client = lock->client;
+    if (client && getpid() == client->owner) {
+        pthread_mutex_lock(&client->mutex);
+        close_locked(lock);
+        pthread_mutex_unlock(&client->mutex);
+    }
+    free_lock(lock);
+}

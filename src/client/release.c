@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.c: takes tickets out of records and does not rest until that is known (R8): in the
+ * caller's thread for hf_lock_release(), in the background for all others. */
+#include "client/client.h"
+
+#include "core/alloc.h"
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <time.h>
+
+#define RETRY_FIRST_MS 5
+#define RETRY_MOST_MS 500
+
+struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
+                             bool is_held)
+{
+    struct release *release = alloc_zeroed(sizeof *release);
+    release->name = alloc_text(name);
+    release->leave = *leave;
+    release->is_held = is_held;
+    release->next = client->releases;
+    client->releases = release;
+    return release;
+}
+
+static void unlink_locked(hf_client *client, const struct release *gone)
+{
+    for (struct release **at = &client->releases; *at; at = &(*at)->next)
+        if (*at == gone) {
+            *at = gone->next;
+            return;
+        }
+}
+
+static void free_one(struct release *release)
+{
+    free(release->name);
+    free(release);
+}
+
+bool release_is_pending_locked(hf_client *client, hf_id ticket)
+{
+    for (struct release *r = client->releases; r; r = r->next)
+        if (id_equal(r->leave.ticket, ticket))
+            return true;
+    return false;
+}
+
+struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy)
+{
+    *is_busy = false;
+    for (struct release *r = client->releases; r; r = r->next)
+        if (r->in_flight && strcmp(r->name, name) == 0)
+            *is_busy = true;
+    struct release *taken = NULL;
+    for (struct release **at = &client->releases; *at && !*is_busy;) {
+        struct release *r = *at;
+        if (strcmp(r->name, name) == 0) {
+            *at = r->next;
+            r->next = taken;
+            taken = r;
+        } else {
+            at = &r->next;
+        }
+    }
+    return taken;
+}
+
+void release_put_back_locked(hf_client *client, struct release *releases, bool was_sent)
+{
+    while (releases) {
+        struct release *next = releases->next;
+        releases->was_sent |= was_sent;
+        releases->next = client->releases;
+        client->releases = releases;
+        releases = next;
+    }
+    ticker_poke(client, TICK_UPKEEP);
+}
+
+void release_done_locked(hf_client *client, struct release *releases)
+{
+    while (releases) {
+        struct release *next = releases->next;
+        session_ask *ask = session_find_ask_locked(client, releases->leave.ticket);
+        if (ask)
+            ask->is_answered = true; /* the next beat takes it out (R9) */
+        free_one(releases);
+        releases = next;
+    }
+    pthread_cond_broadcast(&client->changed);
+}
+
+void release_drop_locked(hf_client *client)
+{
+    for (struct release **at = &client->releases; *at;) {
+        struct release *r = *at;
+        if (r->in_flight) {
+            r->is_moot = true;
+            at = &r->next;
+        } else {
+            *at = r->next;
+            free_one(r);
+        }
+    }
+}
+
+/* ---- Sending ------------------------------------------------------------------------------------- */
+
+struct sought {
+    hf_id ticket;
+    bool is_there;
+};
+
+static bool seek(void *ctx, const hf_record *record)
+{
+    struct sought *sought = ctx;
+    sought->is_there = record_find(record, sought->ticket) != NULL;
+    return false;
+}
+
+/* A leave that changed nothing proves nothing where it may have reached a deposed primary. */
+static hf_code confirm(hf_client *client, const struct release *release, bool *is_there, hf_error *err)
+{
+    struct sought sought = {release->leave.ticket, false};
+    const char *names[] = {release->name};
+    hf_code code = client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek,
+                                            &sought, err);
+    *is_there = sought.is_there;
+    return code;
+}
+
+/* One try. HF_HELD: it is still there, send it again. */
+static hf_code send_once(hf_client *client, struct release *release, hf_error *err)
+{
+    hf_step step = {.leaves = &release->leave, .n_leaves = 1};
+    hf_step_reply reply;
+    bool is_there;
+    hf_code code =
+        client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
+    if (code || reply.confirmed)
+        return code;
+    code = confirm(client, release, &is_there, err);
+    if (code)
+        return code;
+    if (is_there)
+        return error_set(err, HF_HELD, "%.128s: the release has not taken effect", release->name);
+    if (release->is_held && !release->was_sent)
+        return error_set(err, HF_LOST,
+                         "%.128s was not held any more when it was released: somebody took the "
+                         "ticket out, or the record is gone",
+                         release->name);
+    return HF_OK;
+}
+
+static bool is_final(hf_code code)
+{
+    return code == HF_OK || code == HF_LOST || (code != HF_HELD && !hf_code_retryable(code));
+}
+
+/* The release was tried: done, or to be tried again. Returns whether it is over. */
+static bool settle_locked(hf_client *client, struct release *release, hf_code code)
+{
+    release->was_sent |= code == HF_UNKNOWN;
+    release->failures++;
+    if (!is_final(code) && !release->is_moot)
+        return false;
+    unlink_locked(client, release);
+    release->next = NULL;
+    if (code == HF_OK || code == HF_LOST)
+        release_done_locked(client, release);
+    else
+        free_one(release);
+    pthread_cond_broadcast(&client->changed);
+    client_wake_attempts_locked(client);
+    return true;
+}
+
+static int64_t pause_ms(hf_client *client, const struct release *release)
+{
+    return backoff_ms(release->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
+}
+
+static void hand_over_locked(hf_client *client, struct release *release, hf_mono now)
+{
+    release->in_flight = false;
+    release->due = mono_add_ms(now, pause_ms(client, release));
+    ticker_poke(client, TICK_UPKEEP);
+    client_wake_attempts_locked(client);
+}
+
+static hf_code moot(hf_error *err)
+{
+    return error_set(err, HF_UNKNOWN,
+                     "the lease ran out before the release was acknowledged; whoever waits takes "
+                     "the lock over");
+}
+
+hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err)
+{
+    for (;;) {
+        hf_code code = send_once(client, release, err);
+        pthread_mutex_lock(&client->mutex);
+        hf_mono now = client_now(client);
+        bool is_moot = release->is_moot;
+        bool over = settle_locked(client, release, code);
+        bool gives_up = !over && mono_reached(stop_by, now);
+        if (gives_up)
+            hand_over_locked(client, release, now);
+        int64_t ms = over || gives_up ? 0 : pause_ms(client, release);
+        pthread_mutex_unlock(&client->mutex);
+        if (over)
+            return is_final(code) || !is_moot ? code : moot(err);
+        if (gives_up)
+            return code;
+        nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+    }
+}
+
+/* ---- In the background ----------------------------------------------------------------------------- */
+
+static struct release *next_due_locked(hf_client *client, hf_mono now, hf_mono *due)
+{
+    *due = MONO_NEVER;
+    for (struct release *r = client->releases; r; r = r->next) {
+        if (r->in_flight)
+            continue;
+        if (mono_reached(r->due, now))
+            return r;
+        *due = mono_min(*due, r->due);
+    }
+    return NULL;
+}
+
+static void send_in_background(hf_client *client, struct release *release)
+{
+    hf_error err;
+    hf_code code = send_once(client, release, &err);
+    pthread_mutex_lock(&client->mutex);
+    if (!settle_locked(client, release, code))
+        hand_over_locked(client, release, client_now(client));
+    pthread_mutex_unlock(&client->mutex);
+}
+
+hf_mono release_tick(hf_client *client, hf_mono now)
+{
+    for (;;) {
+        hf_mono due;
+        pthread_mutex_lock(&client->mutex);
+        bool too_late = client->is_closing && mono_reached(client->close_by, now);
+        struct release *release = too_late ? NULL : next_due_locked(client, now, &due);
+        if (release)
+            release->in_flight = true;
+        pthread_mutex_unlock(&client->mutex);
+        if (!release)
+            return too_late ? MONO_NEVER : due;
+        send_in_background(client, release);
+        now = client_now(client);
+    }
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c: decides how long this client may believe itself alive: begins its session, beats, and
+ * ends belief in time; called by acquiring threads, by the beat thread and by the watch thread. */
+#include "client/client.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdio.h>
+
+void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1])
+{
+    snprintf(who, HF_TEXT_MAX + 1, "%.100s@%.100s:%lld", session->app, session->host,
+             (long long)session->pid);
+}
+
+void session_forget(struct session *session)
+{
+    free(session->asks);
+    for (size_t i = 0; i < session->n_suspects; i++)
+        free(session->suspects[i]);
+    free(session->suspects);
+    session->asks = NULL;
+    session->suspects = NULL;
+    session->n_asks = session->n_suspects = 0;
+}
+
+/* ---- Begin ------------------------------------------------------------------------------------ */
+
+/* A client that holds nothing, waits for nothing and has suspects takes a new session (R8). */
+static bool is_idle_locked(const hf_client *client)
+{
+    for (const struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD)
+            return false;
+    return !client->waiters.first && !client->releases;
+}
+
+static void renew_if_suspect_locked(hf_client *client)
+{
+    if (client->session.state == SESSION_ALIVE && client->session.n_suspects &&
+        is_idle_locked(client))
+        session_end_locked(client);
+}
+
+static void prepare_locked(hf_client *client)
+{
+    struct session *session = &client->session;
+    session_forget(session);
+    *session = (struct session){.state = SESSION_BEGINNING};
+    client->waits = 0;
+    session->self.id = client_new_id(client);
+    session->self.ttl_ms = (int32_t)client->ttl_ms;
+    session->self.pid = client->owner;
+    session->self.started_at = client->env.wall(client->env.ctx);
+    snprintf(session->self.app, sizeof session->self.app, "%s", client->app);
+    snprintf(session->self.host, sizeof session->self.host, "%s", client->host);
+}
+
+static void begun_locked(hf_client *client, hf_mono sent)
+{
+    struct session *session = &client->session;
+    session->state = SESSION_ALIVE;
+    session->lease_end = lease_end(sent, client->ttl_ms);
+    session->beat_due = lease_beat_due(sent, client->ttl_ms);
+    upkeep_begin_locked(client, sent);
+    ticker_start_all(client);
+    for (unsigned i = 0; i < TICKERS; i++)
+        ticker_poke(client, i);
+}
+
+/* The insert of a session that got no answer may have landed; the id is abandoned (R3). */
+static void failed_locked(hf_client *client, hf_code code)
+{
+    if (code == HF_UNKNOWN)
+        session_end_locked(client);
+    client->session.state = SESSION_NONE;
+}
+
+static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
+{
+    hf_mono sent = client_now(client);
+    hf_code code = client->store->ops->session_begin(client->store, self, err);
+    pthread_mutex_lock(&client->mutex);
+    if (code)
+        failed_locked(client, code);
+    else
+        begun_locked(client, sent);
+    client_wake_attempts_locked(client);
+    pthread_mutex_unlock(&client->mutex);
+    return code;
+}
+
+hf_code session_ensure(hf_client *client, hf_error *err)
+{
+    pthread_mutex_lock(&client->mutex);
+    renew_if_suspect_locked(client);
+    session_state state = client->session.state;
+    if (state == SESSION_NONE)
+        prepare_locked(client);
+    hf_session self = client->session.self;
+    pthread_mutex_unlock(&client->mutex);
+    switch (state) {
+    case SESSION_ALIVE:
+        return HF_OK;
+    case SESSION_BEGINNING:
+        return HF_HELD;
+    case SESSION_NONE:
+        break;
+    }
+    return begin(client, &self, err);
+}
+
+/* ---- End --------------------------------------------------------------------------------------- */
+
+void session_end_locked(hf_client *client)
+{
+    client->ended = alloc_array(client->ended, client->n_ended + 1, sizeof *client->ended);
+    client->ended[client->n_ended++] = client->session.self.id;
+    client->session.state = SESSION_NONE;
+    release_drop_locked(client);
+    ticker_poke(client, TICK_UPKEEP);
+}
+
+void session_lose_locked(hf_client *client, const hf_error *why)
+{
+    if (client->session.state != SESSION_ALIVE)
+        return;
+    hf_mono stop_by = client->session.lease_end;
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        lock_lose_locked(lock, why, stop_by);
+    session_end_locked(client);
+    client_wake_attempts_locked(client);
+}
+
+static hf_mono notice_at(const hf_client *client)
+{
+    return (hf_mono){client->session.lease_end.ns - client->notice_ms * 1000000};
+}
+
+static void expire_locked(hf_client *client, hf_mono now)
+{
+    const hf_error *failure = &client->session.last_failure;
+    hf_error why;
+    error_set(&why, HF_LOST,
+              "the lease of %lld ms %s: %s%s", (long long)client->ttl_ms,
+              mono_reached(client->session.lease_end, now) ? "has run out" : "is about to run out",
+              failure->code ? "no beat was acknowledged, the last said: "
+                            : "the process was paused, or its beats were too slow",
+              failure->code ? failure->text : "");
+    session_lose_locked(client, &why);
+}
+
+bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now)
+{
+    if (client->session.state != SESSION_ALIVE || !id_equal(client->session.self.id, session))
+        return false;
+    if (!mono_reached(notice_at(client), now))
+        return true;
+    expire_locked(client, now);
+    return false;
+}
+
+hf_mono session_watch(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    hf_mono due = MONO_NEVER;
+    if (session_is_believed_locked(client, client->session.self.id, now))
+        due = notice_at(client);
+    pthread_mutex_unlock(&client->mutex);
+    return due;
+}
+
+/* ---- Asks (R9) --------------------------------------------------------------------------------- */
+
+session_ask *session_find_ask_locked(hf_client *client, hf_id ticket)
+{
+    for (size_t i = 0; i < client->session.n_asks; i++)
+        if (id_equal(client->session.asks[i].ask.ticket, ticket))
+            return &client->session.asks[i];
+    return NULL;
+}
+
+/* An ask fixes the ticket's deadline at the lease that ran before the beat which brought it: that
+ * lease counts from before the ask was there, so it ends before the breaker's wait does. */
+static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
+{
+    struct session *session = &client->session;
+    if (session_find_ask_locked(client, ask->ticket))
+        return;
+    session->asks = alloc_array(session->asks, session->n_asks + 1, sizeof *session->asks);
+    session->asks[session->n_asks++] = (session_ask){.ask = *ask, .deadline = deadline};
+    struct hf_lock *lock = lock_find_locked(client, ask->ticket);
+    if (!lock)
+        return;
+    hf_error why;
+    error_set(&why, HF_LOST, "%.128s was broken by %.100s: %.160s", lock->name, ask->by, ask->reason);
+    lock_lose_locked(lock, &why, deadline);
+}
+
+static void forget_answered_locked(struct session *session, const hf_id *answered, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < session->n_asks; i++) {
+        bool gone = false;
+        for (size_t j = 0; j < n; j++)
+            gone |= id_equal(session->asks[i].ask.ticket, answered[j]);
+        if (!gone)
+            session->asks[kept++] = session->asks[i];
+    }
+    session->n_asks = kept;
+}
+
+/* ---- Beats (R3, R4) ------------------------------------------------------------------------------ */
+
+static size_t answered_locked(const struct session *session, hf_id answered[HF_ASKS_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < session->n_asks && n < HF_ASKS_MAX; i++)
+        if (session->asks[i].is_answered)
+            answered[n++] = session->asks[i].ask.ticket;
+    return n;
+}
+
+static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_session_state *state)
+{
+    struct session *session = &client->session;
+    hf_mono lease_before = session->lease_end;
+    session->lease_end = lease_end(sent, client->ttl_ms);
+    session->beat_due = lease_beat_due(sent, client->ttl_ms);
+    session->last_failure.code = HF_OK;
+    for (size_t i = 0; i < state->n_asked; i++)
+        asked_locked(client, &state->asked[i], lease_before);
+    ticker_poke(client, TICK_WATCH);
+}
+
+/* The first retry is at once, further ones come every twentieth of the ttl (R7). */
+static void not_acknowledged_locked(hf_client *client, const hf_error *err)
+{
+    struct session *session = &client->session;
+    hf_mono now = client_now(client);
+    bool first = session->last_failure.code == HF_OK;
+    session->last_failure = *err;
+    session->beat_due = first ? now : lease_retry_due(now, client->ttl_ms);
+}
+
+static void marked_dead_locked(hf_client *client, const hf_error *err)
+{
+    hf_error why;
+    error_set(&why, HF_LOST, "the session is gone from the store: %.300s", err->text);
+    session_lose_locked(client, &why);
+}
+
+static void beat(hf_client *client, hf_id id, const hf_id *answered, size_t n)
+{
+    hf_session_state state;
+    hf_error err;
+    hf_mono sent = client_now(client);
+    hf_code code =
+        client->store->ops->session_beat(client->store, id, answered, n, &state, &err);
+    pthread_mutex_lock(&client->mutex);
+    /* a lease that ended meanwhile never revives */
+    if (session_is_believed_locked(client, id, client_now(client))) {
+        if (code == HF_LOST) {
+            marked_dead_locked(client, &err);
+        } else if (code) {
+            not_acknowledged_locked(client, &err);
+        } else {
+            acknowledged_locked(client, sent, &state);
+            forget_answered_locked(&client->session, answered, n);
+        }
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
+hf_mono session_tick(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    struct session *session = &client->session;
+    bool alive = session->state == SESSION_ALIVE;
+    bool due = alive && mono_reached(session->beat_due, now);
+    hf_id id = session->self.id, answered[HF_ASKS_MAX];
+    size_t n = due ? answered_locked(session, answered) : 0;
+    pthread_mutex_unlock(&client->mutex);
+    if (due)
+        beat(client, id, answered, n);
+    pthread_mutex_lock(&client->mutex);
+    hf_mono next = session->state == SESSION_ALIVE ? session->beat_due : MONO_NEVER;
+    pthread_mutex_unlock(&client->mutex);
+    return next;
+}
+
+/* ---- Suspects (R8) -------------------------------------------------------------------------------- */
+
+void session_suspect_locked(hf_client *client, const char *name)
+{
+    struct session *session = &client->session;
+    for (size_t i = 0; i < session->n_suspects; i++)
+        if (strcmp(session->suspects[i], name) == 0)
+            return;
+    session->suspects =
+        alloc_array(session->suspects, session->n_suspects + 1, sizeof *session->suspects);
+    session->suspects[session->n_suspects++] = alloc_text(name);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ticker.c: the client's threads: each sleeps on a timer and calls one tick when it is due. */
+#include "client/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static void sleep_until(struct ticker *ticker, hf_mono due)
+{
+    struct itimerspec at = {.it_value = {0, 0}};
+    if (due.ns != MONO_NEVER.ns) {
+        at.it_value.tv_sec = due.ns / 1000000000;
+        at.it_value.tv_nsec = due.ns % 1000000000;
+        if (due.ns <= 0)
+            at.it_value.tv_nsec = 1;
+    }
+    timerfd_settime(ticker->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+    struct pollfd fds[] = {{ticker->timer_fd, POLLIN, 0}, {ticker->poke_fd, POLLIN, 0}};
+    while (poll(fds, 2, -1) < 0 && errno == EINTR)
+        ;
+    uint64_t count;
+    if (fds[1].revents && read(ticker->poke_fd, &count, sizeof count) < 0)
+        return; /* non-blocking: somebody else's poke is as good */
+}
+
+static bool is_stopping(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool stopping = client->is_stopping;
+    pthread_mutex_unlock(&client->mutex);
+    return stopping;
+}
+
+static void *run(void *arg)
+{
+    struct ticker *ticker = arg;
+    hf_client *client = ticker->client;
+    while (!is_stopping(client)) {
+        hf_mono due = ticker->tick(client, client_now(client));
+        if (!mono_reached(due, client_now(client)))
+            sleep_until(ticker, due);
+    }
+    return NULL;
+}
+
+/* The library's threads take no signals: those are the program's. */
+void ticker_start(hf_client *client, unsigned which, tick_fn tick)
+{
+    struct ticker *ticker = &client->tickers[which];
+    if (!client->is_threaded || ticker->is_started)
+        return;
+    ticker->client = client;
+    ticker->tick = tick;
+    ticker->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    ticker->poke_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int failed = pthread_create(&ticker->thread, NULL, run, ticker);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (failed || ticker->timer_fd < 0 || ticker->poke_fd < 0)
+        abort(); /* without its threads a lease cannot be kept: as out of memory */
+    ticker->is_started = true;
+}
+
+void ticker_start_all(hf_client *client)
+{
+    ticker_start(client, TICK_WATCH, session_watch);
+    ticker_start(client, TICK_BEAT, session_tick);
+    ticker_start(client, TICK_UPKEEP, upkeep_tick);
+}
+
+void ticker_poke(hf_client *client, unsigned which)
+{
+    struct ticker *ticker = &client->tickers[which];
+    uint64_t one = 1;
+    if (ticker->is_started && write(ticker->poke_fd, &one, sizeof one) < 0)
+        return; /* the counter is full: it is poked already */
+}
+
+/* A wake can come just before the await that it is meant for: it is repeated. */
+static void join(struct ticker *ticker)
+{
+    hf_store *store = ticker->client->store;
+    struct timespec until;
+    do {
+        store->ops->wake(store);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += (until.tv_nsec + 50000000) / 1000000000;
+        until.tv_nsec = (until.tv_nsec + 50000000) % 1000000000;
+    } while (pthread_timedjoin_np(ticker->thread, NULL, &until) == ETIMEDOUT);
+}
+
+static void stop(struct ticker *ticker, bool awaits)
+{
+    if (!ticker->is_started)
+        return;
+    ticker_poke(ticker->client, (unsigned)(ticker - ticker->client->tickers));
+    if (awaits)
+        join(ticker);
+    else
+        pthread_join(ticker->thread, NULL);
+}
+
+/* Threads poke each other: their descriptors go when all have ended. */
+void ticker_stop_all(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->is_stopping = true;
+    pthread_mutex_unlock(&client->mutex);
+    for (unsigned i = 0; i < TICKERS; i++)
+        stop(&client->tickers[i], i == TICK_LISTEN);
+    for (unsigned i = 0; i < TICKERS; i++) {
+        if (!client->tickers[i].is_started)
+            continue;
+        close(client->tickers[i].timer_fd);
+        close(client->tickers[i].poke_fd);
+        client->tickers[i].is_started = false;
+    }
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* upkeep.c: the client's background work: ends lost sessions, sends releases, looks at suspects
+ * (R8), verifies what is held (L3), sweeps after dead clients (R5); called by the upkeep thread. */
+#include "client/client.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#define BATCH 500
+#define SWEEP_FIRST_MS 1000
+#define SWEEP_MS 3600000
+#define OVERDUE_MOST 16
+
+/* A short-lived client sweeps at once, one time in eight; a longer-lived one after a second, so that
+ * it is not in the way of what it was started for. */
+void upkeep_begin_locked(hf_client *client, hf_mono now)
+{
+    int64_t sweep_ms = client_chance(client) % 8 ? SWEEP_FIRST_MS : 0;
+    agenda_advance(&client->agenda, JOB_SWEEP, mono_add_ms(now, sweep_ms));
+    agenda_advance(&client->agenda, JOB_VERIFY, mono_add_ms(now, client->ttl_ms));
+    agenda_advance(&client->agenda, JOB_SUSPECTS, mono_add_ms(now, client->ttl_ms));
+}
+
+/* ---- Sessions that were lost ------------------------------------------------------------------- */
+
+/* Best effort: who waits marks them otherwise. */
+static void end_sessions(hf_client *client)
+{
+    for (;;) {
+        pthread_mutex_lock(&client->mutex);
+        bool any = client->n_ended > 0;
+        hf_id id = any ? client->ended[--client->n_ended] : (hf_id){{0}};
+        pthread_mutex_unlock(&client->mutex);
+        if (!any)
+            return;
+        hf_error err;
+        if (client->store->ops->session_end(client->store, id, &err))
+            client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
+    }
+}
+
+/* ---- Names of locks, copied out from under the mutex ------------------------------------------- */
+
+struct names {
+    char *of[BATCH];
+    size_t n;
+    hf_stamp after;
+};
+
+static void names_add(struct names *names, const char *name)
+{
+    if (names->n < BATCH)
+        names->of[names->n++] = alloc_text(name);
+}
+
+static void names_done(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->of[i]);
+}
+
+static hf_code look(hf_client *client, const struct names *names, hf_record_fn each)
+{
+    hf_error err;
+    hf_code code = client->store->ops->look(client->store, (const char *const *)names->of, names->n,
+                                            names->after, false, each, client, &err);
+    if (code)
+        client_log(client, HF_LOG_INFO, "looking after locks: %s", err.text);
+    return code;
+}
+
+/* ---- Suspects (R8) -------------------------------------------------------------------------------- */
+
+static bool is_unknown_locked(hf_client *client, const hf_entry *entry)
+{
+    return client->session.state == SESSION_ALIVE &&
+           id_equal(entry->session, client->session.self.id) &&
+           !waiters_find(&client->waiters, entry->ticket) &&
+           !lock_find_locked(client, entry->ticket) &&
+           !release_is_pending_locked(client, entry->ticket);
+}
+
+/* Leaves tickets of this session that nobody here knows. */
+static bool leave_unknown(void *ctx, const hf_record *record)
+{
+    hf_client *client = ctx;
+    pthread_mutex_lock(&client->mutex);
+    for (size_t i = 0; i < record->holders + record->queued; i++) {
+        hf_leave leave = {.ticket = record->entries[i].ticket, .outcome = HF_OUTCOME_RELEASED};
+        if (is_unknown_locked(client, &record->entries[i]))
+            release_push_locked(client, record->name, &leave, false);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return true;
+}
+
+static void check_suspects(hf_client *client)
+{
+    struct names names = {.n = 0};
+    pthread_mutex_lock(&client->mutex);
+    for (size_t i = 0; i < client->session.n_suspects; i++)
+        names_add(&names, client->session.suspects[i]);
+    pthread_mutex_unlock(&client->mutex);
+    if (names.n)
+        look(client, &names, leave_unknown);
+    names_done(&names);
+}
+
+/* ---- Verifying what is held (L3) ------------------------------------------------------------------- */
+
+static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
+{
+    const hf_entry *entry = record_find(record, lock->ticket);
+    if (entry && record_position(record, entry) == 0)
+        return;
+    hf_error why;
+    error_set(&why, HF_LOST,
+              "%.128s is not held any more: its ticket is gone from the store (was the record "
+              "dropped, restored or changed by hand?)",
+              lock->name);
+    lock_lose_locked(lock, &why, client->session.lease_end);
+}
+
+static bool verify(void *ctx, const hf_record *record)
+{
+    hf_client *client = ctx;
+    pthread_mutex_lock(&client->mutex);
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && lock->is_verifying && strcmp(lock->name, record->name) == 0)
+            verify_one_locked(client, lock, record);
+    pthread_mutex_unlock(&client->mutex);
+    return true;
+}
+
+static void choose_locked(hf_client *client, hf_mono now, struct names *names)
+{
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next) {
+        lock->is_verifying = lock->state == LOCK_HELD && names->n < BATCH &&
+                             mono_reached(lock->verify_due, now);
+        if (!lock->is_verifying)
+            continue;
+        lock->verify_due = mono_add_ms(now, client->ttl_ms);
+        names_add(names, lock->name);
+        if (lock->stamp.value > names->after.value)
+            names->after = lock->stamp;
+    }
+}
+
+static void verify_held(hf_client *client, hf_mono now)
+{
+    bool more = true;
+    while (more) {
+        struct names names = {.n = 0};
+        pthread_mutex_lock(&client->mutex);
+        choose_locked(client, now, &names);
+        pthread_mutex_unlock(&client->mutex);
+        more = names.n && look(client, &names, verify) == HF_OK && names.n == BATCH;
+        names_done(&names);
+    }
+}
+
+/* ---- Sweeping after dead clients (R5) -------------------------------------------------------------- */
+
+static void sweep(hf_client *client, hf_mono now)
+{
+    hf_error err;
+    size_t n = 0;
+    free(client->overdue);
+    client->overdue = alloc_array(NULL, OVERDUE_MOST, sizeof *client->overdue);
+    judge_done(&client->overdue_judge);
+    if (client->store->ops->sweep(client->store, client->overdue, OVERDUE_MOST, &n, &err))
+        client_log(client, HF_LOG_INFO, "sweeping: %s", err.text);
+    client->overdue_until = now;
+    for (size_t i = 0; i < n; i++) {
+        int64_t ttl_ms = client->overdue[i].session.ttl_ms;
+        hf_mono end = mono_add_ms(lease_watch_end(now, ttl_ms), ttl_ms);
+        client->overdue_until = mono_min(end, mono_add_ms(now, SWEEP_MS / 2));
+        judge_session(&client->overdue_judge, &client->overdue[i], now);
+    }
+}
+
+static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mono now)
+{
+    hf_error err;
+    if (judge_session(&client->overdue_judge, state, now) != JUDGE_OVERDUE)
+        return;
+    if (client->store->ops->session_mark(client->store, state, &err) == HF_OK)
+        client_log(client, HF_LOG_INFO, "marked a session dead that is a day overdue");
+}
+
+/* Watches the sessions that the sweep found by the rule for all, and marks those that are dead. What
+ * has been judged over a whole ttl, one way or the other, is not watched any longer. */
+static hf_mono watch_overdue(hf_client *client, hf_mono now)
+{
+    hf_id ids[OVERDUE_MOST];
+    hf_error err;
+    size_t n = judge_collect(&client->overdue_judge, now, ids, OVERDUE_MOST);
+    if (n && client->store->ops->sessions_look(client->store, ids, n, -1, client->overdue, &err))
+        n = 0;
+    hf_mono arrival = client_now(client);
+    for (size_t i = 0; i < n; i++)
+        mark_if_due(client, &client->overdue[i], arrival);
+    if (mono_reached(client->overdue_until, arrival))
+        judge_done(&client->overdue_judge);
+    return judge_due(&client->overdue_judge);
+}
+
+/* ---- The tick --------------------------------------------------------------------------------------- */
+
+static bool take_locked(hf_client *client, unsigned job, int64_t again_ms, hf_mono now)
+{
+    if (!agenda_take(&client->agenda, job, now))
+        return false;
+    agenda_set(&client->agenda, job, mono_add_ms(now, again_ms));
+    return true;
+}
+
+hf_mono upkeep_tick(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool works = !client->is_closing;
+    bool suspects = works && take_locked(client, JOB_SUSPECTS, client->ttl_ms, now);
+    bool verifies = works && take_locked(client, JOB_VERIFY, client->ttl_ms / 3, now);
+    bool sweeps = works && take_locked(client, JOB_SWEEP, SWEEP_MS, now);
+    pthread_mutex_unlock(&client->mutex);
+    end_sessions(client);
+    if (suspects)
+        check_suspects(client);
+    if (verifies)
+        verify_held(client, now);
+    if (sweeps)
+        sweep(client, now);
+    hf_mono due = release_tick(client, client_now(client));
+    if (works)
+        due = mono_min(due, watch_overdue(client, client_now(client)));
+    pthread_mutex_lock(&client->mutex);
+    if (works)
+        due = mono_min(due, agenda_due(&client->agenda));
+    pthread_mutex_unlock(&client->mutex);
+    return due;
+}

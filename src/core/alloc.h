@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alloc.h: memory or abort. libbson, which we stand on, ends the process when memory is out; so do
+ * we, instead of code paths that nobody can test. */
+#ifndef CORE_ALLOC_H
+#define CORE_ALLOC_H
+
+#include <stdlib.h>
+#include <string.h>
+
+static inline void *alloc_array(void *old, size_t count, size_t size)
+{
+    if (size && count > (size_t)-1 / size)
+        abort();
+    size_t bytes = count * size;
+    void *p = realloc(old, bytes > 0 ? bytes : 1);
+    if (!p)
+        abort();
+    return p;
+}
+
+static inline void *alloc_zeroed(size_t size)
+{
+    void *p = calloc(1, size);
+    if (!p)
+        abort();
+    return p;
+}
+
+static inline char *alloc_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    return memcpy(alloc_array(NULL, size, 1), text, size);
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backoff.c: decides the pauses between tries, with jitter that is given in. */
+#include "core/backoff.h"
+
+static int64_t jitter(int64_t ms, uint64_t chance)
+{
+    return ms / 2 + (int64_t)(chance % (uint64_t)(ms / 2 + 1));
+}
+
+int64_t backoff_ms(unsigned failures, int64_t first_ms, int64_t most_ms, uint64_t chance)
+{
+    int64_t ms = first_ms;
+    for (unsigned i = 1; i < failures && ms < most_ms; i++)
+        ms *= 2;
+    return jitter(ms < most_ms ? ms : most_ms, chance);
+}
+
+int64_t backoff_busy_ms(const hf_record *record, uint64_t chance)
+{
+    int64_t queue_ms = 0;
+    if (record->holders) {
+        const hf_entry *latest = &record->entries[record->holders - 1];
+        queue_ms = latest->granted_at.ms - latest->since.ms;
+    }
+    queue_ms = queue_ms < 100 ? 100 : queue_ms > 10000 ? 10000 : queue_ms;
+    return queue_ms / 4 + jitter(queue_ms / 2, chance);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judge.c: decides whether a session may be taken for dead, from what one watcher has seen. */
+#include "core/judge.h"
+
+#include "core/alloc.h"
+#include "core/id.h"
+#include "core/lease.h"
+
+#define TOGETHER_MS 50 /* looks due so close share one read (L1) */
+
+void judge_done(struct judge *judge)
+{
+    free(judge->watches);
+    judge->watches = NULL;
+    judge->n = 0;
+}
+
+static judge_watch *find(const struct judge *judge, hf_id id)
+{
+    for (size_t i = 0; i < judge->n; i++)
+        if (id_equal(judge->watches[i].id, id))
+            return &judge->watches[i];
+    return NULL;
+}
+
+static judge_watch *find_or_add(struct judge *judge, hf_id id, int32_t ttl_ms, hf_mono look_at)
+{
+    judge_watch *watch = find(judge, id);
+    if (watch)
+        return watch;
+    judge->watches = alloc_array(judge->watches, judge->n + 1, sizeof *judge->watches);
+    watch = &judge->watches[judge->n++];
+    *watch = (judge_watch){.id = id, .ttl_ms = ttl_ms, .look_at = look_at};
+    return watch;
+}
+
+void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono now)
+{
+    find_or_add(judge, session, ttl_ms, now);
+}
+
+static bool is_among(hf_id id, const hf_id *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id_equal(ids[i], id))
+            return true;
+    return false;
+}
+
+void judge_keep(struct judge *judge, const hf_id *ids, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < judge->n; i++)
+        if (is_among(judge->watches[i].id, ids, n))
+            judge->watches[kept++] = judge->watches[i];
+    judge->n = kept;
+}
+
+hf_mono judge_due(const struct judge *judge)
+{
+    hf_mono due = MONO_NEVER;
+    for (size_t i = 0; i < judge->n; i++)
+        due = mono_min(due, judge->watches[i].look_at);
+    return due;
+}
+
+size_t judge_collect(const struct judge *judge, hf_mono now, hf_id *ids, size_t max)
+{
+    size_t n = 0;
+    hf_mono horizon = mono_add_ms(now, TOGETHER_MS);
+    for (size_t i = 0; i < judge->n && n < max; i++) {
+        const judge_watch *watch = &judge->watches[i];
+        if (!watch->is_ask && mono_reached(watch->look_at, horizon))
+            ids[n++] = watch->id;
+    }
+    return n;
+}
+
+/* Whether this very value has been seen for the ttl and the allowance; a new value starts over. */
+static bool is_unchanged_for_ttl(judge_watch *watch, int64_t value, hf_mono now)
+{
+    if (!watch->is_seen || watch->value != value) {
+        watch->was_alive = watch->was_alive || (watch->is_seen && value > watch->value);
+        watch->is_seen = true;
+        watch->value = value;
+        watch->since = now;
+        return false;
+    }
+    return mono_reached(lease_watch_end(watch->since, watch->ttl_ms), now);
+}
+
+/* A session whose beat is late is looked at more often: a late beat starts the watch anew, and the
+ * sooner that is seen the sooner a crash after it is. */
+static hf_mono next_look(const judge_watch *watch, bool is_new, int64_t lease_left_ms, hf_mono now)
+{
+    if (is_new)
+        return lease_look_due(now, watch->ttl_ms, lease_left_ms);
+    hf_mono soon = mono_add_ms(now, watch->ttl_ms / 6);
+    hf_mono end = lease_watch_end(watch->since, watch->ttl_ms);
+    return mono_reached(end, now) ? mono_add_ms(now, TOGETHER_MS) : mono_min(soon, end);
+}
+
+judge_verdict judge_session(struct judge *judge, const hf_session_state *state, hf_mono now)
+{
+    bool missing = state->presence == HF_MISSING;
+    if (missing && !find(judge, state->session.id))
+        return JUDGE_LIVES; /* nobody told its ttl: it cannot be judged */
+    judge_watch *watch = find_or_add(judge, state->session.id, state->session.ttl_ms, now);
+    if (state->presence == HF_DEAD)
+        return JUDGE_IS_DEAD;
+    int64_t value = missing ? JUDGE_MISSING : state->beat;
+    if (!missing)
+        watch->ttl_ms = state->session.ttl_ms;
+    bool is_new = !watch->is_seen || watch->value != value;
+    bool is_due = is_unchanged_for_ttl(watch, value, now);
+    watch->look_at = next_look(watch, is_new && !missing, state->lease_left_ms, now);
+    if (missing)
+        return is_due ? JUDGE_IS_DEAD : JUDGE_LIVES;
+    return is_due || state->is_gone ? JUDGE_OVERDUE : JUDGE_LIVES;
+}
+
+void judge_lives(struct judge *judge, hf_id session, hf_mono now)
+{
+    judge_watch *watch = find(judge, session);
+    if (!watch)
+        return;
+    watch->is_seen = false;
+    watch->was_alive = true;
+    watch->look_at = now;
+}
+
+bool judge_ask(struct judge *judge, hf_id ticket, int32_t ttl_ms, hf_mono now)
+{
+    judge_watch *watch = find_or_add(judge, ticket, ttl_ms, MONO_NEVER);
+    watch->is_ask = true;
+    return is_unchanged_for_ttl(watch, 0, now);
+}
+
+bool judge_saw_life(const struct judge *judge)
+{
+    for (size_t i = 0; i < judge->n; i++)
+        if (judge->watches[i].was_alive)
+            return true;
+    return false;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease.c: decides when a lease begins and ends, from times that are given in. */
+#include "core/lease.h"
+
+#define MS ((int64_t)1000000)
+#define LOOK_DELAY_MS 100 /* L1: the look's delay after a beat is due */
+
+hf_mono mono_add_ms(hf_mono t, int64_t ms)
+{
+    if (ms > 0 && ms > (INT64_MAX - t.ns) / MS)
+        return MONO_NEVER;
+    return (hf_mono){t.ns + ms * MS};
+}
+
+hf_mono mono_min(hf_mono a, hf_mono b)
+{
+    return a.ns < b.ns ? a : b;
+}
+
+bool mono_reached(hf_mono due, hf_mono now)
+{
+    return now.ns >= due.ns;
+}
+
+int64_t mono_ms_until(hf_mono t, hf_mono now)
+{
+    int64_t ns = t.ns - now.ns;
+    return ns > 0 ? (ns - 1) / MS + 1 : ns / MS;
+}
+
+int64_t lease_allowance_ns(int64_t ttl_ms)
+{
+    return ttl_ms * MS / 500 + 5 * MS;
+}
+
+hf_mono lease_end(hf_mono sent, int64_t ttl_ms)
+{
+    return (hf_mono){sent.ns + ttl_ms * MS - lease_allowance_ns(ttl_ms)};
+}
+
+hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms)
+{
+    return (hf_mono){first_seen.ns + ttl_ms * MS + lease_allowance_ns(ttl_ms)};
+}
+
+hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
+{
+    return (hf_mono){sent.ns + ttl_ms * MS / 3};
+}
+
+hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms)
+{
+    return (hf_mono){now.ns + ttl_ms * MS / 20};
+}
+
+hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms)
+{
+    int64_t until_beat = lease_left_ms - 2 * ttl_ms / 3;
+    if (until_beat < 0)
+        until_beat = 0;
+    if (until_beat > ttl_ms / 3)
+        until_beat = ttl_ms / 3;
+    return mono_add_ms(now, until_beat + LOOK_DELAY_MS);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease.h: the arithmetic of leases (R4, R5, R7); the client asks it when to beat, when to stop
+ * believing, and from when on another session may be taken for dead. */
+#ifndef CORE_LEASE_H
+#define CORE_LEASE_H
+
+#include <holdfast/store.h>
+
+#define LEASE_TTL_MIN_MS 1000
+#define LEASE_TTL_MAX_MS 3600000
+#define LEASE_TTL_DEFAULT_MS 10000
+
+#define MONO_NEVER ((hf_mono){INT64_MAX})
+
+hf_mono mono_add_ms(hf_mono t, int64_t ms); /* saturates at MONO_NEVER */
+hf_mono mono_min(hf_mono a, hf_mono b);
+bool mono_reached(hf_mono due, hf_mono now);
+int64_t mono_ms_until(hf_mono t, hf_mono now); /* rounded up; negative when past */
+
+/* How far two clocks may drift apart over one ttl, and the price of a thread's wake-up: ttl/500 +
+ * 5 ms, taken off on the holder's side and put on top on the others' (R4, R5). */
+int64_t lease_allowance_ns(int64_t ttl_ms);
+
+/* When a session stops believing, counted from before its last acknowledged beat was sent. */
+hf_mono lease_end(hf_mono sent, int64_t ttl_ms);
+
+/* When others may mark it, counted from the arrival of the first look that showed that beat. */
+hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms);
+
+hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);  /* a third of the ttl later */
+hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms);  /* a twentieth later */
+
+/* When a session that beats in time should have beaten again, seen with so much of its lease left;
+ * a little later than that, so that one look finds the new beat. */
+hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.c: decides what a step does to a lock's record: who leaves, who is granted, who queues.
+ * The pipeline in store/mongo/pipeline.c must say exactly the same; tests/differential compares. */
+#include "core/record.h"
+
+#include "core/alloc.h"
+#include "core/id.h"
+
+#include <stdio.h>
+
+#define NOTICE_SIZE (2 * (ID_TEXT_SIZE - 1) + 2 + 20 + 2) /* ids, colons, token, space and NUL */
+
+void record_init(hf_record *record, const char *name)
+{
+    *record = (hf_record){.limit = 0};
+    snprintf(record->name, sizeof record->name, "%s", name);
+}
+
+void record_done(hf_record *record)
+{
+    free(record->entries);
+    free(record->notify);
+    record->entries = NULL;
+    record->notify = NULL;
+    record->holders = record->queued = 0;
+}
+
+void record_copy(hf_record *to, const hf_record *from)
+{
+    *to = *from;
+    to->entries = NULL;
+    to->holders = to->queued = 0;
+    for (size_t i = 0; i < from->holders + from->queued; i++)
+        record_append(to, &from->entries[i], i < from->holders);
+    to->notify = from->notify ? alloc_text(from->notify) : NULL;
+}
+
+void record_append(hf_record *record, const hf_entry *entry, bool as_holder)
+{
+    size_t n = record->holders + record->queued;
+    if ((n & (n - 1)) == 0) /* grow at 0, 1, 2, 4, 8 ... */
+        record->entries = alloc_array(record->entries, n ? 2 * n : 1, sizeof *record->entries);
+    record->entries[n] = *entry;
+    if (as_holder)
+        record->holders++;
+    else
+        record->queued++;
+}
+
+const hf_entry *record_find(const hf_record *record, hf_id ticket)
+{
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (id_equal(record->entries[i].ticket, ticket))
+            return &record->entries[i];
+    return NULL;
+}
+
+size_t record_position(const hf_record *record, const hf_entry *entry)
+{
+    size_t at = (size_t)(entry - record->entries);
+    return at < record->holders ? 0 : at - record->holders + 1;
+}
+
+static int64_t permits_held(const hf_record *record)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < record->holders; i++)
+        sum += record->entries[i].permits;
+    return sum;
+}
+
+static const hf_leave *leave_of(const hf_step *step, hf_id ticket)
+{
+    for (size_t i = 0; i < step->n_leaves; i++)
+        if (id_equal(step->leaves[i].ticket, ticket))
+            return &step->leaves[i];
+    return NULL;
+}
+
+static const hf_death *death_of(const hf_step *step, hf_id session)
+{
+    for (size_t i = 0; i < step->n_deaths; i++)
+        if (id_equal(step->deaths[i].session, session))
+            return &step->deaths[i];
+    return NULL;
+}
+
+/* `abandoned` is overwritten only by a holder with a higher token (I6). */
+static void remember(hf_record *record, const hf_last_mark *mark, const char *who)
+{
+    if (record->last.outcome == HF_OUTCOME_ABANDONED && mark->token <= record->last.token)
+        return;
+    record->last = *mark;
+    snprintf(record->last.who, sizeof record->last.who, "%s", who);
+}
+
+static void remember_leave(hf_record *record, const hf_entry *holder, const hf_leave *leave,
+                           hf_dbtime now)
+{
+    if (!leave->told)
+        return;
+    hf_last_mark mark = {.outcome = leave->outcome,
+                         .session = holder->session,
+                         .token = holder->token,
+                         .has_exit_status = leave->has_exit_status,
+                         .exit_status = leave->exit_status,
+                         .at = now};
+    remember(record, &mark, leave->who);
+}
+
+static void remember_death(hf_record *record, const hf_entry *holder, const hf_death *death,
+                           hf_dbtime now)
+{
+    hf_last_mark mark = {.outcome = HF_OUTCOME_ABANDONED,
+                         .session = holder->session,
+                         .token = holder->token,
+                         .at = now};
+    remember(record, &mark, death->who);
+}
+
+/* Takes out what leaves and what is dead, and remembers how the holders among them went. */
+static bool edit(hf_record *record, const hf_step *step, hf_dbtime now)
+{
+    size_t n = record->holders + record->queued, kept = 0, kept_holders = 0;
+    for (size_t i = 0; i < n; i++) {
+        const hf_entry *entry = &record->entries[i];
+        const hf_leave *leave = leave_of(step, entry->ticket);
+        const hf_death *death = leave ? NULL : death_of(step, entry->session);
+        bool holds = i < record->holders;
+        if (leave && holds)
+            remember_leave(record, entry, leave, now);
+        if (death && holds)
+            remember_death(record, entry, death, now);
+        if (leave || death)
+            continue;
+        record->entries[kept++] = *entry;
+        kept_holders += holds;
+    }
+    record->holders = kept_holders;
+    record->queued = kept - kept_holders;
+    return kept < n;
+}
+
+static void note(char *notify, const hf_entry *entry)
+{
+    char session[ID_TEXT_SIZE], ticket[ID_TEXT_SIZE];
+    id_write(entry->session, session);
+    id_write(entry->ticket, ticket);
+    size_t used = strlen(notify);
+    snprintf(notify + used, NOTICE_SIZE, "%s%s:%s:%lld", used ? " " : "", session, ticket,
+             (long long)entry->token);
+}
+
+static bool head_fits(const hf_record *record)
+{
+    return record->queued &&
+           permits_held(record) + record->entries[record->holders].permits <= record->limit;
+}
+
+/* Folds over the queue from its head; stops at the first that does not fit (I3, I5). */
+static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
+{
+    bool any = false;
+    for (; head_fits(record); any = true) {
+        hf_entry *entry = &record->entries[record->holders];
+        record->token = record->token + 1 > floor ? record->token + 1 : floor;
+        entry->token = record->token;
+        entry->granted_at = now;
+        record->holders++;
+        record->queued--;
+        note(notify, entry);
+    }
+    return any;
+}
+
+static bool has_room(const hf_record *record, const hf_enter *enter)
+{
+    int32_t bound = enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
+    return record->queued < (size_t)bound &&
+           record->holders + record->queued < HF_ENTRIES_MAX;
+}
+
+/* Judges the entrant against what is left, and appends it. A lock that nobody holds or waits for
+ * takes the entrant's limit. */
+static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
+{
+    if (record_find(record, enter->entry.ticket) || enter->entry.permits > enter->limit)
+        return false;
+    if (record->holders + record->queued == 0)
+        record->limit = enter->limit;
+    if (record->limit != enter->limit)
+        return false;
+    if (!has_room(record, enter))
+        return false;
+    hf_entry entry = enter->entry;
+    entry.token = 0;
+    entry.since = now;
+    entry.granted_at = (hf_dbtime){0};
+    record_append(record, &entry, false);
+    if (enter->try_only && !(record->queued == 1 && head_fits(record))) {
+        record->queued--;
+        return false;
+    }
+    return true;
+}
+
+bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor)
+{
+    size_t most = record->queued + (step->enter ? 1 : 0);
+    char *notify = alloc_array(NULL, most + 1, NOTICE_SIZE);
+    notify[0] = '\0';
+    bool changed = edit(record, step, now);
+    changed |= grant(record, now, floor, notify);
+    if (step->enter) {
+        changed |= !record->exists;
+        record->exists = true;
+        changed |= admit(record, step->enter, now);
+        grant(record, now, floor, notify);
+    }
+    if (notify[0]) {
+        free(record->notify);
+        record->notify = notify;
+    } else {
+        free(notify);
+    }
+    return changed;
+}
+
+record_verdict record_judge(const hf_record *record, const hf_enter *enter)
+{
+    const hf_entry *entry = record_find(record, enter->entry.ticket);
+    if (entry)
+        return record_position(record, entry) ? RECORD_WAITS : RECORD_HOLDS;
+    if (record->holders + record->queued == 0)
+        return RECORD_GONE;
+    if (record->limit != enter->limit)
+        return RECORD_LIMIT;
+    if (enter->try_only)
+        return RECORD_HELD;
+    return has_room(record, enter) ? RECORD_GONE : RECORD_BUSY;
+}
+
+int64_t record_floor_of(hf_dbtime now)
+{
+    return now.ms * 1048;
+}

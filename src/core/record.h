@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record.h: a lock's record and the one step that changes it. The client reads records with it;
+ * the stores memory and sqlite apply steps with it; the mongo store writes the same as a pipeline.
+ */
+#ifndef CORE_RECORD_H
+#define CORE_RECORD_H
+
+#include <holdfast/store.h>
+
+/* A record of that name that does not exist yet. */
+void record_init(hf_record *record, const char *name);
+
+/* Frees what the record points to; takes one that is all zero. */
+void record_done(hf_record *record);
+
+/* A deep copy; `to` is overwritten. */
+void record_copy(hf_record *to, const hf_record *from);
+
+/* Appends an entry behind the holders (as_holder; nobody may wait yet) or to the queue: for stores
+ * that read a record back. */
+void record_append(hf_record *record, const hf_entry *entry, bool as_holder);
+
+/* Edits (leaves, deaths), grants, judges the entrant, grants once more. now: the store's clock.
+ * floor: no token granted from here on is below it. Returns whether anything was changed. */
+bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
+
+/* What a record says of a ticket that entered. */
+typedef enum record_verdict {
+    RECORD_HOLDS,
+    RECORD_WAITS,
+    RECORD_HELD,  /* try only: taken by others */
+    RECORD_BUSY,  /* the queue is full: come back */
+    RECORD_LIMIT, /* in use with another limit */
+    RECORD_GONE,  /* it should be there, and is not */
+} record_verdict;
+
+/* Reads the verdict from the record after the step that `enter` was part of. */
+record_verdict record_judge(const hf_record *record, const hf_enter *enter);
+
+/* The entry of a ticket, or NULL. */
+const hf_entry *record_find(const hf_record *record, hf_id ticket);
+
+/* 0 for a holder, 1 for the head of the queue, and so on; entry must be the record's own. */
+size_t record_position(const hf_record *record, const hf_entry *entry);
+
+/* The floor of tokens from a wall clock, for stores that have no cluster time. Below 2^53 until the
+ * year 2242, and below the floor that a cluster time of the same moment gives. */
+int64_t record_floor_of(hf_dbtime now);
+
+#endif

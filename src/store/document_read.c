@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* document_read.c: reads the BSON shapes of protocol `queue`, and says what is wrong with a
+ * document of another shape; called by the stores mongo and sqlite. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/record.h"
+#include "store/document.h"
+
+#include <stdio.h>
+
+#define TOKEN_MAX ((int64_t)1 << 53)
+
+/* Where in which document we read; path is "" or e.g. "queue.3.". */
+typedef struct reader {
+    const char *collection;
+    char id[160];
+    char path[32];
+    hf_error *err;
+} reader;
+
+/* Says what is wrong with a field; always false. */
+static bool refuse(const reader *r, const char *field, const char *expected)
+{
+    error_set(r->err, HF_SHAPE,
+              "document %s in collection %s is none of ours: field %s%s should be %s; it was left "
+              "alone, move it away or use another collection",
+              r->id, r->collection, r->path, field, expected);
+    return false;
+}
+
+static bool integral(const bson_iter_t *it, int64_t *out)
+{
+    if (BSON_ITER_HOLDS_INT32(it) || BSON_ITER_HOLDS_INT64(it)) {
+        *out = bson_iter_as_int64(it);
+        return true;
+    }
+    if (!BSON_ITER_HOLDS_DOUBLE(it))
+        return false;
+    double value = bson_iter_double(it);
+    if (!(value >= -(double)TOKEN_MAX && value <= (double)TOKEN_MAX))
+        return false;
+    *out = (int64_t)value;
+    return (double)*out == value;
+}
+
+enum { OPTIONAL = false, REQUIRED = true };
+
+/* An absent optional number leaves *out alone. */
+static bool read_int(const reader *r, const bson_t *doc, const char *field, bool required,
+                     int64_t min, int64_t max, int64_t *out)
+{
+    bson_iter_t it;
+    int64_t value;
+    char expected[80];
+    if (!bson_iter_init_find(&it, doc, field) && !required)
+        return true;
+    if (bson_iter_init_find(&it, doc, field) && integral(&it, &value) && value >= min &&
+        value <= max) {
+        *out = value;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "a whole number from %lld to %lld", (long long)min,
+             (long long)max);
+    return refuse(r, field, expected);
+}
+
+static bool read_int32(const reader *r, const bson_t *doc, const char *field, bool required,
+                       int32_t min, int32_t *out)
+{
+    int64_t value = *out;
+    if (!read_int(r, doc, field, required, min, INT32_MAX, &value))
+        return false;
+    *out = (int32_t)value;
+    return true;
+}
+
+/* size counts the NUL. An absent optional text is "". */
+static bool read_text(const reader *r, const bson_t *doc, const char *field, bool required,
+                      size_t size, char *out)
+{
+    bson_iter_t it;
+    uint32_t length;
+    char expected[80];
+    out[0] = '\0';
+    if (!bson_iter_init_find(&it, doc, field)) {
+        if (!required)
+            return true;
+    } else if (BSON_ITER_HOLDS_UTF8(&it)) {
+        const char *text = bson_iter_utf8(&it, &length);
+        if (length < size && strlen(text) == length) {
+            memcpy(out, text, length + 1);
+            return true;
+        }
+    }
+    snprintf(expected, sizeof expected, "a string of at most %zu bytes without NUL", size - 1);
+    return refuse(r, field, expected);
+}
+
+static bool read_id(const reader *r, const bson_t *doc, const char *field, hf_id *out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_OID(&it))
+        return refuse(r, field, "an ObjectId");
+    memcpy(out->bytes, bson_iter_oid(&it)->bytes, sizeof out->bytes);
+    return true;
+}
+
+static bool read_date(const reader *r, const bson_t *doc, const char *field, bool required,
+                      int64_t *out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field))
+        return !required || refuse(r, field, "a date");
+    if (!BSON_ITER_HOLDS_DATE_TIME(&it))
+        return refuse(r, field, "a date");
+    *out = bson_iter_date_time(&it);
+    return true;
+}
+
+static bool read_bool(const reader *r, const bson_t *doc, const char *field, bool *out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field))
+        return true;
+    if (!BSON_ITER_HOLDS_BOOL(&it))
+        return refuse(r, field, "true or false");
+    *out = bson_iter_bool(&it);
+    return true;
+}
+
+static bool read_entry(const reader *r, const bson_t *doc, hf_entry *out)
+{
+    *out = (hf_entry){.permits = 0};
+    return read_id(r, doc, "ticket", &out->ticket) && read_id(r, doc, "session", &out->session) &&
+           read_int32(r, doc, "ttl_ms", REQUIRED, 1, &out->ttl_ms) &&
+           read_text(r, doc, "actor", OPTIONAL, sizeof out->actor, out->actor) &&
+           read_int32(r, doc, "permits", REQUIRED, 1, &out->permits) &&
+           read_date(r, doc, "since", REQUIRED, &out->since.ms) &&
+           read_text(r, doc, "why", OPTIONAL, sizeof out->why, out->why) &&
+           read_int(r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+           read_date(r, doc, "granted_at", OPTIONAL, &out->granted_at.ms);
+}
+
+/* Opens an embedded document or array for reading in place. */
+static bool view(const bson_iter_t *it, bson_t *out)
+{
+    uint32_t length;
+    const uint8_t *data;
+    if (BSON_ITER_HOLDS_ARRAY(it))
+        bson_iter_array(it, &length, &data);
+    else
+        bson_iter_document(it, &length, &data);
+    return bson_init_static(out, data, length);
+}
+
+static bool read_entries(reader *r, const bson_t *doc, const char *field, hf_record *out)
+{
+    bson_iter_t it, item;
+    bson_t entry_doc;
+    hf_entry entry;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_ARRAY(&it) ||
+        !bson_iter_recurse(&it, &item))
+        return refuse(r, field, "an array");
+    while (bson_iter_next(&item)) {
+        snprintf(r->path, sizeof r->path, "%s.%.10s.", field, bson_iter_key(&item));
+        if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !view(&item, &entry_doc))
+            return refuse(r, "", "a document");
+        if (out->holders + out->queued == HF_ENTRIES_MAX)
+            return refuse(r, "", "absent: a lock has at most 1000 holders and waiters");
+        if (!read_entry(r, &entry_doc, &entry))
+            return false;
+        record_append(out, &entry, field[0] == 'h');
+    }
+    r->path[0] = '\0';
+    return true;
+}
+
+static bool read_outcome(const reader *r, const bson_t *doc, hf_outcome *out)
+{
+    char text[16];
+    if (!read_text(r, doc, "outcome", REQUIRED, sizeof text, text))
+        return false;
+    for (hf_outcome each = HF_OUTCOME_RELEASED; each <= HF_OUTCOME_ABANDONED; each++)
+        if (strcmp(text, document_outcome_text(each)) == 0) {
+            *out = each;
+            return true;
+        }
+    return refuse(r, "outcome", "\"released\" or \"abandoned\"");
+}
+
+static bool read_exit_status(const reader *r, const bson_t *doc, hf_last_mark *out)
+{
+    bson_iter_t it;
+    out->has_exit_status =
+        bson_iter_init_find(&it, doc, "exit_status") && !BSON_ITER_HOLDS_NULL(&it);
+    return !out->has_exit_status ||
+           read_int32(r, doc, "exit_status", REQUIRED, INT32_MIN, &out->exit_status);
+}
+
+static bool read_last(reader *r, const bson_t *doc, hf_last_mark *out)
+{
+    bson_iter_t it;
+    bson_t last;
+    if (!bson_iter_init_find(&it, doc, "last") || BSON_ITER_HOLDS_NULL(&it))
+        return true;
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !view(&it, &last))
+        return refuse(r, "last", "a document");
+    snprintf(r->path, sizeof r->path, "last.");
+    bool ok = read_outcome(r, &last, &out->outcome) &&
+              read_id(r, &last, "session", &out->session) &&
+              read_text(r, &last, "who", OPTIONAL, sizeof out->who, out->who) &&
+              read_int(r, &last, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+              read_exit_status(r, &last, out) && read_date(r, &last, "at", REQUIRED, &out->at.ms);
+    r->path[0] = '\0';
+    return ok;
+}
+
+/* Bounded by what a 16 MB document can hold; "" reads as NULL. */
+static bool read_notify(const reader *r, const bson_t *doc, char **out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, "notify") || !BSON_ITER_HOLDS_UTF8(&it))
+        return refuse(r, "notify", "a string");
+    const char *text = bson_iter_utf8(&it, NULL);
+    *out = text[0] ? alloc_text(text) : NULL;
+    return true;
+}
+
+static reader reader_of(const bson_t *doc, const char *collection, hf_error *err)
+{
+    reader r = {.collection = collection, .id = "without _id", .err = err};
+    bson_iter_t it;
+    char hex[25];
+    if (!bson_iter_init_find(&it, doc, "_id"))
+        return r;
+    if (BSON_ITER_HOLDS_UTF8(&it))
+        snprintf(r.id, sizeof r.id, "\"%.150s\"", bson_iter_utf8(&it, NULL));
+    else if (BSON_ITER_HOLDS_OID(&it)) {
+        bson_oid_to_string(bson_iter_oid(&it), hex);
+        snprintf(r.id, sizeof r.id, "ObjectId(\"%s\")", hex);
+    } else
+        snprintf(r.id, sizeof r.id, "(its _id is of BSON type %d)", (int)bson_iter_type(&it));
+    return r;
+}
+
+static bool read_name(const reader *r, const bson_t *doc, hf_record *out)
+{
+    return read_text(r, doc, "_id", REQUIRED, sizeof out->name, out->name) &&
+           (out->name[0] || refuse(r, "_id", "a name, not empty"));
+}
+
+hf_code document_to_record(const bson_t *doc, const char *collection, hf_record *out, hf_error *err)
+{
+    reader r = reader_of(doc, collection, err);
+    *out = (hf_record){.exists = true};
+    if (read_name(&r, doc, out) && read_int32(&r, doc, "limit", REQUIRED, 1, &out->limit) &&
+        read_int(&r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+        read_entries(&r, doc, "holders", out) && read_entries(&r, doc, "queue", out) &&
+        read_last(&r, doc, &out->last) && read_notify(&r, doc, &out->notify))
+        return HF_OK;
+    record_done(out);
+    return HF_SHAPE;
+}
+
+static bool read_ask(const reader *r, const bson_t *doc, hf_ask *out)
+{
+    return read_id(r, doc, "ticket", &out->ticket) &&
+           read_text(r, doc, "by", OPTIONAL, sizeof out->by, out->by) &&
+           read_text(r, doc, "reason", OPTIONAL, sizeof out->reason, out->reason);
+}
+
+static bool read_asked(reader *r, const bson_t *doc, hf_session_state *out)
+{
+    bson_iter_t it, item;
+    bson_t ask;
+    if (!bson_iter_init_find(&it, doc, "asked"))
+        return true;
+    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &item))
+        return refuse(r, "asked", "an array");
+    while (bson_iter_next(&item) && out->n_asked < HF_ASKS_MAX) {
+        snprintf(r->path, sizeof r->path, "asked.%.10s.", bson_iter_key(&item));
+        if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !view(&item, &ask))
+            return refuse(r, "", "a document");
+        if (!read_ask(r, &ask, &out->asked[out->n_asked]))
+            return false;
+        out->n_asked++;
+    }
+    r->path[0] = '\0';
+    return true;
+}
+
+static bool read_session(const reader *r, const bson_t *doc, hf_session *out)
+{
+    return read_id(r, doc, "_id", &out->id) &&
+           read_int32(r, doc, "ttl_ms", REQUIRED, 1, &out->ttl_ms) &&
+           read_int(r, doc, "pid", OPTIONAL, INT64_MIN, INT64_MAX, &out->pid) &&
+           read_date(r, doc, "started_at", OPTIONAL, &out->started_at.ms) &&
+           read_text(r, doc, "app", OPTIONAL, sizeof out->app, out->app) &&
+           read_text(r, doc, "host", OPTIONAL, sizeof out->host, out->host);
+}
+
+hf_code document_to_state(const bson_t *doc, const char *collection, hf_session_state *out,
+                          hf_error *err)
+{
+    reader r = reader_of(doc, collection, err);
+    bool dead = false;
+    *out = (hf_session_state){.presence = HF_LIVE};
+    if (!read_session(&r, doc, &out->session) ||
+        !read_int(&r, doc, "beat", REQUIRED, 0, INT64_MAX, &out->beat) ||
+        !read_bool(&r, doc, "dead", &dead) ||
+        !read_int(&r, doc, "left", OPTIONAL, INT64_MIN, INT64_MAX, &out->lease_left_ms) ||
+        !read_asked(&r, doc, out))
+        return HF_SHAPE;
+    if (dead)
+        out->presence = HF_DEAD;
+    return HF_OK;
+}

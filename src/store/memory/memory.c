@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory.c: the store in this process's memory, the reference for every other: opening, notices,
+ * upkeep; store/open.c opens it. */
+#include "store/memory/memory.h"
+
+#include "core/alloc.h"
+#include "core/id.h"
+#include "store/memory/parts.h"
+
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AT_ONCE 64 /* notices given by one await */
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct memory *registry;
+
+hf_mono memory_mono(const struct memory_store *store)
+{
+    return store->env.mono(store->env.ctx);
+}
+
+hf_dbtime memory_time(const struct memory_store *store)
+{
+    return (hf_dbtime){store->env.wall(store->env.ctx).ms};
+}
+
+struct memory *memory_lock(hf_store *base)
+{
+    struct memory *memory = ((struct memory_store *)base)->memory;
+    pthread_mutex_lock(&memory->mutex);
+    return memory;
+}
+
+void memory_unlock(struct memory *memory)
+{
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+void memory_publish(struct memory *memory, hf_id session, hf_id ticket)
+{
+    memory->events[memory->n_events++ % EVENTS] =
+        (struct event){session, ticket, {memory->version}};
+    pthread_cond_broadcast(&memory->news);
+}
+
+static bool is_for(const struct event *event, hf_id session)
+{
+    return id_equal(event->session, session) != id_is_zero(event->ticket);
+}
+
+/* Takes what the session has not heard yet; after too much of it, one LOOK instead. */
+static size_t hear(struct memory *memory, struct presence *presence, hf_notice *notices)
+{
+    if (memory->n_events - presence->heard > EVENTS) {
+        presence->heard = memory->n_events;
+        notices[0] = (hf_notice){HF_NOTICE_LOOK, {{0}}, {memory->version}};
+        return 1;
+    }
+    size_t n = 0;
+    for (; presence->heard < memory->n_events && n < AT_ONCE; presence->heard++) {
+        const struct event *event = &memory->events[presence->heard % EVENTS];
+        if (!is_for(event, presence->state.session.id))
+            continue;
+        hf_notice_kind kind = id_is_zero(event->ticket) ? HF_NOTICE_LOOK : HF_NOTICE_GRANT;
+        notices[n++] = (hf_notice){kind, event->ticket, event->stamp};
+    }
+    return n;
+}
+
+static size_t hear_by_id(struct memory *memory, hf_id id, hf_notice *notices)
+{
+    struct presence *presence = memory_find_session(memory, id);
+    return presence ? hear(memory, presence, notices) : 0;
+}
+
+static struct timespec deadline_in(int64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += ms % 1000 * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
+                     hf_notice_fn each, void *ctx, hf_error *err)
+{
+    (void)from; /* a session hears everything since its begin */
+    (void)err;
+    struct memory_store *store = (struct memory_store *)base;
+    struct timespec deadline = deadline_in(timeout_ms > 0 ? timeout_ms : 0);
+    hf_notice notices[AT_ONCE];
+    struct memory *memory = memory_lock(base);
+    size_t n = hear_by_id(memory, session, notices);
+    while (!n && !store->is_woken &&
+           pthread_cond_timedwait(&memory->news, &memory->mutex, &deadline) != ETIMEDOUT)
+        n = hear_by_id(memory, session, notices);
+    store->is_woken = false;
+    memory_unlock(memory);
+    for (size_t i = 0; i < n; i++)
+        each(ctx, &notices[i]);
+    return HF_OK;
+}
+
+static void wake(hf_store *base)
+{
+    struct memory *memory = memory_lock(base);
+    ((struct memory_store *)base)->is_woken = true;
+    pthread_cond_broadcast(&memory->news);
+    memory_unlock(memory);
+}
+
+static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                     hf_error *err)
+{
+    (void)err;
+    struct memory_store *store = (struct memory_store *)base;
+    struct memory *memory = memory_lock(base);
+    memory_prune(memory, memory_time(store));
+    *n = memory_sweep(memory, memory_mono(store), overdue, max);
+    memory_unlock(memory);
+    return HF_OK;
+}
+
+static hf_code doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err)
+{
+    (void)base;
+    (void)err;
+    each(ctx, &(hf_finding){"reach", "in memory: locks reach no further than this process", false});
+    return HF_OK;
+}
+
+static void free_memory(struct memory *memory)
+{
+    for (size_t i = 0; i < memory->n_records; i++)
+        memory_free_record(memory->records[i]);
+    pthread_mutex_destroy(&memory->mutex);
+    pthread_cond_destroy(&memory->news);
+    free(memory->records);
+    free(memory->sessions);
+    free(memory->name);
+    free(memory);
+}
+
+static void leave_memory(struct memory *memory)
+{
+    pthread_mutex_lock(&registry_mutex);
+    bool is_last = --memory->users == 0;
+    for (struct memory **link = &registry; is_last && *link; link = &(*link)->next)
+        if (*link == memory) {
+            *link = memory->next;
+            break;
+        }
+    pthread_mutex_unlock(&registry_mutex);
+    if (is_last)
+        free_memory(memory);
+}
+
+/* In a forked child the mutex may be held for ever: there the shared part is left to the exit. */
+static void close_store(hf_store *base)
+{
+    struct memory_store *store = (struct memory_store *)base;
+    if (store && store->pid == getpid())
+        leave_memory(store->memory);
+    free(store);
+}
+
+static struct memory *new_memory(const char *name)
+{
+    struct memory *memory = alloc_zeroed(sizeof *memory);
+    memory->name = alloc_text(name);
+    pthread_mutex_init(&memory->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&memory->news, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return memory;
+}
+
+static struct memory *join_memory(const char *name)
+{
+    pthread_mutex_lock(&registry_mutex);
+    struct memory *memory = *name ? registry : NULL;
+    while (memory && strcmp(memory->name, name) != 0)
+        memory = memory->next;
+    if (!memory) {
+        memory = new_memory(name);
+        memory->next = *name ? registry : NULL;
+        registry = *name ? memory : registry;
+    }
+    memory->users++;
+    pthread_mutex_unlock(&registry_mutex);
+    return memory;
+}
+
+static const hf_store_ops ops = {
+    .scheme = "memory",
+    .close = close_store,
+    .session_begin = memory_begin,
+    .session_beat = memory_beat,
+    .session_mark = memory_mark,
+    .session_end = memory_end,
+    .sessions_look = memory_look_sessions,
+    .step = memory_step,
+    .look = memory_look,
+    .list = memory_list,
+    .list_sessions = memory_list_sessions,
+    .ask = memory_ask,
+    .await = await,
+    .wake = wake,
+    .sweep = sweep,
+    .doctor = doctor,
+};
+
+hf_code memory_open(const char *name, const hf_store_config *config, hf_store **out, hf_error *err)
+{
+    (void)err;
+    struct memory_store *store = alloc_zeroed(sizeof *store);
+    store->base = (hf_store){.ops = &ops,
+                             .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY |
+                                    HF_CAN_SKEW};
+    store->memory = join_memory(name);
+    store->env = *config->env;
+    store->pid = getpid();
+    *out = &store->base;
+    return HF_OK;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.h: what the files of the memory store share. */
+#ifndef STORE_MEMORY_PARTS_H
+#define STORE_MEMORY_PARTS_H
+
+#include <holdfast/store.h>
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#define EVENTS 1024 /* how far back a session can hear what it missed */
+
+/* A grant to `session`; without a ticket: `session` died, and all others look. */
+struct event {
+    hf_id session, ticket;
+    hf_stamp stamp;
+};
+
+struct presence {
+    hf_session_state state;
+    hf_mono expires;
+    uint64_t heard; /* events up to this one were given, or came before the session */
+};
+
+/* What all opens of one name share; everything after `mutex` is under it. */
+struct memory {
+    struct memory *next;
+    char *name;
+    unsigned users; /* under registry_mutex */
+    pthread_mutex_t mutex;
+    pthread_cond_t news;
+    uint64_t version;    /* of all records: the stamp of looks and steps */
+    int64_t used_token;  /* the highest of the records that were pruned */
+    hf_record **records; /* in byte order of their names */
+    size_t n_records;
+    struct presence *sessions;
+    size_t n_sessions;
+    struct event events[EVENTS]; /* number i is at i % EVENTS */
+    uint64_t n_events;
+};
+
+struct memory_store {
+    hf_store base;
+    struct memory *memory;
+    hf_env env;
+    pid_t pid;
+    bool is_woken; /* under the memory's mutex */
+};
+
+hf_mono memory_mono(const struct memory_store *store);
+hf_dbtime memory_time(const struct memory_store *store);
+
+/* Every function below that takes a struct memory wants it locked. */
+struct memory *memory_lock(hf_store *base);
+void memory_unlock(struct memory *memory);
+
+/* Tells a session of its grant; with a zero ticket: tells all others to look. */
+void memory_publish(struct memory *memory, hf_id session, hf_id ticket);
+
+/* sessions.c: the session, or NULL. */
+struct presence *memory_find_session(const struct memory *memory, hf_id id);
+
+/* Forgets marked sessions a day after their lease; gives up to max live ones that are so late. */
+size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max);
+
+/* records.c */
+void memory_prune(struct memory *memory, hf_dbtime now);
+void memory_free_record(hf_record *record);
+
+/* The functions of the store's table that are not in memory.c; see holdfast/store.h. */
+hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code memory_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
+                    hf_session_state *out, hf_error *err);
+hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
+hf_code memory_end(hf_store *base, hf_id id, hf_error *err);
+hf_code memory_look_sessions(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
+                             hf_session_state *states, hf_error *err);
+hf_code memory_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
+hf_code memory_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err);
+hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err);
+hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+hf_code memory_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+                    hf_error *err);
+
+#endif

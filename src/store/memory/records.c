@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* records.c: remembers the locks' records, sorted by name, and has core/record.c change them;
+ * memory.c lists its functions. */
+#include "store/memory/parts.h"
+
+#include "core/alloc.h"
+#include "core/record.h"
+
+#define PRUNE_MS ((int64_t)3 * 86400000)
+
+/* Where the record of that name is, or belongs. */
+static size_t place_of(const struct memory *memory, const char *name)
+{
+    size_t low = 0, high = memory->n_records;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(memory->records[middle]->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static hf_record *find_record(const struct memory *memory, const char *name)
+{
+    size_t at = place_of(memory, name);
+    bool is_there = at < memory->n_records && strcmp(memory->records[at]->name, name) == 0;
+    return is_there ? memory->records[at] : NULL;
+}
+
+static hf_record *add_record(struct memory *memory, const char *name)
+{
+    size_t at = place_of(memory, name), n = memory->n_records++;
+    memory->records = alloc_array(memory->records, n + 1, sizeof *memory->records);
+    memmove(&memory->records[at + 1], &memory->records[at], (n - at) * sizeof *memory->records);
+    memory->records[at] = alloc_zeroed(sizeof(hf_record));
+    record_init(memory->records[at], name);
+    return memory->records[at];
+}
+
+void memory_free_record(hf_record *record)
+{
+    record_done(record);
+    free(record);
+}
+
+/* Copies a record, or one that does not exist. */
+static void read_record(const struct memory *memory, const char *name, hf_record *out)
+{
+    const hf_record *record = find_record(memory, name);
+    if (record)
+        record_copy(out, record);
+    else
+        record_init(out, name);
+}
+
+static int64_t floor_of(const struct memory *memory, hf_dbtime now)
+{
+    int64_t floor = record_floor_of(now);
+    return floor > memory->used_token ? floor : memory->used_token + 1;
+}
+
+/* Tells the sessions whose tickets hold with a token above `token`: this step's grants. */
+static void publish_grants(struct memory *memory, const hf_record *record, int64_t token)
+{
+    for (size_t i = 0; i < record->holders; i++)
+        if (record->entries[i].token > token)
+            memory_publish(memory, record->entries[i].session, record->entries[i].ticket);
+}
+
+static void apply(struct memory *memory, hf_record *record, const hf_step *step, hf_dbtime now)
+{
+    int64_t token = record->token;
+    if (!record_step(record, step, now, step->floor ? *step->floor : floor_of(memory, now)))
+        return;
+    memory->version++;
+    publish_grants(memory, record, token);
+}
+
+hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err)
+{
+    (void)err;
+    hf_dbtime now = step->now ? *step->now : memory_time((struct memory_store *)base);
+    struct memory *memory = memory_lock(base);
+    hf_record *record = find_record(memory, name);
+    if (!record && step->enter)
+        record = add_record(memory, name);
+    if (record)
+        apply(memory, record, step, now);
+    if (out)
+        read_record(memory, name, out);
+    *reply = (hf_step_reply){.stamp = {memory->version}, .confirmed = true};
+    memory_unlock(memory);
+    return HF_OK;
+}
+
+hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
+{
+    (void)after; /* there is one copy, and it is the newest */
+    (void)linearizable;
+    (void)err;
+    hf_record *records = alloc_array(NULL, n, sizeof *records);
+    struct memory *memory = memory_lock(base);
+    for (size_t i = 0; i < n; i++)
+        read_record(memory, names[i], &records[i]);
+    memory_unlock(memory);
+    bool more = true;
+    for (size_t i = 0; i < n; i++) {
+        more = more && each(ctx, &records[i]);
+        record_done(&records[i]);
+    }
+    free(records);
+    return HF_OK;
+}
+
+hf_code memory_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+{
+    size_t n = 0, length = strlen(prefix);
+    struct memory *memory = memory_lock(base);
+    char **names = alloc_array(NULL, memory->n_records, sizeof *names);
+    for (size_t i = place_of(memory, prefix); i < memory->n_records; i++)
+        if (strncmp(memory->records[i]->name, prefix, length) == 0)
+            names[n++] = alloc_text(memory->records[i]->name);
+    memory_unlock(memory);
+    hf_code code =
+        memory_look(base, (const char *const *)names, n, (hf_stamp){0}, false, each, ctx, err);
+    while (n)
+        free(names[--n]);
+    free(names);
+    return code;
+}
+
+static bool is_prunable(const hf_record *record, hf_dbtime now)
+{
+    return record->holders + record->queued == 0 && record->last.outcome != HF_OUTCOME_ABANDONED &&
+           record->last.at.ms < now.ms - PRUNE_MS &&
+           record->token < record_floor_of((hf_dbtime){now.ms - PRUNE_MS});
+}
+
+void memory_prune(struct memory *memory, hf_dbtime now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < memory->n_records; i++) {
+        hf_record *record = memory->records[i];
+        if (!is_prunable(record, now)) {
+            memory->records[kept++] = record;
+            continue;
+        }
+        if (record->token > memory->used_token)
+            memory->used_token = record->token;
+        memory_free_record(record);
+    }
+    memory->n_records = kept;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sessions.c: remembers who is there: sessions, beats, marks and asks; memory.c lists its
+ * functions. */
+#include "store/memory/parts.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/lease.h"
+
+#define DAY_MS ((int64_t)86400000)
+
+struct presence *memory_find_session(const struct memory *memory, hf_id id)
+{
+    for (size_t i = 0; i < memory->n_sessions; i++)
+        if (id_equal(memory->sessions[i].state.session.id, id))
+            return &memory->sessions[i];
+    return NULL;
+}
+
+hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err)
+{
+    struct memory *memory = memory_lock(base);
+    if (memory_find_session(memory, self->id)) {
+        memory_unlock(memory);
+        return error_set(err, HF_INTERNAL, "this session has begun before; take a new id");
+    }
+    memory->sessions =
+        alloc_array(memory->sessions, memory->n_sessions + 1, sizeof *memory->sessions);
+    memory->sessions[memory->n_sessions++] = (struct presence){
+        .state = {.session = *self, .presence = HF_LIVE, .beat = 1},
+        .expires = mono_add_ms(memory_mono((struct memory_store *)base), self->ttl_ms),
+        .heard = memory->n_events};
+    memory_unlock(memory);
+    return HF_OK;
+}
+
+static void take_asks_out(hf_session_state *state, const hf_id *answered, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < state->n_asked; i++) {
+        bool is_answered = false;
+        for (size_t j = 0; j < n; j++)
+            is_answered |= id_equal(state->asked[i].ticket, answered[j]);
+        if (!is_answered)
+            state->asked[kept++] = state->asked[i];
+    }
+    state->n_asked = kept;
+}
+
+static void show(const struct presence *presence, hf_mono now, hf_session_state *out)
+{
+    *out = presence->state;
+    out->lease_left_ms = mono_ms_until(presence->expires, now);
+}
+
+hf_code memory_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
+                    hf_session_state *out, hf_error *err)
+{
+    struct memory *memory = memory_lock(base);
+    struct presence *presence = memory_find_session(memory, id);
+    if (!presence || presence->state.presence == HF_DEAD) {
+        memory_unlock(memory);
+        return error_set(err, HF_LOST, "this session was marked dead or removed by another");
+    }
+    hf_mono now = memory_mono((struct memory_store *)base);
+    take_asks_out(&presence->state, answered, n);
+    presence->state.beat++;
+    presence->expires = mono_add_ms(now, presence->state.session.ttl_ms);
+    show(presence, now, out);
+    memory_unlock(memory);
+    return HF_OK;
+}
+
+/* Marks it; all others are told to look. */
+static void mark(struct memory *memory, struct presence *presence)
+{
+    if (presence->state.presence == HF_DEAD)
+        return;
+    presence->state.presence = HF_DEAD;
+    memory_publish(memory, presence->state.session.id, (hf_id){{0}});
+}
+
+hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
+{
+    struct memory *memory = memory_lock(base);
+    struct presence *presence = memory_find_session(memory, seen->session.id);
+    hf_code code = HF_OK;
+    if (!presence)
+        code = error_set(err, HF_NOT_FOUND, "the session to be marked dead is missing");
+    else if (presence->state.presence == HF_LIVE && presence->state.beat != seen->beat)
+        code = error_set(err, HF_HELD, "the session to be marked dead has beaten since");
+    else
+        mark(memory, presence);
+    memory_unlock(memory);
+    return code;
+}
+
+hf_code memory_end(hf_store *base, hf_id id, hf_error *err)
+{
+    (void)err;
+    struct memory *memory = memory_lock(base);
+    struct presence *presence = memory_find_session(memory, id);
+    if (presence)
+        mark(memory, presence);
+    memory_unlock(memory);
+    return HF_OK;
+}
+
+hf_code memory_look_sessions(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
+                             hf_session_state *states, hf_error *err)
+{
+    (void)err;
+    struct memory *memory = memory_lock(base);
+    hf_mono now = memory_mono((struct memory_store *)base);
+    for (size_t i = 0; i < n; i++) {
+        struct presence *presence = memory_find_session(memory, ids[i]);
+        states[i] = (hf_session_state){.session = {.id = ids[i]}, .presence = HF_MISSING};
+        if (!presence)
+            continue;
+        show(presence, now, &states[i]);
+        states[i].is_gone = states[i].presence == HF_LIVE && clock_trust_ms >= 0 &&
+                            states[i].lease_left_ms < -clock_trust_ms;
+    }
+    memory_unlock(memory);
+    return HF_OK;
+}
+
+hf_code memory_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
+{
+    (void)err;
+    struct memory *memory = memory_lock(base);
+    hf_mono now = memory_mono((struct memory_store *)base);
+    size_t n = memory->n_sessions;
+    hf_session_state *states = alloc_array(NULL, n, sizeof *states);
+    for (size_t i = 0; i < n; i++)
+        show(&memory->sessions[i], now, &states[i]);
+    memory_unlock(memory);
+    for (size_t i = 0; i < n && each(ctx, &states[i]); i++)
+        ;
+    free(states);
+    return HF_OK;
+}
+
+/* One that asks for the same ticket again changes nothing. */
+static hf_code put_ask(hf_session_state *state, const hf_ask *ask, hf_error *err)
+{
+    for (size_t i = 0; i < state->n_asked; i++)
+        if (id_equal(state->asked[i].ticket, ask->ticket))
+            return HF_OK;
+    if (state->n_asked == HF_ASKS_MAX)
+        return error_set(err, HF_FULL, "the session has %d asks open; try again later",
+                         HF_ASKS_MAX);
+    state->asked[state->n_asked++] = *ask;
+    return HF_OK;
+}
+
+hf_code memory_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err)
+{
+    struct memory *memory = memory_lock(base);
+    struct presence *presence = memory_find_session(memory, session);
+    hf_code code;
+    if (presence && presence->state.presence == HF_LIVE)
+        code = put_ask(&presence->state, ask, err);
+    else
+        code = error_set(err, HF_NOT_FOUND, "the session to be asked is missing or dead");
+    memory_unlock(memory);
+    return code;
+}
+
+/* Forgets marked sessions a day after their lease, and shows the live ones that are so late. */
+size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max)
+{
+    size_t kept = 0, n = 0;
+    for (size_t i = 0; i < memory->n_sessions; i++) {
+        struct presence *presence = &memory->sessions[i];
+        bool is_old = mono_ms_until(presence->expires, now) < -DAY_MS;
+        if (is_old && presence->state.presence == HF_DEAD)
+            continue;
+        if (is_old && n < max)
+            show(presence, now, &out[n++]);
+        if (kept != i)
+            memory->sessions[kept] = *presence;
+        kept++;
+    }
+    memory->n_sessions = kept;
+    return n;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault.c: decides what an error of driver or server means to us, and words it; called for every
+ * command that fails. What may have been done is HF_UNKNOWN, never folded into failure (R2). */
+#include "core/error.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+/* Errors of the server, by its numbers. Those that come before a command begins were certainly not
+ * applied; one that ends it under way may have left its write behind. */
+static hf_code judge_server(int32_t code, bool writes)
+{
+    hf_code open = writes ? HF_UNKNOWN : HF_UNREACHABLE;
+    switch (code) {
+    case 10107: /* NotWritablePrimary */
+    case 13435: /* NotPrimaryNoSecondaryOk */
+    case 13436: /* NotPrimaryOrSecondary */
+    case 133:   /* FailedToSatisfyReadPreference: the router sees no primary */
+    case 134:   /* ReadConcernMajorityNotAvailableYet */
+    case 112:   /* WriteConflict */
+    case 13388: /* StaleConfig */
+        return HF_UNREACHABLE;
+    case 6:     /* HostUnreachable: the router lost the shard */
+    case 7:     /* HostNotFound */
+    case 89:    /* NetworkTimeout */
+    case 9001:  /* SocketException */
+    case 262:   /* ExceededTimeLimit */
+    case 50:    /* MaxTimeMSExpired */
+    case 91:    /* ShutdownInProgress */
+    case 189:   /* PrimarySteppedDown */
+    case 11600: /* InterruptedAtShutdown */
+    case 11601: /* Interrupted */
+    case 11602: /* InterruptedDueToReplStateChange */
+    case 64:    /* WriteConcernFailed */
+    case 100:   /* UnsatisfiableWriteConcern */
+        return open;
+    case 13:   /* Unauthorized */
+    case 18:   /* AuthenticationFailed */
+    case 8000: /* Atlas: bad auth */
+        return HF_DENIED;
+    case 10334: /* BSONObjectTooLarge */
+    case 14031: /* OutOfDiskSpace */
+    case 17419: /* the document would become too large */
+    case 17420:
+        return HF_FULL;
+    default:
+        return HF_UNUSABLE;
+    }
+}
+
+static hf_code judge(const bson_error_t *error, bool writes)
+{
+    switch (error->domain) {
+    case MONGOC_ERROR_SERVER:
+    case MONGOC_ERROR_QUERY:
+        return judge_server((int32_t)error->code, writes);
+    case MONGOC_ERROR_WRITE_CONCERN:
+        return HF_UNKNOWN;
+    case MONGOC_ERROR_SERVER_SELECTION:
+        return error->code == MONGOC_ERROR_SERVER_SELECTION_BAD_WIRE_VERSION ||
+                       error->code == MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION
+                   ? HF_UNUSABLE
+                   : HF_UNREACHABLE;
+    case MONGOC_ERROR_STREAM:
+        return error->code == MONGOC_ERROR_STREAM_SOCKET && writes ? HF_UNKNOWN : HF_UNREACHABLE;
+    case MONGOC_ERROR_CLIENT:
+        return error->code == MONGOC_ERROR_CLIENT_AUTHENTICATE ? HF_DENIED : HF_UNUSABLE;
+    case MONGOC_ERROR_SASL:
+    case MONGOC_ERROR_SCRAM:
+        return HF_DENIED;
+    case MONGOC_ERROR_PROTOCOL:
+        return error->code == MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION ? HF_UNUSABLE
+               : writes                                              ? HF_UNKNOWN
+                                                                     : HF_UNREACHABLE;
+    case MONGOC_ERROR_POOL:
+        return HF_UNREACHABLE;
+    default:
+        return HF_UNUSABLE;
+    }
+}
+
+/* What to do about it. */
+static const char *remedy_of(hf_code code)
+{
+    if (code == HF_UNREACHABLE)
+        return "is it running, and has it a primary?";
+    if (code == HF_UNKNOWN)
+        return "it may have been done or not: repeat it, or look";
+    if (code == HF_DENIED)
+        return "check user and password, and give the user readWrite on this database";
+    if (code == HF_FULL)
+        return "make room there";
+    return "see the server's log";
+}
+
+static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code,
+                    const char *message, hf_error *err)
+{
+    return error_set(err, code, "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.160s; %s",
+                     store->uri.hosts, store->uri.database, call->what, call->name ? " \"" : "",
+                     call->name ? call->name : "", call->name ? "\"" : "", message,
+                     remedy_of(code));
+}
+
+hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+                    const bson_t *reply, hf_error *err)
+{
+    int64_t code = reply ? mongo_int_at(reply, "code", 0) : 0;
+    hf_code meaning = code ? judge_server((int32_t)code, call->writes) : judge(error, call->writes);
+    return word(store, call, meaning, error->message, err);
+}
+
+/* The message beside a code, for an error that stands inside a reply. */
+static const char *message_at(const bson_t *doc, const char *path)
+{
+    bson_iter_t it, found;
+    if (bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, path, &found) &&
+        BSON_ITER_HOLDS_UTF8(&found))
+        return bson_iter_utf8(&found, NULL);
+    return "no message";
+}
+
+hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
+                          hf_error *err)
+{
+    int64_t code = mongo_int_at(&reply->doc, "writeErrors.0.code", 0);
+    if (code) {
+        reply->server_code = (int32_t)code;
+        return word(store, call, judge_server((int32_t)code, true),
+                    message_at(&reply->doc, "writeErrors.0.errmsg"), err);
+    }
+    if (bson_has_field(&reply->doc, "writeConcernError")) {
+        char text[200];
+        snprintf(text, sizeof text, "not acknowledged by a majority: %.150s",
+                 message_at(&reply->doc, "writeConcernError.errmsg"));
+        return word(store, call, HF_UNKNOWN, text, err);
+    }
+    return HF_OK;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mongo.c: opens and closes the mongo store, keeps its connections, and sends one command to the
+ * primary; called by store/open.c, and by the calls in the other files of this folder. */
+#include "store/mongo/mongo.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "store/document.h"
+#include "store/mongo/parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WIRE_4_2 8  /* the first server with update pipelines and $$NOW */
+#define BEHIND 72   /* afterClusterTime is greater than the server's cluster time */
+#define REPEATS 6   /* while it is behind: 1.3 s in all */
+#define WIRE_5_1 14 /* the first server with $tsSecond and $tsIncrement */
+
+/* ---- Open and close ---- */
+
+static void start_driver(void)
+{
+    mongoc_init();
+    /* The driver writes its warnings to stderr, and the library prints nothing. Its handler is
+     * global and cannot be asked for, so it is set to none, once, instead of to one store's log;
+     * a program that wants the driver's log sets a handler of its own after hf_open(). */
+    mongoc_log_set_handler(NULL, NULL);
+}
+
+void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    store->config.log(store->config.log_ctx, level, text);
+}
+
+typedef struct limits {
+    int64_t select_ms, connect_ms, socket_ms, wait_ms;
+} limits;
+
+static void prepare(mongo_lane *lane, const mongoc_uri_t *uri, limits limit)
+{
+    lane->uri = mongoc_uri_copy(uri);
+    lane->wait_ms = limit.wait_ms;
+    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYWRITES, false);
+    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYREADS, false);
+    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
+                                   (int32_t)limit.select_ms);
+    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_CONNECTTIMEOUTMS,
+                                   (int32_t)limit.connect_ms);
+    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_SOCKETTIMEOUTMS, (int32_t)limit.socket_ms);
+    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_WAITQUEUETIMEOUTMS,
+                                   (int32_t)limit.socket_ms);
+    if (!mongoc_uri_get_appname(lane->uri))
+        mongoc_uri_set_appname(lane->uri, "holdfast");
+}
+
+/* The time-outs of a beat together stay within a sixth of the lease (R7). */
+static void prepare_lanes(mongo_store *store)
+{
+    int64_t sixth = store->config.ttl_ms / 6;
+    limits work = {1000, 1000, 5000, 4000};
+    limits beats = {sixth / 4, sixth / 4, sixth / 2, sixth / 2};
+    prepare(&store->work, store->uri.driver, work);
+    prepare(&store->beats, store->uri.driver, beats);
+}
+
+static void warn_if_weak(mongo_store *store)
+{
+    if (store->uri.weak)
+        mongo_log(
+            store, HF_LOG_WARNING,
+            "hfWeakWrites=yes: writes are not confirmed by a majority, so that a failover can "
+            "give one lock to two holders; use it in tests only");
+}
+
+hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
+                   int64_t *patience_ms, hf_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_driver);
+    mongo_uri read;
+    hf_code code = mongo_uri_read(uri, &read, err);
+    if (code)
+        return code;
+    mongo_store *store = alloc_zeroed(sizeof *store);
+    store->base.ops = &mongo_queue_ops;
+    store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
+                      HF_CAN_PROCESSES;
+    store->config = *config;
+    store->owner = getpid();
+    store->uri = read;
+    pipeline_init(&store->texts);
+    pthread_mutex_init(&store->mutex, NULL);
+    prepare_lanes(store);
+    warn_if_weak(store);
+    *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
+                                                  (int32_t)*patience_ms);
+    *out = &store->base;
+    return HF_OK;
+}
+
+static void lane_done(mongo_lane *lane)
+{
+    if (lane->pool)
+        mongoc_client_pool_destroy(lane->pool);
+    mongoc_uri_destroy(lane->uri);
+}
+
+/* In a forked child the pools' threads are not there and their sockets are the parent's: the pools
+ * are left as they are (R11). */
+void mongo_close(hf_store *base)
+{
+    mongo_store *store = (mongo_store *)base;
+    if (store->owner == getpid()) {
+        mongo_watch_done(store);
+        lane_done(&store->beats);
+        lane_done(&store->work);
+        pthread_mutex_destroy(&store->mutex);
+        pipeline_done(&store->texts);
+    }
+    mongo_uri_done(&store->uri);
+    free(store);
+}
+
+/* ---- Connections ---- */
+
+static mongoc_client_pool_t *make_pool(mongo_store *store, mongo_lane *lane, bson_error_t *error)
+{
+    mongoc_client_pool_t *pool = mongoc_client_pool_new_with_error(lane->uri, error);
+    if (!pool)
+        return NULL;
+    mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
+    if (lane == &store->beats)
+        mongoc_client_pool_max_size(pool, 1);
+    return pool;
+}
+
+/* Making a pool looks up the names of a mongodb+srv URI, so it is made when it is needed. */
+mongoc_client_t *mongo_pop(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                           hf_error *err)
+{
+    bson_error_t error = {.domain = MONGOC_ERROR_POOL};
+    snprintf(error.message, sizeof error.message, "all connections are in use");
+    pthread_mutex_lock(&store->mutex);
+    if (!lane->pool)
+        lane->pool = make_pool(store, lane, &error);
+    mongoc_client_pool_t *pool = lane->pool;
+    pthread_mutex_unlock(&store->mutex);
+    mongoc_client_t *client = pool ? mongoc_client_pool_pop(pool) : NULL;
+    if (!client)
+        mongo_fault(store, call, &error, NULL, err);
+    return client;
+}
+
+void mongo_push(mongo_lane *lane, mongoc_client_t *client)
+{
+    mongoc_client_pool_push(lane->pool, client);
+}
+
+static hf_code refuse_old(const mongo_store *store, hf_error *err)
+{
+    return error_set(err, HF_UNUSABLE,
+                     "mongodb at %s is too old: Holdfast needs MongoDB 4.2 or later",
+                     store->uri.hosts);
+}
+
+static hf_code note_server(mongo_store *store, const mongoc_server_description_t *server,
+                           hf_error *err)
+{
+    const char *type = mongoc_server_description_type(server);
+    int64_t wire =
+        mongo_int_at(mongoc_server_description_hello_response(server), "maxWireVersion", 0);
+    mongo_topology topology = strcmp(type, "Standalone") == 0 ? MONGO_ALONE
+                              : strncmp(type, "RS", 2) == 0   ? MONGO_SET
+                                                              : MONGO_ROUTER;
+    if (wire && wire < WIRE_4_2)
+        return refuse_old(store, err);
+    atomic_store(&store->wire, (int)wire);
+    atomic_store(&store->topology, topology);
+    return HF_OK;
+}
+
+hf_code mongo_ready(mongo_store *store, hf_error *err)
+{
+    static const mongo_call call = {.what = "connecting"};
+    bson_error_t error;
+    if (atomic_load(&store->topology) != MONGO_UNSEEN)
+        return HF_OK;
+    mongoc_client_t *client = mongo_pop(store, &store->work, &call, err);
+    if (!client)
+        return HF_UNREACHABLE;
+    mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
+    hf_code code =
+        server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
+    mongoc_server_description_destroy(server);
+    mongo_push(&store->work, client);
+    return code;
+}
+
+mongo_topology mongo_topology_of(mongo_store *store)
+{
+    return (mongo_topology)atomic_load(&store->topology);
+}
+
+pipeline_clock mongo_clock_of(mongo_store *store)
+{
+    if (mongo_topology_of(store) == MONGO_ALONE)
+        return PIPELINE_WALL;
+    return atomic_load(&store->wire) < WIRE_5_1 ? PIPELINE_SECONDS : PIPELINE_CLUSTER;
+}
+
+/* ---- One command ---- */
+
+void mongo_begin(bson_t *command, const char *verb, const char *collection)
+{
+    bson_append_utf8(command, verb, -1, collection, -1);
+}
+
+void mongo_append_by_id(bson_t *command, const char *field, hf_id id)
+{
+    bson_t query;
+    bson_append_document_begin(command, field, -1, &query);
+    document_append_id(&query, "_id", id);
+    bson_append_document_end(command, &query);
+}
+
+const char *mongo_key(size_t i, char buffer[16])
+{
+    const char *key;
+    bson_uint32_to_string((uint32_t)i, &key, buffer, 16);
+    return key;
+}
+
+bool mongo_view(const bson_t *doc, const char *path, bson_t *out)
+{
+    bson_iter_t it, found;
+    uint32_t length;
+    const uint8_t *data;
+    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found))
+        return false;
+    if (BSON_ITER_HOLDS_DOCUMENT(&found))
+        bson_iter_document(&found, &length, &data);
+    else if (BSON_ITER_HOLDS_ARRAY(&found))
+        bson_iter_array(&found, &length, &data);
+    else
+        return false;
+    return bson_init_static(out, data, length);
+}
+
+bool mongo_next(bson_iter_t *batch, bson_t *doc)
+{
+    uint32_t length;
+    const uint8_t *data;
+    if (!bson_iter_next(batch) || !BSON_ITER_HOLDS_DOCUMENT(batch))
+        return false;
+    bson_iter_document(batch, &length, &data);
+    return bson_init_static(doc, data, length);
+}
+
+int64_t mongo_int_at(const bson_t *doc, const char *path, int64_t otherwise)
+{
+    bson_iter_t it, found;
+    if (bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, path, &found) &&
+        BSON_ITER_HOLDS_NUMBER(&found))
+        return bson_iter_as_int64(&found);
+    return otherwise;
+}
+
+hf_stamp mongo_stamp_at(const bson_t *doc, const char *path)
+{
+    bson_iter_t it, found;
+    uint32_t seconds, increment;
+    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found) ||
+        !BSON_ITER_HOLDS_TIMESTAMP(&found))
+        return (hf_stamp){0};
+    bson_iter_timestamp(&found, &seconds, &increment);
+    return (hf_stamp){(uint64_t)seconds << 32 | increment};
+}
+
+void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat)
+{
+    bson_t concern;
+    BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
+    if (store->uri.weak) {
+        BSON_APPEND_INT32(&concern, "w", 1);
+    } else {
+        BSON_APPEND_UTF8(&concern, "w", "majority");
+        BSON_APPEND_BOOL(&concern, "j", true);
+        BSON_APPEND_INT64(&concern, "wtimeout",
+                          is_beat ? store->beats.wait_ms : store->work.wait_ms);
+    }
+    bson_append_document_end(command, &concern);
+}
+
+void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after)
+{
+    bson_t concern;
+    bool alone = mongo_topology_of(store) == MONGO_ALONE;
+    BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
+    BSON_APPEND_UTF8(&concern, "level", alone ? "local" : "majority");
+    if (after.value && !alone)
+        BSON_APPEND_TIMESTAMP(&concern, "afterClusterTime", (uint32_t)(after.value >> 32),
+                              (uint32_t)after.value);
+    bson_append_document_end(command, &concern);
+    BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
+}
+
+/* Remembers the latest stamp, for looks at sessions (R1). */
+static void note_stamp(mongo_store *store, mongo_reply *reply)
+{
+    reply->stamp = mongo_stamp_at(&reply->doc, "operationTime");
+    uint64_t seen = atomic_load(&store->latest);
+    while (reply->stamp.value > seen &&
+           !atomic_compare_exchange_weak(&store->latest, &seen, reply->stamp.value))
+        ;
+}
+
+hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
+                  mongo_reply *reply, hf_error *err)
+{
+    bson_error_t error;
+    mongo_lane *lane = call->is_beat ? &store->beats : &store->work;
+    const char *database = call->database ? call->database : store->uri.database;
+    mongoc_client_t *client = mongo_pop(store, lane, call, err);
+    *reply = (mongo_reply){.server_code = 0};
+    if (!client) {
+        bson_init(&reply->doc);
+        return HF_UNREACHABLE;
+    }
+    bool ok = mongoc_client_command_simple(client, database, command, NULL, &reply->doc, &error);
+    mongo_push(lane, client);
+    note_stamp(store, reply);
+    if (ok)
+        return call->writes ? mongo_write_fault(store, call, reply, err) : HF_OK;
+    reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
+    return mongo_fault(store, call, &error, &reply->doc, err);
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
+                         mongo_reply *reply, hf_error *err)
+{
+    hf_code code = mongo_run(store, call, command, reply, err);
+    for (int i = 0; code && reply->server_code == BEHIND && i < REPEATS; i++) {
+        bson_destroy(&reply->doc);
+        pause_ms(20L << i);
+        code = mongo_run(store, call, command, reply, err);
+    }
+    if (code && reply->server_code == BEHIND)
+        return error_set(err, HF_UNREACHABLE,
+                         "mongodb at %s: the primary is behind what was seen before; try again",
+                         store->uri.hosts);
+    return code;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mongo.h: the store in MongoDB, a replica set, sharded cluster or single server; store/open.c
+ * opens it. */
+#ifndef STORE_MONGO_H
+#define STORE_MONGO_H
+
+#include <holdfast/store.h>
+
+/* Keys of the URI that begin with `hf` are ours: hfProtocol=queue, hfCollection=locks,
+ * hfWeakWrites=yes. *patience_ms gets the URI's serverSelectionTimeoutMS, if it has one.
+ * HF_INVALID: URI or key; HF_UNSUPPORTED: a protocol that is not there. Nothing is sent yet. */
+hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
+                   int64_t *patience_ms, hf_error *err);
+
+#endif

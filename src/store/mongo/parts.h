@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.h: what the files of the mongo store share: the store, its connections, one command. */
+#ifndef STORE_MONGO_PARTS_H
+#define STORE_MONGO_PARTS_H
+
+#include "store/mongo/pipeline.h"
+
+#include <holdfast/store.h>
+#include <mongoc/mongoc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define MONGO_SESSIONS "sessions"
+#define MONGO_READ_MS 4000 /* a read takes no longer on the server */
+
+/* ---- URI (uri.c) ---- */
+
+/* What a URI says, ours taken out of what the driver sees. */
+typedef struct mongo_uri {
+    mongoc_uri_t *driver;
+    char *hosts; /* for error texts */
+    char *database;
+    char *collection;
+    bool weak; /* hfWeakWrites: the user insists on writes that a failover can undo */
+} mongo_uri;
+
+hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err);
+void mongo_uri_done(mongo_uri *uri);
+
+/* ---- Store ---- */
+
+typedef enum mongo_topology { MONGO_UNSEEN, MONGO_SET, MONGO_ROUTER, MONGO_ALONE } mongo_topology;
+
+/* A pool of connections with time-outs of its own, made at its first use. */
+typedef struct mongo_lane {
+    mongoc_uri_t *uri;
+    mongoc_client_pool_t *pool;
+    int64_t wait_ms; /* wtimeout */
+} mongo_lane;
+
+/* What the last serverStatus said of the server that takes our beats (R3). */
+typedef struct mongo_server {
+    bool is_known, is_denied;
+    hf_mono seen_at;
+    bson_oid_t election;
+    int64_t clock_base_ms, local_ms;
+} mongo_server;
+
+/* The listener's stream. cursor and woken are guarded by the store's mutex, the rest belongs to the
+ * thread in await(). */
+typedef struct mongo_watch {
+    int64_t cursor;
+    bool woken;
+    mongoc_client_t *client;
+    mongoc_client_session_t *session;
+    hf_id self;
+    bool has_self, is_stale; /* stale: something may have been missed */
+    bson_t *resume;
+    char refusal[256]; /* why there are no notices here; "": there are */
+} mongo_watch;
+
+typedef struct mongo_store {
+    hf_store base;
+    hf_store_config config;
+    pid_t owner;
+    mongo_uri uri;
+    pipeline_texts texts;
+    mongo_lane work, beats;
+    atomic_int topology, wire;    /* found out at the first use */
+    atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
+    pthread_mutex_t mutex;        /* pools, server, watch, swept */
+    mongo_server server;
+    mongo_watch watch;
+    bool has_indexes;
+} mongo_store;
+
+extern const hf_store_ops mongo_queue_ops;
+
+void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- One command (mongo.c) ---- */
+
+typedef struct mongo_call {
+    const char *what;     /* for error texts: "acquiring" */
+    const char *name;     /* of the lock, or NULL */
+    const char *database; /* NULL: the store's */
+    bool writes;          /* without an answer the outcome is unknown */
+    bool is_beat;         /* goes by its own connection */
+} mongo_call;
+
+/* doc is always the caller's to destroy. server_code: of an error that the server gave, or 0. */
+typedef struct mongo_reply {
+    bson_t doc;
+    int32_t server_code;
+    hf_stamp stamp;
+} mongo_reply;
+
+/* Finds out, once, what kind of server there is; for the start of every call. */
+hf_code mongo_ready(mongo_store *store, hf_error *err);
+mongo_topology mongo_topology_of(mongo_store *store);
+pipeline_clock mongo_clock_of(mongo_store *store);
+
+void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat);
+/* A majority read (R1), not older than `after`. */
+void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after);
+
+/* Sends a command to the primary. */
+hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
+                  mongo_reply *reply, hf_error *err);
+/* The same for reads after a stamp: repeated, within bounds, while the server is behind it. */
+hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
+                         mongo_reply *reply, hf_error *err);
+mongoc_client_t *mongo_pop(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                           hf_error *err);
+void mongo_push(mongo_lane *lane, mongoc_client_t *client);
+
+/* Begins a command that names a collection: {command: collection ... }. */
+void mongo_begin(bson_t *command, const char *verb, const char *collection);
+/* Appends {_id: id} as `field`. */
+void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
+/* The key of an array's item. */
+const char *mongo_key(size_t i, char buffer[16]);
+
+/* A document inside a reply, for as long as the reply lives. False: there is none. */
+bool mongo_view(const bson_t *doc, const char *path, bson_t *out);
+bool mongo_next(bson_iter_t *batch, bson_t *doc); /* the next document of a batch */
+int64_t mongo_int_at(const bson_t *doc, const char *path, int64_t otherwise);
+hf_stamp mongo_stamp_at(const bson_t *doc, const char *path);
+
+/* ---- Errors (fault.c) ---- */
+
+/* What an error of driver or server means. reply may be NULL. */
+hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+                    const bson_t *reply, hf_error *err);
+/* Errors inside a reply that says ok: of a write, or of its write concern. */
+hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
+                          hf_error *err);
+
+/* ---- The server's clock (server.c) ---- */
+
+/* Asks serverStatus; false: no right, no answer, or no election there. */
+bool mongo_server_ask(mongo_store *store, bool is_beat, mongo_server *out);
+/* R6: is a session, overdue by the server's clock, gone? `asked` is filled at its first use. */
+bool mongo_server_judges_gone(mongo_store *store, const bson_t *session, int64_t overdue_ms,
+                              int64_t trust_ms, mongo_server *asked);
+
+/* ---- The calls ---- */
+
+void mongo_close(hf_store *base);
+hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
+                           hf_session_state *out, hf_error *err);
+hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
+hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err);
+hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
+                            hf_session_state *states, hf_error *err);
+hf_code mongo_session_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err);
+hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
+hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                   bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err);
+hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
+                    hf_notice_fn each, void *ctx, hf_error *err);
+void mongo_wake(hf_store *base);
+void mongo_watch_done(mongo_store *store);
+hf_code mongo_overdue(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                      hf_error *err);
+hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                    hf_error *err);
+hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err);
+
+#endif

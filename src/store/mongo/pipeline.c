@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.c: writes a step as an update pipeline that says exactly what core/record.c says; called
+ * by queue.c for each step, and by session.c for its own texts. tests/differential compares.
+ *
+ * The text is made of the parts below; `@x` stands for the part of that letter, chosen by what the
+ * step has in it, and ' for ". Everything from outside is in one $literal, the variable x, made by
+ * pipeline_values.c:
+ *   {now, floor, limit, bound, note, entry}   the entrant; bound: of the queue, for this one
+ *   {ticket, mark}                            the only leave; mark: `last` as it leaves it
+ *   {tickets, dead, marks: [{ticket | dead, mark}]}   several leaves, or deaths
+ * so each text is made only once.
+ */
+#include "store/mongo/pipeline.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- The text ---- */
+
+/* Is the document of our shape? Compares over types: only numbers lie between two numbers. */
+static const char ours[] =
+    "{'$and': [{'$isArray': '$holders'}, {'$isArray': '$queue'},"
+    " {'$gte': ['$limit', 1]}, {'$lte': ['$limit', 2147483647]},"
+    " {'$gte': ['$token', 0]}, {'$lte': ['$token', 9007199254740992]},"
+    " {'$gte': ['$notify', '']}, {'$lt': ['$notify', {}]},"
+    " {'$eq': [{'$size': {'$concatArrays': ['$holders.ticket', '$holders.session',"
+    " '$holders.permits', '$queue.ticket', '$queue.session', '$queue.permits']}},"
+    " {'$multiply': [3, {'$add': [{'$size': '$holders'}, {'$size': '$queue'}]}]}]}]}";
+
+/* An upsert's new document has nothing but its _id. */
+static const char ours_or_new[] = "{'$or': [{'$eq': ['$$ROOT', {'_id': '$_id'}]}, @o]}";
+
+static const char stays_one[] = "{'$ne': ['$$this.ticket', '$$x.ticket']}";
+static const char stays_many[] = "{'$not': [{'$or': [{'$in': ['$$this.ticket', '$$x.tickets']},"
+                                 " {'$in': ['$$this.session', '$$x.dead']}]}]}";
+
+/* I6: `abandoned` is overwritten only by a holder with a higher token. */
+static const char rises[] = "{'$or': [{'$ne': ['$$value.outcome', 'abandoned']},"
+                            " {'$gt': ['$$this.token', '$$value.token']}]}";
+
+static const char last_one[] =
+    ", 'last': {'$reduce': {'input': '$holders', 'initialValue': '$last', 'in': {'$cond': ["
+    "{'$and': [{'$eq': ['$$this.ticket', '$$x.ticket']}, @i]},"
+    " {'$mergeObjects': ['$$x.mark', @w]}, '$$value']}}}";
+
+static const char last_many[] =
+    ", 'last': {'$reduce': {'input': {'$filter': {'input': '$holders', 'cond': {'$not': [@s]}}},"
+    " 'initialValue': '$last', 'in': {'$let': {'vars': {'gone': {'$arrayElemAt': [{'$filter': {"
+    "'input': '$$x.marks', 'as': 'm', 'cond': {'$or': [{'$eq': ['$$m.ticket', '$$this.ticket']},"
+    " {'$eq': ['$$m.dead', '$$this.session']}]}}}, 0]}},"
+    " 'in': {'$cond': [{'$and': ['$$gone.mark', @i]},"
+    " {'$mergeObjects': ['$$gone.mark', @w]}, '$$value']}}}}}";
+
+static const char whose[] = "{'session': '$$this.session', 'token': '$$this.token', 'at': @n}";
+
+/* Leaves and deaths, then the grant; the result is the whole record. */
+static const char edit[] = "{'$let': {'vars': {'h': {'$filter': {'input': '$holders', 'cond': @s}},"
+                           " 'q': {'$filter': {'input': '$queue', 'cond': @s}}@l}, 'in': @g}}";
+
+/* The fold over the queue from its head: how many fit (n), then what becomes of those (I3, I4). */
+static const char grant[] =
+    "{'$let': {'vars': {'fold': {'$reduce': {'input': '$$q.permits',"
+    " 'initialValue': {'n': 0, 'sum': {'$sum': '$$h.permits'}}, 'in': {'$cond': ["
+    "{'$lte': [{'$add': ['$$value.sum', '$$this']}, '$limit']},"
+    " {'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': ['$$value.sum', '$$this']}},"
+    " {'n': '$$value.n', 'sum': 4294967296}]}}}},"
+    " 'in': {'$mergeObjects': ['$$ROOT'@m, {'$cond': [{'$eq': ['$$fold.n', 0]},"
+    " {'holders': '$$h', 'queue': '$$q'}, @p]}]}}}";
+
+static const char with_last[] = ", {'last': '$$last'}";
+
+static const char promoted[] =
+    "{'$let': {'vars': {'new': {'$map': {'input': {'$range': [0, '$$fold.n']}, 'as': 'i', 'in':"
+    " {'$mergeObjects': [{'$arrayElemAt': ['$$q', '$$i']}, {'token': {'$toLong': {'$add': ["
+    "{'$max': [{'$add': ['$token', 1]}, @f]}, '$$i']}}, 'granted_at': @n}]}}}},"
+    " 'in': {'holders': {'$concatArrays': ['$$h', '$$new']},"
+    " 'queue': {'$slice': ['$$q', '$$fold.n', 1000]},"
+    " 'token': {'$arrayElemAt': ['$$new.token', -1]},"
+    " 'notify': {'$reduce': {'input': '$$new', 'initialValue': '', 'in': {'$concat': ['$$value',"
+    " {'$cond': [{'$eq': ['$$value', '']}, '', ' ']}, {'$toString': '$$this.session'}, ':',"
+    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$this.token'}]}}}}}}";
+
+/* The entrant, judged against the record @r. If it queues behind others, or does not fit, the
+ * second fold grants nothing (its head has just been refused), so there is none. And with no edit
+ * there is no first one: each step leaves a queue whose head does not fit. */
+static const char admit[] =
+    "{'$let': {'vars': {'h': {'$ifNull': ['@r.holders', []]}, 'q': {'$ifNull': ['@r.queue', []]}},"
+    " 'in': {'$mergeObjects': ['@r', {'$cond': [{'$and': ["
+    "{'$or': [{'$eq': ['@r.limit', '$$x.limit']}, @z]},"
+    " {'$not': [{'$in': ['$$x.entry.ticket', {'$concatArrays': ['$$h.ticket', '$$q.ticket']}]}]},"
+    " {'$lt': [{'$size': '$$q'}, '$$x.bound']},"
+    " {'$lt': [{'$add': [{'$size': '$$h'}, {'$size': '$$q'}]}, 1000]}]},"
+    " {'$cond': [{'$and': [{'$eq': ['$$q', []]},"
+    " {'$lte': [{'$add': [{'$sum': '$$h.permits'}, '$$x.entry.permits']}, '$$x.limit']}]},"
+    " @t, @q]}, {}]}]}}}";
+
+static const char nobody[] = "{'$eq': [{'$concatArrays': ['$$h', '$$q']}, []]}";
+
+static const char taken[] =
+    "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['@r.token', 1]}, @f]}}}, 'in': {"
+    "'limit': '$$x.limit', 'token': '$$token', 'holders': {'$concatArrays': ['$$h',"
+    " [{'$mergeObjects': ['$$x.entry', {'since': @n, 'token': '$$token', 'granted_at': @n}]}]]},"
+    " 'queue': [], 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}}}";
+
+static const char queued[] =
+    "{'queue': {'$concatArrays': ['$$q', [{'$mergeObjects': ['$$x.entry', {'since': @n}]}]]}}";
+
+/* What the edit of the same step granted comes first. */
+static const char noted[] =
+    "{'$cond': [{'$eq': ['@r.token', '$token']}, '', {'$concat': ['@r.notify', ' ']}]}, ";
+
+/* An entrant that no record can take: the client refuses it before. It only makes the record. */
+static const char refused[] =
+    "{'$mergeObjects': [{'_id': '$_id', 'limit': '$$x.limit', 'token': {'$toLong': 0},"
+    " 'holders': [], 'queue': [], 'notify': ''}, '@r']}";
+
+static const char only_edit[] = "{'$cond': [@o, @e, '$$ROOT']}";
+static const char only_enter[] = "{'$cond': [@u, @a, '$$ROOT']}";
+static const char edit_and_enter[] =
+    "{'$let': {'vars': {'ours': @o}, 'in': {'$cond': [{'$or': ['$$ours',"
+    " {'$eq': ['$$ROOT', {'_id': '$_id'}]}]}, {'$let': {'vars': {'r': {'$cond': ['$$ours', @e,"
+    " '$$ROOT']}}, 'in': @a}}, '$$ROOT']}}}";
+
+/* ---- Which parts ---- */
+
+typedef enum edit_kind { EDIT_NONE, EDIT_ONE, EDIT_MANY } edit_kind;
+typedef enum enter_kind { ENTER_NONE, ENTER_WAIT, ENTER_TRY, ENTER_REFUSED } enter_kind;
+typedef enum floor_kind { FLOOR_CLUSTER, FLOOR_SECONDS, FLOOR_WALL, FLOOR_GIVEN } floor_kind;
+
+typedef struct variant {
+    edit_kind edit;
+    enter_kind enter;
+    floor_kind floor;
+    bool has_now, has_last;
+} variant;
+
+static enter_kind enter_kind_of(const hf_enter *enter)
+{
+    if (!enter)
+        return ENTER_NONE;
+    if (enter->entry.permits > enter->limit || pipeline_bound(enter) < 1)
+        return ENTER_REFUSED;
+    return enter->try_only ? ENTER_TRY : ENTER_WAIT;
+}
+
+static variant variant_of(const hf_step *step, pipeline_clock clock)
+{
+    variant v = {.enter = enter_kind_of(step->enter),
+                 .floor = step->floor ? FLOOR_GIVEN : (floor_kind)clock,
+                 .has_now = step->now != NULL,
+                 .has_last = step->n_deaths > 0};
+    if (step->n_leaves + step->n_deaths > 0)
+        v.edit = pipeline_is_single(step) ? EDIT_ONE : EDIT_MANY;
+    for (size_t i = 0; i < step->n_leaves; i++)
+        v.has_last |= step->leaves[i].told;
+    return v;
+}
+
+static size_t index_of(variant v)
+{
+    return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 4 | (size_t)v.has_now << 6 |
+           (size_t)v.has_last << 7;
+}
+
+static const char *floor_text(floor_kind kind)
+{
+    switch (kind) {
+    case FLOOR_CLUSTER:
+        return "{'$add': [{'$multiply': [{'$tsSecond': '$$CLUSTER_TIME'}, 1048576]},"
+               " {'$tsIncrement': '$$CLUSTER_TIME'}]}";
+    case FLOOR_SECONDS:
+        return "{'$multiply': [{'$divide': [{'$toLong': {'$toDate': '$$CLUSTER_TIME'}}, 1000]},"
+               " 1048576]}";
+    case FLOOR_WALL: /* record_floor_of() */
+        return "{'$multiply': [{'$toLong': '$$NOW'}, 1048]}";
+    case FLOOR_GIVEN:
+        break;
+    }
+    return "'$$x.floor'";
+}
+
+typedef struct parts {
+    const char *of[128]; /* by letter */
+} parts;
+
+static void choose_edit(parts *p, variant v)
+{
+    p->of['s'] = v.edit == EDIT_MANY ? stays_many : stays_one;
+    p->of['l'] = !v.has_last ? "" : v.edit == EDIT_MANY ? last_many : last_one;
+    p->of['m'] = v.has_last ? with_last : "";
+    p->of['i'] = rises;
+    p->of['w'] = whose;
+    p->of['e'] = edit;
+    p->of['g'] = grant;
+    p->of['p'] = promoted;
+}
+
+static void choose_enter(parts *p, variant v)
+{
+    p->of['a'] = v.enter == ENTER_REFUSED ? refused : admit;
+    p->of['z'] = nobody;
+    p->of['t'] = taken;
+    p->of['q'] = v.enter == ENTER_TRY ? "{}" : queued;
+    p->of['c'] = v.edit ? noted : "";
+    p->of['r'] = v.edit ? "$$r" : "$$ROOT";
+}
+
+static parts choose(variant v)
+{
+    parts p = {.of = {['o'] = ours, ['u'] = ours_or_new}};
+    choose_edit(&p, v);
+    choose_enter(&p, v);
+    p.of['n'] = v.has_now ? "'$$x.now'" : "'$$NOW'";
+    p.of['f'] = floor_text(v.floor);
+    p.of['b'] = !v.enter ? only_edit : v.edit ? edit_and_enter : only_enter;
+    return p;
+}
+
+static void expand(bson_string_t *out, const parts *p, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '@')
+            expand(out, p, p->of[(unsigned char)*++text]);
+        else
+            bson_string_append_c(out, *text == '\'' ? '"' : *text);
+}
+
+static bson_t *make(const char *text, const parts *p)
+{
+    bson_error_t error;
+    bson_string_t *json = bson_string_new(NULL);
+    expand(json, p, text);
+    bson_t *body = bson_new_from_json((const uint8_t *)json->str, -1, &error);
+    assert(body);
+    bson_string_free(json, true);
+    return body;
+}
+
+static const bson_t *text_of(pipeline_texts *texts, variant v)
+{
+    size_t i = index_of(v);
+    pthread_mutex_lock(&texts->mutex);
+    if (!texts->made[i]) {
+        parts p = choose(v);
+        texts->made[i] = make("@b", &p);
+    }
+    const bson_t *body = texts->made[i];
+    pthread_mutex_unlock(&texts->mutex);
+    return body;
+}
+
+void pipeline_init(pipeline_texts *texts)
+{
+    memset(texts->made, 0, sizeof texts->made);
+    pthread_mutex_init(&texts->mutex, NULL);
+}
+
+void pipeline_done(pipeline_texts *texts)
+{
+    for (size_t i = 0; i < PIPELINE_VARIANTS; i++)
+        bson_destroy(texts->made[i]);
+    pthread_mutex_destroy(&texts->mutex);
+}
+
+/* [{$replaceWith: {$let: {vars: {x: {$literal: x}}, in: body}}}] */
+static void append(bson_t *command, const char *field, const bson_t *body, const bson_t *x)
+{
+    bson_t stages, stage, replace, let, vars, literal;
+    BSON_APPEND_ARRAY_BEGIN(command, field, &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$replaceWith", &replace);
+    BSON_APPEND_DOCUMENT_BEGIN(&replace, "$let", &let);
+    BSON_APPEND_DOCUMENT_BEGIN(&let, "vars", &vars);
+    BSON_APPEND_DOCUMENT_BEGIN(&vars, "x", &literal);
+    BSON_APPEND_DOCUMENT(&literal, "$literal", x);
+    bson_append_document_end(&vars, &literal);
+    bson_append_document_end(&let, &vars);
+    BSON_APPEND_DOCUMENT(&let, "in", body);
+    bson_append_document_end(&replace, &let);
+    bson_append_document_end(&stage, &replace);
+    bson_append_document_end(&stages, &stage);
+    bson_append_array_end(command, &stages);
+}
+
+void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const hf_step *step,
+                     bson_t *command, const char *field)
+{
+    bson_t x;
+    pipeline_values(step, &x);
+    append(command, field, text_of(texts, variant_of(step, clock)), &x);
+    bson_destroy(&x);
+}
+
+bson_t *pipeline_json(const char *text)
+{
+    parts none = {.of = {NULL}};
+    return make(text, &none);
+}
+
+void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x)
+{
+    bson_t *body = pipeline_json(text);
+    append(command, field, body, x);
+    bson_destroy(body);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.h: a step as the text of a MongoDB update pipeline; queue.c sends it. */
+#ifndef STORE_MONGO_PIPELINE_H
+#define STORE_MONGO_PIPELINE_H
+
+#include <bson/bson.h>
+#include <holdfast/store.h>
+#include <pthread.h>
+
+/* Where the floor of tokens comes from. */
+typedef enum pipeline_clock {
+    PIPELINE_CLUSTER, /* cluster time, second and increment: server 5.1 and later */
+    PIPELINE_SECONDS, /* cluster time, second only: older servers have no $tsIncrement */
+    PIPELINE_WALL,    /* the server's clock: a standalone has no cluster time */
+} pipeline_clock;
+
+#define PIPELINE_VARIANTS 256
+
+/* The texts that were made so far. They hold nothing from outside, so each is made once. */
+typedef struct pipeline_texts {
+    pthread_mutex_t mutex;
+    bson_t *made[PIPELINE_VARIANTS];
+} pipeline_texts;
+
+void pipeline_init(pipeline_texts *texts);
+void pipeline_done(pipeline_texts *texts);
+
+/* Appends to `command`, as the array `field`, the pipeline that does to a document what
+ * record_step() does to a record. A document of another shape is left as it is. Any thread. */
+void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const hf_step *step,
+                     bson_t *command, const char *field);
+
+/* The same for a text of the caller's, in which ' stands for " and $$x for the values. */
+void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x);
+
+/* The document that a text means, in which ' stands for "; the caller's to destroy. */
+bson_t *pipeline_json(const char *text);
+
+/* Between pipeline.c and pipeline_values.c: */
+void pipeline_values(const hf_step *step, bson_t *x); /* initialises x */
+bool pipeline_is_single(const hf_step *step);         /* one leave, no deaths */
+int32_t pipeline_bound(const hf_enter *enter);        /* of the queue, for this entrant */
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_values.c: gathers what a step brings from outside into the one document that
+ * pipeline.c's texts find as the variable x; called by pipeline.c. */
+#include "core/id.h"
+#include "store/document.h"
+#include "store/mongo/pipeline.h"
+
+#include <stdio.h>
+
+bool pipeline_is_single(const hf_step *step)
+{
+    return step->n_leaves == 1 && step->n_deaths == 0;
+}
+
+int32_t pipeline_bound(const hf_enter *enter)
+{
+    return enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
+}
+
+static const char *key_of(size_t i, char buffer[16])
+{
+    const char *key;
+    bson_uint32_to_string((uint32_t)i, &key, buffer, 16);
+    return key;
+}
+
+/* `last` as it will be; session, token and time are the holder's and are filled in there. */
+static void append_mark(bson_t *to, hf_outcome outcome, const char *who, const hf_leave *leave)
+{
+    bson_t mark;
+    BSON_APPEND_DOCUMENT_BEGIN(to, "mark", &mark);
+    BSON_APPEND_UTF8(&mark, "outcome", document_outcome_text(outcome));
+    document_append_id(&mark, "session", (hf_id){{0}});
+    BSON_APPEND_UTF8(&mark, "who", who);
+    BSON_APPEND_INT64(&mark, "token", 0);
+    if (leave && leave->has_exit_status)
+        BSON_APPEND_INT32(&mark, "exit_status", leave->exit_status);
+    bson_append_document_end(to, &mark);
+}
+
+static void append_leave(bson_t *to, const hf_leave *leave)
+{
+    document_append_id(to, "ticket", leave->ticket);
+    if (leave->told)
+        append_mark(to, leave->outcome, leave->who, leave);
+}
+
+static void append_marks(bson_t *x, const hf_step *step)
+{
+    bson_t marks, each;
+    char key[16];
+    BSON_APPEND_ARRAY_BEGIN(x, "marks", &marks);
+    for (size_t i = 0; i < step->n_leaves; i++) {
+        BSON_APPEND_DOCUMENT_BEGIN(&marks, key_of(i, key), &each);
+        append_leave(&each, &step->leaves[i]);
+        bson_append_document_end(&marks, &each);
+    }
+    for (size_t i = 0; i < step->n_deaths; i++) {
+        BSON_APPEND_DOCUMENT_BEGIN(&marks, key_of(step->n_leaves + i, key), &each);
+        document_append_id(&each, "dead", step->deaths[i].session);
+        append_mark(&each, HF_OUTCOME_ABANDONED, step->deaths[i].who, NULL);
+        bson_append_document_end(&marks, &each);
+    }
+    bson_append_array_end(x, &marks);
+}
+
+static void append_many(bson_t *x, const hf_step *step)
+{
+    bson_t ids;
+    char key[16];
+    BSON_APPEND_ARRAY_BEGIN(x, "tickets", &ids);
+    for (size_t i = 0; i < step->n_leaves; i++)
+        document_append_id(&ids, key_of(i, key), step->leaves[i].ticket);
+    bson_append_array_end(x, &ids);
+    BSON_APPEND_ARRAY_BEGIN(x, "dead", &ids);
+    for (size_t i = 0; i < step->n_deaths; i++)
+        document_append_id(&ids, key_of(i, key), step->deaths[i].session);
+    bson_append_array_end(x, &ids);
+    append_marks(x, step);
+}
+
+static void append_enter(bson_t *x, const hf_enter *enter)
+{
+    bson_t entry;
+    char session[ID_TEXT_SIZE], ticket[ID_TEXT_SIZE], note[2 * ID_TEXT_SIZE + 1];
+    id_write(enter->entry.session, session);
+    id_write(enter->entry.ticket, ticket);
+    snprintf(note, sizeof note, "%s:%s:", session, ticket);
+    hf_entry plain = enter->entry;
+    plain.token = plain.since.ms = plain.granted_at.ms = 0;
+    document_of_entry(&plain, &entry);
+    BSON_APPEND_INT32(x, "limit", enter->limit);
+    BSON_APPEND_INT32(x, "bound", pipeline_bound(enter));
+    BSON_APPEND_UTF8(x, "note", note);
+    BSON_APPEND_DOCUMENT(x, "entry", &entry);
+    bson_destroy(&entry);
+}
+
+void pipeline_values(const hf_step *step, bson_t *x)
+{
+    bson_init(x);
+    if (step->now)
+        BSON_APPEND_DATE_TIME(x, "now", step->now->ms);
+    if (step->floor) /* no token is below 1, as after an absent one */
+        BSON_APPEND_INT64(x, "floor", *step->floor > 1 ? *step->floor : 1);
+    if (pipeline_is_single(step))
+        append_leave(x, &step->leaves[0]);
+    else if (step->n_leaves + step->n_deaths > 0)
+        append_many(x, step);
+    if (step->enter)
+        append_enter(x, step->enter);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c: protocol `queue` on sessions: their beats, marks and asks, and looks at them (R3, R5,
+ * R9); the client calls it through the store interface. */
+#include "core/error.h"
+#include "core/id.h"
+#include "store/document.h"
+#include "store/mongo/parts.h"
+
+#define REFRESH_NS (60 * (int64_t)1000000000) /* how old what we know of the server may be */
+#define DUPLICATE 11000
+
+/* ---- Texts of the updates; see pipeline.h ---- */
+
+#define OTHERS(tickets)                                                                            \
+    "{'$filter': {'input': {'$ifNull': ['$asked', []]},"                                           \
+    " 'cond': {'$not': [{'$in': ['$$this.ticket', " tickets "]}]}}}"
+
+/* expires_at is by the server's clock (R3). */
+static const char begin_text[] =
+    "{'$mergeObjects': ['$$x', {'expires_at': {'$add': ['$$NOW', '$$x.ttl_ms']}}]}";
+
+static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
+                                " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
+                                    "'$$x.answered'") "},"
+                                                      " '$$x.server']}";
+
+/* Dead from now on, if `beat` is still the one (R5). */
+static const char mark_text[] =
+    "{'$cond': [{'$eq': ['$beat', '$$x.beat']}, {'$mergeObjects': ['$$ROOT', {'dead': true,"
+    " 'dead_at': {'$ifNull': ['$dead_at', '$$NOW']}}]}, '$$ROOT']}";
+
+static const char end_text[] = "{'$mergeObjects': ['$$ROOT', {'dead': true, 'dead_at': '$$NOW'}]}";
+
+/* One ask for each ticket, and not too many. */
+static const char ask_text[] = "{'$let': {'vars': {'others': " OTHERS(
+    "['$$x.ask.ticket']") "}, 'in': {'$mergeObjects': ["
+                          "'$$ROOT', {'asked': {'$cond': [{'$lt': [{'$size': '$$others'}, "
+                          "'$$x.most']},"
+                          " {'$concatArrays': ['$$others', ['$$x.ask']]}, '$asked']}}]}}}";
+
+/* ---- Begin ---- */
+
+/* The filter matches no session, so that an _id that is there already is an error. */
+static void append_begin(mongo_store *store, const hf_session *self, bson_t *command)
+{
+    bson_t updates, update, query, never, x, none = BSON_INITIALIZER;
+    document_of_session(self, &x);
+    BSON_APPEND_INT64(&x, "beat", 1);
+    BSON_APPEND_BOOL(&x, "dead", false);
+    BSON_APPEND_ARRAY(&x, "asked", &none);
+    mongo_begin(command, "update", MONGO_SESSIONS);
+    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
+    document_append_id(&query, "_id", self->id);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "beat", &never);
+    BSON_APPEND_BOOL(&never, "$exists", false);
+    bson_append_document_end(&query, &never);
+    bson_append_document_end(&update, &query);
+    pipeline_append_text(&update, "u", begin_text, &x);
+    bson_destroy(&x);
+    BSON_APPEND_BOOL(&update, "upsert", true);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(command, &updates);
+    mongo_append_write_concern(store, command, false);
+}
+
+hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *err)
+{
+    static const mongo_call call = {.what = "beginning a session", .writes = true};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    append_begin(store, self, &command);
+    code = mongo_run(store, &call, &command, &reply, err);
+    if (reply.server_code == DUPLICATE)
+        code = error_set(err, HF_INTERNAL,
+                         "a session of this id exists: every session needs a new "
+                         "one");
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* ---- Beat ---- */
+
+static mongo_server server_of(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    mongo_server server = store->server;
+    pthread_mutex_unlock(&store->mutex);
+    return server;
+}
+
+/* After an acknowledged beat, so that it delays none; what it says goes with the next one. A stale
+ * election errs on the safe side. */
+static void refresh_server(mongo_store *store)
+{
+    mongo_server server = server_of(store);
+    int64_t now = store->config.env->mono(store->config.env->ctx).ns;
+    bool is_fresh = server.seen_at.ns && now - server.seen_at.ns < REFRESH_NS;
+    if (mongo_topology_of(store) != MONGO_SET || server.is_denied || is_fresh)
+        return;
+    mongo_server_ask(store, true, &server);
+    pthread_mutex_lock(&store->mutex);
+    store->server = server;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void append_raise(mongo_store *store, const hf_id *answered, size_t n, bson_t *command)
+{
+    mongo_server server = server_of(store);
+    bson_t x = BSON_INITIALIZER, part;
+    char key[16];
+    BSON_APPEND_ARRAY_BEGIN(&x, "answered", &part);
+    for (size_t i = 0; i < n; i++)
+        document_append_id(&part, mongo_key(i, key), answered[i]);
+    bson_append_array_end(&x, &part);
+    BSON_APPEND_DOCUMENT_BEGIN(&x, "server", &part);
+    if (server.is_known) {
+        BSON_APPEND_OID(&part, "election", &server.election);
+        BSON_APPEND_DATE_TIME(&part, "clock_base", server.clock_base_ms);
+    }
+    bson_append_document_end(&x, &part);
+    pipeline_append_text(command, "update", beat_text, &x);
+    bson_destroy(&x);
+}
+
+/* {_id: id, dead: {$ne: true}} */
+static void append_living(bson_t *command, const char *field, hf_id id)
+{
+    bson_t query, dead;
+    BSON_APPEND_DOCUMENT_BEGIN(command, field, &query);
+    document_append_id(&query, "_id", id);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "dead", &dead);
+    BSON_APPEND_BOOL(&dead, "$ne", true);
+    bson_append_document_end(&query, &dead);
+    bson_append_document_end(command, &query);
+}
+
+/* Runs a findAndModify on one session and reads the document after it. HF_NOT_FOUND: none
+ * matched. */
+static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *command,
+                      hf_session_state *out, hf_error *err)
+{
+    mongo_reply reply;
+    bson_t value;
+    BSON_APPEND_BOOL(command, "new", true);
+    mongo_append_write_concern(store, command, call->is_beat);
+    hf_code code = mongo_run(store, call, command, &reply, err);
+    if (!code)
+        code = mongo_view(&reply.doc, "value", &value)
+                   ? document_to_state(&value, MONGO_SESSIONS, out, err)
+                   : error_set(err, HF_NOT_FOUND, "the session is missing or dead");
+    bson_destroy(&reply.doc);
+    return code;
+}
+
+hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
+                           hf_session_state *out, hf_error *err)
+{
+    static const mongo_call call = {
+        .what = "the beat of the session", .writes = true, .is_beat = true};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER;
+    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    append_living(&command, "query", id);
+    append_raise(store, answered, n, &command);
+    hf_code code = modify(store, &call, &command, out, err);
+    bson_destroy(&command);
+    if (code == HF_NOT_FOUND)
+        return error_set(err, HF_LOST, "this session was marked dead, or removed, by another");
+    if (!code)
+        refresh_server(store);
+    return code;
+}
+
+/* ---- Mark and end ---- */
+
+/* One atomic command: the document after it says whether the session is dead. */
+hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
+{
+    static const mongo_call call = {.what = "marking a session as dead", .writes = true};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER;
+    hf_session_state after;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    BSON_APPEND_INT64(&x, "beat", seen->beat);
+    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    mongo_append_by_id(&command, "query", seen->session.id);
+    pipeline_append_text(&command, "update", mark_text, &x);
+    code = modify(store, &call, &command, &after, err);
+    bson_destroy(&command);
+    bson_destroy(&x);
+    if (!code && after.presence != HF_DEAD)
+        return error_set(err, HF_HELD, "the session is alive");
+    return code;
+}
+
+/* Best effort: what does not arrive ends with the lease. */
+hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err)
+{
+    static const mongo_call call = {.what = "ending a session", .writes = true};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER;
+    hf_session_state after;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    append_living(&command, "query", id);
+    pipeline_append_text(&command, "update", end_text, &x);
+    code = modify(store, &call, &command, &after, err);
+    bson_destroy(&command);
+    return code == HF_NOT_FOUND ? HF_OK : code;
+}
+
+/* ---- Ask ---- */
+
+static bool is_asked(const hf_session_state *state, const hf_ask *ask)
+{
+    for (size_t i = 0; i < state->n_asked; i++)
+        if (id_equal(state->asked[i].ticket, ask->ticket))
+            return true;
+    return false;
+}
+
+hf_code mongo_session_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err)
+{
+    static const mongo_call call = {.what = "asking a session to give up", .writes = true};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER, doc;
+    hf_session_state after;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    document_of_ask(ask, &doc);
+    BSON_APPEND_DOCUMENT(&x, "ask", &doc);
+    BSON_APPEND_INT32(&x, "most", HF_ASKS_MAX);
+    mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
+    append_living(&command, "query", session);
+    pipeline_append_text(&command, "update", ask_text, &x);
+    code = modify(store, &call, &command, &after, err);
+    bson_destroy(&command);
+    bson_destroy(&doc);
+    bson_destroy(&x);
+    if (!code && !is_asked(&after, ask))
+        return error_set(err, HF_FULL, "the session has %d asks open: wait until it has answered",
+                         HF_ASKS_MAX);
+    return code;
+}

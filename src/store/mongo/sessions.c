@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sessions.c: looks at sessions, lists them, and finds those that are long overdue (R1, R5, R6);
+ * the client calls it through the store interface, sweep.c for the overdue. */
+#include "core/error.h"
+#include "core/id.h"
+#include "store/document.h"
+#include "store/mongo/parts.h"
+
+#define LEFT "{'$set': {'left': {'$subtract': ['$expires_at', '$$NOW']}}}"
+
+/* ---- Look ---- */
+
+/* {_id: {$in: ids}} */
+static void append_ids(bson_t *match, const hf_id *ids, size_t n)
+{
+    bson_t id, in;
+    char key[16];
+    BSON_APPEND_DOCUMENT_BEGIN(match, "_id", &id);
+    BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
+    for (size_t i = 0; i < n; i++)
+        document_append_id(&in, mongo_key(i, key), ids[i]);
+    bson_append_array_end(&id, &in);
+    bson_append_document_end(match, &id);
+}
+
+/* Appends [{$match: match}, stages...]; stages is the text of {'1': {...}, '2': {...}}. */
+static void append_stages(bson_t *command, const bson_t *match, const char *stages)
+{
+    bson_t all, first;
+    bson_t *rest = pipeline_json(stages);
+    BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &all);
+    BSON_APPEND_DOCUMENT_BEGIN(&all, "0", &first);
+    BSON_APPEND_DOCUMENT(&first, "$match", match);
+    bson_append_document_end(&all, &first);
+    bson_concat(&all, rest);
+    bson_append_array_end(command, &all);
+    bson_destroy(rest);
+}
+
+/* One batch of sessions. No session is older than what was seen of any record (R1). */
+static hf_code aggregate(mongo_store *store, const mongo_call *call, const bson_t *match,
+                         const char *stages, size_t most, mongo_reply *reply, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER, cursor;
+    mongo_begin(&command, "aggregate", MONGO_SESSIONS);
+    append_stages(&command, match, stages);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "cursor", &cursor);
+    BSON_APPEND_INT64(&cursor, "batchSize", (int64_t)most + 1);
+    bson_append_document_end(&command, &cursor);
+    mongo_append_read_concern(store, &command, (hf_stamp){atomic_load(&store->latest)});
+    hf_code code = mongo_run_behind(store, call, &command, reply, err);
+    bson_destroy(&command);
+    return code;
+}
+
+static void place(const hf_session_state *state, const hf_id *ids, size_t n,
+                  hf_session_state *states)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id_equal(ids[i], state->session.id))
+            states[i] = *state;
+}
+
+static hf_code read_states(mongo_store *store, const bson_t *reply, const hf_id *ids, size_t n,
+                           int64_t trust_ms, hf_session_state *states, hf_error *err)
+{
+    bson_t batch, doc;
+    bson_iter_t it;
+    hf_session_state state;
+    mongo_server asked = {.is_known = false};
+    if (!mongo_view(reply, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
+        return error_set(err, HF_INTERNAL, "mongodb gave a reply without a batch");
+    while (mongo_next(&it, &doc)) {
+        hf_code code = document_to_state(&doc, MONGO_SESSIONS, &state, err);
+        if (code)
+            return code;
+        state.is_gone =
+            state.presence == HF_LIVE &&
+            mongo_server_judges_gone(store, &doc, -state.lease_left_ms, trust_ms, &asked);
+        place(&state, ids, n, states);
+    }
+    return HF_OK;
+}
+
+hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
+                            hf_session_state *states, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking at sessions"};
+    mongo_store *store = (mongo_store *)base;
+    bson_t match = BSON_INITIALIZER;
+    mongo_reply reply;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n; i++)
+        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_MISSING};
+    append_ids(&match, ids, n);
+    code = aggregate(store, &call, &match, "{'1': " LEFT "}", n, &reply, err);
+    if (!code)
+        code = read_states(store, &reply.doc, ids, n, clock_trust_ms, states, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&match);
+    return code;
+}
+
+/* ---- Overdue ---- */
+
+hf_code mongo_overdue(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                      hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for dead sessions"};
+    static const char day_old[] = "{'dead': {'$ne': true}, '$expr': {'$lt': ['$expires_at',"
+                                  " {'$subtract': ['$$NOW', 86400000]}]}}";
+    bson_t *match = pipeline_json(day_old);
+    bson_t batch, doc;
+    bson_iter_t it;
+    mongo_reply reply;
+    *n = 0;
+    hf_code code =
+        aggregate(store, &call, match, "{'1': {'$limit': 16}, '2': " LEFT "}", 16, &reply, err);
+    if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
+        while (*n < max && mongo_next(&it, &doc))
+            if (!document_to_state(&doc, MONGO_SESSIONS, &overdue[*n], NULL))
+                ++*n;
+    bson_destroy(&reply.doc);
+    bson_destroy(match);
+    return code;
+}
+
+/* ---- List ---- */
+
+static hf_code give_all(mongo_store *store, mongoc_cursor_t *cursor, const mongo_call *call,
+                        hf_state_fn each, void *ctx, hf_error *err)
+{
+    const bson_t *doc, *reply;
+    bson_error_t error;
+    hf_session_state state;
+    while (mongoc_cursor_next(cursor, &doc)) {
+        hf_code code = document_to_state(doc, MONGO_SESSIONS, &state, err);
+        if (code)
+            return code;
+        if (!each(ctx, &state))
+            return HF_OK;
+    }
+    if (mongoc_cursor_error_document(cursor, &error, &reply))
+        return mongo_fault(store, call, &error, reply, err);
+    return HF_OK;
+}
+
+static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client)
+{
+    mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
+    mongoc_collection_t *sessions =
+        mongoc_client_get_collection(client, store->uri.database, MONGO_SESSIONS);
+    bson_t opts = BSON_INITIALIZER;
+    bson_t *stages = pipeline_json("{'pipeline': [" LEFT "]}");
+    mongo_append_read_concern(store, &opts, (hf_stamp){0});
+    mongoc_cursor_t *cursor =
+        mongoc_collection_aggregate(sessions, MONGOC_QUERY_NONE, stages, &opts, primary);
+    bson_destroy(stages);
+    bson_destroy(&opts);
+    mongoc_collection_destroy(sessions);
+    mongoc_read_prefs_destroy(primary);
+    return cursor;
+}
+
+hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
+{
+    static const mongo_call call = {.what = "listing sessions"};
+    mongo_store *store = (mongo_store *)base;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    mongoc_client_t *client = mongo_pop(store, &store->work, &call, err);
+    if (!client)
+        return HF_UNREACHABLE;
+    mongoc_cursor_t *cursor = open_list(store, client);
+    code = give_all(store, cursor, &call, each, ctx, err);
+    mongoc_cursor_destroy(cursor);
+    mongo_push(&store->work, client);
+    return code;
+}

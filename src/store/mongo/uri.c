@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uri.c: reads what a URI says to us, and takes it out before the driver sees the rest; called by
+ * mongo.c when a store is opened. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#define KEYS "hfProtocol, hfCollection and hfWeakWrites"
+
+static hf_code set_protocol(const char *value, hf_error *err)
+{
+    if (strcmp(value, "queue") == 0)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED, "hfProtocol=%.40s: there is only hfProtocol=queue",
+                     value);
+}
+
+static hf_code set_collection(mongo_uri *out, const char *value, hf_error *err)
+{
+    if (!value[0] || strlen(value) > 120 || strchr(value, '$') || value[0] == '.' ||
+        strncmp(value, "system.", 7) == 0 || strcmp(value, MONGO_SESSIONS) == 0)
+        return error_set(err, HF_INVALID,
+                         "hfCollection=%.120s cannot hold locks: choose another name", value);
+    free(out->collection);
+    out->collection = alloc_text(value);
+    return HF_OK;
+}
+
+static hf_code set_weak(mongo_uri *out, const char *value, hf_error *err)
+{
+    out->weak = strcmp(value, "yes") == 0;
+    if (out->weak || strcmp(value, "no") == 0)
+        return HF_OK;
+    return error_set(err, HF_INVALID, "hfWeakWrites=%.40s: it is yes or no", value);
+}
+
+static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_error *err)
+{
+    if (strcmp(key, "hfProtocol") == 0)
+        return set_protocol(value, err);
+    if (strcmp(key, "hfCollection") == 0)
+        return set_collection(out, value, err);
+    if (strcmp(key, "hfWeakWrites") == 0)
+        return set_weak(out, value, err);
+    return error_set(err, HF_INVALID, "unknown key %.80s in the URI: known are " KEYS, key);
+}
+
+/* Percent-decoding, in place; a broken sequence stays as it is. */
+static void decode(char *text)
+{
+    char *to = text;
+    unsigned code;
+    int used;
+    for (; *text; to++) {
+        if (sscanf(text, "%%%2x%n", &code, &used) == 1 && used == 3 && code) {
+            *to = (char)code;
+            text += 3;
+        } else {
+            *to = *text++;
+        }
+    }
+    *to = '\0';
+}
+
+static hf_code read_ours(mongo_uri *out, const char *item, size_t length, hf_error *err)
+{
+    char *key = alloc_array(NULL, length + 1, 1);
+    memcpy(key, item, length);
+    key[length] = '\0';
+    char *value = strchr(key, '=');
+    if (value)
+        *value++ = '\0';
+    else
+        value = key + length;
+    decode(value);
+    hf_code code = set_ours(out, key, value, err);
+    free(key);
+    return code;
+}
+
+/* Copies the URI without our keys into `rest`, which is as large as the text. */
+static hf_code split(mongo_uri *out, const char *text, char *rest, hf_error *err)
+{
+    size_t length = strcspn(text, "?");
+    memcpy(rest, text, length);
+    char *to = rest + length;
+    char joint = '?';
+    for (const char *item = text + length; *item;) {
+        item++;
+        length = strcspn(item, "&");
+        if (strncasecmp(item, "hf", 2) == 0) {
+            hf_code code = read_ours(out, item, length, err);
+            if (code)
+                return code;
+        } else if (length) {
+            *to++ = joint;
+            joint = '&';
+            memcpy(to, item, length);
+            to += length;
+        }
+        item += length;
+    }
+    *to = '\0';
+    return HF_OK;
+}
+
+static char *hosts_of(const mongoc_uri_t *uri)
+{
+    const char *srv = mongoc_uri_get_srv_hostname(uri);
+    if (srv)
+        return alloc_text(srv);
+    bson_string_t *all = bson_string_new(NULL);
+    for (const mongoc_host_list_t *each = mongoc_uri_get_hosts(uri); each; each = each->next)
+        bson_string_append_printf(all, "%s%s", all->len ? "," : "", each->host_and_port);
+    char *hosts = alloc_text(all->str);
+    bson_string_free(all, true);
+    return hosts;
+}
+
+static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
+{
+    bson_error_t error;
+    out->driver = mongoc_uri_new_with_error(rest, &error);
+    if (!out->driver)
+        return error_set(err, HF_INVALID, "the MongoDB URI cannot be read: %s", error.message);
+    const char *database = mongoc_uri_get_database(out->driver);
+    out->database = alloc_text(database && database[0] ? database : "holdfast");
+    out->hosts = hosts_of(out->driver);
+    return HF_OK;
+}
+
+hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
+{
+    char *rest = alloc_array(NULL, strlen(text) + 1, 1);
+    *out = (mongo_uri){.collection = alloc_text("locks")};
+    hf_code code = split(out, text, rest, err);
+    if (!code)
+        code = read_driver(out, rest, err);
+    if (code)
+        mongo_uri_done(out);
+    free(rest);
+    return code;
+}
+
+void mongo_uri_done(mongo_uri *uri)
+{
+    if (uri->driver)
+        mongoc_uri_destroy(uri->driver);
+    free(uri->hosts);
+    free(uri->database);
+    free(uri->collection);
+    *uri = (mongo_uri){.weak = false};
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.c: listens to a change stream for grants to this client's session, filtered on the server;
+ * the client's listener calls it through the store interface.
+ *
+ * The stream is driven by raw aggregate and getMore commands: the driver's own change stream
+ * resumes by itself inside `next`, so that a wake() could be swallowed. wake() kills the cursor:
+ * whether the getMore is on its way or not, it then ends at once; the stream goes on from its
+ * resume token. */
+#include "core/error.h"
+#include "core/id.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+#define SLICE_MS 1000 /* one getMore; what a wake that does not arrive costs */
+
+static const char replica_set_only[] =
+    "this MongoDB server is a standalone, which has no change streams: waiting is by polling; "
+    "a replica set (one member is enough) has them";
+
+/* ---- The stream ---- */
+
+static void forget(mongo_store *store, mongo_watch *watch)
+{
+    pthread_mutex_lock(&store->mutex);
+    watch->cursor = 0;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* Takes a client out of the pool, and keeps it: the listener's own connection. */
+static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_error *err)
+{
+    mongo_watch *watch = &store->watch;
+    bson_error_t error;
+    if (watch->client)
+        return HF_OK;
+    watch->client = mongo_pop(store, &store->work, call, err);
+    if (!watch->client)
+        return HF_UNREACHABLE;
+    watch->session = mongoc_client_start_session(watch->client, NULL, &error);
+    return watch->session ? HF_OK : mongo_fault(store, call, &error, NULL, err);
+}
+
+static void disconnect(mongo_store *store)
+{
+    mongo_watch *watch = &store->watch;
+    forget(store, watch);
+    if (watch->session)
+        mongoc_client_session_destroy(watch->session);
+    if (watch->client)
+        mongo_push(&store->work, watch->client);
+    bson_destroy(watch->resume);
+    watch->session = NULL;
+    watch->client = NULL;
+    watch->resume = NULL;
+}
+
+void mongo_watch_done(mongo_store *store)
+{
+    disconnect(store);
+}
+
+static hf_code talk(mongo_store *store, const mongo_call *call, const bson_t *command,
+                    mongo_reply *reply, hf_error *err)
+{
+    bson_t opts = BSON_INITIALIZER;
+    bson_error_t error;
+    *reply = (mongo_reply){.server_code = 0};
+    mongo_watch *watch = &store->watch;
+    mongoc_client_session_append(watch->session, &opts, NULL);
+    bool ok = mongoc_client_command_with_opts(watch->client, store->uri.database, command, NULL,
+                                              &opts, &reply->doc, &error);
+    bson_destroy(&opts);
+    if (ok)
+        return HF_OK;
+    reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
+    return mongo_fault(store, call, &error, &reply->doc, err);
+}
+
+/* The filter names what ends a stream too: otherwise it would die without a word. */
+static const char filter_text[] =
+    "{'1': {'$match': {'$or': ["
+    "{'operationType': 'update', 'updateDescription.updatedFields.notify': {'$regex': '@'}},"
+    " {'operationType': 'replace', 'fullDocument.notify': {'$regex': '@'}},"
+    " {'operationType': {'$in': ['drop', 'rename', 'dropDatabase', 'invalidate']}}]}},"
+    " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'fullDocument.notify': 1,"
+    " 'updateDescription.updatedFields.notify': 1}}}";
+
+static bson_t *filter_of(hf_id session)
+{
+    char text[sizeof filter_text + 2 * ID_TEXT_SIZE], hex[ID_TEXT_SIZE];
+    char *to = text;
+    id_write(session, hex);
+    for (const char *from = filter_text; *from; from++)
+        to += *from == '@' ? sprintf(to, "%s", hex) : sprintf(to, "%c", *from);
+    return pipeline_json(text);
+}
+
+/* Where the stream begins: where it was, at a stamp, or now. */
+static void append_start(bson_t *stage, const mongo_watch *watch, hf_stamp from)
+{
+    bson_t start;
+    BSON_APPEND_DOCUMENT_BEGIN(stage, "$changeStream", &start);
+    if (watch->resume)
+        BSON_APPEND_DOCUMENT(&start, "resumeAfter", watch->resume);
+    else if (from.value && !watch->is_stale)
+        BSON_APPEND_TIMESTAMP(&start, "startAtOperationTime", (uint32_t)(from.value >> 32),
+                              (uint32_t)from.value);
+    bson_append_document_end(stage, &start);
+}
+
+static void append_aggregate(mongo_store *store, hf_stamp from, bson_t *command)
+{
+    bson_t stages, stage, cursor, concern;
+    bson_t *filter = filter_of(store->watch.self);
+    mongo_begin(command, "aggregate", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
+    append_start(&stage, &store->watch, from);
+    bson_append_document_end(&stages, &stage);
+    bson_concat(&stages, filter);
+    bson_append_array_end(command, &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
+    bson_append_document_end(command, &cursor);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
+    BSON_APPEND_UTF8(&concern, "level", "majority");
+    bson_append_document_end(command, &concern);
+    bson_destroy(filter);
+}
+
+/* ---- What it brings ---- */
+
+typedef struct listener {
+    mongo_store *store;
+    hf_notice_fn each;
+    void *ctx;
+    size_t given;
+    bool has_ended; /* the collection was dropped or renamed, or the cursor is no more */
+} listener;
+
+static void give(listener *to, hf_notice_kind kind, hf_id ticket, hf_stamp stamp)
+{
+    hf_notice notice = {.kind = kind, .ticket = ticket, .stamp = stamp};
+    to->given++;
+    to->each(to->ctx, &notice);
+}
+
+/* "session:ticket:token session:ticket:token": those of our session. */
+static void give_grants(listener *to, const char *notify, hf_stamp stamp)
+{
+    hf_id session, ticket;
+    for (const char *at = notify; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strlen(at) > 2 * (ID_TEXT_SIZE - 1) + 1 && id_read(at, &session) &&
+            id_equal(session, to->store->watch.self) && id_read(at + ID_TEXT_SIZE, &ticket))
+            give(to, HF_NOTICE_GRANT, ticket, stamp);
+    }
+}
+
+static const char *text_at(const bson_t *doc, const char *path)
+{
+    bson_iter_t it, found;
+    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found) ||
+        !BSON_ITER_HOLDS_UTF8(&found))
+        return NULL;
+    return bson_iter_utf8(&found, NULL);
+}
+
+static void give_event(listener *to, const bson_t *event)
+{
+    hf_stamp stamp = mongo_stamp_at(event, "clusterTime");
+    const char *notify = text_at(event, "updateDescription.updatedFields.notify");
+    if (!notify)
+        notify = text_at(event, "fullDocument.notify");
+    if (notify) {
+        give_grants(to, notify, stamp);
+        return;
+    }
+    if (!to->has_ended)
+        give(to, HF_NOTICE_VERIFY, (hf_id){{0}}, stamp);
+    to->has_ended = true;
+}
+
+static void keep_place(mongo_watch *watch, const bson_t *reply)
+{
+    bson_t token;
+    if (!mongo_view(reply, "cursor.postBatchResumeToken", &token))
+        return;
+    bson_destroy(watch->resume);
+    watch->resume = bson_copy(&token);
+}
+
+static void give_batch(listener *to, const bson_t *reply, const char *field)
+{
+    mongo_watch *watch = &to->store->watch;
+    bson_t batch, event;
+    bson_iter_t it;
+    keep_place(watch, reply);
+    if (mongo_view(reply, field, &batch) && bson_iter_init(&it, &batch))
+        while (mongo_next(&it, &event))
+            give_event(to, &event);
+    int64_t cursor = mongo_int_at(reply, "cursor.id", 0);
+    pthread_mutex_lock(&to->store->mutex);
+    watch->cursor = cursor;
+    pthread_mutex_unlock(&to->store->mutex);
+    to->has_ended |= cursor == 0;
+}
+
+/* ---- Await ---- */
+
+/* The stream is lost: the next one opens from now, and then everybody looks (L2). */
+static void drop_stream(mongo_store *store)
+{
+    disconnect(store);
+    store->watch.is_stale = true;
+}
+
+static bool is_refusal(int32_t server_code)
+{
+    return server_code == 13        /* no privilege */
+           || server_code == 40573  /* only on a replica set */
+           || server_code == 73     /* not on the database config */
+           || server_code == 40324; /* no such stage: no MongoDB at all */
+}
+
+static hf_code refuse(mongo_watch *watch, hf_error *err)
+{
+    return error_set(err, HF_UNSUPPORTED, "%s", watch->refusal);
+}
+
+static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
+{
+    static const mongo_call call = {.what = "opening a change stream"};
+    mongo_watch *watch = &to->store->watch;
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    hf_code code = connect_watch(to->store, &call, err);
+    if (code)
+        return code;
+    append_aggregate(to->store, from, &command);
+    code = talk(to->store, &call, &command, &reply, err);
+    if (!code && watch->is_stale)
+        give(to, HF_NOTICE_LOOK, (hf_id){{0}}, (hf_stamp){0});
+    if (!code) {
+        watch->is_stale = false;
+        give_batch(to, &reply.doc, "cursor.firstBatch");
+    } else if (is_refusal(reply.server_code)) {
+        snprintf(watch->refusal, sizeof watch->refusal,
+                 "no change stream on %.60s.%.60s (server error %d): waiting is by polling",
+                 to->store->uri.database, to->store->uri.collection, (int)reply.server_code);
+        code = refuse(watch, err);
+    }
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+static bool take_wake(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool woken = store->watch.woken;
+    store->watch.woken = false;
+    pthread_mutex_unlock(&store->mutex);
+    return woken;
+}
+
+static bool is_woken(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool woken = store->watch.woken;
+    pthread_mutex_unlock(&store->mutex);
+    return woken;
+}
+
+/* A killed cursor is how wake() reaches us; the place in the stream is kept. */
+static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
+{
+    static const mongo_call call = {.what = "reading the change stream"};
+    mongo_store *store = to->store;
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    BSON_APPEND_INT64(&command, "getMore", store->watch.cursor);
+    BSON_APPEND_UTF8(&command, "collection", store->uri.collection);
+    BSON_APPEND_INT64(&command, "maxTimeMS", wait_ms > 0 ? wait_ms : 1);
+    hf_code code = talk(store, &call, &command, &reply, err);
+    if (!code) {
+        give_batch(to, &reply.doc, "cursor.nextBatch");
+    } else if (reply.server_code && is_woken(store)) {
+        forget(store, &store->watch);
+        code = HF_OK;
+    }
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* Opens the stream if there is none, then reads for at most wait_ms. */
+static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_error *err)
+{
+    hf_code code = HF_OK;
+    to->has_ended = false;
+    if (!to->store->watch.cursor)
+        code = open_stream(to, from, err);
+    if (!code && !to->given && !to->has_ended && !is_woken(to->store))
+        code = read_more(to, wait_ms, err);
+    if (code || to->has_ended)
+        drop_stream(to->store);
+    return code;
+}
+
+/* A new session listens for itself from its first enter on. */
+static void turn_to(mongo_store *store, hf_id session)
+{
+    mongo_watch *watch = &store->watch;
+    if (watch->has_self && id_equal(watch->self, session))
+        return;
+    disconnect(store);
+    watch->self = session;
+    watch->has_self = true;
+    watch->is_stale = false;
+}
+
+static hf_code check(mongo_store *store, hf_error *err)
+{
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    if (mongo_topology_of(store) == MONGO_ALONE)
+        snprintf(store->watch.refusal, sizeof store->watch.refusal, "%s", replica_set_only);
+    return store->watch.refusal[0] ? refuse(&store->watch, err) : HF_OK;
+}
+
+hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
+                    hf_notice_fn each, void *ctx, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    listener to = {.store = store, .each = each, .ctx = ctx};
+    hf_code code = check(store, err);
+    if (code)
+        return code;
+    turn_to(store, session);
+    int64_t left_ms = timeout_ms;
+    do {
+        int64_t wait_ms = left_ms < SLICE_MS ? left_ms : SLICE_MS;
+        if (take_wake(store))
+            return HF_OK;
+        code = listen_once(&to, from, wait_ms, err);
+        left_ms -= SLICE_MS;
+    } while (!code && !to.given && left_ms > 0);
+    take_wake(store);
+    return code;
+}
+
+void mongo_wake(hf_store *base)
+{
+    static const mongo_call call = {.what = "waking the listener"};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER, cursors;
+    mongo_reply reply;
+    pthread_mutex_lock(&store->mutex);
+    int64_t cursor = store->watch.cursor;
+    store->watch.woken = true;
+    pthread_mutex_unlock(&store->mutex);
+    if (!cursor)
+        return;
+    mongo_begin(&command, "killCursors", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
+    BSON_APPEND_INT64(&cursors, "0", cursor);
+    bson_append_array_end(&command, &cursors);
+    mongo_run(store, &call, &command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* alive.h: the kernel locks of R10: one byte of the alive file per session, at its row id. */
+#ifndef SQLITE_ALIVE_H
+#define SQLITE_ALIVE_H
+
+#include <holdfast/holdfast.h>
+
+/* Which file it is. An inode number is not given to another file while somebody has this one open,
+ * so it tells two files apart wherever that matters: as long as a session or a tester lives. */
+typedef struct alive_identity {
+    int64_t device, inode;
+} alive_identity;
+
+/* A byte that is held, by an open file description of its own; in a list for the fork. */
+typedef struct alive_hold {
+    int fd;
+    struct alive_hold *next, **link;
+} alive_hold;
+
+/* Opens the alive file for testing, read-only, so that only a session's end counts as a writer's
+ * close; makes it when `make`. *out_fd is -1 when it does not exist. */
+hf_code alive_open(const char *path, bool make, int *out_fd, alive_identity *out, hf_error *err);
+
+/* Whether the open file still is that one. */
+hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_error *err);
+
+/* Locks the byte at row. hold is linked into a list and must stay where it is until
+ * alive_let_go(), which frees the byte (unless a child keeps a copy of the descriptor). */
+hf_code alive_take(const char *path, const alive_identity *known, int64_t row, alive_hold *hold,
+                   hf_error *err);
+void alive_let_go(alive_hold *hold);
+
+/* A copy that survives exec, or -1. */
+int alive_keep(const alive_hold *hold);
+
+/* Tests the byte. What cannot be tested is an error, never free. */
+hf_code alive_test(const char *path, int tester, int64_t row, bool *is_free, hf_error *err);
+
+#endif

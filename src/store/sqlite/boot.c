@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* boot.c: keeps the database and the alive file together: which file it is stands in the database,
+ * once per boot; called when a store is opened and before every verdict on who lives.
+ *
+ * Once per boot, because a device number may change with it, and because no kernel lock outlives it:
+ * the first to open the database on a new boot takes the file as it finds it.
+ */
+#include "core/error.h"
+#include "store/sqlite/inside.h"
+
+static hf_code read_known(sqlite_store *store, bool *found, alive_identity *out, hf_error *err)
+{
+    sqlite3_stmt *get = sql_ready(&store->main, SQL_BOOT_GET, err);
+    if (!get)
+        return HF_INTERNAL;
+    sql_bind_text(get, 1, store->place.boot);
+    hf_code code = sql_next(&store->main, get, found, err);
+    if (*found)
+        *out = (alive_identity){.device = sqlite3_column_int64(get, 0),
+                                .inode = sqlite3_column_int64(get, 1)};
+    sql_reset(get);
+    return code;
+}
+
+static hf_code write_known(sqlite_store *store, hf_error *err)
+{
+    sqlite3_stmt *forget = sql_ready(&store->main, SQL_BOOT_FORGET, err);
+    sqlite3_stmt *new = sql_ready(&store->main, SQL_BOOT_NEW, err);
+    if (!forget || !new)
+        return HF_INTERNAL;
+    sql_bind_text(forget, 1, store->place.machine);
+    sql_bind_text(forget, 2, store->place.boot);
+    hf_code code = sql_run(&store->main, forget, err);
+    if (code)
+        return code;
+    sql_bind_text(new, 1, store->place.boot);
+    sql_bind_text(new, 2, store->place.machine);
+    sqlite3_bind_int64(new, 3, store->alive.device);
+    sqlite3_bind_int64(new, 4, store->alive.inode);
+    return sql_run(&store->main, new, err);
+}
+
+/* Opens the tester on a file that is there, or that must be made. */
+static hf_code open_tester(sqlite_store *store, bool make, hf_error *err)
+{
+    if (store->tester >= 0)
+        return HF_OK;
+    return alive_open(store->alive_path, make, &store->tester, &store->alive, err);
+}
+
+static hf_code compare(sqlite_store *store, const alive_identity *known, hf_error *err)
+{
+    if (store->tester >= 0)
+        return alive_verify(store->alive_path, store->tester, known, err);
+    return error_set(err, HF_UNUSABLE, "%s: was removed, so nobody can tell who lives: stop every "
+                     "program that uses the database, then run: sqlite3 %s 'DELETE FROM boots'",
+                     store->alive_path, store->path);
+}
+
+/* In a transaction, for somebody else may be the first as well. */
+static hf_code adopt(sqlite_store *store, hf_error *err)
+{
+    bool found;
+    alive_identity known;
+    hf_code code = read_known(store, &found, &known, err);
+    if (!code)
+        code = open_tester(store, !found, err);
+    if (!code && found)
+        return compare(store, &known, err);
+    if (!code)
+        code = tokens_after_boot(store, err);
+    return code ? code : write_known(store, err);
+}
+
+static hf_code begin_boot(sqlite_store *store, hf_error *err)
+{
+    hf_code code = sql_exec(&store->main, "PRAGMA synchronous = FULL", NULL, err);
+    if (!code)
+        code = sql_begin(&store->main, err);
+    if (!code)
+        code = sql_end(&store->main, adopt(store, err), err);
+    return code;
+}
+
+hf_code boot_begin(sqlite_store *store, hf_error *err)
+{
+    bool found;
+    alive_identity known;
+    if (store->main.is_readonly)
+        return HF_OK; /* it lists, and judges nobody */
+    hf_code code = read_known(store, &found, &known, err);
+    if (!code && !found)
+        return begin_boot(store, err);
+    if (!code)
+        code = open_tester(store, false, err);
+    return code ? code : compare(store, &known, err);
+}
+
+hf_code boot_verify(sqlite_store *store, hf_error *err)
+{
+    bool found;
+    alive_identity known;
+    hf_code code = read_known(store, &found, &known, err);
+    if (code)
+        return code;
+    if (found)
+        return compare(store, &known, err);
+    return error_set(err, HF_UNUSABLE, "%s: does not know this boot of the machine any more, so "
+                     "nobody can tell who lives: stop every program that uses it, and start anew",
+                     store->path);
+}

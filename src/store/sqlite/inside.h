@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inside.h: what the files of the embedded store share: the open store, and who does what.
+ *
+ * Locks, in the order in which they are taken: main.mutex (the connection of all calls but beats)
+ * or beats.mutex (that of beats), then mutex (sessions, watched rows). None is held while the
+ * client is called, or while await() sleeps.
+ */
+#ifndef SQLITE_INSIDE_H
+#define SQLITE_INSIDE_H
+
+#include "store/sqlite/alive.h"
+#include "store/sqlite/sql.h"
+#include "store/sqlite/sqlite.h"
+
+#include <sys/types.h>
+
+#define WATCHED_MAX 1024
+
+/* A session of this process. */
+typedef struct sqlite_own {
+    struct sqlite_own *next;
+    hf_id id;
+    alive_hold hold;
+    int notice_fd;  /* others send here what they grant us */
+    bool is_awaited; /* await() uses it */
+    bool is_ended;   /* whoever is last frees it */
+} sqlite_own;
+
+typedef struct sqlite_store {
+    hf_store base;
+    hf_store_config config;
+    pid_t pid; /* of the process that opened it: a forked child must not touch the database */
+    char *path, *alive_path;
+    sqlite_place place;
+
+    sql main, beats;
+    int64_t reserved;   /* no token above it is given; main.mutex, as is high_water */
+    int64_t high_water; /* every token given is above it */
+
+    int tester; /* on the alive file, through which bytes are tested; -1: there is none */
+    alive_identity alive;
+
+    pthread_mutex_t mutex;
+    sqlite_own *own;
+    int64_t watched[WATCHED_MAX]; /* rows of sessions that waiters wait for, still locked */
+    size_t n_watched, next_watched;
+
+    int wake_fd, inotify_fd, send_fd; /* inotify: -1 until the first await */
+    bool is_deaf;                     /* no inotify to be had: await() tests the bytes by itself */
+    bool has_failed;                  /* the next await() begins with LOOK */
+} sqlite_store;
+
+static inline sqlite_store *store_of(hf_store *store)
+{
+    return (sqlite_store *)store;
+}
+
+void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* schema.c */
+/* Looks whether the database is ours, makes it if it is empty; says in conn->is_readonly
+ * whether it can be written. */
+hf_code schema_check(sql *conn, hf_error *err);
+/* What every connection is set to, once the schema was checked. */
+hf_code schema_settle(sql *conn, bool checkpoints, hf_error *err);
+hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err);
+hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err);
+
+/* boot.c */
+/* Makes this boot and the alive file known to each other, opens the tester. */
+hf_code boot_begin(sqlite_store *store, hf_error *err);
+/* main.mutex held. HF_UNUSABLE unless our alive file is the one that the database names. */
+hf_code boot_verify(sqlite_store *store, hf_error *err);
+
+/* tokens.c; main.mutex held */
+hf_code tokens_load(sqlite_store *store, hf_error *err);
+hf_code tokens_reread_water(sqlite_store *store, hf_error *err);
+/* In a transaction of its own: from here on tokens up to this one may be given. */
+hf_code tokens_reserve(sqlite_store *store, int64_t token, hf_error *err);
+/* In the transaction of a new boot, and of a prune. */
+hf_code tokens_after_boot(sqlite_store *store, hf_error *err);
+hf_code tokens_raise_water(sqlite_store *store, int64_t token, hf_error *err);
+/* The floor of tokens at that time. */
+int64_t tokens_above(const sqlite_store *store, hf_dbtime now);
+
+/* notice.c */
+hf_code notice_open(sqlite_store *store, hf_error *err);
+void notice_close(sqlite_store *store);
+int notice_bind(sqlite_store *store, hf_id session); /* -1: the client looks by itself */
+void notice_send(sqlite_store *store, const char *notify, const hf_id *but);
+void notice_watch_row(sqlite_store *store, int64_t row);
+
+/* The interface; each as store.h says. */
+hf_code sqlite_session_begin(hf_store *store, const hf_session *self, hf_error *err);
+hf_code sqlite_session_beat(hf_store *store, hf_id id, const hf_id *answered, size_t n,
+                            hf_session_state *out, hf_error *err);
+hf_code sqlite_session_mark(hf_store *store, const hf_session_state *seen, hf_error *err);
+hf_code sqlite_session_end(hf_store *store, hf_id id, hf_error *err);
+hf_code sqlite_sessions_look(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
+                             hf_session_state *states, hf_error *err);
+hf_code sqlite_list_sessions(hf_store *store, hf_state_fn each, void *ctx, hf_error *err);
+hf_code sqlite_ask(hf_store *store, hf_id session, const hf_ask *ask, hf_error *err);
+int sqlite_keep_fd(hf_store *store, hf_id session);
+hf_code sqlite_step(hf_store *store, const char *name, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err);
+hf_code sqlite_look(hf_store *store, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+hf_code sqlite_list(hf_store *store, const char *prefix, hf_record_fn each, void *ctx,
+                    hf_error *err);
+hf_code sqlite_await(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
+                     hf_notice_fn each, void *ctx, hf_error *err);
+void sqlite_wake(hf_store *store);
+hf_code sqlite_sweep(hf_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                     hf_error *err);
+hf_code sqlite_doctor(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);
+
+/* records.c; main.mutex held. record_load: `out` holds nothing to free after a failure. */
+hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_error *err);
+/* HF_SHAPE: the row is none of ours; it is left alone. */
+hf_code record_decode(const sqlite_store *store, const char *name, const void *bytes, size_t size,
+                      hf_record *out, hf_error *err);
+
+/* own.c: the sessions of this process */
+sqlite_own *own_find(sqlite_store *store, hf_id id); /* mutex held */
+void own_add(sqlite_store *store, sqlite_own *own);
+void own_remove(sqlite_store *store, hf_id id); /* frees the byte */
+void own_forget_all(sqlite_store *store); /* frees memory only, locks nothing */
+sqlite_own *own_borrow(sqlite_store *store, hf_id id); /* for await(); NULL: none */
+void own_return(sqlite_store *store, sqlite_own *own);
+
+/* A row of the table of sessions. */
+typedef struct session_row {
+    int64_t row;
+    hf_session_state state; /* is_gone and lease_left_ms are session_judge()'s to say */
+    int64_t expires_at_ms;  /* CLOCK_BOOTTIME of its boot and time namespace */
+    bool is_same_boot, is_same_clock;
+    bool is_foreign; /* of another machine, where kernel locks don't reach */
+} session_row;
+
+/* rows.c: the mutex of the connection held, a transaction open */
+void session_read(const sqlite_store *store, sqlite3_stmt *statement, session_row *out);
+hf_code session_find(sqlite_store *store, hf_id id, bool *found, session_row *out, hf_error *err);
+hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err);
+/* Says whether a live one is gone; boot_verify() came before, in the same transaction. */
+hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock_trust_ms,
+                      hf_error *err);
+int64_t session_now_ms(const sqlite_store *store);
+int64_t session_wall_ms(const sqlite_store *store);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notice.c: wakes waiters in other processes, and waits for being woken; called by steps and by the
+ * client's listener.
+ *
+ * Whoever grants sends one datagram per ticket to the waiting session's socket, which has an abstract
+ * address made of the alive file's identity and the session's id. Anybody on this machine can send
+ * there; so a notice only says "look". Abstract addresses belong to a network namespace: a waiter in
+ * another one hears nothing, and finds out when it looks by itself, every second or two.
+ *
+ * A session that ends, or whose process dies, closes a writer's description of the alive file. An
+ * inotify watch tells that to all who wait; each tests the bytes of the sessions that it was waiting
+ * for, and sleeps on unless one that was not marked dead has become free.
+ */
+#include "core/error.h"
+#include "core/id.h"
+#include "store/sqlite/inside.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A receiver's queue is this long by default (net.unix.max_dgram_qlen); senders drop what does not
+ * fit. So whoever has read that many at once may have missed some. */
+#define FULL_QUEUE 10
+#define DEAF_INTERVAL_MS 1000
+#define NEVER INT64_MAX
+
+hf_code notice_open(sqlite_store *store, hf_error *err)
+{
+    store->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    store->send_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (store->wake_fd >= 0 && store->send_fd >= 0)
+        return HF_OK;
+    return error_set(err, HF_UNUSABLE, "no descriptors for notices: %s: raise ulimit -n",
+                     strerror(errno));
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void notice_close(sqlite_store *store)
+{
+    close_fd(&store->wake_fd);
+    close_fd(&store->send_fd);
+    close_fd(&store->inotify_fd);
+}
+
+static socklen_t address_of(const sqlite_store *store, hf_id session, struct sockaddr_un *out)
+{
+    char id[ID_TEXT_SIZE];
+    id_write(session, id);
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "holdfast/%llx:%llx/%s",
+                     (unsigned long long)store->alive.device,
+                     (unsigned long long)store->alive.inode, id);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+int notice_bind(sqlite_store *store, hf_id session)
+{
+    struct sockaddr_un address;
+    socklen_t size = address_of(store, session, &address);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0)
+        return fd;
+    sqlite_log(store, HF_LOG_WARNING, "no socket for notices (%s): waiting takes longer",
+               strerror(errno));
+    close_fd(&fd);
+    return -1;
+}
+
+/* ---- Sending ---- */
+
+/* Whether that is lost, as when the receiver is gone or its queue is full, is the receiver's to find
+ * out: it looks by itself from time to time. */
+static void send_to(const sqlite_store *store, hf_id session, hf_id ticket)
+{
+    struct sockaddr_un address;
+    socklen_t size = address_of(store, session, &address);
+    sendto(store->send_fd, ticket.bytes, sizeof ticket.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+           (struct sockaddr *)&address, size);
+}
+
+/* notify: "session:ticket:token ..."; but: the entrant, whose session has the step's answer. */
+void notice_send(sqlite_store *store, const char *notify, const hf_id *but)
+{
+    hf_id session, ticket;
+    while (id_read(notify, &session) && id_read(notify + ID_TEXT_SIZE, &ticket)) {
+        if (!but || !id_equal(ticket, *but))
+            send_to(store, session, ticket);
+        notify = strchr(notify, ' ');
+        if (!notify)
+            break;
+        notify++;
+    }
+}
+
+/* ---- Who is waited for ---- */
+
+void notice_watch_row(sqlite_store *store, int64_t row)
+{
+    pthread_mutex_lock(&store->mutex);
+    size_t i = 0;
+    while (i < store->n_watched && store->watched[i] != row)
+        i++;
+    if (i == WATCHED_MAX) /* the oldest gives way; a waiter of its still looks by itself */
+        i = store->next_watched = (store->next_watched + 1) % WATCHED_MAX;
+    if (i == store->n_watched)
+        store->n_watched++;
+    store->watched[i] = row;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* Moves the rows whose byte is free out of the watched ones. */
+static size_t take_free(sqlite_store *store, int64_t rows[WATCHED_MAX])
+{
+    size_t n_free = 0, kept = 0;
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < store->n_watched; i++) {
+        bool is_free = false;
+        alive_test(store->alive_path, store->tester, store->watched[i], &is_free, NULL);
+        if (is_free)
+            rows[n_free++] = store->watched[i];
+        else
+            store->watched[kept++] = store->watched[i];
+    }
+    store->n_watched = kept;
+    pthread_mutex_unlock(&store->mutex);
+    return n_free;
+}
+
+static bool is_unmarked(sqlite_store *store, int64_t row)
+{
+    bool found = false;
+    pthread_mutex_lock(&store->main.mutex);
+    sqlite3_stmt *live = sql_ready(&store->main, SQL_SESSION_IS_LIVE, NULL);
+    if (live) {
+        sqlite3_bind_int64(live, 1, row);
+        sql_next(&store->main, live, &found, NULL);
+        sql_reset(live);
+    }
+    pthread_mutex_unlock(&store->main.mutex);
+    return found;
+}
+
+/* Whether one that is waited for has died. One that ended well was marked dead first: what it held
+ * was granted on, and notices were sent. */
+static bool has_death(sqlite_store *store)
+{
+    int64_t rows[WATCHED_MAX];
+    bool any = false;
+    size_t n = take_free(store, rows);
+    for (size_t i = 0; i < n && !any; i++)
+        any = is_unmarked(store, rows[i]);
+    return any;
+}
+
+/* ---- Waiting ---- */
+
+typedef struct waiting {
+    sqlite_store *store;
+    int notice_fd;
+    hf_notice_fn each;
+    void *ctx;
+    int64_t deadline_ms;
+    int64_t test_at_ms; /* when to test the watched bytes */
+    unsigned tests;     /* how often that was done since the last event */
+    bool is_over;
+} waiting;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void tell(waiting *w, hf_notice_kind kind, hf_id ticket)
+{
+    w->each(w->ctx, &(hf_notice){.kind = kind, .ticket = ticket});
+    w->is_over = true;
+}
+
+static void read_notices(waiting *w)
+{
+    hf_id ticket;
+    int n = 0;
+    ssize_t size;
+    while (w->notice_fd >= 0 && (size = recv(w->notice_fd, &ticket, sizeof ticket, 0)) >= 0) {
+        if (size == (ssize_t)sizeof ticket)
+            tell(w, HF_NOTICE_GRANT, ticket);
+        if (++n == FULL_QUEUE)
+            break;
+    }
+    if (n == FULL_QUEUE)
+        tell(w, HF_NOTICE_LOOK, (hf_id){{0}});
+}
+
+static void read_wake(waiting *w)
+{
+    uint64_t count;
+    if (read(w->store->wake_fd, &count, sizeof count) == (ssize_t)sizeof count)
+        w->is_over = true;
+}
+
+/* The kernel reports the close before it frees the byte, so test again a little later. */
+static void read_closes(waiting *w)
+{
+    char events[4096];
+    bool any = false;
+    while (w->store->inotify_fd >= 0 && read(w->store->inotify_fd, events, sizeof events) > 0)
+        any = true;
+    if (!any)
+        return;
+    w->tests = 0;
+    w->test_at_ms = now_ms();
+}
+
+static void test_watched(waiting *w)
+{
+    static const int64_t pauses_ms[] = {1, 4, 20, NEVER};
+    int64_t now = now_ms();
+    if (now < w->test_at_ms)
+        return;
+    int64_t pause = w->store->is_deaf ? DEAF_INTERVAL_MS : pauses_ms[w->tests];
+    w->test_at_ms = pause == NEVER ? NEVER : now + pause;
+    w->tests += w->tests < 3;
+    if (has_death(w->store))
+        tell(w, HF_NOTICE_LOOK, (hf_id){{0}});
+}
+
+/* From the first wait on; the bytes are tested right after, for a death before the watch stood. A
+ * user has 128 inotify instances by default. */
+static void listen_to_closes(waiting *w)
+{
+    sqlite_store *store = w->store;
+    if (store->inotify_fd >= 0 || store->is_deaf)
+        return;
+    store->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (store->inotify_fd < 0 ||
+        inotify_add_watch(store->inotify_fd, store->alive_path, IN_CLOSE_WRITE) < 0) {
+        sqlite_log(store, HF_LOG_INFO, "%s: no inotify (%s): a crash is seen a second later",
+                   store->alive_path, strerror(errno));
+        close_fd(&store->inotify_fd);
+        store->is_deaf = true;
+    }
+    w->test_at_ms = now_ms();
+}
+
+static hf_code sleep_once(waiting *w, hf_error *err)
+{
+    int64_t until = w->test_at_ms < w->deadline_ms ? w->test_at_ms : w->deadline_ms;
+    int64_t left = until - now_ms();
+    struct pollfd fds[] = {{.fd = w->store->wake_fd, .events = POLLIN},
+                           {.fd = w->notice_fd, .events = POLLIN},
+                           {.fd = w->store->inotify_fd, .events = POLLIN}};
+    int timeout = left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+    if (poll(fds, 3, timeout) >= 0 || errno == EINTR)
+        return HF_OK;
+    w->store->has_failed = true;
+    return error_set(err, HF_INTERNAL, "poll: %s", strerror(errno));
+}
+
+static hf_code wait_for_notices(waiting *w, hf_error *err)
+{
+    hf_code code = HF_OK;
+    listen_to_closes(w);
+    for (;;) {
+        read_notices(w);
+        read_wake(w);
+        read_closes(w);
+        test_watched(w);
+        if (code || w->is_over || now_ms() >= w->deadline_ms)
+            return code;
+        code = sleep_once(w, err);
+    }
+}
+
+hf_code sqlite_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
+                     hf_notice_fn each, void *ctx, hf_error *err)
+{
+    (void)from; /* the socket was bound before the first enter */
+    sqlite_store *store = store_of(base);
+    sqlite_own *own = own_borrow(store, session);
+    if (!own)
+        return error_set(err, HF_NOT_FOUND, "that session is none of this store's");
+    waiting w = {.store = store, .notice_fd = own->notice_fd, .each = each, .ctx = ctx};
+    w.deadline_ms = now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
+    w.test_at_ms = store->is_deaf ? now_ms() : NEVER;
+    if (store->has_failed)
+        tell(&w, HF_NOTICE_LOOK, (hf_id){{0}});
+    store->has_failed = false;
+    hf_code code = wait_for_notices(&w, err);
+    own_return(store, own);
+    return code;
+}
+
+void sqlite_wake(hf_store *base)
+{
+    uint64_t one = 1;
+    ssize_t n = write(store_of(base)->wake_fd, &one, sizeof one);
+    (void)n; /* it fails only when it is readable already */
+}

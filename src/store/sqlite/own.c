@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own.c: keeps the sessions of this process, each with its kernel lock and its socket; called by
+ * sessions.c, and by await(), which may still use one that has ended. */
+#include "core/alloc.h"
+#include "core/id.h"
+#include "store/sqlite/inside.h"
+
+#include <unistd.h>
+
+static void own_free(sqlite_own *own)
+{
+    if (own->notice_fd >= 0)
+        close(own->notice_fd);
+    free(own);
+}
+
+sqlite_own *own_find(sqlite_store *store, hf_id id)
+{
+    sqlite_own *own = store->own;
+    while (own && !id_equal(own->id, id))
+        own = own->next;
+    return own;
+}
+
+void own_add(sqlite_store *store, sqlite_own *own)
+{
+    pthread_mutex_lock(&store->mutex);
+    own->next = store->own;
+    store->own = own;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void unlink_own(sqlite_store *store, const sqlite_own *own)
+{
+    sqlite_own **link = &store->own;
+    while (*link != own)
+        link = &(*link)->next;
+    *link = own->next;
+}
+
+void own_remove(sqlite_store *store, hf_id id)
+{
+    pthread_mutex_lock(&store->mutex);
+    sqlite_own *own = own_find(store, id);
+    if (own) {
+        unlink_own(store, own);
+        alive_let_go(&own->hold);
+        own->is_ended = true;
+        if (own->is_awaited)
+            sqlite_wake(&store->base);
+        else
+            own_free(own);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void own_forget_all(sqlite_store *store)
+{
+    while (store->own) {
+        sqlite_own *own = store->own;
+        store->own = own->next;
+        own_free(own);
+    }
+}
+
+sqlite_own *own_borrow(sqlite_store *store, hf_id id)
+{
+    pthread_mutex_lock(&store->mutex);
+    sqlite_own *own = own_find(store, id);
+    if (own)
+        own->is_awaited = true;
+    pthread_mutex_unlock(&store->mutex);
+    return own;
+}
+
+void own_return(sqlite_store *store, sqlite_own *own)
+{
+    pthread_mutex_lock(&store->mutex);
+    own->is_awaited = false;
+    if (own->is_ended)
+        own_free(own);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+int sqlite_keep_fd(hf_store *base, hf_id session)
+{
+    sqlite_store *store = store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    sqlite_own *own = own_find(store, session);
+    int fd = own ? alive_keep(&own->hold) : -1;
+    pthread_mutex_unlock(&store->mutex);
+    return fd;
+}

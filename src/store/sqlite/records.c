@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* records.c: keeps one row per lock and applies steps to it, each inside one BEGIN IMMEDIATE; called
+ * by the client through the table of operations.
+ *
+ * A loss of power can undo the last commits, in order (synchronous = NORMAL). All sessions are dead
+ * then, so what a record says of its holders is taken out by the next client, and tokens rise on
+ * (tokens.c). `last` may err: a release that was acknowledged may be undone, and the next holder hears
+ * `abandoned`; a grant may be undone, and the next holder does not hear of that holder. So after a loss
+ * of power, work that must know how its predecessor left asks where the work is, with the token.
+ */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/record.h"
+#include "store/document.h"
+#include "store/sqlite/inside.h"
+
+#include <stdio.h>
+
+hf_code record_decode(const sqlite_store *store, const char *name, const void *bytes, size_t size,
+                      hf_record *out, hf_error *err)
+{
+    bson_t document;
+    char table[300];
+    snprintf(table, sizeof table, "locks of %s", store->path);
+    if (!bytes || !bson_init_static(&document, bytes, size))
+        return error_set(err, HF_SHAPE, "lock %.80s in %s: its row is no record of ours; it was left "
+                         "alone, move it away or use another database", name, table);
+    hf_code code = document_to_record(&document, table, out, err);
+    if (code || strcmp(out->name, name) == 0)
+        return code;
+    record_done(out);
+    return error_set(err, HF_SHAPE, "lock %.80s in %s: its record has another name; it was left "
+                     "alone, move it away or use another database", name, table);
+}
+
+hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_error *err)
+{
+    bool found;
+    sqlite3_stmt *get = sql_ready(&store->main, SQL_RECORD_GET, err);
+    if (!get)
+        return HF_INTERNAL;
+    sql_bind_text(get, 1, name);
+    hf_code code = sql_next(&store->main, get, &found, err);
+    if (found) {
+        const void *bytes = sqlite3_column_blob(get, 0);
+        size_t size = (size_t)sqlite3_column_bytes(get, 0);
+        code = record_decode(store, name, bytes, size, out, err);
+        sql_reset(get);
+    } else if (!code) {
+        record_init(out, name);
+    }
+    return code;
+}
+
+/* ---- Step ---- */
+
+static hf_code save(sqlite_store *store, const hf_record *record, bool is_new, hf_error *err)
+{
+    bson_t document;
+    sqlite3_stmt *set = sql_ready(&store->main, is_new ? SQL_RECORD_NEW : SQL_RECORD_SET, err);
+    if (!set)
+        return HF_INTERNAL;
+    document_of_record(record, &document);
+    sql_bind_text(set, 1, record->name);
+    sqlite3_bind_blob(set, 2, bson_get_data(&document), (int)document.len, SQLITE_STATIC);
+    hf_code code = sql_run(&store->main, set, err);
+    bson_destroy(&document);
+    return code;
+}
+
+/* Says in *granted whether the step granted anything: record_step() leaves `notify` alone if not. */
+static bool apply(const sqlite_store *store, hf_record *record, const hf_step *step, bool *granted)
+{
+    hf_dbtime now = step->now ? *step->now : (hf_dbtime){session_wall_ms(store)};
+    int64_t floor = step->floor ? *step->floor : tokens_above(store, now);
+    char *before = record->notify;
+    record->notify = NULL;
+    bool changed = record_step(record, step, now, floor);
+    *granted = record->notify != NULL;
+    if (*granted)
+        free(before);
+    else
+        record->notify = before;
+    return changed;
+}
+
+/* What a step came to, so far. */
+typedef struct outcome {
+    hf_record record;
+    bool granted;
+    bool is_short; /* its token is not reserved yet: nothing was written */
+} outcome;
+
+/* A pruned record's token is in the high water: read it before a record is made. */
+static hf_code load(sqlite_store *store, const char *name, outcome *out, hf_error *err)
+{
+    hf_code code = record_load(store, name, &out->record, err);
+    if (code || out->record.exists)
+        return code;
+    code = tokens_reread_water(store, err);
+    if (code)
+        record_done(&out->record);
+    return code;
+}
+
+static hf_code try_step(sqlite_store *store, const char *name, const hf_step *step, outcome *out,
+                        hf_error *err)
+{
+    hf_code code = sql_begin(&store->main, err);
+    if (code)
+        return code;
+    code = load(store, name, out, err);
+    if (code)
+        return sql_end(&store->main, code, err);
+    bool is_new = !out->record.exists;
+    bool changed = apply(store, &out->record, step, &out->granted);
+    out->is_short = changed && out->record.token > store->reserved;
+    if (!changed || out->is_short)
+        sql_rollback(&store->main);
+    else
+        code = sql_end(&store->main, save(store, &out->record, is_new, err), err);
+    if (code || out->is_short)
+        record_done(&out->record);
+    return code;
+}
+
+hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err)
+{
+    hf_code code;
+    outcome done = {.granted = false};
+    sqlite_store *store = store_of(base);
+    pthread_mutex_lock(&store->main.mutex);
+    do {
+        code = try_step(store, name, step, &done, err);
+        if (!code && done.is_short)
+            code = tokens_reserve(store, done.record.token, err);
+    } while (!code && done.is_short);
+    pthread_mutex_unlock(&store->main.mutex);
+    if (code)
+        return code;
+    *reply = (hf_step_reply){.confirmed = true};
+    if (done.granted)
+        notice_send(store, done.record.notify, step->enter ? &step->enter->entry.ticket : NULL);
+    if (out)
+        *out = done.record;
+    else
+        record_done(&done.record);
+    return HF_OK;
+}
+
+/* ---- Reading: the rows are copied, then given to the caller with no lock held ---- */
+
+typedef struct copy {
+    char name[HF_NAME_MAX + 1];
+    void *bytes; /* NULL: there is no such row */
+    size_t size;
+} copy;
+
+typedef struct copies {
+    copy *rows;
+    size_t n, room;
+} copies;
+
+static void copies_add(copies *to, const char *name, sqlite3_stmt *row, int column)
+{
+    if (to->n == to->room) {
+        to->room = to->room ? 2 * to->room : 4;
+        to->rows = alloc_array(to->rows, to->room, sizeof *to->rows);
+    }
+    copy *added = &to->rows[to->n++];
+    *added = (copy){.bytes = NULL};
+    snprintf(added->name, sizeof added->name, "%s", name);
+    if (!row)
+        return;
+    added->size = (size_t)sqlite3_column_bytes(row, column);
+    added->bytes = alloc_array(NULL, added->size, 1);
+    const void *bytes = sqlite3_column_blob(row, column);
+    if (bytes)
+        memcpy(added->bytes, bytes, added->size);
+}
+
+static void copies_done(copies *done)
+{
+    for (size_t i = 0; i < done->n; i++)
+        free(done->rows[i].bytes);
+    free(done->rows);
+}
+
+static hf_code give(const sqlite_store *store, const copy *row, hf_record_fn each, void *ctx,
+                    bool *goes_on, hf_error *err)
+{
+    hf_record record;
+    if (row->bytes) {
+        hf_code code = record_decode(store, row->name, row->bytes, row->size, &record, err);
+        if (code)
+            return code;
+    } else {
+        record_init(&record, row->name);
+    }
+    *goes_on = each(ctx, &record);
+    record_done(&record);
+    return HF_OK;
+}
+
+/* All that can be read are given; then the first that could not is the error. */
+static hf_code give_all(const sqlite_store *store, const copies *all, hf_record_fn each, void *ctx,
+                        hf_error *err)
+{
+    hf_code code = HF_OK;
+    bool goes_on = true;
+    for (size_t i = 0; i < all->n && goes_on; i++) {
+        hf_code of_this = give(store, &all->rows[i], each, ctx, &goes_on, code ? NULL : err);
+        if (!code)
+            code = of_this;
+    }
+    return code;
+}
+
+static hf_code copy_one(sqlite_store *store, const char *name, copies *to, hf_error *err)
+{
+    bool found;
+    sqlite3_stmt *get = sql_ready(&store->main, SQL_RECORD_GET, err);
+    if (!get)
+        return HF_INTERNAL;
+    sql_bind_text(get, 1, name);
+    hf_code code = sql_next(&store->main, get, &found, err);
+    if (!code)
+        copies_add(to, name, found ? get : NULL, 0);
+    sql_reset(get);
+    return code;
+}
+
+static hf_code copy_named(sqlite_store *store, const char *const *names, size_t n, copies *to,
+                          hf_error *err)
+{
+    hf_code code = sql_begin_read(&store->main, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n && !code; i++)
+        code = copy_one(store, names[i], to, err);
+    return sql_end(&store->main, code, err);
+}
+
+static hf_code copy_prefixed(sqlite_store *store, const char *prefix, copies *to, hf_error *err)
+{
+    bool found = true;
+    sqlite3_stmt *list = sql_ready(&store->main, SQL_RECORD_LIST, err);
+    if (!list)
+        return HF_INTERNAL;
+    sql_bind_text(list, 1, prefix);
+    hf_code code = sql_next(&store->main, list, &found, err);
+    while (!code && found) {
+        const char *name = (const char *)sqlite3_column_text(list, 0);
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+            break;
+        copies_add(to, name, list, 1);
+        code = sql_next(&store->main, list, &found, err);
+    }
+    sql_reset(list);
+    return code;
+}
+
+/* A read transaction of SQLite sees every commit that was made before it began, so `after` and
+ * `linearizable` ask for nothing more. */
+hf_code sqlite_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
+{
+    (void)after, (void)linearizable;
+    copies all = {.n = 0};
+    sqlite_store *store = store_of(base);
+    pthread_mutex_lock(&store->main.mutex);
+    hf_code code = copy_named(store, names, n, &all, err);
+    pthread_mutex_unlock(&store->main.mutex);
+    if (!code)
+        code = give_all(store, &all, each, ctx, err);
+    copies_done(&all);
+    return code;
+}
+
+hf_code sqlite_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+{
+    copies all = {.n = 0};
+    sqlite_store *store = store_of(base);
+    pthread_mutex_lock(&store->main.mutex);
+    hf_code code = copy_prefixed(store, prefix ? prefix : "", &all, err);
+    pthread_mutex_unlock(&store->main.mutex);
+    if (!code)
+        code = give_all(store, &all, each, ctx, err);
+    copies_done(&all);
+    return code;
+}

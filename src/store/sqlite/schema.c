@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema.c: makes the tables, and refuses a database that is not ours before anything in it is
+ * changed; called when a store is opened. */
+#include "core/error.h"
+#include "store/sqlite/inside.h"
+
+#include <string.h>
+#include <time.h>
+
+#define APPLICATION_ID 0x486f6c64 /* "Hold" */
+#define SCHEMA_VERSION 1
+
+/* locks.record is the BSON document of protocol `queue`. sessions.row is never used twice: it is the
+ * byte in the alive file. expires_at is CLOCK_BOOTTIME in ms, dead_at and started_at are Unix time;
+ * dead_at stands in those that are marked dead. */
+static const char *const tables[] = {
+    "CREATE TABLE locks (name TEXT NOT NULL PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE sessions (row INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE,"
+    " beat INTEGER NOT NULL, ttl_ms INTEGER NOT NULL, expires_at INTEGER NOT NULL,"
+    " boot TEXT NOT NULL, machine TEXT NOT NULL, clock TEXT NOT NULL, dead_at INTEGER,"
+    " app TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, started_at INTEGER NOT NULL)",
+    "CREATE INDEX sessions_dead ON sessions(dead_at)",
+    "CREATE TABLE asks (session BLOB NOT NULL, ticket BLOB NOT NULL, by_whom TEXT NOT NULL,"
+    " reason TEXT NOT NULL, PRIMARY KEY (session, ticket)) WITHOUT ROWID",
+    "CREATE TABLE boots (boot TEXT NOT NULL PRIMARY KEY, machine TEXT NOT NULL,"
+    " alive_dev INTEGER NOT NULL, alive_ino INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "INSERT INTO meta(key, value) VALUES('high_water', 0), ('reserved', 0), ('swept_at', 0)",
+    "PRAGMA application_id = 1215261796",
+    "PRAGMA user_version = 1",
+};
+
+/* What a database says of itself; read in one transaction, for it may just be made. */
+typedef struct identity {
+    int64_t application, version, objects;
+} identity;
+
+static hf_code read_identity(sql *conn, identity *out, hf_error *err)
+{
+    hf_code code = sql_exec(conn, "PRAGMA application_id", &out->application, err);
+    if (!code)
+        code = sql_exec(conn, "PRAGMA user_version", &out->version, err);
+    if (!code)
+        code = sql_exec(conn, "SELECT count(*) FROM sqlite_master", &out->objects, err);
+    return code;
+}
+
+static bool is_empty(const identity *found)
+{
+    return found->application == 0 && found->version == 0 && found->objects == 0;
+}
+
+static hf_code judge(const sql *conn, const identity *found, hf_error *err)
+{
+    if (is_empty(found))
+        return HF_OK;
+    if (found->application != APPLICATION_ID)
+        return error_set(err, HF_UNUSABLE, "%s: belongs to another program (application id 0x%08llx, "
+                         "%lld tables and indexes): name another path", conn->path,
+                         (unsigned long long)found->application, (long long)found->objects);
+    if (found->version != SCHEMA_VERSION)
+        return error_set(err, HF_UNUSABLE, "%s: has schema %lld, this program knows %d: use a newer "
+                         "holdfast for it, or name another path", conn->path,
+                         (long long)found->version, SCHEMA_VERSION);
+    return HF_OK;
+}
+
+static bool is_wal(sql *conn, hf_error *err, hf_code *code)
+{
+    sqlite3_stmt *statement;
+    int rc = sqlite3_prepare_v2(conn->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    const char *mode = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : "";
+    bool is = mode && strcmp(mode, "wal") == 0;
+    *code = HF_OK;
+    if (rc != SQLITE_ROW)
+        *code = sql_fail(conn, rc, "switch to WAL", err);
+    else if (!is)
+        *code = error_set(err, HF_UNUSABLE, "%s: write-ahead logging is not to be had here (mode "
+                          "\"%s\"): use a local file system", conn->path, mode ? mode : "");
+    sqlite3_finalize(statement);
+    return is;
+}
+
+/* Two that do this at once refuse each other without asking the busy handler. */
+static hf_code switch_to_wal(sql *conn, hf_error *err)
+{
+    hf_code code;
+    for (int64_t waited_ms = 0; !is_wal(conn, err, &code); waited_ms += 5) {
+        if (code != HF_UNREACHABLE || waited_ms > conn->patience_ms)
+            return code;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return HF_OK;
+}
+
+static hf_code make_tables(sql *conn, hf_error *err)
+{
+    identity found;
+    hf_code code = sql_begin(conn, err);
+    if (code)
+        return code;
+    code = read_identity(conn, &found, err);
+    bool is_ours = !code && !is_empty(&found); /* somebody was faster */
+    for (size_t i = 0; !code && !is_ours && i < sizeof tables / sizeof tables[0]; i++)
+        code = sql_exec(conn, tables[i], NULL, err);
+    code = sql_end(conn, code, err);
+    return code || !is_ours ? code : judge(conn, &found, err);
+}
+
+static hf_code make(sql *conn, hf_error *err)
+{
+    hf_code code = switch_to_wal(conn, err);
+    if (!code)
+        code = sql_exec(conn, "PRAGMA synchronous = FULL", NULL, err);
+    return code ? code : make_tables(conn, err);
+}
+
+static hf_code look(sql *conn, identity *out, hf_error *err)
+{
+    hf_code code = sql_begin_read(conn, err);
+    return code ? code : sql_end(conn, read_identity(conn, out, err), err);
+}
+
+hf_code schema_check(sql *conn, hf_error *err)
+{
+    identity found;
+    hf_code code = look(conn, &found, err);
+    if (!code)
+        code = judge(conn, &found, err);
+    if (code)
+        return code;
+    conn->is_readonly = sqlite3_db_readonly(conn->db, "main") == 1;
+    if (is_empty(&found) && conn->is_readonly)
+        return error_set(err, HF_READONLY, "%s: is empty, and cannot be written: give this program "
+                         "the right to, or name another path", conn->path);
+    if (conn->is_readonly)
+        return HF_OK;
+    return is_empty(&found) ? make(conn, err) : switch_to_wal(conn, err);
+}
+
+/* synchronous = NORMAL: a commit is not synced to the disk, a crash of the machine can undo the last
+ * ones, in order. What that means is said in tokens.c and records.c.
+ * No checkpoint on close: it would cost a short-lived process two syncs; the log stays for the next.
+ * The connection of beats leaves the checkpoint, which syncs, to the other. */
+hf_code schema_settle(sql *conn, bool checkpoints, hf_error *err)
+{
+    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (!checkpoints)
+        sqlite3_wal_autocheckpoint(conn->db, 0);
+    return sql_exec(conn, "PRAGMA synchronous = NORMAL", NULL, err);
+}
+
+hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err)
+{
+    bool found = false;
+    sqlite3_stmt *get = sql_ready(conn, SQL_META_GET, err);
+    if (!get)
+        return HF_INTERNAL;
+    sql_bind_text(get, 1, key);
+    hf_code code = sql_next(conn, get, &found, err);
+    *out = found ? sqlite3_column_int64(get, 0) : 0;
+    sql_reset(get);
+    return code;
+}
+
+hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err)
+{
+    sqlite3_stmt *set = sql_ready(conn, SQL_META_SET, err);
+    if (!set)
+        return HF_INTERNAL;
+    sql_bind_text(set, 1, key);
+    sqlite3_bind_int64(set, 2, value);
+    return sql_run(conn, set, err);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql.c: talks to SQLite for the files of this folder: statements, transactions, waiting for other
+ * writers, and the translation of SQLite's results into ours. */
+#include "store/sqlite/sql.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const texts[] = {
+#define X(name, text) [name] = text,
+    SQL_TABLE(X)
+#undef X
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A write transaction takes some 30 us, one with a sync some ms: wait 50 us at first, 2 ms at most
+ * (SQLite's own handler begins with 1 ms and soon sleeps for 100). */
+static int wait_for_writer(void *ctx, int count)
+{
+    sql *conn = ctx;
+    if (count == 0)
+        conn->busy_since_ms = now_ms();
+    else if (now_ms() - conn->busy_since_ms >= conn->patience_ms)
+        return 0;
+    long us = count < 20 ? 50 : count < 100 ? 200 : 2000;
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+    return 1;
+}
+
+hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err)
+{
+    *conn = (sql){.path = path, .patience_ms = patience_ms};
+    pthread_mutex_init(&conn->mutex, NULL);
+    if (sqlite3_threadsafe() == 0)
+        return error_set(err, HF_UNUSABLE, "libsqlite3 was built without threads: use another");
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int rc = sqlite3_open_v2(path, &conn->db, flags, NULL);
+    if (rc != SQLITE_OK)
+        return sql_fail(conn, rc, "open", err);
+    sqlite3_extended_result_codes(conn->db, 1);
+    sqlite3_busy_handler(conn->db, wait_for_writer, conn);
+    return HF_OK;
+}
+
+void sql_close(sql *conn)
+{
+    if (!conn->path)
+        return;
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_finalize(conn->statements[i]);
+    sqlite3_close(conn->db);
+    pthread_mutex_destroy(&conn->mutex);
+    *conn = (sql){.path = NULL};
+}
+
+static bool is_no_space(int os)
+{
+    return os == ENOSPC || os == EDQUOT || os == EFBIG;
+}
+
+static hf_code fail_to_open(sql *conn, int os, hf_error *err)
+{
+    if (os == EROFS)
+        return error_set(err, HF_READONLY, "%s: cannot be opened, the file system is read-only: "
+                         "name a database on another one", conn->path);
+    if (os == EACCES || os == EPERM)
+        return error_set(err, HF_DENIED, "%s: %s: give this user the right to read and write the "
+                         "file and its folder", conn->path, strerror(os));
+    return error_set(err, HF_UNUSABLE, "%s: cannot be opened: %s: check the path; its folder must "
+                     "exist", conn->path, os ? strerror(os) : "not a file");
+}
+
+static hf_code fail_of_io(sql *conn, int rc, const char *doing, int os, hf_error *err)
+{
+    if (is_no_space(os))
+        return error_set(err, HF_FULL, "%s: no space left (%s): free some", conn->path, doing);
+    return error_set(err, HF_UNREACHABLE, "%s: %s: %s (%s): check the disk", conn->path, doing,
+                     sqlite3_errstr(rc), os ? strerror(os) : "no cause given");
+}
+
+hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err)
+{
+    int os = conn->db ? sqlite3_system_errno(conn->db) : 0;
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(err, HF_UNREACHABLE, "%s: busy: another program has kept it locked for "
+                         "%lld ms: see who has it open (fuser -v)", conn->path,
+                         (long long)conn->patience_ms);
+    case SQLITE_READONLY:
+        return error_set(err, HF_READONLY, "%s: is read-only for this program: give it the right "
+                         "to write the file and its folder, or mount it writable", conn->path);
+    case SQLITE_FULL:
+        return error_set(err, HF_FULL, "%s: no space left (%s): free some", conn->path, doing);
+    case SQLITE_NOTADB:
+        return error_set(err, HF_UNUSABLE, "%s: is not an SQLite database: name another path",
+                         conn->path);
+    case SQLITE_CORRUPT:
+        return error_set(err, HF_UNUSABLE, "%s: is damaged (%s): stop all its users, then restore "
+                         "or remove it", conn->path, sqlite3_errmsg(conn->db));
+    case SQLITE_CANTOPEN:
+        return fail_to_open(conn, os, err);
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return error_set(err, HF_DENIED, "%s: no right to %s it", conn->path, doing);
+    case SQLITE_IOERR:
+        return fail_of_io(conn, rc, doing, os, err);
+    default:
+        return error_set(err, HF_INTERNAL, "%s: %s: %s (SQLite %d)", conn->path, doing,
+                         conn->db ? sqlite3_errmsg(conn->db) : sqlite3_errstr(rc), rc);
+    }
+}
+
+hf_code sql_exec(sql *conn, const char *text, int64_t *out, hf_error *err)
+{
+    sqlite3_stmt *statement;
+    int rc = sqlite3_prepare_v2(conn->db, text, -1, &statement, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW && out)
+        *out = sqlite3_column_int64(statement, 0);
+    hf_code code = rc == SQLITE_ROW || rc == SQLITE_DONE ? HF_OK : sql_fail(conn, rc, text, err);
+    sqlite3_finalize(statement);
+    return code;
+}
+
+static hf_code run_plain(sql *conn, sql_id id, hf_error *err)
+{
+    sqlite3_stmt *statement = sql_ready(conn, id, err);
+    return statement ? sql_run(conn, statement, err) : HF_INTERNAL;
+}
+
+hf_code sql_begin(sql *conn, hf_error *err)
+{
+    if (conn->is_readonly)
+        return sql_fail(conn, SQLITE_READONLY, "write", err);
+    return run_plain(conn, SQL_BEGIN, err);
+}
+
+hf_code sql_begin_read(sql *conn, hf_error *err)
+{
+    return run_plain(conn, SQL_BEGIN_READ, err);
+}
+
+/* A commit whose write or sync failed may still be found in the WAL later. One whose write found the
+ * disk full has not written its last frame: it was not done. */
+hf_code sql_commit(sql *conn, hf_error *err)
+{
+    sqlite3_stmt *statement = sql_ready(conn, SQL_COMMIT, err);
+    int rc = statement ? sqlite3_step(statement) : SQLITE_ERROR;
+    sqlite3_reset(statement);
+    if (rc == SQLITE_DONE)
+        return HF_OK;
+    hf_code code = sql_fail(conn, rc, "commit", err);
+    if ((rc & 0xff) == SQLITE_IOERR && (code != HF_FULL || rc != SQLITE_IOERR_WRITE))
+        code = error_set(err, HF_UNKNOWN, "%s: the commit failed half way: check the disk",
+                         conn->path);
+    sql_rollback(conn);
+    return code;
+}
+
+void sql_rollback(sql *conn)
+{
+    if (conn->db && !sqlite3_get_autocommit(conn->db))
+        run_plain(conn, SQL_ROLLBACK, NULL);
+}
+
+hf_code sql_end(sql *conn, hf_code code, hf_error *err)
+{
+    if (code == HF_OK)
+        return sql_commit(conn, err);
+    sql_rollback(conn);
+    return code;
+}
+
+sqlite3_stmt *sql_ready(sql *conn, sql_id id, hf_error *err)
+{
+    sqlite3_stmt **kept = &conn->statements[id];
+    if (*kept)
+        return *kept;
+    int rc = sqlite3_prepare_v3(conn->db, texts[id], -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
+    if (rc != SQLITE_OK)
+        sql_fail(conn, rc, texts[id], err);
+    return *kept;
+}
+
+hf_code sql_next(sql *conn, sqlite3_stmt *statement, bool *found, hf_error *err)
+{
+    int rc = sqlite3_step(statement);
+    *found = rc == SQLITE_ROW;
+    if (*found)
+        return HF_OK;
+    hf_code code = rc == SQLITE_DONE ? HF_OK
+                                     : sql_fail(conn, rc, sqlite3_sql(statement), err);
+    sqlite3_reset(statement);
+    return code;
+}
+
+hf_code sql_run(sql *conn, sqlite3_stmt *statement, hf_error *err)
+{
+    bool found;
+    hf_code code = sql_next(conn, statement, &found, err);
+    if (found)
+        sqlite3_reset(statement);
+    return code;
+}
+
+void sql_reset(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+}
+
+void sql_bind_id(sqlite3_stmt *statement, int at, const hf_id *id)
+{
+    sqlite3_bind_blob(statement, at, id->bytes, (int)sizeof id->bytes, SQLITE_STATIC);
+}
+
+void sql_bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+    sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+bool sql_read_id(sqlite3_stmt *statement, int column, hf_id *out)
+{
+    const void *bytes = sqlite3_column_blob(statement, column);
+    if (sqlite3_column_bytes(statement, column) != (int)sizeof out->bytes)
+        return false;
+    memcpy(out->bytes, bytes, sizeof out->bytes);
+    return true;
+}
+
+void sql_read_text(sqlite3_stmt *statement, int column, char *out, size_t size)
+{
+    const unsigned char *text = sqlite3_column_text(statement, column);
+    snprintf(out, size, "%s", text ? (const char *)text : "");
+}

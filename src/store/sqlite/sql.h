@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sql.h: one connection to the database file, with its mutex, its statements and its patience;
+ * used by every file of this folder, and the only one that knows SQLite's result codes. */
+#ifndef SQLITE_SQL_H
+#define SQLITE_SQL_H
+
+#include <holdfast/store.h>
+#include <pthread.h>
+#include <sqlite3.h>
+
+/* The statements that are kept prepared: name and text. */
+#define SQL_TABLE(X)                                                                               \
+    X(SQL_BEGIN, "BEGIN IMMEDIATE")                                                                \
+    X(SQL_BEGIN_READ, "BEGIN")                                                                     \
+    X(SQL_COMMIT, "COMMIT")                                                                        \
+    X(SQL_ROLLBACK, "ROLLBACK")                                                                    \
+    X(SQL_RECORD_GET, "SELECT record FROM locks WHERE name = ?1")                                  \
+    X(SQL_RECORD_NEW, "INSERT INTO locks(name, record) VALUES(?1, ?2)")                            \
+    X(SQL_RECORD_SET, "UPDATE locks SET record = ?2 WHERE name = ?1")                              \
+    X(SQL_RECORD_PRUNE, "DELETE FROM locks WHERE name = ?1")                                       \
+    X(SQL_RECORD_LIST, "SELECT name, record FROM locks WHERE name >= ?1 ORDER BY name")            \
+    X(SQL_RECORD_BATCH, "SELECT name, record FROM locks WHERE name > ?1 ORDER BY name LIMIT 100")  \
+    X(SQL_META_GET, "SELECT value FROM meta WHERE key = ?1")                                       \
+    X(SQL_META_SET, "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)")                      \
+    X(SQL_BOOT_GET, "SELECT alive_dev, alive_ino FROM boots WHERE boot = ?1")                      \
+    X(SQL_BOOT_NEW, "INSERT INTO boots(boot, machine, alive_dev, alive_ino) VALUES(?1,?2,?3,?4)")  \
+    X(SQL_BOOT_FORGET, "DELETE FROM boots WHERE machine = ?1 AND boot <> ?2")                      \
+    X(SQL_SESSION_NEW,                                                                             \
+      "INSERT INTO sessions(id, beat, ttl_ms, expires_at, boot, machine, clock, app, host, pid,"   \
+      " started_at) VALUES(?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")                           \
+    X(SQL_SESSION_GET, "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE id = ?1")               \
+    X(SQL_SESSION_NEXT,                                                                            \
+      "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE row > ?1 ORDER BY row LIMIT 1")          \
+    X(SQL_SESSION_LIVE,                                                                            \
+      "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE dead_at IS NULL LIMIT 1000")             \
+    X(SQL_SESSION_BEAT,                                                                            \
+      "UPDATE sessions SET beat = beat + 1, expires_at = ?2 + ttl_ms"                              \
+      " WHERE id = ?1 AND dead_at IS NULL")                                                        \
+    X(SQL_SESSION_MARK, "UPDATE sessions SET dead_at = ?2 WHERE id = ?1 AND dead_at IS NULL")      \
+    X(SQL_SESSION_IS_LIVE, "SELECT 1 FROM sessions WHERE row = ?1 AND dead_at IS NULL")            \
+    X(SQL_SESSION_OLD, "SELECT row, id FROM sessions WHERE dead_at < ?1 LIMIT 100")                \
+    X(SQL_SESSION_FORGET, "DELETE FROM sessions WHERE row = ?1 AND dead_at IS NOT NULL")           \
+    X(SQL_ASK_LIST, "SELECT ticket, by_whom, reason FROM asks WHERE session = ?1 LIMIT 16")        \
+    X(SQL_ASK_COUNT, "SELECT count(*), max(ticket = ?2) FROM asks WHERE session = ?1")             \
+    X(SQL_ASK_SET,                                                                                 \
+      "INSERT OR REPLACE INTO asks(session, ticket, by_whom, reason) VALUES(?1, ?2, ?3, ?4)")      \
+    X(SQL_ASK_ANSWER, "DELETE FROM asks WHERE session = ?1 AND ticket = ?2")                       \
+    X(SQL_ASK_FORGET, "DELETE FROM asks WHERE session = ?1")
+
+#define SQL_SESSION_COLUMNS                                                                        \
+    "row, id, beat, ttl_ms, expires_at, boot, machine, clock, dead_at, app, host, pid, started_at"
+
+typedef enum sql_id {
+#define X(name, text) name,
+    SQL_TABLE(X)
+#undef X
+        SQL_COUNT
+} sql_id;
+
+/* All but the mutex is guarded by the mutex. */
+typedef struct sql {
+    pthread_mutex_t mutex;
+    sqlite3 *db;
+    sqlite3_stmt *statements[SQL_COUNT];
+    const char *path;      /* for messages; the owner's */
+    int64_t patience_ms;   /* how long a locked database is tried */
+    int64_t busy_since_ms; /* when the wait that runs began */
+    bool is_readonly;      /* sql_begin() refuses */
+} sql;
+
+/* Opens the file; what is in it is not looked at. */
+hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err);
+
+/* Takes one that was never opened or failed to. Writes nothing to the database. */
+void sql_close(sql *conn);
+
+/* Translates a result of SQLite's that is no success. doing: "open", "write" ... */
+hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err);
+
+/* Runs text that gives no rows, or one whose first column goes to *out (may be NULL). */
+hf_code sql_exec(sql *conn, const char *text, int64_t *out, hf_error *err);
+
+/* The transaction of a write, from BEGIN IMMEDIATE on, and of several reads that belong together.
+ * After a failed sql_commit() nothing is open any more; HF_UNKNOWN when it may have been written.
+ * sql_rollback() does nothing where no transaction is open. */
+hf_code sql_begin(sql *conn, hf_error *err);
+hf_code sql_begin_read(sql *conn, hf_error *err);
+hf_code sql_commit(sql *conn, hf_error *err);
+void sql_rollback(sql *conn);
+
+/* Ends a transaction by what code says: commits after HF_OK, else rolls back and passes it on. */
+hf_code sql_end(sql *conn, hf_code code, hf_error *err);
+
+/* A statement, ready for binding; NULL and err when it cannot be prepared. */
+sqlite3_stmt *sql_ready(sql *conn, sql_id id, hf_error *err);
+
+/* The next row: *found says whether there is one; when not, or after an error, the statement is
+ * reset. sql_run() is for those that give no rows. sql_reset() leaves off before the last row. */
+hf_code sql_next(sql *conn, sqlite3_stmt *statement, bool *found, hf_error *err);
+hf_code sql_run(sql *conn, sqlite3_stmt *statement, hf_error *err);
+void sql_reset(sqlite3_stmt *statement);
+
+/* Binding and reading of what is ours. */
+void sql_bind_id(sqlite3_stmt *statement, int at, const hf_id *id);
+void sql_bind_text(sqlite3_stmt *statement, int at, const char *text);
+bool sql_read_id(sqlite3_stmt *statement, int column, hf_id *out);
+void sql_read_text(sqlite3_stmt *statement, int column, char *out, size_t size);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sqlite.c: opens and closes the embedded store and holds its table of operations; called by
+ * store/open.c. */
+#include "store/sqlite/sqlite.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "store/sqlite/inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 5000 /* of all calls but beats, whose time-out is a sixth of the ttl (R7) */
+
+void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    store->config.log(store->config.log_ctx, level, text);
+}
+
+/* In a forked child only memory is freed: SQLite's handles belong to the parent, closing them here
+ * could write to its database; and a mutex may have been locked by a thread that is not here. */
+static void close_sqlite(hf_store *base)
+{
+    sqlite_store *store = store_of(base);
+    bool is_owner = getpid() == store->pid;
+    while (store->own && is_owner)
+        own_remove(store, store->own->id);
+    own_forget_all(store);
+    if (is_owner) {
+        sql_close(&store->beats);
+        sql_close(&store->main);
+    }
+    notice_close(store);
+    if (store->tester >= 0)
+        close(store->tester);
+    pthread_mutex_destroy(&store->mutex);
+    free(store->alive_path);
+    free(store->path);
+    free(store);
+}
+
+static const hf_store_ops ops = {
+    .scheme = "sqlite",
+    .close = close_sqlite,
+    .session_begin = sqlite_session_begin,
+    .session_beat = sqlite_session_beat,
+    .session_mark = sqlite_session_mark,
+    .session_end = sqlite_session_end,
+    .sessions_look = sqlite_sessions_look,
+    .step = sqlite_step,
+    .look = sqlite_look,
+    .list = sqlite_list,
+    .list_sessions = sqlite_list_sessions,
+    .ask = sqlite_ask,
+    .await = sqlite_await,
+    .wake = sqlite_wake,
+    .sweep = sqlite_sweep,
+    .keep_fd = sqlite_keep_fd,
+    .doctor = sqlite_doctor,
+};
+
+static sqlite_store *new_store(const char *path, const hf_store_config *config,
+                               const sqlite_place *place)
+{
+    sqlite_store *store = alloc_zeroed(sizeof *store);
+    store->base.ops = &ops;
+    store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
+                      HF_CAN_PROCESSES;
+    store->config = *config;
+    store->place = *place;
+    store->pid = getpid();
+    store->path = alloc_text(path);
+    store->tester = store->wake_fd = store->inotify_fd = store->send_fd = -1;
+    pthread_mutex_init(&store->mutex, NULL);
+    return store;
+}
+
+/* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks of
+ * any connection of this process to it. What fails, SQLite will tell. */
+static void make_file(const char *path)
+{
+    mknod(path, S_IFREG | 0666, 0);
+}
+
+/* Beside the file that the path leads to: SQLite follows links. */
+static char *alive_path_of(sql *conn)
+{
+    const char *file = sqlite3_db_filename(conn->db, "main");
+    size_t size = strlen(file) + sizeof "-alive";
+    char *path = alloc_array(NULL, size, 1);
+    snprintf(path, size, "%s-alive", file);
+    return path;
+}
+
+static hf_code open_main(sqlite_store *store, hf_error *err)
+{
+    hf_code code = sql_open(&store->main, store->path, PATIENCE_MS, err);
+    if (!code)
+        code = schema_check(&store->main, err);
+    if (code)
+        return code;
+    store->alive_path = alive_path_of(&store->main);
+    code = boot_begin(store, err);
+    if (!code)
+        code = tokens_load(store, err);
+    return code ? code : schema_settle(&store->main, true, err);
+}
+
+static hf_code open_beats(sqlite_store *store, hf_error *err)
+{
+    store->beats.path = store->path;
+    store->beats.is_readonly = store->main.is_readonly;
+    if (store->main.is_readonly)
+        return HF_OK;
+    hf_code code = sql_open(&store->beats, store->path, store->config.ttl_ms / 6, err);
+    return code ? code : schema_settle(&store->beats, false, err);
+}
+
+hf_code sqlite_open_at(const char *path, const hf_store_config *config, const sqlite_place *place,
+                       hf_store **out, hf_error *err)
+{
+    if (path[0] == '\0' || path[0] == ':')
+        return error_set(err, HF_INVALID, "\"%s\" is no path of a database: give a file, or use the "
+                         "store memory:", path);
+    sqlite_store *store = new_store(path, config, place);
+    make_file(path);
+    hf_code code = open_main(store, err);
+    if (!code)
+        code = open_beats(store, err);
+    if (!code)
+        code = notice_open(store, err);
+    if (code)
+        close_sqlite(&store->base);
+    else
+        *out = &store->base;
+    return code;
+}
+
+hf_code sqlite_open(const char *path, const hf_store_config *config, hf_store **out, hf_error *err)
+{
+    sqlite_place here;
+    hf_code code = sqlite_place_here(&here, err);
+    return code ? code : sqlite_open_at(path, config, &here, out, err);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead; and
+ * names those that should be marked. Called by the client at its start and every hour. */
+#include "core/record.h"
+#include "store/sqlite/inside.h"
+
+#include <stdio.h>
+
+#define HOUR_MS ((int64_t)3600 * 1000)
+#define DAY_MS (24 * HOUR_MS)
+#define IDLE_MS (3 * DAY_MS) /* a record: since its last release */
+#define OLD_MS HOUR_MS       /* a session: since it was marked dead */
+
+/* ---- Records ---- */
+
+static bool is_prunable(const sqlite_store *store, const hf_record *record)
+{
+    int64_t now = session_wall_ms(store);
+    return record->holders + record->queued == 0 && record->last.outcome == HF_OUTCOME_RELEASED &&
+           record->last.at.ms < now - IDLE_MS && record->token < record_floor_of((hf_dbtime){now});
+}
+
+/* In a transaction. Its token goes to the high water, which every later one exceeds. */
+static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err)
+{
+    hf_record record;
+    hf_code code = record_load(store, name, &record, err);
+    if (code)
+        return code;
+    if (record.exists && is_prunable(store, &record)) {
+        sqlite3_stmt *prune = sql_ready(&store->main, SQL_RECORD_PRUNE, err);
+        code = prune ? tokens_raise_water(store, record.token, err) : HF_INTERNAL;
+        if (!code) {
+            sql_bind_text(prune, 1, name);
+            code = sql_run(&store->main, prune, err);
+        }
+    }
+    record_done(&record);
+    return code;
+}
+
+static hf_code prune(sqlite_store *store, const char *name, hf_error *err)
+{
+    hf_code code = sql_begin(&store->main, err);
+    return code ? code : sql_end(&store->main, prune_inside(store, name, err), err);
+}
+
+/* The next name behind `name` whose record may go, out of up to 100; *more: there may be others.
+ * A row that cannot be read is passed over. */
+static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bool *is_found,
+                             bool *more, hf_error *err)
+{
+    hf_record record;
+    char after[HF_NAME_MAX + 1];
+    sqlite3_stmt *batch = sql_ready(&store->main, SQL_RECORD_BATCH, err);
+    *is_found = *more = false;
+    if (!batch)
+        return HF_INTERNAL;
+    snprintf(after, sizeof after, "%s", name);
+    sql_bind_text(batch, 1, after);
+    hf_code code = sql_next(&store->main, batch, more, err);
+    for (bool row = *more; !code && row && !*is_found; ) {
+        sql_read_text(batch, 0, name, HF_NAME_MAX + 1);
+        const void *bytes = sqlite3_column_blob(batch, 1);
+        size_t size = (size_t)sqlite3_column_bytes(batch, 1);
+        if (record_decode(store, name, bytes, size, &record, NULL) == HF_OK) {
+            *is_found = is_prunable(store, &record);
+            record_done(&record);
+        }
+        if (!*is_found)
+            code = sql_next(&store->main, batch, &row, err);
+    }
+    sql_reset(batch);
+    return code;
+}
+
+/* Other calls come in between. */
+static hf_code prune_all(sqlite_store *store, hf_error *err)
+{
+    char name[HF_NAME_MAX + 1] = "";
+    bool is_found, more = true;
+    hf_code code = HF_OK;
+    while (more && !code) {
+        pthread_mutex_lock(&store->main.mutex);
+        code = find_prunable(store, name, &is_found, &more, err);
+        if (!code && is_found)
+            code = prune(store, name, err);
+        pthread_mutex_unlock(&store->main.mutex);
+    }
+    return code;
+}
+
+/* ---- Sessions ---- */
+
+typedef struct old_session {
+    int64_t row;
+    hf_id id;
+} old_session;
+
+static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error *err)
+{
+    bool is_free = false;
+    sqlite3_stmt *forget = sql_ready(&store->main, SQL_SESSION_FORGET, err);
+    sqlite3_stmt *asks = sql_ready(&store->main, SQL_ASK_FORGET, err);
+    if (!forget || !asks)
+        return HF_INTERNAL;
+    hf_code code = alive_test(store->alive_path, store->tester, old->row, &is_free, err);
+    if (code || !is_free)
+        return code;
+    sqlite3_bind_int64(forget, 1, old->row);
+    code = sql_run(&store->main, forget, err);
+    sql_bind_id(asks, 1, &old->id);
+    return code ? code : sql_run(&store->main, asks, err);
+}
+
+static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf_error *err)
+{
+    bool found;
+    sqlite3_stmt *list = sql_ready(&store->main, SQL_SESSION_OLD, err);
+    *n = 0;
+    if (!list)
+        return HF_INTERNAL;
+    sqlite3_bind_int64(list, 1, session_wall_ms(store) - OLD_MS);
+    hf_code code = sql_next(&store->main, list, &found, err);
+    while (!code && found && *n < 100) {
+        old[*n].row = sqlite3_column_int64(list, 0);
+        *n += sql_read_id(list, 1, &old[*n].id);
+        code = sql_next(&store->main, list, &found, err);
+    }
+    sql_reset(list);
+    return code;
+}
+
+/* Its row goes only when its byte is free, so that no byte is held at a row that is not there. */
+static hf_code forget_old(sqlite_store *store, hf_error *err)
+{
+    size_t n;
+    old_session old[100];
+    hf_code code = find_old(store, old, &n, err);
+    if (code || n == 0)
+        return code;
+    code = sql_begin(&store->main, err);
+    if (code)
+        return code;
+    code = boot_verify(store, err);
+    for (size_t i = 0; i < n && !code; i++)
+        code = forget_one(store, &old[i], err);
+    return sql_end(&store->main, code, err);
+}
+
+/* Those whose byte is free or that are a day overdue by a clock that does not jump. Another machine's
+ * cannot be judged: they are left to people. */
+static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
+                         hf_error *err)
+{
+    bool found;
+    session_row row;
+    sqlite3_stmt *live = sql_ready(&store->main, SQL_SESSION_LIVE, err);
+    if (!live)
+        return HF_INTERNAL;
+    hf_code code = sql_next(&store->main, live, &found, err);
+    while (!code && found && *n < max) {
+        session_read(store, live, &row);
+        code = session_judge(store, &row, DAY_MS, err);
+        if (!code && row.state.is_gone)
+            gone[(*n)++] = row.state;
+        if (!code)
+            code = sql_next(&store->main, live, &found, err);
+    }
+    sql_reset(live);
+    return code;
+}
+
+static hf_code sweep_sessions(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
+                              hf_error *err)
+{
+    hf_code code = forget_old(store, err);
+    if (!code)
+        code = sql_begin_read(&store->main, err);
+    if (code)
+        return code;
+    code = boot_verify(store, err);
+    if (!code)
+        code = find_gone(store, gone, max, n, err);
+    return sql_end(&store->main, code, err);
+}
+
+/* Once an hour, whoever comes first does it for all: it reads every record. */
+static hf_code claim_prune(sqlite_store *store, bool *is_mine, hf_error *err)
+{
+    int64_t swept_at, now = session_wall_ms(store);
+    hf_code code = schema_meta_get(&store->main, "swept_at", &swept_at, err);
+    *is_mine = !code && (swept_at > now || swept_at < now - HOUR_MS);
+    if (!*is_mine)
+        return code;
+    code = sql_begin(&store->main, err);
+    return code ? code : sql_end(&store->main,
+                                 schema_meta_set(&store->main, "swept_at", now, err), err);
+}
+
+hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                     hf_error *err)
+{
+    bool is_mine = false;
+    sqlite_store *store = store_of(base);
+    *n = 0;
+    if (store->main.is_readonly)
+        return HF_OK;
+    pthread_mutex_lock(&store->main.mutex);
+    hf_code code = sweep_sessions(store, overdue, max, n, err);
+    if (!code)
+        code = claim_prune(store, &is_mine, err);
+    pthread_mutex_unlock(&store->main.mutex);
+    return code || !is_mine ? code : prune_all(store, err);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokens.c: sees to it that a fencing token never comes back: not after a record was pruned, not
+ * after the machine lost its power; called by steps, the sweep and the first open of a boot.
+ *
+ * With synchronous = NORMAL a loss of power undoes the last commits, so the token of the last grants
+ * may be forgotten while their holders' writes elsewhere have arrived. Therefore (hi-lo): meta.reserved
+ * lies ahead of every token given, by ten minutes of the wall-clock floor, and is raised in a
+ * transaction of its own that is synced (FULL) *before* a token above it is given. Whoever is the
+ * first to open the database on a new boot takes reserved as the high water: all tokens from then on
+ * are above whatever the boot before can have given, whatever the clock says. The price is one sync
+ * in ten minutes. A reader sees a raised row only when it is synced: SQLite publishes a commit after
+ * the sync.
+ */
+#include "core/record.h"
+#include "store/sqlite/inside.h"
+
+#define AHEAD ((int64_t)600 << 20)
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t clock_floor(const sqlite_store *store)
+{
+    return record_floor_of((hf_dbtime){store->config.env->wall(store->config.env->ctx).ms});
+}
+
+hf_code tokens_load(sqlite_store *store, hf_error *err)
+{
+    hf_code code = schema_meta_get(&store->main, "reserved", &store->reserved, err);
+    return code ? code : tokens_reread_water(store, err);
+}
+
+hf_code tokens_reread_water(sqlite_store *store, hf_error *err)
+{
+    return schema_meta_get(&store->main, "high_water", &store->high_water, err);
+}
+
+int64_t tokens_above(const sqlite_store *store, hf_dbtime now)
+{
+    return larger(record_floor_of(now), store->high_water + 1);
+}
+
+static hf_code raise_reserved(sqlite_store *store, int64_t token, int64_t *reserved, hf_error *err)
+{
+    hf_code code = schema_meta_get(&store->main, "reserved", reserved, err);
+    if (code || *reserved >= token)
+        return code;
+    *reserved = larger(token, clock_floor(store)) + AHEAD;
+    return schema_meta_set(&store->main, "reserved", *reserved, err);
+}
+
+hf_code tokens_reserve(sqlite_store *store, int64_t token, hf_error *err)
+{
+    int64_t reserved = 0;
+    sql *conn = &store->main;
+    hf_code code = sql_exec(conn, "PRAGMA synchronous = FULL", NULL, err);
+    if (!code)
+        code = sql_begin(conn, err);
+    if (!code)
+        code = sql_end(conn, raise_reserved(store, token, &reserved, err), err);
+    if (!code)
+        store->reserved = reserved;
+    sql_exec(conn, "PRAGMA synchronous = NORMAL", NULL, NULL);
+    return code;
+}
+
+hf_code tokens_raise_water(sqlite_store *store, int64_t token, hf_error *err)
+{
+    int64_t water = 0;
+    hf_code code = schema_meta_get(&store->main, "high_water", &water, err);
+    if (code || water >= token)
+        return code;
+    return schema_meta_set(&store->main, "high_water", token, err);
+}
+
+hf_code tokens_after_boot(sqlite_store *store, hf_error *err)
+{
+    int64_t reserved = 0;
+    hf_code code = schema_meta_get(&store->main, "reserved", &reserved, err);
+    if (!code)
+        code = tokens_raise_water(store, reserved, err);
+    return code ? code : raise_reserved(store, larger(reserved + 1, clock_floor(store)), &reserved,
+                                        err);
+}

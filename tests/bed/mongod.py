@@ -1,0 +1,301 @@
+# A real replica set (or standalone server) on this machine, for the live tests and with-set.py.
+# SPDX-License-Identifier: Apache-2.0
+"""
+    with ReplicaSet(election_ms=2000) as rs:
+        run(["holdfast", "--store", rs.uri, ...])
+        old = rs.primary()
+        rs.kill(old)                     # SIGKILL; rs.kill(m, signal.SIGSTOP) and rs.cont(m)
+        new = rs.wait_primary(other_than=old)
+        rs.restart(old)
+
+Servers listen on 127.0.0.1, keep their files in one temporary folder, and end with this process,
+however it ends: they are killed by pid at exit, and the kernel kills them if we are killed. For
+that, start sets from the main thread (the death signal follows the thread that forks).
+"""
+import atexit
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import bson
+import pymongo
+from pymongo.errors import PyMongoError
+
+BED = os.path.dirname(os.path.abspath(__file__))
+FAKETIME = "faketime/libfaketimeMT.so.1"
+
+
+class Member:
+    """One mongod. `skew` is its clock's offset in seconds; None: a real clock that stays real."""
+
+    def __init__(self, number, folder, port, args, skew):
+        self.number = number
+        self.folder = os.path.join(folder, "m%d" % number)
+        self.port = port
+        self.args = args
+        self.skew = skew
+        self.process = None
+        os.mkdir(self.folder)
+
+    @property
+    def host(self):
+        return "127.0.0.1:%d" % self.port
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def log(self):
+        return os.path.join(self.folder, "log")
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def set_skew(self, seconds):
+        """Moves the clock, within a second or so, of a member that was made with a skew."""
+        self.skew = seconds
+        path = os.path.join(self.folder, "faketime")
+        with open(path + ".new", "w") as out:
+            out.write("%+g\n" % seconds)
+        os.replace(path + ".new", path)
+
+    def start(self):
+        env = dict(os.environ)
+        if self.skew is not None:
+            self.set_skew(self.skew)
+            env.update(
+                LD_PRELOAD=faketime_library(),
+                FAKETIME_TIMESTAMP_FILE=os.path.join(self.folder, "faketime"),
+                FAKETIME_CACHE_DURATION="1",
+                FAKETIME_DONT_FAKE_MONOTONIC="1",
+            )
+        command = ["setpriv", "--pdeathsig", "KILL", mongod_path(), "--bind_ip", "127.0.0.1"]
+        command += ["--port", str(self.port), "--dbpath", self.folder, "--logpath", self.log]
+        command += ["--logappend", "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25"]
+        command += ["--setParameter", "enableTestCommands=1"]
+        command += ["--setParameter", "diagnosticDataCollectionEnabled=false"] + self.args
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log)
+        until(self.answers, 30, "mongod on %s to answer" % self.host)
+
+    def answers(self):
+        if not self.running():
+            with open(self.log, errors="replace") as log:
+                tail = "".join(log.readlines()[-5:])
+            raise RuntimeError("mongod on %s ended at once:\n%s" % (self.host, tail))
+        return self.hello() is not None
+
+    def client(self, timeout_ms=5000):
+        """A direct connection to this member only; the caller closes it (or uses `with`)."""
+        return pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
+                                   serverSelectionTimeoutMS=timeout_ms)
+
+    def admin(self, command, value=1, **fields):
+        with self.client() as client:
+            return client.admin.command(command, value, **fields)
+
+    def hello(self):
+        """The member's answer to `hello`, or None if it does not answer within a second."""
+        try:
+            with pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
+                                     serverSelectionTimeoutMS=1000, connectTimeoutMS=1000,
+                                     socketTimeoutMS=1000) as client:
+                return client.admin.command("hello")
+        except PyMongoError:
+            return None
+
+    def end(self):
+        if self.process is not None:
+            if self.running():
+                self.process.kill()
+            self.process.wait()
+
+
+class ReplicaSet:
+    """
+    members      how many servers (one that is no replica set with standalone=True)
+    args         more arguments for every mongod; member_args: {number: [more]} for one of them
+    skew         {number: seconds}: those members' clocks are that far ahead (0: can be moved later)
+    election_ms  the set's electionTimeoutMillis; None: the server's default of 10 s
+    """
+
+    def __init__(self, members=3, standalone=False, args=(), member_args=None, skew=None,
+                 election_ms=None):
+        members = 1 if standalone else members
+        self.standalone = standalone
+        self.election_ms = election_ms
+        self.folder = tempfile.mkdtemp(prefix="holdfast-set-")
+        atexit.register(self.stop)
+        base = [] if standalone else ["--replSet", "rs0", "--oplogSize", "64"]
+        self.members = [
+            Member(i, self.folder, port, base + list(args) + (member_args or {}).get(i, []),
+                   (skew or {}).get(i))
+            for i, port in enumerate(free_ports(members))
+        ]
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def uri(self):
+        return self.uri_for("")
+
+    def uri_for(self, database, options=""):
+        """The URI with a database in it, and more options: "w=majority&hfCollection=x"."""
+        hosts = ",".join(m.host for m in self.members)
+        wanted = [] if self.standalone else ["replicaSet=rs0"]
+        wanted += [options] if options else []
+        return "mongodb://%s/%s%s" % (hosts, database, "?" + "&".join(wanted) if wanted else "")
+
+    def start(self):
+        for member in self.members:
+            member.start()
+        if not self.standalone:
+            self._initiate()
+        return self
+
+    def _initiate(self):
+        config = {"_id": "rs0", "members": [{"_id": m.number, "host": m.host} for m in self.members]}
+        if self.election_ms is not None:
+            config["settings"] = {"electionTimeoutMillis": self.election_ms}
+        self.members[0].admin("replSetInitiate", config)
+        until(lambda: self.step_up(self.members[0], wait=False), 60, "the first election")
+        self.wait_primary()
+        self.wait_secondaries()
+        with self.client() as client:
+            client.get_database("holdfast_bed", write_concern=pymongo.WriteConcern("majority")
+                                ).drop_collection("ready")
+
+    def client(self, **options):
+        return pymongo.MongoClient(self.uri, **options)
+
+    def primary(self):
+        """The member that says it is primary (the latest elected, if two do), or None."""
+        found = []
+        for member in self.members:
+            hello = member.hello() if member.running() else None
+            if hello and hello.get("isWritablePrimary"):
+                found.append((hello.get("electionId", bson.ObjectId(b"\0" * 12)), member.number))
+        return self.members[max(found)[1]] if found else None
+
+    def secondaries(self):
+        return [m for m in self.members if m.running() and (m.hello() or {}).get("secondary")]
+
+    def wait_primary(self, timeout=60, other_than=None):
+        def found():
+            primary = self.primary()
+            return primary if primary is not other_than else None
+        return until(found, timeout, "a primary")
+
+    def wait_secondaries(self, timeout=60):
+        """Until every running member is primary or secondary."""
+        wanted = sum(m.running() for m in self.members) - 1
+        return until(lambda: len(self.secondaries()) >= wanted, timeout, "the secondaries")
+
+    def kill(self, member, sig=signal.SIGKILL):
+        """Sends a signal. SIGKILL waits for the end; after SIGSTOP comes cont()."""
+        member.process.send_signal(sig)
+        if sig == signal.SIGKILL:
+            member.process.wait()
+
+    def cont(self, member):
+        member.process.send_signal(signal.SIGCONT)
+
+    def restart(self, member):
+        """Ends the member, if it runs, and starts it again on its port and data."""
+        member.end()
+        member.start()
+
+    def step_down(self, seconds=10):
+        """The primary gives up its place; returns the next primary."""
+        old = self.primary()
+        old.admin("replSetStepDown", seconds, force=True)
+        return self.wait_primary(other_than=old)
+
+    def step_up(self, member, wait=True):
+        """Asks a member to become primary, e.g. one with a skewed clock. Returns it, or None."""
+        try:
+            member.admin("replSetStepUp")
+        except PyMongoError:
+            if wait:
+                raise
+            return None
+        return until(lambda: member if self.primary() is member else None, 30, "the new primary") \
+            if wait else member
+
+    def fail_command(self, commands, mode=None, member=None, **data):
+        """Makes the next such command fail, on the primary or a given member. `mode`:
+        {"times": N} (default 1), "alwaysOn", {"skip": N}. `data` is failCommand's: errorCode=91,
+        closeConnection=True, writeConcernError={"code": 91, "errmsg": "..."}, blockConnection=True
+        with blockTimeMS=500, appName="...", errorLabels=[...]."""
+        commands = [commands] if isinstance(commands, str) else list(commands)
+        (member or self.primary()).admin("configureFailPoint", "failCommand",
+                                         mode=mode or {"times": 1},
+                                         data=dict(data, failCommands=commands))
+
+    def heal(self, member=None):
+        """Turns failCommand off, everywhere or on one member."""
+        for each in [member] if member else [m for m in self.members if m.running()]:
+            each.admin("configureFailPoint", "failCommand", mode="off")
+
+    def stop(self):
+        for member in self.members:
+            member.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        atexit.unregister(self.stop)
+
+
+def until(claim, timeout, what):
+    """Waits for a claim to give something true, and returns that."""
+    deadline = time.monotonic() + timeout
+    while True:
+        result = claim()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise TimeoutError("waited %g s for %s" % (timeout, what))
+        time.sleep(0.05)
+
+
+def free_ports(count):
+    """Below the ephemeral range, so that no outgoing connection takes a stopped member's port."""
+    ports, taken = [], []
+    while len(ports) < count:
+        probe = socket.socket()
+        taken.append(probe)
+        try:
+            probe.bind(("127.0.0.1", random.randrange(20000, 32000)))
+            ports.append(probe.getsockname()[1])
+        except OSError:
+            pass
+    for probe in taken:
+        probe.close()
+    return ports
+
+
+def mongod_path():
+    if "HOLDFAST_MONGOD" not in os.environ:
+        found = subprocess.run([os.path.join(BED, "get-mongod")], check=True,
+                               stdout=subprocess.PIPE, universal_newlines=True)
+        os.environ["HOLDFAST_MONGOD"] = found.stdout.strip()
+    return os.environ["HOLDFAST_MONGOD"]
+
+
+def faketime_library():
+    folders = subprocess.run(["dpkg", "-L", "libfaketime"], check=True, stdout=subprocess.PIPE,
+                             universal_newlines=True).stdout.split("\n")
+    return next(path for path in folders if path.endswith(FAKETIME))

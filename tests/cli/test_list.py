@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+"""The listings: list, show, sessions, doctor, for people and in JSON."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import re
+import socket
+
+import cli
+
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+MUTEX = 2 ** 30
+
+
+class Json(cli.Case):
+    def check_entry(self, entry, more=()):
+        self.assertEqual(list(entry), ["session", "who", "why", "token", "permits", "since",
+                                       "lease_left_ms", *more])
+        self.assertRegex(entry["session"], "^[0-9a-f]+$")
+        self.assertRegex(entry["since"], ISO)
+
+    def test_an_empty_store(self):
+        for verb in ("list", "sessions"):
+            self.assertEqual(self.json(verb, "--json"), [])
+
+    def test_a_mutex_with_holder_and_queue(self):
+        holder = self.hold("--why", "first", "x")
+        waiters = [self.wait("--why", "n%d" % i, "x") for i in range(2)]
+        [lock] = self.json("list", "--json")
+        self.assertEqual(list(lock), ["name", "limit", "token", "holders", "queue", "last"])
+        self.assertEqual((lock["name"], lock["limit"]), ("x", MUTEX))
+        [entry] = lock["holders"]
+        self.check_entry(entry)
+        self.assertEqual(entry["who"], "sh@%s:%d" % (socket.gethostname(), holder.pid))
+        self.assertEqual((entry["why"], entry["token"], entry["permits"]),
+                         ("first", lock["token"], MUTEX))
+        self.assertTrue(0 < entry["lease_left_ms"] <= 10000)
+        for i, entry in enumerate(lock["queue"]):
+            self.check_entry(entry, ["position"])
+            self.assertEqual((entry["why"], entry["position"], entry["token"]),
+                             ("n%d" % i, i + 1, 0))
+            self.assertIn(":%d" % waiters[i].pid, entry["who"])
+        self.assertEqual(lock["last"], {"outcome": "none", "who": "", "token": 0,
+                                        "exit_status": None, "at": None})
+        self.assertEqual(self.json("show", "x", "--json")["holders"][0]["session"],
+                         lock["holders"][0]["session"])
+
+    def test_how_it_was_left(self):
+        self.check(3, "run", "x", "--", "sh", "-c", "exit 3")
+        lock = self.json("show", "x", "--json")
+        self.assertEqual((lock["holders"], lock["queue"]), ([], []))
+        last = lock["last"]
+        self.assertEqual((last["outcome"], last["exit_status"], last["token"]),
+                         ("released", 3, lock["token"]))
+        self.assertRegex(last["who"], "^sh@")
+        self.assertRegex(last["at"], ISO)
+
+    def test_a_semaphore_and_readers(self):
+        self.hold("--permits", "2", "--limit", "5", "pool")
+        self.hold("-s", "read")
+        self.hold("-s", "read")
+        pool, read = self.json("list", "--json")
+        self.assertEqual((pool["limit"], pool["holders"][0]["permits"]), (5, 2))
+        self.assertEqual((read["limit"], [h["permits"] for h in read["holders"]]), (MUTEX, [1, 1]))
+
+    def test_a_prefix_and_the_order_of_bytes(self):
+        for name in ("b", "ä", "a/2", "a/1", "B", "a%", "a_"):
+            self.check(0, "run", name, "--", "true")
+        self.assertEqual([lock["name"] for lock in self.json("list", "--json")],
+                         ["B", "a%", "a/1", "a/2", "a_", "b", "ä"])
+        for prefix, names in (("a/", ["a/1", "a/2"]), ("a%", ["a%"]), ("a_", ["a_"]), ("zz", []),
+                              ("ä", ["ä"]), ("", ["B", "a%", "a/1", "a/2", "a_", "b", "ä"])):
+            self.assertEqual([lock["name"] for lock in self.json("list", "--json", prefix)], names)
+
+    def test_odd_text(self):
+        name, why = 'q"\\\n\x01🔒', "\x1b[0m\t\u2028"
+        self.hold("--why", why, name)
+        [lock] = self.json("list", "--json")
+        self.assertEqual((lock["name"], lock["holders"][0]["why"]), (name, why))
+
+    def test_sessions(self):
+        holder = self.hold("--ttl", "7s", "x")
+        [session] = self.json("sessions", "--json")
+        self.assertEqual(list(session), ["session", "app", "host", "pid", "started", "ttl_ms",
+                                         "lease_left_ms", "dead"])
+        self.assertEqual((session["app"], session["host"], session["pid"], session["ttl_ms"],
+                          session["dead"]),
+                         ("sh", socket.gethostname(), holder.pid, 7000, False))
+        self.assertRegex(session["started"], ISO)
+
+    def test_doctor(self):
+        findings = self.json("doctor", "--json")
+        self.assertTrue(findings)
+        for finding in findings:
+            self.assertEqual(list(finding), ["topic", "text", "is_danger"])
+            self.assertIs(finding["is_danger"], False)
+
+    def test_what_fails_prints_no_json(self):
+        result = self.check(65, "show", "never", "--json")
+        self.assertEqual(result.out, "")
+        self.assertRegex(result.err, "^holdfast: ")
+
+
+class ForPeople(cli.Case):
+    def table(self, *words):
+        """The rows of a table as dicts, by where its heads stand."""
+        lines = self.check(0, *words).out.splitlines()
+        heads = [(m.group(), m.start()) for m in re.finditer(r"\S+(?: \S+)*", lines[0])]
+        ends = [start for _, start in heads[1:]] + [None]
+        return [{head: line[start:end].strip() for (head, start), end in zip(heads, ends)}
+                for line in lines[1:]]
+
+    def test_list(self):
+        holder = self.hold("--why", "nightly", "long-name-of-a-lock")
+        self.wait("long-name-of-a-lock")
+        self.hold("-s", "r")
+        self.hold("-s", "r")
+        self.hold("--permits", "2", "--limit", "3", "s")
+        self.check(0, "run", "z", "--", "true")
+        rows = {row["NAME"]: row for row in self.table("list")}
+        held = rows["long-name-of-a-lock"]
+        self.assertEqual((held["USE"], held["WAITING"], held["WHY"]), ("exclusive", "1", "nightly"))
+        self.assertIn(":%d" % holder.pid, held["HELD BY"])
+        self.assertRegex(held["SINCE"], r"\d\d:\d\d:\d\d$")
+        self.assertRegex(held["LEASE"], r"^\d+m?s$")
+        self.assertEqual(rows["r"]["USE"], "shared")
+        self.assertIn("and 1 more", rows["r"]["HELD BY"])
+        self.assertEqual(rows["s"]["USE"], "2 of 3")
+        self.assertEqual((rows["z"]["USE"], rows["z"]["HELD BY"]), ("-", "- (released)"))
+
+    def test_columns_are_as_wide_as_what_they_show(self):
+        self.check(0, "run", "字字", "--", "true")
+        self.check(0, "run", "abcd\n", "--", "true")
+        lines = self.check(0, "list").out.splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertTrue(lines[1].startswith("abcd\\x0a  -"), lines[1])
+        self.assertTrue(lines[2].startswith("字字      -"), lines[2])
+
+    def test_show(self):
+        holder = self.hold("--why", "first", "x")
+        self.wait("--why", "second\x1b", "x")
+        out = self.check(0, "show", "x").out
+        self.assertRegex(out, r"(?m)^name +x$")
+        self.assertRegex(out, r"(?m)^holder +sh@.*:%d, exclusive, since .*, lease .*, token \d+, "
+                              r"session [0-9a-f]+: first$" % holder.pid)
+        self.assertRegex(out, r"(?m)^waiting +1\. true@.*: second\\x1b$")
+
+    def test_show_how_it_was_left(self):
+        self.check(3, "run", "x", "--", "sh", "-c", "exit 3")
+        self.assertRegex(self.check(0, "show", "x").out,
+                         r"(?m)^last +released by sh@.* at .*, token \d+, exit status 3$")
+
+    def test_sessions(self):
+        holder = self.hold("x")
+        [row] = self.table("sessions")
+        self.assertEqual((row["PID"], row["STATE"], row["TTL"]), (str(holder.pid), "alive", "10s"))
+
+    def test_doctor(self):
+        out = self.check(0, "doctor").out
+        self.assertRegex(out, r"^STATE +TOPIC +FINDING\nok ")
+        self.assertNotIn("DANGER", out)
+
+    def test_quiet_json_is_json_still(self):
+        self.assertEqual(json.loads(self.check(0, "-q", "list", "--json").out), [])
+
+
+if __name__ == "__main__":
+    cli.main()

@@ -1,0 +1,344 @@
+#!/usr/bin/python3
+"""`holdfast run`: exit statuses, what the command gets, several names, modes."""
+# SPDX-License-Identifier: Apache-2.0
+import os
+import signal
+import stat
+import subprocess
+import time
+
+import cli
+
+
+class Status(cli.Case):
+    def test_it_is_the_commands_own(self):
+        for status in (0, 1, 3, 75, 255):
+            self.check(status, "run", "x", "--", "sh", "-c", "exit %d" % status)
+
+    def test_a_signal_is_128_and_its_number(self):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+            self.check(128 + number, "run", "x", "--", "sh", "-c", "kill -%d $$" % number)
+
+    def test_no_such_command(self):
+        result = self.check(127, "run", "x", "--", "no-such-command")
+        self.assertIn('cannot run "no-such-command"', result.err)
+        self.assertTrue(self.free("x"))
+
+    def test_not_executable(self):
+        result = self.check(126, "run", "x", "--", "/etc/passwd")
+        self.assertIn("Permission denied", result.err)
+        self.assertTrue(self.free("x"))
+
+    def test_held_by_another(self):
+        self.hold("x")
+        for words in (["-n"], ["-w", "0"], ["-w", "200ms"]):
+            result = self.check(75, "run", *words, "x", "--", "touch", self.path("ran"))
+            self.assertRegex(result.err, r"^holdfast: .*x")
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_quiet_says_nothing_when_held(self):
+        self.hold("x")
+        self.assertEqual(self.check(75, "-q", "run", "-n", "x", "--", "true").err, "")
+
+    def test_own_code_when_held(self):
+        self.hold("x")
+        self.check(9, "run", "-n", "-E", "9", "x", "--", "true")
+        self.check(0, "run", "-w", "0.1", "-E", "0", "x", "--", "false")
+
+    def test_a_wait_lasts_as_long_as_it_was_given(self):
+        self.hold("x")
+        begun = time.monotonic()
+        self.check(75, "run", "-w", "700ms", "x", "--", "true")
+        self.assertGreaterEqual(time.monotonic() - begun, 0.7)
+
+    def test_the_status_is_kept_with_the_lock(self):
+        self.check(7, "run", "x", "--", "sh", "-c", "exit 7")
+        last = self.json("show", "x", "--json")["last"]
+        self.assertEqual((last["outcome"], last["exit_status"]), ("released", 7))
+
+
+class Usage(cli.Case):
+    def refused(self, status, pattern, *words):
+        result = self.check(status, *words)
+        self.assertRegex(result.err, pattern, words)
+        self.assertEqual(result.out, "")
+        self.assertFalse(os.path.exists(self.path("locks.db")) and status == 64)
+
+    def test_wrong_words(self):
+        for pattern, *words in (
+            ("which lock", "run", "--", "true"),
+            ("which command", "run", "x"),
+            ("which command", "run", "x", "--"),
+            ("unrecognized option '--bogus'", "run", "--bogus", "x", "--", "true"),
+            ("unrecognized option '--bogus'", "--bogus", "run", "x", "--", "true"),
+            ("requires an argument", "run", "-w"),
+            ("exclude each other", "run", "-n", "-w", "1", "x", "--", "true"),
+            ("exclude each other", "run", "-s", "-x", "x", "--", "true"),
+            ("belong together", "run", "--permits", "1", "x", "--", "true"),
+            ("belong together", "run", "--limit", "1", "x", "--", "true"),
+            ("neither shared", "run", "-s", "--permits", "1", "--limit", "2", "x", "--", "true"),
+            ("only one name", "show", "a", "b"),
+            ("which lock", "show"),
+            ("--reason", "break", "x"),
+            ("which lock", "break", "--reason", "r"),
+            ('do you mean "list"', "lst"),
+            ('do you mean "doctor"', "docter"),
+            ('no command "frobnicate"', "frobnicate"),
+            ("Usage: holdfast",),
+        ):
+            self.refused(64, pattern, *words)
+
+    def test_bad_values(self):
+        x = ["x", "--", "true"]
+        for pattern, *words in (
+            ('"5x" is not a duration', "run", "-w", "5x", *x),
+            ('"" is not a duration', "run", "-w", "", *x),
+            ('"s" is not a duration', "run", "-w", "s", *x),
+            ('"1 s" is not a duration', "run", "-w", "1 s", *x),
+            ('"1." is not a duration', "run", "-w", "1.", *x),
+            ('"0x10" is not a duration', "run", "-w", "0x10", *x),
+            ('"1e3" is not a duration', "run", "-w", "1e3", *x),
+            ('"inf" is not a duration', "run", "-w", "inf", *x),
+            (r'"\+1" is not a duration', "run", "-w", "+1", *x),
+            ("is negative", "run", "-w", "-1", *x),
+            ("too long", "run", "-w", "9" * 30, *x),
+            ("too long", "run", "-w", "9223372036854775807ms", *x),
+            ("too long", "run", "-w", "876001h", *x),
+            ("out of range: 1s to 1h", "--ttl", "999ms", "run", *x),
+            ("out of range: 1s to 1h", "run", "--ttl", "3601", *x),
+            ("out of range: 0 to 255", "run", "-E", "256", *x),
+            ("out of range: 0 to 255", "run", "--lost-code", "-1", *x),
+            ('"" is not a number', "run", "-E", "", *x),
+            ('"7a" is not a number', "run", "-E", "7a", *x),
+            ("out of range", "run", "-E", "9" * 40, *x),
+            ("out of range", "run", "--permits", "0", "--limit", "2", *x),
+            ("out of range", "run", "--permits", "1", "--limit", "2000000000", *x),
+            ("more than the limit", "run", "--permits", "3", "--limit", "2", *x),
+            ("must not be empty", "run", "", "--", "true"),
+            ("513 bytes, at most 512", "run", "n" * 513, "--", "true"),
+            (r'"a\\xff" is not UTF-8', "run", b"a\xff", "--", "true"),
+            (r'"\\xc0\\xaf" is not UTF-8', "run", b"\xc0\xaf", "--", "true"),
+            (r'"\\xed\\xa0\\x80" is not UTF-8', "run", b"\xed\xa0\x80", "--", "true"),
+            ("given twice", "run", "x", "y", "x", "--", "true"),
+            (r"why.*at most 256", "run", "--why", "w" * 257, *x),
+            ("at most 4500ms", "--ttl", "10s", "run", "--grace", "4.501s", *x),
+            ("no such scheme", "--store", "ftp://x", "list"),
+            ("no such scheme", "--store", "", "list"),
+            ("sqlite:", "--store", "sqlite:", "list"),
+            ("mongodb", "--store", "mongodb://", "list"),
+            ("nobody has ever taken it", "show", "never"),
+            ("never", "break", "never", "--reason", "r"),
+        ):
+            self.refused(65, r"^holdfast: .*" + pattern, *words)
+
+    def test_bad_names_of_show_and_break(self):
+        for name in ("", "n" * 513, b"a\xff"):
+            self.refused(65, "^holdfast: ", "show", name)
+            self.refused(65, "^holdfast: ", "break", "--reason", "r", name)
+
+    def test_names_that_are_taken(self):
+        for name in ("n" * 512, "ä", "a b", "$x", "'", "%s", "\n", "\x01", "🔒"):
+            self.check(0, "run", "--why", name[:256], name, "--", "true")
+
+    def test_a_limit_that_disagrees(self):
+        self.hold("--permits", "1", "--limit", "3", "x")
+        for words in (["--permits", "1", "--limit", "2"], []):
+            result = self.check(65, "run", *words, "x", "--", "true")
+            self.assertRegex(result.err, r"limit.*3|3.*limit")
+
+    def test_help(self):
+        for words in (["--help"], ["help"]):
+            self.assertRegex(self.check(0, *words).out, "(?s)Usage: holdfast .*  doctor ")
+        for verb in ("run", "list", "show", "sessions", "break", "doctor"):
+            for words in ([verb, "--help"], ["help", verb]):
+                result = self.check(0, *words)
+                self.assertIn("Usage: holdfast " + verb, result.out)
+                self.assertEqual(result.err, "")
+        self.check(64, "help", "nothing")
+
+    def test_version(self):
+        for words in (["--version"], ["run", "--version"]):
+            self.assertRegex(self.check(0, *words).out, r"^holdfast \d+\.\d+\.\d+\n$")
+
+    def test_global_options_before_and_after_the_verb(self):
+        del self.env["HOLDFAST_STORE"]
+        self.env["HOME"] = self.path("nowhere")
+        for words in (["--store", self.store, "list", "--json"],
+                      ["--json", "list", "--store", self.store]):
+            self.assertEqual(self.check(0, *words).out, "[]\n")
+        self.assertFalse(os.path.exists(self.path("nowhere")))
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([cli.BIN, "list"], env=self.env, stdout=full,
+                                    stderr=subprocess.PIPE, timeout=cli.PATIENCE)
+        self.assertEqual(result.returncode, 74)
+        self.assertIn(b"cannot write", result.stderr)
+
+
+class Command(cli.Case):
+    def test_it_gets_its_words_without_a_shell(self):
+        words = ["a b", "", "$HOME", "*", "-n", "--", "'"]
+        result = self.check(0, "run", "x", "--", "printf", "%s|", *words)
+        self.assertEqual(result.out, "".join(w + "|" for w in words))
+
+    def test_it_gets_standard_input(self):
+        self.assertEqual(self.check(0, "run", "x", "--", "cat", input=b"in\x00put\n").stdout,
+                         b"in\x00put\n")
+
+    def test_it_gets_name_and_token(self):
+        self.env["HOLDFAST_TOKEN"] = "old"
+        script = 'echo "$HOLDFAST_NAME"; echo "$HOLDFAST_TOKEN"'
+        tokens = []
+        for _ in range(3):
+            name, token = self.check(0, "run", "ä b", "--", "sh", "-c", script).out.split("\n")[:2]
+            self.assertEqual(name, "ä b")
+            tokens.append(int(token))
+        self.assertEqual(tokens, sorted(set(tokens)))
+        self.assertLess(tokens[-1], 2 ** 53)
+        self.assertEqual(self.json("show", "ä b", "--json")["token"], tokens[-1])
+
+    def test_it_has_a_group_of_its_own(self):
+        holder = self.hold("x")
+        self.assertEqual(os.getpgid(holder.child), holder.child)
+        self.assertNotEqual(os.getpgid(holder.pid), holder.child)
+
+    def test_masks_and_dispositions_are_as_they_were(self):
+        def ignore():
+            for number in (signal.SIGUSR1, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+        show = ["grep", "^Sig[BI]", "/proc/self/status"]
+        plain = subprocess.run(show, stdout=subprocess.PIPE, preexec_fn=ignore).stdout.decode()
+        result = self.check(0, "run", "x", "--", *show, preexec_fn=ignore)
+        self.assertEqual(result.out, plain)
+
+    def test_descriptors_that_leak(self):
+        result = self.check(0, "run", "x", "--", "ls", "-l", "/proc/self/fd")
+        links = [line.split(" -> ")[1] for line in result.out.splitlines() if " -> " in line]
+        extra = [link for link in links[3:] if not link.startswith("/proc/")]
+        self.assertLessEqual(len(extra), 1, "more than the one that says who lives")
+        self.assertNotIn("locks.db", [os.path.basename(link) for link in extra])
+
+    def test_what_it_left_running_goes_on(self):
+        result = self.start("run", "x", "--", "sh", "-c", "sleep 600 >&- 2>&- & echo $!")
+        left = int(result.out.line())
+        self.addCleanup(os.kill, left, signal.SIGKILL)
+        self.assertEqual(result.status(), 0)
+        self.assertTrue(cli.is_alive(left))
+        self.assertTrue(self.free("x"))
+
+    def test_verbose_tells_wait_and_token(self):
+        self.assertRegex(self.check(0, "-v", "run", "x", "--", "true").err,
+                         r'have "x" after \d+ms, token \d+\n')
+
+    def test_verbose_tells_of_an_abandoned_lock(self):
+        holder = self.hold("x")
+        holder.signal(signal.SIGKILL)
+        holder.status()
+        self.assertRegex(self.check(0, "-v", "run", "x", "--", "true").err,
+                         r'"x" was abandoned by sh@.*, token \d+')
+
+
+class Names(cli.Case):
+    def test_in_byte_order(self):
+        result = self.check(0, "run", "b", "ä", "B", "a", "--", "sh", "-c", 'echo "$HOLDFAST_NAME"')
+        self.assertEqual(result.out, "B\na\nb\nä\n")
+
+    def test_all_are_held(self):
+        self.hold("a", "b")
+        for name in ("a", "b"):
+            self.check(75, "run", "-n", name, "--", "true")
+
+    def test_all_or_nothing(self):
+        self.hold("b")
+        self.check(75, "run", "-n", "a", "b", "--", "true")
+        self.assertTrue(self.free("a"))
+        self.check(75, "run", "-w", "300ms", "a", "b", "c", "--", "true")
+        self.assertTrue(self.free("a"))
+        self.assertTrue(self.free("c"))
+
+    def test_one_deadline_for_all(self):
+        self.hold("a")
+        first = self.start("run", "-w", "1s", "a", "b", "--", "true")
+        self.assertEqual(first.status(), 75)
+
+    def test_those_who_cross_do_not_hang(self):
+        for _ in range(5):
+            both = [self.start("run", *names, "--", "true") for names in (("a", "b"), ("b", "a"))]
+            for each in both:
+                self.assertEqual(each.status(), 0)
+
+
+class Modes(cli.Case):
+    def test_those_who_share(self):
+        first = self.hold("-s", "x")
+        self.hold("-s", "x")
+        self.check(0, "run", "-n", "-s", "x", "--", "true")
+        self.check(75, "run", "-n", "x", "--", "true")
+        self.check(75, "run", "-n", "-x", "x", "--", "true")
+        self.assertEqual(len(self.json("show", "x", "--json")["holders"]), 2)
+        first.close_input()
+
+    def test_a_reader_behind_a_writer_waits(self):
+        reader = self.hold("-s", "x")
+        writer = self.wait("-x", "x")
+        self.check(75, "run", "-n", "-s", "x", "--", "true")
+        reader.close_input()
+        self.assertEqual(writer.status(), 0)
+
+    def test_permits(self):
+        for _ in range(3):
+            last = self.hold("--permits", "1", "--limit", "3", "x")
+        self.check(75, "run", "-n", "--permits", "1", "--limit", "3", "x", "--", "true")
+        last.close_input()
+        self.assertEqual(last.status(), 0)
+        self.check(0, "run", "-n", "--permits", "1", "--limit", "3", "x", "--", "true")
+        self.check(75, "run", "-n", "--permits", "2", "--limit", "3", "x", "--", "true")
+
+    def test_in_turn(self):
+        holder = self.hold("x")
+        script = 'echo "$0" >> ' + self.path("order")
+        waiters = [self.wait("x", command=("sh", "-c", script, str(i))) for i in range(4)]
+        holder.close_input()
+        for each in waiters:
+            self.assertEqual(each.status(), 0)
+        with open(self.path("order")) as order:
+            self.assertEqual(order.read().split(), ["0", "1", "2", "3"])
+
+
+class DefaultStore(cli.Case):
+    def setUp(self):
+        super().setUp()
+        del self.env["HOLDFAST_STORE"]
+        self.env.pop("XDG_STATE_HOME", None)
+        self.env["HOME"] = self.path("home")
+
+    def check_made(self, folder):
+        self.check(0, "run", "x", "--", "true")
+        self.assertTrue(os.path.exists(os.path.join(folder, "locks.db")))
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+
+    def test_under_xdg_state_home(self):
+        self.env["XDG_STATE_HOME"] = self.path("a/b")
+        self.check_made(self.path("a/b/holdfast"))
+        self.assertFalse(os.path.exists(self.path("home")))
+
+    def test_under_home(self):
+        self.check_made(self.path("home/.local/state/holdfast"))
+
+    def test_a_relative_xdg_state_home_is_not_heeded(self):
+        self.env["XDG_STATE_HOME"] = "here"
+        self.check_made(self.path("home/.local/state/holdfast"))
+
+    def test_an_empty_variable_names_no_store(self):
+        self.env["HOLDFAST_STORE"] = ""
+        self.check_made(self.path("home/.local/state/holdfast"))
+
+    def test_a_folder_that_cannot_be_made(self):
+        self.env["HOME"] = "/dev/null"
+        self.assertIn("cannot make the folder", self.check(69, "list").err)
+
+
+if __name__ == "__main__":
+    cli.main()

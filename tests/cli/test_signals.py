@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+"""`holdfast run`: signals, process groups, orphans, and locks that are lost."""
+# SPDX-License-Identifier: Apache-2.0
+import fcntl
+import os
+import signal
+import time
+
+import cli
+
+# Ends with what `trap` says and passes the signal's name on; says "ready" when it listens.
+TRAP = 'trap "echo got-%s; exit 9" %s; echo ready; while :; do sleep 600 & wait $!; done'
+# Holds a kernel lock on the file for as long as it, or its child, lives, and does not heed SIGTERM.
+STUBBORN = 'trap "" TERM; exec 9>"$1"; flock 9; echo $$; sleep 600 & echo $!; wait; sleep 600'
+
+
+class PassedOn(cli.Case):
+    def test_to_the_command(self):
+        for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM"):
+            run = self.start("run", "x", "--", "sh", "-c", TRAP % (name, name))
+            run.out.expect("ready\n")
+            run.signal(getattr(signal, "SIG" + name))
+            run.out.expect("got-%s\n" % name)
+            self.assertEqual(run.status(), 9)
+
+    def test_to_its_group(self):
+        run = self.start("run", "x", "--", "sh", "-c", "sleep 600 & echo $!; wait")
+        grandchild = int(run.out.line())
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.status(), 128 + signal.SIGTERM)
+        self.assertTrue(cli.ended(grandchild))
+        self.assertEqual(self.json("show", "x", "--json")["last"]["outcome"], "released")
+
+    def test_one_that_is_ignored_stays_so(self):
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        run = self.start("run", "x", "--", "cat", preexec_fn=ignore)
+        run.say("a\n")
+        run.out.expect("a\n")
+        run.signal(signal.SIGHUP)
+        run.say("b\n")
+        run.out.expect("b\n")
+        run.close_input()
+        self.assertEqual(run.status(), 0)
+
+    def test_a_stop_by_signal_and_going_on(self):
+        run = self.hold("x")
+        os.kill(run.child, signal.SIGSTOP)
+        run.signal(signal.SIGCONT)
+        run.say("on\n")
+        run.out.expect("on\n")
+        run.close_input()
+        self.assertEqual(run.status(), 0)
+
+
+class WhileWaiting(cli.Case):
+    def test_a_signal_ends_it(self):
+        self.hold("x")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            waiter = self.wait("x")
+            self.assertEqual(len(self.json("show", "x", "--json")["queue"]), 1)
+            waiter.signal(number)
+            self.assertEqual(waiter.status(), 128 + number)
+            self.assertEqual(self.json("show", "x", "--json")["queue"], [])
+
+    def test_it_keeps_nothing_of_several(self):
+        self.hold("b")
+        waiter = self.wait("a", "b")
+        self.assertFalse(self.free("a"))
+        waiter.signal(signal.SIGINT)
+        self.assertEqual(waiter.status(), 130)
+        self.assertTrue(self.free("a"))
+
+    def test_a_killed_waiter_is_passed_over(self):
+        holder = self.hold("--ttl", "60s", "x")
+        first, second = self.wait("--ttl", "60s", "x"), self.wait("--ttl", "60s", "x")
+        first.signal(signal.SIGKILL)
+        first.status()
+        holder.close_input()
+        self.assertEqual(second.status(), 0)
+
+
+class Orphans(cli.Case):
+    def test_sigkill_of_run_ends_the_command(self):
+        holder = self.hold("--ttl", "1h", "x")
+        waiter = self.wait("--ttl", "1h", "x")
+        holder.signal(signal.SIGKILL)
+        self.assertTrue(cli.ended(holder.child))
+        self.assertEqual(waiter.status(), 0)  # long before the lease has ended
+        self.assertIn('"x" was abandoned by sh@', waiter.err.rest())
+
+    def test_the_next_one_who_comes_has_it_at_once(self):
+        holder = self.hold("--ttl", "1h", "x")
+        holder.signal(signal.SIGKILL)
+        self.assertTrue(cli.ended(holder.child))
+        holder.status()
+        self.check(0, "run", "-n", "x", "--", "true")
+
+    def test_the_lease_rules_while_a_process_of_the_command_lives(self):
+        run = self.start("run", "--ttl", "1h", "x", "--", "sh", "-c", "sleep 600 & echo $!; wait")
+        left = int(run.out.line())
+        run.signal(signal.SIGKILL)
+        run.status()
+        self.check(75, "run", "-n", "x", "--", "true")
+        os.kill(left, signal.SIGKILL)
+        self.assertTrue(cli.ended(left))
+        self.check(0, "run", "-n", "x", "--", "true")
+
+
+class Lost(cli.Case):
+    def stubborn(self, *words):
+        """A command that works (holds the file locked) until it and its child are killed."""
+        self.work = self.path("work")
+        run = self.start("run", *words, "--", "sh", "-c", STUBBORN, "sh", self.work)
+        run.workers = [int(run.out.line()), int(run.out.line())]
+        return run
+
+    def check_nobody_works(self):
+        with open(self.work) as work:
+            fcntl.flock(work, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_paused_for_longer_than_the_lease(self):
+        holder = self.hold("--ttl", "1s", "x")
+        token = self.json("show", "x", "--json")["token"]
+        holder.signal(signal.SIGSTOP)
+        result = self.check(0, "run", "x", "--", "sh", "-c", 'echo "$HOLDFAST_TOKEN"')
+        self.assertGreater(int(result.out), token)
+        self.assertTrue(cli.is_alive(holder.child))
+        holder.signal(signal.SIGCONT)
+        self.assertEqual(holder.status(), 76)
+        self.assertTrue(cli.ended(holder.child, 0))
+        holder.err.expect(r'holdfast: lost the lock "x": \S.*; stopping the command\n')
+
+    def test_paused_and_ended_meanwhile(self):
+        holder = self.hold("--ttl", "1s", "x")
+        holder.signal(signal.SIGSTOP)
+        self.check(0, "run", "x", "--", "true")
+        holder.close_input()
+        self.assertTrue(cli.ended(holder.child))
+        holder.signal(signal.SIGCONT)
+        self.assertEqual(holder.status(), 76)
+        holder.err.expect("ended by itself")
+
+    def test_break_stops_the_command_with_sigterm(self):
+        run = self.start("run", "x", "--ttl", "3s", "--", "sh", "-c", TRAP % ("TERM", "TERM"))
+        run.out.expect("ready\n")
+        self.check(0, "break", "x", "--reason", "enough of it")
+        run.out.expect("got-TERM\n")
+        self.assertEqual(run.status(), 76)
+        run.err.expect('lost the lock "x": .*enough of it')
+
+    def test_break_stops_the_command_before_the_next_has_the_lock(self):
+        holder = self.stubborn("--ttl", "2s", "x")
+        waiter = self.wait("x", command=("flock", "-n", self.work, "true"))
+        self.check(0, "break", "x", "--reason", "enough")
+        self.assertEqual(waiter.status(), 0)
+        self.assertEqual(holder.status(), 76)
+        for pid in holder.workers:
+            self.assertTrue(cli.ended(pid, 0))
+
+    def test_the_whole_group_is_killed(self):
+        holder = self.stubborn("--ttl", "2s", "--grace", "0.1", "x")
+        self.check(0, "break", "x", "--reason", "enough")
+        self.assertEqual(holder.status(), 76)
+        self.check_nobody_works()
+
+    def test_a_child_that_outlives_the_command_has_the_grace_too(self):
+        script = ("sh -c \"trap 'sleep 0.3; echo cleaned; exit' TERM; echo ready; "
+                  "while :; do sleep 600 & wait; done\" & wait")
+        run = self.start("run", "--ttl", "4s", "x", "--", "sh", "-c", script)
+        run.out.expect("ready\n")
+        self.check(0, "break", "x", "--reason", "enough")
+        self.assertEqual(run.status(), 76)
+        run.out.expect("cleaned\n")
+
+    def test_own_code(self):
+        holder = self.hold("--ttl", "1s", "--lost-code", "5", "x")
+        self.check(0, "break", "x", "--reason", "enough")
+        self.assertEqual(holder.status(), 5)
+
+    def test_one_of_several(self):
+        holder = self.hold("--ttl", "2s", "a", "b")
+        self.check(0, "break", "b", "--reason", "enough")
+        self.assertEqual(holder.status(), 76)
+        holder.err.expect('lost the lock "b"')
+        self.assertTrue(self.free("a"))
+
+    def test_a_stopped_command_is_killed_too(self):
+        holder = self.hold("--ttl", "2s", "x")
+        os.kill(holder.child, signal.SIGSTOP)
+        self.check(0, "break", "x", "--reason", "enough")
+        self.assertEqual(holder.status(), 76)
+
+    def test_force_is_at_once(self):
+        holder = self.hold("--ttl", "1h", "x")
+        begun = time.monotonic()
+        result = self.check(0, "break", "x", "--force", "--reason", "enough")
+        self.assertLess(time.monotonic() - begun, cli.PATIENCE / 2)
+        self.assertIn("for up to a ttl the old holder may still believe", result.err)
+        self.assertTrue(self.free("x"))
+        holder.close_input()
+
+
+class Break(cli.Case):
+    def test_only_that_token(self):
+        holder = self.hold("--ttl", "1s", "x")
+        token = self.json("show", "x", "--json")["token"]
+        self.check(65, "break", "x", "--if-token", str(token + 1), "--reason", "r")
+        result = self.check(0, "break", "x", "--if-token", str(token), "--reason", "r")
+        self.assertIn(str(token), result.out)
+        self.assertEqual(holder.status(), 76)
+
+    def test_nobody_holds_it(self):
+        self.check(0, "run", "x", "--", "true")
+        self.assertIn("x", self.check(65, "break", "x", "--reason", "r").err)
+
+    def test_interrupted_it_stays_in_force(self):
+        holder = self.hold("--ttl", "6s", "x")
+        holder.signal(signal.SIGSTOP)
+        breaker = self.start("break", "x", "--reason", "r")
+        breaker.out.expect("asking .*\n")
+        breaker.signal(signal.SIGINT)
+        self.assertEqual(breaker.status(), 130)
+        breaker.err.expect("still asked to leave")
+        holder.signal(signal.SIGCONT)
+        self.assertEqual(holder.status(), 76)
+
+    def test_in_json(self):
+        holder = self.hold("--ttl", "1s", "x")
+        done = self.json("break", "x", "--reason", "r", "--json")
+        self.assertEqual((done["name"], done["forced"], len(done["asked"])), ("x", False, 1))
+        holder.status()
+
+
+if __name__ == "__main__":
+    cli.main()

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bed.h: what the conformance cases stand on: the store under test, deadlines, a second client, a
+ * thread that takes a lock, and a child process. */
+#ifndef TESTS_CONFORMANCE_BED_H
+#define TESTS_CONFORMANCE_BED_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include <holdfast/store.h>
+
+#define BED_TTL 1000   /* ms: the shortest lease there is */
+#define BED_SOON 10000 /* ms: what should happen at once has happened by then */
+
+/* ---- The store under test (set by main) ---- */
+
+struct bed {
+    char uri[1024];
+    unsigned can; /* HF_CAN_... */
+    bool is_mongo;
+};
+
+extern struct bed bed;
+
+/* Chooses URI and files for "memory:", "sqlite:" or "mongodb"; exits when that cannot be had. */
+void bed_begin(const char *kind);
+void bed_end(void);
+
+/* The same URI in this process or in another one, see process_cases.c. */
+void bed_use(const char *uri);
+
+/* A lock's name that no other case has; valid until the 16th call after it. */
+const char *bed_name(const char *stem);
+
+int64_t bed_now_ms(void); /* monotonic */
+
+/* Waits up to ms until holds(ctx) says true, and says whether it did. */
+bool bed_until(int64_t ms, bool (*holds)(void *ctx), void *ctx);
+
+/* ---- Codes ---- */
+
+/* Fails with the error's text when a call's code is not the expected one. */
+#define assert_code(expected, call, err) bed_code(expected, call, err, #call, __FILE__, __LINE__)
+void bed_code(hf_code expected, hf_code code, const hf_error *err, const char *call,
+              const char *file, int line);
+
+#define assert_contains(text, part) bed_contains(text, part, __FILE__, __LINE__)
+void bed_contains(const char *text, const char *part, const char *file, int line);
+
+/* ---- Stores ---- */
+
+hf_store *bed_store(void);
+hf_id bed_id(void);
+
+/* Begins a session on the store. */
+hf_id bed_session(hf_store *store, int32_t ttl_ms);
+
+/* An entrant of that session, with a new ticket. */
+hf_enter bed_enter(hf_id session, int32_t permits, int32_t limit);
+
+/* One step; out is to be freed with record_done(). */
+void bed_step(hf_store *store, const char *name, const hf_step *step, hf_record *out);
+void bed_take(hf_store *store, const char *name, const hf_enter *enter, hf_record *out);
+void bed_leave(hf_store *store, const char *name, hf_id ticket, hf_record *out);
+void bed_look(hf_store *store, const char *name, hf_record *out);
+
+/* ---- Clients ---- */
+
+hf_client *bed_client(const char *app, int64_t ttl_ms);
+
+/* Takes a lock; fails the case when it cannot be had. options may be NULL. */
+hf_lock *bed_acquire(hf_client *client, const char *name, const hf_lock_options *options);
+hf_code bed_try(hf_client *client, const char *name, hf_mode mode, hf_lock **out);
+void bed_release(hf_lock *lock); /* and close */
+
+/* How many wait, by hf_show(); 0 for a lock that does not exist. */
+size_t bed_queued(hf_client *client, const char *name);
+void bed_wait_queued(hf_client *client, const char *name, size_t n);
+
+bool bed_readable(int fd, int64_t ms);
+
+/* A thread that takes a lock. */
+struct taker {
+    hf_client *client;
+    const char *name;
+    hf_lock_options options;
+    pthread_t thread;
+    hf_code code;
+    hf_error err;
+    hf_lock *lock;
+    int64_t ended_ms;
+};
+
+void taker_start(struct taker *taker, hf_client *client, const char *name,
+                 const hf_lock_options *options);
+void taker_join(struct taker *taker);
+
+/* ---- Child processes ---- */
+
+struct child {
+    pid_t pid;
+    int in;    /* what is written here the child reads from its standard input */
+    FILE *out; /* its standard output */
+};
+
+/* Runs this program as `child VERB URI NAME ARG`; see children.c. */
+void child_start(struct child *child, const char *verb, const char *name, const char *arg);
+void child_read(struct child *child, char *line, size_t size); /* fails after BED_SOON */
+void child_say(struct child *child, const char *line);
+int child_wait(struct child *child); /* its wait status; kills it after 30 s */
+
+/* What main() does when it is a child. */
+int child_main(char **args);
+
+/* ---- The cases ---- */
+
+/* Each returns how many of its cases failed. */
+int run_step_cases(void);
+int run_session_cases(void);
+int run_client_cases(void);
+int run_wait_cases(void);
+int run_lost_cases(void);
+int run_process_cases(void); /* only with HF_CAN_PROCESSES */
+int run_mongo_cases(void);   /* only on MongoDB */
+
+void mongo_drop(const char *uri); /* the database that the URI names */
+
+#define CASES(tests) cmocka_run_group_tests(tests, NULL, NULL)
+
+#endif

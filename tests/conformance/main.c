@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c: runs every case that the store under test declares to be able to: `conformance memory:`,
+ * `conformance sqlite:` (a file of its own), `conformance mongodb` (a database of its own on
+ * HOLDFAST_TEST_URI). A second argument runs only the cases whose name has it in. */
+#include "conformance/bed.h"
+
+static int run_all(void)
+{
+    int failed = run_step_cases() + run_session_cases() + run_client_cases() + run_wait_cases() +
+                 run_lost_cases();
+    if (bed.can & HF_CAN_PROCESSES)
+        failed += run_process_cases();
+    else
+        print_message("this store is not seen by other processes: the cases with processes are"
+                      " not for it\n");
+    if (bed.is_mongo)
+        failed += run_mongo_cases();
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "child") == 0)
+        return child_main(argv + 2);
+    if (argc < 2) {
+        fprintf(stderr, "usage: conformance memory:|sqlite:|mongodb [CASES]\n");
+        return 64;
+    }
+    char pattern[256];
+    snprintf(pattern, sizeof pattern, "*%s*", argc > 2 ? argv[2] : "");
+    cmocka_set_test_filter(pattern);
+    bed_begin(argv[1]);
+    int failed = run_all();
+    bed_end();
+    print_message("%s: %d failed\n", argv[1], failed);
+    return failed > 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mongo_cases.c: what is MongoDB's alone: the guard in a document, on the same servers; run by
+ * main.c. */
+#include "conformance/bed.h"
+
+#include <mongoc/mongoc.h>
+
+static mongoc_client_t *driver;
+static mongoc_collection_t *collection;
+
+static mongoc_client_t *connect_to(const char *text, char *database, size_t size)
+{
+    mongoc_init();
+    mongoc_uri_t *uri = mongoc_uri_new(text);
+    mongoc_client_t *client = mongoc_client_new_from_uri(uri);
+    snprintf(database, size, "%s", mongoc_uri_get_database(uri));
+    mongoc_uri_destroy(uri);
+    return client;
+}
+
+void mongo_drop(const char *uri)
+{
+    char database[128];
+    mongoc_client_t *client = connect_to(uri, database, sizeof database);
+    mongoc_database_t *own = mongoc_client_get_database(client, database);
+    mongoc_database_drop(own, NULL);
+    mongoc_database_destroy(own);
+    mongoc_client_destroy(client);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char database[128];
+    driver = connect_to(bed.uri, database, sizeof database);
+    collection = mongoc_client_get_collection(driver, database, bed_name("guarded"));
+    bson_t *doc = BCON_NEW("_id", BCON_UTF8("a"), "value", BCON_INT32(0));
+    mongoc_collection_insert_one(collection, doc, NULL, NULL, NULL);
+    bson_destroy(doc);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mongoc_collection_destroy(collection);
+    mongoc_client_destroy(driver);
+    return 0;
+}
+
+/* Sets `value` under the guard. */
+static hf_code guard(const char *id, int value, int64_t token, hf_error *err)
+{
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8(id));
+    bson_t *update = BCON_NEW("$set", "{", "value", BCON_INT32(value), "}", "$inc", "{", "writes",
+                              BCON_INT32(1), "}");
+    hf_code code = hf_guard_mongo(collection, filter, update, NULL, token, err);
+    bson_destroy(filter);
+    bson_destroy(update);
+    return code;
+}
+
+static int64_t number_in(const char *field)
+{
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8("a"));
+    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(collection, filter, NULL, NULL);
+    const bson_t *doc;
+    bson_iter_t at;
+    assert_true(mongoc_cursor_next(cursor, &doc));
+    int64_t number = bson_iter_init_find(&at, doc, field) ? bson_iter_as_int64(&at) : -1;
+    mongoc_cursor_destroy(cursor);
+    bson_destroy(filter);
+    return number;
+}
+
+static void test_rising_and_equal_tokens_pass_lower_ones_do_not(void **state)
+{
+    (void)state;
+    hf_error err;
+    assert_code(HF_OK, guard("a", 1, 5, &err), &err);
+    assert_int_equal(number_in("fence"), 5);
+    assert_code(HF_OK, guard("a", 2, 5, &err), &err);
+    assert_code(HF_OK, guard("a", 3, (int64_t)1 << 52, &err), &err);
+    assert_code(HF_FENCED, guard("a", 4, ((int64_t)1 << 52) - 1, &err), &err);
+    assert_contains(err.text, "4503599627370496");
+    assert_int_equal(number_in("value"), 3);
+    assert_int_equal(number_in("writes"), 3);
+    assert_int_equal(number_in("fence"), (int64_t)1 << 52);
+}
+
+static void test_a_document_that_is_not_there(void **state)
+{
+    (void)state;
+    hf_error err;
+    assert_code(HF_NOT_FOUND, guard("b", 1, 5, &err), &err);
+}
+
+static void test_a_fence_of_another_name(void **state)
+{
+    (void)state;
+    hf_error err;
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8("a")),
+           *update = BCON_NEW("$unset", "{", "value", BCON_INT32(1), "}");
+    assert_code(HF_OK, hf_guard_mongo(collection, filter, update, "my_fence", 7, &err), &err);
+    assert_int_equal(number_in("my_fence"), 7);
+    assert_int_equal(number_in("value"), -1);
+    assert_code(HF_FENCED, hf_guard_mongo(collection, filter, update, "my_fence", 6, &err), &err);
+    bson_destroy(filter);
+    bson_destroy(update);
+}
+
+static void test_updates_that_cannot_be(void **state)
+{
+    (void)state;
+    hf_error err;
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8("a"));
+    bson_t *wrong[] = {BCON_NEW("value", BCON_INT32(1)),
+                       BCON_NEW("$set", "{", "fence", BCON_INT32(1), "}"),
+                       BCON_NEW("$set", BCON_INT32(1)), BCON_NEW("$nonsense", "{", "}")};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_code(HF_INVALID, hf_guard_mongo(collection, filter, wrong[i], NULL, 7, &err), &err);
+        bson_destroy(wrong[i]);
+    }
+    assert_code(HF_INVALID, hf_guard_mongo(collection, filter, filter, "", 7, &err), &err);
+    assert_code(HF_INVALID, guard("a", 1, 0, &err), &err);
+    assert_code(HF_INVALID, guard("a", 1, (int64_t)1 << 53, &err), &err);
+    assert_int_equal(number_in("fence"), -1);
+    bson_destroy(filter);
+}
+
+static void test_a_fence_that_is_no_number_is_left_alone(void **state)
+{
+    (void)state;
+    hf_error err;
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8("a"));
+    bson_t *update = BCON_NEW("$set", "{", "fence", BCON_UTF8("of wood"), "}");
+    assert_true(mongoc_collection_update_one(collection, filter, update, NULL, NULL, NULL));
+    assert_code(HF_SHAPE, guard("a", 1, 5, &err), &err);
+    assert_int_equal(number_in("value"), 0);
+    bson_destroy(filter);
+    bson_destroy(update);
+}
+
+static void test_the_guard_with_real_tokens(void **state)
+{
+    (void)state;
+    hf_client *client = bed_client("guard", 5000);
+    const char *name = bed_name("guarded");
+    hf_error err;
+    hf_lock *first = bed_acquire(client, name, NULL);
+    int64_t old = hf_lock_token(first);
+    bed_release(first);
+    hf_lock *second = bed_acquire(client, name, NULL);
+    assert_code(HF_OK, guard("a", 2, hf_lock_token(second), &err), &err);
+    assert_code(HF_FENCED, guard("a", 1, old, &err), &err);
+    assert_int_equal(number_in("value"), 2);
+    bed_release(second);
+    hf_close(client);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int run_mongo_cases(void)
+{
+    const struct CMUnitTest mongo_cases[] = {
+        CASE(test_rising_and_equal_tokens_pass_lower_ones_do_not),
+        CASE(test_a_document_that_is_not_there),
+        CASE(test_a_fence_of_another_name),
+        CASE(test_updates_that_cannot_be),
+        CASE(test_a_fence_that_is_no_number_is_left_alone),
+        CASE(test_the_guard_with_real_tokens),
+    };
+    return CASES(mongo_cases);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_cases.c: what is promised among processes that crash and stop, on stores that other
+ * processes see; run by main.c. */
+#include "conformance/bed.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static hf_client *mine;
+
+static int set_up(void **state)
+{
+    (void)state;
+    mine = bed_client("mine", BED_TTL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hf_close(mine);
+    return 0;
+}
+
+/* A child that holds; returns its token. */
+static int64_t start_holder(struct child *child, const char *name)
+{
+    char line[64];
+    child_start(child, "hold", name, "");
+    child_read(child, line, sizeof line);
+    return strtoll(line, NULL, 10);
+}
+
+static void test_four_processes_over_a_counter(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/holdfast-counter-XXXXXX";
+    const char *name = bed_name("counter");
+    struct child children[4];
+    int n = -1, fd = mkstemp(path);
+    assert_int_equal(write(fd, "0\n", 2), 2);
+    close(fd);
+    for (int i = 0; i < 4; i++)
+        child_start(&children[i], "count", name, path);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(child_wait(&children[i]), 0);
+    FILE *file = fopen(path, "r");
+    assert_int_equal(fscanf(file, "%d", &n), 1);
+    fclose(file);
+    unlink(path);
+    assert_int_equal(n, 4 * 25);
+}
+
+static void test_another_process_is_waited_for(void **state)
+{
+    (void)state;
+    const char *name = bed_name("process");
+    struct child child;
+    struct taker taker;
+    hf_lock *lock = NULL;
+    int64_t token = start_holder(&child, name);
+    assert_int_equal(bed_try(mine, name, HF_EXCLUSIVE, &lock), HF_HELD);
+    taker_start(&taker, mine, name, NULL);
+    bed_wait_queued(mine, name, 1);
+    assert_int_equal(child_wait(&child), 0); /* its input ends: it closes, and ends */
+    taker_join(&taker);
+    assert_code(HF_OK, taker.code, &taker.err);
+    assert_true(hf_lock_token(taker.lock) > token);
+    assert_int_equal(hf_lock_previous(taker.lock).outcome, HF_OUTCOME_RELEASED);
+    assert_contains(hf_lock_previous(taker.lock).who, "child@");
+    bed_release(taker.lock);
+}
+
+static void test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second(void **state)
+{
+    (void)state;
+    const char *name = bed_name("killed");
+    struct child child;
+    struct taker taker;
+    int64_t token = start_holder(&child, name);
+    taker_start(&taker, mine, name, NULL);
+    bed_wait_queued(mine, name, 1);
+    int64_t killed = bed_now_ms();
+    kill(child.pid, SIGKILL);
+    taker_join(&taker);
+    assert_true(WIFSIGNALED(child_wait(&child)));
+    assert_code(HF_OK, taker.code, &taker.err);
+    assert_in_range(taker.ended_ms - killed, 0, BED_TTL + 1000);
+    assert_true(hf_lock_token(taker.lock) > token);
+    assert_int_equal(hf_lock_previous(taker.lock).outcome, HF_OUTCOME_ABANDONED);
+    assert_int_equal(hf_lock_previous(taker.lock).token, token);
+    bed_release(taker.lock);
+}
+
+static void test_a_stopped_holder_has_lost_it_when_it_wakes(void **state)
+{
+    (void)state;
+    const char *name = bed_name("stopped");
+    char line[64];
+    struct child child;
+    int64_t token = start_holder(&child, name);
+    child_say(&child, "check\n");
+    child_read(&child, line, sizeof line);
+    assert_string_equal(line, "HF_OK");
+    kill(child.pid, SIGSTOP);
+    child_say(&child, "check\n"); /* waits there for it: its very first call */
+    hf_lock *lock = bed_acquire(mine, name, NULL);
+    assert_true(hf_lock_token(lock) > token);
+    kill(child.pid, SIGCONT);
+    child_read(&child, line, sizeof line);
+    assert_string_equal(line, "HF_LOST");
+    assert_int_equal(hf_lock_check(lock, NULL, NULL), HF_OK);
+    assert_int_equal(child_wait(&child), 0);
+    assert_int_equal(hf_lock_check(lock, NULL, NULL), HF_OK); /* its close took nothing of ours */
+    bed_release(lock);
+}
+
+static void test_a_stop_that_is_shorter_than_the_lease_costs_nothing(void **state)
+{
+    (void)state;
+    const char *name = bed_name("paused");
+    char line[64];
+    struct child child;
+    start_holder(&child, name);
+    kill(child.pid, SIGSTOP);
+    const hf_lock_options brief = {.wait_ms = BED_TTL / 5};
+    hf_lock *lock = NULL;
+    assert_int_equal(hf_lock_acquire(mine, name, &brief, &lock, NULL), HF_TIMEOUT);
+    kill(child.pid, SIGCONT);
+    child_say(&child, "check\n");
+    child_read(&child, line, sizeof line);
+    assert_string_equal(line, "HF_OK");
+    assert_int_equal(child_wait(&child), 0);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int run_process_cases(void)
+{
+    const struct CMUnitTest process_cases[] = {
+        CASE(test_four_processes_over_a_counter),
+        CASE(test_another_process_is_waited_for),
+        CASE(test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second),
+        CASE(test_a_stopped_holder_has_lost_it_when_it_wakes),
+        CASE(test_a_stop_that_is_shorter_than_the_lease_costs_nothing),
+    };
+    return CASES(process_cases);
+}

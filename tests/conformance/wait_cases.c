@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait_cases.c: what is promised to those who wait: their turn, an end in time, and that nothing of
+ * them stays behind; run by main.c. */
+#include "conformance/bed.h"
+
+#include <poll.h>
+
+static hf_client *one, *two;
+
+static int set_up(void **state)
+{
+    (void)state;
+    one = bed_client("one", 5000);
+    two = bed_client("two", 5000);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hf_close(one);
+    hf_close(two);
+    return 0;
+}
+
+static void test_a_time_out_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    const char *name = bed_name("timeout");
+    const hf_lock_options brief = {.wait_ms = 200};
+    hf_lock *lock = bed_acquire(one, name, NULL), *other = NULL;
+    hf_error err;
+    int64_t began = bed_now_ms();
+    assert_code(HF_TIMEOUT, hf_lock_acquire(two, name, &brief, &other, &err), &err);
+    assert_in_range(bed_now_ms() - began, 200, 3000);
+    assert_contains(err.text, name);
+    assert_null(other);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+    assert_int_equal(bed_try(one, name, HF_EXCLUSIVE, &lock), HF_OK);
+    bed_release(lock);
+}
+
+static void test_first_come_first_served(void **state)
+{
+    (void)state;
+    enum { MANY = 6 };
+    const char *name = bed_name("fifo");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    struct taker takers[MANY];
+    int64_t token = hf_lock_token(lock);
+    for (int i = 0; i < MANY; i++) {
+        taker_start(&takers[i], i % 3 ? one : two, name, NULL);
+        bed_wait_queued(one, name, (size_t)i + 1);
+    }
+    bed_release(lock);
+    for (int i = 0; i < MANY; i++) {
+        taker_join(&takers[i]); /* if it is not its turn, this never ends in time */
+        assert_code(HF_OK, takers[i].code, &takers[i].err);
+        assert_true(hf_lock_token(takers[i].lock) > token);
+        token = hf_lock_token(takers[i].lock);
+        assert_true(hf_lock_waited_ms(takers[i].lock) >= 0);
+        bed_release(takers[i].lock);
+    }
+}
+
+static void test_a_waiting_writer_stops_new_readers(void **state)
+{
+    (void)state;
+    const char *name = bed_name("writer");
+    const hf_lock_options shared = {.mode = HF_SHARED};
+    hf_lock *reader = bed_acquire(one, name, &shared), *late = NULL;
+    struct taker writer;
+    taker_start(&writer, two, name, NULL);
+    bed_wait_queued(one, name, 1);
+    assert_int_equal(bed_try(one, name, HF_SHARED, &late), HF_HELD);
+    bed_release(reader);
+    taker_join(&writer);
+    assert_code(HF_OK, writer.code, &writer.err);
+    bed_release(writer.lock);
+}
+
+static void test_the_next_has_it_soon(void **state)
+{
+    (void)state;
+    const char *name = bed_name("soon");
+    int64_t most = 0;
+    for (int i = 0; i < 5; i++) {
+        hf_lock *lock = bed_acquire(one, name, NULL);
+        struct taker taker;
+        taker_start(&taker, two, name, NULL);
+        bed_wait_queued(one, name, 1);
+        int64_t released = bed_now_ms();
+        bed_release(lock);
+        taker_join(&taker);
+        assert_code(HF_OK, taker.code, &taker.err);
+        most = taker.ended_ms - released > most ? taker.ended_ms - released : most;
+        bed_release(taker.lock);
+    }
+    assert_in_range(most, 0, 2000);
+}
+
+static void test_cancel_ends_a_wait(void **state)
+{
+    (void)state;
+    const char *name = bed_name("cancel");
+    hf_cancel *cancel = NULL;
+    hf_error err;
+    assert_code(HF_OK, hf_cancel_new(&cancel, &err), &err);
+    hf_lock *lock = bed_acquire(one, name, NULL), *other = NULL;
+    const hf_lock_options options = {.cancel = cancel};
+    struct taker taker;
+    taker_start(&taker, two, name, &options);
+    bed_wait_queued(one, name, 1);
+    int64_t fired = bed_now_ms();
+    hf_cancel_fire(cancel);
+    taker_join(&taker);
+    assert_code(HF_CANCELLED, taker.code, &taker.err);
+    assert_in_range(taker.ended_ms - fired, 0, 3000);
+    bed_wait_queued(one, name, 0);
+    assert_code(HF_CANCELLED, hf_lock_acquire(two, name, &options, &other, &err), &err);
+    bed_release(lock);
+    hf_cancel_free(cancel);
+    hf_cancel_free(NULL);
+}
+
+struct told {
+    size_t n, position, queued, holders;
+    char holder[HF_TEXT_MAX + 1], why[HF_TEXT_MAX + 1], name[64];
+    int64_t held_since_ms;
+};
+
+static void tell(void *ctx, const hf_wait_info *info)
+{
+    struct told *told = ctx;
+    told->n++;
+    told->position = info->position;
+    told->queued = info->queued;
+    told->holders = info->n_holders;
+    told->held_since_ms = info->held_since_ms;
+    snprintf(told->holder, sizeof told->holder, "%s", info->holder);
+    snprintf(told->why, sizeof told->why, "%s", info->why);
+    snprintf(told->name, sizeof told->name, "%s", info->name);
+}
+
+static void test_who_waits_is_told_for_whom(void **state)
+{
+    (void)state;
+    const char *name = bed_name("told");
+    struct told told = {0};
+    const hf_lock_options holding = {.why = "nightly"},
+                          waiting = {.wait_ms = 1500, .on_wait = tell, .wait_ctx = &told};
+    hf_lock *lock = bed_acquire(one, name, &holding), *other = NULL;
+    assert_int_equal(hf_lock_acquire(two, name, &waiting, &other, NULL), HF_TIMEOUT);
+    assert_in_range(told.n, 1, 5);
+    assert_int_equal(told.position, 1);
+    assert_int_equal(told.queued, 1);
+    assert_int_equal(told.holders, 1);
+    assert_string_equal(told.name, name);
+    assert_contains(told.holder, "one@");
+    assert_string_equal(told.why, "nightly");
+    assert_true(told.held_since_ms > 1600000000000);
+    bed_release(lock);
+}
+
+/* L4: a time-out that races with the grant ends as held or as given back. */
+static void test_a_time_out_that_races_with_the_grant(void **state)
+{
+    (void)state;
+    const char *name = bed_name("race");
+    for (int i = 0; i < 15; i++) {
+        hf_lock *lock = bed_acquire(one, name, NULL);
+        struct taker taker;
+        taker_start(&taker, two, name, &(hf_lock_options){.wait_ms = 10 + i});
+        poll(NULL, 0, 10);
+        hf_code released = hf_lock_release(lock, NULL);
+        assert_int_equal(released, HF_OK);
+        hf_lock_close(lock);
+        taker_join(&taker);
+        if (taker.code == HF_OK)
+            bed_release(taker.lock);
+        else
+            assert_code(HF_TIMEOUT, taker.code, &taker.err);
+        bed_release(bed_acquire(one, name, NULL));
+    }
+}
+
+/* ---- Threads ---- */
+
+static int counter; /* nothing but the lock protects it */
+
+struct counting {
+    pthread_t thread;
+    hf_client *client;
+    const char *name;
+    hf_code code;
+};
+
+static void *count(void *arg)
+{
+    struct counting *counting = arg;
+    hf_lock_options options = {.wait_ms = 30000};
+    for (int i = 0; i < 15 && !counting->code; i++) {
+        hf_lock *lock;
+        counting->code = hf_lock_acquire(counting->client, counting->name, &options, &lock, NULL);
+        if (counting->code)
+            break;
+        volatile int *shared = &counter;
+        int seen = *shared;
+        sched_yield();
+        *shared = seen + 1;
+        if (i % 2)
+            counting->code = hf_lock_release(lock, NULL);
+        hf_lock_close(lock);
+    }
+    return NULL;
+}
+
+static void test_eight_threads_over_a_counter(void **state)
+{
+    (void)state;
+    struct counting threads[8];
+    const char *name = bed_name("counter");
+    counter = 0;
+    for (int i = 0; i < 8; i++) {
+        threads[i] = (struct counting){.client = i % 2 ? one : two, .name = name};
+        pthread_create(&threads[i].thread, NULL, count, &threads[i]);
+    }
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i].thread, NULL);
+    for (int i = 0; i < 8; i++)
+        assert_code(HF_OK, threads[i].code, NULL);
+    assert_int_equal(counter, 8 * 15);
+}
+
+/* ---- Closing ---- */
+
+static void test_close_ends_waits_in_bounded_time(void **state)
+{
+    (void)state;
+    enum { MANY = 3 };
+    const char *name = bed_name("closing");
+    hf_client *third = bed_client("third", 5000);
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    struct taker takers[MANY];
+    for (int i = 0; i < MANY; i++)
+        taker_start(&takers[i], third, name, NULL);
+    bed_wait_queued(one, name, MANY);
+    int64_t began = bed_now_ms();
+    hf_close(third);
+    assert_in_range(bed_now_ms() - began, 0, 6000);
+    for (int i = 0; i < MANY; i++) {
+        taker_join(&takers[i]);
+        assert_code(HF_CLOSED, takers[i].code, &takers[i].err);
+    }
+    bed_release(lock);
+    assert_int_equal(bed_try(two, name, HF_EXCLUSIVE, &lock), HF_OK);
+    bed_release(lock);
+}
+
+static void test_close_of_the_holder_hands_over(void **state)
+{
+    (void)state;
+    const char *name = bed_name("handover");
+    hf_client *third = bed_client("third", 30000);
+    hf_lock *lock = bed_acquire(third, name, NULL);
+    struct taker taker;
+    taker_start(&taker, two, name, NULL);
+    bed_wait_queued(one, name, 1);
+    int64_t began = bed_now_ms();
+    hf_close(third);
+    hf_lock_close(lock);
+    taker_join(&taker);
+    assert_code(HF_OK, taker.code, &taker.err);
+    assert_in_range(taker.ended_ms - began, 0, 8000); /* long before its ttl */
+    bed_release(taker.lock);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int run_wait_cases(void)
+{
+    const struct CMUnitTest wait_cases[] = {
+        CASE(test_a_time_out_leaves_nothing_behind),
+        CASE(test_first_come_first_served),
+        CASE(test_a_waiting_writer_stops_new_readers),
+        CASE(test_the_next_has_it_soon),
+        CASE(test_cancel_ends_a_wait),
+        CASE(test_who_waits_is_told_for_whom),
+        CASE(test_a_time_out_that_races_with_the_grant),
+        CASE(test_eight_threads_over_a_counter),
+        CASE(test_close_ends_waits_in_bounded_time),
+        CASE(test_close_of_the_holder_hands_over),
+    };
+    return CASES(wait_cases);
+}

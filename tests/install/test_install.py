@@ -1,0 +1,96 @@
+"""The installed tree, moved away from where it was installed, serves C by pkg-config (shared and
+static) and C++ by the CMake package; its header stands alone."""
+# SPDX-License-Identifier: Apache-2.0
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ["HOLDFAST_BUILD"]
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def run(*command, **env):
+    """What a command printed; one that fails fails the test, with all it said."""
+    done = subprocess.run(command, env=dict(os.environ, **env), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, universal_newlines=True)
+    if done.returncode != 0:
+        raise AssertionError("%s: status %d\n%s" % (" ".join(command), done.returncode, done.stdout))
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tmp = tempfile.mkdtemp(prefix="holdfast-install-")
+        cls.addClassCleanup(shutil.rmtree, cls.tmp)
+        dest = os.path.join(cls.tmp, "dest")
+        run("cmake", "--install", BUILD, "--prefix", "/opt/first", DESTDIR=dest)
+        cls.root = os.path.join(cls.tmp, "moved here")
+        os.rename(os.path.join(dest, "opt", "first"), cls.root)
+        pc = next(os.path.join(folder, name) for folder, _, names in os.walk(cls.root)
+                  for name in names if name == "holdfast.pc")
+        cls.pkg_dir = os.path.dirname(pc)
+        cls.lib = os.path.dirname(cls.pkg_dir)
+
+    def out(self, name):
+        return os.path.join(self.tmp, name)
+
+    def pkg_config(self, *asked):
+        """Its words; pkg-config writes a space in a path as `\\ `, as a shell wants it."""
+        import shlex
+        return shlex.split(run("pkg-config", *asked, PKG_CONFIG_PATH=self.pkg_dir))
+
+    def assert_used(self, program, **env):
+        version = self.pkg_config("--modversion", "holdfast")[0]
+        self.assertEqual(run(program, **env), "holdfast %s: held and released\n" % version)
+
+    def test_c_by_pkg_config(self):
+        program = self.out("shared")
+        run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program,
+            *self.pkg_config("--cflags", "--libs", "holdfast"))
+        self.assertIn("libholdfast.so.0 =>", run("ldd", program, LD_LIBRARY_PATH=self.lib))
+        self.assert_used(program, LD_LIBRARY_PATH=self.lib)
+
+    def test_c_static_by_pkg_config(self):
+        program = self.out("static")
+        flags = self.pkg_config("--cflags", "holdfast")
+        private = self.pkg_config("--libs", "libmongoc-1.0", "sqlite3")
+        run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program, *flags,
+            os.path.join(self.lib, "libholdfast.a"), *private, "-pthread")
+        self.assertNotIn("libholdfast", run("ldd", program))
+        self.assert_used(program)
+
+    def test_cpp_by_cmake_package(self):
+        folder = self.out("cmake")
+        run("cmake", "-S", os.path.join(HERE, "package"), "-B", folder, "-G", "Ninja",
+            "-DCMAKE_PREFIX_PATH=" + self.root)
+        run("cmake", "--build", folder)
+        self.assertIn(self.lib, run("ldd", os.path.join(folder, "use")))
+        self.assert_used(os.path.join(folder, "use"))
+
+    def test_header_alone(self):
+        headers = os.path.join(self.root, "include", "holdfast")
+        for name in sorted(os.listdir(headers)):
+            for compiler, language, standard in (("cc", "c", "c11"), ("c++", "c++", "c++17")):
+                with self.subTest(header=name, language=standard):
+                    source = self.out("alone." + language)
+                    with open(source, "w") as out:
+                        out.write("#include <holdfast/%s>\n#include <holdfast/%s>\n" % (name, name))
+                    run(compiler, "-std=" + standard, *STRICT, "-fsyntax-only", source,
+                        "-I", os.path.join(self.root, "include"))
+
+    def test_nothing_names_the_old_place(self):
+        for folder, _, names in os.walk(self.pkg_dir):
+            for name in names:
+                with open(os.path.join(folder, name)) as text:
+                    self.assertNotIn("/opt/first", text.read(), name)
+
+    def test_command_runs(self):
+        command = os.path.join(self.root, "bin", "holdfast")
+        self.assertIn(self.pkg_config("--modversion", "holdfast")[0], run(command, "--version"))
+
+
+unittest.main()

@@ -1,0 +1,510 @@
+# Locks on a real replica set of three servers, while processes and servers die, pause and err.
+# SPDX-License-Identifier: Apache-2.0
+import datetime
+import signal
+import time
+import unittest
+
+from contest import (Command, Contest, Worker, boot_ns, check_all, check_failures, check_tokens,
+                     seconds_since)
+from mongod import ReplicaSet, until
+
+# For a lease that is to outlive an election of a few seconds: nothing may be lost then.
+LONG_TTL = "10000"
+SHORT_TTL = "3000"
+
+
+def is_gone(pid):
+    """A process has ended, though perhaps nobody has waited for it."""
+    try:
+        with open("/proc/%d/stat" % pid) as stream:
+            return stream.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+class OnASet(unittest.TestCase):
+    """A set for all tests of a class; each test finds it whole, and takes a lock of its own name."""
+
+    settings = {"election_ms": 2000}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.rs = ReplicaSet(**cls.settings)
+        cls.addClassCleanup(cls.rs.stop)
+        cls.rs.start()
+        cls.mongo = cls.rs.client()
+        cls.addClassCleanup(cls.mongo.close)
+
+    def setUp(self):
+        self.name = self.id().rsplit(".", 1)[1]
+        self.addCleanup(self.make_whole)
+
+    def make_whole(self):
+        for member in self.rs.members:
+            if member.running():
+                self.rs.cont(member)
+            else:
+                member.start()
+        self.rs.wait_primary()
+        self.rs.wait_secondaries()
+        self.rs.heal()
+
+    def start(self, program):
+        self.addCleanup(program.kill)
+        return program
+
+    def contest(self):
+        contest = Contest(self.rs.uri, self.name)
+        self.addCleanup(contest.__exit__)
+        return contest
+
+    def scripted(self, *words, uri=None):
+        worker = Worker(uri or self.rs.uri, "--script", "--name=" + self.name, *words)
+        worker = self.start(worker)
+        worker.wait("ready", 10)
+        return worker
+
+    def holder(self, *words, uri=None):
+        """A worker that holds the lock; its token is holder.token."""
+        worker = self.scripted(*words, uri=uri)
+        worker.token = worker.ask("acquire", "acquired")["token"]
+        return worker
+
+    def waiter(self, *words, uri=None):
+        """A worker that stands in the queue."""
+        worker = self.scripted(*words, uri=uri)
+        worker.ask("acquire", "waits")
+        return worker
+
+    def run_holder(self, *words):
+        """`holdfast run`, whose child holds until a line comes on its stdin; .child is its pid."""
+        run = self.start(Command("--store", self.rs.uri, *words, "run", self.name, "--", "bash",
+                                 "-c", "echo child $$; read line"))
+        run.child = int(run.line("child", 20)[1].split()[1])
+        return run
+
+    def record(self):
+        return self.mongo.holdfast.locks.find_one({"_id": self.name})
+
+    def tickets(self):
+        record = self.record() or {"holders": [], "queue": []}
+        return record["holders"] + record["queue"]
+
+    def assert_check(self, worker, code):
+        answer = worker.ask("check", "check")
+        self.assertEqual(answer["code"], code, answer)
+        return answer
+
+
+class Contention(OnASet):
+    def test_eight_processes_lose_no_update(self):
+        contest = self.contest()
+        for _ in range(8):
+            contest.add("--turns=30", "--ttl=" + LONG_TTL)
+        contest.finish(60)
+        self.assertEqual(contest.value(), 240)
+        check_all(self, contest)
+
+    def test_readers_writers_and_tries_keep_apart(self):
+        contest = self.contest()
+        for mode in ["exclusive", "exclusive", "shared", "shared", "shared", "try"]:
+            contest.add("--turns=15", "--mode=" + mode, "--ttl=" + LONG_TTL, "--work=10")
+        contest.finish(60)
+        check_all(self, contest)
+
+    def test_permits_are_never_exceeded(self):
+        contest = self.contest()
+        for permits in [1, 1, 1, 2, 2, 3]:
+            contest.add("--turns=15", "--permits=%d" % permits, "--limit=3", "--ttl=" + LONG_TTL,
+                        "--work=10")
+        contest.finish(60)
+        check_all(self, contest)
+        together = sorted(contest.turns(), key=lambda turn: turn["from"])
+        self.assertTrue(any(a["until"] > b["from"] for a, b in zip(together, together[1:])),
+                        "nobody ever held together with another")
+
+
+class Crashes(OnASet):
+    def test_a_killed_holder_is_followed_within_a_ttl_and_a_second(self):
+        holder = self.holder("--ttl=" + SHORT_TTL)
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        holder.signal(signal.SIGKILL)
+        killed = boot_ns()
+        had = waiter.wait("acquired", 10)
+        # L1: a ttl after the last beat, two allowances of 11 ms, and the look's 0.1 s
+        self.assertLess((had["at"] - killed) / 1e9, 3 + 1)
+        self.assertGreater(had["token"], holder.token)
+        self.assertEqual(had["previous"], 2, "HF_OUTCOME_ABANDONED")
+        self.assertEqual(had["previous_token"], holder.token)
+
+    def test_a_killed_run_is_followed_within_a_ttl_and_a_second(self):
+        run = self.run_holder("--ttl", "3s")
+        waiter = self.start(Command("--store", self.rs.uri, "-v", "run", self.name, "--", "echo",
+                                    "had"))
+        waiter.said("waiting for", 10)
+        run.signal(signal.SIGKILL)
+        killed = boot_ns()
+        until(lambda: is_gone(run.child), 2, "the end of the killed run's child")
+        at, _ = waiter.line("had", 10)
+        # as above; and the start of echo, which is well within the second
+        self.assertLess((at - killed) / 1e9, 3 + 1)
+        self.assertEqual(waiter.status(10), 0)
+
+    def test_a_try_finds_a_holder_that_died_long_ago(self):
+        holder = self.holder("--ttl=1000")
+        holder.signal(signal.SIGKILL)
+        killed = boot_ns()
+        trier = self.scripted("--clock-trust=500", "--mode=try")
+        self.assertEqual(trier.ask("acquire", "refused")["code"], "HF_HELD")
+        had = until(lambda: self.has_tried(trier), 10, "the lock")
+        # R6: a ttl of 1 s and a trust of 0.5 s after the last beat, which the killed one had sent
+        self.assertGreater((had["at"] - killed) / 1e9, 1.5 - 1.0 / 3 - 0.2)
+        self.assertLess((had["at"] - killed) / 1e9, 1.5 + 1)
+        self.assertGreater(had["token"], holder.token)
+
+    @staticmethod
+    def has_tried(worker):
+        answer = worker.ask("acquire", "acquired refused")
+        return answer if answer["event"] == "acquired" else None
+
+    def test_a_paused_holder_finds_its_lock_lost_at_its_first_call(self):
+        holder = self.holder("--ttl=2000")
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        holder.signal(signal.SIGSTOP)
+        had = waiter.wait("acquired", 10)
+        holder.send("check")
+        holder.signal(signal.SIGCONT)
+        answer = holder.wait("check", 10)
+        self.assertEqual(answer["code"], "HF_LOST", answer)
+        self.assertGreater(had["token"], holder.token)
+        self.assert_check(waiter, "HF_OK")
+        again = holder.ask("release", "release")
+        self.assertEqual(again["code"], "HF_LOST", again)
+        self.assert_check(waiter, "HF_OK")
+
+    def test_a_paused_run_stops_its_child_and_says_so(self):
+        run = self.run_holder("--ttl", "2s")
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        run.signal(signal.SIGSTOP)
+        waiter.wait("acquired", 10)
+        run.signal(signal.SIGCONT)
+        self.assertEqual(run.status(10), 76, run)
+        self.assertTrue(is_gone(run.child))
+        self.assertIn("lost the lock", run.errors)
+        self.assert_check(waiter, "HF_OK")
+
+
+class Failovers(OnASet):
+    """Each of eight processes counts up while the primary goes: five through the library, three
+    through `holdfast run`."""
+
+    def contend(self):
+        contest = self.contest()
+        for _ in range(5):
+            contest.add_endless("--ttl=" + LONG_TTL)
+        for _ in range(3):
+            contest.add_command("--ttl", "10s")
+        contest.await_turns(2, 40)
+        return contest
+
+    def end(self, contest):
+        # an election of 2 to 5 s, a socket's 5 s, a release's time to be confirmed, and 8 turns
+        contest.await_turns(3, 40)
+        contest.finish(40)
+        check_all(self, contest)
+
+    def test_a_killed_primary(self):
+        contest = self.contend()
+        old = self.rs.primary()
+        self.rs.kill(old)
+        self.rs.wait_primary(other_than=old)
+        self.end(contest)
+
+    def test_a_stopped_primary_that_comes_back(self):
+        contest = self.contend()
+        old = self.rs.primary()
+        self.rs.kill(old, signal.SIGSTOP)
+        self.rs.wait_primary(other_than=old)
+        contest.await_turns(1, 40)
+        self.rs.cont(old)
+        self.end(contest)
+
+    def test_a_primary_that_steps_down(self):
+        contest = self.contend()
+        self.rs.step_down()
+        self.end(contest)
+
+
+class Faults(OnASet):
+    """failCommand on the primary, for one worker's connections only: those named "victim"."""
+
+    FAULTS = {
+        "closed before it was done": {"closeConnection": True},
+        "done, not acknowledged": {"writeConcernError": {"code": 91, "errmsg": "shutting down"}},
+        "interrupted": {"errorCode": 91},
+    }
+
+    def setUp(self):
+        super().setUp()
+        self.victim_uri = self.rs.uri_for("", "appName=victim")
+
+    def fail(self, commands, collection="locks", mode=None, **data):
+        self.rs.fail_command(commands, mode=mode, member=self.rs.primary(), appName="victim",
+                             namespace="holdfast." + collection, **data)
+
+    def hits(self):
+        """How often the primary's failCommand has hit since it was set; it goes on."""
+        server = self.rs.primary()
+        return server.admin("getParameter", **{"failpoint.failCommand": 1})[
+            "failpoint.failCommand"]["timesEntered"]
+
+    def assert_no_ticket_stays(self, ttl):
+        # an orphan is found by the session's own look at its suspects, each ttl, or ends with it
+        until(lambda: not self.tickets(), ttl + 2, "the tickets to go: %s" % self.tickets())
+
+    def assert_hit(self, before):
+        until(lambda: self.hits() > before, 3, "the fault to hit")  # a beat comes every second
+        self.assertEqual(self.hits(), before + 1)
+
+    def test_an_enter_without_an_answer(self):
+        for number, (title, fault) in enumerate(self.FAULTS.items()):
+            with self.subTest(title):
+                self.name = "enter %d" % number
+                before = self.hits()
+                self.fail("findAndModify", **fault)
+                worker = self.holder("--ttl=" + SHORT_TTL, uri=self.victim_uri)
+                self.assert_hit(before)
+                self.assert_check(worker, "HF_OK")
+                self.assertEqual(len(self.tickets()), 1)
+                self.assertEqual(worker.ask("release", "release")["code"], "HF_OK")
+                self.assert_no_ticket_stays(3)
+
+    def test_a_leave_without_an_answer(self):
+        for number, (title, fault) in enumerate(self.FAULTS.items()):
+            with self.subTest(title):
+                self.name = "leave %d" % number
+                worker = self.holder("--ttl=" + SHORT_TTL, uri=self.victim_uri)
+                before = self.hits()
+                self.fail(["findAndModify", "update"], **fault)
+                self.assertEqual(worker.ask("release", "release")["code"], "HF_OK")
+                self.assert_hit(before)
+                self.assert_no_ticket_stays(3)
+                self.assertEqual(self.record()["last"]["outcome"], "released")
+
+    def test_a_beat_without_an_answer(self):
+        for number, (title, fault) in enumerate(self.FAULTS.items()):
+            with self.subTest(title):
+                self.name = "beat %d" % number
+                worker = self.holder("--ttl=" + SHORT_TTL, uri=self.victim_uri)
+                before = self.hits()
+                self.fail(["findAndModify", "update"], "sessions", **fault)
+                self.assert_hit(before)
+                hit = boot_ns()
+                until(lambda: seconds_since(hit) > 3.1, 5, "a ttl")  # to see that it goes on
+                self.assert_check(worker, "HF_OK")
+                self.assertEqual(worker.ask("release", "release")["code"], "HF_OK")
+
+    def test_beats_that_all_fail_lose_the_lock_in_time(self):
+        worker = self.holder("--ttl=2000", uri=self.victim_uri)
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        self.fail("findAndModify", "sessions", mode="alwaysOn", closeConnection=True)
+        told = worker.wait("told", 10)
+        had = waiter.wait("acquired", 10)
+        self.assertLess(told["at"], had["at"], "the holder knew later than the next one had it")
+
+    def test_replies_lost_at_random_lose_no_update(self):
+        contest = Contest(self.victim_uri, self.name)
+        self.addCleanup(contest.__exit__)
+        for fault in self.FAULTS.values():
+            self.rs.fail_command(["findAndModify", "insert", "update", "find", "aggregate"],
+                                 mode={"activationProbability": 0.15}, appName="victim", **fault)
+            for _ in range(4):
+                contest.add("--turns=10", "--ttl=" + LONG_TTL)
+            contest.finish(60)
+            self.rs.heal()
+        self.assertEqual(contest.value(), 120)
+        check_all(self, contest)
+        self.assert_no_ticket_stays(10)
+
+    def test_an_enter_that_lands_after_its_leave_is_taken_out(self):
+        worker = self.scripted("--ttl=" + SHORT_TTL, uri=self.victim_uri)
+        # longer than the connection's 5 s: the client takes it for lost, and it lands all the same
+        self.fail("findAndModify", blockConnection=True, blockTimeMS=7000)
+        began = boot_ns()
+        worker.send("acquire 1000")
+        refused = worker.wait("refused", 12)
+        self.assertIn(refused["code"], ["HF_TIMEOUT", "HF_UNKNOWN", "HF_UNREACHABLE"])
+        landed = until(self.tickets, 10, "the late enter to land")
+        self.assertEqual(len(landed), 1)
+        self.assertGreater(seconds_since(began), 6.5)
+        self.assert_no_ticket_stays(3)
+
+    def test_waiters_without_a_change_stream_get_their_turn(self):
+        for commands in (["getMore"], ["aggregate", "getMore"]):
+            with self.subTest(commands):
+                self.name = "stream " + " ".join(commands)
+                holder = self.holder("--ttl=" + LONG_TTL)
+                waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.victim_uri)
+                before = self.hits()
+                self.fail(commands, mode="alwaysOn", errorCode=136)  # CappedPositionLost
+                until(lambda: self.hits() > before, 5, "the stream's end")
+                holder.ask("release", "release")
+                released = boot_ns()
+                had = waiter.wait("acquired", 10)
+                # L2: every waiter looks by itself, every 3 s at the latest
+                self.assertLess((had["at"] - released) / 1e9, 3 + 1)
+                self.rs.heal()
+
+    def test_a_change_stream_that_was_cut_is_opened_anew(self):
+        holder = self.holder("--ttl=" + LONG_TTL)
+        waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.victim_uri)
+        before = self.hits()
+        self.fail("getMore", closeConnection=True)
+        until(lambda: self.hits() > before, 5, "the stream's end")
+        holder.ask("release", "release")
+        released = boot_ns()
+        had = waiter.wait("acquired", 10)
+        self.assertLess((had["at"] - released) / 1e9, 3 + 1)  # L2, as above
+
+
+class Drops(OnASet):
+    def test_a_holder_is_told_at_once_when_the_collection_is_dropped(self):
+        first = self.holder("--ttl=" + LONG_TTL)
+        holder = self.waiter("--ttl=" + LONG_TTL)  # who has waited listens
+        first.ask("release", "release")
+        token = holder.wait("acquired", 10)["token"]
+        self.mongo.holdfast.locks.drop()
+        dropped = boot_ns()
+        told = holder.wait("told", 5)
+        # by the stream's drop event, not by the rotation, which takes a ttl of 10 s
+        self.assertLess((told["at"] - dropped) / 1e9, 2)
+        self.assert_check(holder, "HF_LOST")
+        after = self.holder("--ttl=" + LONG_TTL)
+        self.assertGreater(after.token, token, "a dropped collection brought the token down")
+
+    def test_a_holder_that_does_not_listen_finds_it_out_within_a_ttl(self):
+        holder = self.holder("--ttl=" + SHORT_TTL)
+        self.mongo.holdfast.locks.delete_one({"_id": self.name})
+        gone = boot_ns()
+        told = holder.wait("told", 10)
+        # L3: each lock is verified once per ttl; the job comes round every third of it
+        self.assertLess((told["at"] - gone) / 1e9, 3 + 1 + 0.5)
+
+    def test_waiters_enter_again_after_a_drop(self):
+        contest = self.contest()
+        for _ in range(4):
+            contest.add_endless("--ttl=" + SHORT_TTL)
+        contest.await_turns(2, 20)
+        self.mongo.holdfast.locks.drop()
+        contest.await_turns(2, 20)
+        contest.finish(20)
+        # two may believe until the holder's next verification: only the tokens are promised
+        check_tokens(self, contest.turns())
+        check_failures(self, contest, allowed=["lost", "HF_LOST"])
+
+
+class Ends(OnASet):
+    """With the whole set gone, everything ends in bounded time."""
+
+    def stop_all(self, number):
+        for member in self.rs.members:
+            self.rs.kill(member, number)
+        return boot_ns()
+
+    def test_close(self):
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            with self.subTest(number):
+                self.name = "close %d" % number
+                first = self.holder("--ttl=" + LONG_TTL)
+                listener = self.waiter("--ttl=" + LONG_TTL)
+                first.ask("release", "release")
+                listener.wait("acquired", 10)
+                self.name += " too"
+                workers = [first, listener, self.scripted(), self.holder("--ttl=" + LONG_TTL)]
+                self.stop_all(number)
+                for worker in workers:
+                    worker.send("close")
+                for worker in workers:
+                    closed = worker.wait("close", 20)
+                    # 4 s for releases, 5 s for a call that was under way, and its end
+                    self.assertLess(closed["took_ms"], 10500, worker)
+                self.make_whole()
+
+    def test_the_end_of_run(self):
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            with self.subTest(number):
+                self.name = "run %d" % number
+                run = self.run_holder("--ttl", "3s")
+                gone = self.stop_all(number)
+                run.send("go")
+                status = run.status(30)
+                # the lease's 3 s, in which the release is tried, a call of 5 s, and the close
+                self.assertLess(seconds_since(gone), 12, run)
+                self.assertEqual(status, 0, run)
+                self.assertIn("was not released", run.errors)
+                self.make_whole()
+
+    def test_a_lost_run(self):
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            with self.subTest(number):
+                self.name = "lost %d" % number
+                run = self.run_holder("--ttl", "3s")
+                gone = self.stop_all(number)
+                until(lambda: is_gone(run.child), 10, "the end of the child")
+                # before the lease ends, which began before the servers stopped
+                self.assertLess(seconds_since(gone), 3.1, run)
+                self.assertEqual(run.status(20), 76, run)
+                # the lease's 3 s, a call of 5 s that was under way, and the close
+                self.assertLess(seconds_since(gone), 12, run)
+                self.make_whole()
+
+
+class ClockAhead(OnASet):
+    """Member 1's clock is 25 s ahead, and it becomes the primary."""
+
+    settings = {"election_ms": 2000, "skew": {1: 25}}
+
+    def setUp(self):
+        super().setUp()
+        self.ahead = self.rs.members[1]
+        if self.rs.primary() is self.ahead:
+            self.rs.step_up(self.rs.members[0])
+
+    def assert_is_ahead(self):
+        clock = self.ahead.hello()["localTime"].replace(tzinfo=datetime.timezone.utc)
+        ahead = clock.timestamp() - time.time()
+        self.assertAlmostEqual(ahead, 25, delta=2)
+
+    def test_a_live_lease_does_not_end(self):
+        holder = self.holder("--ttl=" + LONG_TTL)
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        self.rs.step_up(self.ahead)
+        self.assert_is_ahead()
+        stepped = boot_ns()
+        # over a whole ttl after the election: who stole by the clock would have done it at once,
+        # who stole because of the election's pause in beats would by now
+        while seconds_since(stepped) < 10.5:
+            self.assert_check(holder, "HF_OK")
+            run = self.start(Command("--store", self.rs.uri, "run", "-n", self.name, "--", "true"))
+            self.assertEqual(run.status(20), 75, run)
+        self.assertEqual(waiter.events("acquired"), [])
+        self.assertEqual(holder.ask("release", "release")["code"], "HF_OK")
+        self.assertGreater(waiter.wait("acquired", 10)["token"], holder.token)
+
+    def test_a_try_does_not_trust_the_clock_of_another_primary(self):
+        holder = self.holder("--ttl=20000")
+        holder.signal(signal.SIGSTOP)  # no beat: expires_at stays as the old primary's clock said
+        self.rs.step_up(self.ahead)
+        self.assert_is_ahead()
+        trier = self.scripted("--mode=try", "--clock-trust=1000")
+        refused = trier.ask("acquire", "refused")
+        self.assertEqual(refused["code"], "HF_HELD", refused)
+        holder.send("check")
+        holder.signal(signal.SIGCONT)
+        answer = holder.wait("check", 10)
+        self.assertEqual(answer["code"], "HF_OK", "of a lease of 20 s: %s" % answer)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

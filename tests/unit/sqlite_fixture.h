@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sqlite_fixture.h: a folder, clocks that a test moves, and short ways to step; for the tests of the
+ * embedded store. Included once per program. */
+#ifndef UNIT_SQLITE_FIXTURE_H
+#define UNIT_SQLITE_FIXTURE_H
+
+#include "core/alloc.h"
+#include "core/id.h"
+#include "core/record.h"
+#include "store/sqlite/sqlite.h"
+
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define UNUSED __attribute__((unused))
+
+/* Added to the machine's clocks. */
+static int64_t mono_ahead_ms, wall_ahead_ms;
+static char folder[64], path[96];
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static hf_mono env_mono(void *ctx)
+{
+    (void)ctx;
+    return (hf_mono){clock_ns(CLOCK_BOOTTIME) + mono_ahead_ms * 1000000};
+}
+
+static hf_wall env_wall(void *ctx)
+{
+    (void)ctx;
+    return (hf_wall){clock_ns(CLOCK_REALTIME) / 1000000 + wall_ahead_ms};
+}
+
+static void env_random(void *ctx, void *bytes, size_t n)
+{
+    (void)ctx;
+    assert_int_equal(getentropy(bytes, n), 0);
+}
+
+static const hf_env env = {.mono = env_mono, .wall = env_wall, .random = env_random};
+
+static void log_nothing(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx, (void)level, (void)text;
+}
+
+static const hf_store_config config = {.ttl_ms = 10000, .env = &env, .log = log_nothing};
+
+static int make_folder(void **state)
+{
+    (void)state;
+    mono_ahead_ms = wall_ahead_ms = 0;
+    strcpy(folder, "/tmp/holdfast-sqlite-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/locks.db", folder);
+    return 0;
+}
+
+static int remove_one(const char *name, const struct stat *info, int type, struct FTW *place)
+{
+    (void)info, (void)type, (void)place;
+    return remove(name);
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static UNUSED hf_id new_id(void)
+{
+    hf_id id;
+    env_random(NULL, &id, sizeof id);
+    return id;
+}
+
+static UNUSED void must(hf_code code, const hf_error *err)
+{
+    if (code)
+        fail_msg("%s: %s", hf_code_name(code), err->text);
+}
+
+static UNUSED hf_store *open_store(void)
+{
+    hf_error err;
+    hf_store *store = NULL;
+    must(sqlite_open(path, &config, &store, &err), &err);
+    return store;
+}
+
+static UNUSED hf_store *open_at(const char *boot, const char *machine)
+{
+    hf_error err;
+    hf_store *store = NULL;
+    sqlite_place place = {.clock = "time:[1]"};
+    snprintf(place.boot, sizeof place.boot, "%s", boot);
+    snprintf(place.machine, sizeof place.machine, "%s", machine);
+    must(sqlite_open_at(path, &config, &place, &store, &err), &err);
+    return store;
+}
+
+static UNUSED hf_code open_fails(hf_error *err)
+{
+    hf_store *store = NULL;
+    hf_code code = sqlite_open(path, &config, &store, err);
+    if (store)
+        store->ops->close(store);
+    assert_int_not_equal(code, HF_OK);
+    assert_int_equal(err->code, code);
+    return code;
+}
+
+static UNUSED hf_id begin_session(hf_store *store)
+{
+    hf_error err;
+    hf_session self = {.id = new_id(), .ttl_ms = 10000, .pid = getpid(), .started_at = env_wall(NULL),
+                       .app = "test", .host = "here"};
+    must(store->ops->session_begin(store, &self, &err), &err);
+    return self.id;
+}
+
+static UNUSED hf_enter enter_of(hf_id session, int32_t permits)
+{
+    return (hf_enter){.entry = {.ticket = new_id(), .session = session, .ttl_ms = 10000,
+                                .permits = permits, .actor = "main", .why = "testing"},
+                      .limit = HF_LIMIT_RW, .queue_max = HF_QUEUE_MAX};
+}
+
+/* Enters exclusively; *ticket is the new one's. */
+static UNUSED record_verdict enter(hf_store *store, const char *name, hf_id session, hf_id *ticket,
+                                   int64_t *token)
+{
+    hf_error err;
+    hf_record record;
+    hf_step_reply reply;
+    hf_enter in = enter_of(session, HF_LIMIT_RW);
+    *ticket = in.entry.ticket;
+    must(store->ops->step(store, name, &(hf_step){.enter = &in}, &record, &reply, &err), &err);
+    record_verdict verdict = record_judge(&record, &in);
+    *token = record.token;
+    record_done(&record);
+    return verdict;
+}
+
+static UNUSED void leave(hf_store *store, const char *name, hf_id ticket)
+{
+    hf_error err;
+    hf_step_reply reply;
+    hf_leave out = {.ticket = ticket, .outcome = HF_OUTCOME_RELEASED, .told = true, .who = "test"};
+    hf_step step = {.leaves = &out, .n_leaves = 1};
+    must(store->ops->step(store, name, &step, NULL, &reply, &err), &err);
+    assert_true(reply.confirmed);
+}
+
+static UNUSED hf_session_state look_at(hf_store *store, hf_id session, int64_t clock_trust_ms)
+{
+    hf_error err;
+    static hf_session_state state;
+    must(store->ops->sessions_look(store, &session, 1, clock_trust_ms, &state, &err), &err);
+    return state;
+}
+
+static UNUSED bool copy_record(void *ctx, const hf_record *record)
+{
+    record_copy(ctx, record);
+    return true;
+}
+
+/* To be freed with record_done(). */
+static UNUSED hf_record read_record(hf_store *store, const char *name)
+{
+    hf_error err;
+    hf_record record = {.exists = false};
+    must(store->ops->look(store, &name, 1, (hf_stamp){0}, false, copy_record, &record, &err), &err);
+    return record;
+}
+
+#endif

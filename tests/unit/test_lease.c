@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_lease.c: proves the arithmetic of leases (R4, R5) with times as arguments; run by ctest. */
+#include "unit.h"
+
+#include "core/lease.h"
+
+#define MS 1000000
+
+static void test_holder_stops_before_others_may_judge(void **state)
+{
+    (void)state;
+    for (int64_t ttl = LEASE_TTL_MIN_MS; ttl <= LEASE_TTL_MAX_MS; ttl *= 2) {
+        hf_mono sent = at_ms(12345), seen = sent; /* the worst case: seen when it was sent */
+        int64_t between = lease_watch_end(seen, ttl).ns - lease_end(sent, ttl).ns;
+        assert_int_equal(between, 2 * lease_allowance_ns(ttl));
+        assert_true(lease_end(sent, ttl).ns < at_ms(12345 + ttl).ns);
+        assert_true(between * 250 >= ttl * MS); /* clocks may differ by 0.4 % over a ttl */
+    }
+}
+
+static void test_allowance_is_ttl_over_500_and_5_ms(void **state)
+{
+    (void)state;
+    assert_int_equal(lease_allowance_ns(1000), 7 * MS);
+    assert_int_equal(lease_allowance_ns(10000), 25 * MS);
+    assert_int_equal(lease_end(at_ms(100), 1000).ns, at_ms(1093).ns);
+    assert_int_equal(lease_watch_end(at_ms(100), 1000).ns, at_ms(1107).ns);
+}
+
+static void test_two_beats_fail_before_the_lease_ends(void **state)
+{
+    (void)state;
+    hf_mono due = lease_beat_due(at_ms(0), 9000);
+    assert_int_equal(due.ns, at_ms(3000).ns);
+    assert_int_equal(lease_retry_due(due, 9000).ns, at_ms(3450).ns);
+}
+
+static void test_adding_saturates(void **state)
+{
+    (void)state;
+    assert_int_equal(mono_add_ms(at_ms(5), 7).ns, at_ms(12).ns);
+    assert_int_equal(mono_add_ms(at_ms(5), -7).ns, at_ms(-2).ns);
+    assert_int_equal(mono_add_ms(MONO_NEVER, 1).ns, MONO_NEVER.ns);
+    assert_int_equal(mono_add_ms(at_ms(5), INT64_MAX).ns, MONO_NEVER.ns);
+    assert_int_equal(mono_add_ms(at_ms(5), INT64_MAX / MS).ns, MONO_NEVER.ns);
+}
+
+static void test_ms_until_rounds_up(void **state)
+{
+    (void)state;
+    assert_int_equal(mono_ms_until(at_ms(10), at_ms(10)), 0);
+    assert_int_equal(mono_ms_until((hf_mono){1}, (hf_mono){0}), 1);
+    assert_int_equal(mono_ms_until((hf_mono){MS}, (hf_mono){0}), 1);
+    assert_int_equal(mono_ms_until((hf_mono){MS + 1}, (hf_mono){0}), 2);
+    assert_int_equal(mono_ms_until(at_ms(10), at_ms(30)), -20);
+}
+
+static void test_reached_and_min(void **state)
+{
+    (void)state;
+    assert_true(mono_reached(at_ms(5), at_ms(5)));
+    assert_true(mono_reached(at_ms(5), at_ms(6)));
+    assert_false(mono_reached(at_ms(5), at_ms(4)));
+    assert_false(mono_reached(MONO_NEVER, at_ms(4)));
+    assert_int_equal(mono_min(at_ms(5), at_ms(4)).ns, at_ms(4).ns);
+    assert_int_equal(mono_min(at_ms(4), MONO_NEVER).ns, at_ms(4).ns);
+}
+
+static void test_look_comes_after_the_next_beat(void **state)
+{
+    (void)state;
+    /* ttl 9 s: beats every 3 s; with 8 s left it has beaten 1 s ago and beats in 2 s */
+    assert_int_equal(lease_look_due(at_ms(0), 9000, 8000).ns, at_ms(2100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, 9000).ns, at_ms(3100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, 2000).ns, at_ms(100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, -5000).ns, at_ms(100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, 90000).ns, at_ms(3100).ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_holder_stops_before_others_may_judge),
+        cmocka_unit_test(test_allowance_is_ttl_over_500_and_5_ms),
+        cmocka_unit_test(test_two_beats_fail_before_the_lease_ends),
+        cmocka_unit_test(test_adding_saturates),
+        cmocka_unit_test(test_ms_until_rounds_up),
+        cmocka_unit_test(test_reached_and_min),
+        cmocka_unit_test(test_look_comes_after_the_next_beat),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

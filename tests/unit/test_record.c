@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_record.c: proves who is granted by a step and who waits, case by case; run by ctest. How the
+ * last holder left is in test_record_last.c, long random sequences in test_record_random.c. */
+#include "record_bed.h"
+
+/* ---- Queue and grants ---- */
+
+static void test_first_come_first_served(void **state)
+{
+    hf_record *record = *state;
+    assert_int_equal(enter(record, 1, ALL), RECORD_HOLDS);
+    assert_int_equal(enter(record, 2, ALL), RECORD_WAITS);
+    assert_int_equal(enter(record, 3, ALL), RECORD_WAITS);
+    assert_int_equal(place(record, 2), 1);
+    assert_int_equal(place(record, 3), 2);
+    assert_true(leave(record, 1));
+    assert_true(holds(record, 2));
+    assert_int_equal(place(record, 3), 1);
+    assert_true(leave(record, 2));
+    assert_true(holds(record, 3));
+}
+
+static void test_readers_share_and_wait_behind_a_waiting_writer(void **state)
+{
+    hf_record *record = *state;
+    assert_int_equal(enter(record, 1, 1), RECORD_HOLDS);
+    assert_int_equal(enter(record, 2, 1), RECORD_HOLDS);
+    assert_int_equal(enter(record, 3, ALL), RECORD_WAITS);
+    assert_int_equal(enter(record, 4, 1), RECORD_WAITS);
+    leave(record, 1);
+    assert_false(holds(record, 3));
+    leave(record, 2);
+    assert_true(holds(record, 3));
+    assert_false(holds(record, 4));
+    enter(record, 5, 1);
+    leave(record, 3);
+    assert_true(holds(record, 4));
+    assert_true(holds(record, 5));
+}
+
+static void test_a_head_that_does_not_fit_lets_nobody_pass(void **state)
+{
+    hf_record *record = *state;
+    hf_enter three = entrant(1, 3), two = entrant(2, 2), one = entrant(3, 1);
+    three.limit = two.limit = one.limit = 4;
+    assert_int_equal(enter_as(record, three), RECORD_HOLDS);
+    assert_int_equal(enter_as(record, two), RECORD_WAITS);
+    assert_int_equal(enter_as(record, one), RECORD_WAITS);
+    leave(record, 1);
+    assert_true(holds(record, 2));
+    assert_true(holds(record, 3));
+}
+
+static void test_k_of_n_and_never_more(void **state)
+{
+    hf_record *record = *state;
+    for (unsigned n = 1; n <= 5; n++) {
+        hf_enter two = entrant(n, 2);
+        two.limit = 7;
+        assert_int_equal(enter_as(record, two), n <= 3 ? RECORD_HOLDS : RECORD_WAITS);
+    }
+    leave(record, 2);
+    assert_true(holds(record, 4));
+    assert_false(holds(record, 5));
+}
+
+static void test_a_waiter_in_front_leaves_and_the_next_fit(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, 1);
+    enter(record, 2, ALL);
+    enter(record, 3, 1);
+    assert_true(leave(record, 2));
+    assert_true(holds(record, 3));
+    assert_int_equal(record->last.outcome, HF_OUTCOME_NONE);
+}
+
+static void test_leave_comes_before_grant_and_enter_after_it(void **state)
+{
+    hf_record *record = *state;
+    hf_leave gone = leaver(1);
+    hf_enter again = entrant(3, ALL);
+    enter(record, 1, ALL);
+    enter(record, 2, ALL);
+    assert_true(step(record, (hf_step){.leaves = &gone, .n_leaves = 1, .enter = &again}));
+    assert_true(holds(record, 2));
+    assert_int_equal(place(record, 3), 1);
+}
+
+static void test_release_and_next_acquire_are_one_step(void **state)
+{
+    hf_record *record = *state;
+    hf_leave gone = leaver(1);
+    hf_enter again = entrant(2, ALL);
+    enter(record, 1, ALL);
+    assert_true(step(record, (hf_step){.leaves = &gone, .n_leaves = 1, .enter = &again}));
+    assert_true(holds(record, 2));
+    assert_null(record_find(record, id_of(1)));
+}
+
+static void test_entering_again_changes_nothing(void **state)
+{
+    hf_record *record = *state;
+    hf_enter holder = entrant(1, ALL), waiter = entrant(2, ALL);
+    enter_as(record, holder);
+    enter_as(record, waiter);
+    enter(record, 3, ALL);
+    int64_t token = record->token;
+    assert_false(step(record, (hf_step){.enter = &holder}));
+    assert_false(step(record, (hf_step){.enter = &waiter}));
+    assert_int_equal(record_judge(record, &holder), RECORD_HOLDS);
+    assert_int_equal(place(record, 2), 1);
+    assert_int_equal(record->holders + record->queued, 3);
+    assert_int_equal(record->token, token);
+}
+
+static void test_the_step_sets_times_and_tokens_not_the_entrant(void **state)
+{
+    hf_record *record = *state;
+    hf_enter liar = entrant(1, ALL);
+    liar.entry.token = 77;
+    liar.entry.since = liar.entry.granted_at = (hf_dbtime){99};
+    enter_as(record, liar);
+    liar.entry.ticket = id_of(2);
+    enter_as(record, liar);
+    assert_int_equal(record->entries[0].token, FLOOR);
+    assert_int_equal(record->entries[0].since.ms, 5000);
+    assert_int_equal(record->entries[0].granted_at.ms, 5000);
+    assert_int_equal(record->entries[1].token, 0);
+    assert_int_equal(record->entries[1].since.ms, 5000);
+    assert_int_equal(record->entries[1].granted_at.ms, 0);
+    assert_string_equal(record->entries[1].why, "because");
+    assert_string_equal(record->entries[1].actor, "main");
+}
+
+/* ---- Tokens and notices ---- */
+
+static void test_tokens_rise_and_are_never_below_the_floor(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, 1);
+    enter(record, 2, 1);
+    assert_int_equal(token_of(record, 1), FLOOR);
+    assert_int_equal(token_of(record, 2), FLOOR + 1);
+    leave(record, 1);
+    leave(record, 2);
+    hf_enter third = entrant(3, 1), fourth = entrant(4, 1);
+    record_step(record, &(hf_step){.enter = &third}, (hf_dbtime){1}, 1); /* the floor fell */
+    assert_int_equal(token_of(record, 3), FLOOR + 2);
+    record_step(record, &(hf_step){.enter = &fourth}, (hf_dbtime){1}, 5 * FLOOR);
+    assert_int_equal(token_of(record, 4), 5 * FLOOR);
+    assert_int_equal(record->token, 5 * FLOOR);
+}
+
+static void test_notify_names_every_grant_of_the_step(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, ALL);
+    enter(record, 2, 1);
+    enter(record, 3, 1);
+    assert_string_equal(record->notify, "000003e90000000000000000:000000010000000000000000:1000");
+    leave(record, 1);
+    assert_string_equal(record->notify, "000003ea0000000000000000:000000020000000000000000:1001 "
+                                        "000003eb0000000000000000:000000030000000000000000:1002");
+}
+
+static void test_notify_stays_when_nobody_was_granted(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, ALL);
+    char *before = strdup(record->notify);
+    enter(record, 2, ALL);
+    leave(record, 2);
+    leave(record, 1);
+    assert_string_equal(record->notify, before);
+    free(before);
+}
+
+static void test_notify_takes_the_longest_tokens(void **state)
+{
+    hf_record *record = *state;
+    for (unsigned n = 1; n <= 40; n++)
+        enter(record, n, n == 1 ? ALL : 1);
+    hf_leave gone = leaver(1);
+    record_step(record, &(hf_step){.leaves = &gone, .n_leaves = 1}, (hf_dbtime){1},
+                ((int64_t)1 << 53) - 100);
+    assert_int_equal(record->holders, 39);
+    assert_int_equal(strlen(record->notify), 39 * (24 + 1 + 24 + 1 + 16) + 38);
+}
+
+/* ---- Try, BUSY, limits ---- */
+
+static void test_a_try_takes_its_ticket_out_again(void **state)
+{
+    hf_record *record = *state;
+    hf_enter attempt = entrant(2, ALL);
+    attempt.try_only = true;
+    enter(record, 1, ALL);
+    assert_false(step(record, (hf_step){.enter = &attempt}));
+    assert_int_equal(record_judge(record, &attempt), RECORD_HELD);
+    assert_null(record_find(record, id_of(2)));
+    leave(record, 1);
+    assert_int_equal(enter_as(record, attempt), RECORD_HOLDS);
+}
+
+static void test_a_try_does_not_pass_the_queue(void **state)
+{
+    hf_record *record = *state;
+    hf_enter attempt = entrant(3, 1);
+    attempt.try_only = true;
+    enter(record, 1, 1);
+    enter(record, 2, ALL);
+    assert_int_equal(enter_as(record, attempt), RECORD_HELD); /* one permit would fit */
+    assert_int_equal(record->queued, 1);
+}
+
+static void test_a_try_can_take_what_its_own_step_frees(void **state)
+{
+    hf_record *record = *state;
+    hf_enter attempt = entrant(2, ALL);
+    hf_death crashed = dead(1);
+    attempt.try_only = true;
+    enter(record, 1, ALL);
+    step(record, (hf_step){.deaths = &crashed, .n_deaths = 1, .enter = &attempt});
+    assert_int_equal(record_judge(record, &attempt), RECORD_HOLDS);
+}
+
+static void test_the_last_quarter_is_for_those_who_heard_busy(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 100, ALL);
+    for (unsigned n = 0; n < 10; n++) {
+        hf_enter late = entrant(n, ALL);
+        late.queue_max = 8;
+        record_verdict expected = n < 6 ? RECORD_WAITS : RECORD_BUSY;
+        assert_int_equal(enter_as(record, late), expected);
+        late.returner = true;
+        expected = n < 8 ? RECORD_WAITS : RECORD_BUSY;
+        assert_int_equal(enter_as(record, late), expected);
+    }
+    assert_int_equal(record->queued, 8);
+}
+
+static void test_no_more_than_a_thousand_entries(void **state)
+{
+    hf_record *record = *state;
+    for (unsigned n = 0; n < HF_ENTRIES_MAX; n++)
+        assert_int_equal(enter(record, n, 1), RECORD_HOLDS);
+    assert_int_equal(enter(record, 5000, 1), RECORD_BUSY);
+    hf_enter attempt = entrant(5001, 1);
+    attempt.try_only = true;
+    assert_int_equal(enter_as(record, attempt), RECORD_HELD);
+    assert_int_equal(record->holders + record->queued, HF_ENTRIES_MAX);
+    leave(record, 7);
+    assert_int_equal(enter(record, 5000, 1), RECORD_HOLDS);
+}
+
+static void test_a_limit_is_adopted_only_when_idle(void **state)
+{
+    hf_record *record = *state;
+    hf_enter three = entrant(1, 1), four = entrant(2, 1);
+    three.limit = 3;
+    four.limit = 4;
+    assert_int_equal(enter_as(record, three), RECORD_HOLDS);
+    assert_false(step(record, (hf_step){.enter = &four}));
+    assert_int_equal(record_judge(record, &four), RECORD_LIMIT);
+    assert_int_equal(record->limit, 3);
+    leave(record, 1);
+    assert_int_equal(record->limit, 3);
+    assert_int_equal(enter_as(record, four), RECORD_HOLDS);
+    assert_int_equal(record->limit, 4);
+}
+
+static void test_permits_above_the_limit_change_nothing(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, ALL);
+    leave(record, 1);
+    hf_enter greedy = entrant(2, 5);
+    greedy.limit = 4;
+    assert_false(step(record, (hf_step){.enter = &greedy}));
+    assert_int_equal(record->holders + record->queued, 0);
+    assert_int_equal(record->limit, ALL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_first_come_first_served),
+        CASE(test_readers_share_and_wait_behind_a_waiting_writer),
+        CASE(test_a_head_that_does_not_fit_lets_nobody_pass),
+        CASE(test_k_of_n_and_never_more),
+        CASE(test_a_waiter_in_front_leaves_and_the_next_fit),
+        CASE(test_leave_comes_before_grant_and_enter_after_it),
+        CASE(test_release_and_next_acquire_are_one_step),
+        CASE(test_entering_again_changes_nothing),
+        CASE(test_the_step_sets_times_and_tokens_not_the_entrant),
+        CASE(test_tokens_rise_and_are_never_below_the_floor),
+        CASE(test_notify_names_every_grant_of_the_step),
+        CASE(test_notify_stays_when_nobody_was_granted),
+        CASE(test_notify_takes_the_longest_tokens),
+        CASE(test_a_try_takes_its_ticket_out_again),
+        CASE(test_a_try_does_not_pass_the_queue),
+        CASE(test_a_try_can_take_what_its_own_step_frees),
+        CASE(test_the_last_quarter_is_for_those_who_heard_busy),
+        CASE(test_no_more_than_a_thousand_entries),
+        CASE(test_a_limit_is_adopted_only_when_idle),
+        CASE(test_permits_above_the_limit_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
