@@ -108,35 +108,36 @@ struct hf_env; /* clocks and randomness, see holdfast/store.h */
 
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING } hf_log_level;
 
-/* Called from any of the library's threads, one call at a time, with no lock of ours held. */
+/* Called from any of the library's threads, one call at a time. It must not call Holdfast. */
 typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 
 typedef struct hf_options {
-    size_t struct_size;      /* sizeof(hf_options), or 0 for the members of version 0.1 */
-    int64_t ttl_ms;          /* the lease: 1,000 to 3,600,000; default 10,000 */
-    int64_t notice_ms;       /* the lost notice comes this long before the lease ends, so that work
-                              * can stop while it still runs; default 0; at most ttl_ms / 2 */
-    int64_t patience_ms;     /* how long a store that cannot be reached is tried again before
-                              * HF_UNREACHABLE; default 30,000, or the URI's
-                              * serverSelectionTimeoutMS */
-    int64_t clock_trust_ms;  /* requests that may not wait: how long past its end by the server's
-                              * clock a session counts as dead at first sight (rule R6);
-                              * default 300,000; negative: never */
-    const char *app;         /* what this program is called in listings; default: its name */
-    hf_log_fn log;           /* default: none */
+    size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 0.1 */
+    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000 */
+    int64_t notice_ms;      /* the lost notice comes this long before the lease ends, so that work
+                             * can stop while it still runs; default 0; at most ttl_ms / 2 */
+    int64_t patience_ms;    /* how long a store that cannot be reached is tried again before
+                             * HF_UNREACHABLE; default 30,000, or the URI's
+                             * serverSelectionTimeoutMS */
+    int64_t clock_trust_ms; /* requests that may not wait: how long past its end by the server's
+                             * clock a session counts as dead at first sight (rule R6);
+                             * default 300,000; negative: never */
+    const char *app;        /* what this program is called in listings; default: its name */
+    hf_log_fn log;          /* default: none */
     void *log_ctx;
     const struct hf_env *env; /* default: this machine's clocks */
 } hf_options;
 
-/* Opens a store: "sqlite:PATH", "memory:" or "memory:NAME" (within this process), "mongodb://..." or
- * "mongodb+srv://...". Nothing is sent until the first call that needs the database.
- * Errors: HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite what opening the file gives. */
+/* Opens a store: "sqlite:PATH", "memory:" or "memory:NAME" (within this process), "mongodb://..."
+ * or "mongodb+srv://...". Nothing is sent until the first call that needs the database. Errors:
+ * HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite what opening the file gives. */
 hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err);
 
 /* Gives up everything: ends waits (they return HF_CLOSED), sends the releases that are still in the
- * background, ends the session. Takes at most about five seconds, with the database gone too; what
+ * background, ends the session. Takes at most about ten seconds, with the database gone too; what
  * could not be sent ends with the lease. Locks of this client must not be used while it runs; they
- * are lost afterwards, and still to be closed. In a forked child it only frees memory. */
+ * are lost afterwards (on_lost is not called for that), and still to be closed. Not to be called
+ * from a callback. In a forked child it only frees memory. */
 void hf_close(hf_client *client);
 
 /* A new file descriptor that stands for this client's session in an embedded store, without
@@ -159,11 +160,11 @@ typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
 typedef struct hf_wait_info {
     const char *name;
     int64_t waited_ms;
-    size_t position;      /* 1: next; 0: not in the queue (it is full, and is asked again) */
-    size_t queued;        /* how many wait in all */
+    size_t position; /* 1: next; 0: not in the queue (it is full, and is asked again) */
+    size_t queued;   /* how many wait in all */
     size_t n_holders;
-    const char *holder;   /* who holds, one of them, e.g. "cron@web1:4711"; "" when not known */
-    const char *why;      /* its reason, "" when none was given */
+    const char *holder;    /* who holds, one of them, e.g. "cron@web1:4711"; "" when not known */
+    const char *why;       /* its reason, "" when none was given */
     int64_t held_since_ms; /* Unix time in ms, 0 when not known */
 } hf_wait_info;
 
@@ -203,9 +204,9 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
 hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
 
 /* Releases and waits for the database's acknowledgement. A lock that is released already: HF_OK.
- * HF_LOST: it was lost before. HF_UNKNOWN, HF_UNREACHABLE: not acknowledged in time; it is still
- * tried in the background, and ends with the lease at the latest. The handle is still to be
- * closed. */
+ * HF_LOST: it was lost before, its ticket is taken out all the same. HF_UNKNOWN, HF_UNREACHABLE:
+ * not acknowledged in time; it is still tried in the background, and ends with the lease at the
+ * latest. The handle is still to be closed. */
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Frees the handle. A lock still held is released in the background, without a round trip for the
@@ -324,8 +325,8 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
                  hf_error *err);
 
 typedef struct hf_finding {
-    const char *topic;  /* "reach", "server", "members", "notices", "write concern", "latency",
-                         * "clock" ... */
+    const char *topic; /* "reach", "server", "members", "notices", "write concern", "latency",
+                        * "clock" ... */
     const char *text;
     bool is_danger; /* this endangers safety */
 } hf_finding;

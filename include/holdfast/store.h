@@ -42,7 +42,7 @@ typedef struct hf_env {
 /* ---- Record ---------------------------------------------------------------------------------- */
 
 #define HF_NAME_MAX 512
-#define HF_TEXT_MAX 256  /* why, reason, who */
+#define HF_TEXT_MAX 256 /* why, reason, who */
 #define HF_ACTOR_MAX 64
 #define HF_ENTRIES_MAX 1000 /* holders and queue together */
 #define HF_QUEUE_MAX 64     /* default of the queue's bound */
@@ -84,11 +84,13 @@ typedef struct hf_record {
     int64_t token; /* of the last grant */
     hf_entry *entries;
     size_t holders, queued;
-    char *notify; /* "session:ticket:token" for each grant of the last step that granted; NULL: "" */
+    char
+        *notify; /* "session:ticket:token" for each grant of the last step that granted; NULL: "" */
     hf_last_mark last;
 } hf_record;
 
-/* ---- Step -------------------------------------------------------------------------------------- */
+/* ---- Step --------------------------------------------------------------------------------------
+ */
 
 typedef struct hf_leave {
     hf_id ticket;
@@ -135,7 +137,8 @@ typedef struct hf_step_reply {
     bool confirmed;
 } hf_step_reply;
 
-/* ---- Session ------------------------------------------------------------------------------------ */
+/* ---- Session ------------------------------------------------------------------------------------
+ */
 
 typedef struct hf_session {
     hf_id id;
@@ -167,7 +170,8 @@ typedef struct hf_session_state {
     hf_ask asked[HF_ASKS_MAX];
 } hf_session_state;
 
-/* ---- Notices ------------------------------------------------------------------------------------- */
+/* ---- Notices
+ * ------------------------------------------------------------------------------------- */
 
 typedef enum hf_notice_kind {
     HF_NOTICE_GRANT,  /* this ticket was granted */
@@ -182,7 +186,8 @@ typedef struct hf_notice {
     hf_stamp stamp; /* look no earlier than this */
 } hf_notice;
 
-/* ---- The interface ----------------------------------------------------------------------------- */
+/* ---- The interface -----------------------------------------------------------------------------
+ */
 
 enum {
     HF_CAN_SHARE = 1 << 0,     /* shared locks and semaphores */

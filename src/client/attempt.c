@@ -12,22 +12,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define LOOK_MS 3000       /* L2: a lost notice costs so much */
-#define POLL_FIRST_MS 10   /* where there are no notices */
+#define LOOK_MS 3000     /* L2: a lost notice costs so much */
+#define POLL_FIRST_MS 10 /* where there are no notices */
 #define POLL_MOST_MS 500
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 1000
-#define REFUSED_MS 500     /* until a refused limit is tried again */
+#define REFUSED_MS 500 /* until a refused limit is tried again */
 
-/* ---- Making one -------------------------------------------------------------------------------- */
+/* ---- Making one --------------------------------------------------------------------------------
+ */
 
 static void set_permits(hf_enter *enter, const hf_lock_options *options)
 {
     bool counts = options->permits > 0;
     enter->limit = counts ? options->limit : HF_LIMIT_RW;
-    enter->entry.permits = counts ? options->permits
-                           : options->mode == HF_SHARED ? 1
-                                                        : HF_LIMIT_RW;
+    enter->entry.permits = counts ? options->permits : options->mode == HF_SHARED ? 1 : HF_LIMIT_RW;
 }
 
 static void link_locked(hf_client *client, struct attempt *attempt)
@@ -84,7 +83,8 @@ void attempt_wake_locked(struct attempt *attempt)
         return; /* it is readable already */
 }
 
-/* ---- Ending -------------------------------------------------------------------------------------- */
+/* ---- Ending
+ * -------------------------------------------------------------------------------------- */
 
 static hf_mono end(struct attempt *attempt, hf_code code)
 {
@@ -100,17 +100,20 @@ static void give_back(struct attempt *attempt, hf_mono now)
     hf_client *client = attempt->client;
     hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
     struct release *release = NULL;
+    bool closing = false;
     pthread_mutex_lock(&client->mutex);
     waiters_remove(&attempt->waiter);
     bool ours = client->session.state == SESSION_ALIVE &&
                 id_equal(client->session.self.id, attempt->enter.entry.session);
     if (attempt->is_in_flight && ours) {
         release = release_push_locked(client, attempt->name, &leave, false);
-        release->in_flight = true;
+        closing = client->is_closing; /* the background has a bound of its own */
+        release->in_flight = !closing;
+        ticker_poke(client, TICK_UPKEEP);
     }
     attempt->is_in_flight = false;
     pthread_mutex_unlock(&client->mutex);
-    if (release)
+    if (release && !closing)
         release_send(client, release, now, NULL);
 }
 
@@ -124,8 +127,7 @@ static hf_mono give_up(struct attempt *attempt, hf_code code, hf_mono now)
 static const char *holder_of(const struct attempt *attempt)
 {
     const hf_record *record = &attempt->record;
-    if (record->holders &&
-        id_equal(record->entries[0].session, attempt->enter.entry.session))
+    if (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session))
         return "this very process";
     return attempt->holder[0] ? attempt->holder : "another session";
 }
@@ -177,7 +179,8 @@ static void succeeded(struct attempt *attempt)
     attempt->failing_since = MONO_NEVER;
 }
 
-/* ---- Belief --------------------------------------------------------------------------------------- */
+/* ---- Belief
+ * --------------------------------------------------------------------------------------- */
 
 static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now)
 {
@@ -201,6 +204,13 @@ static hf_mono refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono 
     return give_up(attempt, HF_LOST, now);
 }
 
+static hf_mono stopped(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    error_set(&attempt->err, code, "%.128s: waiting was %s", attempt->name,
+              code == HF_CLOSED ? "ended: the client was closed" : "cancelled");
+    return give_up(attempt, code, now);
+}
+
 /* Granted, says an acknowledged answer or a look: believed only if the lease still runs (R4). */
 static hf_mono believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
 {
@@ -209,19 +219,23 @@ static hf_mono believe(struct attempt *attempt, const hf_entry *entry, hf_mono n
     bool alive = session_is_believed_locked(client, entry->session, now);
     session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
-    if (alive && !asked) {
+    bool closing = client->is_closing;
+    if (alive && !asked && !closing) {
         attempt->lock = lock_new_locked(client, attempt->name, entry, &attempt->record);
         fill_lock(attempt, attempt->lock, now);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;
     }
     pthread_mutex_unlock(&client->mutex);
+    if (closing)
+        return stopped(attempt, HF_CLOSED, now);
     if (asked)
         return refuse_asked(attempt, &ask, now);
     return alive ? end(attempt, HF_OK) : start_anew(attempt, now);
 }
 
-/* ---- Entering --------------------------------------------------------------------------------------- */
+/* ---- Entering
+ * --------------------------------------------------------------------------------------- */
 
 /* With a new ticket: the old one is gone, or belongs to a session that is (L3). */
 static hf_mono start_anew(struct attempt *attempt, hf_mono now)
@@ -230,7 +244,7 @@ static hf_mono start_anew(struct attempt *attempt, hf_mono now)
     waiters_remove(&attempt->waiter);
     pthread_mutex_unlock(&attempt->client->mutex);
     attempt->enter.entry.ticket = (hf_id){{0}};
-    attempt->is_in_flight = false;
+    attempt->is_in_flight = attempt->is_unanswered = false;
     attempt->state = ATTEMPT_ENTERS;
     attempt->enter_due = now;
     return now;
@@ -246,6 +260,7 @@ static void take_ticket_locked(struct attempt *attempt)
     waiters_remove(&attempt->waiter);
     entry->session = client->session.self.id;
     entry->ticket = client_new_id(client);
+    attempt->is_unanswered = false;
     attempt->waiter.ticket = entry->ticket;
     attempt->waiter.stamp = (hf_stamp){0};
     waiters_add(&client->waiters, &attempt->waiter);
@@ -263,7 +278,7 @@ static bool load_locked(struct attempt *attempt, struct cargo *cargo)
     bool is_busy;
     *cargo = (struct cargo){.n = 0};
     cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
-    for (struct release *r = cargo->releases; r; r = r->next) {
+    for (struct release *r = cargo->releases; r; r = r->cargo_next) {
         cargo->leaves = alloc_array(cargo->leaves, cargo->n + 1, sizeof *cargo->leaves);
         cargo->leaves[cargo->n++] = r->leave;
     }
@@ -298,14 +313,16 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
     hf_step step = {.leaves = cargo->leaves, .n_leaves = cargo->n, .enter = &attempt->enter};
     hf_step_reply reply = {.confirmed = false};
     hf_record record;
-    hf_code code =
-        client->store->ops->step(client->store, attempt->name, &step, &record, &reply, &attempt->err);
+    hf_code code = client->store->ops->step(client->store, attempt->name, &step, &record, &reply,
+                                            &attempt->err);
     pthread_mutex_lock(&client->mutex);
     unload_locked(client, cargo, code, reply.confirmed);
-    if (code == HF_UNKNOWN)
+    if (code == HF_UNKNOWN) {
         session_suspect_locked(client, attempt->name);
-    if (code == HF_OK)
-        attempt->waiter.stamp = reply.stamp;
+        attempt->is_unanswered = true;
+    }
+    if (code == HF_OK && reply.stamp.value > attempt->waiter.stamp.value)
+        attempt->waiter.stamp = reply.stamp; /* a notice may have come first */
     pthread_mutex_unlock(&client->mutex);
     if (code == HF_OK) {
         record_done(&attempt->record);
@@ -337,7 +354,7 @@ static hf_mono queued(struct attempt *attempt, hf_mono now)
 static hf_mono refused_try(struct attempt *attempt, hf_mono now)
 {
     judging result;
-    attempt->is_in_flight = false;
+    attempt->is_in_flight = attempt->is_unanswered;
     hf_code code = judging_tick(attempt, now, true, &result, &attempt->err);
     if (code)
         return failed(attempt, code, now);
@@ -351,9 +368,19 @@ static hf_mono refused_try(struct attempt *attempt, hf_mono now)
 static hf_mono come_back(struct attempt *attempt, attempt_state state, int64_t ms, hf_mono now)
 {
     attempt->state = state;
-    attempt->is_in_flight = false;
+    attempt->is_in_flight = attempt->is_unanswered;
     attempt->enter_due = mono_add_ms(now, ms);
     return now;
+}
+
+/* This very session uses the lock with the other limit: no need to see whether it lives. */
+static bool is_ours(const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->record;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (id_equal(record->entries[i].session, attempt->enter.entry.session))
+            return true;
+    return false;
 }
 
 static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
@@ -372,6 +399,8 @@ static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
     case RECORD_LIMIT:
         if (attempt->enter.try_only)
             return refused_try(attempt, now);
+        if (is_ours(attempt))
+            return refuse_limit(attempt, now);
         return come_back(attempt, ATTEMPT_REFUSED, REFUSED_MS, now);
     case RECORD_GONE:
         break;
@@ -394,7 +423,8 @@ static hf_mono enter(struct attempt *attempt, hf_mono now)
     return judge_answer(attempt, now);
 }
 
-/* ---- Waiting ------------------------------------------------------------------------------------------ */
+/* ---- Waiting
+ * ------------------------------------------------------------------------------------------ */
 
 static bool keep_record(void *ctx, const hf_record *record)
 {
@@ -491,7 +521,8 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
     return due;
 }
 
-/* ---- One step ------------------------------------------------------------------------------------------- */
+/* ---- One step
+ * ------------------------------------------------------------------------------------------- */
 
 static hf_mono time_out(struct attempt *attempt, hf_mono now)
 {
@@ -500,13 +531,6 @@ static hf_mono time_out(struct attempt *attempt, hf_mono now)
     if (attempt->state == ATTEMPT_REFUSED)
         return refuse_limit(attempt, now);
     return describe_held(attempt, HF_TIMEOUT, now);
-}
-
-static hf_mono stopped(struct attempt *attempt, hf_code code, hf_mono now)
-{
-    error_set(&attempt->err, code, "%.128s: waiting was %s", attempt->name,
-              code == HF_CLOSED ? "ended: the client was closed" : "cancelled");
-    return give_up(attempt, code, now);
 }
 
 hf_mono attempt_step(struct attempt *attempt, hf_mono now)

@@ -41,7 +41,8 @@ static bool may_retry(breaking *b, hf_code code, unsigned *failures, hf_mono sin
     if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
         return false;
     struct pollfd fd = {cancel_fd(b->options->cancel), POLLIN, 0};
-    return poll(&fd, 1, (int)backoff_ms(++*failures, 10, 1000, client_chance(client))) == 0;
+    int ms = (int)backoff_ms(++*failures, 10, 1000, client_chance(client));
+    return poll(&fd, 1, ms) <= 0 && !client_is_closing(client);
 }
 
 static hf_code look(breaking *b, hf_error *err)
@@ -63,8 +64,8 @@ static void choose(breaking *b)
         const hf_entry *holder = &b->record.entries[i];
         if (b->options->if_token && holder->token != b->options->if_token)
             continue;
-        b->leaves[b->n++] = (hf_leave){
-            .ticket = holder->ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+        b->leaves[b->n++] =
+            (hf_leave){.ticket = holder->ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
     }
 }
 
@@ -115,7 +116,7 @@ static hf_code ask_all(breaking *b, hf_error *err)
         do
             code = ask_once(b, &b->leaves[i], err);
         while (may_retry(b, code, &failures, since));
-        if (code)
+        if (code && !b->options->force)
             return code;
     }
     return HF_OK;
@@ -134,7 +135,7 @@ static hf_code wait(breaking *b, hf_error *err)
 {
     struct pollfd fd = {cancel_fd(b->options->cancel), POLLIN, 0};
     while (!mono_reached(b->until, client_now(b->client))) {
-        if (poll(&fd, 1, LOOK_MS) > 0)
+        if (poll(&fd, 1, LOOK_MS) > 0 || client_is_closing(b->client))
             return error_set(err, HF_CANCELLED,
                              "%.128s: the wait was cancelled; its holders were asked to leave, and "
                              "are taken out by whoever waits",
@@ -195,7 +196,11 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
         return code;
     breaking b = {.client = client, .name = name, .options = options};
     record_init(&b.record, name);
+    code = client_begin(client, err);
+    if (code)
+        return code;
     code = perform(&b, err);
+    client_end(client);
     record_done(&b.record);
     free(b.leaves);
     return code;

@@ -16,7 +16,8 @@
 #define CLOCK_TRUST_MS 300000
 #define CLOSE_MS 4000 /* for the releases that are still to be sent */
 
-/* ---- What all files ask ------------------------------------------------------------------------ */
+/* ---- What all files ask ------------------------------------------------------------------------
+ */
 
 hf_code client_usable(hf_client *client, hf_error *err)
 {
@@ -28,6 +29,36 @@ hf_code client_usable(hf_client *client, hf_error *err)
                          "this client belongs to process %lld: a forked child must open its own",
                          (long long)client->owner);
     return HF_OK;
+}
+
+hf_code client_begin(hf_client *client, hf_error *err)
+{
+    hf_code code = client_usable(client, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&client->mutex);
+    if (client->is_closing)
+        code = error_set(err, HF_CLOSED, "the client is being closed");
+    else
+        client->calls++;
+    pthread_mutex_unlock(&client->mutex);
+    return code;
+}
+
+void client_end(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->calls--;
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+bool client_is_closing(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool closing = client->is_closing;
+    pthread_mutex_unlock(&client->mutex);
+    return closing;
 }
 
 hf_mono client_now(hf_client *client)
@@ -81,7 +112,8 @@ void client_wake_attempts_locked(hf_client *client)
         attempt_wake_locked(attempt);
 }
 
-/* ---- Opening ------------------------------------------------------------------------------------- */
+/* ---- Opening
+ * ------------------------------------------------------------------------------------- */
 
 static hf_code check_options(const hf_options *options, hf_error *err)
 {
@@ -160,10 +192,8 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
     if (code)
         return code;
     hf_client *client = client_new(options);
-    hf_store_config config = {.ttl_ms = client->ttl_ms,
-                              .env = &client->env,
-                              .log = log_for_store,
-                              .log_ctx = client};
+    hf_store_config config = {
+        .ttl_ms = client->ttl_ms, .env = &client->env, .log = log_for_store, .log_ctx = client};
     int64_t patience_ms = 0;
     code = hf_store_open(uri, &config, &client->store, &patience_ms, err);
     if (code) {
@@ -199,7 +229,8 @@ int hf_client_keep_fd(hf_client *client)
     return alive ? client->store->ops->keep_fd(client->store, id) : -1;
 }
 
-/* ---- Closing --------------------------------------------------------------------------------------- */
+/* ---- Closing
+ * --------------------------------------------------------------------------------------- */
 
 /* Waits end; what is still held is released in the background. */
 static void give_up_all_locked(hf_client *client)
@@ -209,9 +240,9 @@ static void give_up_all_locked(hf_client *client)
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next) {
         if (lock->state != LOCK_HELD)
             continue;
-        hf_leave leave = {.ticket = lock->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true};
-        client_who(client, leave.who);
-        lock_lose_locked(lock, &why, client->session.lease_end);
+        hf_leave leave = lock_leave(lock);
+        lock->is_told = lock->is_left = true; /* the caller of hf_close() knows */
+        lock_lose_locked(lock, &why, client_now(client));
         release_push_locked(client, lock->name, &leave, true);
     }
 }
@@ -224,16 +255,16 @@ static struct timespec deadline_after_ms(int64_t ms)
     return (struct timespec){t.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
 }
 
-/* Returns whether all releases were acknowledged in time. */
+/* Returns whether the store answers. */
 static bool await_the_end_locked(hf_client *client)
 {
     struct timespec until = deadline_after_ms(CLOSE_MS);
     bool in_time = true;
-    while (client->attempts)
+    while (client->attempts || client->calls)
         pthread_cond_wait(&client->changed, &client->mutex);
     while (client->releases && in_time)
         in_time = pthread_cond_timedwait(&client->changed, &client->mutex, &until) == 0;
-    return !client->releases;
+    return !client->releases || client->is_answered;
 }
 
 static void free_releases(hf_client *client)
@@ -252,14 +283,17 @@ static void end_session(hf_client *client, bool store_answers)
     size_t n = store_answers ? client->n_ended : 0;
     pthread_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < n; i++)
-        if (client->store->ops->session_end(client->store, client->ended[i], NULL))
+        if (client->store->ops->session_end(client->store, client->ended[i].id, NULL))
             break;
 }
 
 static void abandon_locks(hf_client *client)
 {
-    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+    for (struct hf_lock *lock = client->locks, *next; lock; lock = next) {
+        next = lock->next;
         lock->client = NULL;
+        lock->link = NULL;
+    }
 }
 
 void hf_close(hf_client *client)
@@ -267,7 +301,8 @@ void hf_close(hf_client *client)
     if (!client)
         return;
     if (getpid() != client->owner) {
-        abandon_locks(client); /* the store's connections are the parent's */
+        abandon_locks(client);
+        client->store->ops->close(client->store); /* its connections are the parent's: it knows */
         client_free(client);
         return;
     }

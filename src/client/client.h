@@ -56,30 +56,32 @@ struct hf_lock {
     char *name;
     hf_id ticket, session;
     int64_t token;
-    hf_stamp stamp;       /* a version of the record that shows the grant */
-    hf_mono verify_due;   /* L3 */
-    hf_mono stop_by;      /* once lost: when its lease ends */
+    hf_stamp stamp;     /* a version of the record that shows the grant */
+    hf_mono verify_due; /* L3 */
+    hf_mono stop_by;    /* once lost: until then its work may take to stop */
     int64_t waited_ms;
     bool has_exit_status;
     int exit_status;
     hf_last_mark previous;
-    hf_error lost;        /* why */
-    int lost_fd;          /* -1 until asked for */
+    hf_error lost; /* why */
+    int lost_fd;   /* -1 until asked for */
     hf_lost_fn on_lost;
     void *lost_ctx;
-    bool is_told;         /* on_lost was called, or is being called */
-    bool is_verifying;    /* its record is being looked at */
+    bool is_told;      /* on_lost was called, or is being called */
+    bool is_verifying; /* its record is being looked at */
+    bool is_left;      /* lost, and its ticket was given up */
 };
 
 /* A ticket to be taken out, in the background or with the next enter of the same name. */
 struct release {
     struct release *next;
+    struct release *cargo_next; /* in a step that carries it along */
     char *name;
     hf_leave leave;
     bool is_held;   /* it was believed, and its absence is a loss */
     bool in_flight; /* somebody is sending it */
     bool is_moot;   /* the session was lost under way: whoever sends it frees it */
-    bool was_sent; /* an earlier try had no answer */
+    bool was_sent;  /* an earlier try had no answer */
     unsigned failures;
     hf_mono due;
 };
@@ -87,6 +89,13 @@ struct release {
 /* ---- Client ---------------------------------------------------------------------------------- */
 
 struct attempt;
+
+/* A session that has ended here. While work under its locks may still be stopping it is not marked:
+ * that would let others in before the lease is over. */
+struct ended {
+    hf_id id;
+    hf_mono due;
+};
 
 typedef hf_mono (*tick_fn)(hf_client *client, hf_mono now);
 
@@ -122,17 +131,19 @@ struct hf_client {
     hf_session_state *overdue; /* upkeep's own: sessions that the sweep found, being watched */
     struct judge overdue_judge;
     hf_mono overdue_until;
-    hf_id *ended; /* sessions that were lost: to be marked, in the background */
+    struct ended *ended; /* sessions that have ended: to be marked, in the background */
     size_t n_ended;
 
-    bool is_polling; /* notices are not to be had */
-    hf_stamp listen_from; /* where the session's first wait began */
-    size_t waits;         /* of this session so far */
+    bool is_polling;              /* notices are not to be had */
+    hf_stamp listen_from;         /* no later than where the session's first wait began */
+    bool has_waited, has_awaited; /* in this session: a waiter; the listener */
     hf_mono listen_until;
     unsigned listen_failures;
 
     bool is_threaded; /* false: the simulator ticks */
     bool is_closing;  /* attempts end, nothing new begins */
+    size_t calls;     /* under way, besides attempts */
+    bool is_answered; /* the last release that was sent got an answer */
     bool is_stopping; /* threads end */
     hf_mono close_by;
     pthread_cond_t changed; /* an attempt ended, a callback ended, the releases are all out */
@@ -140,7 +151,11 @@ struct hf_client {
 };
 
 /* client.c */
-hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closing */
+hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closed */
+/* Around a public call that hf_close() has to wait for; HF_CLOSED once that has begun. */
+hf_code client_begin(hf_client *client, hf_error *err);
+void client_end(hf_client *client);
+bool client_is_closing(hf_client *client);
 hf_mono client_now(hf_client *client);
 uint64_t client_chance(hf_client *client);
 hf_id client_new_id(hf_client *client);
@@ -156,13 +171,13 @@ void ticker_poke(hf_client *client, unsigned which);
 void ticker_stop_all(hf_client *client);
 
 /* session.c */
-/* Begins a session unless there is one. HF_OK: alive. HF_HELD: another thread is at it, or it is too
- * early: come back. */
+/* Begins a session unless there is one. HF_OK: alive. HF_HELD: another thread is at it, or it is
+ * too early: come back. */
 hf_code session_ensure(hf_client *client, hf_error *err);
 hf_mono session_tick(hf_client *client, hf_mono now);  /* beats */
 hf_mono session_watch(hf_client *client, hf_mono now); /* ends belief in time, calls no store */
 bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now);
-void session_lose_locked(hf_client *client, const hf_error *why);
+void session_lose_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
 void session_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
 session_ask *session_find_ask_locked(hf_client *client, hf_id ticket);
 void session_suspect_locked(hf_client *client, const char *name);
@@ -175,17 +190,22 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
 void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
 hf_mono lock_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
+hf_leave lock_leave(const struct hf_lock *lock);
+/* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */
+hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now);
+/* Until when work under a lost lock may still be stopping; `now` when there is none. */
+hf_mono lock_stops_by_locked(hf_client *client, hf_mono now);
 
 /* release.c */
 /* Puts a ticket of the current session on the list; is_held: it was believed, its absence is a
  * loss. The caller either pokes upkeep or marks it in_flight and sends it itself. */
 struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
-                             bool is_held);
-/* Takes out of the list what waits for this name, for a step that carries it along; *is_busy: one
- * is in flight, wait for it. */
+                                    bool is_held);
+/* Marks what waits in the list for this name as in flight, for a step that carries it along; linked
+ * by cargo_next. *is_busy: some is in flight already, wait for it. */
 struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy);
-void release_put_back_locked(hf_client *client, struct release *releases, bool was_sent);
-void release_done_locked(hf_client *client, struct release *releases); /* acknowledged: frees them */
+void release_put_back_locked(hf_client *client, struct release *cargo, bool was_sent);
+void release_done_locked(hf_client *client, struct release *cargo); /* acknowledged: frees them */
 /* Sends one that is in flight until it is known, or until stop_by; then it is done, or back in the
  * list. HF_LOST: it was out already, and not by us. */
 hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err);
@@ -220,16 +240,17 @@ struct attempt {
     hf_enter enter;
     struct waiter waiter;
     struct judge judge;
-    hf_record record;   /* as last seen */
+    hf_record record; /* as last seen */
     hf_mono started, deadline;
     hf_mono enter_due, look_due;
     hf_mono failing_since;
     unsigned failures, polls;
-    bool is_in_flight;  /* the ticket may be in the record: leave before ending */
+    bool is_in_flight;            /* the ticket may be in the record: leave before ending */
+    bool is_unanswered;           /* an enter of this ticket got no answer: it may still land */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */
-    int wake_fd;        /* -1 until it has to wait */
+    int wake_fd;                  /* -1 until it has to wait */
     bool is_woken;
-    hf_code code;       /* how it ended */
+    hf_code code; /* how it ended */
     hf_error err;
     struct hf_lock *lock;
 };
@@ -237,7 +258,8 @@ struct attempt {
 void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
                   const hf_lock_options *options);
 void attempt_done(struct attempt *attempt);
-/* Does what is due and says when it wants to be called again; state ENDED: code, err, lock say how. */
+/* Does what is due and says when it wants to be called again; state ENDED: code, err, lock say how.
+ */
 hf_mono attempt_step(struct attempt *attempt, hf_mono now);
 void attempt_wake_locked(struct attempt *attempt);
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
@@ -249,7 +271,8 @@ typedef enum judging {
 } judging;
 /* Looks at the sessions that stand in this attempt's way, marks the dead, takes their tickets out.
  * trusts: may use the store's clock (R6). */
-hf_code judging_tick(struct attempt *attempt, hf_mono now, bool trusts, judging *out, hf_error *err);
+hf_code judging_tick(struct attempt *attempt, hf_mono now, bool trusts, judging *out,
+                     hf_error *err);
 
 /* cancel.c */
 bool cancel_is_fired(const hf_cancel *cancel); /* NULL: no */

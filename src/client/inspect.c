@@ -10,7 +10,8 @@
 
 #define LOOK_MOST 1000
 
-/* ---- Collecting ---------------------------------------------------------------------------------- */
+/* ---- Collecting
+ * ---------------------------------------------------------------------------------- */
 
 /* Records, and the states of all sessions that their entries name, in order of their ids. */
 typedef struct collection {
@@ -75,7 +76,8 @@ static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
     return code;
 }
 
-/* ---- Telling --------------------------------------------------------------------------------------- */
+/* ---- Telling
+ * --------------------------------------------------------------------------------------- */
 
 /* Strings that an hf_entry_info points to. */
 typedef struct texts {
@@ -147,36 +149,43 @@ hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, voi
                 hf_error *err)
 {
     collection c = {.n_records = 0};
-    hf_code code = client_usable(client, err);
-    if (!code)
-        code = text_check("the prefix", prefix, HF_NAME_MAX, err);
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = text_check("the prefix", prefix, HF_NAME_MAX, err);
     if (!code)
         code = client->store->ops->list(client->store, prefix ? prefix : "", collect, &c, err);
     if (!code)
         code = tell_all(client, &c, each, ctx, err);
     collection_done(&c);
+    client_end(client);
     return code;
 }
 
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
 {
     collection c = {.n_records = 0};
-    hf_code code = client_usable(client, err);
-    if (!code)
-        code = text_check_name(name, err);
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = text_check_name(name, err);
     if (!code)
         code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect, &c,
                                         err);
     if (!code && !c.n_records)
-        code = error_set(err, HF_NOT_FOUND, "there is no lock %.128s: nobody has ever taken it, or "
-                         "it was idle for days and pruned", name);
+        code = error_set(err, HF_NOT_FOUND,
+                         "there is no lock %.128s: nobody has ever taken it, or "
+                         "it was idle for days and pruned",
+                         name);
     if (!code)
         code = tell_all(client, &c, each, ctx, err);
     collection_done(&c);
+    client_end(client);
     return code;
 }
 
-/* ---- Sessions ----------------------------------------------------------------------------------------- */
+/* ---- Sessions
+ * ----------------------------------------------------------------------------------------- */
 
 typedef struct session_telling {
     hf_session_info_fn each;
@@ -202,13 +211,20 @@ static bool tell_session(void *ctx, const hf_session_state *state)
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err)
 {
     session_telling telling = {each, ctx};
-    hf_code code = client_usable(client, err);
-    return code ? code
-                : client->store->ops->list_sessions(client->store, tell_session, &telling, err);
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = client->store->ops->list_sessions(client->store, tell_session, &telling, err);
+    client_end(client);
+    return code;
 }
 
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
-    hf_code code = client_usable(client, err);
-    return code ? code : client->store->ops->doctor(client->store, each, ctx, err);
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = client->store->ops->doctor(client->store, each, ctx, err);
+    client_end(client);
+    return code;
 }

@@ -63,7 +63,8 @@ static void add_death(findings *found, const hf_session_state *state)
         session_who(&state->session, death->who);
 }
 
-static void add_asked(struct attempt *attempt, const hf_session_state *state, hf_mono now, findings *found)
+static void add_asked(struct attempt *attempt, const hf_session_state *state, hf_mono now,
+                      findings *found)
 {
     for (size_t i = 0; i < state->n_asked; i++) {
         hf_id ticket = state->asked[i].ticket;
@@ -77,8 +78,10 @@ static void add_asked(struct attempt *attempt, const hf_session_state *state, hf
     }
 }
 
-/* The mark is the verdict: only its acknowledgement, or a look that shows it, makes a session dead. */
-static hf_code mark(struct attempt *attempt, const hf_session_state *state, findings *found, hf_error *err)
+/* The mark is the verdict: only its acknowledgement, or a look that shows it, makes a session dead.
+ */
+static hf_code mark(struct attempt *attempt, const hf_session_state *state, findings *found,
+                    hf_error *err)
 {
     hf_store *store = attempt->client->store;
     hf_code code = store->ops->session_mark(store, state, err);
@@ -93,8 +96,8 @@ static hf_code mark(struct attempt *attempt, const hf_session_state *state, find
     return lives_or_missing ? HF_OK : code;
 }
 
-static hf_code weigh(struct attempt *attempt, const hf_session_state *state, hf_mono now, findings *found,
-                     hf_error *err)
+static hf_code weigh(struct attempt *attempt, const hf_session_state *state, hf_mono now,
+                     findings *found, hf_error *err)
 {
     remember_holder(attempt, state);
     switch (judge_session(&attempt->judge, state, now)) {
@@ -129,8 +132,8 @@ static hf_code take_out(struct attempt *attempt, const findings *found, hf_error
     return HF_OK;
 }
 
-static hf_code look_at(struct attempt *attempt, const hf_id *ids, size_t n, bool trusts, findings *found,
-                       hf_error *err)
+static hf_code look_at(struct attempt *attempt, const hf_id *ids, size_t n, bool trusts,
+                       findings *found, hf_error *err)
 {
     hf_client *client = attempt->client;
     hf_session_state *states = alloc_array(NULL, n, sizeof *states);

@@ -75,8 +75,10 @@ void listen_want_locked(hf_client *client, hf_stamp from)
         client->is_polling = true;
     if (client->is_polling)
         return;
-    if (!client->waits++)
+    bool is_earliest = !client->has_waited || from.value < client->listen_from.value;
+    if (!client->has_awaited && is_earliest)
         client->listen_from = from;
+    client->has_waited = true;
     client->listen_until = mono_add_ms(client_now(client), LINGER_MS);
     ticker_start(client, TICK_LISTEN, listen_tick);
     ticker_poke(client, TICK_LISTEN);
@@ -116,6 +118,7 @@ hf_mono listen_tick(hf_client *client, hf_mono now)
     bool wanted = wants_to_listen_locked(client, now);
     hf_id session = client->session.self.id;
     hf_stamp from = client->listen_from;
+    client->has_awaited |= wanted && client->has_waited;
     pthread_mutex_unlock(&client->mutex);
     if (!wanted)
         return MONO_NEVER;

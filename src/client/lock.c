@@ -10,7 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* ---- Birth and loss --------------------------------------------------------------------------- */
+/* ---- Birth and loss ---------------------------------------------------------------------------
+ */
 
 static void link_locked(hf_client *client, struct hf_lock *lock)
 {
@@ -71,9 +72,11 @@ void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by
     raise_fd(lock);
     if (lock->on_lost)
         ticker_poke(lock->client, TICK_NOTIFY);
+    ticker_poke(lock->client, TICK_UPKEEP);
 }
 
-/* ---- The lost notice ---------------------------------------------------------------------------- */
+/* ---- The lost notice ----------------------------------------------------------------------------
+ */
 
 static struct hf_lock *next_to_tell_locked(hf_client *client)
 {
@@ -109,7 +112,8 @@ hf_mono lock_notify_tick(hf_client *client, hf_mono now)
     return MONO_NEVER;
 }
 
-/* A callback that runs must have ended before its lock goes, unless it is the callback that asks. */
+/* A callback that runs must have ended before its lock goes, unless it is the callback that asks.
+ */
 static void await_callback_locked(struct hf_lock *lock)
 {
     hf_client *client = lock->client;
@@ -119,7 +123,8 @@ static void await_callback_locked(struct hf_lock *lock)
         pthread_cond_wait(&client->changed, &client->mutex);
 }
 
-/* ---- What the holder asks ------------------------------------------------------------------------- */
+/* ---- What the holder asks
+ * ------------------------------------------------------------------------- */
 
 static hf_code lost_error(const struct hf_lock *lock, hf_error *err)
 {
@@ -201,9 +206,10 @@ hf_last hf_lock_previous(const hf_lock *lock)
                      .at_ms = mark->at.ms};
 }
 
-/* ---- Release ---------------------------------------------------------------------------------------- */
+/* ---- Release
+ * ---------------------------------------------------------------------------------------- */
 
-static hf_leave leave_of(const struct hf_lock *lock)
+hf_leave lock_leave(const struct hf_lock *lock)
 {
     hf_leave leave = {.ticket = lock->ticket,
                       .outcome = HF_OUTCOME_RELEASED,
@@ -217,7 +223,7 @@ static hf_leave leave_of(const struct hf_lock *lock)
 /* Belief ends here, before the leave is sent (R4). */
 static struct release *start_release_locked(struct hf_lock *lock)
 {
-    hf_leave leave = leave_of(lock);
+    hf_leave leave = lock_leave(lock);
     lock->state = LOCK_RELEASED;
     return release_push_locked(lock->client, lock->name, &leave, true);
 }
@@ -232,6 +238,11 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
     hf_mono now = client_now(client);
     int64_t left;
     bool was_released = lock->state == LOCK_RELEASED;
+    if (was_released && release_is_pending_locked(client, lock->ticket))
+        code = error_set(err, HF_UNKNOWN,
+                         "%.128s: the release is not acknowledged yet; it is tried "
+                         "in the background",
+                         lock->name);
     struct release *release = NULL;
     if (!was_released && !(code = check_locked(lock, &left, now, err))) {
         release = start_release_locked(lock);
@@ -241,6 +252,40 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
     if (!release)
         return code;
     return release_send(client, release, mono_add_ms(now, client->patience_ms), err);
+}
+
+static bool is_of_session_locked(const struct hf_lock *lock)
+{
+    const struct session *session = &lock->client->session;
+    return session->state == SESSION_ALIVE && id_equal(session->self.id, lock->session);
+}
+
+/* Nobody can believe in it any more, so nothing is gained by waiting for hf_lock_close(). */
+hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now)
+{
+    hf_mono due = MONO_NEVER;
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next) {
+        if (lock->state != LOCK_LOST || lock->is_left || !is_of_session_locked(lock))
+            continue;
+        if (!mono_reached(lock->stop_by, now)) {
+            due = mono_min(due, lock->stop_by);
+            continue;
+        }
+        hf_leave leave = lock_leave(lock);
+        leave.outcome = HF_OUTCOME_ABANDONED;
+        release_push_locked(client, lock->name, &leave, false);
+        lock->is_left = true;
+    }
+    return due;
+}
+
+hf_mono lock_stops_by_locked(hf_client *client, hf_mono now)
+{
+    hf_mono latest = now;
+    for (const struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_LOST && lock->stop_by.ns > latest.ns)
+            latest = lock->stop_by;
+    return latest;
 }
 
 static void free_lock(struct hf_lock *lock)
@@ -256,9 +301,9 @@ static void close_locked(struct hf_lock *lock)
 {
     hf_client *client = lock->client;
     await_callback_locked(lock);
-    bool is_ours = client->session.state == SESSION_ALIVE &&
-                   id_equal(client->session.self.id, lock->session);
-    if (lock->state != LOCK_RELEASED && is_ours) {
+    if (client->calling == lock)
+        client->calling = NULL;
+    if (lock->state != LOCK_RELEASED && !lock->is_left && is_of_session_locked(lock)) {
         start_release_locked(lock)->is_held = false;
         ticker_poke(client, TICK_UPKEEP);
     }
@@ -274,6 +319,8 @@ void hf_lock_close(hf_lock *lock)
         pthread_mutex_lock(&client->mutex);
         close_locked(lock);
         pthread_mutex_unlock(&client->mutex);
+    } else {
+        unlink_locked(lock); /* a forked child is alone with its copy */
     }
     free_lock(lock);
 }

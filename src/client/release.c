@@ -14,7 +14,7 @@
 #define RETRY_MOST_MS 500
 
 struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
-                             bool is_held)
+                                    bool is_held)
 {
     struct release *release = alloc_zeroed(sizeof *release);
     release->name = alloc_text(name);
@@ -55,42 +55,47 @@ struct release *release_take_locked(hf_client *client, const char *name, bool *i
         if (r->in_flight && strcmp(r->name, name) == 0)
             *is_busy = true;
     struct release *taken = NULL;
-    for (struct release **at = &client->releases; *at && !*is_busy;) {
-        struct release *r = *at;
-        if (strcmp(r->name, name) == 0) {
-            *at = r->next;
-            r->next = taken;
-            taken = r;
-        } else {
-            at = &r->next;
-        }
+    for (struct release *r = client->releases; r && !*is_busy; r = r->next) {
+        if (strcmp(r->name, name) != 0)
+            continue;
+        r->in_flight = true;
+        r->cargo_next = taken;
+        taken = r;
     }
     return taken;
 }
 
-void release_put_back_locked(hf_client *client, struct release *releases, bool was_sent)
+/* Out for sure: if it was asked for, the next beat takes the ask out (R9). */
+static void done_locked(hf_client *client, struct release *release)
 {
-    while (releases) {
-        struct release *next = releases->next;
-        releases->was_sent |= was_sent;
-        releases->next = client->releases;
-        client->releases = releases;
-        releases = next;
+    session_ask *ask = session_find_ask_locked(client, release->leave.ticket);
+    if (ask)
+        ask->is_answered = true;
+    unlink_locked(client, release);
+    free_one(release);
+    pthread_cond_broadcast(&client->changed);
+}
+
+void release_put_back_locked(hf_client *client, struct release *cargo, bool was_sent)
+{
+    while (cargo) {
+        struct release *next = cargo->cargo_next;
+        cargo->was_sent |= was_sent;
+        cargo->in_flight = false;
+        if (cargo->is_moot)
+            done_locked(client, cargo);
+        cargo = next;
     }
     ticker_poke(client, TICK_UPKEEP);
 }
 
-void release_done_locked(hf_client *client, struct release *releases)
+void release_done_locked(hf_client *client, struct release *cargo)
 {
-    while (releases) {
-        struct release *next = releases->next;
-        session_ask *ask = session_find_ask_locked(client, releases->leave.ticket);
-        if (ask)
-            ask->is_answered = true; /* the next beat takes it out (R9) */
-        free_one(releases);
-        releases = next;
+    while (cargo) {
+        struct release *next = cargo->cargo_next;
+        done_locked(client, cargo);
+        cargo = next;
     }
-    pthread_cond_broadcast(&client->changed);
 }
 
 void release_drop_locked(hf_client *client)
@@ -107,7 +112,8 @@ void release_drop_locked(hf_client *client)
     }
 }
 
-/* ---- Sending ------------------------------------------------------------------------------------- */
+/* ---- Sending
+ * ------------------------------------------------------------------------------------- */
 
 struct sought {
     hf_id ticket;
@@ -122,12 +128,13 @@ static bool seek(void *ctx, const hf_record *record)
 }
 
 /* A leave that changed nothing proves nothing where it may have reached a deposed primary. */
-static hf_code confirm(hf_client *client, const struct release *release, bool *is_there, hf_error *err)
+static hf_code confirm(hf_client *client, const struct release *release, bool *is_there,
+                       hf_error *err)
 {
     struct sought sought = {release->leave.ticket, false};
     const char *names[] = {release->name};
-    hf_code code = client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek,
-                                            &sought, err);
+    hf_code code =
+        client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, &sought, err);
     *is_there = sought.is_there;
     return code;
 }
@@ -138,8 +145,7 @@ static hf_code send_once(hf_client *client, struct release *release, hf_error *e
     hf_step step = {.leaves = &release->leave, .n_leaves = 1};
     hf_step_reply reply;
     bool is_there;
-    hf_code code =
-        client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
+    hf_code code = client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
     if (code || reply.confirmed)
         return code;
     code = confirm(client, release, &is_there, err);
@@ -155,38 +161,42 @@ static hf_code send_once(hf_client *client, struct release *release, hf_error *e
     return HF_OK;
 }
 
-static bool is_final(hf_code code)
+static bool is_known(hf_code code)
 {
-    return code == HF_OK || code == HF_LOST || (code != HF_HELD && !hf_code_retryable(code));
+    return code == HF_OK || code == HF_LOST;
+}
+
+/* Worth trying again at once; what the store refused is tried again too, but rarely. */
+static bool is_passing(hf_code code)
+{
+    return code == HF_HELD || hf_code_retryable(code);
 }
 
 /* The release was tried: done, or to be tried again. Returns whether it is over. */
 static bool settle_locked(hf_client *client, struct release *release, hf_code code)
 {
+    bool gives_up = release->is_moot || (client->is_closing && !is_passing(code));
+    client->is_answered = code != HF_UNREACHABLE && code != HF_UNKNOWN;
     release->was_sent |= code == HF_UNKNOWN;
     release->failures++;
-    if (!is_final(code) && !release->is_moot)
+    if (!is_known(code) && !gives_up)
         return false;
-    unlink_locked(client, release);
-    release->next = NULL;
-    if (code == HF_OK || code == HF_LOST)
-        release_done_locked(client, release);
-    else
-        free_one(release);
-    pthread_cond_broadcast(&client->changed);
+    done_locked(client, release);
     client_wake_attempts_locked(client);
     return true;
 }
 
-static int64_t pause_ms(hf_client *client, const struct release *release)
+static int64_t pause_ms(hf_client *client, const struct release *release, hf_code code)
 {
+    if (!is_passing(code))
+        return client->ttl_ms / 3;
     return backoff_ms(release->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
 }
 
-static void hand_over_locked(hf_client *client, struct release *release, hf_mono now)
+static void hand_over_locked(hf_client *client, struct release *release, hf_code code)
 {
     release->in_flight = false;
-    release->due = mono_add_ms(now, pause_ms(client, release));
+    release->due = mono_add_ms(client_now(client), pause_ms(client, release, code));
     ticker_poke(client, TICK_UPKEEP);
     client_wake_attempts_locked(client);
 }
@@ -203,23 +213,23 @@ hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by
     for (;;) {
         hf_code code = send_once(client, release, err);
         pthread_mutex_lock(&client->mutex);
-        hf_mono now = client_now(client);
         bool is_moot = release->is_moot;
         bool over = settle_locked(client, release, code);
-        bool gives_up = !over && mono_reached(stop_by, now);
-        if (gives_up)
-            hand_over_locked(client, release, now);
-        int64_t ms = over || gives_up ? 0 : pause_ms(client, release);
+        bool leaves_it = !over && (!is_passing(code) || mono_reached(stop_by, client_now(client)));
+        if (leaves_it)
+            hand_over_locked(client, release, code);
+        int64_t ms = over || leaves_it ? 0 : pause_ms(client, release, code);
         pthread_mutex_unlock(&client->mutex);
         if (over)
-            return is_final(code) || !is_moot ? code : moot(err);
-        if (gives_up)
+            return is_known(code) || !is_moot ? code : moot(err);
+        if (leaves_it)
             return code;
         nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
     }
 }
 
-/* ---- In the background ----------------------------------------------------------------------------- */
+/* ---- In the background
+ * ----------------------------------------------------------------------------- */
 
 static struct release *next_due_locked(hf_client *client, hf_mono now, hf_mono *due)
 {
@@ -240,7 +250,7 @@ static void send_in_background(hf_client *client, struct release *release)
     hf_code code = send_once(client, release, &err);
     pthread_mutex_lock(&client->mutex);
     if (!settle_locked(client, release, code))
-        hand_over_locked(client, release, client_now(client));
+        hand_over_locked(client, release, code);
     pthread_mutex_unlock(&client->mutex);
 }
 

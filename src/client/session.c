@@ -26,15 +26,19 @@ void session_forget(struct session *session)
     session->n_asks = session->n_suspects = 0;
 }
 
-/* ---- Begin ------------------------------------------------------------------------------------ */
+/* ---- Begin ------------------------------------------------------------------------------------
+ */
 
 /* A client that holds nothing, waits for nothing and has suspects takes a new session (R8). */
-static bool is_idle_locked(const hf_client *client)
+/* Nothing is held, or still being stopped, or waited for. */
+static bool is_idle_locked(hf_client *client)
 {
+    hf_mono now = client_now(client);
     for (const struct hf_lock *lock = client->locks; lock; lock = lock->next)
         if (lock->state == LOCK_HELD)
             return false;
-    return !client->waiters.first && !client->releases;
+    return !client->waiters.first && !client->releases &&
+           mono_reached(lock_stops_by_locked(client, now), now);
 }
 
 static void renew_if_suspect_locked(hf_client *client)
@@ -49,7 +53,7 @@ static void prepare_locked(hf_client *client)
     struct session *session = &client->session;
     session_forget(session);
     *session = (struct session){.state = SESSION_BEGINNING};
-    client->waits = 0;
+    client->has_waited = client->has_awaited = false;
     session->self.id = client_new_id(client);
     session->self.ttl_ms = (int32_t)client->ttl_ms;
     session->self.pid = client->owner;
@@ -78,10 +82,23 @@ static void failed_locked(hf_client *client, hf_code code)
     client->session.state = SESSION_NONE;
 }
 
+/* A lease that is over when its session's insert is answered is no lease. */
+static hf_code check_lease(hf_client *client, hf_mono sent, hf_error *err)
+{
+    if (!mono_reached(lease_end(sent, client->ttl_ms), client_now(client)))
+        return HF_OK;
+    return error_set(err, HF_UNKNOWN,
+                     "the store took longer than the ttl of %lld ms to begin a session: give a "
+                     "longer ttl",
+                     (long long)client->ttl_ms);
+}
+
 static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
 {
     hf_mono sent = client_now(client);
     hf_code code = client->store->ops->session_begin(client->store, self, err);
+    if (!code)
+        code = check_lease(client, sent, err);
     pthread_mutex_lock(&client->mutex);
     if (code)
         failed_locked(client, code);
@@ -112,22 +129,23 @@ hf_code session_ensure(hf_client *client, hf_error *err)
     return begin(client, &self, err);
 }
 
-/* ---- End --------------------------------------------------------------------------------------- */
+/* ---- End ---------------------------------------------------------------------------------------
+ */
 
 void session_end_locked(hf_client *client)
 {
+    hf_mono due = lock_stops_by_locked(client, client_now(client));
     client->ended = alloc_array(client->ended, client->n_ended + 1, sizeof *client->ended);
-    client->ended[client->n_ended++] = client->session.self.id;
+    client->ended[client->n_ended++] = (struct ended){client->session.self.id, due};
     client->session.state = SESSION_NONE;
     release_drop_locked(client);
     ticker_poke(client, TICK_UPKEEP);
 }
 
-void session_lose_locked(hf_client *client, const hf_error *why)
+void session_lose_locked(hf_client *client, const hf_error *why, hf_mono stop_by)
 {
     if (client->session.state != SESSION_ALIVE)
         return;
-    hf_mono stop_by = client->session.lease_end;
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
         lock_lose_locked(lock, why, stop_by);
     session_end_locked(client);
@@ -143,13 +161,12 @@ static void expire_locked(hf_client *client, hf_mono now)
 {
     const hf_error *failure = &client->session.last_failure;
     hf_error why;
-    error_set(&why, HF_LOST,
-              "the lease of %lld ms %s: %s%s", (long long)client->ttl_ms,
+    error_set(&why, HF_LOST, "the lease of %lld ms %s: %s%s", (long long)client->ttl_ms,
               mono_reached(client->session.lease_end, now) ? "has run out" : "is about to run out",
               failure->code ? "no beat was acknowledged, the last said: "
                             : "the process was paused, or its beats were too slow",
               failure->code ? failure->text : "");
-    session_lose_locked(client, &why);
+    session_lose_locked(client, &why, client->session.lease_end);
 }
 
 bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now)
@@ -172,7 +189,8 @@ hf_mono session_watch(hf_client *client, hf_mono now)
     return due;
 }
 
-/* ---- Asks (R9) --------------------------------------------------------------------------------- */
+/* ---- Asks (R9) ---------------------------------------------------------------------------------
+ */
 
 session_ask *session_find_ask_locked(hf_client *client, hf_id ticket)
 {
@@ -180,6 +198,14 @@ session_ask *session_find_ask_locked(hf_client *client, hf_id ticket)
         if (id_equal(client->session.asks[i].ask.ticket, ticket))
             return &client->session.asks[i];
     return NULL;
+}
+
+/* Nobody here knows the ticket, and no enter of it can still land: it has left before it was asked
+ * for. */
+static bool has_left_locked(hf_client *client, hf_id ticket)
+{
+    return !client->session.n_suspects && !lock_find_locked(client, ticket) &&
+           !waiters_find(&client->waiters, ticket) && !release_is_pending_locked(client, ticket);
 }
 
 /* An ask fixes the ticket's deadline at the lease that ran before the beat which brought it: that
@@ -190,12 +216,14 @@ static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
     if (session_find_ask_locked(client, ask->ticket))
         return;
     session->asks = alloc_array(session->asks, session->n_asks + 1, sizeof *session->asks);
-    session->asks[session->n_asks++] = (session_ask){.ask = *ask, .deadline = deadline};
+    session->asks[session->n_asks++] = (session_ask){
+        .ask = *ask, .deadline = deadline, .is_answered = has_left_locked(client, ask->ticket)};
     struct hf_lock *lock = lock_find_locked(client, ask->ticket);
     if (!lock)
         return;
     hf_error why;
-    error_set(&why, HF_LOST, "%.128s was broken by %.100s: %.160s", lock->name, ask->by, ask->reason);
+    error_set(&why, HF_LOST, "%.128s was broken by %.100s: %.160s", lock->name, ask->by,
+              ask->reason);
     lock_lose_locked(lock, &why, deadline);
 }
 
@@ -212,7 +240,8 @@ static void forget_answered_locked(struct session *session, const hf_id *answere
     session->n_asks = kept;
 }
 
-/* ---- Beats (R3, R4) ------------------------------------------------------------------------------ */
+/* ---- Beats (R3, R4)
+ * ------------------------------------------------------------------------------ */
 
 static size_t answered_locked(const struct session *session, hf_id answered[HF_ASKS_MAX])
 {
@@ -249,7 +278,7 @@ static void marked_dead_locked(hf_client *client, const hf_error *err)
 {
     hf_error why;
     error_set(&why, HF_LOST, "the session is gone from the store: %.300s", err->text);
-    session_lose_locked(client, &why);
+    session_lose_locked(client, &why, client_now(client));
 }
 
 static void beat(hf_client *client, hf_id id, const hf_id *answered, size_t n)
@@ -257,8 +286,7 @@ static void beat(hf_client *client, hf_id id, const hf_id *answered, size_t n)
     hf_session_state state;
     hf_error err;
     hf_mono sent = client_now(client);
-    hf_code code =
-        client->store->ops->session_beat(client->store, id, answered, n, &state, &err);
+    hf_code code = client->store->ops->session_beat(client->store, id, answered, n, &state, &err);
     pthread_mutex_lock(&client->mutex);
     /* a lease that ended meanwhile never revives */
     if (session_is_believed_locked(client, id, client_now(client))) {
@@ -291,7 +319,8 @@ hf_mono session_tick(hf_client *client, hf_mono now)
     return next;
 }
 
-/* ---- Suspects (R8) -------------------------------------------------------------------------------- */
+/* ---- Suspects (R8)
+ * -------------------------------------------------------------------------------- */
 
 void session_suspect_locked(hf_client *client, const char *name)
 {

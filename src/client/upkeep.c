@@ -12,8 +12,8 @@
 #define SWEEP_MS 3600000
 #define OVERDUE_MOST 16
 
-/* A short-lived client sweeps at once, one time in eight; a longer-lived one after a second, so that
- * it is not in the way of what it was started for. */
+/* A short-lived client sweeps at once, one time in eight; a longer-lived one after a second, so
+ * that it is not in the way of what it was started for. */
 void upkeep_begin_locked(hf_client *client, hf_mono now)
 {
     int64_t sweep_ms = client_chance(client) % 8 ? SWEEP_FIRST_MS : 0;
@@ -22,25 +22,43 @@ void upkeep_begin_locked(hf_client *client, hf_mono now)
     agenda_advance(&client->agenda, JOB_SUSPECTS, mono_add_ms(now, client->ttl_ms));
 }
 
-/* ---- Sessions that were lost ------------------------------------------------------------------- */
+/* ---- Sessions that were lost -------------------------------------------------------------------
+ */
+
+static bool next_ended_locked(hf_client *client, hf_mono now, hf_id *id, hf_mono *due)
+{
+    *due = MONO_NEVER;
+    for (size_t i = 0; i < client->n_ended; i++) {
+        if (mono_reached(client->ended[i].due, now)) {
+            *id = client->ended[i].id;
+            client->ended[i] = client->ended[--client->n_ended];
+            return true;
+        }
+        *due = mono_min(*due, client->ended[i].due);
+    }
+    return false;
+}
 
 /* Best effort: who waits marks them otherwise. */
-static void end_sessions(hf_client *client)
+static hf_mono end_sessions(hf_client *client, hf_mono now)
 {
     for (;;) {
+        hf_id id;
+        hf_mono due;
+        hf_error err;
         pthread_mutex_lock(&client->mutex);
-        bool any = client->n_ended > 0;
-        hf_id id = any ? client->ended[--client->n_ended] : (hf_id){{0}};
+        bool any = !client->is_closing && next_ended_locked(client, now, &id, &due);
+        bool closing = client->is_closing;
         pthread_mutex_unlock(&client->mutex);
         if (!any)
-            return;
-        hf_error err;
+            return closing ? MONO_NEVER : due;
         if (client->store->ops->session_end(client->store, id, &err))
             client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
     }
 }
 
-/* ---- Names of locks, copied out from under the mutex ------------------------------------------- */
+/* ---- Names of locks, copied out from under the mutex -------------------------------------------
+ */
 
 struct names {
     char *of[BATCH];
@@ -70,7 +88,8 @@ static hf_code look(hf_client *client, const struct names *names, hf_record_fn e
     return code;
 }
 
-/* ---- Suspects (R8) -------------------------------------------------------------------------------- */
+/* ---- Suspects (R8)
+ * -------------------------------------------------------------------------------- */
 
 static bool is_unknown_locked(hf_client *client, const hf_entry *entry)
 {
@@ -97,29 +116,31 @@ static bool leave_unknown(void *ctx, const hf_record *record)
 
 static void check_suspects(hf_client *client)
 {
-    struct names names = {.n = 0};
-    pthread_mutex_lock(&client->mutex);
-    for (size_t i = 0; i < client->session.n_suspects; i++)
-        names_add(&names, client->session.suspects[i]);
-    pthread_mutex_unlock(&client->mutex);
-    if (names.n)
-        look(client, &names, leave_unknown);
-    names_done(&names);
+    bool more = true;
+    for (size_t from = 0; more; from += BATCH) {
+        struct names names = {.n = 0};
+        pthread_mutex_lock(&client->mutex);
+        for (size_t i = from; i < client->session.n_suspects; i++)
+            names_add(&names, client->session.suspects[i]);
+        pthread_mutex_unlock(&client->mutex);
+        more = names.n && look(client, &names, leave_unknown) == HF_OK && names.n == BATCH;
+        names_done(&names);
+    }
 }
 
-/* ---- Verifying what is held (L3) ------------------------------------------------------------------- */
+/* ---- Verifying what is held (L3)
+ * ------------------------------------------------------------------- */
 
 static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
 {
-    const hf_entry *entry = record_find(record, lock->ticket);
-    if (entry && record_position(record, entry) == 0)
-        return;
+    if (record_find(record, lock->ticket))
+        return; /* as a holder, or, in a look older than the grant, as a waiter */
     hf_error why;
     error_set(&why, HF_LOST,
               "%.128s is not held any more: its ticket is gone from the store (was the record "
               "dropped, restored or changed by hand?)",
               lock->name);
-    lock_lose_locked(lock, &why, client->session.lease_end);
+    lock_lose_locked(lock, &why, client_now(client));
 }
 
 static bool verify(void *ctx, const hf_record *record)
@@ -136,8 +157,8 @@ static bool verify(void *ctx, const hf_record *record)
 static void choose_locked(hf_client *client, hf_mono now, struct names *names)
 {
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next) {
-        lock->is_verifying = lock->state == LOCK_HELD && names->n < BATCH &&
-                             mono_reached(lock->verify_due, now);
+        lock->is_verifying =
+            lock->state == LOCK_HELD && names->n < BATCH && mono_reached(lock->verify_due, now);
         if (!lock->is_verifying)
             continue;
         lock->verify_due = mono_add_ms(now, client->ttl_ms);
@@ -160,7 +181,8 @@ static void verify_held(hf_client *client, hf_mono now)
     }
 }
 
-/* ---- Sweeping after dead clients (R5) -------------------------------------------------------------- */
+/* ---- Sweeping after dead clients (R5)
+ * -------------------------------------------------------------- */
 
 static void sweep(hf_client *client, hf_mono now)
 {
@@ -175,7 +197,8 @@ static void sweep(hf_client *client, hf_mono now)
     for (size_t i = 0; i < n; i++) {
         int64_t ttl_ms = client->overdue[i].session.ttl_ms;
         hf_mono end = mono_add_ms(lease_watch_end(now, ttl_ms), ttl_ms);
-        client->overdue_until = mono_min(end, mono_add_ms(now, SWEEP_MS / 2));
+        if (end.ns > client->overdue_until.ns)
+            client->overdue_until = mono_min(end, mono_add_ms(now, SWEEP_MS / 2));
         judge_session(&client->overdue_judge, &client->overdue[i], now);
     }
 }
@@ -183,14 +206,18 @@ static void sweep(hf_client *client, hf_mono now)
 static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mono now)
 {
     hf_error err;
-    if (judge_session(&client->overdue_judge, state, now) != JUDGE_OVERDUE)
-        return;
-    if (client->store->ops->session_mark(client->store, state, &err) == HF_OK)
+    judge_verdict verdict = judge_session(&client->overdue_judge, state, now);
+    if (verdict == JUDGE_OVERDUE &&
+        client->store->ops->session_mark(client->store, state, &err) == HF_OK) {
         client_log(client, HF_LOG_INFO, "marked a session dead that is a day overdue");
+        verdict = JUDGE_IS_DEAD;
+    }
+    if (verdict == JUDGE_IS_DEAD)
+        judge_drop(&client->overdue_judge, state->session.id);
 }
 
-/* Watches the sessions that the sweep found by the rule for all, and marks those that are dead. What
- * has been judged over a whole ttl, one way or the other, is not watched any longer. */
+/* Watches the sessions that the sweep found by the rule for all, and marks those that are dead.
+ * What has been judged over a whole ttl, one way or the other, is not watched any longer. */
 static hf_mono watch_overdue(hf_client *client, hf_mono now)
 {
     hf_id ids[OVERDUE_MOST];
@@ -206,7 +233,8 @@ static hf_mono watch_overdue(hf_client *client, hf_mono now)
     return judge_due(&client->overdue_judge);
 }
 
-/* ---- The tick --------------------------------------------------------------------------------------- */
+/* ---- The tick
+ * --------------------------------------------------------------------------------------- */
 
 static bool take_locked(hf_client *client, unsigned job, int64_t again_ms, hf_mono now)
 {
@@ -224,14 +252,17 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     bool verifies = works && take_locked(client, JOB_VERIFY, client->ttl_ms / 3, now);
     bool sweeps = works && take_locked(client, JOB_SWEEP, SWEEP_MS, now);
     pthread_mutex_unlock(&client->mutex);
-    end_sessions(client);
+    hf_mono due = end_sessions(client, now);
     if (suspects)
         check_suspects(client);
     if (verifies)
         verify_held(client, now);
     if (sweeps)
         sweep(client, now);
-    hf_mono due = release_tick(client, client_now(client));
+    pthread_mutex_lock(&client->mutex);
+    due = mono_min(due, lock_leave_lost_locked(client, client_now(client)));
+    pthread_mutex_unlock(&client->mutex);
+    due = mono_min(due, release_tick(client, client_now(client)));
     if (works)
         due = mono_min(due, watch_overdue(client, client_now(client)));
     pthread_mutex_lock(&client->mutex);

@@ -9,8 +9,8 @@
  * as chance (any number) says. */
 int64_t backoff_ms(unsigned failures, int64_t first_ms, int64_t most_ms, uint64_t chance);
 
-/* When to come back after BUSY: about half the time that the queue takes, read off the latest grant;
- * it does not grow with refusals, so that nobody falls behind. */
+/* When to come back after BUSY: about half the time that the queue takes, read off the latest
+ * grant; it does not grow with refusals, so that nobody falls behind. */
 int64_t backoff_busy_ms(const hf_record *record, uint64_t chance);
 
 #endif

@@ -106,8 +106,10 @@ judge_verdict judge_session(struct judge *judge, const hf_session_state *state, 
     if (missing && !find(judge, state->session.id))
         return JUDGE_LIVES; /* nobody told its ttl: it cannot be judged */
     judge_watch *watch = find_or_add(judge, state->session.id, state->session.ttl_ms, now);
-    if (state->presence == HF_DEAD)
+    if (state->presence == HF_DEAD) {
+        watch->look_at = mono_add_ms(now, watch->ttl_ms / 6);
         return JUDGE_IS_DEAD;
+    }
     int64_t value = missing ? JUDGE_MISSING : state->beat;
     if (!missing)
         watch->ttl_ms = state->session.ttl_ms;
@@ -117,6 +119,13 @@ judge_verdict judge_session(struct judge *judge, const hf_session_state *state, 
     if (missing)
         return is_due ? JUDGE_IS_DEAD : JUDGE_LIVES;
     return is_due || state->is_gone ? JUDGE_OVERDUE : JUDGE_LIVES;
+}
+
+void judge_drop(struct judge *judge, hf_id session)
+{
+    judge_watch *watch = find(judge, session);
+    if (watch)
+        *watch = judge->watches[--judge->n];
 }
 
 void judge_lives(struct judge *judge, hf_id session, hf_mono now)

@@ -8,10 +8,10 @@
 #include <holdfast/store.h>
 
 typedef struct judge_watch {
-    hf_id id;       /* a session, or a ticket that its session was asked to give up */
-    int64_t value;  /* the beat; JUDGE_MISSING; 0 for an ask */
+    hf_id id;      /* a session, or a ticket that its session was asked to give up */
+    int64_t value; /* the beat; JUDGE_MISSING; 0 for an ask */
     int32_t ttl_ms;
-    hf_mono since;  /* arrival of the first look that showed this value */
+    hf_mono since; /* arrival of the first look that showed this value */
     hf_mono look_at;
     bool is_ask;
     bool is_seen;   /* looked at since it was put on watch */
@@ -48,6 +48,9 @@ size_t judge_collect(const struct judge *judge, hf_mono now, hf_id *ids, size_t 
 
 /* Takes in one session's state as a look that arrived at `now` shows it. */
 judge_verdict judge_session(struct judge *judge, const hf_session_state *state, hf_mono now);
+
+/* Ends the watch of one session: it was judged. */
+void judge_drop(struct judge *judge, hf_id session);
 
 /* The session turned out to live (its mark was refused): look again soon. */
 void judge_lives(struct judge *judge, hf_id session, hf_mono now);

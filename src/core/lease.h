@@ -27,8 +27,8 @@ hf_mono lease_end(hf_mono sent, int64_t ttl_ms);
 /* When others may mark it, counted from the arrival of the first look that showed that beat. */
 hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms);
 
-hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);  /* a third of the ttl later */
-hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms);  /* a twentieth later */
+hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms); /* a third of the ttl later */
+hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms); /* a twentieth later */
 
 /* When a session that beats in time should have beaten again, seen with so much of its lease left;
  * a little later than that, so that one look finds the new beat. */

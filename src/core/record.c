@@ -176,8 +176,7 @@ static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
 static bool has_room(const hf_record *record, const hf_enter *enter)
 {
     int32_t bound = enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
-    return record->queued < (size_t)bound &&
-           record->holders + record->queued < HF_ENTRIES_MAX;
+    return record->queued < (size_t)bound && record->holders + record->queued < HF_ENTRIES_MAX;
 }
 
 /* Judges the entrant against what is left, and appends it. A lock that nobody holds or waits for

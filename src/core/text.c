@@ -54,8 +54,9 @@ hf_code text_check(const char *what, const char *text, size_t max, hf_error *err
     if (!text)
         return HF_OK;
     if (strlen(text) > max)
-        return error_set(err, HF_INVALID, "%s is %zu bytes long: at most %zu are allowed (%.40s...)",
-                         what, strlen(text), max, text_is_utf8(text) ? text : "");
+        return error_set(err, HF_INVALID,
+                         "%s is %zu bytes long: at most %zu are allowed (%.40s...)", what,
+                         strlen(text), max, text_is_utf8(text) ? text : "");
     if (!text_is_utf8(text))
         return error_set(err, HF_INVALID, "%s is not valid UTF-8", what);
     return HF_OK;

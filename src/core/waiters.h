@@ -8,9 +8,9 @@
 
 struct waiter {
     hf_id ticket;
-    bool is_told;       /* look now */
-    bool judges_now;    /* look at the sessions ahead, too */
-    hf_stamp stamp;     /* no earlier than this */
+    bool is_told;    /* look now */
+    bool judges_now; /* look at the sessions ahead, too */
+    hf_stamp stamp;  /* no earlier than this */
     struct waiter *next, **link;
 };
 

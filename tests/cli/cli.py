@@ -15,7 +15,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BIN = os.environ.get("HOLDFAST_BIN") or os.path.join(HERE, "..", "..", "build", "holdfast")
-PATIENCE = 8  # seconds, for what should come at once
+PATIENCE = 30  # seconds, for what should come at once
 
 
 class Stream:
@@ -176,6 +176,12 @@ class Case(unittest.TestCase):
         waiter = self.start("-v", "run", *words, "--", *command)
         waiter.err.expect(r"waiting for .*\n")
         return waiter
+
+    def await_queue(self, name, length):
+        """Asks the store again and again, until so many wait."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self.json("show", name, "--json")["queue"]) != length:
+            self.assertLess(time.monotonic(), deadline, "the queue is never %d long" % length)
 
     def free(self, name):
         """The lock can be had at once."""

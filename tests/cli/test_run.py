@@ -125,7 +125,7 @@ class Usage(cli.Case):
             ("no such scheme", "--store", "ftp://x", "list"),
             ("no such scheme", "--store", "", "list"),
             ("sqlite:", "--store", "sqlite:", "list"),
-            ("mongodb", "--store", "mongodb://", "list"),
+            ("MongoDB URI", "--store", "mongodb://", "list"),
             ("nobody has ever taken it", "show", "never"),
             ("never", "break", "never", "--reason", "r"),
         ):

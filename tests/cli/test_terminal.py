@@ -98,13 +98,6 @@ class WaitingLine(Terminal):
             self.assertEqual(each.status(), 0)
             self.assertEqual(each.screen.rest(), "")
 
-    def await_queue(self, name, length):
-        """One who says so comes behind them."""
-        other = self.wait(name)
-        self.assertEqual(len(self.json("show", name, "--json")["queue"]), length + 1)
-        other.signal(signal.SIGTERM)
-        other.status()
-
     def test_nothing_off_a_terminal(self):
         holder = self.hold("x")
         waiter = self.start("run", "x", "--", "true")

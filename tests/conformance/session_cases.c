@@ -182,6 +182,14 @@ static hf_ask ask_for(hf_id ticket)
     return (hf_ask){.ticket = ticket, .by = "admin@$here:1", .reason = "$$ROOT must go"};
 }
 
+static const hf_ask *ask_in(const hf_session_state *seen, hf_id ticket)
+{
+    for (size_t i = 0; i < seen->n_asked; i++)
+        if (id_equal(seen->asked[i].ticket, ticket))
+            return &seen->asked[i];
+    return NULL;
+}
+
 static void test_an_ask_is_seen_until_it_is_answered(void **state)
 {
     (void)state;
@@ -195,12 +203,13 @@ static void test_an_ask_is_seen_until_it_is_answered(void **state)
     assert_int_equal(seen.n_asked, 2);
     hf_session_state after = beat(session, NULL, 0);
     assert_int_equal(after.n_asked, 2);
-    assert_true(id_equal(after.asked[0].ticket, tickets[0]));
-    assert_string_equal(after.asked[0].by, "admin@$here:1");
-    assert_string_equal(after.asked[0].reason, "$$ROOT must go");
+    const hf_ask *ask = ask_in(&after, tickets[0]);
+    assert_non_null(ask);
+    assert_string_equal(ask->by, "admin@$here:1");
+    assert_string_equal(ask->reason, "$$ROOT must go");
     after = beat(session, &tickets[0], 1);
     assert_int_equal(after.n_asked, 1);
-    assert_true(id_equal(after.asked[0].ticket, tickets[1]));
+    assert_non_null(ask_in(&after, tickets[1]));
     assert_int_equal(look_at(session).n_asked, 1);
     store->ops->session_end(store, session, NULL);
 }
@@ -392,7 +401,8 @@ static void test_sweep_leaves_the_young_alone(void **state)
     bed_take(store, name, &mine, NULL);
     bed_leave(store, name, mine.entry.ticket, NULL);
     assert_code(HF_OK, store->ops->sweep(store, overdue, 4, &n, &err), &err);
-    assert_int_equal(n, 0);
+    for (size_t i = 0; i < n; i++) /* others may be there: crashed ones of other cases */
+        assert_false(id_equal(overdue[i].session.id, session));
     bed_look(store, name, &record);
     assert_true(record.exists);
     record_done(&record);

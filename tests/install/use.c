@@ -17,8 +17,8 @@ int main(void)
         return 1;
     }
     if (hf_open("memory:", NULL, &client, &err) ||
-        hf_lock_acquire(client, "demo", NULL, &lock, &err) ||
-        hf_lock_check(lock, &left_ms, &err) || hf_lock_release(lock, &err)) {
+        hf_lock_acquire(client, "demo", NULL, &lock, &err) || hf_lock_check(lock, &left_ms, &err) ||
+        hf_lock_release(lock, &err)) {
         printf("%s: %s\n", hf_code_name(err.code), err.text);
         return 1;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sqlite_fixture.h: a folder, clocks that a test moves, and short ways to step; for the tests of the
- * embedded store. Included once per program. */
+/* sqlite_fixture.h: a folder, clocks that a test moves, and short ways to step; for the tests of
+ * the embedded store. Included once per program. */
 #ifndef UNIT_SQLITE_FIXTURE_H
 #define UNIT_SQLITE_FIXTURE_H
 
@@ -24,6 +24,7 @@
 /* Added to the machine's clocks. */
 static int64_t mono_ahead_ms, wall_ahead_ms;
 static char folder[64], path[96];
+static const char *clock_name = "time:[1]"; /* of open_at() */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -63,6 +64,7 @@ static int make_folder(void **state)
 {
     (void)state;
     mono_ahead_ms = wall_ahead_ms = 0;
+    clock_name = "time:[1]";
     strcpy(folder, "/tmp/holdfast-sqlite-XXXXXX");
     if (!mkdtemp(folder))
         return -1;
@@ -89,8 +91,12 @@ static UNUSED hf_id new_id(void)
     return id;
 }
 
+static bool is_child; /* a forked one must not go on with the test */
+
 static UNUSED void must(hf_code code, const hf_error *err)
 {
+    if (code && is_child)
+        abort();
     if (code)
         fail_msg("%s: %s", hf_code_name(code), err->text);
 }
@@ -107,7 +113,8 @@ static UNUSED hf_store *open_at(const char *boot, const char *machine)
 {
     hf_error err;
     hf_store *store = NULL;
-    sqlite_place place = {.clock = "time:[1]"};
+    sqlite_place place;
+    snprintf(place.clock, sizeof place.clock, "%s", clock_name);
     snprintf(place.boot, sizeof place.boot, "%s", boot);
     snprintf(place.machine, sizeof place.machine, "%s", machine);
     must(sqlite_open_at(path, &config, &place, &store, &err), &err);
@@ -128,17 +135,26 @@ static UNUSED hf_code open_fails(hf_error *err)
 static UNUSED hf_id begin_session(hf_store *store)
 {
     hf_error err;
-    hf_session self = {.id = new_id(), .ttl_ms = 10000, .pid = getpid(), .started_at = env_wall(NULL),
-                       .app = "test", .host = "here"};
+    hf_session self = {.id = new_id(),
+                       .ttl_ms = 10000,
+                       .pid = getpid(),
+                       .started_at = env_wall(NULL),
+                       .app = "test",
+                       .host = "here"};
     must(store->ops->session_begin(store, &self, &err), &err);
     return self.id;
 }
 
 static UNUSED hf_enter enter_of(hf_id session, int32_t permits)
 {
-    return (hf_enter){.entry = {.ticket = new_id(), .session = session, .ttl_ms = 10000,
-                                .permits = permits, .actor = "main", .why = "testing"},
-                      .limit = HF_LIMIT_RW, .queue_max = HF_QUEUE_MAX};
+    return (hf_enter){.entry = {.ticket = new_id(),
+                                .session = session,
+                                .ttl_ms = 10000,
+                                .permits = permits,
+                                .actor = "main",
+                                .why = "testing"},
+                      .limit = HF_LIMIT_RW,
+                      .queue_max = HF_QUEUE_MAX};
 }
 
 /* Enters exclusively; *ticket is the new one's. */

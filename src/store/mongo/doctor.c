@@ -1,10 +1,336 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* doctor.c: looks at what locks in this MongoDB depend on: servers, majority, notices, clocks; the
+ * client calls it through the store interface for hf_doctor(). */
+#include "core/error.h"
+#include "store/document.h"
 #include "store/mongo/parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define ROUNDS 5
+/* R6 trusts one server's own clock only past clock_trust, 5 minutes by default: half of that. */
+#define SKEW_MS 150000
+
+typedef struct doctor {
+    mongo_store *store;
+    hf_finding_fn each;
+    void *ctx;
+    bool stopped;
+} doctor;
+
+static void tell(doctor *to, const char *topic, bool is_danger, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void tell(doctor *to, const char *topic, bool is_danger, const char *format, ...)
+{
+    char text[700];
+    va_list args;
+    if (to->stopped)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    hf_finding finding = {.topic = topic, .text = text, .is_danger = is_danger};
+    to->stopped = !to->each(to->ctx, &finding);
+}
+
+static double mono_ms(const doctor *to)
+{
+    return (double)to->store->config.env->mono(to->store->config.env->ctx).ns / 1e6;
+}
+
+static const char *text_at(const bson_t *doc, const char *field, const char *otherwise)
+{
+    bson_iter_t it;
+    if (bson_iter_init_find(&it, doc, field) && BSON_ITER_HOLDS_UTF8(&it))
+        return bson_iter_utf8(&it, NULL);
+    return otherwise;
+}
+
+static hf_code ask_admin(mongo_store *store, const char *text, mongo_reply *reply, hf_error *err)
+{
+    static const mongo_call call = {.what = "asking about the server", .database = "admin"};
+    bson_t *command = pipeline_json(text);
+    hf_code code = mongo_run(store, &call, command, reply, err);
+    bson_destroy(command);
+    return code;
+}
+
+/* ---- Reach, version, topology ---- */
+
+static hf_code find_reach(doctor *to, hf_error *err)
+{
+    mongo_reply reply;
+    hf_code code = mongo_ready(to->store, err);
+    if (code)
+        return code;
+    code = ask_admin(to->store, "{'buildInfo': 1}", &reply, err);
+    if (!code) {
+        tell(to, "reach", false, "%s answers, database %s, collections %s and " MONGO_SESSIONS,
+             to->store->uri.hosts, to->store->uri.database, to->store->uri.collection);
+        tell(to, "server", false, "MongoDB %s", text_at(&reply.doc, "version", "(unknown)"));
+    }
+    bson_destroy(&reply.doc);
+    return code;
+}
+
+static bool list_members(const bson_t *status, bson_string_t *out)
+{
+    bson_t members, member;
+    bson_iter_t it;
+    bool all_well = true;
+    if (!mongo_view(status, "members", &members) || !bson_iter_init(&it, &members))
+        return true;
+    while (mongo_next(&it, &member)) {
+        all_well &= mongo_int_at(&member, "health", 0) == 1;
+        bson_string_append_printf(out, "%s%s %s", out->len ? ", " : "",
+                                  text_at(&member, "name", "?"), text_at(&member, "stateStr", "?"));
+    }
+    return all_well;
+}
+
+static void find_set(doctor *to)
+{
+    hf_error error;
+    mongo_reply reply;
+    bson_string_t *members = bson_string_new(NULL);
+    if (ask_admin(to->store, "{'replSetGetStatus': 1}", &reply, &error))
+        tell(to, "members", false, "a replica set; its members are not shown: %s", error.text);
+    else if (list_members(&reply.doc, members))
+        tell(to, "members", false, "%s", members->str);
+    else
+        tell(to, "members", false, "%s: one does not answer, the next failure may stop writes",
+             members->str);
+    bson_string_free(members, true);
+    bson_destroy(&reply.doc);
+}
+
+static void find_members(doctor *to)
+{
+    mongo_topology topology = mongo_topology_of(to->store);
+    if (topology == MONGO_SET)
+        find_set(to);
+    else if (topology == MONGO_ROUTER)
+        tell(to, "members", false, "a sharded cluster, through mongos");
+    else
+        tell(to, "members", false,
+             "a standalone server: locks are safe, but there is no failover, and waiting is by "
+             "polling; a replica set of one member already has notices");
+}
+
+/* ---- Notices ---- */
+
+static hf_code try_stream(mongo_store *store, mongo_reply *reply, hf_error *err)
+{
+    static const mongo_call call = {.what = "opening a change stream"};
+    bson_t *command = pipeline_json("{'pipeline': [{'$changeStream': {}}], 'cursor': {}}");
+    bson_t whole = BSON_INITIALIZER;
+    mongo_begin(&whole, "aggregate", store->uri.collection);
+    bson_concat(&whole, command);
+    hf_code code = mongo_run(store, &call, &whole, reply, err);
+    bson_destroy(command);
+    bson_destroy(&whole);
+    return code;
+}
+
+static void close_stream(mongo_store *store, int64_t cursor)
+{
+    static const mongo_call call = {.what = "closing a change stream"};
+    bson_t command = BSON_INITIALIZER, cursors;
+    mongo_reply reply;
+    mongo_begin(&command, "killCursors", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
+    BSON_APPEND_INT64(&cursors, "0", cursor);
+    bson_append_array_end(&command, &cursors);
+    mongo_run(store, &call, &command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+}
+
+static void find_notices(doctor *to)
+{
+    hf_error error;
+    mongo_reply reply;
+    if (mongo_topology_of(to->store) == MONGO_ALONE) {
+        tell(to, "notices", false, "polling: a standalone server has no change streams");
+        return;
+    }
+    if (try_stream(to->store, &reply, &error)) {
+        tell(to, "notices", false, "polling: %s", error.text);
+    } else {
+        tell(to, "notices", false, "change streams: waiters are told at once");
+        close_stream(to->store, mongo_int_at(&reply.doc, "cursor.id", 0));
+    }
+    bson_destroy(&reply.doc);
+}
+
+/* ---- Majority writes ---- */
+
+/* A mark for a session that never was: the majority's acknowledgement, and the TTL index or the
+ * delete after it removes it. */
+static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes, hf_error *err)
+{
+    static const mongo_call call = {.what = "a majority write", .writes = true};
+    bson_t *command = pipeline_json(
+        removes ? "{'delete': 'sessions'}"
+                : "{'findAndModify': 'sessions', 'new': true, 'upsert': true, 'update':"
+                  " [{'$set': {'dead': true, 'dead_at': '$$NOW', 'ttl_ms': 1000, 'beat': 1,"
+                  " 'app': 'holdfast doctor'}}]}");
+    bson_t deletes, one, query;
+    mongo_reply reply;
+    if (removes) {
+        BSON_APPEND_ARRAY_BEGIN(command, "deletes", &deletes);
+        BSON_APPEND_DOCUMENT_BEGIN(&deletes, "0", &one);
+        BSON_APPEND_DOCUMENT_BEGIN(&one, "q", &query);
+        BSON_APPEND_OID(&query, "_id", id);
+        bson_append_document_end(&one, &query);
+        BSON_APPEND_INT32(&one, "limit", 1);
+        bson_append_document_end(&deletes, &one);
+        bson_append_array_end(command, &deletes);
+    } else {
+        BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+        BSON_APPEND_OID(&query, "_id", id);
+        bson_append_document_end(command, &query);
+    }
+    mongo_append_write_concern(store, command, false);
+    hf_code code = mongo_run(store, &call, command, &reply, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(command);
+    return code;
+}
+
+static hf_code time_writes(doctor *to, double *best_ms, double *worst_ms, hf_error *err)
+{
+    bson_oid_t id;
+    hf_code code = HF_OK;
+    bson_oid_init(&id, NULL);
+    for (int i = 0; i < 2 * ROUNDS && !code; i++) {
+        double start = mono_ms(to);
+        code = write_once(to->store, &id, i % 2, err);
+        double took = mono_ms(to) - start;
+        if (i > 1 && (i == 2 || took < *best_ms)) /* the first pair may make the collection */
+            *best_ms = took;
+        if (i > 1 && (i == 2 || took > *worst_ms))
+            *worst_ms = took;
+    }
+    return code;
+}
+
+static void find_writes(doctor *to)
+{
+    hf_error error;
+    double best_ms = 0, worst_ms = 0;
+    double patience_ms = (double)to->store->beats.wait_ms;
+    if (to->store->uri.weak)
+        tell(to, "write concern", true,
+             "hfWeakWrites=yes: a failover can give one lock to two holders; take it out");
+    if (time_writes(to, &best_ms, &worst_ms, &error)) {
+        tell(to, "write concern", true, "a majority write fails: %s", error.text);
+        return;
+    }
+    if (!to->store->uri.weak)
+        tell(to, "write concern", false, "majority, journaled");
+    tell(to, "latency", worst_ms > patience_ms,
+         "a majority write takes %.1f to %.1f ms; a beat gives up after %.0f ms%s", best_ms,
+         worst_ms, patience_ms,
+         worst_ms > patience_ms ? ": sessions will be lost, set a longer ttl" : "");
+}
+
+/* ---- Clocks ---- */
+
+typedef struct offsets {
+    double low_ms, high_ms;
+    size_t n;
+} offsets;
+
+/* The server's clock less ours, halfway through the round trip. */
+static bool measure(doctor *to, mongoc_client_t *client, uint32_t server, double *offset_ms)
+{
+    bson_t *command = pipeline_json("{'hello': 1}");
+    bson_t reply;
+    bson_iter_t it;
+    bson_error_t error;
+    double start = mono_ms(to);
+    int64_t wall_ms = to->store->config.env->wall(to->store->config.env->ctx).ms;
+    bool ok = mongoc_client_command_simple_with_server_id(client, "admin", command, NULL, server,
+                                                          &reply, &error) &&
+              bson_iter_init_find(&it, &reply, "localTime") && BSON_ITER_HOLDS_DATE_TIME(&it);
+    if (ok)
+        *offset_ms = (double)(bson_iter_date_time(&it) - wall_ms) - (mono_ms(to) - start) / 2;
+    bson_destroy(&reply);
+    bson_destroy(command);
+    return ok;
+}
+
+static void find_offset(doctor *to, mongoc_client_t *client,
+                        const mongoc_server_description_t *server, offsets *all)
+{
+    double offset_ms;
+    const char *host =
+        mongoc_server_description_host((mongoc_server_description_t *)(uintptr_t)server)
+            ->host_and_port;
+    if (!measure(to, client, mongoc_server_description_id(server), &offset_ms)) {
+        tell(to, "clock", false, "%s does not answer", host);
+        return;
+    }
+    if (!all->n || offset_ms < all->low_ms)
+        all->low_ms = offset_ms;
+    if (!all->n || offset_ms > all->high_ms)
+        all->high_ms = offset_ms;
+    all->n++;
+    tell(to, "clock", false, "%s is %.0f ms %s this machine's clock", host,
+         offset_ms < 0 ? -offset_ms : offset_ms, offset_ms < 0 ? "behind" : "ahead of");
+}
+
+static void judge_offsets(doctor *to, const offsets *all)
+{
+    double apart = all->high_ms - all->low_ms;
+    if (all->n < 2)
+        return;
+    if (apart > SKEW_MS)
+        tell(
+            to, "clock", true,
+            "the members' clocks are %.0f ms apart. Only one verdict uses a clock: a session "
+            "overdue by clock_trust (5 minutes) on the server that took its beats; set the clocks, "
+            "or set clock_trust_ms to more or to never",
+            apart);
+    else if (apart > (double)to->store->config.ttl_ms)
+        tell(
+            to, "clock", false,
+            "the members' clocks are %.0f ms apart, more than the ttl of %lld ms: after a failover "
+            "listings show wrong lease times; no lock is endangered (a clock decides only past "
+            "clock_trust, 5 minutes)",
+            apart, (long long)to->store->config.ttl_ms);
+    else
+        tell(to, "clock", false, "the members' clocks are %.0f ms apart", apart);
+}
+
+static void find_clocks(doctor *to)
+{
+    static const mongo_call call = {.what = "asking for clocks"};
+    size_t n = 0;
+    offsets all = {.n = 0};
+    mongoc_client_t *client = mongo_take(to->store, &to->store->work, &call, NULL);
+    if (!client)
+        return;
+    mongoc_server_description_t **servers = mongoc_client_get_server_descriptions(client, &n);
+    for (size_t i = 0; i < n; i++)
+        find_offset(to, client, servers[i], &all);
+    mongoc_server_descriptions_destroy_all(servers, n);
+    mongo_give(&to->store->work, client, false);
+    judge_offsets(to, &all);
+}
+
 hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err)
 {
-    (void)base;
-    (void)each;
-    (void)ctx;
-    (void)err;
+    doctor to = {.store = (mongo_store *)base, .each = each, .ctx = ctx};
+    hf_code code = find_reach(&to, err);
+    if (code)
+        return code;
+    find_members(&to);
+    find_notices(&to);
+    find_writes(&to);
+    find_clocks(&to);
     return HF_OK;
 }

@@ -39,35 +39,15 @@ void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
     store->config.log(store->config.log_ctx, level, text);
 }
 
-typedef struct limits {
-    int64_t select_ms, connect_ms, socket_ms, wait_ms;
-} limits;
-
-static void prepare(mongo_lane *lane, const mongoc_uri_t *uri, limits limit)
-{
-    lane->uri = mongoc_uri_copy(uri);
-    lane->wait_ms = limit.wait_ms;
-    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYWRITES, false);
-    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYREADS, false);
-    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
-                                   (int32_t)limit.select_ms);
-    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_CONNECTTIMEOUTMS,
-                                   (int32_t)limit.connect_ms);
-    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_SOCKETTIMEOUTMS, (int32_t)limit.socket_ms);
-    mongoc_uri_set_option_as_int32(lane->uri, MONGOC_URI_WAITQUEUETIMEOUTMS,
-                                   (int32_t)limit.socket_ms);
-    if (!mongoc_uri_get_appname(lane->uri))
-        mongoc_uri_set_appname(lane->uri, "holdfast");
-}
-
-/* The time-outs of a beat together stay within a sixth of the lease (R7). */
+/* The time-outs of a beat together stay within a sixth of the lease (R7): the members are visited
+ * once, which is also the connecting, then the command is sent. */
 static void prepare_lanes(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;
-    limits work = {1000, 1000, 5000, 4000};
-    limits beats = {sixth / 4, sixth / 4, sixth / 2, sixth / 2};
-    prepare(&store->work, store->uri.driver, work);
-    prepare(&store->beats, store->uri.driver, beats);
+    mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
+    mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
+    mongo_lane_init(&store->work, store->uri.driver, work);
+    mongo_lane_init(&store->beats, store->uri.driver, beats);
 }
 
 static void warn_if_weak(mongo_store *store)
@@ -105,22 +85,14 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     return HF_OK;
 }
 
-static void lane_done(mongo_lane *lane)
-{
-    if (lane->pool)
-        mongoc_client_pool_destroy(lane->pool);
-    mongoc_uri_destroy(lane->uri);
-}
-
-/* In a forked child the pools' threads are not there and their sockets are the parent's: the pools
- * are left as they are (R11). */
+/* In a forked child the connections are the parent's, and are left as they are (R11). */
 void mongo_close(hf_store *base)
 {
     mongo_store *store = (mongo_store *)base;
     if (store->owner == getpid()) {
         mongo_watch_done(store);
-        lane_done(&store->beats);
-        lane_done(&store->work);
+        mongo_lane_done(&store->beats);
+        mongo_lane_done(&store->work);
         pthread_mutex_destroy(&store->mutex);
         pipeline_done(&store->texts);
     }
@@ -128,40 +100,7 @@ void mongo_close(hf_store *base)
     free(store);
 }
 
-/* ---- Connections ---- */
-
-static mongoc_client_pool_t *make_pool(mongo_store *store, mongo_lane *lane, bson_error_t *error)
-{
-    mongoc_client_pool_t *pool = mongoc_client_pool_new_with_error(lane->uri, error);
-    if (!pool)
-        return NULL;
-    mongoc_client_pool_set_error_api(pool, MONGOC_ERROR_API_VERSION_2);
-    if (lane == &store->beats)
-        mongoc_client_pool_max_size(pool, 1);
-    return pool;
-}
-
-/* Making a pool looks up the names of a mongodb+srv URI, so it is made when it is needed. */
-mongoc_client_t *mongo_pop(mongo_store *store, mongo_lane *lane, const mongo_call *call,
-                           hf_error *err)
-{
-    bson_error_t error = {.domain = MONGOC_ERROR_POOL};
-    snprintf(error.message, sizeof error.message, "all connections are in use");
-    pthread_mutex_lock(&store->mutex);
-    if (!lane->pool)
-        lane->pool = make_pool(store, lane, &error);
-    mongoc_client_pool_t *pool = lane->pool;
-    pthread_mutex_unlock(&store->mutex);
-    mongoc_client_t *client = pool ? mongoc_client_pool_pop(pool) : NULL;
-    if (!client)
-        mongo_fault(store, call, &error, NULL, err);
-    return client;
-}
-
-void mongo_push(mongo_lane *lane, mongoc_client_t *client)
-{
-    mongoc_client_pool_push(lane->pool, client);
-}
+/* ---- What kind of server ---- */
 
 static hf_code refuse_old(const mongo_store *store, hf_error *err)
 {
@@ -192,14 +131,14 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     bson_error_t error;
     if (atomic_load(&store->topology) != MONGO_UNSEEN)
         return HF_OK;
-    mongoc_client_t *client = mongo_pop(store, &store->work, &call, err);
+    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
     if (!client)
         return HF_UNREACHABLE;
     mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
     hf_code code =
         server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
     mongoc_server_description_destroy(server);
-    mongo_push(&store->work, client);
+    mongo_give(&store->work, client, code != HF_OK);
     return code;
 }
 
@@ -327,19 +266,21 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
     bson_error_t error;
     mongo_lane *lane = call->is_beat ? &store->beats : &store->work;
     const char *database = call->database ? call->database : store->uri.database;
-    mongoc_client_t *client = mongo_pop(store, lane, call, err);
+    mongoc_client_t *client = mongo_take(store, lane, call, err);
     *reply = (mongo_reply){.server_code = 0};
     if (!client) {
         bson_init(&reply->doc);
         return HF_UNREACHABLE;
     }
     bool ok = mongoc_client_command_simple(client, database, command, NULL, &reply->doc, &error);
-    mongo_push(lane, client);
     note_stamp(store, reply);
-    if (ok)
-        return call->writes ? mongo_write_fault(store, call, reply, err) : HF_OK;
-    reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
-    return mongo_fault(store, call, &error, &reply->doc, err);
+    hf_code code = HF_OK;
+    if (!ok) {
+        reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
+        code = mongo_fault(store, call, &error, &reply->doc, err);
+    }
+    mongo_give(lane, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
+    return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
 }
 
 static void pause_ms(long ms)

@@ -32,11 +32,15 @@ void mongo_uri_done(mongo_uri *uri);
 
 typedef enum mongo_topology { MONGO_UNSEEN, MONGO_SET, MONGO_ROUTER, MONGO_ALONE } mongo_topology;
 
-/* A pool of connections with time-outs of its own, made at its first use. */
+#define MONGO_IDLE_MAX 16 /* connections that are kept for the next call */
+
+/* Connections with time-outs of their own, each for one call at a time. See lane.c. */
 typedef struct mongo_lane {
     mongoc_uri_t *uri;
-    mongoc_client_pool_t *pool;
     int64_t wait_ms; /* wtimeout */
+    pthread_mutex_t mutex;
+    mongoc_client_t *idle[MONGO_IDLE_MAX];
+    size_t n_idle;
 } mongo_lane;
 
 /* What the last serverStatus said of the server that takes our beats (R3). */
@@ -47,14 +51,14 @@ typedef struct mongo_server {
     int64_t clock_base_ms, local_ms;
 } mongo_server;
 
-/* The listener's stream. cursor and woken are guarded by the store's mutex, the rest belongs to the
- * thread in await(). */
+/* The listener's stream. Only the thread in await() writes to it, except for woken; cursor, self,
+ * is_reading and woken are guarded by the store's mutex. */
 typedef struct mongo_watch {
     int64_t cursor;
-    bool woken;
+    hf_id self;
+    bool is_reading, woken;
     mongoc_client_t *client;
     mongoc_client_session_t *session;
-    hf_id self;
     bool has_self, is_stale; /* stale: something may have been missed */
     bson_t *resume;
     char refusal[256]; /* why there are no notices here; "": there are */
@@ -112,10 +116,6 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
 /* The same for reads after a stamp: repeated, within bounds, while the server is behind it. */
 hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
                          mongo_reply *reply, hf_error *err);
-mongoc_client_t *mongo_pop(mongo_store *store, mongo_lane *lane, const mongo_call *call,
-                           hf_error *err);
-void mongo_push(mongo_lane *lane, mongoc_client_t *client);
-
 /* Begins a command that names a collection: {command: collection ... }. */
 void mongo_begin(bson_t *command, const char *verb, const char *collection);
 /* Appends {_id: id} as `field`. */
@@ -128,6 +128,21 @@ bool mongo_view(const bson_t *doc, const char *path, bson_t *out);
 bool mongo_next(bson_iter_t *batch, bson_t *doc); /* the next document of a batch */
 int64_t mongo_int_at(const bson_t *doc, const char *path, int64_t otherwise);
 hf_stamp mongo_stamp_at(const bson_t *doc, const char *path);
+
+/* ---- Connections (lane.c) ---- */
+
+typedef struct mongo_limits {
+    int64_t connect_ms, socket_ms, wait_ms;
+} mongo_limits;
+
+void mongo_lane_init(mongo_lane *lane, const mongoc_uri_t *uri, mongo_limits limits);
+void mongo_lane_done(mongo_lane *lane);
+
+/* A connection for the caller alone, to be given back; NULL fills err. */
+mongoc_client_t *mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                            hf_error *err);
+/* has_failed: it, and all that are idle, may be connected to what is no primary any more. */
+void mongo_give(mongo_lane *lane, mongoc_client_t *client, bool has_failed);
 
 /* ---- Errors (fault.c) ---- */
 

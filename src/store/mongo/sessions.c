@@ -171,12 +171,12 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client = mongo_pop(store, &store->work, &call, err);
+    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
     if (!client)
         return HF_UNREACHABLE;
     mongoc_cursor_t *cursor = open_list(store, client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
-    mongo_push(&store->work, client);
+    mongo_give(&store->work, client, code != HF_OK);
     return code;
 }

@@ -27,28 +27,42 @@ static void forget(mongo_store *store, mongo_watch *watch)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Takes a client out of the pool, and keeps it: the listener's own connection. */
+static void kill_cursor(mongo_store *store, int64_t cursor)
+{
+    static const mongo_call call = {.what = "waking the listener"};
+    bson_t command = BSON_INITIALIZER, cursors;
+    mongo_reply reply;
+    mongo_begin(&command, "killCursors", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
+    BSON_APPEND_INT64(&cursors, "0", cursor);
+    bson_append_array_end(&command, &cursors);
+    mongo_run(store, &call, &command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+}
+
+/* Takes a connection, and keeps it: the listener's own. */
 static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_error *err)
 {
     mongo_watch *watch = &store->watch;
     bson_error_t error;
     if (watch->client)
         return HF_OK;
-    watch->client = mongo_pop(store, &store->work, call, err);
+    watch->client = mongo_take(store, &store->work, call, err);
     if (!watch->client)
         return HF_UNREACHABLE;
     watch->session = mongoc_client_start_session(watch->client, NULL, &error);
     return watch->session ? HF_OK : mongo_fault(store, call, &error, NULL, err);
 }
 
-static void disconnect(mongo_store *store)
+static void disconnect(mongo_store *store, bool has_failed)
 {
     mongo_watch *watch = &store->watch;
     forget(store, watch);
     if (watch->session)
         mongoc_client_session_destroy(watch->session);
     if (watch->client)
-        mongo_push(&store->work, watch->client);
+        mongo_give(&store->work, watch->client, has_failed);
     bson_destroy(watch->resume);
     watch->session = NULL;
     watch->client = NULL;
@@ -57,7 +71,7 @@ static void disconnect(mongo_store *store)
 
 void mongo_watch_done(mongo_store *store)
 {
-    disconnect(store);
+    disconnect(store, false);
 }
 
 static hf_code talk(mongo_store *store, const mongo_call *call, const bson_t *command,
@@ -209,9 +223,9 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
 /* ---- Await ---- */
 
 /* The stream is lost: the next one opens from now, and then everybody looks (L2). */
-static void drop_stream(mongo_store *store)
+static void drop_stream(mongo_store *store, bool has_failed)
 {
-    disconnect(store);
+    disconnect(store, has_failed);
     store->watch.is_stale = true;
 }
 
@@ -272,6 +286,22 @@ static bool is_woken(mongo_store *store)
     return woken;
 }
 
+/* From here on a wake() kills the cursor. False: there has been one before. */
+static bool begin_reading(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool begins = store->watch.is_reading = !store->watch.woken;
+    pthread_mutex_unlock(&store->mutex);
+    return begins;
+}
+
+static void end_reading(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->watch.is_reading = false;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 /* A killed cursor is how wake() reaches us; the place in the stream is kept. */
 static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
 {
@@ -283,6 +313,7 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
     BSON_APPEND_UTF8(&command, "collection", store->uri.collection);
     BSON_APPEND_INT64(&command, "maxTimeMS", wait_ms > 0 ? wait_ms : 1);
     hf_code code = talk(store, &call, &command, &reply, err);
+    end_reading(store);
     if (!code) {
         give_batch(to, &reply.doc, "cursor.nextBatch");
     } else if (reply.server_code && is_woken(store)) {
@@ -301,10 +332,10 @@ static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_erro
     to->has_ended = false;
     if (!to->store->watch.cursor)
         code = open_stream(to, from, err);
-    if (!code && !to->given && !to->has_ended && !is_woken(to->store))
+    if (!code && !to->given && !to->has_ended && begin_reading(to->store))
         code = read_more(to, wait_ms, err);
     if (code || to->has_ended)
-        drop_stream(to->store);
+        drop_stream(to->store, code != HF_OK);
     return code;
 }
 
@@ -314,8 +345,12 @@ static void turn_to(mongo_store *store, hf_id session)
     mongo_watch *watch = &store->watch;
     if (watch->has_self && id_equal(watch->self, session))
         return;
-    disconnect(store);
+    if (watch->cursor)
+        kill_cursor(store, watch->cursor);
+    disconnect(store, false);
+    pthread_mutex_lock(&store->mutex);
     watch->self = session;
+    pthread_mutex_unlock(&store->mutex);
     watch->has_self = true;
     watch->is_stale = false;
 }
@@ -351,23 +386,37 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
     return code;
 }
 
+/* Lets the oplog grow; nothing depends on it, so no majority is waited for. */
+static void stir(mongo_store *store, hf_id session)
+{
+    static const mongo_call call = {.what = "waking the listener", .writes = true};
+    bson_t *command = pipeline_json("{'update': 'sessions', 'writeConcern': {'w': 1}}");
+    bson_t *change = pipeline_json("{'$inc': {'wakes': 1}}");
+    bson_t updates, update;
+    mongo_reply reply;
+    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    mongo_append_by_id(&update, "q", session);
+    BSON_APPEND_DOCUMENT(&update, "u", change);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(command, &updates);
+    mongo_run(store, &call, command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(change);
+    bson_destroy(command);
+}
+
 void mongo_wake(hf_store *base)
 {
-    static const mongo_call call = {.what = "waking the listener"};
     mongo_store *store = (mongo_store *)base;
-    bson_t command = BSON_INITIALIZER, cursors;
-    mongo_reply reply;
     pthread_mutex_lock(&store->mutex);
     int64_t cursor = store->watch.cursor;
+    hf_id session = store->watch.self;
+    bool is_reading = store->watch.is_reading;
     store->watch.woken = true;
     pthread_mutex_unlock(&store->mutex);
-    if (!cursor)
+    if (!cursor || !is_reading)
         return;
-    mongo_begin(&command, "killCursors", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
-    BSON_APPEND_INT64(&cursors, "0", cursor);
-    bson_append_array_end(&command, &cursors);
-    mongo_run(store, &call, &command, &reply, NULL);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
+    kill_cursor(store, cursor);
+    stir(store, session);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alive.c: takes, tests and frees the kernel locks by which a crash is seen at once (R10); called by
- * the store's sessions.
+/* alive.c: takes, tests and frees the kernel locks by which a crash is seen at once (R10); called
+ * by the store's sessions.
  *
  * They are OFD locks: they belong to an open file description, not to a process. So a test must go
  * through another description than the one that holds (through one's own it says free), a forked
@@ -56,8 +56,10 @@ static hf_code fail(const char *path, const char *doing, hf_error *err)
     hf_code code = os == EROFS || os == EACCES || os == EPERM ? HF_READONLY
                    : os == ENOSPC || os == EDQUOT             ? HF_FULL
                                                               : HF_UNUSABLE;
-    return error_set(err, code, "%s: cannot %s: %s: it must stand beside the database, writable, on "
-                     "a file system with kernel locks", path, doing, strerror(os));
+    return error_set(err, code,
+                     "%s: cannot %s: %s: it must stand beside the database, writable, on "
+                     "a file system with kernel locks",
+                     path, doing, strerror(os));
 }
 
 static hf_code identify(const char *path, int fd, alive_identity *out, hf_error *err)
@@ -85,15 +87,18 @@ hf_code alive_open(const char *path, bool make, int *out_fd, alive_identity *out
 
 hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_error *err)
 {
-    alive_identity now;
+    alive_identity now = {0};
     hf_code code = identify(path, fd, &now, err);
     if (code)
         return code;
     if (now.device == known->device && now.inode == known->inode)
         return HF_OK;
-    return error_set(err, HF_UNUSABLE, "%s: is another file than the one that the database names, "
-                     "so nobody can tell who lives: stop every program that uses the database, then "
-                     "run: sqlite3 DATABASE 'DELETE FROM boots'", path);
+    return error_set(
+        err, HF_UNUSABLE,
+        "%s: is another file than the one that the database names, "
+        "so nobody can tell who lives: stop every program that uses the database, then "
+        "run: sqlite3 DATABASE 'DELETE FROM boots'",
+        path);
 }
 
 static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)
@@ -103,9 +108,11 @@ static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)
         return HF_OK;
     if (errno != EAGAIN && errno != EACCES)
         return fail(path, "lock a byte of it", err);
-    return error_set(err, HF_UNUSABLE, "%s: byte %lld is locked by a session that the database does "
+    return error_set(err, HF_UNUSABLE,
+                     "%s: byte %lld is locked by a session that the database does "
                      "not know: an older copy was put back while it was in use: stop every program "
-                     "that uses it", path, (long long)row);
+                     "that uses it",
+                     path, (long long)row);
 }
 
 static void link_hold(alive_hold *hold, int fd)

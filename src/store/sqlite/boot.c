@@ -2,8 +2,8 @@
 /* boot.c: keeps the database and the alive file together: which file it is stands in the database,
  * once per boot; called when a store is opened and before every verdict on who lives.
  *
- * Once per boot, because a device number may change with it, and because no kernel lock outlives it:
- * the first to open the database on a new boot takes the file as it finds it.
+ * Once per boot, because a device number may change with it, and because no kernel lock outlives
+ * it: the first to open the database on a new boot takes the file as it finds it.
  */
 #include "core/error.h"
 #include "store/sqlite/inside.h"
@@ -52,7 +52,8 @@ static hf_code compare(sqlite_store *store, const alive_identity *known, hf_erro
 {
     if (store->tester >= 0)
         return alive_verify(store->alive_path, store->tester, known, err);
-    return error_set(err, HF_UNUSABLE, "%s: was removed, so nobody can tell who lives: stop every "
+    return error_set(err, HF_UNUSABLE,
+                     "%s: was removed, so nobody can tell who lives: stop every "
                      "program that uses the database, then run: sqlite3 %s 'DELETE FROM boots'",
                      store->alive_path, store->path);
 }
@@ -105,7 +106,8 @@ hf_code boot_verify(sqlite_store *store, hf_error *err)
         return code;
     if (found)
         return compare(store, &known, err);
-    return error_set(err, HF_UNUSABLE, "%s: does not know this boot of the machine any more, so "
+    return error_set(err, HF_UNUSABLE,
+                     "%s: does not know this boot of the machine any more, so "
                      "nobody can tell who lives: stop every program that uses it, and start anew",
                      store->path);
 }

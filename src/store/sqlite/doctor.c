@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c: looks at what an embedded store depends on: the file system, the schema, the kernel locks,
- * how long a write takes; called for `holdfast doctor`. */
+/* doctor.c: looks at what an embedded store depends on: the file system, the schema, the kernel
+ * locks, how long a write takes; called for `holdfast doctor`. */
 #include "core/error.h"
 #include "store/sqlite/inside.h"
 
@@ -39,10 +39,10 @@ static const struct {
     uint32_t magic;
     const char *name;
 } networks[] = {
-    {0x6969, "NFS"},         {0x517b, "SMB"},        {0xff534d42, "CIFS"},  {0xfe534d42, "SMB2"},
-    {0x00c36400, "Ceph"},    {0x01021997, "9p"},     {0x5346414f, "AFS"},   {0x0bd00bd0, "Lustre"},
-    {0x47504653, "GPFS"},    {0x7461636f, "OCFS2"},  {0x01161970, "GFS2"},  {0x65735546, "FUSE"},
-    {0x786f4256, "vboxsf"},  {0x73757245, "Coda"},
+    {0x6969, "NFS"},        {0x517b, "SMB"},       {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"},
+    {0x00c36400, "Ceph"},   {0x01021997, "9p"},    {0x5346414f, "AFS"},  {0x0bd00bd0, "Lustre"},
+    {0x47504653, "GPFS"},   {0x7461636f, "OCFS2"}, {0x01161970, "GFS2"}, {0x65735546, "FUSE"},
+    {0x786f4256, "vboxsf"}, {0x73757245, "Coda"},
 };
 
 static const char *network_name(uint32_t magic)
@@ -58,13 +58,16 @@ static void find_file_system(report *to)
     struct statfs info;
     const char *path = to->store->path;
     if (statfs(path, &info)) {
-        find(to, true, "file system", "%s is not there any more: it was removed while in use", path);
+        find(to, true, "file system", "%s is not there any more: it was removed while in use",
+             path);
         return;
     }
     const char *network = network_name((uint32_t)info.f_type);
     if (network)
-        find(to, true, "file system", "%s is on %s: locks and shared memory are not sure to work "
-             "there: use a local file system, or MongoDB for several machines", path, network);
+        find(to, true, "file system",
+             "%s is on %s: locks and shared memory are not sure to work "
+             "there: use a local file system, or MongoDB for several machines",
+             path, network);
     else
         find(to, false, "file system", "local (type 0x%lx)", (unsigned long)info.f_type);
 }
@@ -77,14 +80,16 @@ static hf_code find_server(report *to, hf_error *err)
     if (!code)
         code = sql_exec(conn, "PRAGMA synchronous", &synchronous, err);
     if (!code)
-        code = sql_exec(conn, "SELECT count(*) FROM sessions WHERE dead_at IS NULL", &sessions, err);
+        code =
+            sql_exec(conn, "SELECT count(*) FROM sessions WHERE dead_at IS NULL", &sessions, err);
     if (code)
         return code;
     find(to, false, "reach", "%s, %lld live sessions%s", to->store->path, (long long)sessions,
          conn->is_readonly ? ", read-only" : "");
-    find(to, false, "server", "SQLite %s, schema %lld, journal wal, synchronous %lld, tokens reserved "
-         "ahead of a loss of power", sqlite3_libversion(), (long long)version,
-         (long long)synchronous);
+    find(to, false, "server",
+         "SQLite %s, schema %lld, journal wal, synchronous %lld, tokens reserved "
+         "ahead of a loss of power",
+         sqlite3_libversion(), (long long)version, (long long)synchronous);
     return HF_OK;
 }
 
@@ -105,8 +110,10 @@ static void find_kernel_locks(report *to)
     code = alive_test(store->alive_path, store->tester, 0, &is_free, &why);
     alive_let_go(&hold);
     if (code || is_free)
-        find(to, true, "alive file", "%s: a byte that is locked is said to be free: kernel locks do "
-             "not work here: use a local file system", store->alive_path);
+        find(to, true, "alive file",
+             "%s: a byte that is locked is said to be free: kernel locks do "
+             "not work here: use a local file system",
+             store->alive_path);
     else
         find(to, false, "alive file", "%s (device %llx, inode %lld): a crash is seen at once",
              store->alive_path, (unsigned long long)store->alive.device,
@@ -130,7 +137,8 @@ static hf_code find_foreign(report *to, hf_error *err)
     sql_reset(live);
     find(to, foreign > 0, "machine", "%s: %lld of %lld sessions are of another machine%s",
          to->store->place.machine, (long long)foreign, (long long)n,
-         foreign ? ", where kernel locks don't reach: what they hold is never taken from them" : "");
+         foreign ? ", where kernel locks don't reach: what they hold is never taken from them"
+                 : "");
     return code;
 }
 

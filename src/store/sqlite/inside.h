@@ -21,7 +21,7 @@ typedef struct sqlite_own {
     struct sqlite_own *next;
     hf_id id;
     alive_hold hold;
-    int notice_fd;  /* others send here what they grant us */
+    int notice_fd;   /* others send here what they grant us */
     bool is_awaited; /* await() uses it */
     bool is_ended;   /* whoever is last frees it */
 } sqlite_own;
@@ -124,8 +124,8 @@ hf_code record_decode(const sqlite_store *store, const char *name, const void *b
 /* own.c: the sessions of this process */
 sqlite_own *own_find(sqlite_store *store, hf_id id); /* mutex held */
 void own_add(sqlite_store *store, sqlite_own *own);
-void own_remove(sqlite_store *store, hf_id id); /* frees the byte */
-void own_forget_all(sqlite_store *store); /* frees memory only, locks nothing */
+void own_remove(sqlite_store *store, hf_id id);        /* frees the byte */
+void own_forget_all(sqlite_store *store);              /* frees memory only, locks nothing */
 sqlite_own *own_borrow(sqlite_store *store, hf_id id); /* for await(); NULL: none */
 void own_return(sqlite_store *store, sqlite_own *own);
 

@@ -2,14 +2,14 @@
 /* notice.c: wakes waiters in other processes, and waits for being woken; called by steps and by the
  * client's listener.
  *
- * Whoever grants sends one datagram per ticket to the waiting session's socket, which has an abstract
- * address made of the alive file's identity and the session's id. Anybody on this machine can send
- * there; so a notice only says "look". Abstract addresses belong to a network namespace: a waiter in
- * another one hears nothing, and finds out when it looks by itself, every second or two.
+ * Whoever grants sends one datagram per ticket to the waiting session's socket, which has an
+ * abstract address made of the alive file's identity and the session's id. Anybody on this machine
+ * can send there; so a notice only says "look". Abstract addresses belong to a network namespace: a
+ * waiter in another one hears nothing, and finds out when it looks by itself, every second or two.
  *
  * A session that ends, or whose process dies, closes a writer's description of the alive file. An
- * inotify watch tells that to all who wait; each tests the bytes of the sessions that it was waiting
- * for, and sleeps on unless one that was not marked dead has become free.
+ * inotify watch tells that to all who wait; each tests the bytes of the sessions that it was
+ * waiting for, and sleeps on unless one that was not marked dead has become free.
  */
 #include "core/error.h"
 #include "core/id.h"
@@ -83,8 +83,8 @@ int notice_bind(sqlite_store *store, hf_id session)
 
 /* ---- Sending ---- */
 
-/* Whether that is lost, as when the receiver is gone or its queue is full, is the receiver's to find
- * out: it looks by itself from time to time. */
+/* Whether that is lost, as when the receiver is gone or its queue is full, is the receiver's to
+ * find out: it looks by itself from time to time. */
 static void send_to(const sqlite_store *store, hf_id session, hf_id ticket)
 {
     struct sockaddr_un address;

@@ -41,8 +41,10 @@ static void read_clock(char *out, size_t size)
 hf_code sqlite_place_here(sqlite_place *out, hf_error *err)
 {
     if (!read_line("/proc/sys/kernel/random/boot_id", out->boot, sizeof out->boot))
-        return error_set(err, HF_UNUSABLE, "/proc/sys/kernel/random/boot_id cannot be read (%s): "
-                         "mount /proc; the embedded store needs it", strerror(errno));
+        return error_set(err, HF_UNUSABLE,
+                         "/proc/sys/kernel/random/boot_id cannot be read (%s): "
+                         "mount /proc; the embedded store needs it",
+                         strerror(errno));
     read_machine(out->machine, sizeof out->machine);
     read_clock(out->clock, sizeof out->clock);
     return HF_OK;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* records.c: keeps one row per lock and applies steps to it, each inside one BEGIN IMMEDIATE; called
- * by the client through the table of operations.
+/* records.c: keeps one row per lock and applies steps to it, each inside one BEGIN IMMEDIATE;
+ * called by the client through the table of operations.
  *
  * A loss of power can undo the last commits, in order (synchronous = NORMAL). All sessions are dead
  * then, so what a record says of its holders is taken out by the next client, and tokens rise on
- * (tokens.c). `last` may err: a release that was acknowledged may be undone, and the next holder hears
- * `abandoned`; a grant may be undone, and the next holder does not hear of that holder. So after a loss
- * of power, work that must know how its predecessor left asks where the work is, with the token.
+ * (tokens.c). `last` may err: a release that was acknowledged may be undone, and the next holder
+ * hears `abandoned`; a grant may be undone, and the next holder does not hear of that holder. So
+ * after a loss of power, work that must know how its predecessor left asks where the work is, with
+ * the token.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -23,14 +24,18 @@ hf_code record_decode(const sqlite_store *store, const char *name, const void *b
     char table[300];
     snprintf(table, sizeof table, "locks of %s", store->path);
     if (!bytes || !bson_init_static(&document, bytes, size))
-        return error_set(err, HF_SHAPE, "lock %.80s in %s: its row is no record of ours; it was left "
-                         "alone, move it away or use another database", name, table);
+        return error_set(err, HF_SHAPE,
+                         "lock %.80s in %s: its row is no record of ours; it was left "
+                         "alone, move it away or use another database",
+                         name, table);
     hf_code code = document_to_record(&document, table, out, err);
     if (code || strcmp(out->name, name) == 0)
         return code;
     record_done(out);
-    return error_set(err, HF_SHAPE, "lock %.80s in %s: its record has another name; it was left "
-                     "alone, move it away or use another database", name, table);
+    return error_set(err, HF_SHAPE,
+                     "lock %.80s in %s: its record has another name; it was left "
+                     "alone, move it away or use another database",
+                     name, table);
 }
 
 hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_error *err)
@@ -68,7 +73,8 @@ static hf_code save(sqlite_store *store, const hf_record *record, bool is_new, h
     return code;
 }
 
-/* Says in *granted whether the step granted anything: record_step() leaves `notify` alone if not. */
+/* Says in *granted whether the step granted anything: record_step() leaves `notify` alone if not.
+ */
 static bool apply(const sqlite_store *store, hf_record *record, const hf_step *step, bool *granted)
 {
     hf_dbtime now = step->now ? *step->now : (hf_dbtime){session_wall_ms(store)};

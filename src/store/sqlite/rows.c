@@ -86,8 +86,8 @@ hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err)
 }
 
 /* A free byte means dead (R10): the process is gone, or its boot is. A locked one proves nothing;
- * then CLOCK_BOOTTIME judges, which does not jump, if it is the very clock that the session used, and
- * the caller trusts clocks. Of another machine nothing is known. */
+ * then CLOCK_BOOTTIME judges, which does not jump, if it is the very clock that the session used,
+ * and the caller trusts clocks. Of another machine nothing is known. */
 hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock_trust_ms,
                       hf_error *err)
 {
@@ -96,8 +96,8 @@ hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock
     if (state->presence != HF_LIVE || row->is_foreign || store->tester < 0)
         return HF_OK;
     hf_code code = alive_test(store->alive_path, store->tester, row->row, &is_free, err);
-    bool is_overdue = row->is_same_clock && clock_trust_ms >= 0 &&
-                      -state->lease_left_ms > clock_trust_ms;
+    bool is_overdue =
+        row->is_same_clock && clock_trust_ms >= 0 && -state->lease_left_ms > clock_trust_ms;
     state->is_gone = !code && (is_free || is_overdue);
     return code;
 }

@@ -10,9 +10,9 @@
 #define APPLICATION_ID 0x486f6c64 /* "Hold" */
 #define SCHEMA_VERSION 1
 
-/* locks.record is the BSON document of protocol `queue`. sessions.row is never used twice: it is the
- * byte in the alive file. expires_at is CLOCK_BOOTTIME in ms, dead_at and started_at are Unix time;
- * dead_at stands in those that are marked dead. */
+/* locks.record is the BSON document of protocol `queue`. sessions.row is never used twice: it is
+ * the byte in the alive file. expires_at is CLOCK_BOOTTIME in ms, dead_at and started_at are Unix
+ * time; dead_at stands in those that are marked dead. */
 static const char *const tables[] = {
     "CREATE TABLE locks (name TEXT NOT NULL PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE sessions (row INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE,"
@@ -55,13 +55,16 @@ static hf_code judge(const sql *conn, const identity *found, hf_error *err)
     if (is_empty(found))
         return HF_OK;
     if (found->application != APPLICATION_ID)
-        return error_set(err, HF_UNUSABLE, "%s: belongs to another program (application id 0x%08llx, "
-                         "%lld tables and indexes): name another path", conn->path,
-                         (unsigned long long)found->application, (long long)found->objects);
+        return error_set(err, HF_UNUSABLE,
+                         "%s: belongs to another program (application id 0x%08llx, "
+                         "%lld tables and indexes): name another path",
+                         conn->path, (unsigned long long)found->application,
+                         (long long)found->objects);
     if (found->version != SCHEMA_VERSION)
-        return error_set(err, HF_UNUSABLE, "%s: has schema %lld, this program knows %d: use a newer "
-                         "holdfast for it, or name another path", conn->path,
-                         (long long)found->version, SCHEMA_VERSION);
+        return error_set(err, HF_UNUSABLE,
+                         "%s: has schema %lld, this program knows %d: use a newer "
+                         "holdfast for it, or name another path",
+                         conn->path, (long long)found->version, SCHEMA_VERSION);
     return HF_OK;
 }
 
@@ -77,8 +80,10 @@ static bool is_wal(sql *conn, hf_error *err, hf_code *code)
     if (rc != SQLITE_ROW)
         *code = sql_fail(conn, rc, "switch to WAL", err);
     else if (!is)
-        *code = error_set(err, HF_UNUSABLE, "%s: write-ahead logging is not to be had here (mode "
-                          "\"%s\"): use a local file system", conn->path, mode ? mode : "");
+        *code = error_set(err, HF_UNUSABLE,
+                          "%s: write-ahead logging is not to be had here (mode "
+                          "\"%s\"): use a local file system",
+                          conn->path, mode ? mode : "");
     sqlite3_finalize(statement);
     return is;
 }
@@ -133,17 +138,19 @@ hf_code schema_check(sql *conn, hf_error *err)
         return code;
     conn->is_readonly = sqlite3_db_readonly(conn->db, "main") == 1;
     if (is_empty(&found) && conn->is_readonly)
-        return error_set(err, HF_READONLY, "%s: is empty, and cannot be written: give this program "
-                         "the right to, or name another path", conn->path);
+        return error_set(err, HF_READONLY,
+                         "%s: is empty, and cannot be written: give this program "
+                         "the right to, or name another path",
+                         conn->path);
     if (conn->is_readonly)
         return HF_OK;
     return is_empty(&found) ? make(conn, err) : switch_to_wal(conn, err);
 }
 
-/* synchronous = NORMAL: a commit is not synced to the disk, a crash of the machine can undo the last
- * ones, in order. What that means is said in tokens.c and records.c.
- * No checkpoint on close: it would cost a short-lived process two syncs; the log stays for the next.
- * The connection of beats leaves the checkpoint, which syncs, to the other. */
+/* synchronous = NORMAL: a commit is not synced to the disk, a crash of the machine can undo the
+ * last ones, in order. What that means is said in tokens.c and records.c. No checkpoint on close:
+ * it would cost a short-lived process two syncs; the log stays for the next. The connection of
+ * beats leaves the checkpoint, which syncs, to the other. */
 hf_code schema_settle(sql *conn, bool checkpoints, hf_error *err)
 {
     sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sessions.c: begins, beats, marks and ends sessions, shows their state and passes asks on; called by
- * the client through the table of operations. */
+/* sessions.c: begins, beats, marks and ends sessions, shows their state and passes asks on; called
+ * by the client through the table of operations. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
@@ -166,15 +166,16 @@ static hf_code refuse_foreign(const sqlite_store *store, const session_row *row,
 {
     char text[ID_TEXT_SIZE];
     id_write(row->state.session.id, text);
-    return error_set(err, HF_UNUSABLE, "%s: session %s (%.60s@%.60s) runs on another machine, where "
+    return error_set(err, HF_UNUSABLE,
+                     "%s: session %s (%.60s@%.60s) runs on another machine, where "
                      "kernel locks don't reach: use a MongoDB store for several machines; if that "
                      "one is gone: sqlite3 DATABASE \"DELETE FROM sessions WHERE id = x'%s'\"",
                      store->path, text, row->state.session.app, row->state.session.host, text);
 }
 
 /* Whether it still is as it was seen. Its byte is tested here, inside the transaction that marks it
- * dead; a free one stays free. Otherwise an unchanged beat says that whoever watched it, or judged it
- * by the clock, may go on; and in the latter case it must be overdue by the clock now, too. */
+ * dead; a free one stays free. Otherwise an unchanged beat says that whoever watched it, or judged
+ * it by the clock, may go on; and in the latter case it must be overdue by the clock now, too. */
 static hf_code confirm(sqlite_store *store, const hf_session_state *seen, session_row *row,
                        hf_error *err)
 {
@@ -253,7 +254,8 @@ hf_code sqlite_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t
     return code;
 }
 
-/* The next session behind *row; page by page, so that no lock is held while the client is called. */
+/* The next session behind *row; page by page, so that no lock is held while the client is called.
+ */
 static hf_code next_after(sqlite_store *store, int64_t after, bool *found, session_row *row,
                           hf_error *err)
 {
@@ -297,13 +299,15 @@ static hf_code has_room(sqlite_store *store, hf_id session, const hf_ask *ask, h
     sql_bind_id(count, 1, &session);
     sql_bind_id(count, 2, &ask->ticket);
     hf_code code = sql_next(&store->main, count, &found, err);
-    bool is_full = found && sqlite3_column_int(count, 0) >= HF_ASKS_MAX &&
-                   !sqlite3_column_int(count, 1);
+    bool is_full =
+        found && sqlite3_column_int(count, 0) >= HF_ASKS_MAX && !sqlite3_column_int(count, 1);
     sql_reset(count);
     if (code || !is_full)
         return code;
-    return error_set(err, HF_FULL, "the session has %d asks open already: wait until it has answered "
-                     "some", HF_ASKS_MAX);
+    return error_set(err, HF_FULL,
+                     "the session has %d asks open already: wait until it has answered "
+                     "some",
+                     HF_ASKS_MAX);
 }
 
 static hf_code put_ask(sqlite_store *store, hf_id session, const hf_ask *ask, hf_error *err)

@@ -71,13 +71,19 @@ static bool is_no_space(int os)
 static hf_code fail_to_open(sql *conn, int os, hf_error *err)
 {
     if (os == EROFS)
-        return error_set(err, HF_READONLY, "%s: cannot be opened, the file system is read-only: "
-                         "name a database on another one", conn->path);
+        return error_set(err, HF_READONLY,
+                         "%s: cannot be opened, the file system is read-only: "
+                         "name a database on another one",
+                         conn->path);
     if (os == EACCES || os == EPERM)
-        return error_set(err, HF_DENIED, "%s: %s: give this user the right to read and write the "
-                         "file and its folder", conn->path, strerror(os));
-    return error_set(err, HF_UNUSABLE, "%s: cannot be opened: %s: check the path; its folder must "
-                     "exist", conn->path, os ? strerror(os) : "not a file");
+        return error_set(err, HF_DENIED,
+                         "%s: %s: give this user the right to read and write the "
+                         "file and its folder",
+                         conn->path, strerror(os));
+    return error_set(err, HF_UNUSABLE,
+                     "%s: cannot be opened: %s: check the path; its folder must "
+                     "exist",
+                     conn->path, os ? strerror(os) : "not a file");
 }
 
 static hf_code fail_of_io(sql *conn, int rc, const char *doing, int os, hf_error *err)
@@ -91,23 +97,30 @@ static hf_code fail_of_io(sql *conn, int rc, const char *doing, int os, hf_error
 hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err)
 {
     int os = conn->db ? sqlite3_system_errno(conn->db) : 0;
+    if (!os)
+        os = errno; /* sql_commit() */
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return error_set(err, HF_UNREACHABLE, "%s: busy: another program has kept it locked for "
-                         "%lld ms: see who has it open (fuser -v)", conn->path,
-                         (long long)conn->patience_ms);
+        return error_set(err, HF_UNREACHABLE,
+                         "%s: busy: another program has kept it locked for "
+                         "%lld ms: see who has it open (fuser -v)",
+                         conn->path, (long long)conn->patience_ms);
     case SQLITE_READONLY:
-        return error_set(err, HF_READONLY, "%s: is read-only for this program: give it the right "
-                         "to write the file and its folder, or mount it writable", conn->path);
+        return error_set(err, HF_READONLY,
+                         "%s: is read-only for this program: give it the right "
+                         "to write the file and its folder, or mount it writable",
+                         conn->path);
     case SQLITE_FULL:
         return error_set(err, HF_FULL, "%s: no space left (%s): free some", conn->path, doing);
     case SQLITE_NOTADB:
         return error_set(err, HF_UNUSABLE, "%s: is not an SQLite database: name another path",
                          conn->path);
     case SQLITE_CORRUPT:
-        return error_set(err, HF_UNUSABLE, "%s: is damaged (%s): stop all its users, then restore "
-                         "or remove it", conn->path, sqlite3_errmsg(conn->db));
+        return error_set(err, HF_UNUSABLE,
+                         "%s: is damaged (%s): stop all its users, then restore "
+                         "or remove it",
+                         conn->path, sqlite3_errmsg(conn->db));
     case SQLITE_CANTOPEN:
         return fail_to_open(conn, os, err);
     case SQLITE_PERM:
@@ -152,11 +165,12 @@ hf_code sql_begin_read(sql *conn, hf_error *err)
     return run_plain(conn, SQL_BEGIN_READ, err);
 }
 
-/* A commit whose write or sync failed may still be found in the WAL later. One whose write found the
- * disk full has not written its last frame: it was not done. */
+/* A commit whose write or sync failed may still be found in the WAL later. One whose write found
+ * the disk full has not written its last frame: it was not done. */
 hf_code sql_commit(sql *conn, hf_error *err)
 {
     sqlite3_stmt *statement = sql_ready(conn, SQL_COMMIT, err);
+    errno = 0; /* SQLite does not keep the cause of this failure */
     int rc = statement ? sqlite3_step(statement) : SQLITE_ERROR;
     sqlite3_reset(statement);
     if (rc == SQLITE_DONE)
@@ -200,8 +214,7 @@ hf_code sql_next(sql *conn, sqlite3_stmt *statement, bool *found, hf_error *err)
     *found = rc == SQLITE_ROW;
     if (*found)
         return HF_OK;
-    hf_code code = rc == SQLITE_DONE ? HF_OK
-                                     : sql_fail(conn, rc, sqlite3_sql(statement), err);
+    hf_code code = rc == SQLITE_DONE ? HF_OK : sql_fail(conn, rc, sqlite3_sql(statement), err);
     sqlite3_reset(statement);
     return code;
 }

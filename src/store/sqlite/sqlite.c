@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "store/sqlite/inside.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -82,11 +83,26 @@ static sqlite_store *new_store(const char *path, const hf_store_config *config,
     return store;
 }
 
-/* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks of
- * any connection of this process to it. What fails, SQLite will tell. */
-static void make_file(const char *path)
+static hf_code make_fails(const char *path, int os, hf_error *err)
 {
-    mknod(path, S_IFREG | 0666, 0);
+    hf_code code = os == EROFS    ? HF_READONLY
+                   : os == EACCES ? HF_DENIED
+                   : os == ENOENT ? HF_UNUSABLE
+                                  : HF_FULL;
+    return error_set(err, code, "%s: cannot be made: %s: %s", path, strerror(os),
+                     code == HF_UNUSABLE ? "its folder must exist"
+                                         : "give the right to write there, or name another path");
+}
+
+/* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks
+ * of any connection of this process to it. Where this call is not to be had, SQLite makes it. */
+static hf_code make_file(const char *path, hf_error *err)
+{
+    if (mknod(path, S_IFREG | 0666, 0) == 0)
+        return HF_OK;
+    int os = errno;
+    bool is_clear = os == EROFS || os == EACCES || os == ENOENT || os == ENOSPC || os == EDQUOT;
+    return is_clear ? make_fails(path, os, err) : HF_OK;
 }
 
 /* Beside the file that the path leads to: SQLite follows links. */
@@ -127,11 +143,14 @@ hf_code sqlite_open_at(const char *path, const hf_store_config *config, const sq
                        hf_store **out, hf_error *err)
 {
     if (path[0] == '\0' || path[0] == ':')
-        return error_set(err, HF_INVALID, "\"%s\" is no path of a database: give a file, or use the "
-                         "store memory:", path);
+        return error_set(err, HF_INVALID,
+                         "\"%s\" is no path of a database: give a file, or use the "
+                         "store memory:",
+                         path);
     sqlite_store *store = new_store(path, config, place);
-    make_file(path);
-    hf_code code = open_main(store, err);
+    hf_code code = make_file(path, err);
+    if (!code)
+        code = open_main(store, err);
     if (!code)
         code = open_beats(store, err);
     if (!code)

@@ -10,8 +10,7 @@
  * A database that can only be read is opened for listing; what would write then says HF_READONLY.
  * Errors: HF_UNUSABLE (no database, another program's, a newer schema, another alive file),
  * HF_READONLY, HF_DENIED, HF_FULL, HF_UNREACHABLE (busy); nothing was changed then. */
-hf_code sqlite_open(const char *path, const hf_store_config *config, hf_store **out,
-                    hf_error *err);
+hf_code sqlite_open(const char *path, const hf_store_config *config, hf_store **out, hf_error *err);
 
 /* Where a store takes itself to run. */
 typedef struct sqlite_place {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead; and
- * names those that should be marked. Called by the client at its start and every hour. */
+/* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead;
+ * and names those that should be marked. Called by the client at its start and every hour. */
 #include "core/record.h"
 #include "store/sqlite/inside.h"
 
@@ -59,7 +59,7 @@ static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bo
     snprintf(after, sizeof after, "%s", name);
     sql_bind_text(batch, 1, after);
     hf_code code = sql_next(&store->main, batch, more, err);
-    for (bool row = *more; !code && row && !*is_found; ) {
+    for (bool row = *more; !code && row && !*is_found;) {
         sql_read_text(batch, 0, name, HF_NAME_MAX + 1);
         const void *bytes = sqlite3_column_blob(batch, 1);
         size_t size = (size_t)sqlite3_column_bytes(batch, 1);
@@ -148,8 +148,8 @@ static hf_code forget_old(sqlite_store *store, hf_error *err)
     return sql_end(&store->main, code, err);
 }
 
-/* Those whose byte is free or that are a day overdue by a clock that does not jump. Another machine's
- * cannot be judged: they are left to people. */
+/* Those whose byte is free or that are a day overdue by a clock that does not jump. Another
+ * machine's cannot be judged: they are left to people. */
 static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
                          hf_error *err)
 {
@@ -194,8 +194,8 @@ static hf_code claim_prune(sqlite_store *store, bool *is_mine, hf_error *err)
     if (!*is_mine)
         return code;
     code = sql_begin(&store->main, err);
-    return code ? code : sql_end(&store->main,
-                                 schema_meta_set(&store->main, "swept_at", now, err), err);
+    return code ? code
+                : sql_end(&store->main, schema_meta_set(&store->main, "swept_at", now, err), err);
 }
 
 hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,

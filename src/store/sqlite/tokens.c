@@ -2,14 +2,14 @@
 /* tokens.c: sees to it that a fencing token never comes back: not after a record was pruned, not
  * after the machine lost its power; called by steps, the sweep and the first open of a boot.
  *
- * With synchronous = NORMAL a loss of power undoes the last commits, so the token of the last grants
- * may be forgotten while their holders' writes elsewhere have arrived. Therefore (hi-lo): meta.reserved
- * lies ahead of every token given, by ten minutes of the wall-clock floor, and is raised in a
- * transaction of its own that is synced (FULL) *before* a token above it is given. Whoever is the
- * first to open the database on a new boot takes reserved as the high water: all tokens from then on
- * are above whatever the boot before can have given, whatever the clock says. The price is one sync
- * in ten minutes. A reader sees a raised row only when it is synced: SQLite publishes a commit after
- * the sync.
+ * With synchronous = NORMAL a loss of power undoes the last commits, so the token of the last
+ * grants may be forgotten while their holders' writes elsewhere have arrived. Therefore (hi-lo):
+ * meta.reserved lies ahead of every token given, by ten minutes of the wall-clock floor, and is
+ * raised in a transaction of its own that is synced (FULL) *before* a token above it is given.
+ * Whoever is the first to open the database on a new boot takes reserved as the high water: all
+ * tokens from then on are above whatever the boot before can have given, whatever the clock says.
+ * The price is one sync in ten minutes. A reader sees a raised row only when it is synced: SQLite
+ * publishes a commit after the sync.
  */
 #include "core/record.h"
 #include "store/sqlite/inside.h"
@@ -81,6 +81,6 @@ hf_code tokens_after_boot(sqlite_store *store, hf_error *err)
     hf_code code = schema_meta_get(&store->main, "reserved", &reserved, err);
     if (!code)
         code = tokens_raise_water(store, reserved, err);
-    return code ? code : raise_reserved(store, larger(reserved + 1, clock_floor(store)), &reserved,
-                                        err);
+    return code ? code
+                : raise_reserved(store, larger(reserved + 1, clock_floor(store)), &reserved, err);
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lane.c: keeps the connections of a store, one for each call that is under way; mongo.c and the
+ * calls that read cursors take them.
+ *
+ * These are single-threaded clients of the driver, not one of its pools: a pool takes three times
+ * as long to connect, and half a second to close (its monitors look for the end every 500 ms),
+ * which each `holdfast run` would pay. What speaks against single-threaded clients is that one
+ * refuses a lost server for 5 s; so a client that met an error is thrown away, and the next call
+ * starts with a new one, that has lost nothing yet (R7). */
+#include "store/mongo/parts.h"
+
+#include <time.h>
+
+/* We use the primary only, and throw clients away after errors: no need to visit all members, one
+ * of which may be slow to answer, in the midst of a call. */
+#define REVISIT_MS 600000
+#define POLITE_MS 250 /* a client that took longer to say good-bye is the last one that does */
+
+static void set_number(mongoc_uri_t *uri, const char *key, int64_t value)
+{
+    mongoc_uri_set_option_as_int32(uri, key, (int32_t)value);
+}
+
+void mongo_lane_init(mongo_lane *lane, const mongoc_uri_t *uri, mongo_limits limits)
+{
+    *lane = (mongo_lane){.uri = mongoc_uri_copy(uri), .wait_ms = limits.wait_ms};
+    pthread_mutex_init(&lane->mutex, NULL);
+    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYWRITES, false);
+    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYREADS, false);
+    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_SERVERSELECTIONTRYONCE, true);
+    set_number(lane->uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS, limits.connect_ms);
+    set_number(lane->uri, MONGOC_URI_CONNECTTIMEOUTMS, limits.connect_ms);
+    set_number(lane->uri, MONGOC_URI_SOCKETTIMEOUTMS, limits.socket_ms);
+    set_number(lane->uri, MONGOC_URI_HEARTBEATFREQUENCYMS, REVISIT_MS);
+    if (!mongoc_uri_get_appname(lane->uri))
+        mongoc_uri_set_appname(lane->uri, "holdfast");
+}
+
+/* Without a word to the server, which may not answer. */
+static void throw_away(mongoc_client_t *client)
+{
+    mongoc_client_reset(client);
+    mongoc_client_destroy(client);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+}
+
+void mongo_lane_done(mongo_lane *lane)
+{
+    bool is_polite = true;
+    while (lane->n_idle) {
+        mongoc_client_t *client = lane->idle[--lane->n_idle];
+        int64_t start = now_ms();
+        if (is_polite)
+            mongoc_client_destroy(client);
+        else
+            throw_away(client);
+        is_polite &= now_ms() - start < POLITE_MS;
+    }
+    mongoc_uri_destroy(lane->uri);
+    pthread_mutex_destroy(&lane->mutex);
+}
+
+mongoc_client_t *mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                            hf_error *err)
+{
+    bson_error_t error;
+    pthread_mutex_lock(&lane->mutex);
+    mongoc_client_t *client = lane->n_idle ? lane->idle[--lane->n_idle] : NULL;
+    pthread_mutex_unlock(&lane->mutex);
+    if (client)
+        return client;
+    client = mongoc_client_new_from_uri_with_error(lane->uri, &error);
+    if (client)
+        mongoc_client_set_error_api(client, MONGOC_ERROR_API_VERSION_2);
+    else
+        mongo_fault(store, call, &error, NULL, err);
+    return client;
+}
+
+static void throw_idle_away(mongo_lane *lane)
+{
+    mongoc_client_t *idle[MONGO_IDLE_MAX];
+    pthread_mutex_lock(&lane->mutex);
+    size_t n = lane->n_idle;
+    for (size_t i = 0; i < n; i++)
+        idle[i] = lane->idle[i];
+    lane->n_idle = 0;
+    pthread_mutex_unlock(&lane->mutex);
+    for (size_t i = 0; i < n; i++)
+        throw_away(idle[i]);
+}
+
+void mongo_give(mongo_lane *lane, mongoc_client_t *client, bool has_failed)
+{
+    if (has_failed) {
+        throw_away(client);
+        throw_idle_away(lane);
+        return;
+    }
+    pthread_mutex_lock(&lane->mutex);
+    bool has_room = lane->n_idle < MONGO_IDLE_MAX;
+    if (has_room)
+        lane->idle[lane->n_idle++] = client;
+    pthread_mutex_unlock(&lane->mutex);
+    if (!has_room)
+        mongoc_client_destroy(client);
+}

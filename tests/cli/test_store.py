@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""The command and a store that is not as it should be: SQLite files of all sorts, no server."""
+# SPDX-License-Identifier: Apache-2.0
+import os
+import socket
+import sqlite3
+import subprocess
+import time
+
+import cli
+
+NOBODY = 65534
+
+
+class SqliteFile(cli.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.path("locks.db")
+
+    def refused(self, status, pattern, **more):
+        """Whoever wants to take a lock is told so, and nothing that was there is changed."""
+        before = self.content()
+        result = self.check(status, "run", "x", "--", "touch", self.path("ran"), **more)
+        self.assertRegex(result.err, "^holdfast: .*" + pattern)
+        self.assertEqual(result.err.count("\n"), 1, result.err)
+        self.assertFalse(os.path.exists(self.path("ran")))
+        self.assertEqual(self.content(), before)
+
+    def content(self):
+        if not os.path.isfile(self.file):
+            return None
+        with open(self.file, "rb") as file:
+            return file.read()
+
+    def as_other_user(self):
+        """For root, whom no mode stops: the command runs as nobody."""
+        os.chmod(self.folder, 0o755)
+        return {"preexec_fn": lambda: os.setuid(NOBODY)} if os.getuid() == 0 else {}
+
+    def test_not_a_database(self):
+        with open(self.file, "w") as file:
+            file.write("these are no locks\n" * 100)
+        self.refused(69, "is not an SQLite database")
+
+    def test_a_database_of_another_program(self):
+        with sqlite3.connect(self.file) as db:
+            db.execute("CREATE TABLE locks (mine)")
+        self.refused(69, "another program")
+
+    def test_a_newer_schema(self):
+        self.check(0, "run", "x", "--", "true")
+        db = sqlite3.connect(self.file)
+        db.execute("PRAGMA user_version = 1000")
+        db.close()
+        self.refused(69, "schema 1000.*newer")
+        self.assertIn("schema 1000", self.check(69, "list").err)
+
+    def test_read_only(self):
+        self.check(0, "run", "x", "--", "true")
+        more = self.as_other_user()
+        for name in os.listdir(self.folder):
+            os.chmod(self.path(name), 0o444)
+        os.chmod(self.folder, 0o555)
+        self.refused(69, "read-only", **more)
+        os.chmod(self.folder, 0o755)
+
+    def test_not_readable(self):
+        self.check(0, "run", "x", "--", "true")
+        more = self.as_other_user()
+        for name in os.listdir(self.folder):
+            os.chmod(self.path(name), 0)
+        result = self.check(69, "list", **more)
+        self.assertRegex(result.err, "^holdfast: .*locks.db")
+
+    def test_no_such_folder(self):
+        self.check(69, "--store", "sqlite:" + self.path("none/locks.db"), "list")
+
+    def test_a_folder(self):
+        self.check(69, "--store", "sqlite:" + self.folder, "list")
+
+    def test_a_disk_that_is_full(self):
+        disk = self.path("disk")
+        os.mkdir(disk)
+        script = ('mount -t tmpfs -o size=256k none "$0" && { "$@" run before -- true && '
+                  'cat /dev/zero > "$0/fill"; "$@" run x -- touch "$0/../ran"; code=$?; '
+                  'rm "$0/fill"; "$@" run after -- true && exit $code; }')
+        unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
+        result = subprocess.run(
+            [*unshare, "sh", "-c", script, disk, cli.BIN, "--store", "sqlite:%s/locks.db" % disk],
+            env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=cli.PATIENCE)
+        self.assertEqual(result.returncode, 69, result.stderr)
+        self.assertRegex(result.stderr, rb"(?m)^holdfast: .*no space left")
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_the_record_of_a_lock_is_damaged(self):
+        self.check(0, "run", "x", "--", "true")
+        db = sqlite3.connect(self.file)
+        [table] = [name for name, sql in db.execute("SELECT name, sql FROM sqlite_master "
+                                                    "WHERE type = 'table'") if "record" in sql]
+        column = [row[1] for row in db.execute("PRAGMA table_info(%s)" % table)
+                  if row[2].upper() in ("BLOB", "TEXT") and row[1] != "name"][0]
+        db.execute("UPDATE %s SET %s = x'01'" % (table, column))
+        db.commit()
+        db.close()
+        self.assertRegex(self.check(65, "run", "x", "--", "true").err, "^holdfast: .*x in ")
+
+
+class NoServer(cli.Case):
+    def closed_port(self):
+        with socket.socket() as door:
+            door.bind(("127.0.0.1", 0))
+            return door.getsockname()[1]
+
+    def test_it_is_said_within_the_patience_that_the_uri_gives(self):
+        uri = "mongodb://127.0.0.1:%d/?serverSelectionTimeoutMS=500" % self.closed_port()
+        for words in (["run", "x", "--", "true"], ["list"], ["doctor"], ["sessions"]):
+            begun = time.monotonic()
+            result = self.check(69, "--store", uri, *words)
+            self.assertLess(time.monotonic() - begun, 10)
+            self.assertRegex(result.err, "^holdfast: .*127.0.0.1")
+
+    def test_a_signal_ends_the_waiting_for_it(self):
+        door = socket.socket()  # a server that takes the call and says nothing
+        self.addCleanup(door.close)
+        door.bind(("127.0.0.1", 0))
+        door.listen()
+        door.settimeout(cli.PATIENCE)
+        run = self.start("--store", "mongodb://127.0.0.1:%d/" % door.getsockname()[1],
+                         "run", "x", "--", "true")
+        self.addCleanup(door.accept()[0].close)
+        run.signal(15)
+        self.assertEqual(run.status(), 143)
+
+    def test_passwords_are_not_shown(self):
+        for uri in ("mongodb://me:secret@127.0.0.1:%d/?serverSelectionTimeoutMS=200"
+                    % self.closed_port(), "mongodb://me:secret@/", "ftp://me:secret@host/"):
+            result = self.run_it("--store", uri, "list")
+            self.assertIn(result.returncode, (65, 69))
+            self.assertNotIn("secret", result.err)
+
+
+if __name__ == "__main__":
+    cli.main()

@@ -1,0 +1,111 @@
+# Locks on a single server that is no replica set: no change streams, no elections; waiting is by
+# polling, and that is said once.
+# SPDX-License-Identifier: Apache-2.0
+import json
+import signal
+import unittest
+
+from contest import Command, Contest, Worker, boot_ns, check_all
+from mongod import ReplicaSet
+
+
+class Standalone(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = ReplicaSet(standalone=True)
+        cls.addClassCleanup(cls.server.stop)
+        cls.server.start()
+        cls.uri = cls.server.uri
+
+    def setUp(self):
+        self.name = self.id().rsplit(".", 1)[1]
+
+    def start(self, program):
+        self.addCleanup(program.kill)
+        return program
+
+    def contest(self):
+        contest = Contest(self.uri, self.name)
+        self.addCleanup(contest.__exit__)
+        return contest
+
+    def holder(self, *words):
+        worker = self.start(Worker(self.uri, "--script", "--name=" + self.name, *words))
+        worker.ask("acquire", "acquired")
+        return worker
+
+    def run_command(self, *words):
+        """Runs the command to its end; its exit status and itself."""
+        command = self.start(Command("--store", self.uri, *words))
+        return command.status(30), command
+
+    def test_four_processes_lose_no_update(self):
+        contest = self.contest()
+        for _ in range(4):
+            contest.add("--turns=15")
+        contest.finish(60)
+        self.assertEqual(contest.value(), 60)
+        check_all(self, contest)
+
+    def test_readers_writers_and_tries_keep_apart(self):
+        contest = self.contest()
+        for mode in ["exclusive", "shared", "shared", "try"]:
+            contest.add("--turns=10", "--mode=" + mode, "--work=10")
+        contest.finish(60)
+        check_all(self, contest)
+
+    def test_permits_are_never_exceeded(self):
+        contest = self.contest()
+        for permits in [1, 1, 2, 3]:
+            contest.add("--turns=10", "--permits=%d" % permits, "--limit=3", "--work=10")
+        contest.finish(60)
+        check_all(self, contest)
+
+    def test_a_try_is_refused(self):
+        self.holder()
+        status, command = self.run_command("run", "-n", self.name, "--", "true")
+        self.assertEqual(status, 75, command)
+        status, command = self.run_command("run", "-n", "-s", self.name, "--", "true")
+        self.assertEqual(status, 75, command)
+
+    def test_it_waits_by_polling_and_says_so_once(self):
+        holder = self.holder()
+        waiter = self.start(Command("--store", self.uri, "-v", "run", self.name, self.name + " too",
+                                    "--", "echo", "had"))
+        waiter.said("polling", 10)
+        waiter.said("waiting for", 10)
+        holder.ask("release", "release")
+        released = boot_ns()
+        at, _ = waiter.line("had", 10)
+        # polled every half second at most, and the start of echo
+        self.assertLess((at - released) / 1e9, 0.5 + 1)
+        self.assertEqual(waiter.status(10), 0)
+        said = [line for line in waiter.errors.split("\n") if "polling" in line]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("standalone", said[0])
+
+    def test_without_being_asked_it_says_nothing(self):
+        status, command = self.run_command("run", self.name, "--", "true")
+        self.assertEqual((status, command.errors), (0, ""))
+
+    def test_a_killed_holder_is_followed_within_a_ttl_and_a_second(self):
+        holder = self.holder("--ttl=2000")
+        waiter = self.start(Worker(self.uri, "--script", "--name=" + self.name))
+        waiter.ask("acquire", "waits")
+        holder.signal(signal.SIGKILL)
+        killed = boot_ns()
+        had = waiter.wait("acquired", 10)
+        # L1, and half a second more for polling
+        self.assertLess((had["at"] - killed) / 1e9, 2 + 1)
+
+    def test_doctor_names_it(self):
+        status, command = self.run_command("--json", "doctor")
+        findings = json.loads("\n".join(command.lines))
+        self.assertIn(status, (0, 1))
+        self.assertEqual(status, int(any(each["is_danger"] for each in findings)))
+        self.assertRegex(" ".join(each["text"] for each in findings), "(?i)standalone")
+        self.assertRegex(" ".join(each["text"] for each in findings), "(?i)polling")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
