@@ -362,7 +362,7 @@ static bool find(void *ctx, const hf_record *record)
 {
     struct found *found = ctx;
     assert_true(found->n < 8);
-    snprintf(found->names[found->n++], sizeof found->names[0], "%s", record->name);
+    snprintf(found->names[found->n++], sizeof found->names[0], "%.63s", record->name);
     found->existing += record->exists;
     return found->n < found->most;
 }

@@ -120,7 +120,7 @@ hf_code memory_list(hf_store *base, const char *prefix, hf_record_fn each, void 
 {
     size_t n = 0, length = strlen(prefix);
     struct memory *memory = memory_lock(base);
-    char **names = alloc_array(NULL, memory->n_records, sizeof *names);
+    char **names = alloc_zeroed((memory->n_records + 1) * sizeof *names);
     for (size_t i = place_of(memory, prefix); i < memory->n_records; i++)
         if (strncmp(memory->records[i]->name, prefix, length) == 0)
             names[n++] = alloc_text(memory->records[i]->name);
