@@ -99,9 +99,10 @@ static hf_code code_of(const bson_error_t *error)
     }
 }
 
-static hf_code fail(mongoc_collection_t *collection, const bson_error_t *error, hf_error *err)
+static hf_code fail(mongoc_collection_t *collection, const bson_error_t *error, bool is_refused,
+                    hf_error *err)
 {
-    hf_code code = code_of(error);
+    hf_code code = is_refused ? code_of_server(error->code) : code_of(error);
     const char *remedy = code == HF_UNKNOWN ? "; it may be written: repeat it" : "";
     return error_set(err, code, "guarded update of collection \"%s\": %.300s%s",
                      mongoc_collection_get_name(collection), error->message, remedy);
@@ -124,7 +125,7 @@ static hf_code update_one(mongoc_collection_t *collection, const bson_t *filter,
     bson_error_t error;
     hf_code code = HF_OK;
     if (!mongoc_collection_update_one(collection, filter, update, options, &reply, &error))
-        code = fail(collection, &error, err);
+        code = fail(collection, &error, bson_has_field(&reply, "writeErrors"), err);
     *matched = count_in(&reply, "matchedCount") > 0;
     bson_destroy(&reply);
     bson_destroy(options);
@@ -164,7 +165,7 @@ static hf_code explain(mongoc_collection_t *collection, const bson_t *filter, co
     if (mongoc_cursor_next(cursor, &found))
         code = refuse(collection, found, fence, token, err);
     else if (mongoc_cursor_error(cursor, &error))
-        code = fail(collection, &error, err);
+        code = fail(collection, &error, false, err);
     else
         code = error_set(err, HF_NOT_FOUND, "no document of collection \"%s\" matches the filter",
                          mongoc_collection_get_name(collection));

@@ -63,6 +63,16 @@ class WhileWaiting(cli.Case):
             self.assertEqual(waiter.status(), 128 + number)
             self.assertEqual(self.json("show", "x", "--json")["queue"], [])
 
+    def test_one_that_is_ignored_does_not(self):
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.hold("x")
+        waiter = self.start("-v", "run", "x", "--", "true", preexec_fn=ignore)
+        waiter.err.expect("waiting for")
+        waiter.signal(signal.SIGHUP)
+        waiter.signal(signal.SIGTERM)
+        self.assertEqual(waiter.status(), 128 + signal.SIGTERM)
+
     def test_it_keeps_nothing_of_several(self):
         self.hold("b")
         waiter = self.wait("a", "b")
@@ -171,7 +181,15 @@ class Lost(cli.Case):
         run.out.expect("ready\n")
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(run.status(), 76)
-        run.out.expect("cleaned\n")
+        run.out.expect("cleaned\n", 1)
+
+    def test_a_child_that_does_not_heed_sigterm_is_killed_after_the_command(self):
+        script = 'sh -c \'trap "" TERM; echo $$; while :; do sleep 600 & wait; done\' & wait'
+        run = self.start("run", "--ttl", "2s", "x", "--", "sh", "-c", script)
+        child = int(run.out.line())
+        self.check(0, "break", "x", "--reason", "enough")
+        self.assertEqual(run.status(), 76)
+        self.assertTrue(cli.ended(child, 1))
 
     def test_own_code(self):
         holder = self.hold("--ttl", "1s", "--lost-code", "5", "x")
@@ -190,6 +208,19 @@ class Lost(cli.Case):
         os.kill(holder.child, signal.SIGSTOP)
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(holder.status(), 76)
+
+    def test_a_stopped_command_hears_sigterm(self):
+        run = self.start("run", "--ttl", "3s", "x", "--", "sh", "-c", TRAP % ("TERM", "TERM"))
+        run.out.expect("ready\n")
+        os.kill(int(self.children(run)[0]), signal.SIGSTOP)
+        self.check(0, "break", "x", "--reason", "enough")
+        run.out.expect("got-TERM\n")
+        self.assertEqual(run.status(), 76)
+
+    @staticmethod
+    def children(run):
+        with open("/proc/%d/task/%d/children" % (run.pid, run.pid)) as children:
+            return children.read().split()
 
     def test_force_is_at_once(self):
         holder = self.hold("--ttl", "1h", "x")

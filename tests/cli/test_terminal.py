@@ -181,13 +181,18 @@ class Jobs(Terminal):
         shell.screen.expect("status=76")
         self.assertTrue(cli.ended(child, 0))
 
-    def test_in_a_pipeline(self):
+    def test_in_a_pipeline_the_others_keep_the_terminal(self):
+        os.mkfifo(self.path("go"))
         shell = self.shell()
-        self.type(shell, "%s run x -- echo a | sh -c 'cat; read l </dev/tty; echo got-$l'\n"
-                  % cli.BIN)
+        self.type(shell, "%s run x -- sh -c 'echo a; read l <%s' | "
+                  "sh -c 'read a; echo $a; read l </dev/tty; echo got-$l'; echo en''d\n"
+                  % (cli.BIN, self.path("go")))
         shell.screen.expect(r"a\r\n")
         self.type(shell, "word\n")
         shell.screen.expect("got-word")
+        with open(self.path("go"), "w") as go:
+            go.write("on\n")
+        shell.screen.expect("end")
 
     def test_a_command_in_a_pipeline_that_asks_the_terminal(self):
         shell = self.shell()

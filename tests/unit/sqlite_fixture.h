@@ -11,6 +11,7 @@
 
 #include <ftw.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -204,6 +205,52 @@ static UNUSED hf_record read_record(hf_store *store, const char *name)
     hf_record record = {.exists = false};
     must(store->ops->look(store, &name, 1, (hf_stamp){0}, false, copy_record, &record, &err), &err);
     return record;
+}
+
+static UNUSED void run_sql(const char *text)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static UNUSED int64_t query(const char *text)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, text, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int64_t value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return value;
+}
+
+static UNUSED void write_file(const char *name, const char *text, int times)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    for (int i = 0; i < times; i++)
+        fputs(text, file);
+    fclose(file);
+}
+
+static UNUSED void expect_unusable(const char *word)
+{
+    hf_error err;
+    assert_int_equal(open_fails(&err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(err.text, word));
+}
+
+static UNUSED size_t sweep(hf_store *store, hf_session_state *gone, size_t max)
+{
+    hf_error err;
+    size_t n;
+    must(store->ops->sweep(store, gone, max, &n, &err), &err);
+    return n;
 }
 
 #endif

@@ -5,7 +5,9 @@
  * The text is made of the parts below; `@x` stands for the part of that letter, chosen by what the
  * step has in it, and ' for ". Everything from outside is in one $literal, the variable x, made by
  * pipeline_values.c:
- *   {now, floor, limit, bound, note, entry}   the entrant; bound: of the queue, for this one
+ *   {now, floor}                              where they are given
+ *   {new, limit, bound, note, entry}          the entrant; bound: of the queue, for this one;
+ *                                             new: the record, where there is none
  *   {ticket, mark}                            the only leave; mark: `last` as it leaves it
  *   {tickets, dead, marks: [{ticket | dead, mark}]}   several leaves, or deaths
  * so each text is made only once.
@@ -17,18 +19,10 @@
 
 /* ---- The text ---- */
 
-/* Is the document of our shape? Compares over types: only numbers lie between two numbers. */
-static const char ours[] =
-    "{'$and': [{'$isArray': '$holders'}, {'$isArray': '$queue'},"
-    " {'$gte': ['$limit', 1]}, {'$lte': ['$limit', 2147483647]},"
-    " {'$gte': ['$token', 0]}, {'$lte': ['$token', 9007199254740992]},"
-    " {'$gte': ['$notify', '']}, {'$lt': ['$notify', {}]},"
-    " {'$eq': [{'$size': {'$concatArrays': ['$holders.ticket', '$holders.session',"
-    " '$holders.permits', '$queue.ticket', '$queue.session', '$queue.permits']}},"
-    " {'$multiply': [3, {'$add': [{'$size': '$holders'}, {'$size': '$queue'}]}]}]}]}";
-
-/* An upsert's new document has nothing but its _id. */
-static const char ours_or_new[] = "{'$or': [{'$eq': ['$$ROOT', {'_id': '$_id'}]}, @o]}";
+/* Is the document of our shape? Where it is not, most of these are errors of the server, which
+ * leave the document as it is, as does an absent limit or token (null is below 1). */
+static const char ours[] = "{'$gte': [{'$add': ['$limit', '$token', {'$strLenBytes': '$notify'},"
+                           " {'$size': '$holders'}, {'$size': '$queue'}]}, 1]}";
 
 static const char stays_one[] = "{'$ne': ['$$this.ticket', '$$x.ticket']}";
 static const char stays_many[] = "{'$not': [{'$or': [{'$in': ['$$this.ticket', '$$x.tickets']},"
@@ -57,69 +51,66 @@ static const char whose[] = "{'session': '$$this.session', 'token': '$$this.toke
 static const char edit[] = "{'$let': {'vars': {'h': {'$filter': {'input': '$holders', 'cond': @s}},"
                            " 'q': {'$filter': {'input': '$queue', 'cond': @s}}@l}, 'in': @g}}";
 
-/* The fold over the queue from its head: how many fit (n), then what becomes of those (I3, I4). */
+/* The fold over the queue from its head (I3, I4); after the first that does not fit, none does. */
 static const char grant[] =
-    "{'$let': {'vars': {'fold': {'$reduce': {'input': '$$q.permits',"
-    " 'initialValue': {'n': 0, 'sum': {'$sum': '$$h.permits'}}, 'in': {'$cond': ["
-    "{'$lte': [{'$add': ['$$value.sum', '$$this']}, '$limit']},"
-    " {'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': ['$$value.sum', '$$this']}},"
-    " {'n': '$$value.n', 'sum': 4294967296}]}}}},"
-    " 'in': {'$mergeObjects': ['$$ROOT'@m, {'$cond': [{'$eq': ['$$fold.n', 0]},"
-    " {'holders': '$$h', 'queue': '$$q'}, @p]}]}}}";
+    "{'$let': {'vars': {'fold': {'$reduce': {'input': '$$q', 'initialValue': {'n': 0,"
+    " 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': '$token', 'notify': ''},"
+    " 'in': {'$cond': [{'$lte': [{'$add': ['$$value.sum', '$$this.permits']}, '$limit']},"
+    " {'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$value.token', 1]}, @f]}}},"
+    " 'in': {'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': ['$$value.sum', '$$this.permits']},"
+    " 'holders': {'$concatArrays': ['$$value.holders', [{'$mergeObjects': ['$$this',"
+    " {'token': '$$token', 'granted_at': @n}]}]]}, 'token': '$$token',"
+    " 'notify': {'$concat': ['$$value.notify', ' ', {'$toString': '$$this.session'}, ':',"
+    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'}]}}}},"
+    " {'$mergeObjects': ['$$value', {'sum': 4294967296}]}]}}}},"
+    " 'in': {'$mergeObjects': ['$$ROOT'@m, {'holders': '$$fold.holders',"
+    " 'queue': {'$slice': ['$$q', '$$fold.n', 1000]}, 'token': '$$fold.token',"
+    " 'notify': {'$cond': [{'$eq': ['$$fold.n', 0]}, '$notify',"
+    " {'$ltrim': {'input': '$$fold.notify'}}]}}]}}}";
 
 static const char with_last[] = ", {'last': '$$last'}";
 
-static const char promoted[] =
-    "{'$let': {'vars': {'new': {'$map': {'input': {'$range': [0, '$$fold.n']}, 'as': 'i', 'in':"
-    " {'$mergeObjects': [{'$arrayElemAt': ['$$q', '$$i']}, {'token': {'$toLong': {'$add': ["
-    "{'$max': [{'$add': ['$token', 1]}, @f]}, '$$i']}}, 'granted_at': @n}]}}}},"
-    " 'in': {'holders': {'$concatArrays': ['$$h', '$$new']},"
-    " 'queue': {'$slice': ['$$q', '$$fold.n', 1000]},"
-    " 'token': {'$arrayElemAt': ['$$new.token', -1]},"
-    " 'notify': {'$reduce': {'input': '$$new', 'initialValue': '', 'in': {'$concat': ['$$value',"
-    " {'$cond': [{'$eq': ['$$value', '']}, '', ' ']}, {'$toString': '$$this.session'}, ':',"
-    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$this.token'}]}}}}}}";
-
-/* The entrant, judged against the record @r. If it queues behind others, or does not fit, the
- * second fold grants nothing (its head has just been refused), so there is none. And with no edit
- * there is no first one: each step leaves a queue whose head does not fit. */
+/* The entrant, judged against the record r. If it queues behind others, or does not fit, the second
+ * fold grants nothing (its head has just been refused), so there is none. And with no edit there is
+ * no first one: each step leaves a queue whose head does not fit. Two arrays of entries are equal
+ * only when both are empty: nobody holds or waits, and the entrant's limit counts. */
 static const char admit[] =
-    "{'$let': {'vars': {'h': {'$ifNull': ['@r.holders', []]}, 'q': {'$ifNull': ['@r.queue', []]}},"
-    " 'in': {'$mergeObjects': ['@r', {'$cond': [{'$and': ["
-    "{'$or': [{'$eq': ['@r.limit', '$$x.limit']}, @z]},"
-    " {'$not': [{'$in': ['$$x.entry.ticket', {'$concatArrays': ['$$h.ticket', '$$q.ticket']}]}]},"
-    " {'$lt': [{'$size': '$$q'}, '$$x.bound']},"
-    " {'$lt': [{'$add': [{'$size': '$$h'}, {'$size': '$$q'}]}, 1000]}]},"
-    " {'$cond': [{'$and': [{'$eq': ['$$q', []]},"
-    " {'$lte': [{'$add': [{'$sum': '$$h.permits'}, '$$x.entry.permits']}, '$$x.limit']}]},"
-    " @t, @q]}, {}]}]}}}";
+    "{'$mergeObjects': ['$$r', {'$cond': [{'$and': ["
+    "{'$gte': [{'$add': ['$$r.limit', '$$r.token', {'$strLenBytes': '$$r.notify'}]}, 1]},"
+    " {'$or': [{'$eq': ['$$r.limit', '$$x.limit']}, {'$eq': ['$$r.holders', '$$r.queue']}]},"
+    " {'$not': [{'$in': ['$$x.entry.ticket',"
+    " {'$concatArrays': ['$$r.holders.ticket', '$$r.queue.ticket']}]}]},"
+    " {'$lt': [{'$size': '$$r.queue'},"
+    " {'$min': ['$$x.bound', {'$subtract': [1000, {'$size': '$$r.holders'}]}]}]}@t]}, @y, {}]}]}";
 
-static const char nobody[] = "{'$eq': [{'$concatArrays': ['$$h', '$$q']}, []]}";
+/* It is granted at once when nobody waits and it fits. */
+static const char fits[] =
+    "{'$eq': ['$$r.queue', []]}, {'$lte': [{'$add': [{'$sum': '$$r.holders.permits'},"
+    " '$$x.entry.permits']}, '$$x.limit']}";
+
+static const char try_fits[] = ", @h";
+static const char wait[] = "{'$cond': [{'$and': [@h]}, @k, @q]}";
 
 static const char taken[] =
-    "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['@r.token', 1]}, @f]}}}, 'in': {"
-    "'limit': '$$x.limit', 'token': '$$token', 'holders': {'$concatArrays': ['$$h',"
+    "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$r.token', 1]}, @f]}}}, 'in': {"
+    "'limit': '$$x.limit', 'token': '$$token', 'holders': {'$concatArrays': ['$$r.holders',"
     " [{'$mergeObjects': ['$$x.entry', {'since': @n, 'token': '$$token', 'granted_at': @n}]}]]},"
-    " 'queue': [], 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}}}";
+    " 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}}}";
 
-static const char queued[] =
-    "{'queue': {'$concatArrays': ['$$q', [{'$mergeObjects': ['$$x.entry', {'since': @n}]}]]}}";
+static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue',"
+                             " [{'$mergeObjects': ['$$x.entry', {'since': @n}]}]]}}";
 
 /* What the edit of the same step granted comes first. */
 static const char noted[] =
-    "{'$cond': [{'$eq': ['@r.token', '$token']}, '', {'$concat': ['@r.notify', ' ']}]}, ";
-
-/* An entrant that no record can take: the client refuses it before. It only makes the record. */
-static const char refused[] =
-    "{'$mergeObjects': [{'_id': '$_id', 'limit': '$$x.limit', 'token': {'$toLong': 0},"
-    " 'holders': [], 'queue': [], 'notify': ''}, '@r']}";
+    "{'$cond': [{'$in': ['$$r.notify', ['', '$notify']]}, '', {'$concat': ['$$r.notify', ' ']}]}, ";
 
 static const char only_edit[] = "{'$cond': [@o, @e, '$$ROOT']}";
-static const char only_enter[] = "{'$cond': [@u, @a, '$$ROOT']}";
-static const char edit_and_enter[] =
-    "{'$let': {'vars': {'ours': @o}, 'in': {'$cond': [{'$or': ['$$ours',"
-    " {'$eq': ['$$ROOT', {'_id': '$_id'}]}]}, {'$let': {'vars': {'r': {'$cond': ['$$ours', @e,"
-    " '$$ROOT']}}, 'in': @a}}, '$$ROOT']}}}";
+
+/* An upsert's new document has nothing but its _id: it begins as an empty record. An entrant that
+ * no record can take leaves it at that. */
+static const char with_enter[] =
+    "{'$let': {'vars': {'r': {'$cond': [{'$eq': ['$$ROOT', {'_id': '$_id'}]}, '$$x.new', @d]}},"
+    " 'in': @a}}";
 
 /* ---- Which parts ---- */
 
@@ -190,29 +181,31 @@ static void choose_edit(parts *p, variant v)
     p->of['m'] = v.has_last ? with_last : "";
     p->of['i'] = rises;
     p->of['w'] = whose;
+    p->of['o'] = ours;
     p->of['e'] = edit;
     p->of['g'] = grant;
-    p->of['p'] = promoted;
 }
 
 static void choose_enter(parts *p, variant v)
 {
-    p->of['a'] = v.enter == ENTER_REFUSED ? refused : admit;
-    p->of['z'] = nobody;
-    p->of['t'] = taken;
-    p->of['q'] = v.enter == ENTER_TRY ? "{}" : queued;
+    p->of['d'] = v.edit ? only_edit : "'$$ROOT'";
+    p->of['a'] = v.enter == ENTER_REFUSED ? "'$$r'" : admit;
+    p->of['t'] = v.enter == ENTER_TRY ? try_fits : "";
+    p->of['y'] = v.enter == ENTER_TRY ? taken : wait;
+    p->of['h'] = fits;
+    p->of['k'] = taken;
+    p->of['q'] = queued;
     p->of['c'] = v.edit ? noted : "";
-    p->of['r'] = v.edit ? "$$r" : "$$ROOT";
 }
 
 static parts choose(variant v)
 {
-    parts p = {.of = {['o'] = ours, ['u'] = ours_or_new}};
+    parts p = {.of = {NULL}};
     choose_edit(&p, v);
     choose_enter(&p, v);
     p.of['n'] = v.has_now ? "'$$x.now'" : "'$$NOW'";
     p.of['f'] = floor_text(v.floor);
-    p.of['b'] = !v.enter ? only_edit : v.edit ? edit_and_enter : only_enter;
+    p.of['b'] = v.enter ? with_enter : only_edit;
     return p;
 }
 
@@ -282,11 +275,11 @@ static void append(bson_t *command, const char *field, const bson_t *body, const
     bson_append_array_end(command, &stages);
 }
 
-void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const hf_step *step,
-                     bson_t *command, const char *field)
+void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const char *name,
+                     const hf_step *step, bson_t *command, const char *field)
 {
     bson_t x;
-    pipeline_values(step, &x);
+    pipeline_values(name, step, &x);
     append(command, field, text_of(texts, variant_of(step, clock)), &x);
     bson_destroy(&x);
 }

@@ -27,8 +27,8 @@ void pipeline_done(pipeline_texts *texts);
 
 /* Appends to `command`, as the array `field`, the pipeline that does to a document what
  * record_step() does to a record. A document of another shape is left as it is. Any thread. */
-void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const hf_step *step,
-                     bson_t *command, const char *field);
+void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const char *name,
+                     const hf_step *step, bson_t *command, const char *field);
 
 /* The same for a text of the caller's, in which ' stands for " and $$x for the values. */
 void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x);
@@ -37,8 +37,8 @@ void pipeline_append_text(bson_t *command, const char *field, const char *text, 
 bson_t *pipeline_json(const char *text);
 
 /* Between pipeline.c and pipeline_values.c: */
-void pipeline_values(const hf_step *step, bson_t *x); /* initialises x */
-bool pipeline_is_single(const hf_step *step);         /* one leave, no deaths */
-int32_t pipeline_bound(const hf_enter *enter);        /* of the queue, for this entrant */
+void pipeline_values(const char *name, const hf_step *step, bson_t *x); /* initialises x */
+bool pipeline_is_single(const hf_step *step);                           /* one leave, no deaths */
+int32_t pipeline_bound(const hf_enter *enter); /* of the queue, for this entrant */
 
 #endif

@@ -2,6 +2,7 @@
 /* pipeline_values.c: gathers what a step brings from outside into the one document that
  * pipeline.c's texts find as the variable x; called by pipeline.c. */
 #include "core/id.h"
+#include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/pipeline.h"
 
@@ -79,9 +80,10 @@ static void append_many(bson_t *x, const hf_step *step)
     append_marks(x, step);
 }
 
-static void append_enter(bson_t *x, const hf_enter *enter)
+static void append_enter(bson_t *x, const char *name, const hf_enter *enter)
 {
-    bson_t entry;
+    bson_t entry, new;
+    hf_record record;
     char session[ID_TEXT_SIZE], ticket[ID_TEXT_SIZE], note[2 * ID_TEXT_SIZE + 1];
     id_write(enter->entry.session, session);
     id_write(enter->entry.ticket, ticket);
@@ -89,14 +91,19 @@ static void append_enter(bson_t *x, const hf_enter *enter)
     hf_entry plain = enter->entry;
     plain.token = plain.since.ms = plain.granted_at.ms = 0;
     document_of_entry(&plain, &entry);
+    record_init(&record, name);
+    record.limit = enter->limit;
+    document_of_record(&record, &new);
+    BSON_APPEND_DOCUMENT(x, "new", &new);
     BSON_APPEND_INT32(x, "limit", enter->limit);
     BSON_APPEND_INT32(x, "bound", pipeline_bound(enter));
     BSON_APPEND_UTF8(x, "note", note);
     BSON_APPEND_DOCUMENT(x, "entry", &entry);
     bson_destroy(&entry);
+    bson_destroy(&new);
 }
 
-void pipeline_values(const hf_step *step, bson_t *x)
+void pipeline_values(const char *name, const hf_step *step, bson_t *x)
 {
     bson_init(x);
     if (step->now)
@@ -108,5 +115,5 @@ void pipeline_values(const hf_step *step, bson_t *x)
     else if (step->n_leaves + step->n_deaths > 0)
         append_many(x, step);
     if (step->enter)
-        append_enter(x, step->enter);
+        append_enter(x, name, step->enter);
 }

@@ -28,7 +28,7 @@ static void append_update(mongo_store *store, const char *name, const hf_step *s
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
     bson_append_document_end(&update, &query);
-    pipeline_append(&store->texts, mongo_clock_of(store), step, &update, "u");
+    pipeline_append(&store->texts, mongo_clock_of(store), name, step, &update, "u");
     bson_append_document_end(&updates, &update);
     bson_append_array_end(command, &updates);
     mongo_append_write_concern(store, command, false);
@@ -42,7 +42,7 @@ static void append_find_and_modify(mongo_store *store, const char *name, const h
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
     bson_append_document_end(command, &query);
-    pipeline_append(&store->texts, mongo_clock_of(store), step, command, "update");
+    pipeline_append(&store->texts, mongo_clock_of(store), name, step, command, "update");
     BSON_APPEND_BOOL(command, "new", true);
     BSON_APPEND_BOOL(command, "upsert", step->enter != NULL);
     mongo_append_write_concern(store, command, false);

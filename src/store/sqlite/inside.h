@@ -63,7 +63,7 @@ void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...
  * whether it can be written. */
 hf_code schema_check(sql *conn, hf_error *err);
 /* What every connection is set to, once the schema was checked. */
-hf_code schema_settle(sql *conn, bool checkpoints, hf_error *err);
+hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err);
 hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err);
 hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err);
 

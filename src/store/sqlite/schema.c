@@ -148,14 +148,10 @@ hf_code schema_check(sql *conn, hf_error *err)
 }
 
 /* synchronous = NORMAL: a commit is not synced to the disk, a crash of the machine can undo the
- * last ones, in order. What that means is said in tokens.c and records.c. No checkpoint on close:
- * it would cost a short-lived process two syncs; the log stays for the next. The connection of
- * beats leaves the checkpoint, which syncs, to the other. */
-hf_code schema_settle(sql *conn, bool checkpoints, hf_error *err)
+ * last ones, in order. What that means is said in tokens.c and records.c. */
+hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err)
 {
-    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    if (!checkpoints)
-        sqlite3_wal_autocheckpoint(conn->db, 0);
+    sql_tend_log(conn, is_tidy);
     return sql_exec(conn, "PRAGMA synchronous = NORMAL", NULL, err);
 }
 

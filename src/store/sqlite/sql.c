@@ -10,6 +10,11 @@
 #include <string.h>
 #include <time.h>
 
+/* In pages. Whoever opens the database while nobody else has it open reads the whole log, about 2
+ * us a page; a run of one command writes ten. */
+#define LONG_LOG 1000
+#define WORTH_EMPTYING 200
+
 static const char *const texts[] = {
 #define X(name, text) [name] = text,
     SQL_TABLE(X)
@@ -52,12 +57,38 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     return HF_OK;
 }
 
+static int see_commit(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    sql *conn = ctx;
+    conn->log_pages = pages;
+    if (conn->is_tidy && pages >= LONG_LOG)
+        sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SQLITE_OK;
+}
+
+void sql_tend_log(sql *conn, bool is_tidy)
+{
+    conn->is_tidy = is_tidy;
+    sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_wal_hook(conn->db, see_commit, conn);
+}
+
+/* Empties the log, unless somebody else is at it. */
+static void tidy_up(sql *conn)
+{
+    if (!conn->is_tidy || conn->log_pages < WORTH_EMPTYING)
+        return;
+    sqlite3_busy_handler(conn->db, NULL, NULL);
+    sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
 void sql_close(sql *conn)
 {
     if (!conn->path)
         return;
     for (int i = 0; i < SQL_COUNT; i++)
         sqlite3_finalize(conn->statements[i]);
+    tidy_up(conn);
     sqlite3_close(conn->db);
     pthread_mutex_destroy(&conn->mutex);
     *conn = (sql){.path = NULL};

@@ -65,13 +65,20 @@ typedef struct sql {
     int64_t patience_ms;   /* how long a locked database is tried */
     int64_t busy_since_ms; /* when the wait that runs began */
     bool is_readonly;      /* sql_begin() refuses */
+    bool is_tidy;          /* it moves the log into the database now and then */
+    int log_pages;         /* after the last commit here */
 } sql;
 
 /* Opens the file; what is in it is not looked at. */
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err);
 
-/* Takes one that was never opened or failed to. Writes nothing to the database. */
+/* Takes one that was never opened or failed to. */
 void sql_close(sql *conn);
+
+/* Moving the log into the database costs two syncs. A tidy connection does it when the log is long,
+ * and at its end when the next to open alone would have to read much of it. The others never do:
+ * that of beats must not wait for the disk. */
+void sql_tend_log(sql *conn, bool is_tidy);
 
 /* Translates a result of SQLite's that is no success. doing: "open", "write" ... */
 hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err);
