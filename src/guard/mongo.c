@@ -94,7 +94,9 @@ static hf_code code_of(const bson_error_t *error)
         return code_of_server(error->code);
     case MONGOC_ERROR_BSON:
         return HF_INVALID;
-    default:
+    default: /* 9: FailedToParse, in whatever domain the driver puts it */
+        if (error->code == 9)
+            return HF_INVALID;
         return HF_UNKNOWN; /* the connection, while it was under way; a write concern */
     }
 }
@@ -102,7 +104,7 @@ static hf_code code_of(const bson_error_t *error)
 static hf_code fail(mongoc_collection_t *collection, const bson_error_t *error, bool is_refused,
                     hf_error *err)
 {
-    hf_code code = is_refused ? code_of_server(error->code) : code_of(error);
+    hf_code code = is_refused || error->code == 9 ? code_of_server(error->code) : code_of(error);
     const char *remedy = code == HF_UNKNOWN ? "; it may be written: repeat it" : "";
     return error_set(err, code, "guarded update of collection \"%s\": %.300s%s",
                      mongoc_collection_get_name(collection), error->message, remedy);

@@ -220,6 +220,15 @@ class Command(cli.Case):
         self.assertLessEqual(len(extra), 1, "more than the one that says who lives")
         self.assertNotIn("locks.db", [os.path.basename(link) for link in extra])
 
+    def test_the_environment_is_as_it_was(self):
+        env = {"B": "1", "A": "2", "HOLDFAST_STORE": self.store, "PATH": os.environ["PATH"]}
+        lines = self.check(0, "run", "x", "--", "env", env=env).out.splitlines()
+        self.assertEqual(lines[2:], ["%s=%s" % pair for pair in env.items()])
+
+    def test_nothing_is_left_in_shared_memory(self):
+        holder = self.hold("x")
+        self.assertFalse(os.path.exists("/dev/shm/mongoc-%d" % holder.pid))
+
     def test_what_it_left_running_goes_on(self):
         result = self.start("run", "x", "--", "sh", "-c", "sleep 600 >&- 2>&- & echo $!")
         left = int(result.out.line())

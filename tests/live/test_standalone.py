@@ -69,12 +69,17 @@ class Standalone(unittest.TestCase):
         self.assertEqual(status, 75, command)
 
     def test_it_waits_by_polling_and_says_so_once(self):
-        holder = self.holder()
-        waiter = self.start(Command("--store", self.uri, "-v", "run", self.name, self.name + " too",
-                                    "--", "echo", "had"))
+        self.name = "first"
+        first = self.holder()
+        self.name = "second"
+        second = self.holder()
+        waiter = self.start(Command("--store", self.uri, "-v", "run", "first", "second", "--",
+                                    "echo", "had"))
         waiter.said("polling", 10)
-        waiter.said("waiting for", 10)
-        holder.ask("release", "release")
+        waiter.said('waiting for "first"', 10)
+        first.ask("release", "release")
+        waiter.said('waiting for "second"', 10)
+        second.ask("release", "release")
         released = boot_ns()
         at, _ = waiter.line("had", 10)
         # polled every half second at most, and the start of echo

@@ -13,6 +13,7 @@
 /* In pages. Whoever opens the database while nobody else has it open reads the whole log, about 2
  * us a page; a run of one command writes ten. */
 #define LONG_LOG 1000
+#define TOO_LONG_LOG 4000
 #define WORTH_EMPTYING 200
 
 static const char *const texts[] = {
@@ -57,18 +58,37 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     return HF_OK;
 }
 
+/* Moves the log into the database. While others write all the time the log never begins anew by
+ * itself; when it has become too long they wait for that, for as long as a sync takes. */
+static void shorten_log(sql *conn)
+{
+    int64_t patience_ms = conn->patience_ms;
+    bool waits = conn->log_pages >= TOO_LONG_LOG;
+    conn->patience_ms = patience_ms < 100 ? patience_ms : 100;
+    sqlite3_wal_checkpoint_v2(
+        conn->db, NULL, waits ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    conn->patience_ms = patience_ms;
+}
+
+/* Tries again only when the log has grown by as much again: each try costs two syncs. */
 static int see_commit(void *ctx, sqlite3 *db, const char *name, int pages)
 {
+    (void)db, (void)name;
     sql *conn = ctx;
+    if (pages < conn->log_pages)
+        conn->shorten_at = LONG_LOG;
     conn->log_pages = pages;
-    if (conn->is_tidy && pages >= LONG_LOG)
-        sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (conn->is_tidy && pages >= conn->shorten_at) {
+        conn->shorten_at = pages + LONG_LOG;
+        shorten_log(conn);
+    }
     return SQLITE_OK;
 }
 
 void sql_tend_log(sql *conn, bool is_tidy)
 {
     conn->is_tidy = is_tidy;
+    conn->shorten_at = LONG_LOG;
     sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_wal_hook(conn->db, see_commit, conn);
 }

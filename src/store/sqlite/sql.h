@@ -67,6 +67,7 @@ typedef struct sql {
     bool is_readonly;      /* sql_begin() refuses */
     bool is_tidy;          /* it moves the log into the database now and then */
     int log_pages;         /* after the last commit here */
+    int shorten_at;        /* so many pages */
 } sql;
 
 /* Opens the file; what is in it is not looked at. */
