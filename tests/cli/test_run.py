@@ -175,6 +175,14 @@ class Usage(cli.Case):
         self.assertEqual(result.returncode, 74)
         self.assertIn(b"cannot write", result.stderr)
 
+LIBC_SIGNALS = 3 << 31  # 32 and 33: glibc takes these for its threads, whoever ignored them before
+
+
+def masks(status):
+    """The signal sets in lines of /proc/PID/status, without those that are the C library's own."""
+    lines = [line.split() for line in status.splitlines()]
+    return {name: int(value, 16) & ~LIBC_SIGNALS for name, value in lines}
+
 
 class Command(cli.Case):
     def test_it_gets_its_words_without_a_shell(self):
@@ -211,7 +219,7 @@ class Command(cli.Case):
         show = ["grep", "^Sig[BI]", "/proc/self/status"]
         plain = subprocess.run(show, stdout=subprocess.PIPE, preexec_fn=ignore).stdout.decode()
         result = self.check(0, "run", "x", "--", *show, preexec_fn=ignore)
-        self.assertEqual(result.out, plain)
+        self.assertEqual(masks(result.out), masks(plain))
 
     def test_descriptors_that_leak(self):
         result = self.check(0, "run", "x", "--", "ls", "-l", "/proc/self/fd")
