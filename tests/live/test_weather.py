@@ -57,7 +57,7 @@ class BadInput(Commands):
             "mongodb://a/b?replicaSet": "URI",
             "mongo://host/": "mongodb://",
             "http://host/": "mongodb://",
-            "": "",
+            " ": "known are sqlite:PATH",
             "mongodb://h/?hfProtocols=queue": "hfProtocols.*hfProtocol",
             "mongodb://h/?hfProtocol=nonesuch": "nonesuch",
             "mongodb://h/?hfCollection=": "hfCollection",
@@ -66,7 +66,7 @@ class BadInput(Commands):
             "mongodb://h/?hfWeakWrites=maybe": "maybe",
         }.items():
             with self.subTest(uri):
-                self.assert_refused(self.run_to_end("run", "x", "--", "echo", "ran", store=uri or " "),
+                self.assert_refused(self.run_to_end("run", "x", "--", "echo", "ran", store=uri),
                                     VALUE, text)
 
     def test_a_bad_uri_does_not_show_its_password(self):
@@ -347,8 +347,7 @@ class Listings(OnASet):
         second, = lock["queue"]
         self.assertEqual((second["position"], second["token"]), (1, 0))
         self.assertRegex(second["who"], r"^second@.+:%d$" % waiter.pid)
-        self.assertEqual(self.json_of("list", self.name[:-1]), [lock] if False else
-                         self.json_of("list", self.name[:-1]))
+        self.assertEqual([each["name"] for each in self.json_of("list", self.name[:-1])], [self.name])
         self.assertEqual(self.json_of("list", "no such prefix"), [])
         shown = self.run_to_end("show", self.name)
         self.assertEqual(shown.ended_with, 0)
@@ -375,7 +374,7 @@ class Listings(OnASet):
             self.assertEqual(set(each), {"topic", "text", "is_danger"})
             self.assertFalse(each["is_danger"], each)
             findings.setdefault(each["topic"], []).append(each["text"])
-        for topic, text in {"reach": "", "server": "6.0.5", "members": "primary",
+        for topic, text in {"reach": "mongodb|127.0.0.1", "server": "6.0.5", "members": "PRIMARY.*SECONDARY",
                             "notices": "(?i)change stream", "write concern": "majority",
                             "latency": "ms", "clock": "ms"}.items():
             self.assertIn(topic, findings)
@@ -413,8 +412,9 @@ class Break(OnASet):
         breaker = self.run_to_end("break", self.name, "--reason", "why")
         took = seconds_since(began)
         self.assertEqual(breaker.ended_with, 0, breaker)
-        # a ttl and an allowance of 11 ms from the ask's acknowledgement; a look each 0.1 s
-        self.assertGreater(took, 3)
+        # its client takes it out at the end of the lease that ran before the ask; beats are sent
+        # each third of a ttl, so that lease ends 2 to 3 s after the ask; a look each 0.1 s
+        self.assertGreater(took, 2)
         self.assertLess(took, 3 + 1)
         self.assertGreater(waiter.wait("acquired", 5)["token"], holder.token)
         self.assertEqual(holder.ask("release", "release")["code"], "HF_LOST")

@@ -78,10 +78,16 @@ static const char admit[] =
     "{'$mergeObjects': ['$$r', {'$cond': [{'$and': ["
     "{'$gte': [{'$add': ['$$r.limit', '$$r.token', {'$strLenBytes': '$$r.notify'}]}, 1]},"
     " {'$or': [{'$eq': ['$$r.limit', '$$x.limit']}, {'$eq': ['$$r.holders', '$$r.queue']}]},"
-    " {'$not': [{'$in': ['$$x.entry.ticket',"
-    " {'$concatArrays': ['$$r.holders.ticket', '$$r.queue.ticket']}]}]},"
+    " {'$allElementsTrue': [{'$map': {'input': {'$concatArrays': ['$$r.holders', '$$r.queue']},"
+    " 'in': @z}}]},"
     " {'$lt': [{'$size': '$$r.queue'},"
     " {'$min': ['$$x.bound', {'$subtract': [1000, {'$size': '$$r.holders'}]}]}]}@t]}, @y, {}]}]}";
+
+/* An entry beside which the entrant may stand: not its own, and none of another shape. */
+static const char neighbour[] =
+    "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']}, {'$isNumber': '$$this.permits'},"
+    " {'$eq': [{'$type': '$$this.ticket'}, 'objectId']},"
+    " {'$eq': [{'$type': '$$this.session'}, 'objectId']}]}";
 
 /* It is granted at once when nobody waits and it fits. */
 static const char fits[] =
@@ -192,6 +198,7 @@ static void choose_enter(parts *p, variant v)
     p->of['a'] = v.enter == ENTER_REFUSED ? "'$$r'" : admit;
     p->of['t'] = v.enter == ENTER_TRY ? try_fits : "";
     p->of['y'] = v.enter == ENTER_TRY ? taken : wait;
+    p->of['z'] = neighbour;
     p->of['h'] = fits;
     p->of['k'] = taken;
     p->of['q'] = queued;

@@ -120,12 +120,23 @@ static char *hosts_of(const mongoc_uri_t *uri)
     return hosts;
 }
 
+/* The driver quotes what it cannot read, and that may be a password. */
+static void mask_quoted(char *message)
+{
+    char *from = strchr(message, '"'), *to = strrchr(message, '"');
+    if (from < to)
+        memmove(from + 1, to, strlen(to) + 1);
+}
+
 static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 {
     bson_error_t error;
     out->driver = mongoc_uri_new_with_error(rest, &error);
-    if (!out->driver)
+    if (!out->driver) {
+        if (strchr(rest, '@'))
+            mask_quoted(error.message);
         return error_set(err, HF_INVALID, "the MongoDB URI cannot be read: %s", error.message);
+    }
     const char *database = mongoc_uri_get_database(out->driver);
     out->database = alloc_text(database && database[0] ? database : "holdfast");
     out->hosts = hosts_of(out->driver);
