@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_losing.c: whoever loses a lock has the time that its notice promised, whatever else its
+ * client does meanwhile (R4, R7, R9). */
+#include "client/client_bed.h"
+
+static atomic_bool is_cut, drops_enter;
+static atomic_llong lost_at, left_ms;
+
+static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left)
+{
+    (void)ctx;
+    (void)lock;
+    (void)why;
+    atomic_store(&left_ms, left);
+    atomic_store(&lost_at, now_ms());
+}
+
+static hf_lock *take_told(hf_client *client, const char *name)
+{
+    static const hf_lock_options options = {.on_lost = lost};
+    hf_lock *lock;
+    hf_error err;
+    atomic_store(&lost_at, 0);
+    assert_int_equal(hf_lock_acquire(client, name, &options, &lock, &err), HF_OK);
+    return lock;
+}
+
+/* The next holder came no earlier than the notice had promised. */
+static void assert_had_its_time(int64_t next_had_it)
+{
+    assert_true(lost_at > 0);
+    assert_true(left_ms > 0);
+    assert_true(next_had_it >= lost_at + left_ms - 2); /* each of the three is rounded down */
+}
+
+static hf_code cut_beats(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_BEAT && is_cut ? HF_UNREACHABLE : HF_OK;
+}
+
+static void test_a_lost_session_is_left_alone_until_its_notice_is_over(void **state)
+{
+    (void)state;
+    hf_client *loser, *next = open_client("memory:notice", 2000);
+    hf_options options = {.ttl_ms = 2000, .notice_ms = 1000};
+    faulty_open("memory:notice", &options, &loser)->before = cut_beats;
+    hf_lock *lock = take_told(loser, "x");
+    is_cut = true;
+    hf_lock *had = take(next, "x");
+    assert_had_its_time(now_ms());
+    is_cut = false;
+    hf_lock_close(had);
+    hf_lock_close(lock);
+    hf_close(loser);
+    hf_close(next);
+}
+
+/* The enter lands, and its answer is lost. */
+static hf_code drop_one_enter(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    return is_enter(call, arg) && atomic_exchange(&drops_enter, false) ? HF_UNKNOWN : HF_OK;
+}
+
+static void *break_x(void *client)
+{
+    hf_error err;
+    hf_break_options options = {.reason = "why not"};
+    hf_break(client, "x", &options, &err);
+    return NULL;
+}
+
+static void await_loss(void)
+{
+    for (int i = 0; i < 1000 && !lost_at; i++)
+        pause_ms(5);
+    assert_true(lost_at > 0);
+}
+
+struct wait_for_x {
+    hf_client *client;
+    hf_lock *lock;
+    int64_t had_at;
+};
+
+static void *wait_for_x(void *arg)
+{
+    struct wait_for_x *wait = arg;
+    wait->lock = take(wait->client, "x");
+    wait->had_at = now_ms();
+    return NULL;
+}
+
+/* A client with a suspect would like a new session; but the work under a broken lock still runs. */
+static void test_a_session_stays_while_a_broken_lock_is_being_stopped(void **state)
+{
+    (void)state;
+    hf_client *loser, *breaker = open_client("memory:broken", 3000);
+    hf_options options = {.ttl_ms = 3000};
+    faulty_open("memory:broken", &options, &loser)->after = drop_one_enter;
+    struct wait_for_x wait = {.client = open_client("memory:broken", 3000)};
+    pthread_t waiting, breaking;
+    hf_lock *lock = take_told(loser, "x");
+    drops_enter = true;
+    hf_lock_close(take(loser, "y"));
+    pthread_create(&waiting, NULL, wait_for_x, &wait);
+    pthread_create(&breaking, NULL, break_x, breaker);
+    await_loss();
+    hf_lock_close(take(loser, "z"));
+    pthread_join(waiting, NULL);
+    pthread_join(breaking, NULL);
+    assert_had_its_time(wait.had_at);
+    hf_lock_close(wait.lock);
+    hf_lock_close(lock);
+    hf_close(loser);
+    hf_close(breaker);
+    hf_close(wait.client);
+}
+
+static hf_lock *asked_for;
+
+/* The ticket leaves between the breaker's look and its ask. */
+static hf_code leave_before_the_ask(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    hf_error err;
+    if (call != FAULTY_ASK || !asked_for)
+        return HF_OK;
+    hf_lock *lock = asked_for;
+    asked_for = NULL;
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    hf_lock_close(lock);
+    return HF_OK;
+}
+
+static void test_asks_for_tickets_that_have_left_are_answered(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_client *breaker, *holder = open_client("memory:asks", 1000);
+    hf_options options = {.ttl_ms = 1000};
+    hf_break_options how = {.reason = "why not"};
+    faulty_open("memory:asks", &options, &breaker)->before = leave_before_the_ask;
+    hf_lock *keep = take(holder, "keep");
+    for (int i = 0; i < HF_ASKS_MAX; i++) {
+        asked_for = take(holder, "x");
+        assert_int_equal(hf_break(breaker, "x", &how, &err), HF_OK);
+    }
+    pause_ms(1500); /* two beats: one brings the asks, one answers them */
+    assert_int_equal(hf_break(breaker, "keep", &how, &err), HF_OK);
+    assert_int_equal(hf_lock_check(keep, NULL, &err), HF_LOST);
+    hf_lock_close(keep);
+    hf_close(holder);
+    hf_close(breaker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_lost_session_is_left_alone_until_its_notice_is_over),
+        cmocka_unit_test(test_a_session_stays_while_a_broken_lock_is_being_stopped),
+        cmocka_unit_test(test_asks_for_tickets_that_have_left_are_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_releasing.c: a release is sent until it is acknowledged, and closing a client is bounded,
+ * whatever the store does (R8, L4). */
+#include "client/client_bed.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static atomic_int refusals;
+
+static hf_code refuse_leaves(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (!is_leave(call, arg) || refusals <= 0)
+        return HF_OK;
+    atomic_fetch_sub(&refusals, 1);
+    return HF_READONLY;
+}
+
+static void test_a_leave_that_the_store_refused_is_tried_again(void **state)
+{
+    (void)state;
+    hf_client *holder, *next = open_client("memory:refused", 1000);
+    hf_options options = {.ttl_ms = 1000};
+    hf_error err;
+    faulty_open("memory:refused", &options, &holder)->before = refuse_leaves;
+    hf_lock *lock = take(holder, "x");
+    refusals = 2;
+    assert_int_equal(hf_lock_release(lock, &err), HF_READONLY);
+    hf_lock_close(lock);
+    assert_int_equal(try_take(next, "x", 3000), HF_OK);
+    lock = take(holder, "x");
+    refusals = 1;
+    hf_lock_close(lock); /* in the background, with nobody to be told of the refusal */
+    assert_int_equal(try_take(next, "x", 3000), HF_OK);
+    assert_int_equal(refusals, 0);
+    hf_close(holder);
+    hf_close(next);
+}
+
+static atomic_bool delays_enters, entered;
+
+static hf_code delay_enters(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (is_enter(call, arg) && delays_enters) {
+        entered = true;
+        pause_ms(300);
+    }
+    return HF_OK;
+}
+
+static void *take_x(void *client)
+{
+    hf_lock *lock = NULL;
+    hf_error err;
+    assert_int_equal(hf_lock_acquire(client, "x", NULL, &lock, &err), HF_CLOSED);
+    assert_null(lock);
+    return NULL;
+}
+
+static void test_a_grant_that_comes_while_closing_is_given_back(void **state)
+{
+    (void)state;
+    hf_client *closing, *next = open_client("memory:closing", 10000);
+    pthread_t thread;
+    delays_enters = entered = false;
+    faulty_open("memory:closing", NULL, &closing)->after = delay_enters;
+    hf_lock_close(take(closing, "w"));
+    delays_enters = true;
+    pthread_create(&thread, NULL, take_x, closing);
+    while (!entered)
+        pause_ms(1);
+    hf_close(closing);
+    pthread_join(thread, NULL);
+    assert_int_equal(try_take(next, "x", HF_TRY), HF_OK);
+    hf_close(next);
+}
+
+static atomic_bool is_gone;
+
+/* A network that swallows everything, as far as the store's own time-out. */
+static hf_code swallow(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)call;
+    (void)arg;
+    if (!is_gone)
+        return HF_OK;
+    pause_ms(500);
+    return HF_UNREACHABLE;
+}
+
+static void *wait_until_closed(void *client)
+{
+    assert_int_equal(try_take(client, "b", 0), HF_CLOSED);
+    return NULL;
+}
+
+static void test_closing_is_bounded_with_the_store_gone(void **state)
+{
+    (void)state;
+    hf_client *closing, *other = open_client("memory:gone", 10000);
+    pthread_t thread;
+    faulty_open("memory:gone", NULL, &closing)->before = swallow;
+    hf_lock *b = take(other, "b"), *x = take(closing, "x");
+    pthread_create(&thread, NULL, wait_until_closed, closing);
+    pause_ms(200);
+    is_gone = true;
+    int64_t began = now_ms();
+    hf_close(closing);
+    assert_true(now_ms() - began < 6000);
+    is_gone = false;
+    pthread_join(thread, NULL);
+    hf_lock_close(x);
+    hf_lock_close(b);
+    hf_close(other);
+}
+
+static hf_code delay_steps(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    if (call == FAULTY_STEP)
+        pause_ms(1);
+    return HF_OK;
+}
+
+#define MANY 1500
+
+static void test_closing_with_many_locks_frees_them_all(void **state)
+{
+    (void)state;
+    static hf_lock *all[MANY];
+    char name[16];
+    hf_client *closing, *next = open_client("memory:many", 10000);
+    faulty_open("memory:many", NULL, &closing)->before = delay_steps;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        all[i] = take(closing, name);
+    }
+    hf_close(closing);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        assert_int_equal(try_take(next, name, 5000), HF_OK);
+        hf_lock_close(all[i]);
+    }
+    hf_close(next);
+}
+
+static void test_a_child_that_closes_takes_nothing_from_its_parent(void **state)
+{
+    (void)state;
+    int status;
+    hf_error err;
+    hf_client *parent = open_client("memory:fork", 10000);
+    hf_client *other = open_client("memory:fork", 10000);
+    hf_lock *lock = take(parent, "x");
+    pid_t child = fork();
+    if (!child) {
+        bool refused = hf_lock_check(lock, NULL, &err) == HF_FORKED;
+        hf_lock_close(lock);
+        hf_close(parent);
+        _exit(refused ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_OK);
+    assert_int_equal(try_take(other, "x", HF_TRY), HF_HELD);
+    hf_lock_close(lock);
+    hf_close(parent);
+    hf_close(other);
+}
+
+static void *break_until_closed(void *client)
+{
+    hf_error err;
+    hf_break_options options = {.reason = "why not"};
+    assert_int_equal(hf_break(client, "x", &options, &err), HF_CANCELLED);
+    return NULL;
+}
+
+static void test_closing_ends_a_break_that_waits(void **state)
+{
+    (void)state;
+    hf_client *holder = open_client("memory:breaker", 10000);
+    hf_client *breaker = open_client("memory:breaker", 10000);
+    pthread_t thread;
+    hf_lock *lock = take(holder, "x");
+    pthread_create(&thread, NULL, break_until_closed, breaker);
+    pause_ms(300);
+    int64_t began = now_ms();
+    hf_close(breaker);
+    pthread_join(thread, NULL);
+    assert_true(now_ms() - began < 2000);
+    hf_lock_close(lock);
+    hf_close(holder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_leave_that_the_store_refused_is_tried_again),
+        cmocka_unit_test(test_a_grant_that_comes_while_closing_is_given_back),
+        cmocka_unit_test(test_closing_is_bounded_with_the_store_gone),
+        cmocka_unit_test(test_closing_with_many_locks_frees_them_all),
+        cmocka_unit_test(test_a_child_that_closes_takes_nothing_from_its_parent),
+        cmocka_unit_test(test_closing_ends_a_break_that_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

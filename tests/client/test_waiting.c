@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_waiting.c: nobody waits longer than it must, nothing is done more often than it must, and no
+ * late request leaves anything behind (R8, L1, L2). */
+#include "client/client_bed.h"
+
+#include "core/record.h"
+
+static atomic_bool delays_enters, entered;
+
+/* Its answer is still under way while the lock is granted to it. */
+static hf_code delay_enters(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (is_enter(call, arg) && delays_enters) {
+        entered = true;
+        pause_ms(300);
+    }
+    return HF_OK;
+}
+
+static void *take_x(void *client)
+{
+    hf_lock_close(take(client, "x"));
+    return NULL;
+}
+
+/* The notice is newer than the enter's own answer, and is not forgotten for it. */
+static void test_a_grant_that_overtakes_the_answer_to_the_enter(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:overtakes", 10000);
+    pthread_t thread;
+    faulty_open("memory:overtakes", NULL, &waiter)->after = delay_enters;
+    hf_lock *x = take(holder, "x"), *w = take(holder, "w");
+    assert_int_equal(try_take(waiter, "w", 100), HF_TIMEOUT); /* its listener is there now */
+    delays_enters = true;
+    pthread_create(&thread, NULL, take_x, waiter);
+    while (!entered)
+        pause_ms(1);
+    int64_t began = now_ms();
+    hf_lock_close(x);
+    pthread_join(thread, NULL);
+    assert_true(now_ms() - began < 800); /* the next look by itself comes a second later */
+    hf_lock_close(w);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+static void test_a_limit_that_disagrees_with_one_s_own_lock(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:limit", 1000);
+    hf_lock *lock = take(client, "x"), *other = NULL;
+    hf_lock_options options = {.permits = 1, .limit = 5, .wait_ms = 8000};
+    hf_error err;
+    int64_t began = now_ms();
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &other, &err), HF_LIMIT);
+    assert_true(now_ms() - began < 4000);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
+static hf_session ghost;
+static atomic_int sweeps;
+
+/* Gives a session that is alive: it will be watched for a ttl. */
+static hf_code give_ghost_once(faulty *f, hf_session_state *out, size_t max, size_t *n)
+{
+    (void)max;
+    hf_error err;
+    *n = atomic_fetch_add(&sweeps, 1) == 0;
+    return *n ? f->inner->ops->sessions_look(f->inner, &ghost.id, 1, -1, out, &err) : HF_OK;
+}
+
+static void test_a_sweep_does_not_look_without_end(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = 1000};
+    hf_error err;
+    ghost = (hf_session){.id = {{9}}, .ttl_ms = 4000};
+    faulty *f = faulty_open("memory:sweep", &options, &client);
+    f->sweep = give_ghost_once;
+    assert_int_equal(f->inner->ops->session_begin(f->inner, &ghost, &err), HF_OK);
+    hf_lock *lock = take(client, "x");
+    for (int i = 0; i < 1000 && !sweeps; i++)
+        pause_ms(10);
+    assert_true(sweeps > 0);
+    pause_ms(2000);
+    assert_true(f->calls[FAULTY_SESSIONS_LOOK] <= 4);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
+#define LATE 560
+
+static struct {
+    char name[16];
+    hf_enter enter;
+} lates[LATE];
+static atomic_int n_lates;
+static atomic_bool swallows;
+
+/* Each first enter is kept back, its sender hears that the outcome is unknown. */
+static hf_code keep_back(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    const struct faulty_step *taken = arg;
+    if (!is_enter(call, arg) || !swallows)
+        return HF_OK;
+    int i = n_lates;
+    if (i && strcmp(lates[i - 1].name, taken->name) == 0)
+        return HF_UNKNOWN;
+    lates[i].enter = *taken->step->enter;
+    snprintf(lates[i].name, sizeof lates[i].name, "%s", taken->name);
+    n_lates = i + 1;
+    return HF_UNKNOWN;
+}
+
+static void land_late(const faulty *f)
+{
+    hf_error err;
+    hf_step_reply reply;
+    for (int i = 0; i < n_lates; i++) {
+        hf_step step = {.enter = &lates[i].enter};
+        assert_int_equal(f->inner->ops->step(f->inner, lates[i].name, &step, NULL, &reply, &err),
+                         HF_OK);
+    }
+}
+
+static void test_late_enters_of_a_session_that_lives_on(void **state)
+{
+    (void)state;
+    hf_client *client, *next = open_client("memory:late", 1500);
+    hf_options options = {.ttl_ms = 1500, .patience_ms = 1};
+    char name[16];
+    faulty *f = faulty_open("memory:late", &options, &client);
+    f->before = keep_back;
+    hf_lock *keep = take(client, "keep"); /* the session cannot be given up */
+    swallows = true;
+    for (int i = 0; i < LATE; i++) {
+        snprintf(name, sizeof name, "s%03d", i);
+        assert_int_not_equal(try_take(client, name, 0), HF_OK);
+    }
+    swallows = false;
+    assert_int_equal(n_lates, LATE);
+    land_late(f);
+    for (int i = 0; i < LATE; i++)
+        assert_int_equal(try_take(next, lates[i].name, 10000), HF_OK);
+    hf_error err;
+    assert_int_equal(hf_lock_check(keep, NULL, &err), HF_OK);
+    hf_lock_close(keep);
+    hf_close(client);
+    hf_close(next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_grant_that_overtakes_the_answer_to_the_enter),
+        cmocka_unit_test(test_a_limit_that_disagrees_with_one_s_own_lock),
+        cmocka_unit_test(test_a_sweep_does_not_look_without_end),
+        cmocka_unit_test(test_late_enters_of_a_session_that_lives_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

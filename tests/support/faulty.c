@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* faulty.c: forwards each call of a store, between a test's two hooks. */
+#include "support/faulty.h"
+
+#include "client/client.h"
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static hf_code run_hook(faulty *f, hf_code (*hook)(faulty *, faulty_call, const void *),
+                        faulty_call call, const void *arg, hf_error *err)
+{
+    hf_code code = hook ? hook(f, call, arg) : HF_OK;
+    return code ? error_set(err, code, "injected") : HF_OK;
+}
+
+static hf_code before(faulty *f, faulty_call call, const void *arg, hf_error *err)
+{
+    atomic_fetch_add(&f->calls[call], 1);
+    return run_hook(f, f->before, call, arg, err);
+}
+
+static hf_code after(faulty *f, faulty_call call, const void *arg, hf_code code, hf_error *err)
+{
+    hf_code hooked = run_hook(f, f->after, call, arg, err);
+    return hooked ? hooked : code;
+}
+
+/* Defines one forwarding function: what is called, of what the hooks are told. */
+#define FORWARD(function, parameters, call, arg, forwarded)                                        \
+    static hf_code function parameters                                                             \
+    {                                                                                              \
+        faulty *f = (faulty *)base;                                                                \
+        hf_store *to = f->inner;                                                                   \
+        hf_code code = before(f, call, arg, err);                                                  \
+        return code ? code : after(f, call, arg, forwarded, err);                                  \
+    }
+
+FORWARD(begin, (hf_store * base, const hf_session *self, hf_error *err), FAULTY_BEGIN, self,
+        to->ops->session_begin(to, self, err))
+FORWARD(beat,
+        (hf_store * base, hf_id id, const hf_id *answered, size_t n, hf_session_state *out,
+         hf_error *err),
+        FAULTY_BEAT, &id, to->ops->session_beat(to, id, answered, n, out, err))
+FORWARD(mark, (hf_store * base, const hf_session_state *seen, hf_error *err), FAULTY_MARK,
+        &seen->session.id, to->ops->session_mark(to, seen, err))
+FORWARD(end, (hf_store * base, hf_id id, hf_error *err), FAULTY_END, &id,
+        to->ops->session_end(to, id, err))
+FORWARD(sessions_look,
+        (hf_store * base, const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
+         hf_error *err),
+        FAULTY_SESSIONS_LOOK, ids, to->ops->sessions_look(to, ids, n, trust_ms, states, err))
+FORWARD(look,
+        (hf_store * base, const char *const *names, size_t n, hf_stamp stamp, bool linearizable,
+         hf_record_fn each, void *ctx, hf_error *err),
+        FAULTY_LOOK, &stamp, to->ops->look(to, names, n, stamp, linearizable, each, ctx, err))
+FORWARD(ask, (hf_store * base, hf_id session, const hf_ask *asked, hf_error *err), FAULTY_ASK,
+        asked, to->ops->ask(to, session, asked, err))
+FORWARD(sweep, (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err),
+        FAULTY_SWEEP, overdue,
+        f->sweep ? f->sweep(f, overdue, max, n) : to->ops->sweep(to, overdue, max, n, err))
+
+/* A record whose answer is lost was given to nobody. */
+static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_record *out,
+                    hf_step_reply *reply, hf_error *err)
+{
+    faulty *f = (faulty *)base;
+    struct faulty_step arg = {name, taken};
+    hf_code code = before(f, FAULTY_STEP, &arg, err);
+    if (code)
+        return code;
+    code = f->inner->ops->step(f->inner, name, taken, out, reply, err);
+    hf_code hooked = after(f, FAULTY_STEP, &arg, code, err);
+    if (!code && hooked && out)
+        record_done(out);
+    return hooked;
+}
+
+static hf_code list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+{
+    hf_store *to = ((faulty *)base)->inner;
+    return to->ops->list(to, prefix, each, ctx, err);
+}
+
+static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
+{
+    hf_store *to = ((faulty *)base)->inner;
+    return to->ops->list_sessions(to, each, ctx, err);
+}
+
+static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
+                     hf_notice_fn each, void *ctx, hf_error *err)
+{
+    hf_store *to = ((faulty *)base)->inner;
+    return to->ops->await(to, session, from, timeout_ms, each, ctx, err);
+}
+
+static void wake(hf_store *base)
+{
+    hf_store *to = ((faulty *)base)->inner;
+    to->ops->wake(to);
+}
+
+static hf_code doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err)
+{
+    hf_store *to = ((faulty *)base)->inner;
+    return to->ops->doctor(to, each, ctx, err);
+}
+
+static void close_both(hf_store *base)
+{
+    faulty *f = (faulty *)base;
+    f->inner->ops->close(f->inner);
+    free(f);
+}
+
+static const hf_store_ops ops = {
+    .scheme = "faulty",
+    .close = close_both,
+    .session_begin = begin,
+    .session_beat = beat,
+    .session_mark = mark,
+    .session_end = end,
+    .sessions_look = sessions_look,
+    .step = step,
+    .look = look,
+    .list = list,
+    .list_sessions = list_sessions,
+    .ask = ask,
+    .await = await,
+    .wake = wake,
+    .sweep = sweep,
+    .doctor = doctor,
+};
+
+static void stay_silent(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx;
+    (void)level;
+    (void)text;
+}
+
+static void stop_if(hf_code code, const hf_error *err)
+{
+    if (!code)
+        return;
+    fprintf(stderr, "faulty store: %s\n", err->text);
+    abort();
+}
+
+faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client)
+{
+    hf_error err;
+    int64_t patience_ms;
+    faulty *f = alloc_zeroed(sizeof *f);
+    hf_store_config config = {.ttl_ms = options && options->ttl_ms ? options->ttl_ms : 10000,
+                              .env = &env_linux,
+                              .log = stay_silent};
+    stop_if(hf_store_open(uri, &config, &f->inner, &patience_ms, &err), &err);
+    f->base = (hf_store){.ops = &ops, .can = f->inner->can};
+    stop_if(hf_open_on(&f->base, options, client, &err), &err);
+    return f;
+}

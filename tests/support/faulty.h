@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* faulty.h: a store that stands before another one, counts the calls, and lets a test fail, lose or
+ * delay them. */
+#ifndef TESTS_SUPPORT_FAULTY_H
+#define TESTS_SUPPORT_FAULTY_H
+
+#include <holdfast/store.h>
+
+#include <stdatomic.h>
+
+typedef enum faulty_call {
+    FAULTY_BEGIN, /* arg: const hf_session * */
+    FAULTY_BEAT,  /* const hf_id *, as for mark, end and sessions_look */
+    FAULTY_MARK,
+    FAULTY_END,
+    FAULTY_SESSIONS_LOOK,
+    FAULTY_STEP, /* const struct faulty_step * */
+    FAULTY_LOOK, /* const hf_stamp *: no older than this */
+    FAULTY_ASK,  /* const hf_ask * */
+    FAULTY_SWEEP,
+    FAULTY_CALLS
+} faulty_call;
+
+struct faulty_step {
+    const char *name;
+    const hf_step *step;
+};
+
+/* before: a code other than HF_OK is the answer, and the store behind has not heard of the call.
+ * after: such a code takes the place of the answer to a call that was made. Each may sleep. */
+typedef struct faulty {
+    hf_store base;
+    hf_store *inner;
+    hf_code (*before)(struct faulty *faulty, faulty_call call, const void *arg);
+    hf_code (*after)(struct faulty *faulty, faulty_call call, const void *arg);
+    hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n);
+    atomic_int calls[FAULTY_CALLS];
+} faulty;
+
+/* A client whose store is a faulty one before that of the URI; the client closes both. Set `before`
+ * and the rest before the client is used. options may be NULL. */
+faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client);
+
+#endif
