@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS 3
+#define ROUNDS 5
 #define ROUND_MS 3000
 #define HOLD_MS 2
 #define MOST_WORKERS 16
@@ -198,6 +198,9 @@ static void print(const char *where, int workers, const char *what, const series
 static void on_mongo(mongoc_client_t *server, int workers)
 {
     struct figures f = {.writes.n = 0};
+    mongoc_collection_t *raw = raw_open(server);
+    raw_put(raw, 0); /* makes the collection */
+    mongoc_collection_destroy(raw);
     for (int round = 0; round < ROUNDS; round++) {
         write_raw(server, &f);
         hand_over(bench_uri(), workers, server, &f);

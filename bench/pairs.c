@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define ROUNDS 5
+#define ROUNDS 11
 #define MOST_THREADS 16
 
 struct setup {
@@ -88,8 +88,8 @@ static void measure(const struct setup *setup, size_t threads)
     pairs_per_s(setup, threads, 500, raw);
     pairs_per_s(setup, threads, 500, lock);
     for (int round = 0; round < ROUNDS; round++) {
-        series_add(&loop, pairs_per_s(setup, threads, 2000, raw));
-        series_add(&ours, pairs_per_s(setup, threads, 2000, lock));
+        series_add(&loop, pairs_per_s(setup, threads, 1500, raw));
+        series_add(&ours, pairs_per_s(setup, threads, 1500, lock));
         series_add(&loop_once, pairs_per_s(setup, threads, 1000, raw_once));
     }
     snprintf(title, sizeof title, "MongoDB, pairs/s, %zu lock%s and thread%s", threads,

@@ -196,6 +196,7 @@ enum {
     HF_CAN_NOTIFY = 1 << 3,    /* await() can tell; may still say HF_UNSUPPORTED at run time */
     HF_CAN_SKEW = 1 << 4,      /* no wall clock decides who is dead */
     HF_CAN_PROCESSES = 1 << 5, /* other processes see the same locks */
+    HF_CAN_SEE_CRASH = 1 << 6, /* a crash shows at once (R10): whoever waits looks at once */
 };
 
 typedef struct hf_store hf_store;

@@ -104,8 +104,9 @@ struct ticker {
     hf_client *client;
     tick_fn tick;
     pthread_t thread;
-    int timer_fd, poke_fd;
+    int timer_fd, poke_fd, later_fd;
     bool is_started;
+    bool is_poked_later;
 };
 
 enum { TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_LISTEN, TICK_NOTIFY, TICKERS };
@@ -168,6 +169,8 @@ void client_wake_attempts_locked(hf_client *client);
 void ticker_start_all(hf_client *client); /* all but the listener and the notifier; once */
 void ticker_start(hf_client *client, unsigned which, tick_fn tick);
 void ticker_poke(hf_client *client, unsigned which);
+/* Within delay_ns, without waking it now. */
+void ticker_poke_later_locked(hf_client *client, unsigned which, int64_t delay_ns);
 void ticker_stop_all(hf_client *client);
 
 /* session.c */

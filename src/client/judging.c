@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+#define FIRST_LOOK_MS 200
+
 /* What one look at the sessions came to. */
 typedef struct findings {
     hf_death *deaths;
@@ -16,6 +18,16 @@ typedef struct findings {
     hf_leave *leaves; /* of tickets that were asked for a ttl and more ago */
     size_t n_leaves;
 } findings;
+
+/* Most waits end before anybody could be judged: the first look at a session in the queue's way is
+ * spared those. */
+static hf_mono first_look(const struct attempt *attempt, int32_t ttl_ms, hf_mono now)
+{
+    bool spares =
+        attempt->state == ATTEMPT_WAITS && !(attempt->client->store->can & HF_CAN_SEE_CRASH);
+    int64_t most = ttl_ms / 50;
+    return spares ? mono_add_ms(now, most < FIRST_LOOK_MS ? most : FIRST_LOOK_MS) : now;
+}
 
 /* Everybody in the record counts, but for this attempt's own session, and those behind it. */
 static void watch_those_ahead(struct attempt *attempt, hf_mono now)
@@ -29,7 +41,8 @@ static void watch_those_ahead(struct attempt *attempt, hf_mono now)
         const hf_entry *entry = &record->entries[i];
         if (id_equal(entry->session, attempt->enter.entry.session))
             continue;
-        judge_add(&attempt->judge, entry->session, entry->ttl_ms, now);
+        judge_add(&attempt->judge, entry->session, entry->ttl_ms,
+                  first_look(attempt, entry->ttl_ms, now));
         keep[kept++] = entry->session;
         keep[kept++] = entry->ticket;
     }

@@ -10,6 +10,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* So long a closed lock's release waits for an acquire of the same name that takes it along: a
+ * thread that works turn by turn then sends one request a turn, not two. Much shorter than a write,
+ * and longer than it takes to come back. */
+#define COME_BACK_NS 100000
+
 /* ---- Birth and loss ---------------------------------------------------------------------------
  */
 
@@ -304,8 +309,10 @@ static void close_locked(struct hf_lock *lock)
     if (client->calling == lock)
         client->calling = NULL;
     if (lock->state != LOCK_RELEASED && !lock->is_left && is_of_session_locked(lock)) {
-        start_release_locked(lock)->is_held = false;
-        ticker_poke(client, TICK_UPKEEP);
+        struct release *release = start_release_locked(lock);
+        release->is_held = false;
+        release->due.ns = client_now(client).ns + COME_BACK_NS;
+        ticker_poke_later_locked(client, TICK_UPKEEP, COME_BACK_NS);
     }
     unlink_locked(lock);
 }

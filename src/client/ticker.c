@@ -21,27 +21,33 @@ static void sleep_until(struct ticker *ticker, hf_mono due)
             at.it_value.tv_nsec = 1;
     }
     timerfd_settime(ticker->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-    struct pollfd fds[] = {{ticker->timer_fd, POLLIN, 0}, {ticker->poke_fd, POLLIN, 0}};
-    while (poll(fds, 2, -1) < 0 && errno == EINTR)
+    struct pollfd fds[] = {
+        {ticker->timer_fd, POLLIN, 0}, {ticker->poke_fd, POLLIN, 0}, {ticker->later_fd, POLLIN, 0}};
+    while (poll(fds, 3, -1) < 0 && errno == EINTR)
         ;
-    uint64_t count;
-    if (fds[1].revents && read(ticker->poke_fd, &count, sizeof count) < 0)
-        return; /* non-blocking: somebody else's poke is as good */
+    for (int i = 1; i < 3; i++) {
+        uint64_t count;
+        if (fds[i].revents && read(fds[i].fd, &count, sizeof count) < 0)
+            continue; /* non-blocking: somebody else's poke is as good */
+    }
 }
 
-static bool is_stopping(hf_client *client)
+/* What pokes from now on is not seen by the tick that begins now. */
+static bool begin_tick(struct ticker *ticker)
 {
+    hf_client *client = ticker->client;
     pthread_mutex_lock(&client->mutex);
     bool stopping = client->is_stopping;
+    ticker->is_poked_later = false;
     pthread_mutex_unlock(&client->mutex);
-    return stopping;
+    return !stopping;
 }
 
 static void *run(void *arg)
 {
     struct ticker *ticker = arg;
     hf_client *client = ticker->client;
-    while (!is_stopping(client)) {
+    while (begin_tick(ticker)) {
         hf_mono due = ticker->tick(client, client_now(client));
         if (!mono_reached(due, client_now(client)))
             sleep_until(ticker, due);
@@ -59,12 +65,13 @@ void ticker_start(hf_client *client, unsigned which, tick_fn tick)
     ticker->tick = tick;
     ticker->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     ticker->poke_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ticker->later_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int failed = pthread_create(&ticker->thread, NULL, run, ticker);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (failed || ticker->timer_fd < 0 || ticker->poke_fd < 0)
+    if (failed || ticker->timer_fd < 0 || ticker->poke_fd < 0 || ticker->later_fd < 0)
         abort(); /* without its threads a lease cannot be kept: as out of memory */
     ticker->is_started = true;
 }
@@ -82,6 +89,16 @@ void ticker_poke(hf_client *client, unsigned which)
     uint64_t one = 1;
     if (ticker->is_started && write(ticker->poke_fd, &one, sizeof one) < 0)
         return; /* the counter is full: it is poked already */
+}
+
+void ticker_poke_later_locked(hf_client *client, unsigned which, int64_t delay_ns)
+{
+    struct ticker *ticker = &client->tickers[which];
+    struct itimerspec after = {.it_value = {0, delay_ns}};
+    if (!ticker->is_started || ticker->is_poked_later)
+        return;
+    ticker->is_poked_later = true;
+    timerfd_settime(ticker->later_fd, 0, &after, NULL);
 }
 
 /* A wake can come just before the await that it is meant for: it is repeated. */
@@ -121,6 +138,7 @@ void ticker_stop_all(hf_client *client)
             continue;
         close(client->tickers[i].timer_fd);
         close(client->tickers[i].poke_fd);
+        close(client->tickers[i].later_fd);
         client->tickers[i].is_started = false;
     }
 }

@@ -34,9 +34,9 @@ static judge_watch *find_or_add(struct judge *judge, hf_id id, int32_t ttl_ms, h
     return watch;
 }
 
-void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono now)
+void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at)
 {
-    find_or_add(judge, session, ttl_ms, now);
+    find_or_add(judge, session, ttl_ms, look_at);
 }
 
 static bool is_among(hf_id id, const hf_id *ids, size_t n)

@@ -33,9 +33,9 @@ typedef enum judge_verdict {
 
 void judge_done(struct judge *judge);
 
-/* Puts a session on watch, to be looked at from `now` on, unless it is. ttl_ms: as its ticket says,
- * until its own document is seen. */
-void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono now);
+/* Puts a session on watch, to be looked at from `look_at` on, unless it is. ttl_ms: as its ticket
+ * says, until its own document is seen. */
+void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
 /* Ends the watch of everything that is not among ids. */
 void judge_keep(struct judge *judge, const hf_id *ids, size_t n);

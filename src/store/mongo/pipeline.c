@@ -83,11 +83,10 @@ static const char admit[] =
     " {'$lt': [{'$size': '$$r.queue'},"
     " {'$min': ['$$x.bound', {'$subtract': [1000, {'$size': '$$r.holders'}]}]}]}@t]}, @y, {}]}]}";
 
-/* An entry beside which the entrant may stand: not its own, and none of another shape. */
-static const char neighbour[] =
-    "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']}, {'$isNumber': '$$this.permits'},"
-    " {'$eq': [{'$type': '$$this.ticket'}, 'objectId']},"
-    " {'$eq': [{'$type': '$$this.session'}, 'objectId']}]}";
+/* An entry beside which the entrant may stand: not its own, and none that would keep it from
+ * leaving again. */
+static const char neighbour[] = "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']},"
+                                " {'$isNumber': '$$this.permits'}]}";
 
 /* It is granted at once when nobody waits and it fits. */
 static const char fits[] =
