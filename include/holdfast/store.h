@@ -31,12 +31,13 @@ typedef struct hf_dbtime {
     int64_t ms; /* Unix time by the store's clock */
 } hf_dbtime;
 
-/* Where time and chance come from; all may be called from any thread. */
+/* Where time and chance come from, and how to let time pass; all may be called from any thread. */
 typedef struct hf_env {
     void *ctx;
     hf_mono (*mono)(void *ctx);
     hf_wall (*wall)(void *ctx);
     void (*random)(void *ctx, void *bytes, size_t n);
+    void (*pause)(void *ctx, int64_t ms); /* sleeps */
 } hf_env;
 
 /* ---- Record ---------------------------------------------------------------------------------- */

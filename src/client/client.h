@@ -107,6 +107,7 @@ struct ticker {
     int timer_fd, poke_fd, later_fd;
     bool is_started;
     bool is_poked_later;
+    bool is_poked; /* for the simulator, which has no threads to wake */
 };
 
 enum { TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_LISTEN, TICK_NOTIFY, TICKERS };

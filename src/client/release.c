@@ -8,8 +8,6 @@
 #include "core/error.h"
 #include "core/id.h"
 
-#include <time.h>
-
 #define RETRY_FIRST_MS 5
 #define RETRY_MOST_MS 500
 
@@ -224,7 +222,7 @@ hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by
             return is_known(code) || !is_moot ? code : moot(err);
         if (leaves_it)
             return code;
-        nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+        client->env.pause(client->env.ctx, ms);
     }
 }
 

@@ -87,7 +87,9 @@ void ticker_poke(hf_client *client, unsigned which)
 {
     struct ticker *ticker = &client->tickers[which];
     uint64_t one = 1;
-    if (ticker->is_started && write(ticker->poke_fd, &one, sizeof one) < 0)
+    if (!client->is_threaded)
+        ticker->is_poked = true;
+    else if (ticker->is_started && write(ticker->poke_fd, &one, sizeof one) < 0)
         return; /* the counter is full: it is poked already */
 }
 
@@ -95,6 +97,8 @@ void ticker_poke_later_locked(hf_client *client, unsigned which, int64_t delay_n
 {
     struct ticker *ticker = &client->tickers[which];
     struct itimerspec after = {.it_value = {0, delay_ns}};
+    if (!client->is_threaded)
+        ticker->is_poked = true;
     if (!ticker->is_started || ticker->is_poked_later)
         return;
     ticker->is_poked_later = true;
