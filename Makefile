@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try check install format bench clean deps-build deps-test
+.PHONY: build try check install format bench soak clean deps-build deps-test
 
 build:
 	@cmake --preset release >/dev/null
@@ -21,6 +21,9 @@ install: build
 
 format:
 	@tools/format
+
+soak: build
+	@tools/soak
 
 bench: build
 	@tools/bench

@@ -9,7 +9,6 @@
 #include "core/id.h"
 #include "core/text.h"
 
-#include <poll.h>
 #include <stdio.h>
 
 #define LOOK_MS 100
@@ -40,9 +39,8 @@ static bool may_retry(breaking *b, hf_code code, unsigned *failures, hf_mono sin
     hf_mono end = mono_add_ms(since, client->patience_ms);
     if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
         return false;
-    struct pollfd fd = {cancel_fd(b->options->cancel), POLLIN, 0};
-    int ms = (int)backoff_ms(++*failures, 10, 1000, client_chance(client));
-    return poll(&fd, 1, ms) <= 0 && !client_is_closing(client);
+    int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
+    return !cancel_pause(client, b->options->cancel, ms) && !client_is_closing(client);
 }
 
 static hf_code look(breaking *b, hf_error *err)
@@ -133,9 +131,8 @@ static bool all_have_left(const breaking *b)
 /* Until they have left, or the acknowledged asks are older than any lease that may still run. */
 static hf_code wait(breaking *b, hf_error *err)
 {
-    struct pollfd fd = {cancel_fd(b->options->cancel), POLLIN, 0};
     while (!mono_reached(b->until, client_now(b->client))) {
-        if (poll(&fd, 1, LOOK_MS) > 0 || client_is_closing(b->client))
+        if (cancel_pause(b->client, b->options->cancel, LOOK_MS) || client_is_closing(b->client))
             return error_set(err, HF_CANCELLED,
                              "%.128s: the wait was cancelled; its holders were asked to leave, and "
                              "are taken out by whoever waits",
