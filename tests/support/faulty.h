@@ -35,6 +35,7 @@ typedef struct faulty {
     hf_code (*after)(struct faulty *faulty, faulty_call call, const void *arg);
     hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n);
     atomic_int calls[FAULTY_CALLS];
+    void *ctx; /* the test's own */
 } faulty;
 
 /* A client whose store is a faulty one before that of the URI; the client closes both. Set `before`
