@@ -20,7 +20,7 @@ typedef struct breaking {
     const hf_break_options *options;
     hf_record record;
     hf_leave *leaves;
-    hf_mono until; /* MONO_NEVER until all asks are acknowledged */
+    hf_mono until; /* of those that were asked, the latest */
     size_t n;
 } breaking;
 
@@ -76,17 +76,22 @@ static hf_code nobody(const breaking *b, hf_error *err)
     return error_set(err, HF_NOT_FOUND, "nobody holds %.128s", b->name);
 }
 
-static hf_code name_holder(breaking *b, const hf_entry *holder, hf_leave *leave, hf_error *err)
+/* Its name; and whether it is dead for sure: marked, or seen gone and marked now. */
+static hf_code look_at_holder(breaking *b, const hf_entry *holder, hf_leave *leave, bool *is_dead,
+                              hf_error *err)
 {
     hf_session_state state;
     hf_store *store = b->client->store;
     hf_code code = store->ops->sessions_look(store, &holder->session, 1, -1, &state, err);
-    if (!code && state.presence != HF_MISSING)
-        session_who(&state.session, leave->who);
-    return code;
+    if (code || state.presence == HF_MISSING)
+        return code;
+    session_who(&state.session, leave->who);
+    *is_dead = state.presence == HF_DEAD ||
+               (state.is_gone && store->ops->session_mark(store, &state, err) == HF_OK);
+    return HF_OK;
 }
 
-/* A session that is missing or dead cannot be asked; it is waited for all the same. */
+/* A session that is missing cannot be asked; it is waited for all the same. */
 static hf_code ask_once(breaking *b, hf_leave *leave, hf_error *err)
 {
     const hf_entry *holder = record_find(&b->record, leave->ticket);
@@ -96,7 +101,10 @@ static hf_code ask_once(breaking *b, hf_leave *leave, hf_error *err)
         snprintf(ask.by, sizeof ask.by, "%s", b->options->by);
     else
         client_who(b->client, ask.by);
-    hf_code code = name_holder(b, holder, leave, err);
+    bool is_dead = false;
+    hf_code code = look_at_holder(b, holder, leave, &is_dead, err);
+    if (is_dead)
+        return HF_OK;
     if (!code)
         code = b->client->store->ops->ask(b->client->store, holder->session, &ask, err);
     hf_mono end = lease_watch_end(client_now(b->client), holder->ttl_ms);

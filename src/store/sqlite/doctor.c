@@ -172,8 +172,10 @@ static hf_code find_latency(report *to, hf_error *err)
 {
     enum { TIMES = 5 };
     int64_t took[TIMES];
-    if (to->store->main.is_readonly)
+    if (to->store->main.is_readonly) {
+        find(to, true, "latency", "%s cannot be written: no lock can be taken", to->store->path);
         return HF_OK;
+    }
     for (int i = 0; i < TIMES; i++) {
         int64_t before = now_us();
         hf_code code = write_once(to->store, err);

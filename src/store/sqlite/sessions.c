@@ -6,6 +6,19 @@
 #include "core/id.h"
 #include "store/sqlite/inside.h"
 
+/* Newcomers would find another file, or none, and the locks in it free. */
+static bool has_moved(const sqlite_store *store, const sql *conn, hf_error *err)
+{
+    int moved = 0;
+    if (sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) || !moved)
+        return false;
+    error_set(err, HF_UNUSABLE,
+              "%s was removed or replaced while in use: others do not see the locks in it; put it "
+              "back, or end all that use it",
+              store->path);
+    return true;
+}
+
 /* ---- Begin and end ---- */
 
 static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err)
@@ -31,6 +44,8 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
  * A row id can come again only after a loss of power, which also frees every byte. */
 static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *hold, hf_error *err)
 {
+    if (has_moved(store, &store->main, err))
+        return HF_UNUSABLE;
     hf_code code = sql_begin(&store->main, err);
     if (code)
         return code;
@@ -98,6 +113,8 @@ hf_code sqlite_session_end(hf_store *base, hf_id id, hf_error *err)
 static hf_code raise_beat(sqlite_store *store, hf_id id, hf_error *err)
 {
     char text[ID_TEXT_SIZE];
+    if (has_moved(store, &store->beats, err))
+        return err->code = HF_LOST;
     sqlite3_stmt *beat = sql_ready(&store->beats, SQL_SESSION_BEAT, err);
     if (!beat)
         return HF_INTERNAL;
