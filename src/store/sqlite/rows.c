@@ -8,6 +8,13 @@
 
 enum { ROW, ID, BEAT, TTL, EXPIRES, BOOT, MACHINE, CLOCK, DEAD, APP, HOST, PID, STARTED };
 
+/* As a time from 0 on, with which one can reckon. */
+static int64_t read_time(sqlite3_stmt *statement, int column)
+{
+    int64_t ms = sqlite3_column_int64(statement, column);
+    return ms < 0 ? 0 : ms > INT64_MAX / 2 ? INT64_MAX / 2 : ms;
+}
+
 int64_t session_now_ms(const sqlite_store *store)
 {
     return store->config.env->mono(store->config.env->ctx).ns / 1000000;
@@ -35,7 +42,7 @@ void session_read(const sqlite_store *store, sqlite3_stmt *statement, session_ro
     hf_session_state *state = &out->state;
     memset(out, 0, sizeof *out);
     out->row = sqlite3_column_int64(statement, ROW);
-    out->expires_at_ms = sqlite3_column_int64(statement, EXPIRES);
+    out->expires_at_ms = read_time(statement, EXPIRES);
     out->is_same_boot = is_text(statement, BOOT, store->place.boot);
     out->is_same_clock = out->is_same_boot && is_text(statement, CLOCK, store->place.clock);
     out->is_foreign = !out->is_same_boot && !is_machine(statement, store->place.machine);
