@@ -5,6 +5,7 @@
 #include "store/sqlite/inside.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define HOUR_MS ((int64_t)3600 * 1000)
 #define DAY_MS (24 * HOUR_MS)
@@ -45,12 +46,38 @@ static hf_code prune(sqlite_store *store, const char *name, hf_error *err)
     return code ? code : sql_end(&store->main, prune_inside(store, name, err), err);
 }
 
+/* Copies a name that could be ours and lies behind `name`; false leaves that as it is. In a damaged
+ * table a row can come again. */
+static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
+{
+    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
+    const char *found = (const char *)sqlite3_column_text(row, 0);
+    size_t size = (size_t)sqlite3_column_bytes(row, 0);
+    bool is_ours =
+        is_text && found && size <= HF_NAME_MAX && strlen(found) == size && strcmp(found, name) > 0;
+    if (is_ours)
+        memcpy(name, found, size + 1);
+    return is_ours;
+}
+
+static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row)
+{
+    hf_record record;
+    const void *bytes = sqlite3_column_blob(row, 1);
+    size_t size = (size_t)sqlite3_column_bytes(row, 1);
+    if (record_decode(store, name, bytes, size, &record, NULL))
+        return false;
+    bool may = is_prunable(store, &record);
+    record_done(&record);
+    return may;
+}
+
 /* The next name behind `name` whose record may go, out of up to 100; *more: there may be others.
  * A row that cannot be read is passed over. */
 static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bool *is_found,
                              bool *more, hf_error *err)
 {
-    hf_record record;
+    bool row;
     char after[HF_NAME_MAX + 1];
     sqlite3_stmt *batch = sql_ready(&store->main, SQL_RECORD_BATCH, err);
     *is_found = *more = false;
@@ -58,14 +85,11 @@ static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bo
         return HF_INTERNAL;
     snprintf(after, sizeof after, "%s", name);
     sql_bind_text(batch, 1, after);
-    hf_code code = sql_next(&store->main, batch, more, err);
-    for (bool row = *more; !code && row && !*is_found;) {
-        sql_read_text(batch, 0, name, HF_NAME_MAX + 1);
-        const void *bytes = sqlite3_column_blob(batch, 1);
-        size_t size = (size_t)sqlite3_column_bytes(batch, 1);
-        if (record_decode(store, name, bytes, size, &record, NULL) == HF_OK) {
-            *is_found = is_prunable(store, &record);
-            record_done(&record);
+    hf_code code = sql_next(&store->main, batch, &row, err);
+    while (!code && row && !*is_found) {
+        if (read_name_behind(batch, name)) {
+            *more = true;
+            *is_found = may_go(store, name, batch);
         }
         if (!*is_found)
             code = sql_next(&store->main, batch, &row, err);
