@@ -254,7 +254,15 @@ hf_code sqlite_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t
     return code;
 }
 
-/* The next session behind *row; page by page, so that no lock is held while the client is called.
+static hf_code fail_of_order(const sqlite_store *store, hf_error *err)
+{
+    return error_set(err, HF_UNUSABLE,
+                     "%s: is damaged (the sessions are out of order): stop all its users, then "
+                     "restore or remove it",
+                     store->path);
+}
+
+/* The next session behind one; page by page, so that no lock is held while the client is called.
  */
 static hf_code next_after(sqlite_store *store, int64_t after, bool *found, session_row *row,
                           hf_error *err)
@@ -267,6 +275,8 @@ static hf_code next_after(sqlite_store *store, int64_t after, bool *found, sessi
     if (*found)
         session_read(store, next, row);
     sql_reset(next);
+    if (!code && *found && row->row <= after)
+        code = fail_of_order(store, err);
     if (!code && *found && boot_verify(store, NULL) == HF_OK)
         code = session_judge(store, row, -1, err);
     return code;
