@@ -201,11 +201,12 @@ hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err)
 hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err)
 {
     bool found = false;
-    sqlite3_stmt *get = sql_ready(conn, SQL_META_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(conn, SQL_META_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_text(get, 1, key);
-    hf_code code = sql_next(conn, get, &found, err);
+    code = sql_next(conn, get, &found, err);
     *out = found ? sqlite3_column_int64(get, 0) : 0;
     sql_reset(get);
     return code;
@@ -213,9 +214,10 @@ hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err)
 
 hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err)
 {
-    sqlite3_stmt *set = sql_ready(conn, SQL_META_SET, err);
-    if (!set)
-        return HF_INTERNAL;
+    sqlite3_stmt *set;
+    hf_code code = sql_ready(conn, SQL_META_SET, &set, err);
+    if (code)
+        return code;
     sql_bind_text(set, 1, key);
     sqlite3_bind_int64(set, 2, value);
     return sql_run(conn, set, err);

@@ -29,8 +29,10 @@ static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err
     if (code)
         return code;
     if (record.exists && is_prunable(store, &record)) {
-        sqlite3_stmt *prune = sql_ready(&store->main, SQL_RECORD_PRUNE, err);
-        code = prune ? tokens_raise_water(store, record.token, err) : HF_INTERNAL;
+        sqlite3_stmt *prune;
+        code = sql_ready(&store->main, SQL_RECORD_PRUNE, &prune, err);
+        if (!code)
+            code = tokens_raise_water(store, record.token, err);
         if (!code) {
             sql_bind_text(prune, 1, name);
             code = sql_run(&store->main, prune, err);
@@ -79,13 +81,14 @@ static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bo
 {
     bool row;
     char after[HF_NAME_MAX + 1];
-    sqlite3_stmt *batch = sql_ready(&store->main, SQL_RECORD_BATCH, err);
+    sqlite3_stmt *batch;
     *is_found = *more = false;
-    if (!batch)
-        return HF_INTERNAL;
+    hf_code code = sql_ready(&store->main, SQL_RECORD_BATCH, &batch, err);
+    if (code)
+        return code;
     snprintf(after, sizeof after, "%s", name);
     sql_bind_text(batch, 1, after);
-    hf_code code = sql_next(&store->main, batch, &row, err);
+    code = sql_next(&store->main, batch, &row, err);
     while (!code && row && !*is_found) {
         if (read_name_behind(batch, name)) {
             *more = true;
@@ -124,11 +127,13 @@ typedef struct old_session {
 static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error *err)
 {
     bool is_free = false;
-    sqlite3_stmt *forget = sql_ready(&store->main, SQL_SESSION_FORGET, err);
-    sqlite3_stmt *asks = sql_ready(&store->main, SQL_ASK_FORGET, err);
-    if (!forget || !asks)
-        return HF_INTERNAL;
-    hf_code code = alive_test(store->alive_path, store->tester, old->row, &is_free, err);
+    sqlite3_stmt *forget, *asks;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_FORGET, &forget, err);
+    if (!code)
+        code = sql_ready(&store->main, SQL_ASK_FORGET, &asks, err);
+    if (code)
+        return code;
+    code = alive_test(store->alive_path, store->tester, old->row, &is_free, err);
     if (code || !is_free)
         return code;
     sqlite3_bind_int64(forget, 1, old->row);
@@ -140,12 +145,13 @@ static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error 
 static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf_error *err)
 {
     bool found;
-    sqlite3_stmt *list = sql_ready(&store->main, SQL_SESSION_OLD, err);
+    sqlite3_stmt *list;
     *n = 0;
-    if (!list)
-        return HF_INTERNAL;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_OLD, &list, err);
+    if (code)
+        return code;
     sqlite3_bind_int64(list, 1, session_wall_ms(store) - OLD_MS);
-    hf_code code = sql_next(&store->main, list, &found, err);
+    code = sql_next(&store->main, list, &found, err);
     while (!code && found && *n < 100) {
         old[*n].row = sqlite3_column_int64(list, 0);
         *n += sql_read_id(list, 1, &old[*n].id);
@@ -179,10 +185,11 @@ static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max
 {
     bool found;
     session_row row;
-    sqlite3_stmt *live = sql_ready(&store->main, SQL_SESSION_LIVE, err);
-    if (!live)
-        return HF_INTERNAL;
-    hf_code code = sql_next(&store->main, live, &found, err);
+    sqlite3_stmt *live;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_LIVE, &live, err);
+    if (code)
+        return code;
+    code = sql_next(&store->main, live, &found, err);
     while (!code && found && *n < max) {
         session_read(store, live, &row);
         code = session_judge(store, &row, DAY_MS, err);
