@@ -8,7 +8,7 @@
 
 typedef enum seam {
     SEAM_CALLS,   /* ours to SQLite: open, prepare, step; what fails was not done */
-    SEAM_COMMITS, /* of those, the commits only; what fails was done */
+    SEAM_COMMITS, /* of those, the commits only; what fails with SQLITE_IOERR_FSYNC was done */
     SEAM_FILES,   /* SQLite's to the file system */
     SEAM_MEMORY,  /* SQLite's to malloc */
     SEAMS
@@ -18,7 +18,7 @@ typedef struct seam_fault {
     seam seam;
     int nth;   /* the first that fails, counted from 1 */
     bool once; /* or all from then on */
-    int code;  /* of SQLite, for calls and commits; a file or malloc knows its own */
+    int code;  /* of SQLite, for calls; the other seams know their own */
 } seam_fault;
 
 /* Before the first use of SQLite. */

@@ -80,8 +80,10 @@ static void make_template(void)
     hf_client *client;
     hf_lock *held, *freed;
     hf_error err;
-    strcpy(folder, "/tmp/holdfast-fuzz-XXXXXX");
-    MUST(mkdtemp(folder));
+    strcpy(folder, "/dev/shm/holdfast-fuzz-XXXXXX"); /* where a sync takes no time */
+    if (!mkdtemp(folder))
+        strcpy(folder, "/tmp/holdfast-fuzz-XXXXXX");
+    MUST(access(folder, F_OK) == 0 || mkdtemp(folder));
     atexit(remove_folder);
     snprintf(path, sizeof path, "%s/locks.db", folder);
     snprintf(uri, sizeof uri, "sqlite:%s", path);
