@@ -1,9 +1,10 @@
 # A thin front for CMake and tools/: the words everybody types.
 # SPDX-License-Identifier: Apache-2.0
 PREFIX ?= /usr/local
+SECONDS ?= 60
 DESTDIR ?=
 
-.PHONY: build try check install format bench soak clean deps-build deps-test
+.PHONY: build try check fuzz soak install format bench clean deps-build deps-test deps-fuzz
 
 build:
 	@cmake --preset release >/dev/null
@@ -15,6 +16,9 @@ try: deps-build
 
 check:
 	@tools/check
+
+fuzz: deps-fuzz
+	@tools/fuzz $(SECONDS)
 
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
@@ -30,10 +34,13 @@ bench: build
 	@tools/bench
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-clang
+	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz
 
 deps-build:
 	@tools/install-deps build
 
 deps-test:
 	@tools/install-deps test
+
+deps-fuzz:
+	@tools/install-deps fuzz
