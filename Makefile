@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try check install format bench clean deps-build deps-test
+.PHONY: build try check torture install format bench clean deps-build deps-test
 
 build:
 	@cmake --preset release >/dev/null
@@ -15,6 +15,11 @@ try: deps-build
 
 check:
 	@tools/check
+
+# SECONDS=3600 SEED=n: for how long faults come, and which ones.
+torture: build
+	@tests/torture/campaign.py --store both $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--seed $(SEED))
 
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
