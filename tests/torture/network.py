@@ -26,6 +26,7 @@ def enter():
     """Starts this program anew in namespaces of its own for the network and for mounts; returns
     whether it is in them. False: this machine does not permit that."""
     if os.environ.get(ENTERED):
+        ip("link set lo up")
         return True
     for words in (["unshare", "-n", "-m", "--"], ["unshare", "-U", "-r", "-n", "-m", "--"]):
         if subprocess.call(words + ["ip", "link", "set", "lo", "up"],
@@ -81,7 +82,6 @@ class Here(Host):
         self.number = number
         self.address = "10.99.0.%d" % number
         self.prefix = []
-        ip("link set lo up")
         ip("link add bridge0 type bridge")
         ip("addr add %s/24 dev bridge0" % self.address)
         ip("link set bridge0 up")

@@ -1,6 +1,9 @@
 # Negative controls: runs in which something is wrong on purpose; the checker must complain, and must
 # not when the same run is right.
 # SPDX-License-Identifier: Apache-2.0
+import json
+import re
+import signal
 import time
 import unittest
 
@@ -31,8 +34,11 @@ class Controls(unittest.TestCase):
         return bed.add("--writer", "--threads=1", "--locks=rw-0", *words)
 
     def events(self, client, kind):
-        with open(client.path(client.who)) as stream:
-            return [line for line in stream if line.startswith('{"event":"%s"' % kind)]
+        try:
+            with open(client.path(client.who)) as stream:
+                return [line for line in stream if re.match('{"event":"%s"' % kind, line)]
+        except FileNotFoundError:
+            return []
 
     def wait_for(self, client, kind):
         until(lambda: self.events(client, kind), SECONDS, "%s of %s" % (kind, client.who))
@@ -110,6 +116,33 @@ class Controls(unittest.TestCase):
 
     def test_a_judge_with_a_clock_is_complained_of(self):
         self.assertIn("overlap", self.judged(by_clock=True).kinds())
+
+    # ---- An answer that hides another ----
+
+    def test_a_guarded_write_that_landed_is_never_called_unsent(self):
+        """The driver sends a write again when it got no answer. The answer to the second one, "not
+        primary", says nothing about the first one, which lands later."""
+        bed = self.bed(ttl=30)
+        writer = self.writer(bed, "--turns=1", "--stop-before-write")
+        writer.start()
+        until(lambda: self.is_stopped(writer), SECONDS, "the writer to stop")
+        primary = self.rs.wait_primary()
+        self.addCleanup(self.rs.heal)
+        with primary.client() as admin:
+            admin.admin.command("fsync", lock=True)  # no write gets on
+            try:
+                writer.process.send_signal(signal.SIGCONT)
+                self.wait_for(writer, "write")
+                time.sleep(1)  # it is under way, and its client waits for 5 s
+                self.rs.fail_command("update", "alwaysOn", primary, appName="torture-data",
+                                     errorCode=10107)
+                self.wait_for(writer, "written")
+            finally:
+                admin.admin.command("fsyncUnlock")
+        self.assertEqual(writer.process.wait(SECONDS), 0)
+        until(lambda: bed.counters("")["rw-0"] == 1, SECONDS, "the first write to land")
+        written = json.loads(self.events(writer, "written")[0])
+        self.assertEqual(written["code"], "HF_UNKNOWN", written)
 
 
 if __name__ == "__main__":

@@ -261,10 +261,10 @@ static void count_up(const thread *t, turn *it)
         return;
     if (given.stops_before_write)
         raise(SIGSTOP); /* a pause at the worst moment; it writes at once when it goes on */
-    if (has_plain)
-        write_plain(t, it, plain + 1);
     if (!code)
         write_guarded(t, it, guarded + 1);
+    if (has_plain)
+        write_plain(t, it, plain + 1);
 }
 
 static void give_back(const thread *t, turn *it)
@@ -339,6 +339,7 @@ static bool run_threads(void)
 
 static void set_names(char *list)
 {
+    given.n_names = 0;
     for (char *name = strtok(list, ","); name && given.n_names < NAMES_MAX;
          name = strtok(NULL, ","))
         given.names[given.n_names++] = name;
