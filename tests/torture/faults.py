@@ -55,11 +55,17 @@ class Quiet(Fault):
 class OnAClient(Fault):
     def choose(self, chance):
         self.number = chance.randrange(len(self.bed.clients))
+        self.when = chance.choice(["holds", "holds", "any"])
         self.lasts = round(chance.uniform(0.05, 2.5) * self.bed.ttl, 2)
 
     @property
     def client(self):
         return self.bed.clients[self.number]
+
+
+    def inject(self):
+        if self.when == "holds":
+            self.client.await_hold()
 
 
 class KillClient(OnAClient):
@@ -68,6 +74,7 @@ class KillClient(OnAClient):
         self.lasts /= 4
 
     def inject(self):
+        super().inject()
         self.client.kill()
         self.bed.shock()
 
@@ -79,6 +86,7 @@ class StopClient(OnAClient):
     """Sometimes for longer than its lease."""
 
     def inject(self):
+        super().inject()
         self.client.stop()
         self.bed.shock()
 
@@ -95,6 +103,7 @@ class CutClient(OnAClient):
         self.way = chance.choice(["both", "both", "in", "out"])
 
     def inject(self):
+        super().inject()
         ours, theirs = [self.client.host], self.bed.servers
         ways = {"out": [(a, b) for a in ours for b in theirs],
                 "in": [(b, a) for a in ours for b in theirs]}
