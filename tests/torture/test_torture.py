@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import random
-import sys
 import unittest
 
 import campaign
@@ -22,6 +21,7 @@ def say(text):
 class Torture(unittest.TestCase):
     def campaign(self, fixed, *words):
         """Every fault of `fixed` once, for a second or two."""
+        say("repeats this")
         random.Random(SEED).shuffle(fixed)
         report = campaign.run(campaign.arguments(
             ["--seed=%d" % SEED, "--slack=" + SLACK, "--seconds=0", *words]), fixed)
@@ -31,9 +31,8 @@ class Torture(unittest.TestCase):
         return report
 
     def test_a_replica_set(self):
-        say("")
         kinds = [faults.KillClient, faults.StopClient, faults.KillPrimary, faults.DropLocks,
-                 faults.Messages]
+                 faults.Messages, faults.ClockAhead]
         kinds += [faults.CutClient, faults.CutPrimary] if DIVIDED else [faults.StopPrimary]
         report = self.campaign(kinds, "--ttl=2", "--shortest")
         self.assertGreater(report.figures["ms without a primary"], 0)
@@ -48,5 +47,4 @@ if __name__ == "__main__":
     if not network.enter():
         say("LEFT OUT: partitions and the full disk: no namespaces here (be root, or allow users"
             " namespaces)")
-    print("seed %d" % SEED, file=sys.stderr)
     unittest.main(verbosity=2)
