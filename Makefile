@@ -1,10 +1,9 @@
 # A thin front for CMake and tools/: the words everybody types.
 # SPDX-License-Identifier: Apache-2.0
 PREFIX ?= /usr/local
-SECONDS ?= 60
 DESTDIR ?=
 
-.PHONY: build try check fuzz soak install format bench clean deps-build deps-test deps-fuzz
+.PHONY: build try check fuzz soak torture install format bench clean deps-build deps-test deps-fuzz
 
 build:
 	@cmake --preset release >/dev/null
@@ -18,7 +17,12 @@ check:
 	@tools/check
 
 fuzz: deps-fuzz
-	@tools/fuzz $(SECONDS)
+	@tools/fuzz $(or $(SECONDS),60)
+
+# SECONDS=3600 SEED=n: for how long faults come, and which ones.
+torture: build
+	@tests/torture/campaign.py --store both $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--seed $(SEED))
 
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
