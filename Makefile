@@ -26,7 +26,7 @@ bench: build
 	@tools/bench
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-clang
+	rm -rf build build-dev build-asan build-tsan build-clang build-planted
 
 deps-build:
 	@tools/install-deps build

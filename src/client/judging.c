@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -36,6 +37,8 @@ static void watch_those_ahead(struct attempt *attempt, hf_mono now)
     size_t n = record->holders + record->queued, kept = 0;
     const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
     size_t ahead = own ? (size_t)(own - record->entries) : n;
+    if (PLANTED(ONLY_HEAD_JUDGED) && ahead > record->holders + 1)
+        ahead = record->holders + 1;
     hf_id *keep = alloc_array(NULL, 2 * n, sizeof *keep);
     for (size_t i = 0; i < ahead; i++) {
         const hf_entry *entry = &record->entries[i];
@@ -98,6 +101,8 @@ static hf_code mark(struct attempt *attempt, const hf_session_state *state, find
 {
     hf_store *store = attempt->client->store;
     hf_code code = store->ops->session_mark(store, state, err);
+    if (PLANTED(TICKETS_BEFORE_MARK))
+        code = HF_OK;
     if (code == HF_OK) {
         add_death(found, state);
         client_log(attempt->client, HF_LOG_INFO, "%s: a session in its way was marked dead",

@@ -72,6 +72,10 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     hf_code code = before(f, FAULTY_STEP, &arg, err);
     if (code)
         return code;
+    if (!out && f->swallows && f->swallows(f, &arg)) {
+        *reply = (hf_step_reply){.confirmed = false};
+        return HF_OK;
+    }
     code = f->inner->ops->step(f->inner, name, taken, out, reply, err);
     hf_code hooked = after(f, FAULTY_STEP, &arg, code, err);
     if (!code && hooked && out)
@@ -94,7 +98,13 @@ static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_err
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err)
 {
-    hf_store *to = ((faulty *)base)->inner;
+    faulty *f = (faulty *)base;
+    hf_store *to = f->inner;
+    hf_notice notice;
+    if (f->notice && f->notice(f, &notice)) {
+        each(ctx, &notice);
+        return HF_OK;
+    }
     return to->ops->await(to, session, from, timeout_ms, each, ctx, err);
 }
 
