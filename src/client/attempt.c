@@ -323,7 +323,7 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
                                             &attempt->err);
     pthread_mutex_lock(&client->mutex);
     unload_locked(client, cargo, code, reply.confirmed);
-    if (code == HF_UNKNOWN) {
+    if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
         session_suspect_locked(client, attempt->name);
         attempt->is_unanswered = true;
     }
@@ -339,6 +339,8 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
 
 static hf_mono after_look(struct attempt *attempt, hf_mono now)
 {
+    if (PLANTED(NO_LOOK_UNTOLD))
+        return MONO_NEVER;
     hf_client *client = attempt->client;
     int64_t most = client->is_polling ? POLL_MOST_MS : LOOK_MS;
     int64_t first = client->is_polling ? POLL_FIRST_MS : LOOK_MS;
@@ -443,6 +445,8 @@ static bool keep_record(void *ctx, const hf_record *record)
 static hf_code look(struct attempt *attempt, hf_stamp after)
 {
     hf_store *store = attempt->client->store;
+    if (PLANTED(EARLIER_LOOK))
+        after.value = 0;
     return store->ops->look(store, &attempt->name, 1, after, false, keep_record, attempt,
                             &attempt->err);
 }

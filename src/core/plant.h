@@ -29,18 +29,26 @@
     X(BEAT_RENEWS_ASKED, "a beat renews a ticket that was asked for")                              \
     X(ASKED_GRANT_BELIEVED, "a late grant of a ticket that was asked for is believed")             \
     X(BREAK_WITHOUT_WAIT, "a break does not wait until the holder cannot believe any more")        \
+    X(NO_LOOK_UNTOLD, "who waits looks only when it was told to")                                  \
     X(NEVER_VERIFIED, "holders do not look whether their tickets are still there")                 \
+    X(FORK_UNNOTICED, "a forked child goes on with its parent's client")                           \
     X(TOKEN_RESET, "a release resets the token")                                                   \
     X(RELEASE_UNOWNED, "a release takes out whoever holds")                                        \
     X(GRANT_PAST_LIMIT, "a grant does not look at the limit")                                      \
     X(GRANT_SKIPS_HEAD, "a grant passes a head of the queue that does not fit")                    \
     X(READER_BEFORE_WRITER, "a reader is let in before a writer that waits")                       \
+    X(TICKET_TWICE, "a repeated enter takes a second place")                                       \
+    X(TRY_STAYS, "a try that was refused goes on waiting")                                         \
     X(ABANDONED_FORGOTTEN, "the pipeline lets any leave overwrite `abandoned`")                    \
     X(NO_LITERAL, "text from outside stands in the pipeline as an expression")                     \
     X(LOCAL_LOOK, "a look is a local read, which a failover can take back")                        \
     X(EARLIER_LOOK, "a look may be older than what was seen before")                               \
     X(LOCAL_READ_BACK, "an enter without an answer is read back locally, and believed")            \
     X(WEAK_WRITES, "a write waits for one server's acknowledgement, not for a majority's")         \
+    X(PRUNE_FORGETS_TOKEN, "the token of a pruned record can come again")                          \
+    X(POWER_FORGETS_TOKEN, "tokens that a loss of power took out of SQLite's file come again")     \
+    X(LOCKED_BYTE_IS_FREE, "in SQLite's lock file, every byte passes for free")                    \
+    X(FREE_BYTE_IS_LOCKED, "in SQLite's lock file, every byte passes for locked")                  \
     X(GUARD_OPEN, "the guard lets a lower token pass")                                             \
     X(GRACE_OUTSIDE_LEASE, "`run` grants its command the grace after the lease's end")
 

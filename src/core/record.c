@@ -197,7 +197,8 @@ static bool has_room(const hf_record *record, const hf_enter *enter)
  * takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
 {
-    if (record_find(record, enter->entry.ticket) || enter->entry.permits > enter->limit)
+    bool is_there = record_find(record, enter->entry.ticket) && !PLANTED(TICKET_TWICE);
+    if (is_there || enter->entry.permits > enter->limit)
         return false;
     if (record->holders + record->queued == 0)
         record->limit = enter->limit;
@@ -212,7 +213,7 @@ static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
     record_append(record, &entry, false);
     if (PLANTED(READER_BEFORE_WRITER) && entry.permits == 1)
         overtake(record);
-    if (enter->try_only && !(record->queued == 1 && head_fits(record))) {
+    if (enter->try_only && !PLANTED(TRY_STAYS) && !(record->queued == 1 && head_fits(record))) {
         record->queued--;
         return false;
     }

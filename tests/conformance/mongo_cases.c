@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mongo_cases.c: what is MongoDB's alone: the guard in a document, on the same servers; run by
- * main.c. */
+/* mongo_cases.c: what is MongoDB's alone: the guard in a document, on the same servers, and the
+ * records that are pruned; run by main.c. */
 #include "conformance/bed.h"
+
+#include "core/record.h"
 
 #include <mongoc/mongoc.h>
 
@@ -158,6 +160,68 @@ static void test_the_guard_with_real_tokens(void **state)
     hf_close(client);
 }
 
+/* ---- Pruning ---- */
+
+/* The record of a lock that was released so many days ago. */
+static void make_idle(hf_client *client, const char *name, int days, int64_t more_token)
+{
+    bed_release(bed_acquire(client, name, NULL));
+    char of[128];
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8(name));
+    bson_t *update =
+        BCON_NEW("$set", "{", "last.at", BCON_DATE_TIME(bed_wall_ms() - days * INT64_C(86400000)),
+                 "}", "$inc", "{", "token", BCON_INT64(more_token), "}");
+    assert_true(mongoc_collection_update_one(locks, filter, update, NULL, NULL, NULL));
+    bson_destroy(update);
+    bson_destroy(filter);
+    mongoc_collection_destroy(locks);
+    mongoc_client_destroy(own);
+}
+
+static bool exists(hf_store *store, const char *name)
+{
+    hf_record record;
+    bed_look(store, name, &record);
+    bool is_there = record.exists;
+    record_done(&record);
+    return is_there;
+}
+
+static void sweep(hf_store *store)
+{
+    hf_session_state overdue[16];
+    size_t n;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &err), &err);
+}
+
+static bool old_is_pruned(void *ctx)
+{
+    hf_store *store = ((void **)ctx)[0];
+    sweep(store);
+    return !exists(store, ((void **)ctx)[1]);
+}
+
+/* A token is above the present floor for a second at most, unless a clock was set back. */
+static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_client *client = bed_client("idle", 5000);
+    const char *old = bed_name("old"), *young = bed_name("young"), *ahead = bed_name("ahead");
+    make_idle(client, old, 4, 0);
+    make_idle(client, young, 2, 0);
+    make_idle(client, ahead, 4, INT64_C(3600) << 20);
+    void *pruning[] = {store, (void *)(uintptr_t)old};
+    assert_true(bed_until(BED_SOON, old_is_pruned, pruning));
+    assert_true(exists(store, young));
+    assert_true(exists(store, ahead));
+    hf_close(client);
+    store->ops->close(store);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int run_mongo_cases(void)
@@ -169,6 +233,7 @@ int run_mongo_cases(void)
         CASE(test_updates_that_cannot_be),
         CASE(test_a_fence_that_is_no_number_is_left_alone),
         CASE(test_the_guard_with_real_tokens),
+        CASE(test_records_are_pruned_when_old_and_below_the_floor),
     };
     return CASES(mongo_cases);
 }

@@ -11,6 +11,7 @@
  * The price is one sync in ten minutes. A reader sees a raised row only when it is synced: SQLite
  * publishes a commit after the sync.
  */
+#include "core/plant.h"
 #include "core/record.h"
 #include "store/sqlite/inside.h"
 
@@ -79,7 +80,7 @@ hf_code tokens_after_boot(sqlite_store *store, hf_error *err)
 {
     int64_t reserved = 0;
     hf_code code = schema_meta_get(&store->main, "reserved", &reserved, err);
-    if (!code)
+    if (!code && !PLANTED(POWER_FORGETS_TOKEN))
         code = tokens_raise_water(store, reserved, err);
     return code ? code
                 : raise_reserved(store, larger(reserved + 1, clock_floor(store)), &reserved, err);
