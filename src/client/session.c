@@ -98,7 +98,7 @@ static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
 {
     hf_mono sent = client_now(client);
     hf_code code = client->store->ops->session_begin(client->store, self, err);
-    if (PLANTED(LEASE_FROM_REPLY))
+    if (PLANTED(BEGIN_FROM_REPLY))
         sent = client_now(client);
     if (!code)
         code = check_lease(client, sent, err);

@@ -10,6 +10,7 @@
 /* X(bug, what is wrong then) */
 #define PLANT_TABLE(X)                                                                             \
     X(LEASE_FROM_REPLY, "a lease counts from the reply to a beat, not from before it was sent")    \
+    X(BEGIN_FROM_REPLY, "the first lease counts from the reply to the session's insert")           \
     X(NO_DRIFT_ALLOWANCE, "clocks are taken to run at the same speed")                             \
     X(REVIVED_BELIEF, "a grant is believed though the lease ran out before its answer came")       \
     X(DEADLINE_BY_BEATER, "the deadline is watched by the thread that beats")                      \
@@ -24,6 +25,7 @@
     X(MARK_ANY_BEAT, "a mark does not compare the beat")                                           \
     X(MISSING_IS_DEAD, "a session that is missing is dead at first sight")                         \
     X(SERVER_CLOCK, "a session is judged by the server's clock")                                   \
+    X(ANY_CLOCK_TRUSTED, "a try trusts the clock of another primary, or one that was set")         \
     X(ONLY_HEAD_JUDGED, "of those who wait ahead, only the head of the queue is judged")           \
     X(BUSY_DOES_NOT_JUDGE, "who was refused by a full queue judges nobody")                        \
     X(BEAT_RENEWS_ASKED, "a beat renews a ticket that was asked for")                              \

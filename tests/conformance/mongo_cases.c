@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mongo_cases.c: what is MongoDB's alone: the guard in a document, on the same servers, and the
- * records that are pruned; run by main.c. */
+ * records that are pruned, and the one use of a server's clock; run by main.c. */
 #include "conformance/bed.h"
 
 #include "core/record.h"
@@ -160,24 +160,90 @@ static void test_the_guard_with_real_tokens(void **state)
     hf_close(client);
 }
 
+/* ---- By hand ---- */
+
+/* Changes a document of the store's; filter and update are destroyed. */
+static void change(const char *in, bson_t *filter, bson_t *update)
+{
+    char of[128];
+    bson_t reply;
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, in);
+    bson_iter_t at;
+    assert_true(mongoc_collection_update_one(docs, filter, update, NULL, &reply, NULL));
+    assert_true(bson_iter_init_find(&at, &reply, "modifiedCount"));
+    assert_int_equal(bson_iter_as_int64(&at), 1);
+    bson_destroy(&reply);
+    bson_destroy(update);
+    bson_destroy(filter);
+    mongoc_collection_destroy(docs);
+    mongoc_client_destroy(own);
+}
+
+/* ---- The server's clock (R6) ---- */
+
+static bool is_gone(hf_store *store, hf_id session, int64_t trust_ms)
+{
+    hf_session_state seen;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, trust_ms, &seen, &err), &err);
+    return seen.is_gone;
+}
+
+static bson_t *by_id(const bson_oid_t *id)
+{
+    return BCON_NEW("_id", BCON_OID(id));
+}
+
+/* The first beat finds out which server takes it, the second one stores that. */
+static hf_id begin_and_beat(hf_store *store)
+{
+    hf_id session = bed_session(store, 5000);
+    hf_session_state after;
+    hf_error err;
+    for (int i = 0; i < 2; i++)
+        assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    return session;
+}
+
+static void test_a_session_is_gone_by_its_own_servers_clock_only(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = begin_and_beat(store);
+    bson_oid_t id, other;
+    memcpy(id.bytes, session.bytes, sizeof id.bytes);
+    bson_oid_init(&other, NULL);
+    assert_false(is_gone(store, session, 300000));
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "}"));
+    assert_true(is_gone(store, session, 300000));
+    assert_false(is_gone(store, session, 2 * 3600000));
+    assert_false(is_gone(store, session, -1));
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "clock_base", BCON_DATE_TIME(bed_wall_ms() + 3600000), "}"));
+    assert_false(is_gone(store, session, 300000)); /* its clock was set */
+    hf_id again = begin_and_beat(store);
+    memcpy(id.bytes, again.bytes, sizeof id.bytes);
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "election",
+                    BCON_OID(&other), "}"));
+    assert_false(is_gone(store, again, 300000)); /* it is another server's */
+    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, again, NULL);
+    store->ops->close(store);
+}
+
 /* ---- Pruning ---- */
 
 /* The record of a lock that was released so many days ago. */
 static void make_idle(hf_client *client, const char *name, int days, int64_t more_token)
 {
     bed_release(bed_acquire(client, name, NULL));
-    char of[128];
-    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
-    bson_t *filter = BCON_NEW("_id", BCON_UTF8(name));
-    bson_t *update =
-        BCON_NEW("$set", "{", "last.at", BCON_DATE_TIME(bed_wall_ms() - days * INT64_C(86400000)),
-                 "}", "$inc", "{", "token", BCON_INT64(more_token), "}");
-    assert_true(mongoc_collection_update_one(locks, filter, update, NULL, NULL, NULL));
-    bson_destroy(update);
-    bson_destroy(filter);
-    mongoc_collection_destroy(locks);
-    mongoc_client_destroy(own);
+    int64_t at = bed_wall_ms() - days * INT64_C(86400000);
+    change("locks", BCON_NEW("_id", BCON_UTF8(name)),
+           BCON_NEW("$set", "{", "last.at", BCON_DATE_TIME(at), "}", "$inc", "{", "token",
+                    BCON_INT64(more_token), "}"));
 }
 
 static bool exists(hf_store *store, const char *name)
@@ -233,6 +299,7 @@ int run_mongo_cases(void)
         CASE(test_updates_that_cannot_be),
         CASE(test_a_fence_that_is_no_number_is_left_alone),
         CASE(test_the_guard_with_real_tokens),
+        CASE(test_a_session_is_gone_by_its_own_servers_clock_only),
         CASE(test_records_are_pruned_when_old_and_below_the_floor),
     };
     return CASES(mongo_cases);

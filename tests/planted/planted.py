@@ -29,7 +29,8 @@ SERVER = threading.Lock()  # its fail points are one test's at a time
 # bug: the parts that catch it. A part is a test program and a word of the test's name; a
 # conformance part names the store, too.
 CAUGHT_BY = {
-    "LEASE_FROM_REPLY": ["test_believing lease_counts"],
+    "LEASE_FROM_REPLY": ["test_believing before_its_beat"],
+    "BEGIN_FROM_REPLY": ["test_believing before_it_was_asked_for"],
     "NO_DRIFT_ALLOWANCE": ["test_lease holder_stops_before", "test_judge only_after_ttl"],
     "REVIVED_BELIEF": ["test_believing after_the_lease"],
     "DEADLINE_BY_BEATER": ["test_believing beat_that_hangs"],
@@ -45,6 +46,7 @@ CAUGHT_BY = {
                       "conformance mongodb mark_compares"],
     "MISSING_IS_DEAD": ["test_judge missing_is_dead_only_after"],
     "SERVER_CLOCK": ["test_judge stores_clock_decides_nothing"],
+    "ANY_CLOCK_TRUSTED": ["conformance mongodb gone_by_its_own_servers_clock"],
     "ONLY_HEAD_JUDGED": ["test_judging all_found_in_one_ttl"],
     "BUSY_DOES_NOT_JUDGE": ["test_judging does_not_fit_into_the_queue"],
     "BEAT_RENEWS_ASKED": ["test_believing no_more_than_the_ttl_from_the_ask"],
