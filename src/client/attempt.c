@@ -283,6 +283,8 @@ static bool load_locked(struct attempt *attempt, struct cargo *cargo)
 {
     bool is_busy;
     *cargo = (struct cargo){.n = 0};
+    if (PLANTED(CLOSE_UNORDERED))
+        return true;
     cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
     for (struct release *r = cargo->releases; r; r = r->cargo_next) {
         cargo->leaves = alloc_array(cargo->leaves, cargo->n + 1, sizeof *cargo->leaves);

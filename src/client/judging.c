@@ -154,10 +154,14 @@ static hf_code look_at(struct attempt *attempt, const hf_id *ids, size_t n, bool
                        findings *found, hf_error *err)
 {
     hf_client *client = attempt->client;
+    hf_mono arrival = {0};
+    if (PLANTED(WATCH_FROM_SENDING))
+        arrival = client_now(client);
     hf_session_state *states = alloc_array(NULL, n, sizeof *states);
     hf_code code = client->store->ops->sessions_look(
         client->store, ids, n, trusts ? client->clock_trust_ms : -1, states, err);
-    hf_mono arrival = client_now(client);
+    if (!PLANTED(WATCH_FROM_SENDING))
+        arrival = client_now(client);
     for (size_t i = 0; i < n && !code; i++) {
         const hf_entry *entry = first_of(&attempt->record, ids[i]);
         if (states[i].presence == HF_MISSING && entry)

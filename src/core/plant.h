@@ -18,11 +18,14 @@
     X(TICKET_FORGOTTEN, "who gives up waiting leaves the ticket where it is")                      \
     X(GIVE_BACK_TOLD, "a grant that nobody was told of is given back as if it had been held")      \
     X(LEAVE_UNCONFIRMED, "a leave that changed nothing counts as done")                            \
+    X(LAGGING_CONFIRM, "that a leave is done is confirmed by a read that is not linearizable")     \
+    X(CLOSE_UNORDERED, "an acquire does not wait for the release of what was closed before")       \
     X(UNKNOWN_IS_FAILURE, "an enter without an answer is taken for one that was not made")         \
     X(NO_SUSPECTS, "an enter that lands after its leave is never looked for")                      \
     X(NOTICE_TRUSTED, "a notice is believed without a look")                                       \
     X(TICKETS_BEFORE_MARK, "tickets are taken out before the mark is acknowledged")                \
     X(MARK_ANY_BEAT, "a mark does not compare the beat")                                           \
+    X(WATCH_FROM_SENDING, "a watch counts from the sending of the first look, not its arrival")    \
     X(MISSING_IS_DEAD, "a session that is missing is dead at first sight")                         \
     X(SERVER_CLOCK, "a session is judged by the server's clock")                                   \
     X(ANY_CLOCK_TRUSTED, "a try trusts the clock of another primary, or one that was set")         \
@@ -30,6 +33,7 @@
     X(BUSY_DOES_NOT_JUDGE, "who was refused by a full queue judges nobody")                        \
     X(BEAT_RENEWS_ASKED, "a beat renews a ticket that was asked for")                              \
     X(ASKED_GRANT_BELIEVED, "a late grant of a ticket that was asked for is believed")             \
+    X(ASK_ANSWERED_EARLY, "an ask is taken out before the leave is acknowledged")                  \
     X(BREAK_WITHOUT_WAIT, "a break does not wait until the holder cannot believe any more")        \
     X(NO_LOOK_UNTOLD, "who waits looks only when it was told to")                                  \
     X(NEVER_VERIFIED, "holders do not look whether their tickets are still there")                 \
@@ -51,6 +55,9 @@
     X(POWER_FORGETS_TOKEN, "tokens that a loss of power took out of SQLite's file come again")     \
     X(LOCKED_BYTE_IS_FREE, "in SQLite's lock file, every byte passes for free")                    \
     X(FREE_BYTE_IS_LOCKED, "in SQLite's lock file, every byte passes for locked")                  \
+    X(NO_FLOOR, "the pipeline gives tokens without regard to the cluster's time")                  \
+    X(PATIENT_BEATS, "a beat that hangs is waited for as long as any other call")                  \
+    X(DROP_UNHEARD, "the change stream's filter does not name drops")                              \
     X(GUARD_OPEN, "the guard lets a lower token pass")                                             \
     X(GRACE_OUTSIDE_LEASE, "`run` grants its command the grace after the lease's end")
 

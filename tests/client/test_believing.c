@@ -219,6 +219,33 @@ static void test_an_asked_ticket_has_no_more_than_the_ttl_from_the_ask(void **st
     hf_close(breaker);
 }
 
+/* A breaker that was interrupted has nothing but the ask. */
+static void test_an_ask_stays_until_its_ticket_has_left(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    hf_ask ask = {.by = "somebody", .reason = "why not"};
+    hf_session_state seen;
+    hf_error err;
+    faulty *f = faulty_open("memory:stays", &options, &client);
+    hf_lock *lock = take(client, "x");
+    hf_entry holder = look_at(f->inner, "x").holder;
+    ask.ticket = holder.ticket;
+    assert_int_equal(f->inner->ops->ask(f->inner, holder.session, &ask, &err), HF_OK);
+    while (hf_lock_check(lock, NULL, &err) == HF_OK)
+        pause_ms(5);
+    for (int beats = f->calls[FAULTY_BEAT]; f->calls[FAULTY_BEAT] == beats;)
+        pause_ms(5);
+    pause_ms(100);
+    assert_int_equal(look_at(f->inner, "x").holders, 1);
+    assert_int_equal(f->inner->ops->sessions_look(f->inner, &holder.session, 1, -1, &seen, &err),
+                     HF_OK);
+    assert_int_equal(seen.n_asked, 1);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
 static atomic_bool has_entered;
 
 static hf_code answer_enters_late(faulty *f, faulty_call call, const void *arg)
@@ -277,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_belief_ends_before_the_leave_is_sent),
         cmocka_unit_test(test_a_notice_is_no_grant),
         cmocka_unit_test(test_an_asked_ticket_has_no_more_than_the_ttl_from_the_ask),
+        cmocka_unit_test(test_an_ask_stays_until_its_ticket_has_left),
         cmocka_unit_test(test_a_grant_that_was_asked_for_before_it_came_is_not_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,43 @@ static void test_tickets_stay_until_the_mark_is_acknowledged(void **state)
     hf_close(client);
 }
 
+static atomic_llong arrived, marked;
+
+static hf_code answer_the_first_look_late(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    if (call == FAULTY_SESSIONS_LOOK && !arrived) {
+        pause_ms(400);
+        arrived = now_ms();
+    }
+    return HF_OK;
+}
+
+static hf_code note_mark(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    if (call == FAULTY_MARK)
+        marked = now_ms();
+    return HF_OK;
+}
+
+/* A beat may have been sent after the look was, and be shown by it. */
+static void test_a_watch_begins_when_the_first_look_arrives(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:arrival", &options, &client);
+    f->after = answer_the_first_look_late;
+    f->before = note_mark;
+    enter_as(f->inner, "x", begin_dead(f->inner, 1, TTL), 1);
+    assert_int_equal(try_take(client, "x", 5 * TTL), HF_OK);
+    assert_true(marked - arrived >= TTL + 5); /* and an allowance; both are rounded down */
+    hf_close(client);
+}
+
 static void *take_x(void *client)
 {
     hf_lock_close(take(client, "x"));
@@ -80,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tickets_stay_until_the_mark_is_acknowledged),
+        cmocka_unit_test(test_a_watch_begins_when_the_first_look_arrives),
         cmocka_unit_test(test_the_dead_ahead_are_all_found_in_one_ttl),
         cmocka_unit_test(test_who_does_not_fit_into_the_queue_judges_too),
     };

@@ -52,7 +52,7 @@ static hf_code note_looks(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
     if (call == FAULTY_LOOK)
-        looked_from = ((const hf_stamp *)arg)->value;
+        looked_from = ((const struct faulty_look *)arg)->after.value;
     return HF_OK;
 }
 

@@ -234,16 +234,59 @@ static void test_a_session_is_gone_by_its_own_servers_clock_only(void **state)
     store->ops->close(store);
 }
 
+/* ---- A drop ---- */
+
+static void drop_locks(void)
+{
+    char of[128];
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
+    assert_true(mongoc_collection_drop(locks, NULL));
+    mongoc_collection_destroy(locks);
+    mongoc_client_destroy(own);
+}
+
+static void count_verifies(void *ctx, const hf_notice *notice)
+{
+    *(size_t *)ctx += notice->kind == HF_NOTICE_VERIFY;
+}
+
+static void test_a_drop_is_heard(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 10000);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    size_t verifies = 0;
+    hf_error err;
+    bed_take(store, bed_name("drop"), &enter, NULL);
+    hf_code code =
+        store->ops->await(store, session, (hf_stamp){0}, 1, count_verifies, &verifies, &err);
+    assert_code(HF_OK, code, &err); /* the stream is open now */
+    drop_locks();
+    for (int i = 0; i < 5 && !verifies; i++) {
+        code =
+            store->ops->await(store, session, (hf_stamp){0}, 1000, count_verifies, &verifies, &err);
+        assert_code(HF_OK, code, &err);
+    }
+    assert_int_equal(verifies, 1);
+    store->ops->session_end(store, session, NULL);
+    store->ops->close(store);
+}
+
 /* ---- Pruning ---- */
 
 /* The record of a lock that was released so many days ago. */
-static void make_idle(hf_client *client, const char *name, int days, int64_t more_token)
+static int64_t make_idle(hf_client *client, const char *name, int days, int64_t more_token)
 {
-    bed_release(bed_acquire(client, name, NULL));
+    hf_lock *lock = bed_acquire(client, name, NULL);
+    int64_t token = hf_lock_token(lock);
+    bed_release(lock);
     int64_t at = bed_wall_ms() - days * INT64_C(86400000);
     change("locks", BCON_NEW("_id", BCON_UTF8(name)),
            BCON_NEW("$set", "{", "last.at", BCON_DATE_TIME(at), "}", "$inc", "{", "token",
                     BCON_INT64(more_token), "}"));
+    return token;
 }
 
 static bool exists(hf_store *store, const char *name)
@@ -277,13 +320,16 @@ static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
     hf_store *store = bed_store();
     hf_client *client = bed_client("idle", 5000);
     const char *old = bed_name("old"), *young = bed_name("young"), *ahead = bed_name("ahead");
-    make_idle(client, old, 4, 0);
+    int64_t token = make_idle(client, old, 4, 0);
     make_idle(client, young, 2, 0);
     make_idle(client, ahead, 4, INT64_C(3600) << 20);
     void *pruning[] = {store, (void *)(uintptr_t)old};
     assert_true(bed_until(BED_SOON, old_is_pruned, pruning));
     assert_true(exists(store, young));
     assert_true(exists(store, ahead));
+    hf_lock *again = bed_acquire(client, old, NULL);
+    assert_true(hf_lock_token(again) > token); /* though there is no record of it */
+    bed_release(again);
     hf_close(client);
     store->ops->close(store);
 }
@@ -300,6 +346,7 @@ int run_mongo_cases(void)
         CASE(test_a_fence_that_is_no_number_is_left_alone),
         CASE(test_the_guard_with_real_tokens),
         CASE(test_a_session_is_gone_by_its_own_servers_clock_only),
+        CASE(test_a_drop_is_heard),
         CASE(test_records_are_pruned_when_old_and_below_the_floor),
     };
     return CASES(mongo_cases);

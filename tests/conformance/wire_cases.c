@@ -366,19 +366,30 @@ static void test_text_from_outside_is_sent_as_literal(void **state)
 
 /* ---- An answer that no majority stands behind ---- */
 
-static void fail_next_acknowledgement(const char *verb)
+/* Of the store's next findAndModify; `how` is failCommand's, and is destroyed. */
+static void fail_next(bson_t *how)
 {
     bson_error_t error;
     mongoc_client_t *client = mongoc_client_new(bed.uri);
-    bson_t *command =
-        BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"), "mode", "{", "times",
-                 BCON_INT32(1), "}", "data", "{", "failCommands", "[", BCON_UTF8(verb), "]",
-                 "appName", BCON_UTF8(APP), "writeConcernError", "{", "code", BCON_INT32(64),
-                 "errmsg", BCON_UTF8("waiting for replication timed out"), "}", "}");
+    bson_t *command, data;
+    bson_init(&data);
+    BCON_APPEND(&data, "failCommands", "[", BCON_UTF8("findAndModify"), "]", "appName",
+                BCON_UTF8(APP));
+    bson_concat(&data, how);
+    command = BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"), "mode", "{", "times",
+                       BCON_INT32(1), "}", "data", BCON_DOCUMENT(&data));
+    bson_destroy(&data);
+    bson_destroy(how);
     if (!mongoc_client_command_simple(client, "admin", command, NULL, NULL, &error))
         fail_msg("%s", error.message);
     bson_destroy(command);
     mongoc_client_destroy(client);
+}
+
+static void fail_next_acknowledgement(void)
+{
+    fail_next(BCON_NEW("writeConcernError", "{", "code", BCON_INT32(64), "errmsg",
+                       BCON_UTF8("waiting for replication timed out"), "}"));
 }
 
 static void test_a_grant_without_a_majority_is_unknown(void **state)
@@ -389,7 +400,7 @@ static void test_a_grant_without_a_majority_is_unknown(void **state)
     hf_step step = {.enter = &enter};
     hf_step_reply reply;
     hf_record record;
-    fail_next_acknowledgement("findAndModify");
+    fail_next_acknowledgement();
     assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, &record, &reply, &err), &err);
     assert_code(HF_OK, store->ops->step(store, name, &step, &record, &reply, &err), &err);
     assert_int_equal(record.holders, 1);
@@ -402,9 +413,23 @@ static void test_a_mark_without_a_majority_is_unknown(void **state)
     hf_session_state seen;
     hf_id session = begin_marked();
     assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, -1, &seen, &err), &err);
-    fail_next_acknowledgement("findAndModify");
+    fail_next_acknowledgement();
     assert_code(HF_UNKNOWN, store->ops->session_mark(store, &seen, &err), &err);
     assert_code(HF_OK, store->ops->session_mark(store, &seen, &err), &err);
+}
+
+/* The store was opened for a ttl of 10 s. What is left of it is for the next try (R7). */
+static void test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl(void **state)
+{
+    (void)state;
+    hf_session_state after;
+    hf_id session = begin_marked();
+    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    fail_next(BCON_NEW("blockConnection", BCON_BOOL(true), "blockTimeMS", BCON_INT32(4000)));
+    int64_t began = bed_now_ms();
+    assert_code(HF_UNKNOWN, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_in_range(bed_now_ms() - began, 0, 10000 / 6);
+    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, listen_in, stop_listening)
@@ -416,6 +441,7 @@ int run_wire_cases(void)
         CASE(test_text_from_outside_is_sent_as_literal),
         CASE(test_a_grant_without_a_majority_is_unknown),
         CASE(test_a_mark_without_a_majority_is_unknown),
+        CASE(test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl),
     };
     return CASES(wire_cases);
 }

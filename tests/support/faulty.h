@@ -15,7 +15,7 @@ typedef enum faulty_call {
     FAULTY_END,
     FAULTY_SESSIONS_LOOK,
     FAULTY_STEP, /* const struct faulty_step * */
-    FAULTY_LOOK, /* const hf_stamp *: no older than this */
+    FAULTY_LOOK, /* const struct faulty_look * */
     FAULTY_ASK,  /* const hf_ask * */
     FAULTY_SWEEP,
     FAULTY_CALLS
@@ -24,6 +24,11 @@ typedef enum faulty_call {
 struct faulty_step {
     const char *name;
     const hf_step *step;
+};
+
+struct faulty_look {
+    hf_stamp after;
+    bool linearizable;
 };
 
 /* before: a code other than HF_OK is the answer, and the store behind has not heard of the call.

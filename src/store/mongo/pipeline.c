@@ -166,6 +166,8 @@ static size_t index_of(variant v)
 
 static const char *floor_text(floor_kind kind)
 {
+    if (PLANTED(NO_FLOOR) && kind != FLOOR_GIVEN)
+        return "1";
     switch (kind) {
     case FLOOR_CLUSTER:
         return "{'$add': [{'$multiply': [{'$tsSecond': '$$CLUSTER_TIME'}, 1048576]},"
