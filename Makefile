@@ -38,7 +38,7 @@ bench: build
 	@tools/bench
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz
+	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted
 
 deps-build:
 	@tools/install-deps build

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "core/plant.h"
 #include "run.h"
 #include "terminal.h"
 #include "text.h"
@@ -35,6 +36,8 @@ static void stop(watch *w, int64_t left_ms)
 {
     int64_t now = run_now_ms(), most = left_ms - w->plan->margin_ms;
     int64_t grace = w->plan->grace_ms < most ? w->plan->grace_ms : most;
+    if (PLANTED(GRACE_OUTSIDE_LEASE))
+        grace = left_ms + w->plan->grace_ms;
     w->is_lost = true;
     w->end_ms = now + left_ms;
     w->kill_at_ms = now + grace;

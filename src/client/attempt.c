@@ -7,6 +7,7 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -99,13 +100,14 @@ static void give_back(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
     hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
+    leave.told = PLANTED(GIVE_BACK_TOLD);
     struct release *release = NULL;
     bool closing = false;
     pthread_mutex_lock(&client->mutex);
     waiters_remove(&attempt->waiter);
     bool ours = client->session.state == SESSION_ALIVE &&
                 id_equal(client->session.self.id, attempt->enter.entry.session);
-    if (attempt->is_in_flight && ours) {
+    if (attempt->is_in_flight && ours && !PLANTED(TICKET_FORGOTTEN)) {
         release = release_push_locked(client, attempt->name, &leave, false);
         closing = client->is_closing; /* the background has a bound of its own */
         release->in_flight = !closing;
@@ -166,12 +168,16 @@ static hf_mono refuse_limit(struct attempt *attempt, hf_mono now)
     return give_up(attempt, HF_LIMIT, now);
 }
 
+static hf_mono start_anew(struct attempt *attempt, hf_mono now);
+
 /* A call failed. What may pass is tried again until patience ends. */
 static hf_mono failed(struct attempt *attempt, hf_code code, hf_mono now)
 {
     hf_client *client = attempt->client;
     if (code != HF_UNREACHABLE && code != HF_UNKNOWN)
         return give_up(attempt, code, now);
+    if (PLANTED(UNKNOWN_IS_FAILURE) && code == HF_UNKNOWN)
+        return start_anew(attempt, now);
     if (attempt->failures++ == 0)
         attempt->failing_since = now;
     if (mono_reached(mono_add_ms(attempt->failing_since, client->patience_ms), now))
@@ -205,8 +211,6 @@ static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now
         ticker_start(attempt->client, TICK_NOTIFY, lock_notify_tick);
 }
 
-static hf_mono start_anew(struct attempt *attempt, hf_mono now);
-
 /* An asked ticket that was not believed before never will be (R9). */
 static hf_mono refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now)
 {
@@ -227,8 +231,10 @@ static hf_mono believe(struct attempt *attempt, const hf_entry *entry, hf_mono n
 {
     hf_client *client = attempt->client;
     pthread_mutex_lock(&client->mutex);
-    bool alive = session_is_believed_locked(client, entry->session, now);
+    bool alive = session_is_believed_locked(client, entry->session, now) || PLANTED(REVIVED_BELIEF);
     session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
+    if (PLANTED(ASKED_GRANT_BELIEVED))
+        asked = NULL;
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
     bool closing = client->is_closing;
     if (alive && !asked && !closing) {
@@ -288,6 +294,8 @@ static bool load_locked(struct attempt *attempt, struct cargo *cargo)
 {
     bool is_busy;
     *cargo = (struct cargo){.n = 0};
+    if (PLANTED(CLOSE_UNORDERED))
+        return true;
     cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
     for (struct release *r = cargo->releases; r; r = r->cargo_next) {
         cargo->leaves = alloc_array(cargo->leaves, cargo->n + 1, sizeof *cargo->leaves);
@@ -328,7 +336,7 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
                                             &attempt->err);
     pthread_mutex_lock(&client->mutex);
     unload_locked(client, cargo, code, reply.confirmed);
-    if (code == HF_UNKNOWN) {
+    if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
         session_suspect_locked(client, attempt->name);
         attempt->is_unanswered = true;
     }
@@ -344,6 +352,8 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
 
 static hf_mono after_look(struct attempt *attempt, hf_mono now)
 {
+    if (PLANTED(NO_LOOK_UNTOLD))
+        return MONO_NEVER;
     hf_client *client = attempt->client;
     int64_t most = client->is_polling ? POLL_MOST_MS : LOOK_MS;
     int64_t first = client->is_polling ? POLL_FIRST_MS : LOOK_MS;
@@ -448,6 +458,8 @@ static bool keep_record(void *ctx, const hf_record *record)
 static hf_code look(struct attempt *attempt, hf_stamp after)
 {
     hf_store *store = attempt->client->store;
+    if (PLANTED(EARLIER_LOOK))
+        after.value = 0;
     return store->ops->look(store, &attempt->name, 1, after, false, keep_record, attempt,
                             &attempt->err);
 }
@@ -512,6 +524,8 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     bool told = waiter_take(&attempt->waiter);
     hf_stamp stamp = attempt->waiter.stamp;
     pthread_mutex_unlock(&client->mutex);
+    if (PLANTED(NOTICE_TRUSTED) && told)
+        return believe(attempt, record_find(&attempt->record, attempt->waiter.ticket), now);
     if (told || mono_reached(attempt->look_due, now)) {
         hf_mono due = look_and_see(attempt, stamp);
         if (attempt->state != ATTEMPT_WAITS || attempt->failures)
@@ -526,6 +540,8 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
         attempt->state = ATTEMPT_ENTERS;
         return enter(attempt, now);
     }
+    if (PLANTED(BUSY_DOES_NOT_JUDGE))
+        return mono_min(attempt->enter_due, attempt->deadline);
     hf_mono due = watch_ahead(attempt, now, attempt->enter_due);
     if (attempt->state == ATTEMPT_REFUSED && judge_saw_life(&attempt->judge))
         return refuse_limit(attempt, now);

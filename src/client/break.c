@@ -7,6 +7,7 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -175,7 +176,7 @@ static hf_code perform(breaking *b, hf_error *err)
     if (!b->n)
         return nobody(b, err);
     code = ask_all(b, err);
-    if (!code && !b->options->force)
+    if (!code && !b->options->force && !PLANTED(BREAK_WITHOUT_WAIT))
         code = wait(b, err);
     return code || all_have_left(b) ? code : take_out(b, err);
 }

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -229,7 +230,8 @@ hf_leave lock_leave(const struct hf_lock *lock)
 static struct release *start_release_locked(struct hf_lock *lock)
 {
     hf_leave leave = lock_leave(lock);
-    lock->state = LOCK_RELEASED;
+    if (!PLANTED(BELIEF_WHILE_LEAVING))
+        lock->state = LOCK_RELEASED;
     return release_push_locked(lock->client, lock->name, &leave, true);
 }
 

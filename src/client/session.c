@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -97,6 +98,8 @@ static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
 {
     hf_mono sent = client_now(client);
     hf_code code = client->store->ops->session_begin(client->store, self, err);
+    if (PLANTED(BEGIN_FROM_REPLY))
+        sent = client_now(client);
     if (!code)
         code = check_lease(client, sent, err);
     pthread_mutex_lock(&client->mutex);
@@ -217,7 +220,9 @@ static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
         return;
     session->asks = alloc_array(session->asks, session->n_asks + 1, sizeof *session->asks);
     session->asks[session->n_asks++] = (session_ask){
-        .ask = *ask, .deadline = deadline, .is_answered = has_left_locked(client, ask->ticket)};
+        .ask = *ask,
+        .deadline = deadline,
+        .is_answered = has_left_locked(client, ask->ticket) || PLANTED(ASK_ANSWERED_EARLY)};
     struct hf_lock *lock = lock_find_locked(client, ask->ticket);
     if (!lock)
         return;
@@ -257,6 +262,8 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
     struct session *session = &client->session;
     hf_mono lease_before = session->lease_end;
     session->lease_end = lease_end(sent, client->ttl_ms);
+    if (PLANTED(BEAT_RENEWS_ASKED))
+        lease_before = session->lease_end;
     session->beat_due = lease_beat_due(sent, client->ttl_ms);
     session->last_failure.code = HF_OK;
     for (size_t i = 0; i < state->n_asked; i++)
@@ -287,6 +294,8 @@ static void beat(hf_client *client, hf_id id, const hf_id *answered, size_t n)
     hf_error err;
     hf_mono sent = client_now(client);
     hf_code code = client->store->ops->session_beat(client->store, id, answered, n, &state, &err);
+    if (PLANTED(LEASE_FROM_REPLY))
+        sent = client_now(client);
     pthread_mutex_lock(&client->mutex);
     /* a lease that ended meanwhile never revives */
     if (session_is_believed_locked(client, id, client_now(client))) {
@@ -316,6 +325,8 @@ hf_mono session_tick(hf_client *client, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     hf_mono next = session->state == SESSION_ALIVE ? session->beat_due : MONO_NEVER;
     pthread_mutex_unlock(&client->mutex);
+    if (PLANTED(DEADLINE_BY_BEATER))
+        next = mono_min(next, session_watch(client, client_now(client)));
     return next;
 }
 
@@ -325,6 +336,8 @@ hf_mono session_tick(hf_client *client, hf_mono now)
 void session_suspect_locked(hf_client *client, const char *name)
 {
     struct session *session = &client->session;
+    if (PLANTED(NO_SUSPECTS))
+        return;
     for (size_t i = 0; i < session->n_suspects; i++)
         if (strcmp(session->suspects[i], name) == 0)
             return;

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
+#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -72,7 +73,7 @@ static int64_t permits_held(const hf_record *record)
 static const hf_leave *leave_of(const hf_step *step, hf_id ticket)
 {
     for (size_t i = 0; i < step->n_leaves; i++)
-        if (id_equal(step->leaves[i].ticket, ticket))
+        if (id_equal(step->leaves[i].ticket, ticket) || PLANTED(RELEASE_UNOWNED))
             return &step->leaves[i];
     return NULL;
 }
@@ -153,14 +154,27 @@ static void note(char *notify, const hf_entry *entry)
 
 static bool head_fits(const hf_record *record)
 {
+    if (PLANTED(GRANT_PAST_LIMIT))
+        return record->queued > 0;
     return record->queued &&
            permits_held(record) + record->entries[record->holders].permits <= record->limit;
+}
+
+/* Planted: the last in the queue comes to its head. */
+static void overtake(hf_record *record)
+{
+    hf_entry *head = &record->entries[record->holders], *last = head + record->queued - 1;
+    hf_entry entry = *head;
+    *head = *last;
+    *last = entry;
 }
 
 /* Folds over the queue from its head; stops at the first that does not fit (I3, I5). */
 static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
 {
     bool any = false;
+    if (PLANTED(GRANT_SKIPS_HEAD) && record->queued && !head_fits(record))
+        overtake(record);
     for (; head_fits(record); any = true) {
         hf_entry *entry = &record->entries[record->holders];
         record->token = record->token + 1 > floor ? record->token + 1 : floor;
@@ -183,7 +197,8 @@ static bool has_room(const hf_record *record, const hf_enter *enter)
  * takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
 {
-    if (record_find(record, enter->entry.ticket) || enter->entry.permits > enter->limit)
+    bool is_there = record_find(record, enter->entry.ticket) && !PLANTED(TICKET_TWICE);
+    if (is_there || enter->entry.permits > enter->limit)
         return false;
     if (record->holders + record->queued == 0)
         record->limit = enter->limit;
@@ -196,7 +211,9 @@ static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
     entry.since = now;
     entry.granted_at = (hf_dbtime){0};
     record_append(record, &entry, false);
-    if (enter->try_only && !(record->queued == 1 && head_fits(record))) {
+    if (PLANTED(READER_BEFORE_WRITER) && entry.permits == 1)
+        overtake(record);
+    if (enter->try_only && !PLANTED(TRY_STAYS) && !(record->queued == 1 && head_fits(record))) {
         record->queued--;
         return false;
     }
@@ -216,6 +233,8 @@ bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t 
         changed |= admit(record, step->enter, now);
         grant(record, now, floor, notify);
     }
+    if (PLANTED(TOKEN_RESET) && !record->holders)
+        record->token = 0;
     if (notify[0]) {
         free(record->notify);
         record->notify = notify;

@@ -121,7 +121,8 @@ class Case(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="holdfast-cli-")
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.store = "sqlite:" + self.path("locks.db")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith("HOLDFAST_") or k == "HOLDFAST_PLANT"}
         self.env["HOLDFAST_STORE"] = self.store
         self.env["TZ"] = "UTC"
 

@@ -58,6 +58,56 @@ static inline hf_code try_take(hf_client *client, const char *name, int64_t wait
     return code;
 }
 
+/* A session that nobody raises the beat of. */
+static inline hf_id begin_dead(hf_store *store, uint8_t number, int32_t ttl_ms)
+{
+    hf_session self = {.id = {{number}}, .ttl_ms = ttl_ms};
+    hf_error err;
+    assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
+    return self.id;
+}
+
+/* An exclusive ticket of that session, with a number of its own. */
+static inline void enter_as(hf_store *store, const char *name, hf_id session, uint8_t number)
+{
+    hf_enter enter = {.entry = {.ticket = {{0, number}},
+                                .session = session,
+                                .ttl_ms = 1000,
+                                .permits = HF_LIMIT_RW},
+                      .limit = HF_LIMIT_RW,
+                      .queue_max = HF_QUEUE_MAX,
+                      .returner = true};
+    hf_step step = {.enter = &enter};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+}
+
+struct seen {
+    size_t holders, queued;
+    hf_entry holder, head;
+};
+
+static inline bool see(void *ctx, const hf_record *record)
+{
+    struct seen *seen = ctx;
+    *seen = (struct seen){.holders = record->holders, .queued = record->queued};
+    if (record->holders)
+        seen->holder = record->entries[0];
+    if (record->queued)
+        seen->head = record->entries[record->holders];
+    return false;
+}
+
+static inline struct seen look_at(hf_store *store, const char *name)
+{
+    struct seen seen = {.holders = 0};
+    hf_error err;
+    assert_int_equal(store->ops->look(store, &name, 1, (hf_stamp){0}, false, see, &seen, &err),
+                     HF_OK);
+    return seen;
+}
+
 static inline bool is_enter(faulty_call call, const void *arg)
 {
     return call == FAULTY_STEP && ((const struct faulty_step *)arg)->step->enter != NULL;

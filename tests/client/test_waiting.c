@@ -46,6 +46,78 @@ static void test_a_grant_that_overtakes_the_answer_to_the_enter(void **state)
     hf_close(holder);
 }
 
+static atomic_ullong looked_from;
+
+static hf_code note_looks(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (call == FAULTY_LOOK)
+        looked_from = ((const struct faulty_look *)arg)->after.value;
+    return HF_OK;
+}
+
+/* A step that finds nothing to do says what the newest version is. */
+static uint64_t newest(hf_store *store)
+{
+    hf_leave nobody = {.ticket = {{255}}};
+    hf_step step = {.leaves = &nobody, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(store->ops->step(store, "x", &step, NULL, &reply, &err), HF_OK);
+    return reply.stamp.value;
+}
+
+/* R1: what a member shows that lags behind the notice is not asked for. */
+static void test_a_look_is_no_older_than_what_it_was_told_of(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:looks", 10000);
+    pthread_t thread;
+    faulty *f = faulty_open("memory:looks", NULL, &waiter);
+    f->before = note_looks;
+    hf_lock *x = take(holder, "x"), *w = take(waiter, "w");
+    uint64_t before = newest(f->inner);
+    pthread_create(&thread, NULL, take_x, waiter);
+    while (!look_at(f->inner, "x").queued)
+        pause_ms(1);
+    hf_lock_close(x);
+    pthread_join(thread, NULL);
+    assert_true(looked_from >= before + 2); /* its enter, and the release that granted it */
+    hf_lock_close(w);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+/* Keeps the listener from hearing anything. */
+static bool say_nothing(faulty *f, hf_notice *out)
+{
+    (void)f;
+    *out = (hf_notice){.kind = HF_NOTICE_GRANT};
+    pause_ms(20);
+    return true;
+}
+
+static void test_who_hears_nothing_looks_by_itself(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:deaf", 10000);
+    pthread_t thread;
+    faulty *f = faulty_open("memory:deaf", NULL, &waiter);
+    f->notice = say_nothing;
+    hf_lock *x = take(holder, "x");
+    pthread_create(&thread, NULL, take_x, waiter);
+    while (!look_at(f->inner, "x").queued)
+        pause_ms(1);
+    int64_t began = now_ms();
+    hf_lock_close(x);
+    while (now_ms() - began < 4000 && !f->calls[FAULTY_LOOK])
+        pause_ms(5);
+    assert_true(f->calls[FAULTY_LOOK] > 0);
+    pthread_join(thread, NULL);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
 static void test_a_limit_that_disagrees_with_one_s_own_lock(void **state)
 {
     (void)state;
@@ -158,6 +230,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_grant_that_overtakes_the_answer_to_the_enter),
+        cmocka_unit_test(test_a_look_is_no_older_than_what_it_was_told_of),
+        cmocka_unit_test(test_who_hears_nothing_looks_by_itself),
         cmocka_unit_test(test_a_limit_that_disagrees_with_one_s_own_lock),
         cmocka_unit_test(test_a_sweep_does_not_look_without_end),
         cmocka_unit_test(test_late_enters_of_a_session_that_lives_on),

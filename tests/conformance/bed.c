@@ -48,6 +48,11 @@ int64_t bed_now_ms(void)
     return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
+int64_t bed_wall_ms(void)
+{
+    return read_wall(NULL).ms;
+}
+
 bool bed_until(int64_t ms, bool (*holds)(void *ctx), void *ctx)
 {
     int64_t end = bed_now_ms() + ms;

@@ -41,7 +41,8 @@ void bed_use(const char *uri);
 /* A lock's name that no other case has; valid until the 16th call after it. */
 const char *bed_name(const char *stem);
 
-int64_t bed_now_ms(void); /* monotonic */
+int64_t bed_now_ms(void);  /* monotonic */
+int64_t bed_wall_ms(void); /* since 1970 */
 
 /* Waits up to ms until holds(ctx) says true, and says whether it did. */
 bool bed_until(int64_t ms, bool (*holds)(void *ctx), void *ctx);
@@ -130,7 +131,8 @@ int run_client_cases(void);
 int run_wait_cases(void);
 int run_lost_cases(void);
 int run_process_cases(void); /* only with HF_CAN_PROCESSES */
-int run_mongo_cases(void);   /* only on MongoDB */
+int run_mongo_cases(void);   /* only on MongoDB, as the wire cases */
+int run_wire_cases(void);
 
 void mongo_drop(const char *uri); /* the database that the URI names */
 

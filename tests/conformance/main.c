@@ -14,7 +14,7 @@ static int run_all(void)
         print_message("this store is not seen by other processes: the cases with processes are"
                       " not for it\n");
     if (bed.is_mongo)
-        failed += run_mongo_cases();
+        failed += run_mongo_cases() + run_wire_cases();
     return failed;
 }
 

@@ -3,6 +3,8 @@
  * end; run by main.c. */
 #include "conformance/bed.h"
 
+#include "core/record.h"
+
 #include <mongoc/mongoc.h>
 #include <time.h>
 
@@ -197,6 +199,180 @@ static void test_without_a_voucher_only_a_day_is_enough(void **state)
     store->ops->close(store);
 }
 
+/* ---- By hand ---- */
+
+/* Changes a document of the store's; filter and update are destroyed. */
+static void change(const char *in, bson_t *filter, bson_t *update)
+{
+    char of[128];
+    bson_t reply;
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, in);
+    bson_iter_t at;
+    assert_true(mongoc_collection_update_one(docs, filter, update, NULL, &reply, NULL));
+    assert_true(bson_iter_init_find(&at, &reply, "modifiedCount"));
+    assert_int_equal(bson_iter_as_int64(&at), 1);
+    bson_destroy(&reply);
+    bson_destroy(update);
+    bson_destroy(filter);
+    mongoc_collection_destroy(docs);
+    mongoc_client_destroy(own);
+}
+
+/* ---- The server's clock (R6) ---- */
+
+static bool is_gone(hf_store *store, hf_id session, int64_t trust_ms)
+{
+    hf_session_state seen;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, trust_ms, &seen, &err), &err);
+    return seen.is_gone;
+}
+
+static bson_t *by_id(const bson_oid_t *id)
+{
+    return BCON_NEW("_id", BCON_OID(id));
+}
+
+/* The first beat finds out which server takes it, the second one stores that. */
+static hf_id begin_and_beat(hf_store *store)
+{
+    hf_id session = bed_session(store, 5000);
+    hf_session_state after;
+    hf_error err;
+    for (int i = 0; i < 2; i++)
+        assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    return session;
+}
+
+static void test_a_session_is_gone_by_its_own_servers_clock_only(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = begin_and_beat(store);
+    bson_oid_t id, other;
+    memcpy(id.bytes, session.bytes, sizeof id.bytes);
+    bson_oid_init(&other, NULL);
+    assert_false(is_gone(store, session, 300000));
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "}"));
+    assert_true(is_gone(store, session, 300000));
+    assert_false(is_gone(store, session, 2 * 3600000));
+    assert_false(is_gone(store, session, -1));
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "clock_base", BCON_DATE_TIME(bed_wall_ms() + 3600000), "}"));
+    assert_false(is_gone(store, session, 300000)); /* its clock was set */
+    hf_id again = begin_and_beat(store);
+    memcpy(id.bytes, again.bytes, sizeof id.bytes);
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "election",
+                    BCON_OID(&other), "}"));
+    assert_false(is_gone(store, again, 300000)); /* it is another server's */
+    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, again, NULL);
+    store->ops->close(store);
+}
+
+/* ---- A drop ---- */
+
+static void drop_locks(void)
+{
+    char of[128];
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
+    assert_true(mongoc_collection_drop(locks, NULL));
+    mongoc_collection_destroy(locks);
+    mongoc_client_destroy(own);
+}
+
+static void count_verifies(void *ctx, const hf_notice *notice)
+{
+    *(size_t *)ctx += notice->kind == HF_NOTICE_VERIFY;
+}
+
+static void test_a_drop_is_heard(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 10000);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    size_t verifies = 0;
+    hf_error err;
+    bed_take(store, bed_name("drop"), &enter, NULL);
+    hf_code code =
+        store->ops->await(store, session, (hf_stamp){0}, 1, count_verifies, &verifies, &err);
+    assert_code(HF_OK, code, &err); /* the stream is open now */
+    drop_locks();
+    for (int i = 0; i < 5 && !verifies; i++) {
+        code =
+            store->ops->await(store, session, (hf_stamp){0}, 1000, count_verifies, &verifies, &err);
+        assert_code(HF_OK, code, &err);
+    }
+    assert_int_equal(verifies, 1);
+    store->ops->session_end(store, session, NULL);
+    store->ops->close(store);
+}
+
+/* ---- Pruning ---- */
+
+/* The record of a lock that was released so many days ago. */
+static int64_t make_idle(hf_client *client, const char *name, int days, int64_t more_token)
+{
+    hf_lock *lock = bed_acquire(client, name, NULL);
+    int64_t token = hf_lock_token(lock);
+    bed_release(lock);
+    int64_t at = bed_wall_ms() - days * INT64_C(86400000);
+    change("locks", BCON_NEW("_id", BCON_UTF8(name)),
+           BCON_NEW("$set", "{", "last.at", BCON_DATE_TIME(at), "}", "$inc", "{", "token",
+                    BCON_INT64(more_token), "}"));
+    return token;
+}
+
+static bool exists(hf_store *store, const char *name)
+{
+    hf_record record;
+    bed_look(store, name, &record);
+    bool is_there = record.exists;
+    record_done(&record);
+    return is_there;
+}
+
+static void sweep(hf_store *store)
+{
+    hf_session_state overdue[16];
+    size_t n;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &err), &err);
+}
+
+static bool old_is_pruned(void *ctx)
+{
+    hf_store *store = ((void **)ctx)[0];
+    sweep(store);
+    return !exists(store, ((void **)ctx)[1]);
+}
+
+/* A token is above the present floor for a second at most, unless a clock was set back. */
+static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_client *client = bed_client("idle", 5000);
+    const char *old = bed_name("old"), *young = bed_name("young"), *ahead = bed_name("ahead");
+    int64_t token = make_idle(client, old, 4, 0);
+    make_idle(client, young, 2, 0);
+    make_idle(client, ahead, 4, INT64_C(3600) << 20);
+    void *pruning[] = {store, (void *)(uintptr_t)old};
+    assert_true(bed_until(BED_SOON, old_is_pruned, pruning));
+    assert_true(exists(store, young));
+    assert_true(exists(store, ahead));
+    hf_lock *again = bed_acquire(client, old, NULL);
+    assert_true(hf_lock_token(again) > token); /* though there is no record of it */
+    bed_release(again);
+    hf_close(client);
+    store->ops->close(store);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int run_mongo_cases(void)
@@ -209,6 +385,9 @@ int run_mongo_cases(void)
         CASE(test_a_fence_that_is_no_number_is_left_alone),
         CASE(test_the_guard_with_real_tokens),
         CASE(test_without_a_voucher_only_a_day_is_enough),
+        CASE(test_a_session_is_gone_by_its_own_servers_clock_only),
+        CASE(test_a_drop_is_heard),
+        CASE(test_records_are_pruned_when_old_and_below_the_floor),
     };
     return CASES(mongo_cases);
 }

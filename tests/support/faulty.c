@@ -53,15 +53,23 @@ FORWARD(sessions_look,
         (hf_store * base, const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
          hf_error *err),
         FAULTY_SESSIONS_LOOK, ids, to->ops->sessions_look(to, ids, n, trust_ms, states, err))
-FORWARD(look,
-        (hf_store * base, const char *const *names, size_t n, hf_stamp stamp, bool linearizable,
-         hf_record_fn each, void *ctx, hf_error *err),
-        FAULTY_LOOK, &stamp, to->ops->look(to, names, n, stamp, linearizable, each, ctx, err))
 FORWARD(ask, (hf_store * base, hf_id session, const hf_ask *asked, hf_error *err), FAULTY_ASK,
         asked, to->ops->ask(to, session, asked, err))
 FORWARD(sweep, (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err),
         FAULTY_SWEEP, overdue,
         f->sweep ? f->sweep(f, overdue, max, n) : to->ops->sweep(to, overdue, max, n, err))
+
+static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp stamp,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
+{
+    faulty *f = (faulty *)base;
+    struct faulty_look arg = {stamp, linearizable};
+    hf_code code = before(f, FAULTY_LOOK, &arg, err);
+    if (code)
+        return code;
+    code = f->inner->ops->look(f->inner, names, n, stamp, linearizable, each, ctx, err);
+    return after(f, FAULTY_LOOK, &arg, code, err);
+}
 
 /* A record whose answer is lost was given to nobody. */
 static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_record *out,
@@ -72,6 +80,10 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     hf_code code = before(f, FAULTY_STEP, &arg, err);
     if (code)
         return code;
+    if (!out && f->swallows && f->swallows(f, &arg)) {
+        *reply = (hf_step_reply){.confirmed = false};
+        return HF_OK;
+    }
     code = f->inner->ops->step(f->inner, name, taken, out, reply, err);
     hf_code hooked = after(f, FAULTY_STEP, &arg, code, err);
     if (!code && hooked && out)
@@ -94,7 +106,13 @@ static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_err
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err)
 {
-    hf_store *to = ((faulty *)base)->inner;
+    faulty *f = (faulty *)base;
+    hf_store *to = f->inner;
+    hf_notice notice;
+    if (f->notice && f->notice(f, &notice)) {
+        each(ctx, &notice);
+        return HF_OK;
+    }
     return to->ops->await(to, session, from, timeout_ms, each, ctx, err);
 }
 

@@ -15,7 +15,7 @@ typedef enum faulty_call {
     FAULTY_END,
     FAULTY_SESSIONS_LOOK,
     FAULTY_STEP, /* const struct faulty_step * */
-    FAULTY_LOOK, /* const hf_stamp *: no older than this */
+    FAULTY_LOOK, /* const struct faulty_look * */
     FAULTY_ASK,  /* const hf_ask * */
     FAULTY_SWEEP,
     FAULTY_CALLS
@@ -26,14 +26,23 @@ struct faulty_step {
     const hf_step *step;
 };
 
+struct faulty_look {
+    hf_stamp after;
+    bool linearizable;
+};
+
 /* before: a code other than HF_OK is the answer, and the store behind has not heard of the call.
- * after: such a code takes the place of the answer to a call that was made. Each may sleep. */
+ * after: such a code takes the place of the answer to a call that was made. Each may sleep.
+ * swallows: a step that is answered, and does nothing, as by a primary that is none any more.
+ * notice: what the listener hears next, if it says so. */
 typedef struct faulty {
     hf_store base;
     hf_store *inner;
     hf_code (*before)(struct faulty *faulty, faulty_call call, const void *arg);
     hf_code (*after)(struct faulty *faulty, faulty_call call, const void *arg);
     hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n);
+    bool (*swallows)(struct faulty *faulty, const struct faulty_step *step);
+    bool (*notice)(struct faulty *faulty, hf_notice *out);
     atomic_int calls[FAULTY_CALLS];
     void *ctx; /* the test's own */
 } faulty;

@@ -4,6 +4,7 @@
 #include "store/memory/parts.h"
 
 #include "core/alloc.h"
+#include "core/plant.h"
 #include "core/record.h"
 
 #define PRUNE_MS ((int64_t)3 * 86400000)
@@ -149,7 +150,7 @@ void memory_prune(struct memory *memory, hf_dbtime now)
             memory->records[kept++] = record;
             continue;
         }
-        if (record->token > memory->used_token)
+        if (record->token > memory->used_token && !PLANTED(PRUNE_FORGETS_TOKEN))
             memory->used_token = record->token;
         memory_free_record(record);
     }

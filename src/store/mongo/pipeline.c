@@ -14,6 +14,8 @@
  */
 #include "store/mongo/pipeline.h"
 
+#include "core/plant.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -93,6 +95,10 @@ static const char fits[] =
     "{'$eq': ['$$r.queue', []]}, {'$lte': [{'$add': [{'$sum': '$$r.holders.permits'},"
     " '$$x.entry.permits']}, '$$x.limit']}";
 
+/* Planted: whoever waits is passed. */
+static const char overtakes[] =
+    "{'$lte': [{'$add': [{'$sum': '$$r.holders.permits'}, '$$x.entry.permits']}, '$$x.limit']}";
+
 static const char try_fits[] = ", @h";
 static const char wait[] = "{'$cond': [{'$and': [@h]}, @k, @q]}";
 
@@ -160,6 +166,8 @@ static size_t index_of(variant v)
 
 static const char *floor_text(floor_kind kind)
 {
+    if (PLANTED(NO_FLOOR) && kind != FLOOR_GIVEN)
+        return "1";
     switch (kind) {
     case FLOOR_CLUSTER:
         return "{'$add': [{'$multiply': [{'$tsSecond': '$$CLUSTER_TIME'}, 1048576]},"
@@ -184,7 +192,7 @@ static void choose_edit(parts *p, variant v)
     p->of['s'] = v.edit == EDIT_MANY ? stays_many : stays_one;
     p->of['l'] = !v.has_last ? "" : v.edit == EDIT_MANY ? last_many : last_one;
     p->of['m'] = v.has_last ? with_last : "";
-    p->of['i'] = rises;
+    p->of['i'] = PLANTED(ABANDONED_FORGOTTEN) ? "true" : rises;
     p->of['w'] = whose;
     p->of['o'] = ours;
     p->of['e'] = edit;
@@ -198,7 +206,7 @@ static void choose_enter(parts *p, variant v)
     p->of['t'] = v.enter == ENTER_TRY ? try_fits : "";
     p->of['y'] = v.enter == ENTER_TRY ? taken : wait;
     p->of['z'] = neighbour;
-    p->of['h'] = fits;
+    p->of['h'] = PLANTED(READER_BEFORE_WRITER) ? overtakes : fits;
     p->of['k'] = taken;
     p->of['q'] = queued;
     p->of['c'] = v.edit ? noted : "";
@@ -270,9 +278,11 @@ static void append(bson_t *command, const char *field, const bson_t *body, const
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$replaceWith", &replace);
     BSON_APPEND_DOCUMENT_BEGIN(&replace, "$let", &let);
     BSON_APPEND_DOCUMENT_BEGIN(&let, "vars", &vars);
-    BSON_APPEND_DOCUMENT_BEGIN(&vars, "x", &literal);
+    BSON_APPEND_DOCUMENT_BEGIN(&vars, PLANTED(NO_LITERAL) ? "y" : "x", &literal);
     BSON_APPEND_DOCUMENT(&literal, "$literal", x);
     bson_append_document_end(&vars, &literal);
+    if (PLANTED(NO_LITERAL))
+        BSON_APPEND_DOCUMENT(&vars, "x", x);
     bson_append_document_end(&let, &vars);
     BSON_APPEND_DOCUMENT(&let, "in", body);
     bson_append_document_end(&replace, &let);

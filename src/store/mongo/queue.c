@@ -3,6 +3,7 @@
  * calls it through the store interface. */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/plant.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/parts.h"
@@ -104,6 +105,12 @@ static hf_code read_value(mongo_store *store, const char *name, const bson_t *an
     return HF_OK;
 }
 
+static bool adopt(void *ctx, const hf_record *record)
+{
+    record_copy(ctx, record);
+    return false;
+}
+
 static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const hf_step *step,
                                hf_record *out, hf_step_reply *reply, hf_error *err)
 {
@@ -113,6 +120,8 @@ static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const
     hf_code code = run_repeated(store, call, &command, &answer, err);
     if (!code)
         code = read_value(store, call->name, &answer.doc, out, err);
+    else if (PLANTED(LOCAL_READ_BACK) && code == HF_UNKNOWN)
+        code = mongo_look(&store->base, &call->name, 1, (hf_stamp){0}, false, adopt, out, err);
     reply->stamp = answer.stamp;
     /* The ticket that it shows was written in the same step, or by an earlier copy of it. */
     reply->confirmed = !code && (step->enter ? record_find(out, step->enter->entry.ticket) != NULL

@@ -3,6 +3,7 @@
  * R9); the client calls it through the store interface. */
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
@@ -193,7 +194,7 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
     BSON_APPEND_INT64(&x, "beat", seen->beat);
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     mongo_append_by_id(&command, "query", seen->session.id);
-    pipeline_append_text(&command, "update", mark_text, &x);
+    pipeline_append_text(&command, "update", PLANTED(MARK_ANY_BEAT) ? end_text : mark_text, &x);
     code = modify(store, &call, &command, &after, err);
     bson_destroy(&command);
     bson_destroy(&x);

@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 #include "store/sqlite/inside.h"
 
 /* Newcomers would find another file, or none, and the locks in it free. */
@@ -209,7 +210,8 @@ static hf_code confirm(sqlite_store *store, const hf_session_state *seen, sessio
     if (code || row->state.is_gone)
         return code;
     bool is_overdue = row->is_same_clock && row->state.lease_left_ms < 0;
-    if (row->state.beat == seen->beat && (!seen->is_gone || is_overdue))
+    bool is_same = row->state.beat == seen->beat || PLANTED(MARK_ANY_BEAT);
+    if (is_same && (!seen->is_gone || is_overdue))
         return HF_OK;
     return error_set(err, HF_HELD, "the session lives");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead;
  * and names those that should be marked. Called by the client at its start and every hour. */
+#include "core/plant.h"
 #include "core/record.h"
 #include "store/sqlite/inside.h"
 
@@ -30,9 +31,10 @@ static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err
         return code;
     if (record.exists && is_prunable(store, &record)) {
         sqlite3_stmt *prune;
+        int64_t token = PLANTED(PRUNE_FORGETS_TOKEN) ? 0 : record.token;
         code = sql_ready(&store->main, SQL_RECORD_PRUNE, &prune, err);
         if (!code)
-            code = tokens_raise_water(store, record.token, err);
+            code = tokens_raise_water(store, token, err);
         if (!code) {
             sql_bind_text(prune, 1, name);
             code = sql_run(&store->main, prune, err);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_giving_up.c: nothing stays behind of who gave up, and what had no answer is neither taken
+ * for done nor for not done (R2, R8, L4). */
+#include "client/client_bed.h"
+
+static void test_a_time_out_takes_its_ticket_along(void **state)
+{
+    (void)state;
+    hf_client *waiter = open_client("memory:time-out", 10000);
+    hf_client *holder = open_client("memory:time-out", 10000);
+    hf_error err;
+    hf_lock *lock = take(holder, "x");
+    assert_int_equal(try_take(waiter, "x", 100), HF_TIMEOUT);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    assert_int_equal(try_take(holder, "x", HF_TRY), HF_OK);
+    hf_lock_close(lock);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+static atomic_bool is_blind;
+
+static hf_code be_blind(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_LOOK && is_blind ? HF_UNREACHABLE : HF_OK;
+}
+
+static void *give_up_x(void *client)
+{
+    return try_take(client, "x", 500) ? client : NULL;
+}
+
+/* Granted, and given up before it could be seen: as far as anybody knows it was never held. */
+static void test_a_give_back_is_no_outcome(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:give-back", 10000);
+    hf_error err;
+    pthread_t thread;
+    void *gave_up;
+    faulty *f = faulty_open("memory:give-back", NULL, &waiter);
+    f->before = be_blind;
+    hf_lock *lock = take(holder, "x");
+    int64_t token = hf_lock_token(lock);
+    is_blind = true;
+    pthread_create(&thread, NULL, give_up_x, waiter);
+    while (!look_at(f->inner, "x").queued)
+        pause_ms(1);
+    hf_lock_set_exit_status(lock, 3);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    hf_lock_close(lock);
+    pthread_join(thread, &gave_up);
+    assert_non_null(gave_up);
+    is_blind = false;
+    lock = take(holder, "x");
+    assert_int_equal(hf_lock_previous(lock).token, token);
+    assert_true(hf_lock_previous(lock).has_exit_status);
+    hf_lock_close(lock);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+static atomic_bool swallows;
+
+static bool swallow_one_leave(faulty *f, const struct faulty_step *step)
+{
+    (void)f;
+    return step->step->n_leaves && atomic_exchange(&swallows, false);
+}
+
+static atomic_int lagging_looks;
+
+static hf_code count_lagging_looks(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (call == FAULTY_LOOK && !((const struct faulty_look *)arg)->linearizable)
+        lagging_looks++;
+    return HF_OK;
+}
+
+/* As by a deposed primary, for which there is nothing to be done: what it shows proves nothing
+ * either, unless the read is linearizable. */
+static void test_a_leave_that_did_nothing_is_sent_again(void **state)
+{
+    (void)state;
+    hf_client *holder, *next = open_client("memory:nothing", 10000);
+    hf_error err;
+    faulty *f = faulty_open("memory:nothing", NULL, &holder);
+    f->swallows = swallow_one_leave;
+    f->before = count_lagging_looks;
+    hf_lock *lock = take(holder, "x");
+    swallows = true;
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    assert_false(swallows);
+    assert_true(f->calls[FAULTY_LOOK] > 0);
+    assert_int_equal(lagging_looks, 0);
+    assert_int_equal(try_take(next, "x", HF_TRY), HF_OK);
+    hf_lock_close(lock);
+    hf_close(holder);
+    hf_close(next);
+}
+
+static atomic_bool loses;
+
+static hf_code lose_one_answer(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    return is_enter(call, arg) && atomic_exchange(&loses, false) ? HF_UNKNOWN : HF_OK;
+}
+
+/* With a new ticket it would wait for the old one, whose session lives on for the other lock. */
+static void test_an_enter_without_an_answer_is_repeated_as_it_was(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty_open("memory:repeated", NULL, &client)->after = lose_one_answer;
+    hf_lock *keep = take(client, "keep");
+    loses = true;
+    assert_int_equal(try_take(client, "x", 2000), HF_OK);
+    assert_false(loses);
+    hf_lock_close(keep);
+    hf_close(client);
+}
+
+static hf_enter kept;
+static atomic_bool keeps;
+
+static hf_code keep_enters_back(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (!is_enter(call, arg) || !keeps)
+        return HF_OK;
+    kept = *((const struct faulty_step *)arg)->step->enter;
+    return HF_UNKNOWN;
+}
+
+/* The session lives on, for it holds another lock: nobody else may take the ticket out. */
+static void test_an_enter_that_lands_late_is_found(void **state)
+{
+    (void)state;
+    hf_client *client, *next = open_client("memory:lands", 1000);
+    hf_options options = {.ttl_ms = 1000, .patience_ms = 1};
+    hf_step late = {.enter = &kept};
+    hf_step_reply reply;
+    hf_error err;
+    faulty *f = faulty_open("memory:lands", &options, &client);
+    f->before = keep_enters_back;
+    hf_lock *keep = take(client, "keep");
+    keeps = true;
+    assert_int_not_equal(try_take(client, "x", 0), HF_OK);
+    keeps = false;
+    assert_int_equal(f->inner->ops->step(f->inner, "x", &late, NULL, &reply, &err), HF_OK);
+    assert_int_equal(try_take(next, "x", HF_TRY), HF_HELD);
+    assert_int_equal(try_take(next, "x", 3000), HF_OK);
+    assert_int_equal(hf_lock_check(keep, NULL, &err), HF_OK);
+    hf_lock_close(keep);
+    hf_close(client);
+    hf_close(next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_time_out_takes_its_ticket_along),
+        cmocka_unit_test(test_a_give_back_is_no_outcome),
+        cmocka_unit_test(test_a_leave_that_did_nothing_is_sent_again),
+        cmocka_unit_test(test_an_enter_without_an_answer_is_repeated_as_it_was),
+        cmocka_unit_test(test_an_enter_that_lands_late_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_judging.c: whoever waits judges those in its way, all at once, and takes nothing out before
+ * the mark is known (R5, L1). A dead session here is one that nobody raises the beat of. */
+#include "client/client_bed.h"
+
+#define TTL 1000
+
+static atomic_bool refuses_marks;
+
+static hf_code refuse_marks(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_MARK && refuses_marks ? HF_UNKNOWN : HF_OK;
+}
+
+static void test_tickets_stay_until_the_mark_is_acknowledged(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:marks", &options, &client);
+    f->before = refuse_marks;
+    enter_as(f->inner, "x", begin_dead(f->inner, 1, TTL), 1);
+    refuses_marks = true;
+    assert_int_not_equal(try_take(client, "x", 2 * TTL), HF_OK);
+    assert_true(f->calls[FAULTY_MARK] > 0);
+    assert_int_equal(look_at(f->inner, "x").holders, 1);
+    refuses_marks = false;
+    assert_int_equal(try_take(client, "x", 3 * TTL), HF_OK);
+    hf_close(client);
+}
+
+static atomic_llong arrived, marked;
+
+static hf_code answer_the_first_look_late(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    if (call == FAULTY_SESSIONS_LOOK && !arrived) {
+        pause_ms(400);
+        arrived = now_ms();
+    }
+    return HF_OK;
+}
+
+static hf_code note_mark(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    if (call == FAULTY_MARK)
+        marked = now_ms();
+    return HF_OK;
+}
+
+/* A beat may have been sent after the look was, and be shown by it. */
+static void test_a_watch_begins_when_the_first_look_arrives(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:arrival", &options, &client);
+    f->after = answer_the_first_look_late;
+    f->before = note_mark;
+    enter_as(f->inner, "x", begin_dead(f->inner, 1, TTL), 1);
+    assert_int_equal(try_take(client, "x", 5 * TTL), HF_OK);
+    assert_true(marked - arrived >= TTL + 5); /* and an allowance; both are rounded down */
+    hf_close(client);
+}
+
+static void *take_x(void *client)
+{
+    hf_lock_close(take(client, "x"));
+    return NULL;
+}
+
+/* And not one after the other, a ttl each. */
+static void test_the_dead_ahead_are_all_found_in_one_ttl(void **state)
+{
+    (void)state;
+    hf_client *client, *holder = open_client("memory:ahead", TTL);
+    hf_options options = {.ttl_ms = TTL};
+    pthread_t thread;
+    faulty *f = faulty_open("memory:ahead", &options, &client);
+    hf_lock *lock = take(holder, "x"), *warm = take(client, "w");
+    for (uint8_t i = 1; i <= 3; i++)
+        enter_as(f->inner, "x", begin_dead(f->inner, i, TTL), i);
+    pthread_create(&thread, NULL, take_x, client);
+    while (look_at(f->inner, "x").queued < 4)
+        pause_ms(1);
+    int64_t began = now_ms();
+    while (look_at(f->inner, "x").queued > 1)
+        pause_ms(5);
+    assert_true(now_ms() - began < 2 * TTL - 100);
+    hf_lock_close(lock);
+    pthread_join(thread, NULL);
+    hf_lock_close(warm);
+    hf_close(client);
+    hf_close(holder);
+}
+
+static void test_who_does_not_fit_into_the_queue_judges_too(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:full", &options, &client);
+    hf_id dead = begin_dead(f->inner, 1, TTL);
+    for (uint8_t i = 1; i <= HF_QUEUE_MAX + 1; i++)
+        enter_as(f->inner, "x", dead, i);
+    assert_int_equal(look_at(f->inner, "x").queued, HF_QUEUE_MAX);
+    assert_int_equal(try_take(client, "x", 3 * TTL), HF_OK);
+    hf_close(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tickets_stay_until_the_mark_is_acknowledged),
+        cmocka_unit_test(test_a_watch_begins_when_the_first_look_arrives),
+        cmocka_unit_test(test_the_dead_ahead_are_all_found_in_one_ttl),
+        cmocka_unit_test(test_who_does_not_fit_into_the_queue_judges_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

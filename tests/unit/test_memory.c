@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_memory.c: what the store in memory does in the course of days, with a wall clock that the
+ * test sets; run by ctest. */
+#include "unit.h"
+
+#include "core/record.h"
+
+static int64_t wall_ms = 1700000000000;
+
+static hf_mono read_mono(void *ctx)
+{
+    (void)ctx;
+    return (hf_mono){0};
+}
+
+static hf_wall read_wall(void *ctx)
+{
+    (void)ctx;
+    return (hf_wall){wall_ms};
+}
+
+static hf_store *open_store(void)
+{
+    static const hf_env env = {.mono = read_mono, .wall = read_wall};
+    static const hf_store_config config = {.ttl_ms = 10000, .env = &env};
+    hf_store *store;
+    hf_error err;
+    int64_t patience_ms;
+    assert_int_equal(hf_store_open("memory:", &config, &store, &patience_ms, &err), HF_OK);
+    return store;
+}
+
+static int64_t take_and_release(hf_store *store, const char *name)
+{
+    hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
+                      .limit = 1,
+                      .queue_max = 1,
+                      .returner = true};
+    hf_leave leave = {.ticket = id_of(1), .outcome = HF_OUTCOME_RELEASED, .told = true};
+    hf_step step = {.enter = &enter};
+    hf_step_reply reply;
+    hf_record record;
+    hf_error err;
+    assert_int_equal(store->ops->step(store, name, &step, &record, &reply, &err), HF_OK);
+    assert_int_equal(record.holders, 1);
+    int64_t token = record.entries[0].token;
+    record_done(&record);
+    step = (hf_step){.leaves = &leave, .n_leaves = 1};
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+    return token;
+}
+
+static bool note_existence(void *ctx, const hf_record *record)
+{
+    *(bool *)ctx = record->exists;
+    return true;
+}
+
+static bool exists(hf_store *store, const char *name)
+{
+    bool is_there = false;
+    hf_error err;
+    assert_int_equal(
+        store->ops->look(store, &name, 1, (hf_stamp){0}, false, note_existence, &is_there, &err),
+        HF_OK);
+    return is_there;
+}
+
+static void sweep(hf_store *store)
+{
+    hf_session_state overdue[4];
+    size_t n;
+    hf_error err;
+    assert_int_equal(store->ops->sweep(store, overdue, 4, &n, &err), HF_OK);
+}
+
+static void test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    int64_t token = take_and_release(store, "a");
+    sweep(store);
+    assert_true(exists(store, "a"));
+    wall_ms += (int64_t)4 * 86400000;
+    sweep(store);
+    assert_false(exists(store, "a"));
+    wall_ms -= (int64_t)5 * 86400000;
+    assert_true(take_and_release(store, "a") > token);
+    store->ops->close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
