@@ -31,6 +31,9 @@ from checker import NS, Conditions, Snapshot, judge, overlapping
 from contest import boot_ns
 from mongod import ReplicaSet, until
 
+# pymongo's threads print a traceback whenever a member that we stopped does not answer them.
+pymongo.helpers._handle_exception = lambda: None
+
 LOCKS = ["rw-0", "rw-1", "sem-0"]
 COUNTED = ["rw-0", "rw-1"]
 PROBE_S = 0.05
@@ -395,7 +398,7 @@ class FileBed(Bed):
         return [(self.feel_machine, 0.05)]
 
     def fill_disk(self):
-        """The log is cut off in between: else SQLite writes where the log was, and needs no room."""
+        """The log is cut off in between: else SQLite writes where it was, and needs no room."""
         for _ in range(3):
             self.fill_up()
             with contextlib.closing(sqlite3.connect(self.locks, timeout=1)) as db, \

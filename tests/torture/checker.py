@@ -1,5 +1,5 @@
-# Judges the histories of a fault campaign: what clients believed, from when until when, against what
-# Holdfast promises. Pure: histories and what was done to them in, complaints out.
+# Judges the histories of a fault campaign: what clients believed, from when until when, against
+# what Holdfast promises. Pure: histories and what was done to them in, complaints out.
 # SPDX-License-Identifier: Apache-2.0
 """
     report = check([History.read("c0", path), ...], Conditions(ttl=3, until=boot_ns(), ...))
