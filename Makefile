@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try check install format bench clean deps-build deps-test
+.PHONY: build try check fuzz soak torture install format bench clean deps-build deps-test deps-fuzz
 
 build:
 	@cmake --preset release >/dev/null
@@ -16,20 +16,35 @@ try: deps-build
 check:
 	@tools/check
 
+fuzz: deps-fuzz
+	@tools/fuzz $(or $(SECONDS),60)
+
+# SECONDS=3600 SEED=n: for how long faults come, and which ones.
+torture: build
+	@tests/torture/campaign.py --store both $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--seed $(SEED))
+
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
+	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 format:
 	@tools/format
+
+soak: build
+	@tools/soak
 
 bench: build
 	@tools/bench
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-clang build-planted
+	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted
 
 deps-build:
 	@tools/install-deps build
 
 deps-test:
 	@tools/install-deps test
+
+deps-fuzz:
+	@tools/install-deps fuzz

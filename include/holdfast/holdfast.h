@@ -166,6 +166,7 @@ typedef struct hf_wait_info {
     const char *holder;    /* who holds, one of them, e.g. "cron@web1:4711"; "" when not known */
     const char *why;       /* its reason, "" when none was given */
     int64_t held_since_ms; /* Unix time in ms, 0 when not known */
+    const char *trouble;   /* the store cannot be reached, it is tried again: why; else "" */
 } hf_wait_info;
 
 typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);

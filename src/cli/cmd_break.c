@@ -57,6 +57,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         req->how.force = true;
         return 0;
     case KEY_REASON:
+        if (!*arg)
+            options_bad_value("--reason: say why, the holder is told");
         req->how.reason = arg;
         return 0;
     case ARGP_KEY_ARG:

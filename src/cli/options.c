@@ -22,10 +22,11 @@ enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
 static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, "For every command:", 90},
     {"store", KEY_STORE, "URI", 0, "sqlite:PATH, memory:, mongodb://... or mongodb+srv://...", 90},
-    {"ttl", KEY_TTL, "D", 0, "how long the lease is: 1s to 1h, default 10s", 90},
+    {"ttl", KEY_TTL, "D", 0,
+     "how long the lease is: 1s to 1h, default 10s; each D is like 500ms, 10s, 2m, 1h or 1.5", 90},
     {"json", KEY_JSON, NULL, 0, "listings in JSON", 90},
-    {"verbose", 'v', NULL, 0, "say more; twice: what the library does", 90},
-    {"quiet", 'q', NULL, 0, "no warnings", 90},
+    {"verbose", 'v', NULL, 0, "say more", 90},
+    {"quiet", 'q', NULL, 0, "say nothing but errors", 90},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 

@@ -130,9 +130,12 @@ static char *wait_text(const hf_wait_info *info)
 {
     char *waited = text_duration(info->waited_ms - info->waited_ms % 1000);
     char *holder = holder_of(info), *place = place_of(info);
-    char *raw = text_print("waiting for \"%s\" %s, %s, held%s%s%s", info->name,
-                           info->waited_ms < 1000 ? "0s" : waited, place, holder,
-                           *info->why ? ": " : "", info->why);
+    const char *time = info->waited_ms < 1000 ? "0s" : waited;
+    char *raw = *info->trouble ? text_print("waiting for \"%s\" %s, trying again: %s", info->name,
+                                            time, info->trouble)
+                               : text_print("waiting for \"%s\" %s, %s%s%s%s%s", info->name, time,
+                                            place, info->n_holders ? ", held" : "", holder,
+                                            *info->why ? ": " : "", info->why);
     char *out = text_escape(raw);
     free(raw);
     free(place);

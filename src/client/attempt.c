@@ -148,12 +148,23 @@ static hf_mono describe_held(struct attempt *attempt, hf_code code, hf_mono now)
     return give_up(attempt, code, now);
 }
 
+static const char *limit_text(int32_t limit, char out[40])
+{
+    if (limit == HF_LIMIT_RW)
+        return "no limit (as a mutex)";
+    snprintf(out, 40, "a limit of %d", (int)limit);
+    return out;
+}
+
 static hf_mono refuse_limit(struct attempt *attempt, hf_mono now)
 {
-    error_set(&attempt->err, HF_LIMIT,
-              "%.128s is in use with a limit of %d, not %d: all users of a lock must give the same "
-              "--limit, or none for a mutex (whose limit is %d)",
-              attempt->name, (int)attempt->record.limit, (int)attempt->enter.limit, HF_LIMIT_RW);
+    char used[40], wanted[40];
+    error_set(
+        &attempt->err, HF_LIMIT,
+        "%.128s is in use with %s, not with %s: all users of a lock must give the same limit, "
+        "or none",
+        attempt->name, limit_text(attempt->record.limit, used),
+        limit_text(attempt->enter.limit, wanted));
     return give_up(attempt, HF_LIMIT, now);
 }
 
@@ -588,7 +599,8 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
                            .position = own ? record_position(record, own) : 0,
                            .queued = record->queued,
                            .n_holders = record->holders,
-                           .holder = holder_of(attempt),
+                           .holder = holder ? holder_of(attempt) : "",
                            .why = holder ? holder->why : "",
-                           .held_since_ms = holder ? holder->granted_at.ms : 0};
+                           .held_since_ms = holder ? holder->granted_at.ms : 0,
+                           .trouble = attempt->failures ? attempt->err.text : ""};
 }

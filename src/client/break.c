@@ -10,7 +10,6 @@
 #include "core/plant.h"
 #include "core/text.h"
 
-#include <poll.h>
 #include <stdio.h>
 
 #define LOOK_MS 100
@@ -22,7 +21,7 @@ typedef struct breaking {
     const hf_break_options *options;
     hf_record record;
     hf_leave *leaves;
-    hf_mono until; /* MONO_NEVER until all asks are acknowledged */
+    hf_mono until; /* of those that were asked, the latest */
     size_t n;
 } breaking;
 
@@ -41,9 +40,8 @@ static bool may_retry(breaking *b, hf_code code, unsigned *failures, hf_mono sin
     hf_mono end = mono_add_ms(since, client->patience_ms);
     if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
         return false;
-    struct pollfd fd = {cancel_fd(b->options->cancel), POLLIN, 0};
-    int ms = (int)backoff_ms(++*failures, 10, 1000, client_chance(client));
-    return poll(&fd, 1, ms) <= 0 && !client_is_closing(client);
+    int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
+    return !cancel_pause(client, b->options->cancel, ms) && !client_is_closing(client);
 }
 
 static hf_code look(breaking *b, hf_error *err)
@@ -79,17 +77,22 @@ static hf_code nobody(const breaking *b, hf_error *err)
     return error_set(err, HF_NOT_FOUND, "nobody holds %.128s", b->name);
 }
 
-static hf_code name_holder(breaking *b, const hf_entry *holder, hf_leave *leave, hf_error *err)
+/* Its name; and whether it is dead for sure: marked, or seen gone and marked now. */
+static hf_code look_at_holder(breaking *b, const hf_entry *holder, hf_leave *leave, bool *is_dead,
+                              hf_error *err)
 {
     hf_session_state state;
     hf_store *store = b->client->store;
     hf_code code = store->ops->sessions_look(store, &holder->session, 1, -1, &state, err);
-    if (!code && state.presence != HF_MISSING)
-        session_who(&state.session, leave->who);
-    return code;
+    if (code || state.presence == HF_MISSING)
+        return code;
+    session_who(&state.session, leave->who);
+    *is_dead = state.presence == HF_DEAD ||
+               (state.is_gone && store->ops->session_mark(store, &state, err) == HF_OK);
+    return HF_OK;
 }
 
-/* A session that is missing or dead cannot be asked; it is waited for all the same. */
+/* A session that is missing cannot be asked; it is waited for all the same. */
 static hf_code ask_once(breaking *b, hf_leave *leave, hf_error *err)
 {
     const hf_entry *holder = record_find(&b->record, leave->ticket);
@@ -99,7 +102,10 @@ static hf_code ask_once(breaking *b, hf_leave *leave, hf_error *err)
         snprintf(ask.by, sizeof ask.by, "%s", b->options->by);
     else
         client_who(b->client, ask.by);
-    hf_code code = name_holder(b, holder, leave, err);
+    bool is_dead = false;
+    hf_code code = look_at_holder(b, holder, leave, &is_dead, err);
+    if (is_dead)
+        return HF_OK;
     if (!code)
         code = b->client->store->ops->ask(b->client->store, holder->session, &ask, err);
     hf_mono end = lease_watch_end(client_now(b->client), holder->ttl_ms);
@@ -134,9 +140,8 @@ static bool all_have_left(const breaking *b)
 /* Until they have left, or the acknowledged asks are older than any lease that may still run. */
 static hf_code wait(breaking *b, hf_error *err)
 {
-    struct pollfd fd = {cancel_fd(b->options->cancel), POLLIN, 0};
     while (!mono_reached(b->until, client_now(b->client))) {
-        if (poll(&fd, 1, LOOK_MS) > 0 || client_is_closing(b->client))
+        if (cancel_pause(b->client, b->options->cancel, LOOK_MS) || client_is_closing(b->client))
             return error_set(err, HF_CANCELLED,
                              "%.128s: the wait was cancelled; its holders were asked to leave, and "
                              "are taken out by whoever waits",

@@ -51,3 +51,12 @@ bool cancel_is_fired(const hf_cancel *cancel)
     struct pollfd fd = {cancel_fd(cancel), POLLIN, 0};
     return cancel && poll(&fd, 1, 0) > 0;
 }
+
+bool cancel_pause(hf_client *client, const hf_cancel *cancel, int64_t ms)
+{
+    struct pollfd fd = {cancel_fd(cancel), POLLIN, 0};
+    if (cancel)
+        return poll(&fd, 1, (int)ms) > 0;
+    client->env.pause(client->env.ctx, ms);
+    return false;
+}

@@ -248,6 +248,13 @@ static void give_up_all_locked(hf_client *client)
     }
 }
 
+/* What was put off is tried once more, now: a release that the store refused can wait for long. */
+static void hurry_releases_locked(hf_client *client)
+{
+    for (struct release *release = client->releases; release; release = release->next)
+        release->due = client_now(client);
+}
+
 static struct timespec deadline_after_ms(int64_t ms)
 {
     struct timespec t;
@@ -311,6 +318,7 @@ void hf_close(hf_client *client)
     client->is_closing = true;
     client->close_by = mono_add_ms(client_now(client), CLOSE_MS);
     give_up_all_locked(client);
+    hurry_releases_locked(client);
     client_wake_attempts_locked(client);
     ticker_poke(client, TICK_UPKEEP);
     bool store_answers = await_the_end_locked(client);

@@ -281,6 +281,7 @@ hf_code judging_tick(struct attempt *attempt, hf_mono now, bool trusts, judging 
 /* cancel.c */
 bool cancel_is_fired(const hf_cancel *cancel); /* NULL: no */
 int cancel_fd(const hf_cancel *cancel);        /* readable once fired; -1 for NULL */
+bool cancel_pause(hf_client *client, const hf_cancel *cancel, int64_t ms); /* whether it fired */
 
 /* env.c */
 extern const hf_env env_linux;

@@ -311,7 +311,10 @@ static void close_locked(struct hf_lock *lock)
     if (client->calling == lock)
         client->calling = NULL;
     if (lock->state != LOCK_RELEASED && !lock->is_left && is_of_session_locked(lock)) {
+        bool was_lost = lock->state == LOCK_LOST;
         struct release *release = start_release_locked(lock);
+        if (was_lost)
+            release->leave.outcome = HF_OUTCOME_ABANDONED;
         release->is_held = false;
         release->due.ns = client_now(client).ns + COME_BACK_NS;
         ticker_poke_later_locked(client, TICK_UPKEEP, COME_BACK_NS);

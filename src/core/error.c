@@ -2,6 +2,8 @@
 /* error.c: the error table's functions, and the filling of an hf_error; called from every layer. */
 #include "core/error.h"
 
+#include "core/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -54,6 +56,19 @@ bool hf_code_retryable(hf_code code)
     return row_of(code)->retryable;
 }
 
+/* A name that was cut short, or what a database said: leaves out what is not UTF-8. */
+static void scrub(char *text)
+{
+    char *to = text;
+    while (*text) {
+        size_t length = text_character(text);
+        for (size_t i = 0; i < length; i++)
+            *to++ = text[i];
+        text += length ? length : 1;
+    }
+    *to = '\0';
+}
+
 hf_code error_set(hf_error *err, hf_code code, const char *format, ...)
 {
     if (!err)
@@ -64,6 +79,7 @@ hf_code error_set(hf_error *err, hf_code code, const char *format, ...)
     err->retryable = hf_code_retryable(code);
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
+    scrub(err->text);
     return code;
 }
 

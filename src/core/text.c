@@ -26,17 +26,25 @@ static bool is_second_byte(unsigned char first, unsigned char second)
     return second >= low && second <= high;
 }
 
-bool text_is_utf8(const char *text)
+size_t text_character(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
-    while (*at) {
-        unsigned char first = *at++;
-        int n = followers(first);
-        if (n < 0 || (n > 0 && !is_second_byte(first, *at)))
+    int n = followers(at[0]);
+    if (n < 0 || (n > 0 && !is_second_byte(at[0], at[1])))
+        return 0;
+    for (int i = 2; i <= n; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    return (size_t)n + 1;
+}
+
+bool text_is_utf8(const char *text)
+{
+    while (*text) {
+        size_t length = text_character(text);
+        if (length == 0)
             return false;
-        for (; n > 0; n--, at++)
-            if ((*at & 0xC0) != 0x80)
-                return false;
+        text += length;
     }
     return true;
 }

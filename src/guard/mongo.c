@@ -78,7 +78,7 @@ static hf_code code_of_server(int64_t number)
     if (is_among(number, denied, sizeof denied / sizeof *denied))
         return HF_DENIED;
     if (is_among(number, not_primary, sizeof not_primary / sizeof *not_primary))
-        return HF_UNREACHABLE;
+        return HF_UNKNOWN; /* so says the driver's second try; the first may have landed */
     if (is_among(number, interrupted, sizeof interrupted / sizeof *interrupted))
         return HF_UNKNOWN;
     return HF_INVALID;

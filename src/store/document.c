@@ -80,7 +80,8 @@ void document_of_record(const hf_record *record, bson_t *out)
     BSON_APPEND_INT32(out, "limit", record->limit);
     BSON_APPEND_INT64(out, "token", record->token);
     append_entries(out, "holders", record->entries, record->holders);
-    append_entries(out, "queue", record->entries + record->holders, record->queued);
+    append_entries(out, "queue", record->queued ? record->entries + record->holders : NULL,
+                   record->queued);
     BSON_APPEND_UTF8(out, "notify", record->notify ? record->notify : "");
     append_last(out, &record->last);
 }

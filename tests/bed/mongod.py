@@ -31,20 +31,23 @@ FAKETIME = "faketime/libfaketimeMT.so.1"
 
 
 class Member:
-    """One mongod. `skew` is its clock's offset in seconds; None: a real clock that stays real."""
+    """One mongod. `skew` is its clock's offset in seconds; None: a real clock that stays real.
+    `place`: where it runs, if not here: its `address`, and `prefix`, words to start it with."""
 
-    def __init__(self, number, folder, port, args, skew):
+    def __init__(self, number, folder, port, args, skew, place=None):
         self.number = number
         self.folder = os.path.join(folder, "m%d" % number)
         self.port = port
         self.args = args
         self.skew = skew
+        self.address = place.address if place else "127.0.0.1"
+        self.prefix = place.prefix if place else []
         self.process = None
         os.mkdir(self.folder)
 
     @property
     def host(self):
-        return "127.0.0.1:%d" % self.port
+        return "%s:%d" % (self.address, self.port)
 
     @property
     def pid(self):
@@ -75,7 +78,8 @@ class Member:
                 FAKETIME_CACHE_DURATION="1",
                 FAKETIME_DONT_FAKE_MONOTONIC="1",
             )
-        command = ["setpriv", "--pdeathsig", "KILL", mongod_path(), "--bind_ip", "127.0.0.1"]
+        command = ["setpriv", "--pdeathsig", "KILL", "--"] + self.prefix
+        command += [mongod_path(), "--bind_ip", self.address]
         command += ["--port", str(self.port), "--dbpath", self.folder, "--logpath", self.log]
         command += ["--logappend", "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25"]
         command += ["--setParameter", "enableTestCommands=1"]
@@ -94,7 +98,7 @@ class Member:
 
     def client(self, timeout_ms=5000):
         """A direct connection to this member only; the caller closes it (or uses `with`)."""
-        return pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
+        return pymongo.MongoClient(self.address, self.port, directConnection=True,
                                    serverSelectionTimeoutMS=timeout_ms)
 
     def admin(self, command, value=1, **fields):
@@ -104,7 +108,7 @@ class Member:
     def hello(self):
         """The member's answer to `hello`, or None if it does not answer within a second."""
         try:
-            with pymongo.MongoClient("127.0.0.1", self.port, directConnection=True,
+            with pymongo.MongoClient(self.address, self.port, directConnection=True,
                                      serverSelectionTimeoutMS=1000, connectTimeoutMS=1000,
                                      socketTimeoutMS=1000) as client:
                 return client.admin.command("hello")
@@ -124,10 +128,11 @@ class ReplicaSet:
     args         more arguments for every mongod; member_args: {number: [more]} for one of them
     skew         {number: seconds}: those members' clocks are that far ahead (0: can be moved later)
     election_ms  the set's electionTimeoutMillis; None: the server's default of 10 s
+    places       where each member runs, if not here (see Member)
     """
 
     def __init__(self, members=3, standalone=False, args=(), member_args=None, skew=None,
-                 election_ms=None):
+                 election_ms=None, places=None):
         members = 1 if standalone else members
         self.standalone = standalone
         self.election_ms = election_ms
@@ -136,7 +141,7 @@ class ReplicaSet:
         base = [] if standalone else ["--replSet", "rs0", "--oplogSize", "64"]
         self.members = [
             Member(i, self.folder, port, base + list(args) + (member_args or {}).get(i, []),
-                   (skew or {}).get(i))
+                   (skew or {}).get(i), places[i] if places else None)
             for i, port in enumerate(free_ports(members))
         ]
 

@@ -86,6 +86,10 @@ class Json(cli.Case):
                           session["dead"]),
                          ("sh", socket.gethostname(), holder.pid, 7000, False))
         self.assertRegex(session["started"], ISO)
+        self.check(0, "run", "y", "--", "true")
+        self.assertEqual(len(self.json("sessions", "--json")), 1)
+        both = self.json("sessions", "--all", "--json")
+        self.assertEqual(sorted(each["dead"] for each in both), [False, True])
 
     def test_doctor(self):
         findings = self.json("doctor", "--json")

@@ -158,6 +158,8 @@ class Lost(cli.Case):
         run.out.expect("got-TERM\n")
         self.assertEqual(run.status(), 76)
         run.err.expect('lost the lock "x": .*enough of it')
+        last = self.json("show", "--json", "x")["last"]
+        self.assertEqual(last["outcome"], "abandoned", "its work was cut short")
 
     def test_break_stops_the_command_before_the_next_has_the_lock(self):
         holder = self.stubborn("--ttl", "2s", "x")

@@ -197,6 +197,26 @@ static void test_closing_ends_a_break_that_waits(void **state)
     hf_close(holder);
 }
 
+/* A document of another shape, or a file that is damaged: the store refuses every step. */
+static hf_code refuse_steps(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_STEP ? HF_SHAPE : HF_OK;
+}
+
+static void test_closing_does_not_wait_for_a_refused_release(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty_open("memory:shape", NULL, &client)->before = refuse_steps;
+    assert_int_equal(try_take(client, "x", HF_TRY), HF_SHAPE);
+    pause_ms(50); /* the background has put it off for a third of the ttl */
+    int64_t began = now_ms();
+    hf_close(client);
+    assert_true(now_ms() - began < 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_closing_with_many_locks_frees_them_all),
         cmocka_unit_test(test_a_child_that_closes_takes_nothing_from_its_parent),
         cmocka_unit_test(test_closing_ends_a_break_that_waits),
+        cmocka_unit_test(test_closing_does_not_wait_for_a_refused_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mongo_cases.c: what is MongoDB's alone: the guard in a document, on the same servers, and the
- * records that are pruned, and the one use of a server's clock; run by main.c. */
+/* mongo_cases.c: what is MongoDB's alone: the guard in a document, and who vouches for a session's
+ * end; run by main.c. */
 #include "conformance/bed.h"
 
 #include "core/record.h"
 
 #include <mongoc/mongoc.h>
+#include <time.h>
 
 static mongoc_client_t *driver;
 static mongoc_collection_t *collection;
@@ -158,6 +159,44 @@ static void test_the_guard_with_real_tokens(void **state)
     assert_int_equal(number_in("value"), 2);
     bed_release(second);
     hf_close(client);
+}
+
+/* R6: nobody vouches for it, but it is more than a day late. */
+static void set_expiry(hf_id id, int64_t days_ago)
+{
+    char database[128];
+    bson_oid_t oid;
+    bson_error_t error;
+    mongoc_client_t *client = connect_to(bed.uri, database, sizeof database);
+    mongoc_collection_t *sessions = mongoc_client_get_collection(client, database, "sessions");
+    bson_oid_init_from_data(&oid, id.bytes);
+    bson_t *filter = BCON_NEW("_id", BCON_OID(&oid));
+    bson_t *update =
+        BCON_NEW("$set", "{", "expires_at",
+                 BCON_DATE_TIME((int64_t)time(NULL) * 1000 - days_ago * 86400000), "}");
+    assert_true(mongoc_collection_update_one(sessions, filter, update, NULL, NULL, &error));
+    bson_destroy(update);
+    bson_destroy(filter);
+    mongoc_collection_destroy(sessions);
+    mongoc_client_destroy(client);
+}
+
+static void test_without_a_voucher_only_a_day_is_enough(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_session_state seen;
+    hf_store *store = bed_store();
+    hf_id id = bed_session(store, 1000);
+    set_expiry(id, 0);
+    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 0, &seen, &err), &err);
+    assert_false(seen.is_gone);
+    set_expiry(id, 2);
+    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 300000, &seen, &err), &err);
+    assert_true(seen.is_gone);
+    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, -1, &seen, &err), &err);
+    assert_false(seen.is_gone);
+    store->ops->close(store);
 }
 
 /* ---- By hand ---- */
@@ -345,6 +384,7 @@ int run_mongo_cases(void)
         CASE(test_updates_that_cannot_be),
         CASE(test_a_fence_that_is_no_number_is_left_alone),
         CASE(test_the_guard_with_real_tokens),
+        CASE(test_without_a_voucher_only_a_day_is_enough),
         CASE(test_a_session_is_gone_by_its_own_servers_clock_only),
         CASE(test_a_drop_is_heard),
         CASE(test_records_are_pruned_when_old_and_below_the_floor),

@@ -307,7 +307,7 @@ class AnotherShape(OnASet):
         for words in [(), ("-n",), ("--permits", "1", "--limit", "4"), ("-s",)]:
             with self.subTest(words):
                 command = self.run_to_end("run", *words, self.name, "--", "echo", "ran")
-                self.assert_refused(command, VALUE, "limit of 3")
+                self.assert_refused(command, VALUE, "a limit of 3")
 
 
 class Listings(OnASet):
@@ -362,7 +362,7 @@ class Listings(OnASet):
         lock, = self.json_of("list", self.name)
         self.assertEqual((lock["last"]["outcome"], lock["last"]["exit_status"]), ("released", 3))
         self.assertRegex(lock["last"]["who"], r"^bash@.+:%d$" % holder.pid)
-        dead = {each["pid"] for each in self.json_of("sessions") if each["dead"]}
+        dead = {each["pid"] for each in self.json_of("sessions", "--all") if each["dead"]}
         self.assertIn(holder.pid, dead, "its end is a mark")
 
     def test_show_of_nothing(self):

@@ -44,6 +44,7 @@ typedef struct faulty {
     bool (*swallows)(struct faulty *faulty, const struct faulty_step *step);
     bool (*notice)(struct faulty *faulty, hf_notice *out);
     atomic_int calls[FAULTY_CALLS];
+    void *ctx; /* the test's own */
 } faulty;
 
 /* A client whose store is a faulty one before that of the URI; the client closes both. Set `before`

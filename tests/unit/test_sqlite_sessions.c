@@ -143,6 +143,26 @@ static void a_removed_or_replaced_alive_file_is_an_error(void **state)
     store->ops->close(store);
 }
 
+/* Others would find a new file, and every lock in it free. */
+static void test_a_removed_database_is_lost(void **state)
+{
+    (void)state;
+    hf_error err;
+    char other[128];
+    hf_store *store = open_store();
+    hf_id id = begin_session(store);
+    assert_int_equal(beat(store, id, NULL, 0), HF_OK);
+    snprintf(other, sizeof other, "%s/other", folder);
+    assert_int_equal(rename(path, other), 0);
+    assert_int_equal(beat(store, id, NULL, 0), HF_LOST);
+    hf_session self = {.id = new_id(), .ttl_ms = 1000};
+    assert_int_equal(store->ops->session_begin(store, &self, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "removed or replaced"));
+    assert_int_equal(rename(other, path), 0);
+    assert_int_equal(beat(store, id, NULL, 0), HF_OK);
+    store->ops->close(store);
+}
+
 static bool count_session(void *ctx, const hf_session_state *state)
 {
     (void)state;
@@ -278,6 +298,7 @@ int main(void)
         TEST(passes_asks_on),
         TEST(an_earlier_boot_is_gone_another_machine_is_not),
         TEST(a_removed_or_replaced_alive_file_is_an_error),
+        TEST(test_a_removed_database_is_lost),
         TEST(sweeps_the_dead_and_names_the_gone),
         TEST(doctor_finds_no_danger_here),
         TEST(serves_threads_at_the_same_time),

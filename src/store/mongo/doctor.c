@@ -90,12 +90,30 @@ static bool list_members(const bson_t *status, bson_string_t *out)
     return all_well;
 }
 
+/* Such a URI finds no other member when this one is gone or not primary. */
+static void find_names(doctor *to)
+{
+    const mongoc_uri_t *uri = to->store->uri.driver;
+    const mongoc_host_list_t *hosts = mongoc_uri_get_hosts(uri);
+    if (hosts && !hosts->next && !mongoc_uri_get_replica_set(uri))
+        tell(
+            to, "members", false,
+            "the URI names one member and no replicaSet: after a failover nothing is reached; name "
+            "all members, and add replicaSet=NAME");
+}
+
 static void find_set(doctor *to)
 {
     hf_error error;
     mongo_reply reply;
     bson_string_t *members = bson_string_new(NULL);
-    if (ask_admin(to->store, "{'replSetGetStatus': 1}", &reply, &error))
+    hf_code code = ask_admin(to->store, "{'replSetGetStatus': 1}", &reply, &error);
+    if (code == HF_DENIED)
+        tell(
+            to, "members", false,
+            "a replica set; this user may not see its members (role clusterMonitor on admin), so a "
+            "request that may not wait takes a dead holder's lock only after a day");
+    else if (code)
         tell(to, "members", false, "a replica set; its members are not shown: %s", error.text);
     else if (list_members(&reply.doc, members))
         tell(to, "members", false, "%s", members->str);
@@ -109,9 +127,10 @@ static void find_set(doctor *to)
 static void find_members(doctor *to)
 {
     mongo_topology topology = mongo_topology_of(to->store);
-    if (topology == MONGO_SET)
+    if (topology == MONGO_SET) {
         find_set(to);
-    else if (topology == MONGO_ROUTER)
+        find_names(to);
+    } else if (topology == MONGO_ROUTER)
         tell(to, "members", false, "a sharded cluster, through mongos");
     else
         tell(to, "members", false,

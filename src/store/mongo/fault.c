@@ -96,9 +96,14 @@ static const char *remedy_of(hf_code code)
 static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code,
                     const char *message, hf_error *err)
 {
-    return error_set(err, code, "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.160s; %s",
+    int length = (int)strcspn(message, "{"); /* some quote the whole command */
+    if (length > 160)
+        length = 160;
+    while (length && strchr(". :", message[length - 1]))
+        length--;
+    return error_set(err, code, "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s; %s",
                      store->uri.hosts, store->uri.database, call->what, call->name ? " \"" : "",
-                     call->name ? call->name : "", call->name ? "\"" : "", message,
+                     call->name ? call->name : "", call->name ? "\"" : "", length, message,
                      remedy_of(code));
 }
 

@@ -118,5 +118,5 @@ bool mongo_server_judges_gone(mongo_store *store, const bson_t *session, int64_t
         return false;
     if (!asked->seen_at.ns)
         mongo_server_ask(store, false, asked);
-    return asked->is_known ? vouches(asked, session, trust_ms) : overdue_ms > DAY_MS;
+    return overdue_ms > DAY_MS || (asked->is_known && vouches(asked, session, trust_ms));
 }

@@ -135,7 +135,10 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
     if (!out->driver) {
         if (strchr(rest, '@'))
             mask_quoted(error.message);
-        return error_set(err, HF_INVALID, "the MongoDB URI cannot be read: %s", error.message);
+        return error_set(err, HF_INVALID,
+                         "the MongoDB URI cannot be read: %s; it is like "
+                         "mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME",
+                         error.message);
     }
     const char *database = mongoc_uri_get_database(out->driver);
     out->database = alloc_text(database && database[0] ? database : "holdfast");

@@ -109,7 +109,8 @@ static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)
         return HF_OK;
     if (errno != EAGAIN && errno != EACCES)
         return fail(path, "lock a byte of it", err);
-    return error_set(err, HF_UNUSABLE,
+    /* it may pass: whose commit failed frees its byte a moment after SQLite gave its row back */
+    return error_set(err, HF_UNREACHABLE,
                      "%s: byte %lld is locked by a session that the database does "
                      "not know: an older copy was put back while it was in use: stop every program "
                      "that uses it",

@@ -10,11 +10,12 @@
 
 static hf_code read_known(sqlite_store *store, bool *found, alive_identity *out, hf_error *err)
 {
-    sqlite3_stmt *get = sql_ready(&store->main, SQL_BOOT_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(&store->main, SQL_BOOT_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_text(get, 1, store->place.boot);
-    hf_code code = sql_next(&store->main, get, found, err);
+    code = sql_next(&store->main, get, found, err);
     if (*found)
         *out = (alive_identity){.device = sqlite3_column_int64(get, 0),
                                 .inode = sqlite3_column_int64(get, 1)};
@@ -24,13 +25,15 @@ static hf_code read_known(sqlite_store *store, bool *found, alive_identity *out,
 
 static hf_code write_known(sqlite_store *store, hf_error *err)
 {
-    sqlite3_stmt *forget = sql_ready(&store->main, SQL_BOOT_FORGET, err);
-    sqlite3_stmt *new = sql_ready(&store->main, SQL_BOOT_NEW, err);
-    if (!forget || !new)
-        return HF_INTERNAL;
+    sqlite3_stmt *forget, *new;
+    hf_code code = sql_ready(&store->main, SQL_BOOT_FORGET, &forget, err);
+    if (!code)
+        code = sql_ready(&store->main, SQL_BOOT_NEW, &new, err);
+    if (code)
+        return code;
     sql_bind_text(forget, 1, store->place.machine);
     sql_bind_text(forget, 2, store->place.boot);
-    hf_code code = sql_run(&store->main, forget, err);
+    code = sql_run(&store->main, forget, err);
     if (code)
         return code;
     sql_bind_text(new, 1, store->place.boot);

@@ -125,10 +125,11 @@ static hf_code find_foreign(report *to, hf_error *err)
     int64_t foreign = 0, n = 0;
     bool found;
     session_row row;
-    sqlite3_stmt *live = sql_ready(&to->store->main, SQL_SESSION_LIVE, err);
-    if (!live)
-        return HF_INTERNAL;
-    hf_code code = sql_next(&to->store->main, live, &found, err);
+    sqlite3_stmt *live;
+    hf_code code = sql_ready(&to->store->main, SQL_SESSION_LIVE, &live, err);
+    if (code)
+        return code;
+    code = sql_next(&to->store->main, live, &found, err);
     for (; !code && found; n++) {
         session_read(to->store, live, &row);
         foreign += row.is_foreign;
@@ -172,8 +173,10 @@ static hf_code find_latency(report *to, hf_error *err)
 {
     enum { TIMES = 5 };
     int64_t took[TIMES];
-    if (to->store->main.is_readonly)
+    if (to->store->main.is_readonly) {
+        find(to, true, "latency", "%s cannot be written: no lock can be taken", to->store->path);
         return HF_OK;
+    }
     for (int i = 0; i < TIMES; i++) {
         int64_t before = now_us();
         hf_code code = write_once(to->store, err);

@@ -145,8 +145,8 @@ static bool is_unmarked(sqlite_store *store, int64_t row)
 {
     bool found = false;
     pthread_mutex_lock(&store->main.mutex);
-    sqlite3_stmt *live = sql_ready(&store->main, SQL_SESSION_IS_LIVE, NULL);
-    if (live) {
+    sqlite3_stmt *live;
+    if (sql_ready(&store->main, SQL_SESSION_IS_LIVE, &live, NULL) == HF_OK) {
         sqlite3_bind_int64(live, 1, row);
         sql_next(&store->main, live, &found, NULL);
         sql_reset(live);

@@ -41,11 +41,12 @@ hf_code record_decode(const sqlite_store *store, const char *name, const void *b
 hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_error *err)
 {
     bool found;
-    sqlite3_stmt *get = sql_ready(&store->main, SQL_RECORD_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(&store->main, SQL_RECORD_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_text(get, 1, name);
-    hf_code code = sql_next(&store->main, get, &found, err);
+    code = sql_next(&store->main, get, &found, err);
     if (found) {
         const void *bytes = sqlite3_column_blob(get, 0);
         size_t size = (size_t)sqlite3_column_bytes(get, 0);
@@ -62,13 +63,14 @@ hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_er
 static hf_code save(sqlite_store *store, const hf_record *record, bool is_new, hf_error *err)
 {
     bson_t document;
-    sqlite3_stmt *set = sql_ready(&store->main, is_new ? SQL_RECORD_NEW : SQL_RECORD_SET, err);
-    if (!set)
-        return HF_INTERNAL;
+    sqlite3_stmt *set;
+    hf_code code = sql_ready(&store->main, is_new ? SQL_RECORD_NEW : SQL_RECORD_SET, &set, err);
+    if (code)
+        return code;
     document_of_record(record, &document);
     sql_bind_text(set, 1, record->name);
     sqlite3_bind_blob(set, 2, bson_get_data(&document), (int)document.len, SQLITE_STATIC);
-    hf_code code = sql_run(&store->main, set, err);
+    code = sql_run(&store->main, set, err);
     bson_destroy(&document);
     return code;
 }
@@ -226,11 +228,12 @@ static hf_code give_all(const sqlite_store *store, const copies *all, hf_record_
 static hf_code copy_one(sqlite_store *store, const char *name, copies *to, hf_error *err)
 {
     bool found;
-    sqlite3_stmt *get = sql_ready(&store->main, SQL_RECORD_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(&store->main, SQL_RECORD_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_text(get, 1, name);
-    hf_code code = sql_next(&store->main, get, &found, err);
+    code = sql_next(&store->main, get, &found, err);
     if (!code)
         copies_add(to, name, found ? get : NULL, 0);
     sql_reset(get);
@@ -251,11 +254,12 @@ static hf_code copy_named(sqlite_store *store, const char *const *names, size_t 
 static hf_code copy_prefixed(sqlite_store *store, const char *prefix, copies *to, hf_error *err)
 {
     bool found = true;
-    sqlite3_stmt *list = sql_ready(&store->main, SQL_RECORD_LIST, err);
-    if (!list)
-        return HF_INTERNAL;
+    sqlite3_stmt *list;
+    hf_code code = sql_ready(&store->main, SQL_RECORD_LIST, &list, err);
+    if (code)
+        return code;
     sql_bind_text(list, 1, prefix);
-    hf_code code = sql_next(&store->main, list, &found, err);
+    code = sql_next(&store->main, list, &found, err);
     while (!code && found) {
         const char *name = (const char *)sqlite3_column_text(list, 0);
         if (strncmp(name, prefix, strlen(prefix)) != 0)

@@ -8,6 +8,13 @@
 
 enum { ROW, ID, BEAT, TTL, EXPIRES, BOOT, MACHINE, CLOCK, DEAD, APP, HOST, PID, STARTED };
 
+/* As a time from 0 on, with which one can reckon. */
+static int64_t read_time(sqlite3_stmt *statement, int column)
+{
+    int64_t ms = sqlite3_column_int64(statement, column);
+    return ms < 0 ? 0 : ms > INT64_MAX / 2 ? INT64_MAX / 2 : ms;
+}
+
 int64_t session_now_ms(const sqlite_store *store)
 {
     return store->config.env->mono(store->config.env->ctx).ns / 1000000;
@@ -35,7 +42,7 @@ void session_read(const sqlite_store *store, sqlite3_stmt *statement, session_ro
     hf_session_state *state = &out->state;
     memset(out, 0, sizeof *out);
     out->row = sqlite3_column_int64(statement, ROW);
-    out->expires_at_ms = sqlite3_column_int64(statement, EXPIRES);
+    out->expires_at_ms = read_time(statement, EXPIRES);
     out->is_same_boot = is_text(statement, BOOT, store->place.boot);
     out->is_same_clock = out->is_same_boot && is_text(statement, CLOCK, store->place.clock);
     out->is_foreign = !out->is_same_boot && !is_machine(statement, store->place.machine);
@@ -53,11 +60,12 @@ void session_read(const sqlite_store *store, sqlite3_stmt *statement, session_ro
 
 hf_code session_find(sqlite_store *store, hf_id id, bool *found, session_row *out, hf_error *err)
 {
-    sqlite3_stmt *get = sql_ready(&store->main, SQL_SESSION_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_id(get, 1, &id);
-    hf_code code = sql_next(&store->main, get, found, err);
+    code = sql_next(&store->main, get, found, err);
     if (*found)
         session_read(store, get, out);
     sql_reset(get);
@@ -68,11 +76,12 @@ hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err)
 {
     bool found = true;
     state->n_asked = 0;
-    sqlite3_stmt *list = sql_ready(conn, SQL_ASK_LIST, err);
-    if (!list)
-        return HF_INTERNAL;
+    sqlite3_stmt *list;
+    hf_code code = sql_ready(conn, SQL_ASK_LIST, &list, err);
+    if (code)
+        return code;
     sql_bind_id(list, 1, &state->session.id);
-    hf_code code = sql_next(conn, list, &found, err);
+    code = sql_next(conn, list, &found, err);
     while (!code && found && state->n_asked < HF_ASKS_MAX) {
         hf_ask *ask = &state->asked[state->n_asked];
         if (sql_read_id(list, 0, &ask->ticket))

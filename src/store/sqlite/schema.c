@@ -9,6 +9,7 @@
 
 #define APPLICATION_ID 0x486f6c64 /* "Hold" */
 #define SCHEMA_VERSION 1
+#define N_TABLES 6 /* with the index: those that begin with CREATE */
 
 /* locks.record is the BSON document of protocol `queue`. sessions.row is never used twice: it is
  * the byte in the alive file. expires_at is CLOCK_BOOTTIME in ms, dead_at and started_at are Unix
@@ -66,6 +67,46 @@ static hf_code judge(const sql *conn, const identity *found, hf_error *err)
                          "holdfast for it, or name another path",
                          conn->path, (long long)found->version, SCHEMA_VERSION);
     return HF_OK;
+}
+
+static bool is_one_of_ours(const char *text)
+{
+    for (size_t i = 0; text && i < sizeof tables / sizeof tables[0]; i++)
+        if (strcmp(text, tables[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Tables and indexes that others added do no harm; a trigger runs in our transactions. */
+static hf_code count_ours(sql *conn, size_t *ours, bool *has_trigger, hf_error *err)
+{
+    sqlite3_stmt *list;
+    int rc = sqlite3_prepare_v2(conn->db, "SELECT type, sql FROM sqlite_master", -1, &list, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(list);
+    for (; rc == SQLITE_ROW; rc = sqlite3_step(list)) {
+        const char *type = (const char *)sqlite3_column_text(list, 0);
+        *has_trigger |= type && strcmp(type, "trigger") == 0;
+        *ours += is_one_of_ours((const char *)sqlite3_column_text(list, 1));
+    }
+    hf_code code = rc == SQLITE_DONE ? HF_OK : sql_fail(conn, rc, "read the schema", err);
+    sqlite3_finalize(list);
+    return code;
+}
+
+/* With a view in a table's place, or a table of another shape, a statement of ours might not end.
+ */
+static hf_code check_tables(sql *conn, hf_error *err)
+{
+    size_t ours = 0;
+    bool has_trigger = false;
+    hf_code code = count_ours(conn, &ours, &has_trigger, err);
+    if (code || (ours == N_TABLES && !has_trigger))
+        return code;
+    return error_set(err, HF_UNUSABLE,
+                     "%s: its tables were changed by another program (%zu of %d are as holdfast "
+                     "makes them%s): restore it, or name another path",
+                     conn->path, ours, N_TABLES, has_trigger ? ", and there is a trigger" : "");
 }
 
 static bool is_wal(sql *conn, hf_error *err, hf_code *code)
@@ -134,6 +175,8 @@ hf_code schema_check(sql *conn, hf_error *err)
     hf_code code = look(conn, &found, err);
     if (!code)
         code = judge(conn, &found, err);
+    if (!code && !is_empty(&found))
+        code = check_tables(conn, err);
     if (code)
         return code;
     conn->is_readonly = sqlite3_db_readonly(conn->db, "main") == 1;
@@ -158,11 +201,12 @@ hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err)
 hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err)
 {
     bool found = false;
-    sqlite3_stmt *get = sql_ready(conn, SQL_META_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(conn, SQL_META_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_text(get, 1, key);
-    hf_code code = sql_next(conn, get, &found, err);
+    code = sql_next(conn, get, &found, err);
     *out = found ? sqlite3_column_int64(get, 0) : 0;
     sql_reset(get);
     return code;
@@ -170,9 +214,10 @@ hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err)
 
 hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err)
 {
-    sqlite3_stmt *set = sql_ready(conn, SQL_META_SET, err);
-    if (!set)
-        return HF_INTERNAL;
+    sqlite3_stmt *set;
+    hf_code code = sql_ready(conn, SQL_META_SET, &set, err);
+    if (code)
+        return code;
     sql_bind_text(set, 1, key);
     sqlite3_bind_int64(set, 2, value);
     return sql_run(conn, set, err);

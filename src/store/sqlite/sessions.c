@@ -7,14 +7,28 @@
 #include "core/plant.h"
 #include "store/sqlite/inside.h"
 
+/* Newcomers would find another file, or none, and the locks in it free. */
+static bool has_moved(const sqlite_store *store, const sql *conn, hf_error *err)
+{
+    int moved = 0;
+    if (sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) || !moved)
+        return false;
+    error_set(err, HF_UNUSABLE,
+              "%s was removed or replaced while in use: others do not see the locks in it; put it "
+              "back, or end all that use it",
+              store->path);
+    return true;
+}
+
 /* ---- Begin and end ---- */
 
 static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err)
 {
     const sqlite_place *place = &store->place;
-    sqlite3_stmt *new = sql_ready(&store->main, SQL_SESSION_NEW, err);
-    if (!new)
-        return HF_INTERNAL;
+    sqlite3_stmt *new;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_NEW, &new, err);
+    if (code)
+        return code;
     sql_bind_id(new, 1, &self->id);
     sqlite3_bind_int(new, 2, self->ttl_ms);
     sqlite3_bind_int64(new, 3, session_now_ms(store) + self->ttl_ms);
@@ -29,9 +43,12 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
 }
 
 /* The byte is locked before the row can be seen: both inside the transaction that inserts it (R10).
- * A row id can come again only after a loss of power, which also frees every byte. */
+ * A row id can come again only after a loss of power, which also frees every byte, or when its
+ * commit failed: the byte is freed right after that, and who comes in between tries again. */
 static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *hold, hf_error *err)
 {
+    if (has_moved(store, &store->main, err))
+        return HF_UNUSABLE;
     hf_code code = sql_begin(&store->main, err);
     if (code)
         return code;
@@ -67,13 +84,15 @@ hf_code sqlite_session_begin(hf_store *base, const hf_session *self, hf_error *e
 
 static hf_code mark(sqlite_store *store, hf_id id, hf_error *err)
 {
-    sqlite3_stmt *set = sql_ready(&store->main, SQL_SESSION_MARK, err);
-    sqlite3_stmt *forget = sql_ready(&store->main, SQL_ASK_FORGET, err);
-    if (!set || !forget)
-        return HF_INTERNAL;
+    sqlite3_stmt *set, *forget;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_MARK, &set, err);
+    if (!code)
+        code = sql_ready(&store->main, SQL_ASK_FORGET, &forget, err);
+    if (code)
+        return code;
     sql_bind_id(set, 1, &id);
     sqlite3_bind_int64(set, 2, session_wall_ms(store));
-    hf_code code = sql_run(&store->main, set, err);
+    code = sql_run(&store->main, set, err);
     if (code)
         return code;
     sql_bind_id(forget, 1, &id);
@@ -99,12 +118,15 @@ hf_code sqlite_session_end(hf_store *base, hf_id id, hf_error *err)
 static hf_code raise_beat(sqlite_store *store, hf_id id, hf_error *err)
 {
     char text[ID_TEXT_SIZE];
-    sqlite3_stmt *beat = sql_ready(&store->beats, SQL_SESSION_BEAT, err);
-    if (!beat)
-        return HF_INTERNAL;
+    sqlite3_stmt *beat;
+    if (has_moved(store, &store->beats, err))
+        return err->code = HF_LOST;
+    hf_code code = sql_ready(&store->beats, SQL_SESSION_BEAT, &beat, err);
+    if (code)
+        return code;
     sql_bind_id(beat, 1, &id);
     sqlite3_bind_int64(beat, 2, session_now_ms(store));
-    hf_code code = sql_run(&store->beats, beat, err);
+    code = sql_run(&store->beats, beat, err);
     if (code || sqlite3_changes(store->beats.db))
         return code;
     id_write(id, text);
@@ -116,9 +138,10 @@ static hf_code drop_answered(sqlite_store *store, hf_id id, const hf_id *answere
 {
     hf_code code = HF_OK;
     for (size_t i = 0; i < n && !code; i++) {
-        sqlite3_stmt *answer = sql_ready(&store->beats, SQL_ASK_ANSWER, err);
-        if (!answer)
-            return HF_INTERNAL;
+        sqlite3_stmt *answer;
+        code = sql_ready(&store->beats, SQL_ASK_ANSWER, &answer, err);
+        if (code)
+            return code;
         sql_bind_id(answer, 1, &id);
         sql_bind_id(answer, 2, &answered[i]);
         code = sql_run(&store->beats, answer, err);
@@ -130,11 +153,12 @@ static hf_code read_back(sqlite_store *store, hf_id id, hf_session_state *out, h
 {
     bool found;
     session_row row;
-    sqlite3_stmt *get = sql_ready(&store->beats, SQL_SESSION_GET, err);
-    if (!get)
-        return HF_INTERNAL;
+    sqlite3_stmt *get;
+    hf_code code = sql_ready(&store->beats, SQL_SESSION_GET, &get, err);
+    if (code)
+        return code;
     sql_bind_id(get, 1, &id);
-    hf_code code = sql_next(&store->beats, get, &found, err);
+    code = sql_next(&store->beats, get, &found, err);
     if (code)
         return code;
     session_read(store, get, &row);
@@ -256,19 +280,30 @@ hf_code sqlite_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t
     return code;
 }
 
-/* The next session behind *row; page by page, so that no lock is held while the client is called.
+static hf_code fail_of_order(const sqlite_store *store, hf_error *err)
+{
+    return error_set(err, HF_UNUSABLE,
+                     "%s: is damaged (the sessions are out of order): stop all its users, then "
+                     "restore or remove it",
+                     store->path);
+}
+
+/* The next session behind one; page by page, so that no lock is held while the client is called.
  */
 static hf_code next_after(sqlite_store *store, int64_t after, bool *found, session_row *row,
                           hf_error *err)
 {
-    sqlite3_stmt *next = sql_ready(&store->main, SQL_SESSION_NEXT, err);
-    if (!next)
-        return HF_INTERNAL;
+    sqlite3_stmt *next;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_NEXT, &next, err);
+    if (code)
+        return code;
     sqlite3_bind_int64(next, 1, after);
-    hf_code code = sql_next(&store->main, next, found, err);
+    code = sql_next(&store->main, next, found, err);
     if (*found)
         session_read(store, next, row);
     sql_reset(next);
+    if (!code && *found && row->row <= after)
+        code = fail_of_order(store, err);
     if (!code && *found && boot_verify(store, NULL) == HF_OK)
         code = session_judge(store, row, -1, err);
     return code;
@@ -295,12 +330,13 @@ hf_code sqlite_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_err
 static hf_code has_room(sqlite_store *store, hf_id session, const hf_ask *ask, hf_error *err)
 {
     bool found;
-    sqlite3_stmt *count = sql_ready(&store->main, SQL_ASK_COUNT, err);
-    if (!count)
-        return HF_INTERNAL;
+    sqlite3_stmt *count;
+    hf_code code = sql_ready(&store->main, SQL_ASK_COUNT, &count, err);
+    if (code)
+        return code;
     sql_bind_id(count, 1, &session);
     sql_bind_id(count, 2, &ask->ticket);
-    hf_code code = sql_next(&store->main, count, &found, err);
+    code = sql_next(&store->main, count, &found, err);
     bool is_full =
         found && sqlite3_column_int(count, 0) >= HF_ASKS_MAX && !sqlite3_column_int(count, 1);
     sql_reset(count);
@@ -316,14 +352,16 @@ static hf_code put_ask(sqlite_store *store, hf_id session, const hf_ask *ask, hf
 {
     bool found;
     session_row row;
+    sqlite3_stmt *set;
     hf_code code = session_find(store, session, &found, &row, err);
     if (!code && (!found || row.state.presence != HF_LIVE))
         return error_set(err, HF_NOT_FOUND, "the session is missing or dead");
     if (!code)
         code = has_room(store, session, ask, err);
-    sqlite3_stmt *set = code ? NULL : sql_ready(&store->main, SQL_ASK_SET, err);
-    if (!set)
-        return code ? code : HF_INTERNAL;
+    if (!code)
+        code = sql_ready(&store->main, SQL_ASK_SET, &set, err);
+    if (code)
+        return code;
     sql_bind_id(set, 1, &session);
     sql_bind_id(set, 2, &ask->ticket);
     sql_bind_text(set, 3, ask->by);

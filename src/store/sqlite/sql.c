@@ -200,8 +200,9 @@ hf_code sql_exec(sql *conn, const char *text, int64_t *out, hf_error *err)
 
 static hf_code run_plain(sql *conn, sql_id id, hf_error *err)
 {
-    sqlite3_stmt *statement = sql_ready(conn, id, err);
-    return statement ? sql_run(conn, statement, err) : HF_INTERNAL;
+    sqlite3_stmt *statement;
+    hf_code code = sql_ready(conn, id, &statement, err);
+    return code ? code : sql_run(conn, statement, err);
 }
 
 hf_code sql_begin(sql *conn, hf_error *err)
@@ -220,13 +221,15 @@ hf_code sql_begin_read(sql *conn, hf_error *err)
  * the disk full has not written its last frame: it was not done. */
 hf_code sql_commit(sql *conn, hf_error *err)
 {
-    sqlite3_stmt *statement = sql_ready(conn, SQL_COMMIT, err);
+    sqlite3_stmt *statement;
+    hf_code code = sql_ready(conn, SQL_COMMIT, &statement, err);
     errno = 0; /* SQLite does not keep the cause of this failure */
-    int rc = statement ? sqlite3_step(statement) : SQLITE_ERROR;
+    int rc = code ? SQLITE_ERROR : sqlite3_step(statement);
     sqlite3_reset(statement);
     if (rc == SQLITE_DONE)
         return HF_OK;
-    hf_code code = sql_fail(conn, rc, "commit", err);
+    if (!code)
+        code = sql_fail(conn, rc, "commit", err);
     if ((rc & 0xff) == SQLITE_IOERR && (code != HF_FULL || rc != SQLITE_IOERR_WRITE))
         code = error_set(err, HF_UNKNOWN, "%s: the commit failed half way: check the disk",
                          conn->path);
@@ -248,15 +251,14 @@ hf_code sql_end(sql *conn, hf_code code, hf_error *err)
     return code;
 }
 
-sqlite3_stmt *sql_ready(sql *conn, sql_id id, hf_error *err)
+hf_code sql_ready(sql *conn, sql_id id, sqlite3_stmt **out, hf_error *err)
 {
     sqlite3_stmt **kept = &conn->statements[id];
-    if (*kept)
-        return *kept;
-    int rc = sqlite3_prepare_v3(conn->db, texts[id], -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
-    if (rc != SQLITE_OK)
-        sql_fail(conn, rc, texts[id], err);
-    return *kept;
+    int rc = SQLITE_OK;
+    if (!*kept)
+        rc = sqlite3_prepare_v3(conn->db, texts[id], -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
+    *out = *kept;
+    return rc == SQLITE_OK ? HF_OK : sql_fail(conn, rc, texts[id], err);
 }
 
 hf_code sql_next(sql *conn, sqlite3_stmt *statement, bool *found, hf_error *err)

@@ -98,8 +98,8 @@ void sql_rollback(sql *conn);
 /* Ends a transaction by what code says: commits after HF_OK, else rolls back and passes it on. */
 hf_code sql_end(sql *conn, hf_code code, hf_error *err);
 
-/* A statement, ready for binding; NULL and err when it cannot be prepared. */
-sqlite3_stmt *sql_ready(sql *conn, sql_id id, hf_error *err);
+/* A statement, ready for binding; *out is NULL when it cannot be prepared. */
+hf_code sql_ready(sql *conn, sql_id id, sqlite3_stmt **out, hf_error *err);
 
 /* The next row: *found says whether there is one; when not, or after an error, the statement is
  * reset. sql_run() is for those that give no rows. sql_reset() leaves off before the last row. */

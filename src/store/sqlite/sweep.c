@@ -6,6 +6,7 @@
 #include "store/sqlite/inside.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define HOUR_MS ((int64_t)3600 * 1000)
 #define DAY_MS (24 * HOUR_MS)
@@ -29,9 +30,11 @@ static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err
     if (code)
         return code;
     if (record.exists && is_prunable(store, &record)) {
-        sqlite3_stmt *prune = sql_ready(&store->main, SQL_RECORD_PRUNE, err);
+        sqlite3_stmt *prune;
         int64_t token = PLANTED(PRUNE_FORGETS_TOKEN) ? 0 : record.token;
-        code = prune ? tokens_raise_water(store, token, err) : HF_INTERNAL;
+        code = sql_ready(&store->main, SQL_RECORD_PRUNE, &prune, err);
+        if (!code)
+            code = tokens_raise_water(store, token, err);
         if (!code) {
             sql_bind_text(prune, 1, name);
             code = sql_run(&store->main, prune, err);
@@ -47,27 +50,51 @@ static hf_code prune(sqlite_store *store, const char *name, hf_error *err)
     return code ? code : sql_end(&store->main, prune_inside(store, name, err), err);
 }
 
+/* Copies a name that could be ours and lies behind `name`; false leaves that as it is. In a damaged
+ * table a row can come again. */
+static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
+{
+    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
+    const char *found = (const char *)sqlite3_column_text(row, 0);
+    size_t size = (size_t)sqlite3_column_bytes(row, 0);
+    bool is_ours =
+        is_text && found && size <= HF_NAME_MAX && strlen(found) == size && strcmp(found, name) > 0;
+    if (is_ours)
+        memcpy(name, found, size + 1);
+    return is_ours;
+}
+
+static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row)
+{
+    hf_record record;
+    const void *bytes = sqlite3_column_blob(row, 1);
+    size_t size = (size_t)sqlite3_column_bytes(row, 1);
+    if (record_decode(store, name, bytes, size, &record, NULL))
+        return false;
+    bool may = is_prunable(store, &record);
+    record_done(&record);
+    return may;
+}
+
 /* The next name behind `name` whose record may go, out of up to 100; *more: there may be others.
  * A row that cannot be read is passed over. */
 static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bool *is_found,
                              bool *more, hf_error *err)
 {
-    hf_record record;
+    bool row;
     char after[HF_NAME_MAX + 1];
-    sqlite3_stmt *batch = sql_ready(&store->main, SQL_RECORD_BATCH, err);
+    sqlite3_stmt *batch;
     *is_found = *more = false;
-    if (!batch)
-        return HF_INTERNAL;
+    hf_code code = sql_ready(&store->main, SQL_RECORD_BATCH, &batch, err);
+    if (code)
+        return code;
     snprintf(after, sizeof after, "%s", name);
     sql_bind_text(batch, 1, after);
-    hf_code code = sql_next(&store->main, batch, more, err);
-    for (bool row = *more; !code && row && !*is_found;) {
-        sql_read_text(batch, 0, name, HF_NAME_MAX + 1);
-        const void *bytes = sqlite3_column_blob(batch, 1);
-        size_t size = (size_t)sqlite3_column_bytes(batch, 1);
-        if (record_decode(store, name, bytes, size, &record, NULL) == HF_OK) {
-            *is_found = is_prunable(store, &record);
-            record_done(&record);
+    code = sql_next(&store->main, batch, &row, err);
+    while (!code && row && !*is_found) {
+        if (read_name_behind(batch, name)) {
+            *more = true;
+            *is_found = may_go(store, name, batch);
         }
         if (!*is_found)
             code = sql_next(&store->main, batch, &row, err);
@@ -102,11 +129,13 @@ typedef struct old_session {
 static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error *err)
 {
     bool is_free = false;
-    sqlite3_stmt *forget = sql_ready(&store->main, SQL_SESSION_FORGET, err);
-    sqlite3_stmt *asks = sql_ready(&store->main, SQL_ASK_FORGET, err);
-    if (!forget || !asks)
-        return HF_INTERNAL;
-    hf_code code = alive_test(store->alive_path, store->tester, old->row, &is_free, err);
+    sqlite3_stmt *forget, *asks;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_FORGET, &forget, err);
+    if (!code)
+        code = sql_ready(&store->main, SQL_ASK_FORGET, &asks, err);
+    if (code)
+        return code;
+    code = alive_test(store->alive_path, store->tester, old->row, &is_free, err);
     if (code || !is_free)
         return code;
     sqlite3_bind_int64(forget, 1, old->row);
@@ -118,12 +147,13 @@ static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error 
 static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf_error *err)
 {
     bool found;
-    sqlite3_stmt *list = sql_ready(&store->main, SQL_SESSION_OLD, err);
+    sqlite3_stmt *list;
     *n = 0;
-    if (!list)
-        return HF_INTERNAL;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_OLD, &list, err);
+    if (code)
+        return code;
     sqlite3_bind_int64(list, 1, session_wall_ms(store) - OLD_MS);
-    hf_code code = sql_next(&store->main, list, &found, err);
+    code = sql_next(&store->main, list, &found, err);
     while (!code && found && *n < 100) {
         old[*n].row = sqlite3_column_int64(list, 0);
         *n += sql_read_id(list, 1, &old[*n].id);
@@ -157,10 +187,11 @@ static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max
 {
     bool found;
     session_row row;
-    sqlite3_stmt *live = sql_ready(&store->main, SQL_SESSION_LIVE, err);
-    if (!live)
-        return HF_INTERNAL;
-    hf_code code = sql_next(&store->main, live, &found, err);
+    sqlite3_stmt *live;
+    hf_code code = sql_ready(&store->main, SQL_SESSION_LIVE, &live, err);
+    if (code)
+        return code;
+    code = sql_next(&store->main, live, &found, err);
     while (!code && found && *n < max) {
         session_read(store, live, &row);
         code = session_judge(store, &row, DAY_MS, err);

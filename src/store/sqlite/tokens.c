@@ -11,11 +11,13 @@
  * The price is one sync in ten minutes. A reader sees a raised row only when it is synced: SQLite
  * publishes a commit after the sync.
  */
+#include "core/error.h"
 #include "core/plant.h"
 #include "core/record.h"
 #include "store/sqlite/inside.h"
 
 #define AHEAD ((int64_t)600 << 20)
+#define TOKEN_END ((int64_t)1 << 53) /* no token reaches it */
 
 static int64_t larger(int64_t a, int64_t b)
 {
@@ -27,15 +29,26 @@ static int64_t clock_floor(const sqlite_store *store)
     return record_floor_of((hf_dbtime){store->config.env->wall(store->config.env->ctx).ms});
 }
 
+static hf_code get(sqlite_store *store, const char *key, int64_t *out, hf_error *err)
+{
+    hf_code code = schema_meta_get(&store->main, key, out, err);
+    if (code || (*out >= 0 && *out < TOKEN_END))
+        return code;
+    return error_set(err, HF_UNUSABLE,
+                     "%s: is damaged (meta.%s is %lld): stop all its users, then restore or remove "
+                     "it",
+                     store->path, key, (long long)*out);
+}
+
 hf_code tokens_load(sqlite_store *store, hf_error *err)
 {
-    hf_code code = schema_meta_get(&store->main, "reserved", &store->reserved, err);
+    hf_code code = get(store, "reserved", &store->reserved, err);
     return code ? code : tokens_reread_water(store, err);
 }
 
 hf_code tokens_reread_water(sqlite_store *store, hf_error *err)
 {
-    return schema_meta_get(&store->main, "high_water", &store->high_water, err);
+    return get(store, "high_water", &store->high_water, err);
 }
 
 int64_t tokens_above(const sqlite_store *store, hf_dbtime now)
@@ -45,10 +58,14 @@ int64_t tokens_above(const sqlite_store *store, hf_dbtime now)
 
 static hf_code raise_reserved(sqlite_store *store, int64_t token, int64_t *reserved, hf_error *err)
 {
-    hf_code code = schema_meta_get(&store->main, "reserved", reserved, err);
+    hf_code code = get(store, "reserved", reserved, err);
     if (code || *reserved >= token)
         return code;
-    *reserved = larger(token, clock_floor(store)) + AHEAD;
+    if (token >= TOKEN_END)
+        return error_set(err, HF_UNUSABLE, "%s: has no tokens left: take another database",
+                         store->path);
+    int64_t wanted = larger(token, clock_floor(store)) + AHEAD;
+    *reserved = wanted < TOKEN_END ? wanted : TOKEN_END - 1;
     return schema_meta_set(&store->main, "reserved", *reserved, err);
 }
 
@@ -70,7 +87,7 @@ hf_code tokens_reserve(sqlite_store *store, int64_t token, hf_error *err)
 hf_code tokens_raise_water(sqlite_store *store, int64_t token, hf_error *err)
 {
     int64_t water = 0;
-    hf_code code = schema_meta_get(&store->main, "high_water", &water, err);
+    hf_code code = get(store, "high_water", &water, err);
     if (code || water >= token)
         return code;
     return schema_meta_set(&store->main, "high_water", token, err);
@@ -79,7 +96,7 @@ hf_code tokens_raise_water(sqlite_store *store, int64_t token, hf_error *err)
 hf_code tokens_after_boot(sqlite_store *store, hf_error *err)
 {
     int64_t reserved = 0;
-    hf_code code = schema_meta_get(&store->main, "reserved", &reserved, err);
+    hf_code code = get(store, "reserved", &reserved, err);
     if (!code && !PLANTED(POWER_FORGETS_TOKEN))
         code = tokens_raise_water(store, reserved, err);
     return code ? code

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c: the simulator: worlds from seeds, each with clients, a server and bad weather.
+ *
+ *     sim [--seed N] [--client-seconds N] [--drift PPM] [--verbose]
+ *
+ * Prints what a seed broke; `--seed N` with --client-seconds 1 replays that one world. Exits 1 when
+ * a rule was broken. With a drift beyond the allowance of 2000 ppm rules must break. */
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAOS_S 90
+
+world sim;
+
+/* ---- Chance ---- */
+
+/* splitmix64 */
+uint64_t sim_random(void)
+{
+    uint64_t z = sim.random += 0x9e3779b97f4a7c15U;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebU;
+    return z ^ z >> 31;
+}
+
+int64_t sim_below(int64_t n)
+{
+    return (int64_t)(sim_random() % (uint64_t)n);
+}
+
+bool sim_chance(int in_a_thousand)
+{
+    return sim_below(1000) < in_a_thousand;
+}
+
+const char *sim_name(int name)
+{
+    static const char *const names[NAMES] = {"a", "b", "sem"};
+    return names[name];
+}
+
+/* ---- What is said ---- */
+
+static void say(const char *kind, const char *format, va_list args)
+{
+    printf("%sseed %llu at %.6f s: ", kind, (unsigned long long)sim.seed, (double)sim_now_ns / 1e9);
+    vprintf(format, args);
+    putchar('\n');
+}
+
+void sim_violation(const char *format, ...)
+{
+    va_list args;
+    if (sim.violations++ > 2)
+        return; /* the first ones tell */
+    va_start(args, format);
+    say("BROKEN: ", format, args);
+    va_end(args);
+}
+
+void sim_trace(const char *format, ...)
+{
+    va_list args;
+    if (!sim.verbose)
+        return;
+    va_start(args, format);
+    say("", format, args);
+    va_end(args);
+}
+
+/* ---- The server's clock ---- */
+
+static hf_mono server_mono(void *ctx)
+{
+    (void)ctx;
+    return (hf_mono){sim_now_ns};
+}
+
+static hf_wall server_wall(void *ctx)
+{
+    (void)ctx;
+    return (hf_wall){1800000000000 + (sim_now_ns + sim.server_offset_ns) / MS};
+}
+
+static void server_random(void *ctx, void *bytes, size_t n)
+{
+    (void)ctx;
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)bytes)[i] = (uint8_t)sim_random();
+}
+
+const hf_env sim_server_env = {NULL, server_mono, server_wall, server_random, NULL};
+
+/* ---- What happens ---- */
+
+static node *living(int number)
+{
+    for (node *n = sim.nodes; n; n = n->next)
+        if (n->number == number && !n->is_dead)
+            return n;
+    return NULL;
+}
+
+static int64_t soon(int64_t ttls)
+{
+    return sim_now_ns + sim_below(ttls * sim.ttl_ms) * MS;
+}
+
+static void elect(void)
+{
+    sim.server_offset_ns = (sim_below(51) - 25) * SECOND;
+    sim.down_until = sim_now_ns + sim_below(2000) * MS;
+    sim_trace("election: the server's clock is off by %lld s",
+              (long long)(sim.server_offset_ns / SECOND));
+}
+
+static void crash(node *n)
+{
+    int number = n->number;
+    sim_trace("node %d crashes", number);
+    node_crash(n);
+    fiber_sleep_until(sim_now_ns + sim_below(3000) * MS);
+    node_start(number);
+}
+
+static void happen(void)
+{
+    node *n = living((int)sim_below(NODES - 1));
+    switch (sim_below(6)) {
+    case 0:
+        n->stopped_until = soon(3);
+        sim_trace("node %d stops until %.3f", n->number, (double)n->stopped_until / 1e9);
+        return;
+    case 1:
+    case 2:
+        n->cut_until = soon(3);
+        sim_trace("node %d is cut off until %.3f", n->number, (double)n->cut_until / 1e9);
+        return;
+    case 3:
+        sim.down_until = soon(2);
+        sim_trace("the server is down until %.3f", (double)sim.down_until / 1e9);
+        return;
+    case 4:
+        crash(n);
+        return;
+    default:
+        elect();
+    }
+}
+
+static void chaos(void *arg)
+{
+    (void)arg;
+    while (sim_now_ns < CHAOS_S * SECOND) {
+        fiber_sleep_until(sim_now_ns + sim_below(4 * SECOND));
+        happen();
+    }
+}
+
+static void heal(void)
+{
+    for (node *n = sim.nodes; n; n = n->next)
+        n->stopped_until = n->cut_until = 0;
+    sim.down_until = 0;
+    sim.weather = (weather){.delay_ns = 5 * MS};
+    sim.is_draining = true;
+}
+
+/* ---- A world ---- */
+
+static void choose_weather(void)
+{
+    static const weather kinds[] = {
+        {.delay_ns = 5 * MS},
+        {10, 10, 10, 10, 50 * MS},
+        {50, 30, 30, 30, 300 * MS},
+        {20, 20, 100, 100, 2000 * MS},
+    };
+    static const int64_t ttls[] = {1000, 1500, 3000, 10000};
+    sim.weather = kinds[sim_below(sizeof kinds / sizeof *kinds)];
+    sim.ttl_ms = ttls[sim_below(sizeof ttls / sizeof *ttls)];
+}
+
+static void open_server(void)
+{
+    hf_error err;
+    int64_t patience_ms;
+    hf_store_config config = {.ttl_ms = sim.ttl_ms, .env = &sim_server_env};
+    snprintf(sim.uri, sizeof sim.uri, "memory:sim-%llu", (unsigned long long)sim.seed);
+    if (hf_store_open(sim.uri, &config, &sim.server, &patience_ms, &err))
+        abort();
+}
+
+/* Whatever is still held is a dead client's, and is had when its lease is over. */
+static void look_at_the_rest(void)
+{
+    node *observer = node_start(NODES - 1);
+    for (int i = 0; i < NAMES; i++)
+        if (node_take(observer, i, 3 * sim.ttl_ms + 5000))
+            sim_violation("L1: %s cannot be had in the end", sim_name(i));
+}
+
+static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
+{
+    sim = (world){.seed = seed, .random = seed, .drift_most_ppm = drift_ppm, .verbose = verbose};
+    sim_now_ns = 0;
+    choose_weather();
+    open_server();
+    rules_begin();
+    for (int i = 0; i < NODES - 1; i++)
+        node_start(i);
+    fiber_start(NULL, chaos, NULL);
+    fiber_run_until(CHAOS_S * SECOND + 12 * SECOND, rules_check_beliefs);
+    heal();
+    fiber_run_until(sim_now_ns + 10 * sim.ttl_ms * MS + 45 * SECOND, rules_check_beliefs);
+    rules_check_rest();
+    look_at_the_rest();
+    node_free_all();
+    sim.server->ops->close(sim.server);
+}
+
+/* ---- The program ---- */
+
+static uint64_t number_after(int argc, char **argv, const char *option, uint64_t otherwise)
+{
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], option) == 0)
+            return strtoull(argv[i + 1], NULL, 0);
+    return otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = number_after(argc, argv, "--seed", 1);
+    uint64_t wanted = number_after(argc, argv, "--client-seconds", 10000);
+    int64_t drift = (int64_t)number_after(argc, argv, "--drift", 1900);
+    bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
+    uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
+    for (; seconds < wanted; worlds++, seed++) {
+        run_world(seed, drift, verbose);
+        seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
+        broken += sim.violations > 0;
+        grants += sim.grants;
+        losses += sim.losses;
+        crashes += sim.crashes;
+        late += sim.late;
+        fflush(stdout);
+    }
+    printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu losses told, "
+           "%llu crashes, %llu requests landed late; %llu worlds broke a rule\n",
+           (unsigned long long)seconds, (unsigned long long)worlds, (unsigned long long)(seed - 1),
+           (unsigned long long)grants, (unsigned long long)losses, (unsigned long long)crashes,
+           (unsigned long long)late, (unsigned long long)broken);
+    return broken > 0;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network.c: the store that a simulated client sees: each call travels to the server and back; it
+ * can be refused, be lost on the way there or back, or land late. */
+#include "sim/world.h"
+
+#include "core/error.h"
+#include "core/record.h"
+#include "core/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CALL_MS 5000 /* a call's time-out, as the MongoDB store's */
+
+typedef struct network {
+    hf_store base;
+    hf_store *to;
+    node *node;
+} network;
+
+typedef enum fate { ARRIVES, REFUSED, LOST_THERE, LOST_BACK, LATE } fate;
+
+static int64_t one_way(void)
+{
+    return 50000 + sim_below(sim.weather.delay_ns);
+}
+
+static fate draw(const node *n, bool can_be_late)
+{
+    if (sim_now_ns < n->cut_until || sim_now_ns < sim.down_until)
+        return sim_chance(500) ? REFUSED : can_be_late && sim_chance(100) ? LATE : LOST_THERE;
+    if (sim_chance(sim.weather.refuses))
+        return REFUSED;
+    if (sim_chance(sim.weather.loses_request))
+        return LOST_THERE;
+    if (sim_chance(sim.weather.loses_reply))
+        return LOST_BACK;
+    return can_be_late && sim_chance(sim.weather.lands_late) ? LATE : ARRIVES;
+}
+
+/* Where a call is after it has travelled: LANDED, or what its sender is told. */
+typedef struct passage {
+    fate fate;
+    int64_t gives_up_ns;
+} passage;
+
+static int64_t timeout_ns(const node *n, bool is_beat)
+{
+    int64_t ms = is_beat ? n->client->ttl_ms / 6 : CALL_MS;
+    return (is_beat && ms > 2000 ? 2000 : ms) * MS;
+}
+
+static void die_if_dead(void)
+{
+    if (fiber_node()->is_dead)
+        fiber_exit();
+}
+
+/* Travels there. False: it has not landed, *code is the sender's answer. */
+static bool travel(const network *net, passage *p, bool is_beat, bool can_be_late, hf_code *code,
+                   hf_error *err)
+{
+    *p = (passage){draw(net->node, can_be_late), sim_now_ns + timeout_ns(net->node, is_beat)};
+    switch (p->fate) {
+    case REFUSED:
+        fiber_sleep_until(sim_now_ns + one_way());
+        *code = error_set(err, HF_UNREACHABLE, "simulated: refused");
+        return false;
+    case LATE:
+    case LOST_THERE:
+        fiber_sleep_until(p->gives_up_ns);
+        *code = error_set(err, HF_UNKNOWN, "simulated: no answer");
+        return false;
+    case ARRIVES:
+    case LOST_BACK:
+        break;
+    }
+    fiber_travel_until(sim_now_ns + one_way());
+    return true;
+}
+
+/* And back: what the sender is told of the answer. */
+static hf_code come_back(const passage *p, hf_code code, hf_error *err)
+{
+    die_if_dead();
+    int64_t arrives = sim_now_ns + one_way();
+    if (p->fate == LOST_BACK || arrives > p->gives_up_ns) {
+        fiber_sleep_until(p->gives_up_ns);
+        return error_set(err, HF_UNKNOWN, "simulated: the answer was lost");
+    }
+    fiber_sleep_until(arrives);
+    return code;
+}
+
+/* Whatever changes the server's state may have granted something: the listeners hear of it. */
+static void tell_listeners(void)
+{
+    for (node *n = sim.nodes; n; n = n->next)
+        if (!n->is_dead && n->listener)
+            fiber_wake(n->listener);
+}
+
+/* ---- What lands late ---- */
+
+typedef struct late {
+    enum { LATE_STEP, LATE_BEAT, LATE_MARK } kind;
+    int64_t at_ns;
+    hf_store *to;
+    char name[HF_NAME_MAX + 1];
+    hf_enter enter;
+    hf_leave leave;
+    bool has_enter, has_leave;
+    hf_session_state state;
+} late;
+
+static void apply_step(hf_store *to, const char *name, const hf_step *step, hf_record *out,
+                       hf_step_reply *reply, hf_error *err, hf_code *code)
+{
+    *code = to->ops->step(to, name, step, out, reply, err);
+    if (!*code)
+        rules_check_step(name, step, out);
+    tell_listeners();
+}
+
+static void land_step(const late *l)
+{
+    hf_step step = {.enter = l->has_enter ? &l->enter : NULL,
+                    .leaves = &l->leave,
+                    .n_leaves = l->has_leave ? 1 : 0};
+    hf_record record;
+    hf_step_reply reply;
+    hf_error err;
+    hf_code code;
+    apply_step(l->to, l->name, &step, &record, &reply, &err, &code);
+    if (!code)
+        record_done(&record);
+}
+
+static void land(void *arg)
+{
+    late *l = arg;
+    hf_session_state state;
+    hf_error err;
+    fiber_sleep_until(l->at_ns);
+    sim.late++;
+    if (l->kind == LATE_STEP)
+        land_step(l);
+    else if (l->kind == LATE_BEAT)
+        l->to->ops->session_beat(l->to, l->state.session.id, NULL, 0, &state, &err);
+    else
+        l->to->ops->session_mark(l->to, &l->state, &err);
+    free(l);
+}
+
+static void land_later(late what)
+{
+    late *l = malloc(sizeof *l);
+    *l = what;
+    l->to = sim.server;
+    l->at_ns = sim_now_ns + sim_below(4 * sim.ttl_ms) * MS;
+    fiber_start(NULL, land, l);
+}
+
+static void land_step_later(const char *name, const hf_step *step)
+{
+    late l = {.kind = LATE_STEP, .has_enter = step->enter != NULL, .has_leave = step->n_leaves > 0};
+    strcpy(l.name, name);
+    if (step->enter)
+        l.enter = *step->enter;
+    if (step->n_leaves)
+        l.leave = step->leaves[0];
+    if (!step->n_deaths)
+        land_later(l);
+}
+
+/* ---- The calls ---- */
+
+static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_record *out,
+                    hf_step_reply *reply, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    hf_record record;
+    hf_step_reply answer;
+    if (!travel(net, &p, false, true, &code, err)) {
+        if (code == HF_UNKNOWN && taken->enter)
+            rules_unanswered(taken->enter->entry.ticket);
+        if (p.fate == LATE)
+            land_step_later(name, taken);
+        return code;
+    }
+    apply_step(net->to, name, taken, &record, &answer, err, &code);
+    code = come_back(&p, code, err);
+    if (code == HF_UNKNOWN && taken->enter)
+        rules_unanswered(taken->enter->entry.ticket);
+    if (reply)
+        *reply = answer;
+    if (!code && out)
+        *out = record;
+    else
+        record_done(&record);
+    return code;
+}
+
+static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, false, &code, err))
+        return code;
+    code = net->to->ops->session_begin(net->to, self, err);
+    return come_back(&p, code, err);
+}
+
+static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
+                    hf_session_state *out, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, true, true, &code, err)) {
+        if (p.fate == LATE)
+            land_later((late){.kind = LATE_BEAT, .state.session.id = id});
+        return code;
+    }
+    code = net->to->ops->session_beat(net->to, id, answered, n, out, err);
+    return come_back(&p, code, err);
+}
+
+static hf_code mark(hf_store *base, const hf_session_state *seen, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, true, &code, err)) {
+        if (p.fate == LATE)
+            land_later((late){.kind = LATE_MARK, .state = *seen});
+        return code;
+    }
+    code = net->to->ops->session_mark(net->to, seen, err);
+    tell_listeners();
+    return come_back(&p, code, err);
+}
+
+static hf_code end(hf_store *base, hf_id id, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, false, &code, err))
+        return code;
+    code = net->to->ops->session_end(net->to, id, err);
+    return come_back(&p, code, err);
+}
+
+static hf_code unreached(hf_code code, hf_error *err)
+{
+    return code == HF_UNKNOWN ? error_set(err, HF_UNREACHABLE, "simulated: no answer") : code;
+}
+
+static hf_code sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t trust_ms,
+                             hf_session_state *states, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, false, &code, err))
+        return unreached(code, err);
+    code = net->to->ops->sessions_look(net->to, ids, n, trust_ms, states, err);
+    return unreached(come_back(&p, code, err), err);
+}
+
+/* Keeps the records until they have come back. */
+typedef struct batch {
+    hf_record *records;
+    size_t n;
+} batch;
+
+static bool keep(void *ctx, const hf_record *record)
+{
+    batch *b = ctx;
+    record_copy(&b->records[b->n++], record);
+    return true;
+}
+
+static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, false, &code, err))
+        return unreached(code, err);
+    batch b = {calloc(n, sizeof *b.records), 0};
+    code = net->to->ops->look(net->to, names, n, after, linearizable, keep, &b, err);
+    code = unreached(come_back(&p, code, err), err);
+    bool goes_on = !code;
+    for (size_t i = 0; i < b.n; i++) {
+        goes_on = goes_on && each(ctx, &b.records[i]);
+        record_done(&b.records[i]);
+    }
+    free(b.records);
+    return code;
+}
+
+static hf_code ask(hf_store *base, hf_id session, const hf_ask *asked, hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, false, &code, err))
+        return code;
+    code = net->to->ops->ask(net->to, session, asked, err);
+    return come_back(&p, code, err);
+}
+
+/* A notice can be slow, and now and then the stream breaks. */
+static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
+                     hf_notice_fn each, void *ctx, hf_error *err)
+{
+    network *net = (network *)base;
+    if (sim_now_ns < net->node->cut_until || sim_now_ns < sim.down_until ||
+        sim_chance(sim.weather.refuses / 4)) {
+        fiber_sleep_until(sim_now_ns + one_way());
+        return error_set(err, HF_UNREACHABLE, "simulated: the stream broke");
+    }
+    net->node->listener = fiber_self();
+    fiber_sleep_until(sim_now_ns + timeout_ms * MS);
+    net->node->listener = NULL;
+    fiber_sleep_until(sim_now_ns + one_way());
+    return net->to->ops->await(net->to, session, from, 0, each, ctx, err);
+}
+
+static void wake(hf_store *base)
+{
+    (void)base;
+}
+
+static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                     hf_error *err)
+{
+    network *net = (network *)base;
+    return net->to->ops->sweep(net->to, overdue, max, n, err);
+}
+
+static void close_network(hf_store *base)
+{
+    network *net = (network *)base;
+    net->to->ops->close(net->to);
+    free(net);
+}
+
+static const hf_store_ops ops = {
+    .scheme = "simulated",
+    .close = close_network,
+    .session_begin = begin,
+    .session_beat = beat,
+    .session_mark = mark,
+    .session_end = end,
+    .sessions_look = sessions_look,
+    .step = step,
+    .look = look,
+    .ask = ask,
+    .await = await,
+    .wake = wake,
+    .sweep = sweep,
+};
+
+hf_store *network_open(node *n)
+{
+    network *net = calloc(1, sizeof *net);
+    hf_error err;
+    int64_t patience_ms;
+    hf_store_config config = {.ttl_ms = sim.ttl_ms, .env = &sim_server_env};
+    if (hf_store_open(sim.uri, &config, &net->to, &patience_ms, &err))
+        abort();
+    net->base = (hf_store){.ops = &ops, .can = net->to->can};
+    net->node = n;
+    return &net->base;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.c: a process on a host: a client without threads, whose ticks are called by fibers on a
+ * clock of its own, and workers that take locks. */
+#include "sim/world.h"
+
+#include <stdlib.h>
+
+/* ---- Its clock ---- */
+
+int64_t node_clock_ns(const node *n)
+{
+    return n->clock_offset_ns + sim_now_ns + sim_now_ns / 1000 * n->drift_ppm / 1000;
+}
+
+int64_t node_true_ns(const node *n, hf_mono due)
+{
+    if (due.ns == INT64_MAX)
+        return INT64_MAX;
+    double rate = 1 + (double)n->drift_ppm / 1e6;
+    int64_t ns = (int64_t)((double)(due.ns - n->clock_offset_ns) / rate) - 1000;
+    for (;; ns += 1000)
+        if (n->clock_offset_ns + ns + ns / 1000 * n->drift_ppm / 1000 >= due.ns)
+            return ns;
+}
+
+static hf_mono mono(void *ctx)
+{
+    return (hf_mono){node_clock_ns(ctx)};
+}
+
+static hf_wall wall(void *ctx)
+{
+    (void)ctx;
+    return (hf_wall){1800000000000 + sim_now_ns / MS};
+}
+
+static void fill_random(void *ctx, void *bytes, size_t n)
+{
+    (void)ctx;
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)bytes)[i] = (uint8_t)sim_random();
+}
+
+static void pause_ms(void *ctx, int64_t ms)
+{
+    node *n = ctx;
+    fiber_sleep_until(node_true_ns(n, (hf_mono){node_clock_ns(n) + ms * MS}));
+}
+
+/* ---- Its threads ---- */
+
+static void run_ticker(unsigned which, tick_fn tick)
+{
+    node *n = fiber_node();
+    struct ticker *ticker = &n->client->tickers[which];
+    for (;;) {
+        ticker->is_poked = false;
+        hf_mono due = tick(n->client, client_now(n->client));
+        int64_t ns = node_true_ns(n, due);
+        fiber_idle_until(ns > sim_now_ns ? ns : sim_now_ns + 1000, &ticker->is_poked);
+    }
+}
+
+static void run_watch(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_WATCH, session_watch);
+}
+
+static void run_beat(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_BEAT, session_tick);
+}
+
+static void run_upkeep(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_UPKEEP, upkeep_tick);
+}
+
+static void run_listen(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_LISTEN, listen_tick);
+}
+
+static void run_notify(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_NOTIFY, lock_notify_tick);
+}
+
+/* ---- Taking locks ---- */
+
+static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left_ms)
+{
+    (void)ctx;
+    (void)lock;
+    (void)left_ms;
+    sim.losses++;
+    sim_trace("lost: %s", why->text);
+}
+
+static void choose(worker *w, hf_lock_options *options)
+{
+    w->name = (int)sim_below(NAMES);
+    bool counts = w->name == NAMES - 1; /* the last one is a semaphore of 3 */
+    *options = (hf_lock_options){.on_lost = sim_chance(500) ? lost : NULL};
+    if (counts)
+        options->permits = 1 + (int32_t)sim_below(2), options->limit = 3;
+    else if (sim_chance(300))
+        options->mode = HF_SHARED;
+    w->permits = counts ? options->permits : options->mode == HF_SHARED ? 1 : HF_LIMIT_RW;
+    w->limit = counts ? 3 : HF_LIMIT_RW;
+    int64_t kind = sim_below(10);
+    options->wait_ms = kind < 4 ? 0 : kind < 5 ? HF_TRY : 1 + sim_below(3 * sim.ttl_ms);
+}
+
+static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
+{
+    node *n = w->node;
+    struct attempt a;
+    attempt_init(&a, n->client, sim_name(w->name), options);
+    w->attempt = &a;
+    w->trying_since = sim_now_ns;
+    for (;;) {
+        hf_mono due = attempt_step(&a, client_now(n->client));
+        if (a.state == ATTEMPT_ENDED)
+            break;
+        int64_t ns = node_true_ns(n, due);
+        fiber_idle_until(ns > sim_now_ns ? ns : sim_now_ns + 1000, &a.is_woken);
+    }
+    w->attempt = NULL;
+    hf_code code = a.code;
+    *out = a.lock;
+    attempt_done(&a);
+    return code;
+}
+
+static int64_t time_to_hold(void)
+{
+    int64_t kind = sim_below(10);
+    return sim_below(kind < 6 ? 50 : kind < 8 ? sim.ttl_ms : 4 * sim.ttl_ms) * MS;
+}
+
+static void hold(const worker *w)
+{
+    int64_t until = sim_now_ns + time_to_hold();
+    while (sim_now_ns < until && !sim.is_draining) {
+        int64_t piece = 1 + sim_below(sim.ttl_ms) * MS;
+        fiber_sleep_until(sim_now_ns + piece < until ? sim_now_ns + piece : until);
+        if (sim_chance(300) && hf_lock_check(w->lock, NULL, NULL))
+            return;
+    }
+}
+
+static void give_back(worker *w)
+{
+    hf_lock *lock = w->lock;
+    hf_id ticket = lock->ticket;
+    if (sim_chance(500) && hf_lock_release(lock, NULL) == HF_OK)
+        rules_left(sim_name(w->name), ticket);
+    w->lock = NULL;
+    hf_lock_close(lock);
+}
+
+static void work(void *arg)
+{
+    worker *w = arg;
+    for (;;) {
+        fiber_sleep_until(sim_now_ns + sim_below(sim_chance(500) ? 20 : 3000) * MS);
+        if (sim.is_draining)
+            continue;
+        hf_lock_options options;
+        hf_lock *lock = NULL;
+        choose(w, &options);
+        if (attempt(w, &options, &lock))
+            continue;
+        sim.grants++;
+        w->lock = lock;
+        hold(w);
+        give_back(w);
+    }
+}
+
+/* Now and then somebody breaks a lock. */
+static void break_locks(void *arg)
+{
+    node *n = arg;
+    hf_break_options options = {.reason = "simulated"};
+    for (;;) {
+        fiber_sleep_until(sim_now_ns + sim_below(60) * SECOND);
+        if (!sim.is_draining)
+            hf_break(n->client, sim_name((int)sim_below(NAMES)), &options, NULL);
+    }
+}
+
+/* ---- Its life ---- */
+
+static void start_fibers(node *n)
+{
+    static void (*const tickers[])(void *) = {run_watch, run_beat, run_upkeep, run_listen,
+                                              run_notify};
+    for (size_t i = 0; i < sizeof tickers / sizeof *tickers; i++)
+        fiber_start(n, tickers[i], NULL);
+    for (int i = 0; i < WORKERS; i++)
+        n->workers[i].node = n;
+    if (n->number == NODES - 1)
+        return; /* the observer */
+    for (int i = 0; i < WORKERS; i++) {
+        n->workers[i].fiber = fiber_start(n, work, &n->workers[i]);
+    }
+    if (n->number == 0)
+        fiber_start(n, break_locks, n);
+}
+
+node *node_start(int number)
+{
+    node *n = calloc(1, sizeof *n);
+    hf_error err;
+    n->number = number;
+    n->clock_offset_ns = SECOND * (1 + sim_below(1000000));
+    n->drift_ppm = sim_below(2 * sim.drift_most_ppm + 1) - sim.drift_most_ppm;
+    n->env = (hf_env){n, mono, wall, fill_random, pause_ms};
+    hf_options options = {.app = "sim", .ttl_ms = sim.ttl_ms, .env = &n->env};
+    if (hf_open_on(network_open(n), &options, &n->client, &err))
+        abort();
+    n->client->is_threaded = false;
+    n->next = sim.nodes;
+    sim.nodes = n;
+    start_fibers(n);
+    return n;
+}
+
+void node_crash(node *n)
+{
+    n->is_dead = true;
+    n->listener = NULL;
+    fiber_forget_node(n);
+    sim.crashes++;
+}
+
+struct taking {
+    int name;
+    int64_t wait_ms;
+    hf_code code;
+    bool is_over;
+};
+
+static void take(void *arg)
+{
+    struct taking *t = arg;
+    worker w = {.node = fiber_node(), .name = t->name, .limit = HF_LIMIT_RW};
+    hf_lock_options options = {.wait_ms = t->wait_ms};
+    hf_lock *lock;
+    if (t->name == NAMES - 1)
+        options.permits = options.limit = 3;
+    t->code = attempt(&w, &options, &lock);
+    if (!t->code) {
+        hf_lock_release(lock, NULL);
+        hf_lock_close(lock);
+    }
+    t->is_over = true;
+}
+
+hf_code node_take(node *n, int name, int64_t wait_ms)
+{
+    struct taking t = {.name = name, .wait_ms = wait_ms};
+    fiber_start(n, take, &t);
+    while (!t.is_over)
+        fiber_run_until(sim_now_ns + SECOND, rules_check_beliefs);
+    return t.code;
+}
+
+static void free_node(node *n)
+{
+    hf_client *client = n->client;
+    while (client->releases) {
+        struct release *r = client->releases;
+        client->releases = r->next;
+        free(r->name);
+        free(r);
+    }
+    for (struct hf_lock *lock = client->locks, *next; lock; lock = next) {
+        next = lock->next;
+        free(lock->name);
+        free(lock);
+    }
+    session_forget(&client->session);
+    judge_done(&client->overdue_judge);
+    free(client->overdue);
+    free(client->ended);
+    client->store->ops->close(client->store);
+    free(client);
+    free(n);
+}
+
+void node_free_all(void)
+{
+    fiber_forget_all();
+    while (sim.nodes) {
+        node *n = sim.nodes;
+        sim.nodes = n->next;
+        free_node(n);
+    }
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules.c: what must be true: P1 to P4 and P7 of docs/promises.md, seen from outside. */
+#include "sim/world.h"
+
+#include "core/id.h"
+
+#include <string.h>
+
+#define LEFT 4096 /* tickets remembered as left, for each lock */
+#define UNANSWERED 1024
+
+typedef struct history {
+    int64_t token;
+    hf_id queue[HF_ENTRIES_MAX]; /* as after the last step */
+    size_t queued;
+    hf_id left[LEFT];
+    size_t n_left;
+} history;
+
+static history histories[NAMES];
+static hf_id unanswered[UNANSWERED];
+static size_t n_unanswered;
+
+void rules_begin(void)
+{
+    memset(histories, 0, sizeof histories);
+    n_unanswered = 0;
+}
+
+/* ---- P1, P2: nobody believes in what excludes another's belief ---- */
+
+static bool believes(const worker *w)
+{
+    const hf_client *client = w->node->client;
+    const struct hf_lock *lock = w->lock;
+    return lock && !w->node->is_dead && lock->state == LOCK_HELD &&
+           client->session.state == SESSION_ALIVE &&
+           id_equal(client->session.self.id, lock->session) &&
+           node_clock_ns(w->node) < client->session.lease_end.ns;
+}
+
+void rules_check_beliefs(void)
+{
+    int64_t sum[NAMES] = {0};
+    int32_t limit[NAMES] = {0};
+    for (const node *n = sim.nodes; n; n = n->next)
+        for (int i = 0; !n->is_dead && i < WORKERS; i++)
+            if (believes(&n->workers[i])) {
+                sum[n->workers[i].name] += n->workers[i].permits;
+                limit[n->workers[i].name] = n->workers[i].limit;
+            }
+    for (int i = 0; i < NAMES; i++)
+        if (sum[i] > limit[i])
+            sim_violation("P1: %s is believed to be held by too many", sim_name(i));
+}
+
+/* ---- P3, P4, P7: what a step may do ---- */
+
+static bool is_among(hf_id id, const hf_id *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id_equal(ids[i], id))
+            return true;
+    return false;
+}
+
+static size_t place_in(const history *h, hf_id ticket)
+{
+    for (size_t i = 0; i < h->queued; i++)
+        if (id_equal(h->queue[i], ticket))
+            return i;
+    return h->queued; /* it came with this step, behind all others */
+}
+
+static void check_tokens(const history *h, const hf_record *after)
+{
+    if (after->token < h->token)
+        sim_violation("P3: the token of %s went back from %lld to %lld", after->name,
+                      (long long)h->token, (long long)after->token);
+    for (size_t i = 1; i < after->holders; i++)
+        if (after->entries[i].token <= after->entries[i - 1].token)
+            sim_violation("P3: two holders of %s have tokens out of order", after->name);
+}
+
+static void check_order(const history *h, const hf_record *after)
+{
+    for (size_t i = 0; i < after->holders; i++) {
+        const hf_entry *holder = &after->entries[i];
+        if (holder->token <= h->token)
+            continue;
+        size_t came = place_in(h, holder->ticket);
+        for (size_t j = after->holders; j < after->holders + after->queued; j++)
+            if (place_in(h, after->entries[j].ticket) < came)
+                sim_violation("P7: somebody overtook in %s", after->name);
+    }
+}
+
+static void check_left(const history *h, const hf_record *after)
+{
+    size_t n = h->n_left < LEFT ? h->n_left : LEFT;
+    for (size_t i = 0; i < after->holders + after->queued; i++)
+        if (is_among(after->entries[i].ticket, h->left, n))
+            sim_violation("P4: a ticket of %s whose leave was acknowledged is back", after->name);
+}
+
+static void check_permits(const hf_record *after)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < after->holders; i++)
+        sum += after->entries[i].permits;
+    if (sum > after->limit)
+        sim_violation("P2: %s has granted more than its limit", after->name);
+}
+
+void rules_check_step(const char *name, const hf_step *step, const hf_record *after)
+{
+    (void)step;
+    for (int i = 0; i < NAMES; i++) {
+        history *h = &histories[i];
+        if (strcmp(name, sim_name(i)) != 0 || !after->exists)
+            continue;
+        check_tokens(h, after);
+        check_order(h, after);
+        check_permits(after);
+        check_left(h, after);
+        h->token = after->token;
+        h->queued = after->queued;
+        for (size_t j = 0; j < after->queued; j++)
+            h->queue[j] = after->entries[after->holders + j].ticket;
+    }
+}
+
+void rules_unanswered(hf_id ticket)
+{
+    unanswered[n_unanswered++ % UNANSWERED] = ticket;
+}
+
+void rules_left(const char *name, hf_id ticket)
+{
+    size_t n = n_unanswered < UNANSWERED ? n_unanswered : UNANSWERED;
+    if (is_among(ticket, unanswered, n))
+        return; /* an older request of it may still land: it is a suspect (R8) */
+    for (int i = 0; i < NAMES; i++)
+        if (strcmp(name, sim_name(i)) == 0)
+            histories[i].left[histories[i].n_left++ % LEFT] = ticket;
+}
+
+/* ---- In the end: no orphans, nobody forgotten (L1 to L3) ---- */
+
+static bool is_of_the_living(hf_id session)
+{
+    for (const node *n = sim.nodes; n; n = n->next)
+        if (!n->is_dead && n->client->session.state == SESSION_ALIVE &&
+            id_equal(n->client->session.self.id, session))
+            return true;
+    return false;
+}
+
+static bool check_rest(void *ctx, const hf_record *record)
+{
+    (void)ctx;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (is_of_the_living(record->entries[i].session))
+            sim_violation("R8: a ticket of a living session was forgotten in %s", record->name);
+    return true;
+}
+
+void rules_check_rest(void)
+{
+    for (const node *n = sim.nodes; n; n = n->next)
+        for (int i = 0; !n->is_dead && i < WORKERS; i++) {
+            if (n->workers[i].attempt)
+                sim_violation("L1: node %d worker %d still waits for %s, since %lld s", n->number,
+                              i, sim_name(n->workers[i].name),
+                              (long long)((sim_now_ns - n->workers[i].trying_since) / SECOND));
+            if (n->workers[i].lock)
+                sim_violation("L4: node %d worker %d has not come to its end", n->number, i);
+        }
+    hf_error err;
+    sim.server->ops->list(sim.server, "", check_rest, NULL, &err);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world.h: the simulated world: nodes with clocks of their own, the server and the network between,
+ * and what must be true after every slice. */
+#ifndef TESTS_SIM_WORLD_H
+#define TESTS_SIM_WORLD_H
+
+#include "client/client.h"
+#include "sim/fiber.h"
+
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define NODES 6 /* the last one only looks whether all is free in the end */
+#define WORKERS 3
+#define NAMES 3
+
+/* One thread of a node that takes locks. */
+typedef struct worker {
+    struct node *node;
+    fiber *fiber;
+    struct attempt *attempt; /* while it tries */
+    bool is_woken;
+    hf_lock *lock; /* while it holds */
+    int name;
+    int32_t permits, limit;
+    int64_t trying_since;
+} worker;
+
+typedef struct node {
+    int number;
+    bool is_dead;
+    int64_t stopped_until; /* SIGSTOP, or a machine that sleeps */
+    int64_t cut_until;     /* from the server */
+    int64_t clock_offset_ns, drift_ppm;
+    hf_env env;
+    hf_client *client;
+    worker workers[WORKERS];
+    fiber *listener;   /* while it awaits notices */
+    struct node *next; /* all nodes there ever were */
+} node;
+
+/* How bad this world is; all chances are in a thousand, per call. */
+typedef struct weather {
+    int refuses, loses_request, loses_reply, lands_late;
+    int64_t delay_ns; /* most, one way */
+} weather;
+
+typedef struct world {
+    uint64_t seed, random;
+    char uri[40];
+    hf_store *server; /* the observer's own */
+    int64_t server_offset_ns;
+    int64_t down_until;
+    weather weather;
+    int64_t ttl_ms;
+    int64_t drift_most_ppm;
+    bool is_draining; /* workers end what they do, and begin nothing */
+    bool verbose;
+    node *nodes; /* newest first */
+    unsigned grants, losses, crashes, late;
+    unsigned violations;
+} world;
+
+extern world sim;
+extern const hf_env sim_server_env; /* its wall clock jumps */
+
+uint64_t sim_random(void);
+int64_t sim_below(int64_t n); /* 0 .. n-1 */
+bool sim_chance(int in_a_thousand);
+const char *sim_name(int name);
+
+/* A rule was broken: says which, with the seed. */
+void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* node.c */
+node *node_start(int number);
+void node_crash(node *node);
+int64_t node_clock_ns(const node *node);             /* its own, now */
+int64_t node_true_ns(const node *node, hf_mono due); /* when its clock will show that */
+void node_free_all(void);
+hf_code node_take(node *node, int name,
+                  int64_t wait_ms); /* for the observer: takes, and releases */
+
+/* network.c: a store before the memory store, with a network in between. */
+hf_store *network_open(node *node);
+
+/* rules.c */
+void rules_begin(void);
+void rules_check_beliefs(void); /* after every slice */
+void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
+void rules_unanswered(hf_id ticket);             /* its enter may still land */
+void rules_left(const char *name, hf_id ticket); /* its leave was acknowledged */
+void rules_check_rest(void);                     /* when all should be free */
+
+#endif

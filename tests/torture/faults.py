@@ -1,0 +1,354 @@
+# What a campaign does to clients and servers: each fault a class that injects and heals.
+# SPDX-License-Identifier: Apache-2.0
+"""
+A fault is made with a random generator, from which it takes all its choices, and a bed: the
+campaign, with .rs (the replica set), .network, .clients, .mongo, .ttl. It tells the bed what the
+checker has to know: bed.shock() (from now on, recovery takes its time), bed.trouble(from, to)
+(while it lasts nobody need recover), bed.dropped(from, to). What an election costs is not told: the
+bed watches for itself whether there is a primary that acknowledges writes.
+
+`is_server`: one of those at a time. `lasts`: seconds between inject() and heal().
+"""
+import signal
+
+from pymongo.errors import PyMongoError
+
+from contest import boot_ns
+from mongod import until
+
+APPS = 4  # so many names do the clients' connections have: "torture-0" to "torture-3"
+
+
+class Fault:
+    is_server = False
+    lasts = 0.0
+
+    def __init__(self, chance, bed):
+        self.bed = bed
+        self.choose(chance)
+
+    def __str__(self):
+        shown = {key: value for key, value in vars(self).items()
+                 if isinstance(value, (int, float, str, list)) and value != ""}
+        return "%s %s" % (type(self).__name__, " ".join("%s=%s" % each for each in shown.items()))
+
+    def choose(self, chance):
+        pass
+
+    def inject(self):
+        pass
+
+    def heal(self):
+        pass
+
+
+class Quiet(Fault):
+    """Nothing happens for long enough to see who does not recover."""
+    is_server = True
+
+    def choose(self, chance):
+        self.lasts = self.bed.ttl + 3.0
+
+
+# ---- Clients ----
+
+class OnAClient(Fault):
+    def choose(self, chance):
+        self.number = chance.randrange(len(self.bed.clients))
+        self.when = chance.choice(["holds", "holds", "any"])
+        self.lasts = round(chance.uniform(0.05, 2.5) * self.bed.ttl, 2)
+
+    @property
+    def client(self):
+        return self.bed.clients[self.number]
+
+
+    def inject(self):
+        if self.when == "holds":
+            self.client.await_hold()
+
+
+class KillClient(OnAClient):
+    def choose(self, chance):
+        super().choose(chance)
+        self.lasts /= 4
+
+    def inject(self):
+        super().inject()
+        self.client.kill()
+        self.bed.shock()
+
+    def heal(self):
+        self.client.start()
+
+
+class StopClient(OnAClient):
+    """Sometimes for longer than its lease."""
+
+    def inject(self):
+        super().inject()
+        self.client.stop()
+        self.bed.shock()
+
+    def heal(self):
+        self.client.cont()
+        self.bed.shock()
+
+
+class CutClient(OnAClient):
+    """Its packets to and from all servers are dropped, or in one direction only."""
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.way = chance.choice(["both", "both", "in", "out"])
+
+    def inject(self):
+        super().inject()
+        ours, theirs = [self.client.host], self.bed.servers
+        ways = {"out": [(a, b) for a in ours for b in theirs],
+                "in": [(b, a) for a in ours for b in theirs]}
+        self.cut = ways["in"] + ways["out"] if self.way == "both" else ways[self.way]
+        self.client.is_off()
+        self.bed.network.drop(self.cut)
+        self.bed.shock()
+
+    def heal(self):
+        self.bed.network.heal(self.cut)
+        self.client.is_on()
+        self.bed.shock()
+
+    def __str__(self):
+        return "CutClient number=%d way=%s lasts=%s" % (self.number, self.way, self.lasts)
+
+
+# ---- Servers ----
+
+class OnAServer(Fault):
+    is_server = True
+
+    def choose(self, chance):
+        self.which = chance.randrange(2)  # of the secondaries
+        self.lasts = round(chance.uniform(0.5, 8), 2)
+
+    def primary(self):
+        return self.bed.rs.wait_primary()
+
+    def secondary(self):
+        self.primary()
+        those = until(self.bed.rs.secondaries, 60, "a secondary")
+        return those[self.which % len(those)]
+
+    def victim(self):
+        return self.primary()
+
+
+class KillPrimary(OnAServer):
+    def inject(self):
+        self.member = self.victim()
+        self.bed.rs.kill(self.member)
+        self.bed.shock()
+
+    def heal(self):
+        self.member.start()
+        self.bed.shock()
+
+
+class KillSecondary(KillPrimary):
+    def victim(self):
+        return self.secondary()
+
+
+class StopPrimary(OnAServer):
+    def inject(self):
+        self.member = self.victim()
+        self.bed.rs.kill(self.member, signal.SIGSTOP)
+        self.bed.shock()
+
+    def heal(self):
+        self.bed.rs.cont(self.member)
+        self.bed.shock()
+
+
+class StopSecondary(StopPrimary):
+    def victim(self):
+        return self.secondary()
+
+
+class StepDown(OnAServer):
+    def inject(self):
+        try:
+            self.primary().admin("replSetStepDown", 5, secondaryCatchUpPeriodSecs=1, force=True)
+        except PyMongoError as error:
+            self.bed.note("the step-down failed: %s" % error)
+        self.bed.shock()
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.lasts = min(self.lasts, 3)
+
+
+class ClockAhead(OnAServer):
+    """The member whose clock is 25 s ahead becomes primary; perhaps it is that already."""
+
+    def inject(self):
+        ahead = self.bed.rs.members[self.bed.AHEAD]
+        for _ in range(20):
+            if self.bed.rs.primary() is ahead or self.bed.rs.step_up(ahead, wait=False):
+                break
+        self.bed.shock()
+
+
+class CutPrimary(OnAServer):
+    """From the other members only, so that clients still talk to it; from everybody; or it is heard
+    and hears nothing."""
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.lasts = round(chance.uniform(1, 10), 2)
+        self.way = chance.choice(["members", "all", "deaf"])
+
+    def inject(self):
+        member = self.primary()
+        host = self.bed.servers[member.number]
+        others = [each for each in self.bed.servers if each is not host]
+        clients = [each.host for each in self.bed.clients]
+        self.cut = [(other, host) for other in others]
+        if self.way != "deaf":
+            self.cut += [(host, other) for other in others]
+        if self.way == "all":
+            self.cut += [(host, each) for each in clients] + [(each, host) for each in clients]
+        self.bed.network.drop(self.cut)
+        self.bed.shock()
+
+    def heal(self):
+        self.bed.network.heal(self.cut)
+        self.bed.shock()
+
+    def __str__(self):
+        return "CutPrimary way=%s lasts=%s" % (self.way, self.lasts)
+
+
+class LateEnter(OnAServer):
+    """The primary is stopped, without an election, for longer than a client waits for an answer:
+    what is in its sockets is carried out when it goes on (R8)."""
+
+    def choose(self, chance):
+        self.lasts = round(chance.uniform(5.5, 8), 2)
+
+    def inject(self):
+        self.began = boot_ns()
+        self.set_election_ms(30000)
+        self.member = self.primary()
+        self.bed.rs.kill(self.member, signal.SIGSTOP)
+
+    def heal(self):
+        self.bed.rs.cont(self.member)
+        self.bed.rs.wait_primary()
+        self.set_election_ms(self.bed.ELECTION_MS)
+        self.bed.trouble(self.began, boot_ns())
+        self.bed.shock()
+
+    def set_election_ms(self, ms):
+        def done():
+            try:
+                primary = self.primary()
+                config = primary.admin("replSetGetConfig")["config"]
+                config["version"] += 1
+                config["settings"]["electionTimeoutMillis"] = ms
+                primary.admin("replSetReconfig", config, maxTimeMS=5000)
+                return True
+            except PyMongoError:
+                return False
+        until(done, 60, "a new election time-out")
+
+
+# ---- Messages ----
+
+WRITES = ["findAndModify", "insert", "update", "delete"]
+READS = ["find", "aggregate", "getMore"]
+KINDS = {
+    "lost requests and replies": (WRITES + READS, {"closeConnection": True}),
+    "writes not acknowledged": (WRITES, {"writeConcernError": {"code": 91, "errmsg": "shutdown"}}),
+    "writes not acknowledged in time": (WRITES, {"writeConcernError": {
+        "code": 64, "errmsg": "waiting for replication timed out"}}),
+    "interrupted": (WRITES + READS, {"errorCode": 11602}),
+    "no primary": (WRITES + READS, {"errorCode": 10107}),
+    "slow": (WRITES + READS, {"blockConnection": True, "blockTimeMS": 700}),
+    "slower than clients wait": (["findAndModify"],
+                                 {"blockConnection": True, "blockTimeMS": 6500}),
+}
+
+
+class Messages(Fault):
+    """failCommand on every member, at random, for a quarter of the clients."""
+    is_server = True
+
+    def choose(self, chance):
+        self.kind = chance.choice(sorted(KINDS))
+        self.app = "torture-%d" % chance.randrange(APPS)
+        self.probability = round(chance.choice([0.05, 0.2, 0.6]), 2)
+        self.lasts = round(chance.uniform(1, 2 * self.bed.ttl), 2)
+
+    def inject(self):
+        commands, data = KINDS[self.kind]
+        self.began = boot_ns()
+        for member in self.bed.rs.members:
+            self.bed.rs.fail_command(commands, {"activationProbability": self.probability}, member,
+                                     appName=self.app, **data)
+
+    def heal(self):
+        self.bed.rs.heal()
+        late = 7 if "slow" in self.kind else 0  # what it blocks goes on blocking
+        self.bed.trouble(self.began, boot_ns() + late * 1_000_000_000)
+
+
+# ---- Data ----
+
+class DropLocks(Fault):
+    name = "locks"
+
+    def inject(self):
+        began = boot_ns()
+        try:
+            self.bed.mongo.holdfast.drop_collection(self.name)
+        except PyMongoError as error:
+            self.bed.note("dropping %s failed: %s" % (self.name, error))
+        self.happened(began, boot_ns())
+
+    def happened(self, began, ended):
+        self.bed.dropped(began, ended)
+        self.bed.shock()
+
+
+class DropSessions(DropLocks):
+    """Excuses nobody: a session that is missing is not dead before it was missing for its ttl."""
+    name = "sessions"
+
+    def happened(self, began, ended):
+        self.bed.shock()
+
+
+# ---- SQLite ----
+
+class FullDisk(Fault):
+    """The file system with the locks' file is filled up."""
+    is_server = True
+
+    def choose(self, chance):
+        self.lasts = round(chance.uniform(0.5, 2 * self.bed.ttl), 2)
+
+    def inject(self):
+        self.began = boot_ns()
+        self.bed.fill_disk()
+
+    def heal(self):
+        self.bed.empty_disk()
+        self.bed.trouble(self.began, boot_ns())
+        self.bed.shock()
+
+
+ON_CLIENTS = [KillClient, StopClient]
+ON_A_SET = [KillPrimary, StopPrimary, KillSecondary, StopSecondary, StepDown, ClockAhead, LateEnter,
+            Messages, Messages, DropLocks, DropSessions, Quiet]
+BETWEEN_HOSTS = [CutClient, CutPrimary, CutPrimary]
+ON_SQLITE = [FullDisk, Quiet]
