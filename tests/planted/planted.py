@@ -64,7 +64,7 @@ CAUGHT_BY = {
     "GRANT_PAST_LIMIT": ["test_record k_of_n", "conformance memory: k_of_n"],
     "GRANT_SKIPS_HEAD": ["test_record lets_nobody_pass"],
     "READER_BEFORE_WRITER": ["test_record behind_a_waiting_writer",
-                             "conformance mongodb waiting_writer"],
+                             "conformance mongodb shared_and_exclusive"],
     "TICKET_TWICE": ["test_record entering_again"],
     "TRY_STAYS": ["test_record try_takes_its_ticket_out"],
     "ABANDONED_FORGOTTEN": ["differential"],
