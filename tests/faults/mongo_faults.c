@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define HANGS_S 120
-#define RUNS_MAX 400
+#define RUNS_MAX 200
 
 static mongo_fault_at fault;
 static char name[32];
@@ -44,10 +44,11 @@ static bool see_record(void *ctx, const hf_record *record)
     return record->name[0] != '\0';
 }
 
+/* One is enough: the runs before have left theirs. */
 static bool see_state(void *ctx, const hf_session_state *state)
 {
-    (void)ctx;
-    return state->presence != HF_MISSING;
+    (void)ctx, (void)state;
+    return false;
 }
 
 static void see_notice(void *ctx, const hf_notice *notice)
@@ -213,7 +214,7 @@ static void walk(mongo_odd odd, int code, bool once, int stride)
         stride = 1;
     fault = (mongo_fault_at){.nth = 1, .once = once, .odd = odd, .code = code};
     for (; failed && n < RUNS_MAX; fault.nth += stride) {
-        snprintf(name, sizeof name, "%d/%d/%d/%d", odd, code, once, fault.nth);
+        snprintf(name, sizeof name, "%d/%d/%d/%d.", odd, code, once, fault.nth);
         strcpy(takers[n++].name, name);
         failed = run();
     }

@@ -138,9 +138,9 @@ typedef struct mongo_limits {
 void mongo_lane_init(mongo_lane *lane, const mongoc_uri_t *uri, mongo_limits limits);
 void mongo_lane_done(mongo_lane *lane);
 
-/* A connection for the caller alone, to be given back; NULL fills err. */
-mongoc_client_t *mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
-                            hf_error *err);
+/* A connection for the caller alone, to be given back; after a failure *out is NULL. */
+hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                   mongoc_client_t **out, hf_error *err);
 /* has_failed: it, and all that are idle, may be connected to what is no primary any more. */
 void mongo_give(mongo_lane *lane, mongoc_client_t *client, bool has_failed);
 

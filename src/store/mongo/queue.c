@@ -353,9 +353,10 @@ hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
-    if (!client)
-        return HF_UNREACHABLE;
+    mongoc_client_t *client;
+    code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
     mongoc_cursor_t *cursor = open_list(store, client, prefix);
     code = list(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);

@@ -171,9 +171,10 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
-    if (!client)
-        return HF_UNREACHABLE;
+    mongoc_client_t *client;
+    code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
     mongoc_cursor_t *cursor = open_list(store, client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
