@@ -153,6 +153,9 @@ hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson
 hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
                           hf_error *err);
 
+/* A reply that says ok and has not what was asked for: never taken for "there is none". */
+hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err);
+
 /* ---- The server's clock (server.c) ---- */
 
 /* Asks serverStatus; false: no right, no answer, or no election there. */

@@ -250,8 +250,10 @@ static hf_code look(mongo_store *store, const mongo_call *call, wanted *want, hf
         size_t before = want->left;
         append_find(store, want, after, linearizable, &command);
         code = mongo_run_behind(store, call, &command, &reply, err);
-        if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch))
-            code = give_batch(store, &batch, want, &stopped, each, ctx, err);
+        if (!code)
+            code = mongo_view(&reply.doc, "cursor.firstBatch", &batch)
+                       ? give_batch(store, &batch, want, &stopped, each, ctx, err)
+                       : mongo_odd_reply(store, call, err);
         got_some = want->left < before && reply.doc.len > (1u << 23);
         bson_destroy(&reply.doc);
         bson_destroy(&command);
