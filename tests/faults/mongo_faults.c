@@ -249,7 +249,7 @@ static void walks_the_servers_errors(void **state)
     (void)state;
     static const int codes[] = {91, 189, 13, 10107, 11600, 2};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        walk(ODD_SERVER, codes[i], true, 4);
+        walk(ODD_SERVER, codes[i], true, 7);
     walk(ODD_CONCERN, 64, true, 1);
 }
 
@@ -257,7 +257,7 @@ static void walks_odd_replies(void **state)
 {
     (void)state;
     walk(ODD_EMPTY, 0, true, 1);
-    walk(ODD_TYPES, 0, true, 1);
+    walk(ODD_TYPES, 0, true, 2);
     walk(ODD_EMPTY, 0, false, 4);
     walk(ODD_TYPES, 0, false, 4);
 }
