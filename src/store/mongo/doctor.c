@@ -330,8 +330,8 @@ static void find_clocks(doctor *to)
     static const mongo_call call = {.what = "asking for clocks"};
     size_t n = 0;
     offsets all = {.n = 0};
-    mongoc_client_t *client = mongo_take(to->store, &to->store->work, &call, NULL);
-    if (!client)
+    mongoc_client_t *client;
+    if (mongo_take(to->store, &to->store->work, &call, &client, NULL))
         return;
     mongoc_server_description_t **servers = mongoc_client_get_server_descriptions(client, &n);
     for (size_t i = 0; i < n; i++)

@@ -142,3 +142,8 @@ hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mong
     }
     return HF_OK;
 }
+
+hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err)
+{
+    return word(store, call, HF_UNUSABLE, "the reply is not that of a MongoDB server", err);
+}

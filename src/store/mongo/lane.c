@@ -66,21 +66,20 @@ void mongo_lane_done(mongo_lane *lane)
     pthread_mutex_destroy(&lane->mutex);
 }
 
-mongoc_client_t *mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
-                            hf_error *err)
+hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                   mongoc_client_t **out, hf_error *err)
 {
     bson_error_t error;
     pthread_mutex_lock(&lane->mutex);
-    mongoc_client_t *client = lane->n_idle ? lane->idle[--lane->n_idle] : NULL;
+    *out = lane->n_idle ? lane->idle[--lane->n_idle] : NULL;
     pthread_mutex_unlock(&lane->mutex);
-    if (client)
-        return client;
-    client = mongoc_client_new_from_uri_with_error(lane->uri, &error);
-    if (client)
-        mongoc_client_set_error_api(client, MONGOC_ERROR_API_VERSION_2);
-    else
-        mongo_fault(store, call, &error, NULL, err);
-    return client;
+    if (*out)
+        return HF_OK;
+    *out = mongoc_client_new_from_uri_with_error(lane->uri, &error);
+    if (!*out)
+        return mongo_fault(store, call, &error, NULL, err);
+    mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
+    return HF_OK;
 }
 
 static void throw_idle_away(mongo_lane *lane)

@@ -132,12 +132,12 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     bson_error_t error;
     if (atomic_load(&store->topology) != MONGO_UNSEEN)
         return HF_OK;
-    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
-    if (!client)
-        return HF_UNREACHABLE;
+    mongoc_client_t *client;
+    hf_code code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
     mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
-    hf_code code =
-        server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
+    code = server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
     mongoc_server_description_destroy(server);
     mongo_give(&store->work, client, code != HF_OK);
     return code;
@@ -268,15 +268,15 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
     bson_error_t error;
     mongo_lane *lane = call->is_beat ? &store->beats : &store->work;
     const char *database = call->database ? call->database : store->uri.database;
-    mongoc_client_t *client = mongo_take(store, lane, call, err);
+    mongoc_client_t *client;
+    hf_code code = mongo_take(store, lane, call, &client, err);
     *reply = (mongo_reply){.server_code = 0};
-    if (!client) {
+    if (code) {
         bson_init(&reply->doc);
-        return HF_UNREACHABLE;
+        return code;
     }
     bool ok = mongoc_client_command_simple(client, database, command, NULL, &reply->doc, &error);
     note_stamp(store, reply);
-    hf_code code = HF_OK;
     if (!ok) {
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
         code = mongo_fault(store, call, &error, &reply->doc, err);

@@ -138,9 +138,9 @@ typedef struct mongo_limits {
 void mongo_lane_init(mongo_lane *lane, const mongoc_uri_t *uri, mongo_limits limits);
 void mongo_lane_done(mongo_lane *lane);
 
-/* A connection for the caller alone, to be given back; NULL fills err. */
-mongoc_client_t *mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
-                            hf_error *err);
+/* A connection for the caller alone, to be given back; after a failure *out is NULL. */
+hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+                   mongoc_client_t **out, hf_error *err);
 /* has_failed: it, and all that are idle, may be connected to what is no primary any more. */
 void mongo_give(mongo_lane *lane, mongoc_client_t *client, bool has_failed);
 
@@ -152,6 +152,9 @@ hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson
 /* Errors inside a reply that says ok: of a write, or of its write concern. */
 hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
                           hf_error *err);
+
+/* A reply that says ok and has not what was asked for: never taken for "there is none". */
+hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err);
 
 /* ---- The server's clock (server.c) ---- */
 

@@ -259,8 +259,10 @@ static hf_code look(mongo_store *store, const mongo_call *call, wanted *want, hf
         size_t before = want->left;
         append_find(store, want, after, linearizable, &command);
         code = mongo_run_behind(store, call, &command, &reply, err);
-        if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch))
-            code = give_batch(store, &batch, want, &stopped, each, ctx, err);
+        if (!code)
+            code = mongo_view(&reply.doc, "cursor.firstBatch", &batch)
+                       ? give_batch(store, &batch, want, &stopped, each, ctx, err)
+                       : mongo_odd_reply(store, call, err);
         got_some = want->left < before && reply.doc.len > (1u << 23);
         bson_destroy(&reply.doc);
         bson_destroy(&command);
@@ -362,9 +364,10 @@ hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
-    if (!client)
-        return HF_UNREACHABLE;
+    mongoc_client_t *client;
+    code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
     mongoc_cursor_t *cursor = open_list(store, client, prefix);
     code = list(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);

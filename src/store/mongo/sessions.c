@@ -61,15 +61,16 @@ static void place(const hf_session_state *state, const hf_id *ids, size_t n,
             states[i] = *state;
 }
 
-static hf_code read_states(mongo_store *store, const bson_t *reply, const hf_id *ids, size_t n,
-                           int64_t trust_ms, hf_session_state *states, hf_error *err)
+static hf_code read_states(mongo_store *store, const mongo_call *call, const bson_t *reply,
+                           const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
+                           hf_error *err)
 {
     bson_t batch, doc;
     bson_iter_t it;
     hf_session_state state;
     mongo_server asked = {.is_known = false};
     if (!mongo_view(reply, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
-        return error_set(err, HF_INTERNAL, "mongodb gave a reply without a batch");
+        return mongo_odd_reply(store, call, err);
     while (mongo_next(&it, &doc)) {
         hf_code code = document_to_state(&doc, MONGO_SESSIONS, &state, err);
         if (code)
@@ -97,7 +98,7 @@ hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t 
     append_ids(&match, ids, n);
     code = aggregate(store, &call, &match, "{'1': " LEFT "}", n, &reply, err);
     if (!code)
-        code = read_states(store, &reply.doc, ids, n, clock_trust_ms, states, err);
+        code = read_states(store, &call, &reply.doc, ids, n, clock_trust_ms, states, err);
     bson_destroy(&reply.doc);
     bson_destroy(&match);
     return code;
@@ -171,9 +172,10 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client = mongo_take(store, &store->work, &call, err);
-    if (!client)
-        return HF_UNREACHABLE;
+    mongoc_client_t *client;
+    code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
     mongoc_cursor_t *cursor = open_list(store, client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);

@@ -49,9 +49,9 @@ static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_erro
     bson_error_t error;
     if (watch->client)
         return HF_OK;
-    watch->client = mongo_take(store, &store->work, call, err);
-    if (!watch->client)
-        return HF_UNREACHABLE;
+    hf_code code = mongo_take(store, &store->work, call, &watch->client, err);
+    if (code)
+        return code;
     watch->session = mongoc_client_start_session(watch->client, NULL, &error);
     return watch->session ? HF_OK : mongo_fault(store, call, &error, NULL, err);
 }
