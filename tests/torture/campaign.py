@@ -39,6 +39,7 @@ COUNTED = ["rw-0", "rw-1"]
 PROBE_S = 0.05
 OUTAGE_S = 1.0  # so long without an acknowledged write: there was no primary
 SNAPSHOT_S = 0.3
+LONG_HOLD = 8  # so many times "believes" in a row, 20 ms apart: longer than all short turns
 ENDING_S = 45  # for clients that were told to end
 
 
@@ -86,15 +87,15 @@ class Client:
         self.is_on()
 
     def is_holding(self):
-        """Its history says that one of its threads believes, and not since just now: most turns
-        are over by the time that one has seen them."""
+        """Its history says that one of its threads has believed for a while, and so will for some
+        more: short turns are over by the time that one has seen them."""
         with contextlib.suppress(FileNotFoundError), open(self.path(self.who), "rb") as stream:
             stream.seek(max(0, os.path.getsize(stream.name) - 4000))
             last = {}
             for line in stream.read().split(b"\n")[1:-1]:
                 event = json.loads(line)
                 last.setdefault(event.get("thread"), []).append(event["event"])
-            return any(events[-2:] == ["believes"] * 2 for events in last.values())
+            return any(events[-LONG_HOLD:] == ["believes"] * LONG_HOLD for events in last.values())
         return False
 
     def await_hold(self):
