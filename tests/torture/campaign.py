@@ -281,8 +281,8 @@ class Bed:
         return []
 
 
-def start_set(places):
-    rs = ReplicaSet(election_ms=SetBed.ELECTION_MS, skew={SetBed.AHEAD: 25}, places=places)
+def start_set(places, election_ms):
+    rs = ReplicaSet(election_ms=election_ms, skew={SetBed.AHEAD: 25}, places=places)
     return rs.start()
 
 
@@ -300,7 +300,7 @@ class SetBed(Bed):
             if os.environ.get(network.ENTERED):
                 self.network = self.stack.enter_context(network.Network())
                 self.servers = [self.network.host() for _ in range(3)]
-            self.rs = start_set(self.servers)
+            self.rs = start_set(self.servers, self.ELECTION_MS)
             self.stack.callback(self.rs.stop)
         self.mongo = self.stack.enter_context(self.rs.client())
         self.prober = self.stack.enter_context(self.rs.client(
@@ -310,7 +310,14 @@ class SetBed(Bed):
             "torture", write_concern=pymongo.WriteConcern("majority"))
         for name in COUNTED:
             for suffix in ("", " plain"):
-                data.replace_one({"_id": name + suffix}, {"value": bson.Int64(0)}, upsert=True)
+                until(lambda: self.begins(data, name + suffix), 60, "a counter")
+
+    @staticmethod
+    def begins(data, name):
+        try:
+            return data.replace_one({"_id": name}, {"value": bson.Int64(0)}, upsert=True)
+        except PyMongoError:  # an election is under way
+            return None
 
     def store_uri(self, client):
         return self.rs.uri_for("", "appName=torture-%d" % (client.number % faults.APPS))
