@@ -39,6 +39,7 @@ COUNTED = ["rw-0", "rw-1"]
 PROBE_S = 0.05
 OUTAGE_S = 1.0  # so long without an acknowledged write: there was no primary
 SNAPSHOT_S = 0.3
+LONG_HOLD = 8  # so many times "believes" in a row, 20 ms apart: longer than all short turns
 ENDING_S = 45  # for clients that were told to end
 
 
@@ -86,15 +87,15 @@ class Client:
         self.is_on()
 
     def is_holding(self):
-        """Its history says that one of its threads believes, and not since just now: most turns
-        are over by the time that one has seen them."""
+        """Its history says that one of its threads has believed for a while, and so will for some
+        more: short turns are over by the time that one has seen them."""
         with contextlib.suppress(FileNotFoundError), open(self.path(self.who), "rb") as stream:
             stream.seek(max(0, os.path.getsize(stream.name) - 4000))
             last = {}
             for line in stream.read().split(b"\n")[1:-1]:
                 event = json.loads(line)
                 last.setdefault(event.get("thread"), []).append(event["event"])
-            return any(events[-2:] == ["believes"] * 2 for events in last.values())
+            return any(events[-LONG_HOLD:] == ["believes"] * LONG_HOLD for events in last.values())
         return False
 
     def await_hold(self):
@@ -280,8 +281,8 @@ class Bed:
         return []
 
 
-def start_set(places):
-    rs = ReplicaSet(election_ms=SetBed.ELECTION_MS, skew={SetBed.AHEAD: 25}, places=places)
+def start_set(places, election_ms):
+    rs = ReplicaSet(election_ms=election_ms, skew={SetBed.AHEAD: 25}, places=places)
     return rs.start()
 
 
@@ -299,7 +300,7 @@ class SetBed(Bed):
             if os.environ.get(network.ENTERED):
                 self.network = self.stack.enter_context(network.Network())
                 self.servers = [self.network.host() for _ in range(3)]
-            self.rs = start_set(self.servers)
+            self.rs = start_set(self.servers, self.ELECTION_MS)
             self.stack.callback(self.rs.stop)
         self.mongo = self.stack.enter_context(self.rs.client())
         self.prober = self.stack.enter_context(self.rs.client(
@@ -309,7 +310,14 @@ class SetBed(Bed):
             "torture", write_concern=pymongo.WriteConcern("majority"))
         for name in COUNTED:
             for suffix in ("", " plain"):
-                data.replace_one({"_id": name + suffix}, {"value": bson.Int64(0)}, upsert=True)
+                until(lambda: self.begins(data, name + suffix), 60, "a counter")
+
+    @staticmethod
+    def begins(data, name):
+        try:
+            return data.replace_one({"_id": name}, {"value": bson.Int64(0)}, upsert=True)
+        except PyMongoError:  # an election is under way
+            return None
 
     def store_uri(self, client):
         return self.rs.uri_for("", "appName=torture-%d" % (client.number % faults.APPS))

@@ -12,14 +12,14 @@ import network
 from checker import NS
 from mongod import until
 
-SECONDS = 30  # to wait for what comes within a few
+SECONDS = 60  # to wait for what comes within a few
 AHEAD = campaign.SetBed.AHEAD
 
 
 class Controls(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.rs = campaign.start_set([])
+        cls.rs = campaign.start_set([], election_ms=10000)
         cls.addClassCleanup(cls.rs.stop)
 
     def bed(self, ttl):
@@ -85,7 +85,7 @@ class Controls(unittest.TestCase):
         get no answer. A waiter leaves it alone; `by_clock` somebody judges sessions by $$NOW."""
         bed = self.bed(ttl=20)
         self.step_up(self.rs.members[0])
-        holder = self.writer(bed, "--turns=1", "--hold=6000")
+        holder = self.writer(bed, "--turns=1", "--hold=15000")
         holder.start()
         self.wait_for(holder, "believes")
         for member in self.rs.members:

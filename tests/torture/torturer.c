@@ -81,9 +81,9 @@ static int64_t choose_hold_ms(thread *t)
     int64_t kind = below(t, 100);
     if (kind < 80)
         return below(t, 20);
-    if (kind < 97)
+    if (kind < 93)
         return below(t, 150);
-    return kind < 99 ? below(t, ttl_ms) : ttl_ms + below(t, ttl_ms);
+    return kind < 97 ? below(t, ttl_ms) : ttl_ms + below(t, ttl_ms);
 }
 
 static int64_t choose_wait_ms(thread *t)
