@@ -191,6 +191,11 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
         return code;
     }
     apply_step(net->to, name, taken, &record, &answer, err, &code);
+    if (p.fate == LOST_BACK && sim_chance(300)) {
+        if (taken->enter)
+            rules_unanswered(taken->enter->entry.ticket);
+        land_step_later(name, taken); /* a router sends it once more */
+    }
     code = come_back(&p, code, err);
     if (code == HF_UNKNOWN && taken->enter)
         rules_unanswered(taken->enter->entry.ticket);

@@ -1,9 +1,11 @@
-# Judges the histories of a fault campaign: what clients believed, from when until when, against what
-# Holdfast promises. Pure: histories and what was done to them in, complaints out.
+# Judges the histories of a fault campaign: what clients believed, from when until when, against
+# what Holdfast promises. Pure: histories and what was done to them in, complaints out.
 # SPDX-License-Identifier: Apache-2.0
 """
-    report = check([History.read("c0"), ...], Conditions(ttl=3, until=boot_ns(), ...))
+    report = check([History.read("c0", path), ...], Conditions(ttl=3, until=boot_ns(), ...))
     report.complaints            # [] or texts; report.figures counts what was seen
+
+or  checker.py FOLDER            # of a campaign that was kept
 
 A history is what torturer.c writes. Times in it, and in the conditions, are CLOCK_BOOTTIME in ns;
 the members of Conditions that are lengths are in seconds. What is checked:
@@ -24,6 +26,9 @@ import bisect
 import collections
 import dataclasses
 import json
+import os
+import re
+import sys
 
 NS = 1_000_000_000
 CALM = 1.0  # seconds past a deadline, with nothing wrong
@@ -93,9 +98,12 @@ class History:
 
     @classmethod
     def read(cls, who, path):
-        """The last line may have been cut short by a SIGKILL."""
-        with open(path) as stream:
-            lines = stream.read().split("\n")
+        """The last line may have been cut short by a SIGKILL; so early that there is no file."""
+        try:
+            with open(path) as stream:
+                lines = stream.read().split("\n")
+        except FileNotFoundError:
+            lines = []
         return cls(who, [json.loads(line) for line in lines[:-1]])
 
     def on_begin(self, event):
@@ -169,6 +177,17 @@ class Conditions:
     plains: dict = dataclasses.field(default_factory=dict)  # lock: its unguarded counter
     slack: float = 0.0  # seconds that a busy machine takes: for waits, never for safety
 
+    def write(self, path):
+        with open(path, "w") as out:
+            json.dump(dataclasses.asdict(self), out)
+
+    @classmethod
+    def read(cls, path):
+        with open(path) as stream:
+            conditions = cls(**json.load(stream))
+        conditions.snapshots = [Snapshot(**each) for each in conditions.snapshots]
+        return conditions
+
 
 @dataclasses.dataclass
 class Report:
@@ -181,6 +200,11 @@ class Report:
 
     def kinds(self):
         return {each.split(":")[0] for each in self.complaints}
+
+    def __str__(self):
+        lines = ["%10d  %s" % (value, key) for key, value in sorted(self.figures.items())]
+        lines += ["COMPLAINT " + each for each in self.complaints]
+        return "\n".join(lines + ["%d complaints" % len(self.complaints)])
 
 
 def seconds(ns):
@@ -392,7 +416,7 @@ def check_recovery(report, lock, turns, conditions):
     for turn in turns:
         who = turn.who.split(".")[0]
         ended = turn.ended or conditions.killed.get(who, conditions.until)
-        if ended - turn.asked <= bound:
+        if ended - turn.asked <= NS:
             continue
         stretch = longest_stretch(
             turn.asked, ended, busy + conditions.troubles + conditions.pauses.get(who, []), moments)
@@ -449,3 +473,14 @@ def count(report, turns):
         if turn.release_code:
             figures["released " + turn.release_code] += 1
     figures["excused overlaps"] = len(report.excused)
+
+
+def judge(folder):
+    """What a campaign left in its folder: conditions.json and one file for each history."""
+    names = [name for name in sorted(os.listdir(folder)) if re.fullmatch(r"c\d+-\d+", name)]
+    return check([History.read(name, os.path.join(folder, name)) for name in names],
+                 Conditions.read(os.path.join(folder, "conditions.json")))
+
+
+if __name__ == "__main__":
+    print(judge(sys.argv[1]))

@@ -53,10 +53,13 @@ class Quiet(Fault):
 # ---- Clients ----
 
 class OnAClient(Fault):
+    """Mostly while it holds; every second time for about as long as its lease."""
+
     def choose(self, chance):
         self.number = chance.randrange(len(self.bed.clients))
         self.when = chance.choice(["holds", "holds", "any"])
-        self.lasts = round(chance.uniform(0.05, 2.5) * self.bed.ttl, 2)
+        leases = chance.choice([chance.uniform(0.05, 2.5), chance.uniform(0.9, 1.4)])
+        self.lasts = round(leases * self.bed.ttl, 2)
 
     @property
     def client(self):
@@ -83,8 +86,6 @@ class KillClient(OnAClient):
 
 
 class StopClient(OnAClient):
-    """Sometimes for longer than its lease."""
-
     def inject(self):
         super().inject()
         self.client.stop()
@@ -118,7 +119,8 @@ class CutClient(OnAClient):
         self.bed.shock()
 
     def __str__(self):
-        return "CutClient number=%d way=%s lasts=%s" % (self.number, self.way, self.lasts)
+        return "CutClient number=%d when=%s way=%s lasts=%s" % (self.number, self.when, self.way,
+                                                                self.lasts)
 
 
 # ---- Servers ----

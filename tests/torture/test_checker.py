@@ -81,7 +81,8 @@ class Checks(unittest.TestCase):
 
 class Overlap(Checks):
     def two(self, second_from, **kind):
-        return (Client("a").hold(1, 2, 10).end(), Client("b").hold(second_from, 3, 20, **kind).end())
+        return (Client("a").hold(1, 2, 10).end(),
+                Client("b").hold(second_from, 3, 20, **kind).end())
 
     def test_one_after_the_other(self):
         self.assert_good(*self.two(2.02))
@@ -122,7 +123,8 @@ class Overlap(Checks):
     def test_belief_goes_over_a_pause(self):
         """Believed at 1 and at 5: so believed at 3."""
         a = Client("a").ask(0.9).grant(1, 10).believe(1, 5).release(5.1, 5).end()
-        self.assert_bad("overlap", a, Client("b").hold(3, 3.1, 20).end(), pauses={"a": [(1.1, 4.9)]})
+        self.assert_bad("overlap", a, Client("b").hold(3, 3.1, 20).end(),
+                        pauses={"a": [(1.1, 4.9)]})
 
     def test_who_was_killed_believed_until_its_last_word(self):
         a = Client("a").ask(0.9).grant(1, 10).believe(1, 2)

@@ -1,5 +1,5 @@
-# Negative controls: runs in which something is wrong on purpose; the checker must complain, and must
-# not when the same run is right.
+# Negative controls: runs in which something is wrong on purpose; the checker must complain, and
+# must not when the same run is right.
 # SPDX-License-Identifier: Apache-2.0
 import json
 import re

@@ -205,16 +205,28 @@ static hf_code run_plain(sql *conn, sql_id id, hf_error *err)
     return code ? code : sql_run(conn, statement, err);
 }
 
+/* A transaction that could neither be ended nor rolled back would keep all writers out: what is
+ * needed for a rollback is had before, and one that failed is made up for. */
+static hf_code begin(sql *conn, sql_id id, hf_error *err)
+{
+    sqlite3_stmt *rollback;
+    hf_code code = sql_ready(conn, SQL_ROLLBACK, &rollback, err);
+    if (code)
+        return code;
+    sql_rollback(conn);
+    return run_plain(conn, id, err);
+}
+
 hf_code sql_begin(sql *conn, hf_error *err)
 {
     if (conn->is_readonly)
         return sql_fail(conn, SQLITE_READONLY, "write", err);
-    return run_plain(conn, SQL_BEGIN, err);
+    return begin(conn, SQL_BEGIN, err);
 }
 
 hf_code sql_begin_read(sql *conn, hf_error *err)
 {
-    return run_plain(conn, SQL_BEGIN_READ, err);
+    return begin(conn, SQL_BEGIN_READ, err);
 }
 
 /* A commit whose write or sync failed may still be found in the WAL later. One whose write found
