@@ -6,8 +6,8 @@
 #     planted.py [BUG...]
 #
 # HOLDFAST_BUILD: a build with -DHOLDFAST_PLANTED=ON. Caught means: an assertion failed. A program
-# that crashed, was not there, ran no test or ran out of time has caught nothing. Each part must also
-# pass with nothing planted. Prints a table, and exits 1 when something is not as it must be.
+# that crashed, was not there, ran no test or ran out of time has caught nothing. Each part must
+# also pass with nothing planted. Prints a table, and exits 1 when something is not as it must be.
 import concurrent.futures
 import contextlib
 import os
@@ -27,22 +27,22 @@ AT_ONCE = 3  # most parts wait for a lease to end, and want no processor
 SERVER = threading.Lock()  # its fail points are one test's at a time
 
 # bug: the parts that catch it. A part is a test program and a word of the test's name; a
-# conformance part names the store, too.
+# conformance part names the store, too; the simulator is given a number of client-seconds.
 CAUGHT_BY = {
     "LEASE_FROM_REPLY": ["test_believing before_its_beat"],
     "BEGIN_FROM_REPLY": ["test_believing before_it_was_asked_for"],
     "NO_DRIFT_ALLOWANCE": ["test_lease holder_stops_before", "test_judge only_after_ttl"],
     "REVIVED_BELIEF": ["test_believing after_the_lease"],
     "DEADLINE_BY_BEATER": ["test_believing beat_that_hangs"],
-    "BELIEF_WHILE_LEAVING": ["test_believing before_the_leave"],
-    "TICKET_FORGOTTEN": ["test_giving_up takes_its_ticket_along"],
+    "BELIEF_WHILE_LEAVING": ["test_believing before_the_leave", "sim 3000"],
+    "TICKET_FORGOTTEN": ["test_giving_up takes_its_ticket_along", "sim 3000"],
     "GIVE_BACK_TOLD": ["test_giving_up give_back_is_no_outcome"],
     "LEAVE_UNCONFIRMED": ["test_giving_up leave_that_did_nothing"],
     "LAGGING_CONFIRM": ["test_giving_up leave_that_did_nothing"],
     "CLOSE_UNORDERED": ["conformance memory: close_is_ordered"],
     "UNKNOWN_IS_FAILURE": ["test_giving_up repeated_as_it_was"],
-    "NO_SUSPECTS": ["test_giving_up lands_late"],
-    "NOTICE_TRUSTED": ["test_believing notice_is_no_grant"],
+    "NO_SUSPECTS": ["test_giving_up lands_late", "sim 3000"],
+    "NOTICE_TRUSTED": ["test_believing notice_is_no_grant", "sim 3000"],
     "TICKETS_BEFORE_MARK": ["test_judging mark_is_acknowledged"],
     "MARK_ANY_BEAT": ["conformance memory: mark_compares", "conformance sqlite: mark_compares",
                       "conformance mongodb mark_compares"],
@@ -59,19 +59,20 @@ CAUGHT_BY = {
     "NO_LOOK_UNTOLD": ["test_waiting hears_nothing"],
     "NEVER_VERIFIED": ["conformance memory: ticket_that_vanished_is_lost"],
     "FORK_UNNOTICED": ["test_releasing child_that_closes"],
-    "TOKEN_RESET": ["test_record tokens_rise"],
-    "RELEASE_UNOWNED": ["test_record_random after_every_random_step"],
-    "GRANT_PAST_LIMIT": ["test_record k_of_n", "conformance memory: k_of_n"],
-    "GRANT_SKIPS_HEAD": ["test_record lets_nobody_pass"],
+    "TOKEN_RESET": ["test_record tokens_rise", "sim 3000"],
+    "RELEASE_UNOWNED": ["test_record_random after_every_random_step", "sim 3000"],
+    "GRANT_PAST_LIMIT": ["test_record k_of_n", "conformance memory: k_of_n", "sim 3000"],
+    "GRANT_SKIPS_HEAD": ["test_record lets_nobody_pass", "sim 3000"],
     "READER_BEFORE_WRITER": ["test_record behind_a_waiting_writer",
-                             "conformance mongodb shared_and_exclusive"],
+                             "conformance mongodb shared_and_exclusive", "sim 3000"],
     "TICKET_TWICE": ["test_record entering_again"],
     "TRY_STAYS": ["test_record try_takes_its_ticket_out"],
     "ABANDONED_FORGOTTEN": ["differential"],
     "NO_LITERAL": ["conformance mongodb outside_stays_text",
                    "conformance mongodb sent_as_literal"],
     "LOCAL_LOOK": ["conformance mongodb majority_on_the_primary"],
-    "EARLIER_LOOK": ["test_waiting look_is_no_older", "conformance mongodb majority_on_the_primary"],
+    "EARLIER_LOOK": ["test_waiting look_is_no_older",
+                     "conformance mongodb majority_on_the_primary"],
     "LOCAL_READ_BACK": ["conformance mongodb grant_without_a_majority"],
     "WEAK_WRITES": ["conformance mongodb majority_on_the_primary"],
     "PRUNE_FORGETS_TOKEN": ["test_memory after_a_prune", "test_sqlite rise_after_a_prune",
@@ -106,20 +107,22 @@ def command_of(part):
     path = os.path.join(BUILD, "tests", program)
     if program == "conformance":
         return [path, *words], {}
+    if program == "sim":
+        return [path, "--client-seconds", *words], {}
     if program == "differential":
         return [path, os.environ["HOLDFAST_TEST_URI"]], {"HOLDFAST_TEST_STEPS": "3000"}
     return [path], {"HOLDFAST_TEST_FILTER": words[0]}
 
 
 def passed(text):
-    """How many tests passed, by what cmocka, unittest or the differential say."""
+    """How many tests passed, by what cmocka, unittest, the differential or the simulator say."""
     counts = [int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", text)]
     counts += [int(n) for n in re.findall(r"^Ran (\d+) tests? ", text, re.M)]
-    return sum(counts) + len(re.findall(r"^  equal, in ", text, re.M))
+    return sum(counts) + len(re.findall(r"^  equal, in |; 0 worlds broke a rule", text, re.M))
 
 
 def has_failed_assertion(text):
-    return bool(re.search(r"^\[  FAILED  \] |^FAIL: |^  NOT EQUAL", text, re.M))
+    return bool(re.search(r"^\[  FAILED  \] |^FAIL: |^  NOT EQUAL|^BROKEN: ", text, re.M))
 
 
 def run(part, bug):
