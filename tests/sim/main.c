@@ -77,7 +77,7 @@ void sim_trace(const char *format, ...)
 static hf_mono server_mono(void *ctx)
 {
     (void)ctx;
-    return (hf_mono){sim_now_ns};
+    return (hf_mono){1000 * SECOND + sim_now_ns + sim.server_offset_ns};
 }
 
 static hf_wall server_wall(void *ctx)
@@ -93,6 +93,7 @@ static void server_random(void *ctx, void *bytes, size_t n)
         ((uint8_t *)bytes)[i] = (uint8_t)sim_random();
 }
 
+/* Both jump by less than clock_trust: nobody is dead for that. */
 const hf_env sim_server_env = {NULL, server_mono, server_wall, server_random, NULL};
 
 /* ---- What happens ---- */
@@ -137,7 +138,7 @@ static void happen(void)
         return;
     case 1:
     case 2:
-        n->cut_until = soon(3);
+        n->cut_until = sim_now_ns + (sim.ttl_ms / 2 + sim_below(sim.ttl_ms)) * MS;
         sim_trace("node %d is cut off until %.3f", n->number, (double)n->cut_until / 1e9);
         return;
     case 3:
@@ -167,6 +168,8 @@ static void heal(void)
         n->stopped_until = n->cut_until = 0;
     sim.down_until = 0;
     sim.weather = (weather){.delay_ns = 5 * MS};
+    for (node *n = sim.nodes; n; n = n->next)
+        n->delay_ns = 1;
     sim.is_draining = true;
 }
 

@@ -22,7 +22,8 @@ typedef enum fate { ARRIVES, REFUSED, LOST_THERE, LOST_BACK, LATE } fate;
 
 static int64_t one_way(void)
 {
-    return 50000 + sim_below(sim.weather.delay_ns);
+    const node *n = fiber_node();
+    return 50000 + sim_below(sim.weather.delay_ns) + (n ? sim_below(n->delay_ns) : 0);
 }
 
 static fate draw(const node *n, bool can_be_late)

@@ -217,11 +217,13 @@ static void start_fibers(node *n)
 
 node *node_start(int number)
 {
+    const int64_t delays[] = {1, 1, 1, sim.ttl_ms * MS / 20, sim.ttl_ms * MS / 7};
     node *n = calloc(1, sizeof *n);
     hf_error err;
     n->number = number;
     n->clock_offset_ns = SECOND * (1 + sim_below(1000000));
-    n->drift_ppm = sim_below(2 * sim.drift_most_ppm + 1) - sim.drift_most_ppm;
+    n->drift_ppm = sim_chance(500) ? sim.drift_most_ppm : -sim.drift_most_ppm;
+    n->delay_ns = sim.is_draining ? 1 : delays[sim_below(sizeof delays / sizeof *delays)];
     n->env = (hf_env){n, mono, wall, fill_random, pause_ms};
     hf_options options = {.app = "sim", .ttl_ms = sim.ttl_ms, .env = &n->env};
     if (hf_open_on(network_open(n), &options, &n->client, &err))
