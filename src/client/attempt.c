@@ -180,7 +180,9 @@ static hf_mono failed(struct attempt *attempt, hf_code code, hf_mono now)
         return start_anew(attempt, now);
     if (attempt->failures++ == 0)
         attempt->failing_since = now;
-    if (mono_reached(mono_add_ms(attempt->failing_since, client->patience_ms), now))
+    /* a try never starts its patience anew */
+    hf_mono since = attempt->enter.try_only ? attempt->started : attempt->failing_since;
+    if (mono_reached(mono_add_ms(since, client->patience_ms), now))
         return give_up(attempt, code, now);
     if (attempt->failures == 1)
         client_log(client, HF_LOG_INFO, "%s: trying again: %s", attempt->name, attempt->err.text);

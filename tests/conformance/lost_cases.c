@@ -317,6 +317,7 @@ static void test_break_by_force_is_at_once(void **state)
     assert_in_range(bed_now_ms() - began, 0, 3000);
     assert_int_equal(bed_try(two, name, HF_EXCLUSIVE, &next), HF_OK);
     assert_true(hf_lock_token(next) > token);
+    assert_code(HF_LOST, hf_lock_release(lock, &err), &err); /* it has not been told yet */
     bed_release(next);
     hf_lock_close(lock);
     hf_close(slow);

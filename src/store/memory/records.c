@@ -70,13 +70,15 @@ static void publish_grants(struct memory *memory, const hf_record *record, int64
             memory_publish(memory, record->entries[i].session, record->entries[i].ticket);
 }
 
-static void apply(struct memory *memory, hf_record *record, const hf_step *step, hf_dbtime now)
+/* Whether it changed anything. */
+static bool apply(struct memory *memory, hf_record *record, const hf_step *step, hf_dbtime now)
 {
     int64_t token = record->token;
     if (!record_step(record, step, now, step->floor ? *step->floor : floor_of(memory, now)))
-        return;
+        return false;
     memory->version++;
     publish_grants(memory, record, token);
+    return true;
 }
 
 hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
@@ -88,11 +90,10 @@ hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_re
     hf_record *record = find_record(memory, name);
     if (!record && step->enter)
         record = add_record(memory, name);
-    if (record)
-        apply(memory, record, step, now);
+    bool changed = record && apply(memory, record, step, now);
     if (out)
         read_record(memory, name, out);
-    *reply = (hf_step_reply){.stamp = {memory->version}, .confirmed = true};
+    *reply = (hf_step_reply){.stamp = {memory->version}, .confirmed = changed || step->enter};
     memory_unlock(memory);
     return HF_OK;
 }

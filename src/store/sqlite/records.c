@@ -96,6 +96,7 @@ static bool apply(const sqlite_store *store, hf_record *record, const hf_step *s
 typedef struct outcome {
     hf_record record;
     bool granted;
+    bool changed;
     bool is_short; /* its token is not reserved yet: nothing was written */
 } outcome;
 
@@ -122,6 +123,7 @@ static hf_code try_step(sqlite_store *store, const char *name, const hf_step *st
         return sql_end(&store->main, code, err);
     bool is_new = !out->record.exists;
     bool changed = apply(store, &out->record, step, &out->granted);
+    out->changed = changed;
     out->is_short = changed && out->record.token > store->reserved;
     if (!changed || out->is_short)
         sql_rollback(&store->main);
@@ -147,7 +149,7 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
     pthread_mutex_unlock(&store->main.mutex);
     if (code)
         return code;
-    *reply = (hf_step_reply){.confirmed = true};
+    *reply = (hf_step_reply){.confirmed = done.changed || step->enter};
     if (done.granted)
         notice_send(store, done.record.notify, step->enter ? &step->enter->entry.ticket : NULL);
     if (out)
