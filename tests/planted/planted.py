@@ -29,7 +29,7 @@ SERVER = threading.Lock()  # its fail points are one test's at a time
 # bug: the parts that catch it. A part is a test program and a word of the test's name; a
 # conformance part names the store, too; the simulator is given a number of client-seconds.
 CAUGHT_BY = {
-    "LEASE_FROM_REPLY": ["test_believing before_its_beat"],
+    "LEASE_FROM_REPLY": ["test_believing before_its_beat", "sim 200000"],
     "BEGIN_FROM_REPLY": ["test_believing before_it_was_asked_for"],
     "NO_DRIFT_ALLOWANCE": ["test_lease holder_stops_before", "test_judge only_after_ttl"],
     "REVIVED_BELIEF": ["test_believing after_the_lease"],
@@ -43,9 +43,9 @@ CAUGHT_BY = {
     "UNKNOWN_IS_FAILURE": ["test_giving_up repeated_as_it_was"],
     "NO_SUSPECTS": ["test_giving_up lands_late", "sim 3000"],
     "NOTICE_TRUSTED": ["test_believing notice_is_no_grant", "sim 3000"],
-    "TICKETS_BEFORE_MARK": ["test_judging mark_is_acknowledged"],
+    "TICKETS_BEFORE_MARK": ["test_judging mark_is_acknowledged", "sim 200000"],
     "MARK_ANY_BEAT": ["conformance memory: mark_compares", "conformance sqlite: mark_compares",
-                      "conformance mongodb mark_compares"],
+                      "conformance mongodb mark_compares", "sim 200000"],
     "WATCH_FROM_SENDING": ["test_judging first_look_arrives"],
     "MISSING_IS_DEAD": ["test_judge missing_is_dead_only_after"],
     "SERVER_CLOCK": ["test_judge stores_clock_decides_nothing"],

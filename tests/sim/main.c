@@ -128,10 +128,22 @@ static void crash(node *n)
     node_start(number);
 }
 
+/* Cut off until its lease is all but over; the beat that comes through then is late. */
+static void narrow_escape(node *n)
+{
+    const struct session *s = &n->client->session;
+    if (s->state != SESSION_ALIVE)
+        return;
+    n->cut_until = node_true_ns(n, s->lease_end) -
+                   (n->client->notice_ms + sim.ttl_ms / 20 + sim_below(sim.ttl_ms / 10)) * MS;
+    n->ambush = BEAT_LATE_THERE;
+    sim_trace("node %d escapes narrowly at %.3f", n->number, (double)n->cut_until / 1e9);
+}
+
 static void happen(void)
 {
     node *n = living((int)sim_below(NODES - 1));
-    switch (sim_below(6)) {
+    switch (sim_below(8)) {
     case 0:
         n->stopped_until = soon(3);
         sim_trace("node %d stops until %.3f", n->number, (double)n->stopped_until / 1e9);
@@ -147,6 +159,13 @@ static void happen(void)
         return;
     case 4:
         crash(n);
+        return;
+    case 5:
+        narrow_escape(n);
+        return;
+    case 6:
+        n->ambush = ANSWER_LATE_BACK;
+        sim_trace("node %d is cut off after its next beat", n->number);
         return;
     default:
         elect();
@@ -165,7 +184,7 @@ static void chaos(void *arg)
 static void heal(void)
 {
     for (node *n = sim.nodes; n; n = n->next)
-        n->stopped_until = n->cut_until = 0;
+        n->stopped_until = n->cut_until = n->ambush = 0;
     sim.down_until = 0;
     sim.weather = (weather){.delay_ns = 5 * MS};
     for (node *n = sim.nodes; n; n = n->next)

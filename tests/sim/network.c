@@ -4,6 +4,7 @@
 #include "sim/world.h"
 
 #include "core/error.h"
+#include "core/id.h"
 #include "core/record.h"
 #include "core/text.h"
 
@@ -29,7 +30,7 @@ static int64_t one_way(void)
 static fate draw(const node *n, bool can_be_late)
 {
     if (sim_now_ns < n->cut_until || sim_now_ns < sim.down_until)
-        return sim_chance(500) ? REFUSED : can_be_late && sim_chance(100) ? LATE : LOST_THERE;
+        return n->ambush || sim_chance(500) ? REFUSED : can_be_late && sim_chance(100) ? LATE : LOST_THERE;
     if (sim_chance(sim.weather.refuses))
         return REFUSED;
     if (sim_chance(sim.weather.loses_request))
@@ -43,12 +44,38 @@ static fate draw(const node *n, bool can_be_late)
 typedef struct passage {
     fate fate;
     int64_t gives_up_ns;
+    bool ambushed;
 } passage;
 
 static int64_t timeout_ns(const node *n, bool is_beat)
 {
     int64_t ms = is_beat ? n->client->ttl_ms / 6 : CALL_MS;
     return (is_beat && ms > 2000 ? 2000 : ms) * MS;
+}
+
+/* The beat that runs into an ambush is neither refused nor lost. */
+static bool is_ambushed(const node *n)
+{
+    return n->ambush && sim_now_ns >= n->cut_until && sim_now_ns >= sim.down_until;
+}
+
+static int64_t arrives_there_ns(const passage *p)
+{
+    if (!p->ambushed || fiber_node()->ambush != BEAT_LATE_THERE)
+        return sim_now_ns + one_way();
+    return sim_now_ns + (p->gives_up_ns - sim_now_ns) / 10 * sim_below(10);
+}
+
+static int64_t arrives_back_ns(const passage *p)
+{
+    node *n = fiber_node();
+    ambush was = n->ambush;
+    if (p->ambushed)
+        n->ambush = NO_AMBUSH;
+    if (!p->ambushed || was != ANSWER_LATE_BACK)
+        return sim_now_ns + one_way();
+    n->cut_until = p->gives_up_ns + 2 * sim.ttl_ms * MS;
+    return p->gives_up_ns;
 }
 
 static void die_if_dead(void)
@@ -61,7 +88,9 @@ static void die_if_dead(void)
 static bool travel(const network *net, passage *p, bool is_beat, bool can_be_late, hf_code *code,
                    hf_error *err)
 {
-    *p = (passage){draw(net->node, can_be_late), sim_now_ns + timeout_ns(net->node, is_beat)};
+    *p = (passage){.gives_up_ns = sim_now_ns + timeout_ns(net->node, is_beat),
+                   .ambushed = is_beat && is_ambushed(net->node)};
+    p->fate = p->ambushed ? ARRIVES : draw(net->node, can_be_late);
     switch (p->fate) {
     case REFUSED:
         fiber_sleep_until(sim_now_ns + one_way());
@@ -76,7 +105,7 @@ static bool travel(const network *net, passage *p, bool is_beat, bool can_be_lat
     case LOST_BACK:
         break;
     }
-    fiber_travel_until(sim_now_ns + one_way());
+    fiber_travel_until(arrives_there_ns(p));
     return true;
 }
 
@@ -84,7 +113,7 @@ static bool travel(const network *net, passage *p, bool is_beat, bool can_be_lat
 static hf_code come_back(const passage *p, hf_code code, hf_error *err)
 {
     die_if_dead();
-    int64_t arrives = sim_now_ns + one_way();
+    int64_t arrives = arrives_back_ns(p);
     if (p->fate == LOST_BACK || arrives > p->gives_up_ns) {
         fiber_sleep_until(p->gives_up_ns);
         return error_set(err, HF_UNKNOWN, "simulated: the answer was lost");
@@ -266,6 +295,16 @@ static hf_code unreached(hf_code code, hf_error *err)
     return code == HF_UNKNOWN ? error_set(err, HF_UNREACHABLE, "simulated: no answer") : code;
 }
 
+/* What a look saw of a session just before its last beat comes is told when its lease is over. */
+static void hold_back(const hf_id *ids, size_t n)
+{
+    for (const node *of = sim.nodes; of; of = of->next)
+        for (size_t i = 0; i < n; i++)
+            if (of->ambush == BEAT_LATE_THERE && id_equal(ids[i], of->client->session.self.id))
+                fiber_sleep_until(node_true_ns(of, of->client->session.lease_end) +
+                                  sim_below(sim.ttl_ms / 10) * MS);
+}
+
 static hf_code sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t trust_ms,
                              hf_session_state *states, hf_error *err)
 {
@@ -275,6 +314,8 @@ static hf_code sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t
     if (!travel(net, &p, false, false, &code, err))
         return unreached(code, err);
     code = net->to->ops->sessions_look(net->to, ids, n, trust_ms, states, err);
+    die_if_dead();
+    hold_back(ids, n);
     return unreached(come_back(&p, code, err), err);
 }
 

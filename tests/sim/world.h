@@ -13,6 +13,13 @@
 #define WORKERS 3
 #define NAMES 3
 
+/* What the network does to a node's next beat that lands, when it lies in ambush. */
+typedef enum ambush {
+    NO_AMBUSH,
+    BEAT_LATE_THERE,  /* it lands as late as it may and still be answered in time */
+    ANSWER_LATE_BACK, /* its answer takes as long as it may, then the node is cut off */
+} ambush;
+
 /* One thread of a node that takes locks. */
 typedef struct worker {
     struct node *node;
@@ -31,7 +38,8 @@ typedef struct node {
     int64_t stopped_until; /* SIGSTOP, or a machine that sleeps */
     int64_t cut_until;     /* from the server */
     int64_t clock_offset_ns, drift_ppm;
-    int64_t delay_ns; /* most, one way, besides the weather's */
+    int64_t delay_ns;      /* most, one way, besides the weather's */
+    ambush ambush;
     hf_env env;
     hf_client *client;
     worker workers[WORKERS];
