@@ -3,7 +3,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try check fuzz soak torture install format bench clean deps-build deps-test deps-fuzz
+.PHONY: build try check fuzz soak torture coverage install format bench clean deps-build deps-test
+.PHONY: deps-fuzz deps-coverage
 
 build:
 	@cmake --preset release >/dev/null
@@ -31,6 +32,9 @@ install: build
 format:
 	@tools/format
 
+coverage: deps-coverage
+	@tools/coverage
+
 soak: build
 	@tools/soak
 
@@ -38,7 +42,8 @@ bench: build
 	@tools/bench
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted
+	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted \
+	    build-coverage
 
 deps-build:
 	@tools/install-deps build
@@ -48,3 +53,6 @@ deps-test:
 
 deps-fuzz:
 	@tools/install-deps fuzz
+
+deps-coverage:
+	@tools/install-deps coverage
