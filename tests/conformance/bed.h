@@ -89,7 +89,7 @@ void bed_wait_queued(hf_client *client, const char *name, size_t n);
 
 bool bed_readable(int fd, int64_t ms);
 
-/* A thread that takes a lock. */
+/* A thread that takes a lock. Make it static: a case that fails leaves the thread behind. */
 struct taker {
     hf_client *client;
     const char *name;

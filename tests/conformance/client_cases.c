@@ -357,7 +357,7 @@ static void test_show_tells_who_and_why(void **state)
     const hf_lock_options holding = {.why = "nightly $report", .actor = "thread 7"},
                           waiting = {.why = "me too", .mode = HF_SHARED};
     struct shown shown = {0};
-    struct taker taker;
+    static struct taker taker;
     hf_error err;
     hf_lock *lock = bed_acquire(one, name, &holding);
     taker_start(&taker, two, name, &waiting);

@@ -94,7 +94,7 @@ static void test_dead_waiters_ahead_are_passed(void **state)
     const char *name = bed_name("dead-queue");
     hf_lock *lock = bed_acquire(one, name, NULL);
     hf_enter dead = bed_enter(bed_session(store, BED_TTL), ALL, ALL);
-    struct taker taker;
+    static struct taker taker;
     bed_take(store, name, &dead, NULL);
     taker_start(&taker, two, name, NULL);
     bed_wait_queued(one, name, 2);
@@ -204,7 +204,7 @@ static void test_a_waiter_whose_ticket_vanished_enters_again(void **state)
     hf_entry entry = {.token = 0};
     hf_error err;
     hf_lock *lock = bed_acquire(one, name, NULL);
-    struct taker taker;
+    static struct taker taker;
     taker_start(&taker, two, name, NULL);
     bed_wait_queued(one, name, 1);
     assert_code(HF_OK,

@@ -57,7 +57,7 @@ static void test_another_process_is_waited_for(void **state)
     (void)state;
     const char *name = bed_name("process");
     struct child child;
-    struct taker taker;
+    static struct taker taker;
     hf_lock *lock = NULL;
     int64_t token = start_holder(&child, name);
     assert_int_equal(bed_try(mine, name, HF_EXCLUSIVE, &lock), HF_HELD);
@@ -77,7 +77,7 @@ static void test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second(void *
     (void)state;
     const char *name = bed_name("killed");
     struct child child;
-    struct taker taker;
+    static struct taker taker;
     int64_t token = start_holder(&child, name);
     taker_start(&taker, mine, name, NULL);
     bed_wait_queued(mine, name, 1);

@@ -47,7 +47,7 @@ static void test_first_come_first_served(void **state)
     enum { MANY = 6 };
     const char *name = bed_name("fifo");
     hf_lock *lock = bed_acquire(one, name, NULL);
-    struct taker takers[MANY];
+    static struct taker takers[MANY];
     int64_t token = hf_lock_token(lock);
     for (int i = 0; i < MANY; i++) {
         taker_start(&takers[i], i % 3 ? one : two, name, NULL);
@@ -70,7 +70,7 @@ static void test_a_waiting_writer_stops_new_readers(void **state)
     const char *name = bed_name("writer");
     const hf_lock_options shared = {.mode = HF_SHARED};
     hf_lock *reader = bed_acquire(one, name, &shared), *late = NULL;
-    struct taker writer;
+    static struct taker writer;
     taker_start(&writer, two, name, NULL);
     bed_wait_queued(one, name, 1);
     assert_int_equal(bed_try(one, name, HF_SHARED, &late), HF_HELD);
@@ -87,7 +87,7 @@ static void test_the_next_has_it_soon(void **state)
     int64_t most = 0;
     for (int i = 0; i < 5; i++) {
         hf_lock *lock = bed_acquire(one, name, NULL);
-        struct taker taker;
+        static struct taker taker;
         taker_start(&taker, two, name, NULL);
         bed_wait_queued(one, name, 1);
         int64_t released = bed_now_ms();
@@ -109,7 +109,7 @@ static void test_cancel_ends_a_wait(void **state)
     assert_code(HF_OK, hf_cancel_new(&cancel, &err), &err);
     hf_lock *lock = bed_acquire(one, name, NULL), *other = NULL;
     const hf_lock_options options = {.cancel = cancel};
-    struct taker taker;
+    static struct taker taker;
     taker_start(&taker, two, name, &options);
     bed_wait_queued(one, name, 1);
     int64_t fired = bed_now_ms();
@@ -170,7 +170,7 @@ static void test_a_time_out_that_races_with_the_grant(void **state)
     const char *name = bed_name("race");
     for (int i = 0; i < 15; i++) {
         hf_lock *lock = bed_acquire(one, name, NULL);
-        struct taker taker;
+        static struct taker taker;
         taker_start(&taker, two, name, &(hf_lock_options){.wait_ms = 10 + i});
         poll(NULL, 0, 10);
         hf_code released = hf_lock_release(lock, NULL);
@@ -242,7 +242,7 @@ static void test_close_ends_waits_in_bounded_time(void **state)
     const char *name = bed_name("closing");
     hf_client *third = bed_client("third", 5000);
     hf_lock *lock = bed_acquire(one, name, NULL);
-    struct taker takers[MANY];
+    static struct taker takers[MANY];
     for (int i = 0; i < MANY; i++)
         taker_start(&takers[i], third, name, NULL);
     bed_wait_queued(one, name, MANY);
@@ -264,7 +264,7 @@ static void test_close_of_the_holder_hands_over(void **state)
     const char *name = bed_name("handover");
     hf_client *third = bed_client("third", 30000);
     hf_lock *lock = bed_acquire(third, name, NULL);
-    struct taker taker;
+    static struct taker taker;
     taker_start(&taker, two, name, NULL);
     bed_wait_queued(one, name, 1);
     int64_t began = bed_now_ms();

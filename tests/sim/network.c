@@ -30,7 +30,9 @@ static int64_t one_way(void)
 static fate draw(const node *n, bool can_be_late)
 {
     if (sim_now_ns < n->cut_until || sim_now_ns < sim.down_until)
-        return n->ambush || sim_chance(500) ? REFUSED : can_be_late && sim_chance(100) ? LATE : LOST_THERE;
+        return n->ambush || sim_chance(500)     ? REFUSED
+               : can_be_late && sim_chance(100) ? LATE
+                                                : LOST_THERE;
     if (sim_chance(sim.weather.refuses))
         return REFUSED;
     if (sim_chance(sim.weather.loses_request))

@@ -38,7 +38,7 @@ typedef struct node {
     int64_t stopped_until; /* SIGSTOP, or a machine that sleeps */
     int64_t cut_until;     /* from the server */
     int64_t clock_offset_ns, drift_ppm;
-    int64_t delay_ns;      /* most, one way, besides the weather's */
+    int64_t delay_ns; /* most, one way, besides the weather's */
     ambush ambush;
     hf_env env;
     hf_client *client;

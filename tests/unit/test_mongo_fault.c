@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_fault.c: proves what errors of driver and server mean to us: above all, that a write
+ * that may have been done is unknown, never failed (R2). */
+#include "unit.h"
+
+#include "store/mongo/parts.h"
+
+static mongo_store store = {.uri = {.hosts = "db1,db2", .database = "locks"}};
+
+static hf_code told(uint32_t domain, uint32_t code, const bson_t *reply, bool writes, hf_error *err)
+{
+    bson_error_t error;
+    const mongo_call call = {.what = "acquiring", .name = "x", .writes = writes};
+    bson_set_error(&error, domain, code, "as the driver says.");
+    hf_code meaning = mongo_fault(&store, &call, &error, reply, err);
+    assert_int_equal(err->code, meaning);
+    return meaning;
+}
+
+static hf_code of_server(int32_t code, bool writes)
+{
+    hf_error err;
+    bson_t *reply = BCON_NEW("ok", BCON_DOUBLE(0), "code", BCON_INT32(code));
+    hf_code meaning = told(MONGOC_ERROR_SERVER, (uint32_t)code, reply, writes, &err);
+    assert_int_equal(told(MONGOC_ERROR_QUERY, (uint32_t)code, NULL, writes, &err), meaning);
+    bson_destroy(reply);
+    return meaning;
+}
+
+static hf_code of_driver(uint32_t domain, uint32_t code, bool writes)
+{
+    hf_error err;
+    return told(domain, code, NULL, writes, &err);
+}
+
+static void test_a_write_that_was_interrupted_is_unknown(void **state)
+{
+    static const int32_t codes[] = {6, 7, 50, 64, 89, 91, 100, 189, 262, 9001, 11600, 11601, 11602};
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        assert_int_equal(of_server(codes[i], true), HF_UNKNOWN);
+        assert_int_equal(of_server(codes[i], false), HF_UNREACHABLE);
+    }
+    assert_int_equal(of_driver(MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_SOCKET, true), HF_UNKNOWN);
+    assert_int_equal(of_driver(MONGOC_ERROR_PROTOCOL, MONGOC_ERROR_PROTOCOL_INVALID_REPLY, true),
+                     HF_UNKNOWN);
+    assert_int_equal(of_driver(MONGOC_ERROR_WRITE_CONCERN, 64, true), HF_UNKNOWN);
+}
+
+static void test_what_never_began_may_be_tried_again(void **state)
+{
+    static const int32_t codes[] = {112, 133, 134, 10107, 13388, 13435, 13436};
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        assert_int_equal(of_server(codes[i], true), HF_UNREACHABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_CONNECT, true),
+                     HF_UNREACHABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_SOCKET, false),
+                     HF_UNREACHABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_PROTOCOL, MONGOC_ERROR_PROTOCOL_INVALID_REPLY, false),
+                     HF_UNREACHABLE);
+    assert_int_equal(
+        of_driver(MONGOC_ERROR_SERVER_SELECTION, MONGOC_ERROR_SERVER_SELECTION_FAILURE, true),
+        HF_UNREACHABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_POOL, 0, true), HF_UNREACHABLE);
+}
+
+static void test_what_trying_again_does_not_mend(void **state)
+{
+    static const int32_t denied[] = {13, 18, 8000}, full[] = {10334, 14031, 17419, 17420};
+    (void)state;
+    for (size_t i = 0; i < sizeof denied / sizeof *denied; i++)
+        assert_int_equal(of_server(denied[i], true), HF_DENIED);
+    for (size_t i = 0; i < sizeof full / sizeof *full; i++)
+        assert_int_equal(of_server(full[i], true), HF_FULL);
+    assert_int_equal(of_server(2, true), HF_UNUSABLE);
+    assert_int_equal(
+        of_driver(MONGOC_ERROR_SERVER_SELECTION, MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION, true),
+        HF_UNUSABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_PROTOCOL, MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION, true),
+                     HF_UNUSABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_AUTHENTICATE, true),
+                     HF_DENIED);
+    assert_int_equal(of_driver(MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_NOT_READY, true),
+                     HF_UNUSABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_SCRAM, 0, true), HF_DENIED);
+    assert_int_equal(of_driver(MONGOC_ERROR_SASL, 0, true), HF_DENIED);
+    assert_int_equal(of_driver(MONGOC_ERROR_BSON, 0, true), HF_UNUSABLE);
+}
+
+static void test_a_text_names_the_place_the_lock_and_the_remedy(void **state)
+{
+    (void)state;
+    hf_error err;
+    told(MONGOC_ERROR_SCRAM, 0, NULL, true, &err);
+    assert_string_equal(err.text, "mongodb at db1,db2, database locks: acquiring \"x\" failed: as "
+                                  "the driver says; check user and password, and give the user "
+                                  "readWrite on this database");
+}
+
+static void test_errors_that_stand_inside_a_reply(void **state)
+{
+    (void)state;
+    hf_error err;
+    const mongo_call call = {.what = "waking", .writes = true};
+    mongo_reply reply = {.doc = BSON_INITIALIZER};
+    assert_int_equal(mongo_write_fault(&store, &call, &reply, &err), HF_OK);
+    BCON_APPEND(&reply.doc, "writeErrors", "[", "{", "code", BCON_INT32(13), "errmsg", "no", "}",
+                "]");
+    assert_int_equal(mongo_write_fault(&store, &call, &reply, &err), HF_DENIED);
+    assert_int_equal(reply.server_code, 13);
+    bson_reinit(&reply.doc);
+    BCON_APPEND(&reply.doc, "writeConcernError", "{", "code", BCON_INT32(64), "}");
+    assert_int_equal(mongo_write_fault(&store, &call, &reply, &err), HF_UNKNOWN);
+    assert_non_null(strstr(err.text, "not acknowledged by a majority: no message"));
+    bson_destroy(&reply.doc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_write_that_was_interrupted_is_unknown),
+        cmocka_unit_test(test_what_never_began_may_be_tried_again),
+        cmocka_unit_test(test_what_trying_again_does_not_mend),
+        cmocka_unit_test(test_a_text_names_the_place_the_lock_and_the_remedy),
+        cmocka_unit_test(test_errors_that_stand_inside_a_reply),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
