@@ -153,7 +153,8 @@ typedef struct hf_cancel hf_cancel;
 
 typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
 
-#define HF_WAIT_FOREVER ((int64_t)0)
+#define HF_WAIT_DEFAULT ((int64_t)0) /* for ever, unless the protocol has a limit of its own */
+#define HF_WAIT_FOREVER INT64_MAX
 #define HF_TRY ((int64_t)-1) /* take it now or not at all */
 
 /* What one waits for; valid during the call. */
@@ -181,7 +182,7 @@ typedef struct hf_lock_options {
     hf_mode mode;       /* ignored when permits is set */
     int32_t permits;    /* a semaphore: take this many ... */
     int32_t limit;      /* ... of this many; both or neither */
-    int64_t wait_ms;    /* HF_WAIT_FOREVER, HF_TRY, or milliseconds */
+    int64_t wait_ms;    /* HF_WAIT_DEFAULT, HF_WAIT_FOREVER, HF_TRY, or milliseconds */
     const char *why;    /* shown to those who wait; at most 256 bytes */
     const char *actor;  /* who, inside this process; at most 64 bytes */
     hf_cancel *cancel;  /* fires: the wait ends with HF_CANCELLED */

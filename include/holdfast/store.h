@@ -88,6 +88,10 @@ typedef struct hf_record {
     char
         *notify; /* "session:ticket:token" for each grant of the last step that granted; NULL: "" */
     hf_last_mark last;
+    /* Of stores without sessions of their own, whose documents say it themselves; else NULL, 0. */
+    char *who;             /* holds */
+    int64_t lease_left_ms; /* of the holder */
+    char *document;        /* the user's own, that the lock stands in: extended JSON */
 } hf_record;
 
 /* ---- Step --------------------------------------------------------------------------------------
@@ -136,6 +140,9 @@ typedef struct hf_step_reply {
      * not prove that a ticket is not there (it may have been a deposed primary): look again,
      * linearizable. */
     bool confirmed;
+    /* Without a queue: the lock is held by others, come back after so long (0: as you like), or at
+     * a notice. */
+    int64_t again_ms;
 } hf_step_reply;
 
 /* ---- Session ------------------------------------------------------------------------------------
@@ -167,6 +174,7 @@ typedef struct hf_session_state {
     /* The store knows that it is dead, without watching: its kernel lock is free (R10), or it is
      * long overdue on a clock that is known not to have jumped (R6). session_mark() tests again. */
     bool is_gone;
+    bool misses; /* a beat's answer: not all that is held here was there to be renewed: verify */
     size_t n_asked;
     hf_ask asked[HF_ASKS_MAX];
 } hf_session_state;
@@ -178,13 +186,16 @@ typedef enum hf_notice_kind {
     HF_NOTICE_GRANT,  /* this ticket was granted */
     HF_NOTICE_LOOK,   /* something may have been missed, or somebody may have died: every waiter
                        * looks, at records and at sessions */
+    HF_NOTICE_NAME,   /* this lock has changed hands or is free: who waits for it enters again, who
+                       * holds it (not with this ticket) verifies */
     HF_NOTICE_VERIFY, /* records may be gone (drop, rename): holders verify, waiters look */
 } hf_notice_kind;
 
 typedef struct hf_notice {
     hf_notice_kind kind;
     hf_id ticket;
-    hf_stamp stamp; /* look no earlier than this */
+    hf_stamp stamp;   /* look no earlier than this */
+    const char *name; /* HF_NOTICE_NAME only */
 } hf_notice;
 
 /* ---- The interface -----------------------------------------------------------------------------
@@ -198,6 +209,7 @@ enum {
     HF_CAN_SKEW = 1 << 4,      /* no wall clock decides who is dead */
     HF_CAN_PROCESSES = 1 << 5, /* other processes see the same locks */
     HF_CAN_SEE_CRASH = 1 << 6, /* a crash shows at once (R10): whoever waits looks at once */
+    HF_CAN_TELL_LOST = 1 << 7, /* await() tells holders what they have lost: they listen, too */
 };
 
 typedef struct hf_store hf_store;
@@ -205,6 +217,9 @@ typedef struct hf_store hf_store;
 typedef bool (*hf_record_fn)(void *ctx, const hf_record *record); /* false: stop */
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
+
+/* A store without HF_CAN_QUEUE takes no entry but a holder, and decides by itself, inside the step,
+ * whether the holder's time is over; its sessions are not judged, and cannot be asked. */
 
 /* Unless said otherwise a call: is one atomic database command; may be made from any thread, also
  * at the same time; is bounded in time by the store itself; returns HF_OK or fills err; may return
@@ -279,7 +294,10 @@ typedef struct hf_store_ops {
 
 struct hf_store {
     const hf_store_ops *ops;
-    unsigned can; /* HF_CAN_... */
+    unsigned can;         /* HF_CAN_... */
+    int64_t beat_ms;      /* between beats; 0: a third of the ttl */
+    int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
+    const char *protocol; /* for messages: "queue" where there is no choice */
 };
 
 /* What a store is told when it is opened. */

@@ -347,7 +347,7 @@ static int run_plan(const plan *p)
 int cmd_run(settings *given, int argc, char **argv)
 {
     words w = {.plan = {.given = given,
-                        .wait_ms = HF_WAIT_FOREVER,
+                        .wait_ms = HF_WAIT_DEFAULT,
                         .refused_status = STATUS_NOT_ACQUIRED,
                         .lost_status = STATUS_LOST,
                         .grace_ms = -1}};

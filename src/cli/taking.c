@@ -42,7 +42,7 @@ static void show_wait(void *ctx, const hf_wait_info *info)
 static int64_t wait_left(const taking *t)
 {
     int64_t left = t->deadline_ms - run_now_ms();
-    if (t->plan->wait_ms == HF_WAIT_FOREVER || t->plan->wait_ms == HF_TRY)
+    if (t->plan->wait_ms == HF_WAIT_DEFAULT || t->plan->wait_ms == HF_TRY)
         return t->plan->wait_ms;
     return left > 0 ? left : HF_TRY;
 }

@@ -32,7 +32,8 @@ static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_e
     if (!shares || client->store->can & HF_CAN_SHARE)
         return HF_OK;
     return error_set(err, HF_UNSUPPORTED,
-                     "this protocol has no shared locks and no semaphores: use hfProtocol=queue");
+                     "protocol %s has no shared locks and no semaphores: hfProtocol=queue has them",
+                     client->store->protocol);
 }
 
 static hf_code check(hf_client *client, const char *name, const hf_lock_options *options,

@@ -19,6 +19,7 @@
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 1000
 #define REFUSED_MS 500 /* until a refused limit is tried again */
+#define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
 
 /* ---- Making one --------------------------------------------------------------------------------
  */
@@ -51,8 +52,8 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     attempt->enter.queue_max = HF_QUEUE_MAX;
     attempt->enter.try_only = options->wait_ms < 0;
     attempt->started = attempt->enter_due = client_now(client);
-    attempt->deadline =
-        options->wait_ms > 0 ? mono_add_ms(attempt->started, options->wait_ms) : MONO_NEVER;
+    int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
+    attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->started, wait_ms) : MONO_NEVER;
     attempt->look_due = attempt->failing_since = MONO_NEVER;
     record_init(&attempt->record, name);
     pthread_mutex_lock(&client->mutex);
@@ -131,6 +132,8 @@ static const char *holder_of(const struct attempt *attempt)
     const hf_record *record = &attempt->record;
     if (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session))
         return "this very process";
+    if (record->who)
+        return record->who;
     return attempt->holder[0] ? attempt->holder : "another session";
 }
 
@@ -244,6 +247,8 @@ static hf_mono believe(struct attempt *attempt, const hf_entry *entry, hf_mono n
         fill_lock(attempt, attempt->lock, now);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;
+        if (client->store->can & HF_CAN_TELL_LOST)
+            listen_want_locked(client, attempt->waiter.stamp);
     }
     pthread_mutex_unlock(&client->mutex);
     if (closing)
@@ -348,6 +353,7 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
     if (code == HF_OK) {
         record_done(&attempt->record);
         attempt->record = record;
+        attempt->again_ms = reply.again_ms;
     }
     return code;
 }
@@ -406,11 +412,35 @@ static bool is_ours(const struct attempt *attempt)
     return false;
 }
 
+/* Without a queue: comes back now and then, and at a notice. */
+static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    if (attempt->enter.try_only)
+        return describe_held(attempt, HF_HELD, now);
+    pthread_mutex_lock(&client->mutex);
+    listen_want_locked(client, attempt->waiter.stamp);
+    int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;
+    if (!client->is_polling && ms < NOTICED_MS)
+        ms = NOTICED_MS;
+    ms = backoff_ms(1, ms, ms, client_chance(client));
+    pthread_mutex_unlock(&client->mutex);
+    return come_back(attempt, ATTEMPT_BUSY, ms, now);
+}
+
+static bool has_queue(const struct attempt *attempt)
+{
+    return attempt->client->store->can & HF_CAN_QUEUE;
+}
+
 static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
 {
+    const hf_entry *own = record_find(&attempt->record, attempt->enter.entry.ticket);
+    if (!has_queue(attempt))
+        return own ? believe(attempt, own, now) : held_by_others(attempt, now);
     switch (record_judge(&attempt->record, &attempt->enter)) {
     case RECORD_HOLDS:
-        return believe(attempt, record_find(&attempt->record, attempt->enter.entry.ticket), now);
+        return believe(attempt, own, now);
     case RECORD_WAITS:
         return queued(attempt, now);
     case RECORD_HELD:
@@ -536,12 +566,23 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     return watch_ahead(attempt, client_now(client), attempt->look_due);
 }
 
+/* It may be free: worth coming back before the time. */
+static bool is_called(struct attempt *attempt)
+{
+    pthread_mutex_lock(&attempt->client->mutex);
+    bool told = !has_queue(attempt) && waiter_take(&attempt->waiter);
+    pthread_mutex_unlock(&attempt->client->mutex);
+    return told;
+}
+
 static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
 {
-    if (mono_reached(attempt->enter_due, now)) {
+    if (mono_reached(attempt->enter_due, now) || is_called(attempt)) {
         attempt->state = ATTEMPT_ENTERS;
         return enter(attempt, now);
     }
+    if (!has_queue(attempt))
+        return mono_min(attempt->enter_due, attempt->deadline);
     if (PLANTED(BUSY_DOES_NOT_JUDGE))
         return mono_min(attempt->enter_due, attempt->deadline);
     hf_mono due = watch_ahead(attempt, now, attempt->enter_due);

@@ -63,7 +63,8 @@ struct hf_lock {
     bool has_exit_status;
     int exit_status;
     hf_last_mark previous;
-    hf_error lost; /* why */
+    char *document; /* the user's own, as it was when it was locked; NULL elsewhere */
+    hf_error lost;  /* why */
     int lost_fd;   /* -1 until asked for */
     hf_lost_fn on_lost;
     void *lost_ctx;
@@ -220,6 +221,8 @@ void release_drop_locked(hf_client *client); /* of a session that is lost: its m
 /* upkeep.c */
 enum { JOB_SUSPECTS, JOB_VERIFY, JOB_SWEEP };
 hf_mono upkeep_tick(hf_client *client, hf_mono now);
+/* Looks after what is held under that name (NULL: under all) at once. */
+void upkeep_verify_locked(hf_client *client, const char *name);
 void upkeep_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 
 /* listen.c */
@@ -249,6 +252,7 @@ struct attempt {
     hf_mono enter_due, look_due;
     hf_mono failing_since;
     unsigned failures, polls;
+    int64_t again_ms;             /* without a queue: when the store wants to be asked again */
     bool is_in_flight;            /* the ticket may be in the record: leave before ending */
     bool is_unanswered;           /* an enter of this ticket got no answer: it may still land */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */

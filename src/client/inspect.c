@@ -8,6 +8,8 @@
 #include "core/id.h"
 #include "core/text.h"
 
+#include <stdio.h>
+
 #define LOOK_MOST 1000
 
 /* ---- Collecting
@@ -98,7 +100,9 @@ static hf_entry_info describe(const collection *c, const hf_record *record, cons
     bool known = state && state->presence != HF_MISSING;
     id_write(entry->session, texts->session);
     texts->who[0] = '\0';
-    if (known)
+    if (record->who)
+        snprintf(texts->who, sizeof texts->who, "%s", record->who);
+    else if (known)
         session_who(&state->session, texts->who);
     return (hf_entry_info){.session = texts->session,
                            .who = texts->who,
@@ -108,7 +112,9 @@ static hf_entry_info describe(const collection *c, const hf_record *record, cons
                            .permits = entry->permits,
                            .since_ms = entry->since.ms,
                            .granted_ms = entry->granted_at.ms,
-                           .lease_left_ms = known ? state->lease_left_ms : 0,
+                           .lease_left_ms = record->who ? record->lease_left_ms
+                                            : known     ? state->lease_left_ms
+                                                        : 0,
                            .position = record_position(record, entry)};
 }
 

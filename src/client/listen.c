@@ -6,6 +6,7 @@
 #include "core/backoff.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define AWAIT_MS 1000
 #define LINGER_MS 10000 /* goes on listening so long after the last wait */
@@ -43,12 +44,20 @@ static void granted_locked(hf_client *client, const hf_notice *notice)
 /* Holders verify at once (L3). */
 static void verify_locked(hf_client *client, hf_stamp stamp)
 {
-    hf_mono now = client_now(client);
-    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
-        lock->verify_due = now;
-    agenda_advance(&client->agenda, JOB_VERIFY, now);
-    ticker_poke(client, TICK_UPKEEP);
+    upkeep_verify_locked(client, NULL);
     tell_all_locked(client, stamp, false);
+}
+
+/* Our own grants are told of, too. */
+static void changed_locked(hf_client *client, const hf_notice *notice)
+{
+    for (struct waiter *waiter = client->waiters.first; waiter; waiter = waiter->next)
+        if (strcmp(attempt_of(waiter)->name, notice->name) == 0) {
+            waiter_tell(waiter, notice->stamp);
+            attempt_wake_locked(attempt_of(waiter));
+        }
+    if (!lock_find_locked(client, notice->ticket))
+        upkeep_verify_locked(client, notice->name);
 }
 
 static void hear(void *ctx, const hf_notice *notice)
@@ -60,7 +69,12 @@ static void hear(void *ctx, const hf_notice *notice)
         granted_locked(client, notice);
         break;
     case HF_NOTICE_LOOK:
+        if (client->store->can & HF_CAN_TELL_LOST)
+            upkeep_verify_locked(client, NULL);
         tell_all_locked(client, notice->stamp, true);
+        break;
+    case HF_NOTICE_NAME:
+        changed_locked(client, notice);
         break;
     case HF_NOTICE_VERIFY:
         verify_locked(client, notice->stamp);
@@ -107,7 +121,8 @@ static bool wants_to_listen_locked(hf_client *client, hf_mono now)
 {
     if (client->is_stopping || client->is_polling || client->session.state != SESSION_ALIVE)
         return false;
-    if (client->waiters.first)
+    bool holds = client->locks && client->store->can & HF_CAN_TELL_LOST;
+    if (client->waiters.first || holds)
         client->listen_until = mono_add_ms(now, LINGER_MS);
     return !mono_reached(client->listen_until, now);
 }

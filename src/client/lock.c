@@ -48,6 +48,7 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
     lock->session = entry->session;
     lock->token = entry->token;
     lock->previous = record->last;
+    lock->document = record->document ? alloc_text(record->document) : NULL;
     lock->lost_fd = -1;
     link_locked(client, lock);
     return lock;
@@ -299,6 +300,7 @@ static void free_lock(struct hf_lock *lock)
 {
     if (lock->lost_fd >= 0)
         close(lock->lost_fd);
+    free(lock->document);
     free(lock->name);
     free(lock);
 }

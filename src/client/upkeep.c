@@ -132,14 +132,29 @@ static void check_suspects(hf_client *client)
 /* ---- Verifying what is held (L3)
  * ------------------------------------------------------------------- */
 
+void upkeep_verify_locked(hf_client *client, const char *name)
+{
+    hf_mono now = client_now(client);
+    bool any = false;
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && (!name || strcmp(lock->name, name) == 0)) {
+            lock->verify_due = now;
+            any = true;
+        }
+    if (!any)
+        return;
+    agenda_advance(&client->agenda, JOB_VERIFY, now);
+    ticker_poke(client, TICK_UPKEEP);
+}
+
 static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
 {
     if (record_find(record, lock->ticket))
         return; /* as a holder, or, in a look older than the grant, as a waiter */
     hf_error why;
     error_set(&why, HF_LOST,
-              "%.128s is not held any more: its ticket is gone from the store (was the record "
-              "dropped, restored or changed by hand?)",
+              "%.128s is not held any more: its ticket is gone from the store (was it taken "
+              "over, or the record dropped, restored or changed by hand?)",
               lock->name);
     lock_lose_locked(lock, &why, client_now(client));
 }

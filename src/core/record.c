@@ -21,8 +21,10 @@ void record_done(hf_record *record)
 {
     free(record->entries);
     free(record->notify);
+    free(record->who);
+    free(record->document);
     record->entries = NULL;
-    record->notify = NULL;
+    record->notify = record->who = record->document = NULL;
     record->holders = record->queued = 0;
 }
 
@@ -34,6 +36,8 @@ void record_copy(hf_record *to, const hf_record *from)
     for (size_t i = 0; i < from->holders + from->queued; i++)
         record_append(to, &from->entries[i], i < from->holders);
     to->notify = from->notify ? alloc_text(from->notify) : NULL;
+    to->who = from->who ? alloc_text(from->who) : NULL;
+    to->document = from->document ? alloc_text(from->document) : NULL;
 }
 
 void record_append(hf_record *record, const hf_entry *entry, bool as_holder)

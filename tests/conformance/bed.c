@@ -253,7 +253,7 @@ hf_lock *bed_acquire(hf_client *client, const char *name, const hf_lock_options 
     hf_lock *lock = NULL;
     hf_error err;
     hf_lock_options bounded = options ? *options : (hf_lock_options){0};
-    if (bounded.wait_ms == HF_WAIT_FOREVER)
+    if (bounded.wait_ms == HF_WAIT_DEFAULT)
         bounded.wait_ms = BED_SOON;
     assert_code(HF_OK, hf_lock_acquire(client, name, &bounded, &lock, &err), &err);
     return lock;
@@ -328,7 +328,7 @@ void taker_start(struct taker *taker, hf_client *client, const char *name,
     *taker = (struct taker){.client = client, .name = name};
     if (options)
         taker->options = *options;
-    if (taker->options.wait_ms == HF_WAIT_FOREVER)
+    if (taker->options.wait_ms == HF_WAIT_DEFAULT)
         taker->options.wait_ms = 30000; /* a case that fails must end, too */
     assert_int_equal(pthread_create(&taker->thread, NULL, take, taker), 0);
 }

@@ -55,7 +55,7 @@ static size_t hear(struct memory *memory, struct presence *presence, hf_notice *
 {
     if (memory->n_events - presence->heard > EVENTS) {
         presence->heard = memory->n_events;
-        notices[0] = (hf_notice){HF_NOTICE_LOOK, {{0}}, {memory->version}};
+        notices[0] = (hf_notice){.kind = HF_NOTICE_LOOK, .stamp = {memory->version}};
         return 1;
     }
     size_t n = 0;
@@ -64,7 +64,7 @@ static size_t hear(struct memory *memory, struct presence *presence, hf_notice *
         if (!is_for(event, presence->state.session.id))
             continue;
         hf_notice_kind kind = id_is_zero(event->ticket) ? HF_NOTICE_LOOK : HF_NOTICE_GRANT;
-        notices[n++] = (hf_notice){kind, event->ticket, event->stamp};
+        notices[n++] = (hf_notice){kind, event->ticket, event->stamp, NULL};
     }
     return n;
 }
@@ -225,7 +225,8 @@ hf_code memory_open(const char *name, const hf_store_config *config, hf_store **
     struct memory_store *store = alloc_zeroed(sizeof *store);
     store->base = (hf_store){.ops = &ops,
                              .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY |
-                                    HF_CAN_SKEW};
+                                    HF_CAN_SKEW,
+                             .protocol = "queue"};
     store->memory = join_memory(name);
     store->env = *config->env;
     store->pid = getpid();

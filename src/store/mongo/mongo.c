@@ -73,6 +73,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     store->base.ops = &mongo_queue_ops;
     store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
                       HF_CAN_PROCESSES;
+    store->base.protocol = "queue";
     store->config = *config;
     store->owner = getpid();
     store->uri = read;
