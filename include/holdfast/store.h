@@ -295,7 +295,6 @@ typedef struct hf_store_ops {
 struct hf_store {
     const hf_store_ops *ops;
     unsigned can;         /* HF_CAN_... */
-    int64_t beat_ms;      /* between beats; 0: a third of the ttl */
     int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol; /* for messages: "queue" where there is no choice */
 };

@@ -65,7 +65,7 @@ struct hf_lock {
     hf_last_mark previous;
     char *document; /* the user's own, as it was when it was locked; NULL elsewhere */
     hf_error lost;  /* why */
-    int lost_fd;   /* -1 until asked for */
+    int lost_fd;    /* -1 until asked for */
     hf_lost_fn on_lost;
     void *lost_ctx;
     bool is_told;      /* on_lost was called, or is being called */

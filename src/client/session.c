@@ -63,18 +63,12 @@ static void prepare_locked(hf_client *client)
     snprintf(session->self.host, sizeof session->self.host, "%s", client->host);
 }
 
-static hf_mono beat_due(const hf_client *client, hf_mono sent)
-{
-    int64_t ms = client->store->beat_ms;
-    return ms ? mono_add_ms(sent, ms) : lease_beat_due(sent, client->ttl_ms);
-}
-
 static void begun_locked(hf_client *client, hf_mono sent)
 {
     struct session *session = &client->session;
     session->state = SESSION_ALIVE;
     session->lease_end = lease_end(sent, client->ttl_ms);
-    session->beat_due = beat_due(client, sent);
+    session->beat_due = lease_beat_due(sent, client->ttl_ms);
     upkeep_begin_locked(client, sent);
     ticker_start_all(client);
     for (unsigned i = 0; i < TICKERS; i++)
@@ -270,7 +264,7 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
     session->lease_end = lease_end(sent, client->ttl_ms);
     if (PLANTED(BEAT_RENEWS_ASKED))
         lease_before = session->lease_end;
-    session->beat_due = beat_due(client, sent);
+    session->beat_due = lease_beat_due(sent, client->ttl_ms);
     session->last_failure.code = HF_OK;
     for (size_t i = 0; i < state->n_asked; i++)
         asked_locked(client, &state->asked[i], lease_before);

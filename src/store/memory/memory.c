@@ -223,10 +223,10 @@ hf_code memory_open(const char *name, const hf_store_config *config, hf_store **
 {
     (void)err;
     struct memory_store *store = alloc_zeroed(sizeof *store);
-    store->base = (hf_store){.ops = &ops,
-                             .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY |
-                                    HF_CAN_SKEW,
-                             .protocol = "queue"};
+    store->base =
+        (hf_store){.ops = &ops,
+                   .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW,
+                   .protocol = "queue"};
     store->memory = join_memory(name);
     store->env = *config->env;
     store->pid = getpid();

@@ -14,10 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WIRE_4_2 8  /* the first server with update pipelines and $$NOW */
-#define BEHIND 72   /* afterClusterTime is greater than the server's cluster time */
-#define REPEATS 6   /* while it is behind: 1.3 s in all */
-#define WIRE_5_1 14 /* the first server with $tsSecond and $tsIncrement */
+#define WIRE_4_2 8      /* the first server with update pipelines and $$NOW */
+#define BEHIND 72       /* afterClusterTime is greater than the server's cluster time */
+#define REPEATS 6       /* while it is behind: 1.3 s in all */
+#define DUPLICATE 11000 /* two upserts at once: the other one won */
+#define RACES 8         /* lost in a row, at most */
+#define WIRE_5_1 14     /* the first server with $tsSecond and $tsIncrement */
 
 /* ---- Open and close ---- */
 
@@ -70,10 +72,11 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     if (code)
         return code;
     mongo_store *store = alloc_zeroed(sizeof *store);
-    store->base.ops = &mongo_queue_ops;
-    store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
-                      HF_CAN_PROCESSES;
-    store->base.protocol = "queue";
+    store->protocol = read.protocol;
+    store->base = (hf_store){.ops = read.protocol->ops,
+                             .can = read.protocol->can,
+                             .wait_ms = read.protocol->wait_ms,
+                             .protocol = read.protocol->name};
     store->config = *config;
     store->owner = getpid();
     store->uri = read;
@@ -284,6 +287,18 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
     }
     mongo_give(lane, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
     return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
+}
+
+/* A repeat finds the document that the other upsert made. */
+hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bson_t *command,
+                           mongo_reply *reply, hf_error *err)
+{
+    hf_code code = mongo_run(store, call, command, reply, err);
+    for (int i = 0; code && reply->server_code == DUPLICATE && i < RACES; i++) {
+        bson_destroy(&reply->doc);
+        code = mongo_run(store, call, command, reply, err);
+    }
+    return code;
 }
 
 static void pause_ms(long ms)

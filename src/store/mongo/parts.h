@@ -17,11 +17,15 @@
 /* ---- URI (uri.c) ---- */
 
 /* What a URI says, ours taken out of what the driver sees. */
+typedef struct mongo_protocol mongo_protocol;
+typedef struct mongo_store mongo_store;
+
 typedef struct mongo_uri {
     mongoc_uri_t *driver;
     char *hosts; /* for error texts */
     char *database;
     char *collection;
+    const mongo_protocol *protocol;
     bool weak; /* hfWeakWrites: the user insists on writes that a failover can undo */
 } mongo_uri;
 
@@ -64,8 +68,9 @@ typedef struct mongo_watch {
     char refusal[256]; /* why there are no notices here; "": there are */
 } mongo_watch;
 
-typedef struct mongo_store {
+struct mongo_store {
     hf_store base;
+    const mongo_protocol *protocol;
     hf_store_config config;
     pid_t owner;
     mongo_uri uri;
@@ -77,9 +82,21 @@ typedef struct mongo_store {
     mongo_server server;
     mongo_watch watch;
     bool has_indexes;
-} mongo_store;
+};
 
-extern const hf_store_ops mongo_queue_ops;
+/* One shape of the documents, and the rules that go with it: the store's calls, and what the files
+ * that all protocols share have to know. */
+struct mongo_protocol {
+    const char *name;
+    const hf_store_ops *ops;
+    unsigned can;
+    int64_t wait_ms; /* how long one waits who says nothing; 0: for ever */
+
+    /* A document as a record; HF_SHAPE: it is no lock of this protocol. */
+    hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
+};
+
+extern const mongo_protocol mongo_queue;
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -113,6 +130,9 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
 /* Sends a command to the primary. */
 hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
                   mongo_reply *reply, hf_error *err);
+/* The same for an upsert, repeated, within bounds, while it loses races for a new document. */
+hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bson_t *command,
+                           mongo_reply *reply, hf_error *err);
 /* The same for reads after a stamp: repeated, within bounds, while the server is behind it. */
 hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
                          mongo_reply *reply, hf_error *err);

@@ -10,10 +10,14 @@
 
 #define KEYS "hfProtocol, hfCollection and hfWeakWrites"
 
-static hf_code set_protocol(const char *value, hf_error *err)
+static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
 {
-    if (strcmp(value, "queue") == 0)
-        return HF_OK;
+    static const mongo_protocol *const all[] = {&mongo_queue};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(value, all[i]->name) == 0) {
+            out->protocol = all[i];
+            return HF_OK;
+        }
     return error_set(err, HF_UNSUPPORTED, "hfProtocol=%.40s: there is only hfProtocol=queue",
                      value);
 }
@@ -40,7 +44,7 @@ static hf_code set_weak(mongo_uri *out, const char *value, hf_error *err)
 static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_error *err)
 {
     if (strcmp(key, "hfProtocol") == 0)
-        return set_protocol(value, err);
+        return set_protocol(out, value, err);
     if (strcmp(key, "hfCollection") == 0)
         return set_collection(out, value, err);
     if (strcmp(key, "hfWeakWrites") == 0)
@@ -149,7 +153,7 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
 {
     char *rest = alloc_array(NULL, strlen(text) + 1, 1);
-    *out = (mongo_uri){.collection = alloc_text("locks")};
+    *out = (mongo_uri){.collection = alloc_text("locks"), .protocol = &mongo_queue};
     hf_code code = split(out, text, rest, err);
     if (!code)
         code = read_driver(out, rest, err);
