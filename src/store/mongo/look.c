@@ -15,19 +15,24 @@ typedef struct wanted {
     size_t n, left;
 } wanted;
 
-static void append_names(bson_t *command, const wanted *want)
+/* {_id: {$in: [names]}} */
+static void append_names(const mongo_store *store, bson_t *command, const char *field,
+                         const wanted *want)
 {
     bson_t filter, id, in;
     char key[16];
     size_t used = 0;
-    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
+    bson_append_document_begin(command, field, -1, &filter);
     BSON_APPEND_DOCUMENT_BEGIN(&filter, "_id", &id);
     BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
     for (size_t i = 0; i < want->n; i++) {
         if (!want->names[i])
             continue;
         const char *at = mongo_key(used++, key);
-        BSON_APPEND_UTF8(&in, at, want->names[i]);
+        if (store->protocol->append_key)
+            store->protocol->append_key(&in, at, want->names[i]);
+        else
+            BSON_APPEND_UTF8(&in, at, want->names[i]);
     }
     bson_append_array_end(&id, &in);
     bson_append_document_end(&filter, &id);
@@ -48,13 +53,37 @@ static void append_linearizable(mongo_store *store, bson_t *command)
     BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
 }
 
-static void append_find(mongo_store *store, const wanted *want, hf_stamp after, bool linearizable,
-                        bson_t *command)
+static void append_find(mongo_store *store, const wanted *want, bson_t *command)
 {
     mongo_begin(command, "find", store->uri.collection);
-    append_names(command, want);
+    append_names(store, command, "filter", want);
     BSON_APPEND_INT32(command, "batchSize", (int32_t)want->left + 1);
     BSON_APPEND_BOOL(command, "singleBatch", true);
+}
+
+/* With what is left of the lease, by the server's clock. */
+static void append_aggregate(mongo_store *store, const wanted *want, bson_t *command)
+{
+    bson_t stages, stage, cursor;
+    mongo_begin(command, "aggregate", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
+    append_names(store, &stage, "$match", want);
+    bson_append_document_end(&stages, &stage);
+    store->protocol->append_left(store, &stages, "1");
+    bson_append_array_end(command, &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
+    BSON_APPEND_INT32(&cursor, "batchSize", (int32_t)want->left + 1);
+    bson_append_document_end(command, &cursor);
+}
+
+static void append_look(mongo_store *store, const wanted *want, hf_stamp after, bool linearizable,
+                        bson_t *command)
+{
+    if (store->protocol->append_left)
+        append_aggregate(store, want, command);
+    else
+        append_find(store, want, command);
     if (linearizable)
         append_linearizable(store, command);
     else
@@ -112,7 +141,7 @@ static hf_code look(mongo_store *store, const mongo_call *call, wanted *want, hf
         bson_t command = BSON_INITIALIZER, batch;
         mongo_reply reply;
         size_t before = want->left;
-        append_find(store, want, after, linearizable, &command);
+        append_look(store, want, after, linearizable, &command);
         code = mongo_run_behind(store, call, &command, &reply, err);
         if (!code)
             code = mongo_view(&reply.doc, "cursor.firstBatch", &batch)
@@ -145,11 +174,15 @@ hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp 
 
 /* {_id: {$regex: "^prefix"}}, which is a range of the index; other than letters and digits is
  * escaped. */
-static void append_prefix(bson_t *filter, const char *prefix)
+static void append_prefix(const mongo_store *store, bson_t *filter, const char *prefix)
 {
     bson_t id;
+    if (store->protocol->append_listed) {
+        store->protocol->append_listed(store, filter);
+        return;
+    }
     bson_string_t *pattern = bson_string_new("^");
-    for (const char *c = prefix ? prefix : ""; *c; c++) {
+    for (const char *c = prefix; *c; c++) {
         bool plain =
             (*c & 0x80) || (*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z');
         if (!plain)
@@ -163,7 +196,8 @@ static void append_prefix(bson_t *filter, const char *prefix)
 }
 
 /* One foreign document does not hide all locks: it is skipped, with a warning. */
-static bool give_listed(mongo_store *store, const bson_t *doc, hf_record_fn each, void *ctx)
+static bool give_listed(mongo_store *store, const bson_t *doc, const char *prefix,
+                        hf_record_fn each, void *ctx)
 {
     hf_record record;
     hf_error shape;
@@ -171,43 +205,81 @@ static bool give_listed(mongo_store *store, const bson_t *doc, hf_record_fn each
         mongo_log(store, HF_LOG_WARNING, "%s", shape.text);
         return true;
     }
-    bool goes_on = each(ctx, &record);
+    bool is_meant = strncmp(record.name, prefix, strlen(prefix)) == 0;
+    bool goes_on = !is_meant || each(ctx, &record);
     record_done(&record);
     return goes_on;
 }
 
 static hf_code list(mongo_store *store, mongoc_cursor_t *cursor, const mongo_call *call,
-                    hf_record_fn each, void *ctx, hf_error *err)
+                    const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
 {
     const bson_t *doc, *reply;
     bson_error_t error;
     while (mongoc_cursor_next(cursor, &doc))
-        if (!give_listed(store, doc, each, ctx))
+        if (!give_listed(store, doc, prefix, each, ctx))
             return HF_OK;
     if (mongoc_cursor_error_document(cursor, &error, &reply))
         return mongo_fault(store, call, &error, reply, err);
     return HF_OK;
 }
 
-static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client, const char *prefix)
+static void append_scan_options(mongo_store *store, bson_t *opts)
 {
-    bson_t filter = BSON_INITIALIZER, opts = BSON_INITIALIZER, part;
-    mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
-    mongoc_collection_t *locks =
-        mongoc_client_get_collection(client, store->uri.database, store->uri.collection);
-    append_prefix(&filter, prefix);
+    bson_t part;
+    BSON_APPEND_DOCUMENT_BEGIN(opts, "readConcern", &part);
+    BSON_APPEND_UTF8(&part, "level",
+                     mongo_topology_of(store) == MONGO_ALONE ? "local" : "majority");
+    bson_append_document_end(opts, &part);
+    BSON_APPEND_INT32(opts, "maxTimeMS", SCAN_MS);
+}
+
+static mongoc_cursor_t *find_all(mongo_store *store, mongoc_collection_t *locks,
+                                 const bson_t *filter, const mongoc_read_prefs_t *primary)
+{
+    bson_t opts = BSON_INITIALIZER, part;
     BSON_APPEND_DOCUMENT_BEGIN(&opts, "sort", &part);
     BSON_APPEND_INT32(&part, "_id", 1);
     bson_append_document_end(&opts, &part);
-    BSON_APPEND_DOCUMENT_BEGIN(&opts, "readConcern", &part);
-    BSON_APPEND_UTF8(&part, "level",
-                     mongo_topology_of(store) == MONGO_ALONE ? "local" : "majority");
-    bson_append_document_end(&opts, &part);
-    BSON_APPEND_INT32(&opts, "maxTimeMS", SCAN_MS);
-    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(locks, &filter, &opts, primary);
+    append_scan_options(store, &opts);
+    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(locks, filter, &opts, primary);
+    bson_destroy(&opts);
+    return cursor;
+}
+
+static mongoc_cursor_t *aggregate_all(mongo_store *store, mongoc_collection_t *locks,
+                                      const bson_t *filter, const mongoc_read_prefs_t *primary)
+{
+    bson_t opts = BSON_INITIALIZER, stages = BSON_INITIALIZER, stage, part;
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
+    BSON_APPEND_DOCUMENT(&stage, "$match", filter);
+    bson_append_document_end(&stages, &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "1", &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$sort", &part);
+    BSON_APPEND_INT32(&part, "_id", 1);
+    bson_append_document_end(&stage, &part);
+    bson_append_document_end(&stages, &stage);
+    store->protocol->append_left(store, &stages, "2");
+    append_scan_options(store, &opts);
+    mongoc_cursor_t *cursor =
+        mongoc_collection_aggregate(locks, MONGOC_QUERY_NONE, &stages, &opts, primary);
+    bson_destroy(&stages);
+    bson_destroy(&opts);
+    return cursor;
+}
+
+static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client, const char *prefix)
+{
+    bson_t filter = BSON_INITIALIZER;
+    mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
+    mongoc_collection_t *locks =
+        mongoc_client_get_collection(client, store->uri.database, store->uri.collection);
+    append_prefix(store, &filter, prefix);
+    mongoc_cursor_t *cursor = store->protocol->append_left
+                                  ? aggregate_all(store, locks, &filter, primary)
+                                  : find_all(store, locks, &filter, primary);
     mongoc_read_prefs_destroy(primary);
     mongoc_collection_destroy(locks);
-    bson_destroy(&opts);
     bson_destroy(&filter);
     return cursor;
 }
@@ -223,8 +295,8 @@ hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *
     code = mongo_take(store, &store->work, &call, &client, err);
     if (code)
         return code;
-    mongoc_cursor_t *cursor = open_list(store, client, prefix);
-    code = list(store, cursor, &call, each, ctx, err);
+    mongoc_cursor_t *cursor = open_list(store, client, prefix ? prefix : "");
+    code = list(store, cursor, &call, prefix ? prefix : "", each, ctx, err);
     mongoc_cursor_destroy(cursor);
     mongo_give(&store->work, client, code != HF_OK);
     return code;

@@ -94,6 +94,13 @@ struct mongo_protocol {
 
     /* A document as a record; HF_SHAPE: it is no lock of this protocol. */
     hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
+
+    /* NULL: as `queue`, whose names are the _id and whose documents say all that is asked. */
+    void (*append_key)(bson_t *to, const char *field, const char *name); /* as the _id */
+    bool (*read_key)(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
+    void (*append_left)(const mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
+    void (*append_listed)(const mongo_store *store, bson_t *filter);
+    const char *(*changing)(const mongo_store *store); /* the field whose change is news */
 };
 
 extern const mongo_protocol mongo_queue;

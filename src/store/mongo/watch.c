@@ -101,6 +101,29 @@ static const char filter_text[] =
     " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'fullDocument.notify': 1,"
     " 'updateDescription.updatedFields.notify': 1}}}";
 
+/* Of protocols without a queue: who holds has changed. '@' is the field that says so. */
+static const char named_filter_text[] =
+    "{'1': {'$match': {'$or': ["
+    "{'operationType': 'update', 'updateDescription.updatedFields.@': {'$exists': true}},"
+    " {'operationType': 'update', 'updateDescription.removedFields': '@'},"
+    " {'operationType': {'$in': ['replace', 'delete', 'drop', 'rename', 'dropDatabase',"
+    " 'invalidate']}}]}},"
+    " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'documentKey._id': 1,"
+    " 'fullDocument.@': 1, 'updateDescription.updatedFields.@': 1}}}";
+
+static bson_t *named_filter_of(const char *field)
+{
+    bson_string_t *text = bson_string_new(NULL);
+    for (const char *from = named_filter_text; *from; from++)
+        if (*from == '@')
+            bson_string_append(text, field);
+        else
+            bson_string_append_c(text, *from);
+    bson_t *stages = pipeline_json(text->str);
+    bson_string_free(text, true);
+    return stages;
+}
+
 static bson_t *filter_of(hf_id session)
 {
     char text[sizeof filter_text + 2 * ID_TEXT_SIZE], hex[ID_TEXT_SIZE];
@@ -129,7 +152,8 @@ static void append_start(bson_t *stage, const mongo_watch *watch, hf_stamp from)
 static void append_aggregate(mongo_store *store, hf_stamp from, bson_t *command)
 {
     bson_t stages, stage, cursor, concern;
-    bson_t *filter = filter_of(store->watch.self);
+    bson_t *filter = store->protocol->changing ? named_filter_of(store->protocol->changing(store))
+                                               : filter_of(store->watch.self);
     mongo_begin(command, "aggregate", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
@@ -183,9 +207,43 @@ static const char *text_at(const bson_t *doc, const char *path)
     return bson_iter_utf8(&found, NULL);
 }
 
+static hf_id ticket_at(const bson_t *event, const char *under, const char *field)
+{
+    char path[HF_NAME_MAX];
+    bson_iter_t it, found;
+    hf_id id = {{0}};
+    snprintf(path, sizeof path, "%s.%s", under, field);
+    if (bson_iter_init(&it, event) && bson_iter_find_descendant(&it, path, &found) &&
+        BSON_ITER_HOLDS_OID(&found))
+        memcpy(id.bytes, bson_iter_oid(&found)->bytes, sizeof id.bytes);
+    return id;
+}
+
+/* False: the event is of no document. */
+static bool give_named(listener *to, const bson_t *event, hf_stamp stamp)
+{
+    const mongo_protocol *protocol = to->store->protocol;
+    const char *field = protocol->changing(to->store);
+    char name[HF_NAME_MAX + 1];
+    bson_iter_t it, id;
+    if (!bson_iter_init(&it, event) || !bson_iter_find_descendant(&it, "documentKey._id", &id))
+        return false;
+    hf_notice notice = {.kind = HF_NOTICE_NAME, .stamp = stamp, .name = name};
+    notice.ticket = ticket_at(event, "updateDescription.updatedFields", field);
+    if (id_is_zero(notice.ticket))
+        notice.ticket = ticket_at(event, "fullDocument", field);
+    if (!protocol->read_key(&id, name))
+        return true; /* no name of a lock */
+    to->given++;
+    to->each(to->ctx, &notice);
+    return true;
+}
+
 static void give_event(listener *to, const bson_t *event)
 {
     hf_stamp stamp = mongo_stamp_at(event, "clusterTime");
+    if (to->store->protocol->changing && give_named(to, event, stamp))
+        return;
     const char *notify = text_at(event, "updateDescription.updatedFields.notify");
     if (!notify)
         notify = text_at(event, "fullDocument.notify");
