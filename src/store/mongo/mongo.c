@@ -101,6 +101,7 @@ void mongo_close(hf_store *base)
         pthread_mutex_destroy(&store->mutex);
         pipeline_done(&store->texts);
     }
+    mongo_held_clear(store);
     mongo_uri_done(&store->uri);
     free(store);
 }

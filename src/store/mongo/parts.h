@@ -26,13 +26,27 @@ typedef struct mongo_uri {
     char *database;
     char *collection;
     const mongo_protocol *protocol;
-    bool weak; /* hfWeakWrites: the user insists on writes that a failover can undo */
+    bool expires_at;        /* hfShape=expire-at */
+    char *time_field;       /* hfTimeField */
+    char *owner_field;      /* hfOwnerField */
+    int64_t expire_after_s; /* hfExpireAfterSeconds: of the index that is made */
+    int64_t poll_ms;        /* hfPollMS: between tries where nothing tells that a lock is free */
+    unsigned keys;          /* which of the keys that are for some protocols were given */
+    bool weak;              /* hfWeakWrites: the user insists on writes that a failover can undo */
 } mongo_uri;
 
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err);
 void mongo_uri_done(mongo_uri *uri);
 
 /* ---- Store ---- */
+
+/* A ticket that this store asked for. */
+typedef struct mongo_held {
+    struct mongo_held *next;
+    char *name;
+    hf_id ticket;
+    bool is_granted;
+} mongo_held;
 
 typedef enum mongo_topology { MONGO_UNSEEN, MONGO_SET, MONGO_ROUTER, MONGO_ALONE } mongo_topology;
 
@@ -81,7 +95,10 @@ struct mongo_store {
     pthread_mutex_t mutex;        /* pools, server, watch, swept */
     mongo_server server;
     mongo_watch watch;
-    bool has_indexes;
+    bool has_indexes, knows_index;
+    hf_session self;    /* protocols without sessions: who their documents name */
+    mongo_held *held;   /* and what they hold */
+    int64_t foreign_ms; /* ttl: how long documents of other programs last */
 };
 
 /* One shape of the documents, and the rules that go with it: the store's calls, and what the files
@@ -103,7 +120,7 @@ struct mongo_protocol {
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
 };
 
-extern const mongo_protocol mongo_queue;
+extern const mongo_protocol mongo_queue, mongo_ttl;
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -182,6 +199,37 @@ hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mong
 
 /* A reply that says ok and has not what was asked for: never taken for "there is none". */
 hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err);
+
+/* ---- Tickets of this store (held.c) ---- */
+
+void mongo_held_add(mongo_store *store, const char *name, hf_id ticket); /* it is asked for */
+void mongo_held_granted(mongo_store *store, hf_id ticket);
+void mongo_held_drop(mongo_store *store, hf_id ticket);
+bool mongo_held_knows(mongo_store *store, hf_id ticket);
+void mongo_held_clear(mongo_store *store); /* the caller has the mutex */
+/* Those that were granted, for the caller to free. */
+mongo_held *mongo_held_copy(mongo_store *store, size_t *n);
+void mongo_held_free_copy(mongo_held *all, size_t n);
+
+/* ---- Protocols without sessions (plain.c) ---- */
+
+hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
+hf_code mongo_plain_end(hf_store *base, hf_id id, hf_error *err);
+hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,
+                                  int64_t clock_trust_ms, hf_session_state *states, hf_error *err);
+hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err);
+/* Who holds something, by the locks' own words. */
+hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
+hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                          hf_error *err);
+
+/* ---- The index of protocol ttl (ttl_index.c) ---- */
+
+/* Reads, once, how long documents last that do not say it themselves. */
+hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err);
+/* The same, and makes the index where there is none. */
+hf_code mongo_ttl_settle_index(mongo_store *store, hf_error *err);
 
 /* ---- The server's clock (server.c) ---- */
 

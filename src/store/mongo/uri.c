@@ -8,17 +8,16 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define KEYS "hfProtocol, hfCollection and hfWeakWrites"
+static const mongo_protocol *const protocols[] = {&mongo_queue, &mongo_ttl};
 
 static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
 {
-    static const mongo_protocol *const all[] = {&mongo_queue};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(value, all[i]->name) == 0) {
-            out->protocol = all[i];
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        if (strcmp(value, protocols[i]->name) == 0) {
+            out->protocol = protocols[i];
             return HF_OK;
         }
-    return error_set(err, HF_UNSUPPORTED, "hfProtocol=%.40s: there is only hfProtocol=queue",
+    return error_set(err, HF_UNSUPPORTED, "hfProtocol=%.40s: there are hfProtocol=queue and ttl",
                      value);
 }
 
@@ -41,6 +40,93 @@ static hf_code set_weak(mongo_uri *out, const char *value, hf_error *err)
     return error_set(err, HF_INVALID, "hfWeakWrites=%.40s: it is yes or no", value);
 }
 
+static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
+{
+    out->expires_at = strcmp(value, "expire-at") == 0;
+    if (out->expires_at || strcmp(value, "updated") == 0)
+        return HF_OK;
+    return error_set(err, HF_INVALID, "hfShape=%.40s: it is updated or expire-at", value);
+}
+
+/* ---- Keys of some protocols only ---- */
+
+typedef struct special {
+    const char *name, *protocol;
+    enum { FIELD, NUMBER } kind;
+    size_t offset; /* in mongo_uri: a char *, or an int64_t */
+    int64_t most;
+} special;
+
+static const special keys[] = {
+    {"hfTimeField", "ttl", FIELD, offsetof(mongo_uri, time_field), 0},
+    {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0},
+    {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX},
+    {"hfPollMS", "ttl", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
+};
+#define N_KEYS (sizeof keys / sizeof *keys)
+
+/* Fields that protocol ttl writes besides. */
+static bool is_taken(const char *field)
+{
+    static const char *const ours[] = {"_id",  "ticket", "session", "ttl_ms", "app",
+                                       "host", "pid",    "why",     "since",  "hf_left"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strcmp(field, ours[i]) == 0)
+            return true;
+    return false;
+}
+
+static hf_code set_field(const special *k, const char *value, char **out, hf_error *err)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    size_t length = strspn(value, plain);
+    if (!length || value[length] || length > 100 || is_taken(value))
+        return error_set(err, HF_INVALID,
+                         "%s=%.100s: a field's name has letters, digits, _ and -, and is none "
+                         "that Holdfast writes besides",
+                         k->name, value);
+    free(*out);
+    *out = alloc_text(value);
+    return HF_OK;
+}
+
+static hf_code set_number(const special *k, const char *value, int64_t *out, hf_error *err)
+{
+    char *end;
+    long long number = strtoll(value, &end, 10);
+    if (!value[0] || *end || number < 1 || number > k->most)
+        return error_set(err, HF_INVALID, "%s=%.40s: it is a whole number from 1 to %lld", k->name,
+                         value, (long long)k->most);
+    *out = number;
+    return HF_OK;
+}
+
+static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_error *err)
+{
+    for (size_t i = 0; i < N_KEYS; i++) {
+        if (strcmp(name, keys[i].name) != 0)
+            continue;
+        char *at = (char *)out + keys[i].offset;
+        out->keys |= 1u << i;
+        return keys[i].kind == FIELD ? set_field(&keys[i], value, (char **)(void *)at, err)
+                                     : set_number(&keys[i], value, (int64_t *)(void *)at, err);
+    }
+    return error_set(err, HF_INVALID,
+                     "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
+                     "hfWeakWrites, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
+                     "hfExpireAfterSeconds, hfPollMS",
+                     name);
+}
+
+static hf_code check_keys(const mongo_uri *uri, hf_error *err)
+{
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (uri->keys & 1u << i && !strstr(keys[i].protocol, uri->protocol->name))
+            return error_set(err, HF_INVALID, "%s is for hfProtocol=%s, not for %s", keys[i].name,
+                             keys[i].protocol, uri->protocol->name);
+    return HF_OK;
+}
+
 static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_error *err)
 {
     if (strcmp(key, "hfProtocol") == 0)
@@ -49,7 +135,25 @@ static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_e
         return set_collection(out, value, err);
     if (strcmp(key, "hfWeakWrites") == 0)
         return set_weak(out, value, err);
-    return error_set(err, HF_INVALID, "unknown key %.80s in the URI: known are " KEYS, key);
+    if (strcmp(key, "hfShape") == 0)
+        return set_shape(out, value, err);
+    return set_key(out, key, value, err);
+}
+
+static void set_default(char **field, const char *value)
+{
+    if (!*field)
+        *field = alloc_text(value);
+}
+
+static void set_defaults(mongo_uri *out)
+{
+    set_default(&out->time_field, out->expires_at ? "ExpireAt" : "updated");
+    set_default(&out->owner_field, "acquirer");
+    if (!(out->poll_ms))
+        out->poll_ms = 100;
+    if (!out->expires_at && !out->expire_after_s)
+        out->expire_after_s = 600;
 }
 
 /* Percent-decoding, in place; a broken sequence stays as it is. */
@@ -156,7 +260,10 @@ hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
     *out = (mongo_uri){.collection = alloc_text("locks"), .protocol = &mongo_queue};
     hf_code code = split(out, text, rest, err);
     if (!code)
+        code = check_keys(out, err);
+    if (!code)
         code = read_driver(out, rest, err);
+    set_defaults(out);
     if (code)
         mongo_uri_done(out);
     free(rest);
@@ -170,5 +277,7 @@ void mongo_uri_done(mongo_uri *uri)
     free(uri->hosts);
     free(uri->database);
     free(uri->collection);
+    free(uri->time_field);
+    free(uri->owner_field);
     *uri = (mongo_uri){.weak = false};
 }

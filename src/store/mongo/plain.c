@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plain.c: the calls of protocols that have no sessions of their own: each lock's document says who
+ * holds it and until when, so there is nobody to judge, to mark or to ask. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&store->mutex);
+    store->self = *self;
+    mongo_held_clear(store);
+    pthread_mutex_unlock(&store->mutex);
+    return HF_OK;
+}
+
+hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
+{
+    (void)base;
+    (void)seen;
+    return error_set(err, HF_NOT_FOUND, "there are no sessions in this protocol");
+}
+
+/* What it held ends with its lease. */
+hf_code mongo_plain_end(hf_store *base, hf_id id, hf_error *err)
+{
+    (void)base;
+    (void)id;
+    (void)err;
+    return HF_OK;
+}
+
+hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,
+                                  int64_t clock_trust_ms, hf_session_state *states, hf_error *err)
+{
+    (void)base;
+    (void)clock_trust_ms;
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        states[i] = (hf_session_state){.session = {.id = ids[i]}, .presence = HF_MISSING};
+    return HF_OK;
+}
+
+hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err)
+{
+    (void)session;
+    (void)ask;
+    return error_set(err, HF_UNSUPPORTED,
+                     "protocol %s cannot ask a holder to leave: the lock can only be taken at "
+                     "once (--force), and no token protects what the old holder still writes; "
+                     "hfProtocol=queue can ask",
+                     base->protocol);
+}
+
+/* ---- Who holds something ---- */
+
+typedef struct holders {
+    hf_session_state *states;
+    size_t n;
+} holders;
+
+/* "app@host:pid", or whatever another program calls itself. */
+static void split_who(const char *who, hf_session *out)
+{
+    const char *at = strrchr(who, '@'), *colon = strrchr(who, ':');
+    if (!at || !colon || colon < at) {
+        snprintf(out->app, sizeof out->app, "%s", who);
+        return;
+    }
+    snprintf(out->app, sizeof out->app, "%.*s", (int)(at - who), who);
+    snprintf(out->host, sizeof out->host, "%.*s", (int)(colon - at - 1), at + 1);
+    out->pid = strtoll(colon + 1, NULL, 10);
+}
+
+static bool collect_holder(void *ctx, const hf_record *record)
+{
+    holders *all = ctx;
+    const hf_entry *holder = &record->entries[0];
+    for (size_t i = 0; i < all->n; i++)
+        if (id_equal(all->states[i].session.id, holder->session))
+            return true;
+    all->states = alloc_array(all->states, all->n + 1, sizeof *all->states);
+    hf_session_state *state = &all->states[all->n++];
+    *state = (hf_session_state){.session = {.id = holder->session, .ttl_ms = holder->ttl_ms},
+                                .presence = HF_LIVE,
+                                .lease_left_ms = record->lease_left_ms};
+    state->session.started_at.ms = holder->since.ms;
+    split_who(record->who ? record->who : "", &state->session);
+    return true;
+}
+
+hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
+{
+    holders all = {NULL, 0};
+    hf_code code = base->ops->list(base, "", collect_holder, &all, err);
+    bool goes_on = !code;
+    for (size_t i = 0; i < all.n && goes_on; i++)
+        goes_on = each(ctx, &all.states[i]);
+    free(all.states);
+    return code;
+}
+
+hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                          hf_error *err)
+{
+    (void)base;
+    (void)overdue;
+    (void)max;
+    (void)err;
+    *n = 0;
+    return HF_OK;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ttl.c: protocol `ttl`: a lock is held exactly while its document exists and its time has not
+ * passed, by the server's clock; programs written after the two articles that this follows and ours
+ * exclude each other. The client calls it through the store interface.
+ *
+ * Two shapes: `updated` (the heartbeat writes now, the index adds the time) and `expire-at` (the
+ * document says until when). In the texts below @ stands for the field of that date, and #d for
+ * when a document's time is over. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/record.h"
+#include "store/document.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+/* Ours say themselves how long they last, others' last as long as the index lets them. */
+static const char due_updated[] =
+    "{'$add': ['$@', {'$cond': [{'$isNumber': '$ttl_ms'}, '$ttl_ms', '$$x.foreign_ms']}]}";
+static const char due_expires_at[] =
+    "{'$add': ['$@', {'$cond': [{'$isNumber': '$ttl_ms'}, 0, '$$x.foreign_ms']}]}";
+
+static const char fresh_updated[] = "'$$NOW'";
+static const char fresh_expires_at[] = "{'$add': ['$$NOW', '$$x.ttl_ms']}";
+
+/* Taken where there is no document, where it is one that this step leaves, or where its time has
+ * passed; one whose date is no date is left alone. */
+static const char take_text[] =
+    "{'$cond': [{'$or': [{'$eq': ['$$ROOT', {'_id': '$_id'}]},"
+    " {'$in': [{'$ifNull': ['$ticket', null]}, '$$x.leaves']},"
+    " {'$cond': [{'$eq': [{'$type': '$@'}, 'date']}, {'$lte': [#d, '$$NOW']}, false]}]},"
+    " {'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}, '$$ROOT']}";
+
+static const char renew_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #f}]}";
+
+static const char left_text[] =
+    "{'hf_left': {'$let': {'vars': {'x': {'foreign_ms': %lld}}, 'in': {'$cond': ["
+    "{'$eq': [{'$type': '$@'}, 'date']}, {'$subtract': [#d, '$$NOW']}, null]}}}}";
+
+static char *text_of(const mongo_store *store, const char *text)
+{
+    const char *due = store->uri.expires_at ? due_expires_at : due_updated;
+    const char *fresh = store->uri.expires_at ? fresh_expires_at : fresh_updated;
+    bson_string_t *out = bson_string_new(NULL);
+    for (; *text; text++)
+        if (*text == '@') {
+            bson_string_append(out, store->uri.time_field);
+        } else if (*text == '#') {
+            char *part = text_of(store, *++text == 'd' ? due : fresh);
+            bson_string_append(out, part);
+            bson_free(part);
+        } else {
+            bson_string_append_c(out, *text);
+        }
+    return bson_string_free(out, false);
+}
+
+static void append_text(const mongo_store *store, bson_t *to, const char *field, const char *text,
+                        const bson_t *x)
+{
+    char *whole = text_of(store, text);
+    pipeline_append_text(to, field, whole, x);
+    bson_free(whole);
+}
+
+/* ---- Documents ---- */
+
+/* "app@host:pid/session": what the articles' programs compare when they release. */
+static void append_owner(const mongo_store *store, const hf_session *self, bson_t *doc)
+{
+    char owner[HF_TEXT_MAX * 2 + 64], session[ID_TEXT_SIZE];
+    id_write(self->id, session);
+    snprintf(owner, sizeof owner, "%s@%s:%lld/%s", self->app, self->host, (long long)self->pid,
+             session);
+    BSON_APPEND_UTF8(doc, store->uri.owner_field, owner);
+}
+
+/* All but its dates. */
+static void append_new(mongo_store *store, const char *name, const hf_entry *entry, bson_t *x)
+{
+    bson_t doc;
+    BSON_APPEND_DOCUMENT_BEGIN(x, "new", &doc);
+    BSON_APPEND_UTF8(&doc, "_id", name);
+    append_owner(store, &store->self, &doc);
+    document_append_id(&doc, "ticket", entry->ticket);
+    document_append_id(&doc, "session", entry->session);
+    BSON_APPEND_INT32(&doc, "ttl_ms", entry->ttl_ms);
+    BSON_APPEND_UTF8(&doc, "app", store->self.app);
+    BSON_APPEND_UTF8(&doc, "host", store->self.host);
+    BSON_APPEND_INT64(&doc, "pid", store->self.pid);
+    BSON_APPEND_UTF8(&doc, "why", entry->why);
+    bson_append_document_end(x, &doc);
+}
+
+/* A document of another program has no ticket: one is made of what it says, so that it can be
+ * named. */
+static hf_id ticket_of(const char *name, const char *owner)
+{
+    hf_id id = {{0}};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    hash = (hash ^ 0xff) * UINT64_C(0x100000001b3);
+    for (const char *c = owner; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    memcpy(id.bytes + 4, &hash, sizeof hash);
+    return id;
+}
+
+static hf_code shape(const mongo_store *store, const char *name, const char *field,
+                     const char *expected, hf_error *err)
+{
+    return error_set(err, HF_SHAPE,
+                     "%.120s, _id \"%.80s\": field %.80s: expected %s: this is no lock of protocol "
+                     "ttl; it is left alone, remove it or use another collection",
+                     store->uri.collection, name, field, expected);
+}
+
+static bool find_id(const bson_t *doc, const char *field, hf_id *out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_OID(&it))
+        return false;
+    memcpy(out->bytes, bson_iter_oid(&it)->bytes, sizeof out->bytes);
+    return true;
+}
+
+static const char *find_text(const bson_t *doc, const char *field)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_UTF8(&it))
+        return "";
+    return bson_iter_utf8(&it, NULL);
+}
+
+static int64_t find_date(const bson_t *doc, const char *field)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_DATE_TIME(&it))
+        return 0;
+    return bson_iter_date_time(&it);
+}
+
+static char *who_of(const bson_t *doc, const char *owner)
+{
+    char who[HF_TEXT_MAX + 1];
+    const char *app = find_text(doc, "app");
+    if (app[0])
+        snprintf(who, sizeof who, "%.100s@%.100s:%lld", app, find_text(doc, "host"),
+                 (long long)mongo_int_at(doc, "pid", 0));
+    else
+        snprintf(who, sizeof who, "%.200s", owner[0] ? owner : "a program that does not say");
+    return alloc_text(who);
+}
+
+static hf_entry entry_of(const mongo_store *store, const bson_t *doc, const char *name)
+{
+    const char *owner = find_text(doc, store->uri.owner_field);
+    hf_entry entry = {.ttl_ms = (int32_t)mongo_int_at(doc, "ttl_ms", 0), .permits = HF_LIMIT_RW};
+    if (!find_id(doc, "ticket", &entry.ticket))
+        entry.ticket = ticket_of(name, owner);
+    if (!find_id(doc, "session", &entry.session))
+        entry.session = entry.ticket;
+    entry.since.ms = entry.granted_at.ms = find_date(doc, "since");
+    snprintf(entry.why, sizeof entry.why, "%s", find_text(doc, "why"));
+    return entry;
+}
+
+static hf_code read_document(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
+{
+    const char *name = find_text(doc, "_id");
+    if (!name[0] || strlen(name) > HF_NAME_MAX)
+        return shape(store, name, "_id", "a string of 1 to 512 bytes", err);
+    if (!find_date(doc, store->uri.time_field))
+        return shape(store, name, store->uri.time_field, "a date", err);
+    hf_entry entry = entry_of(store, doc, name);
+    record_init(out, name);
+    out->exists = true;
+    out->limit = HF_LIMIT_RW;
+    out->who = who_of(doc, find_text(doc, store->uri.owner_field));
+    out->lease_left_ms = mongo_int_at(doc, "hf_left", 0);
+    record_append(out, &entry, true);
+    return HF_OK;
+}
+
+static void append_left(const mongo_store *store, bson_t *stages, const char *key)
+{
+    char *pattern = text_of(store, left_text);
+    bson_string_t *text = bson_string_new(NULL);
+    bson_string_append_printf(text, pattern, (long long)store->foreign_ms);
+    bson_t stage, *fields = pipeline_json(text->str);
+    BSON_APPEND_DOCUMENT_BEGIN(stages, key, &stage);
+    BSON_APPEND_DOCUMENT(&stage, "$addFields", fields);
+    bson_append_document_end(stages, &stage);
+    bson_destroy(fields);
+    bson_string_free(text, true);
+    bson_free(pattern);
+}
+
+/* ---- Taking ---- */
+
+static void append_values(mongo_store *store, const char *name, const hf_step *step, bson_t *x)
+{
+    bson_t leaves;
+    char key[16];
+    append_new(store, name, &step->enter->entry, x);
+    BSON_APPEND_ARRAY_BEGIN(x, "leaves", &leaves);
+    for (size_t i = 0; i < step->n_leaves; i++)
+        document_append_id(&leaves, mongo_key(i, key), step->leaves[i].ticket);
+    bson_append_array_end(x, &leaves);
+    BSON_APPEND_INT32(x, "ttl_ms", step->enter->entry.ttl_ms);
+    BSON_APPEND_INT64(x, "foreign_ms", store->foreign_ms);
+}
+
+static void append_take(mongo_store *store, const char *name, const hf_step *step, bson_t *command)
+{
+    bson_t query, x = BSON_INITIALIZER;
+    append_values(store, name, step, &x);
+    mongo_begin(command, "findAndModify", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    BSON_APPEND_UTF8(&query, "_id", name);
+    bson_append_document_end(command, &query);
+    append_text(store, command, "update", take_text, &x);
+    BSON_APPEND_BOOL(command, "new", true);
+    BSON_APPEND_BOOL(command, "upsert", true);
+    mongo_append_write_concern(store, command, false);
+    bson_destroy(&x);
+}
+
+static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER, value;
+    mongo_reply answer;
+    hf_id ticket = step->enter->entry.ticket;
+    for (size_t i = 0; i < step->n_leaves; i++)
+        mongo_held_drop(store, step->leaves[i].ticket);
+    mongo_held_add(store, call->name, ticket);
+    append_take(store, call->name, step, &command);
+    hf_code code = mongo_run_repeated(store, call, &command, &answer, err);
+    if (!code)
+        code = mongo_view(&answer.doc, "value", &value) ? read_document(store, &value, out, err)
+                                                        : mongo_odd_reply(store, call, err);
+    bool is_ours = !code && record_find(out, ticket);
+    if (is_ours)
+        mongo_held_granted(store, ticket);
+    else if (code != HF_UNKNOWN)
+        mongo_held_drop(store, ticket);
+    *reply = (hf_step_reply){
+        .stamp = answer.stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
+    bson_destroy(&answer.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* ---- Leaving ---- */
+
+static void append_delete(bson_t *deletes, size_t i, const bson_t *query)
+{
+    bson_t each;
+    char key[16];
+    const char *at = mongo_key(i, key);
+    BSON_APPEND_DOCUMENT_BEGIN(deletes, at, &each);
+    BSON_APPEND_DOCUMENT(&each, "q", query);
+    BSON_APPEND_INT32(&each, "limit", 1);
+    bson_append_document_end(deletes, &each);
+}
+
+/* What another program holds is taken out only as it was seen. False: it is ours, or gone. */
+static bool append_foreign(mongo_store *store, const char *name, hf_id ticket, bson_t *query)
+{
+    static const mongo_call call = {.what = "looking at"};
+    bson_t command = BSON_INITIALIZER, filter, batch, doc;
+    bson_iter_t it;
+    mongo_reply reply;
+    hf_error err;
+    mongo_begin(&command, "find", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "filter", &filter);
+    BSON_APPEND_UTF8(&filter, "_id", name);
+    bson_append_document_end(&command, &filter);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    bool is_foreign = !mongo_run_behind(store, &call, &command, &reply, &err) &&
+                      mongo_view(&reply.doc, "cursor.firstBatch", &batch) &&
+                      bson_iter_init(&it, &batch) && mongo_next(&it, &doc) &&
+                      !bson_has_field(&doc, "ticket") &&
+                      id_equal(entry_of(store, &doc, name).ticket, ticket);
+    if (is_foreign)
+        bson_copy_to_excluding_noinit(&doc, query, "_id", NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return is_foreign;
+}
+
+static void append_leave(mongo_store *store, const char *name, const hf_leave *leave, size_t i,
+                         bson_t *deletes)
+{
+    bson_t query = BSON_INITIALIZER;
+    BSON_APPEND_UTF8(&query, "_id", name);
+    bool breaks = leave->outcome == HF_OUTCOME_ABANDONED;
+    if (!breaks || !append_foreign(store, name, leave->ticket, &query))
+        document_append_id(&query, "ticket", leave->ticket);
+    append_delete(deletes, i, &query);
+    bson_destroy(&query);
+}
+
+static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER, deletes;
+    mongo_reply answer;
+    mongo_begin(&command, "delete", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "deletes", &deletes);
+    for (size_t i = 0; i < step->n_leaves; i++) {
+        mongo_held_drop(store, step->leaves[i].ticket);
+        append_leave(store, call->name, &step->leaves[i], i, &deletes);
+    }
+    bson_append_array_end(&command, &deletes);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, call, &command, &answer, err);
+    bool all = mongo_int_at(&answer.doc, "n", 0) >= (int64_t)step->n_leaves;
+    *reply = (hf_step_reply){.stamp = answer.stamp, .confirmed = !code && all};
+    bson_destroy(&answer.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+static hf_code step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    mongo_call call = {
+        .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
+    hf_record unwanted, *record = out ? out : &unwanted;
+    hf_step_reply answer = {.confirmed = false};
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    record_init(record, name);
+    code = step->enter ? take(store, &call, step, record, &answer, err)
+                       : leave(store, &call, step, &answer, err);
+    if (!out)
+        record_done(&unwanted);
+    if (reply)
+        *reply = answer;
+    return code;
+}
+
+/* ---- Beats ---- */
+
+static void append_held(const mongo_held *all, size_t n, bson_t *update)
+{
+    bson_t query, part, in;
+    char key[16];
+    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &part);
+    BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
+    for (size_t i = 0; i < n; i++) {
+        const char *at = mongo_key(i, key);
+        BSON_APPEND_UTF8(&in, at, all[i].name);
+    }
+    bson_append_array_end(&part, &in);
+    bson_append_document_end(&query, &part);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "ticket", &part);
+    BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
+    for (size_t i = 0; i < n; i++)
+        document_append_id(&in, mongo_key(i, key), all[i].ticket);
+    bson_append_array_end(&part, &in);
+    bson_append_document_end(&query, &part);
+    bson_append_document_end(update, &query);
+}
+
+static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, bson_t *command)
+{
+    bson_t updates, update, x = BSON_INITIALIZER;
+    BSON_APPEND_INT64(&x, "ttl_ms", store->config.ttl_ms);
+    mongo_begin(command, "update", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    append_held(all, n, &update);
+    append_text(store, &update, "u", renew_text, &x);
+    BSON_APPEND_BOOL(&update, "multi", true);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(command, &updates);
+    mongo_append_write_concern(store, command, true);
+    bson_destroy(&x);
+}
+
+/* One command for all that is held; fewer matched than held: some are lost. */
+static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_answered,
+                    hf_session_state *out, hf_error *err)
+{
+    static const mongo_call call = {
+        .what = "renewing what is held", .writes = true, .is_beat = true};
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    size_t n;
+    (void)answered;
+    (void)n_answered;
+    *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
+    mongo_held *all = mongo_held_copy(store, &n);
+    hf_code code = HF_OK;
+    if (n) {
+        append_renewal(store, all, n, &command);
+        code = mongo_run(store, &call, &command, &reply, err);
+        out->misses = mongo_int_at(&reply.doc, "n", 0) < (int64_t)n;
+        bson_destroy(&reply.doc);
+    }
+    bson_destroy(&command);
+    mongo_held_free_copy(all, n);
+    return code;
+}
+
+/* ---- The protocol ---- */
+
+static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_code code = mongo_plain_begin(base, self, err);
+    return code ? code : mongo_ttl_settle_index(store, err);
+}
+
+/* Before anything has been taken: what the index says of other programs' documents. */
+static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
+{
+    hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
+    return code ? code : mongo_look(base, names, n, after, linearizable, each, ctx, err);
+}
+
+static hf_code list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+{
+    hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
+    return code ? code : mongo_list(base, prefix, each, ctx, err);
+}
+
+static bool read_key(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
+{
+    if (!BSON_ITER_HOLDS_UTF8(id))
+        return false;
+    snprintf(name, HF_NAME_MAX + 1, "%s", bson_iter_utf8(id, NULL));
+    return true;
+}
+
+static const char *changing(const mongo_store *store)
+{
+    (void)store;
+    return "ticket";
+}
+
+static const hf_store_ops ops = {
+    .scheme = "mongodb",
+    .close = mongo_close,
+    .session_begin = begin,
+    .session_beat = beat,
+    .session_mark = mongo_plain_mark,
+    .session_end = mongo_plain_end,
+    .sessions_look = mongo_plain_sessions_look,
+    .step = step,
+    .look = look,
+    .list = list,
+    .list_sessions = mongo_plain_list_sessions,
+    .ask = mongo_plain_ask,
+    .await = mongo_await,
+    .wake = mongo_wake,
+    .sweep = mongo_plain_sweep,
+    .doctor = mongo_doctor,
+};
+
+const mongo_protocol mongo_ttl = {
+    .name = "ttl",
+    .ops = &ops,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .wait_ms = 10000,
+    .read = read_document,
+    .read_key = read_key,
+    .append_left = append_left,
+    .changing = changing,
+};
