@@ -104,12 +104,12 @@ static void tell_holder(const request *req, const hf_entry_info *holder)
     const char *who = *holder->who ? holder->who : "(session gone)";
     if (req->how.if_token && req->how.if_token != holder->token)
         return;
+    char *token = text_token(holder->token);
     if (req->how.force)
-        tell(req, "\"%s\": taken from %s, token %" PRId64 ", at once", req->name, who,
-             holder->token);
+        tell(req, "\"%s\": taken from %s%s, at once", req->name, who, token);
     else
-        tell(req, "\"%s\": asking %s, token %" PRId64 ", to leave; waiting for it", req->name, who,
-             holder->token);
+        tell(req, "\"%s\": asking %s%s, to leave; waiting for it", req->name, who, token);
+    free(token);
 }
 
 static bool tell_holders(void *ctx, const hf_lock_info *info)

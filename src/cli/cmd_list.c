@@ -101,7 +101,7 @@ static bool add_row(void *ctx, const hf_lock_info *info)
     table_add(rows, first ? text_when(held_since(first)) : text_copy("-"));
     table_add(rows, first ? text_duration(first->lease_left_ms) : text_copy("-"));
     table_add(rows, text_print("%zu", info->n_queue));
-    table_add(rows, text_print("%" PRId64, info->token));
+    table_add(rows, info->token ? text_print("%" PRId64, info->token) : text_copy("-"));
     table_add(rows, text_copy(first ? first->why : ""));
     return true;
 }
@@ -158,7 +158,7 @@ static void print_entry(const char *head, const hf_lock_info *info, const hf_ent
     char *since = text_when(held_since(entry));
     char *age = text_duration(text_now_ms() - held_since(entry));
     char *left = text_duration(entry->lease_left_ms);
-    char *token = entry->position ? text_copy("") : text_print(", token %" PRId64, entry->token);
+    char *token = text_token(entry->token);
     char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");
     char *line = text_print("%s%s%s%s, %s, since %s (%s), lease %s%s, session %s%s%s", place,
                             who_of(entry), *entry->actor ? "/" : "", entry->actor, permits, since,
@@ -192,7 +192,7 @@ static void print_last(const hf_last *last)
 static bool print_lock(void *ctx, const hf_lock_info *info)
 {
     (void)ctx;
-    char *token = text_print("%" PRId64, info->token);
+    char *token = info->token ? text_print("%" PRId64, info->token) : text_copy("none given");
     char *limit = info->limit == HF_LIMIT_RW
                       ? text_copy("none: one exclusive holder, or any number of shared ones")
                       : text_print("%" PRId32 " permits", info->limit);

@@ -24,7 +24,7 @@ enum { KEY_PERMITS = 2000, KEY_LIMIT, KEY_WHY, KEY_LOST_CODE, KEY_GRACE };
 
 static const struct argp_option list[] = {
     {"no-wait", 'n', NULL, 0, "give up at once if it is held", 0},
-    {"wait", 'w', "D", 0, "give up after this long; default: wait for ever", 0},
+    {"wait", 'w', "D", 0, "give up after this long; default: never (protocol ttl: 10s)", 0},
     {"shared", 's', NULL, 0, "hold it together with others that share it", 0},
     {"exclusive", 'x', NULL, 0, "hold it alone; the default", 0},
     {"permits", KEY_PERMITS, "K", 0, "a semaphore: take K permits ...", 0},
@@ -210,7 +210,8 @@ static char *joined(const char *variable, const plan *p, hf_lock **locks, bool i
 {
     char *out = text_print("%s=", variable);
     for (size_t i = 0; i < p->n_names; i++) {
-        char *token = text_print("%" PRId64, hf_lock_token(locks[i]));
+        int64_t number = hf_lock_token(locks[i]);
+        char *token = number ? text_print("%" PRId64, number) : text_copy("");
         char *longer = text_print("%s%s%s", out, i ? "\n" : "", is_token ? token : p->names[i]);
         free(token);
         free(out);
@@ -251,8 +252,10 @@ static void note_taken(const plan *p, hf_lock **locks)
 {
     for (size_t i = 0; i < p->n_names; i++) {
         hf_last before = hf_lock_previous(locks[i]);
-        terminal_note("have \"%s\" after %" PRId64 "ms, token %" PRId64, p->names[i],
-                      hf_lock_waited_ms(locks[i]), hf_lock_token(locks[i]));
+        char *token = text_token(hf_lock_token(locks[i]));
+        terminal_note("have \"%s\" after %" PRId64 "ms%s", p->names[i], hf_lock_waited_ms(locks[i]),
+                      token);
+        free(token);
         if (before.outcome != HF_OUTCOME_ABANDONED)
             continue;
         char *when = text_when(before.at_ms);

@@ -3,6 +3,7 @@
  * command calls it. */
 #include "text.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,11 @@ static time_t second_of(int64_t unix_ms, int *rest_ms)
     int64_t rest = ((unix_ms % 1000) + 1000) % 1000;
     *rest_ms = (int)rest;
     return (time_t)((unix_ms - rest) / 1000);
+}
+
+char *text_token(int64_t token)
+{
+    return token ? text_print(", token %" PRId64, token) : text_copy("");
 }
 
 char *text_when(int64_t unix_ms)

@@ -27,7 +27,7 @@ typedef struct settings {
     const char *mode;
     hf_options client;
     hf_lock_options lock;
-    int64_t turns, work_ms, n_threads;
+    int64_t turns, work_ms, pause_ms, n_threads;
     bool is_script, is_talkative;
 } settings;
 
@@ -256,6 +256,7 @@ static void *take_turns(void *ctx)
 {
     int64_t done = 0, refused = 0;
     while ((!given.turns || done < given.turns) && !is_told_to_end()) {
+        pause_ms(given.pause_ms);
         if (take_turn(ctx))
             done++;
         else if (++refused)
@@ -426,6 +427,7 @@ static bool set_number(const char *name, int64_t number)
         {"clock-trust", &given.client.clock_trust_ms},
         {"turns", &given.turns},
         {"work", &given.work_ms},
+        {"pause", &given.pause_ms},
         {"threads", &given.n_threads},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -450,6 +452,8 @@ static void set(const char *name, char *value)
         given.until = value;
     else if (!strcmp(name, "mode"))
         set_mode(value);
+    else if (!strcmp(name, "why"))
+        given.lock.why = value;
     else if (!strcmp(name, "permits"))
         given.lock.permits = atoi(value);
     else if (!strcmp(name, "limit"))

@@ -4,6 +4,8 @@
 #include "core/error.h"
 #include "store/mongo/parts.h"
 
+#include <stdio.h>
+
 #define NO_COLLECTION 26
 #define FOR_EVER_MS (INT64_C(10) * 365 * 86400 * 1000) /* where nothing ends it */
 
@@ -76,10 +78,12 @@ hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
     return code;
 }
 
+/* Under the name that drivers give it: another one would make theirs fail. */
 static hf_code make(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "making the TTL index", .writes = true};
     bson_t command = BSON_INITIALIZER, indexes, index, key;
+    char name[128];
     mongo_reply reply;
     mongo_begin(&command, "createIndexes", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(&command, "indexes", &indexes);
@@ -87,7 +91,8 @@ static hf_code make(mongo_store *store, hf_error *err)
     BSON_APPEND_DOCUMENT_BEGIN(&index, "key", &key);
     bson_append_int32(&key, field_of(store), -1, 1);
     bson_append_document_end(&index, &key);
-    BSON_APPEND_UTF8(&index, "name", "holdfast_ttl");
+    snprintf(name, sizeof name, "%s_1", field_of(store));
+    BSON_APPEND_UTF8(&index, "name", name);
     BSON_APPEND_INT64(&index, "expireAfterSeconds", store->uri.expire_after_s);
     bson_append_document_end(&indexes, &index);
     bson_append_array_end(&command, &indexes);

@@ -1,0 +1,131 @@
+# What the tests of the articles' protocols share: stores and programs that are not ours, on one set.
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import re
+import sys
+import unittest
+
+from bson import json_util
+
+from contest import Command, Contest, Program, Worker, check_exclusion, check_failures
+from mongod import ReplicaSet
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(os.path.dirname(HERE), "golden")
+
+shared = ReplicaSet(election_ms=2000)
+
+
+def start_set():
+    unittest.addModuleCleanup(shared.stop)
+    shared.start()
+
+
+def store_of(database, **keys):
+    """The set's URI with that database and our keys."""
+    base, _, options = shared.uri.partition("?")
+    ours = "&".join("hf%s=%s" % (key, value) for key, value in keys.items())
+    return base.rstrip("/") + "/" + database + "?" + options + "&" + ours
+
+
+def plain(document):
+    """Canonical extended JSON, one field a line, with what differs from run to run named."""
+    text = json_util.dumps(document, json_options=json_util.CANONICAL_JSON_OPTIONS, indent=2)
+    text = re.sub(r'"\$oid": "[0-9a-f]{24}"', '"$oid": "ID"', text)
+    text = re.sub(r'"\$date": \{\s*"\$numberLong": "\d+"\s*\}', '"$date": "DATE"', text)
+    text = re.sub(r'"[^"]*@[^"]*:\d+/[0-9a-f]{24}"', '"APP@HOST:PID/ID"', text)
+    text = re.sub(r'("(app|host)": )"[^"]*"', r'\1"TEXT"', text)
+    return re.sub(r'("pid": \{\s*"\$numberLong": )"\d+"', r'\1"PID"', text) + "\n"
+
+
+class Mixed(Contest):
+    """Ours and others over one counter."""
+
+    def __init__(self, store, name):
+        super().__init__(store, name)
+        self.others = []
+
+    def __exit__(self, *_):
+        for each in self.others:
+            each.kill()
+        super().__exit__()
+
+    def add_other(self, script, database, *words):
+        self.others.append(Program(sys.executable, os.path.join(HERE, script), shared.uri, database,
+                                   "locks", self.name, self.counter, self.end, *words,
+                                   env={"PYTHONDONTWRITEBYTECODE": "1"}))
+        return self.others[-1]
+
+    def check(self, test):
+        """No update was lost, and ours never believed together; everybody had turns."""
+        written = sum(turn["wrote"] for turn in self.turns())
+        theirs = [each.count("turn") for each in self.others]
+        test.assertEqual(self.value(), written + sum(theirs), "an update was lost")
+        check_exclusion(test, self.turns())
+        check_failures(test, self)
+        test.assertTrue(all(theirs), [str(each) for each in self.others])
+        test.assertTrue(all(worker.events("turn") for worker in self.workers))
+        print("turns: ours %d, theirs %s" % (written, theirs), file=sys.stderr)
+
+
+class OnASet(unittest.TestCase):
+    """Each test has a database of its own."""
+
+    rs = shared
+    keys = {}
+
+    def setUp(self):
+        self.database = self.id().rsplit(".", 1)[1][:38]
+        self.mongo = self.rs.client()
+        self.addCleanup(self.mongo.close)
+        self.db = self.mongo[self.database]
+        self.uri = self.store()
+
+    def store(self, **more):
+        return store_of(self.database, **dict(self.keys, **more))
+
+    def start(self, program):
+        self.addCleanup(program.kill)
+        return program
+
+    def mixed(self, uri=None):
+        contest = Mixed(uri or self.uri, "x")
+        self.addCleanup(contest.__exit__)
+        return contest
+
+    def worker(self, *words, uri=None):
+        worker = self.start(Worker(uri or self.uri, "--script", "--name=x", *words))
+        worker.wait("ready", 10)
+        return worker
+
+    def holder(self, *words, uri=None):
+        worker = self.worker(*words, uri=uri)
+        worker.ask("acquire", "acquired")
+        return worker
+
+    def other(self, script, *words):
+        """Another program that holds x until it is killed."""
+        other = self.start(Program(sys.executable, os.path.join(HERE, script), shared.uri,
+                                   self.database, "locks", "x", "-", "/nonexistent", *words,
+                                   env={"PYTHONDONTWRITEBYTECODE": "1"}))
+        other.line("ready", 20)
+        return other
+
+    def run_command(self, *words, uri=None, status=0):
+        command = self.start(Command("--store", uri or self.uri, *words))
+        self.assertEqual(command.status(30), status, str(command))
+        return command
+
+    def assert_golden(self, document, name):
+        path = os.path.join(GOLDEN, name)
+        text = plain(document)
+        if os.environ.get("HOLDFAST_TEST_UPDATE"):
+            with open(path, "w") as out:
+                out.write(text)
+        with open(path) as stream:
+            self.assertEqual(text, stream.read(), name)
+
+
+def as_json(command):
+    return json.loads("\n".join(command.lines))

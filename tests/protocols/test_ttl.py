@@ -1,0 +1,237 @@
+# Protocol ttl: against programs written after articles 000 and 003, and with itself.
+# SPDX-License-Identifier: Apache-2.0
+import datetime
+import signal
+import time
+import unittest
+
+from contest import Command, boot_ns, seconds_since
+from foreign import OnASet, as_json, start_set
+from mongod import until
+
+
+def setUpModule():
+    start_set()
+
+
+def minutes_ago(minutes):
+    return datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=minutes)
+
+
+class Ttl(OnASet):
+    keys = {"Protocol": "ttl"}
+
+    def await_document(self):
+        until(lambda: self.db.locks.find_one({"_id": "x"}), 10, "the other program's document")
+
+
+class WithOthers(Ttl):
+    """Issue: 8 processes on one lock for 20 s over an unprotected counter."""
+
+    SECONDS = 20
+
+    def contend(self, contest):
+        for _ in range(4):
+            contest.add_endless("--ttl=10000", "--pause=60")
+        time.sleep(self.SECONDS)
+        contest.finish(30)
+        contest.check(self)
+
+    def test_a_spin_that_expires_at(self):
+        contest = self.mixed(self.store(Shape="expire-at"))
+        for _ in range(4):
+            contest.add_other("spin.py", self.database)
+        self.contend(contest)
+
+    def test_inserts_with_both_spellings(self):
+        contest = self.mixed()
+        for field in ("acquirer", "acquirer", "aqcuirer", "aqcuirer"):
+            contest.add_other("insert.py", self.database, field)
+        self.contend(contest)
+
+    def test_ours_alone_while_the_primary_steps_down(self):
+        contest = self.mixed()
+        workers = [contest.add_endless("--ttl=10000") for _ in range(6)]
+        contest.await_turns(3, 30)
+        self.rs.step_down()
+        contest.await_turns(3, 60)
+        workers[0].signal(signal.SIGSTOP)
+        time.sleep(1)
+        workers[0].signal(signal.SIGCONT)
+        contest.await_turns(3, 60)
+        contest.finish(60)
+        contest.check(self)
+
+
+class Owners(Ttl):
+    def test_ours_never_releases_theirs(self):
+        holder = self.holder()
+        theirs = {"_id": "x", "acquirer": "somebody", "updated": minutes_ago(0)}
+        self.db.locks.replace_one({"_id": "x"}, theirs)
+        told = holder.wait("told", 5)
+        self.assertIn("gone from the store", told["text"])
+        self.assertEqual(holder.ask("release", "release")["code"], "HF_LOST")
+        self.assertEqual(self.db.locks.find_one({"_id": "x"})["acquirer"], "somebody")
+
+    def test_theirs_never_releases_ours(self):
+        holder = self.holder()
+        self.assertEqual(self.db.locks.delete_one({"_id": "x", "acquirer": "me"}).deleted_count, 0)
+        self.assertEqual(holder.ask("check", "check")["code"], "HF_OK")
+        self.assertEqual(holder.ask("release", "release")["code"], "HF_OK")
+        self.assertIsNone(self.db.locks.find_one({"_id": "x"}))
+
+    def test_deleting_the_document_is_told_at_once(self):
+        run = self.start(Command("--store", self.uri, "run", "x", "--", "sh", "-c",
+                                 "echo up; exec sleep 60"))
+        run.line("up", 10)
+        time.sleep(0.5)  # the stream is open
+        deleted = boot_ns()
+        self.db.locks.delete_one({"_id": "x"})
+        self.assertEqual(run.status(10), 76)
+        self.assertLess(seconds_since(deleted), 2)
+
+    def test_break_takes_theirs_only_by_force_and_as_it_was_seen(self):
+        self.db.locks.insert_one({"_id": "x", "acquirer": "somebody", "updated": minutes_ago(0)})
+        refused = self.run_command("break", "--reason", "test", "x", status=65)
+        self.assertIn("protocol ttl cannot ask", refused.errors)
+        self.run_command("break", "--force", "--reason", "test", "x")
+        self.assertIsNone(self.db.locks.find_one({"_id": "x"}))
+
+
+class Crashes(Ttl):
+    def assert_taken_over(self, killed, lease):
+        waiter = self.worker("--ttl=10000")
+        had = waiter.ask("acquire 30000", "acquired refused", lease + 20)
+        self.assertEqual(had["event"], "acquired", had)
+        took = (had["at"] - killed) / 1e9
+        print("taken over after %.2f s, lease %g s" % (took, lease))
+        self.assertLess(took, lease + 1)
+
+    def test_ours_is_followed_within_its_lease(self):
+        holder = self.holder("--ttl=3000")
+        holder.signal(signal.SIGKILL)
+        self.assert_taken_over(boot_ns(), 3)
+
+    def test_ours_that_expires_at_is_followed_within_its_lease(self):
+        self.uri = self.store(Shape="expire-at")
+        holder = self.holder("--ttl=3000")
+        holder.signal(signal.SIGKILL)
+        self.assert_taken_over(boot_ns(), 3)
+
+    def test_theirs_that_expires_at_is_followed_when_it_says(self):
+        self.uri = self.store(Shape="expire-at")
+        other = self.other("spin.py", "4")
+        self.await_document()
+        other.kill()
+        self.assert_taken_over(boot_ns(), 4)
+
+    def test_theirs_is_followed_when_the_index_says(self):
+        self.uri = self.store(ExpireAfterSeconds=4)
+        other = self.other("insert.py", "acquirer", "4")
+        self.await_document()
+        other.kill()
+        self.assert_taken_over(boot_ns(), 4)
+
+    def test_a_stopped_holder_has_lost_when_it_goes_on(self):
+        holder = self.holder("--ttl=2000")
+        holder.signal(signal.SIGSTOP)
+        self.assert_taken_over(boot_ns(), 2)
+        holder.signal(signal.SIGCONT)
+        holder.wait("told", 5)
+        self.assertEqual(holder.ask("check", "check")["code"], "HF_LOST")
+
+    def test_the_index_alone_cleans_up(self):
+        holder = self.holder("--ttl=1000", uri=self.store(ExpireAfterSeconds=2))
+        primary = self.rs.primary()
+        primary.admin("setParameter", 1, ttlMonitorSleepSecs=1)
+        self.addCleanup(primary.admin, "setParameter", 1, ttlMonitorSleepSecs=60)
+        holder.signal(signal.SIGKILL)
+        until(lambda: not self.db.locks.find_one({"_id": "x"}), 90, "the TTL monitor")
+
+
+class Documents(Ttl):
+    def test_updated(self):
+        self.holder("--why=nightly")
+        self.assert_golden(self.db.locks.find_one({"_id": "x"}), "ttl-updated.json")
+
+    def test_expire_at(self):
+        self.holder("--why=nightly", uri=self.store(Shape="expire-at"))
+        self.assert_golden(self.db.locks.find_one({"_id": "x"}), "ttl-expire-at.json")
+
+    def test_names_of_fields(self):
+        self.holder(uri=self.store(TimeField="touched", OwnerField="aqcuirer"))
+        document = self.db.locks.find_one({"_id": "x"})
+        self.assertIn("aqcuirer", document)
+        self.assertIsInstance(document["touched"], datetime.datetime)
+        self.assertNotIn("updated", document)
+        index = self.db.locks.index_information()["touched_1"]
+        self.assertEqual((index["key"], index["expireAfterSeconds"]), ([("touched", 1)], 600))
+
+    def test_an_index_that_is_there_is_respected(self):
+        self.db.locks.create_index("updated", expireAfterSeconds=77, name="theirs")
+        run = self.run_command("-v", "run", "x", "--", "true")
+        self.assertIn("has expireAfterSeconds 77, not 600: it is left as it is", run.errors)
+        indexes = self.db.locks.index_information()
+        self.assertEqual(set(indexes), {"_id_", "theirs"})
+        self.assertEqual(indexes["theirs"]["expireAfterSeconds"], 77)
+
+    def test_the_heartbeat_moves_the_date_and_nothing_else(self):
+        self.holder("--ttl=1000")
+        first = self.db.locks.find_one({"_id": "x"})
+        later = until(lambda: self.moved(first), 5, "the heartbeat")
+        self.assertEqual(dict(first, updated=None), dict(later, updated=None))
+
+    def moved(self, first):
+        now = self.db.locks.find_one({"_id": "x"})
+        return now if now["updated"] > first["updated"] else None
+
+    def test_another_shape_is_named_and_left_alone(self):
+        for odd in ({"_id": "x", "updated": "yesterday"}, {"_id": "x", "note": 1}):
+            self.db.locks.replace_one({"_id": "x"}, odd, upsert=True)
+            run = self.run_command("run", "--no-wait", "x", "--", "true", status=65)
+            self.assertIn('locks, _id "x": field updated: expected a date', run.errors)
+            self.assertEqual(self.db.locks.find_one({"_id": "x"}), odd)
+
+
+class Words(Ttl):
+    def test_what_the_protocol_has_not_is_said_with_who_has_it(self):
+        for words in (["--shared"], ["--permits", "1", "--limit", "2"]):
+            run = self.run_command("run", *words, "x", "--", "true", status=65)
+            self.assertIn("protocol ttl has no shared locks and no semaphores: hfProtocol=queue",
+                          run.errors)
+
+    def test_lists_show_the_holder(self):
+        holder = self.holder("--why=nightly")
+        self.db.locks.insert_one({"_id": "y", "acquirer": "somebody", "updated": minutes_ago(0)})
+        x, y = as_json(self.run_command("list", "--json"))
+        self.assertIn(":%d" % holder.pid, x["holders"][0]["who"])
+        self.assertEqual(x["holders"][0]["why"], "nightly")
+        self.assertTrue(0 < x["holders"][0]["lease_left_ms"] <= 10000, x)
+        self.assertEqual(y["holders"][0]["who"], "somebody")
+        self.assertTrue(500000 < y["holders"][0]["lease_left_ms"] <= 600000, y)
+        sessions = as_json(self.run_command("sessions", "--json"))
+        self.assertEqual({each["pid"] for each in sessions}, {holder.pid, 0})
+
+    def test_waiting_ends_after_ten_seconds_by_default(self):
+        self.holder()
+        began = time.monotonic()
+        self.run_command("run", "x", "--", "true", status=75)
+        self.assertTrue(9.5 < time.monotonic() - began < 12)
+
+    def test_run_says_how_long_it_waited_and_has_no_token(self):
+        run = self.run_command("-v", "run", "x", "--", "sh", "-c", "echo [$HOLDFAST_TOKEN]")
+        self.assertRegex(run.errors, 'have "x" after [0-9]+ms$')
+        self.assertEqual(run.lines, ["[]"])
+
+    def test_a_release_wakes_who_waits(self):
+        holder, waiter = self.holder(), self.worker()
+        waiter.ask("acquire", "waits")
+        time.sleep(1)  # its stream is open
+        asked = boot_ns()
+        holder.ask("release", "release")
+        had = waiter.wait("acquired", 5)
+        self.assertLess((had["at"] - asked) / 1e9, 0.3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
