@@ -61,7 +61,8 @@ bool sharding_tries_again(const sharding_settings *settings, sharding_call call,
 typedef struct sharding_lock {
     char process[SHARDING_PROCESS_MAX + 1];
     hf_id ts;
-    int64_t state; /* 0: free; 2: held; 1 too, by servers before 3.2 */
+    int64_t state;   /* 0: free; 2: held; 1 too, by servers before 3.2 */
+    int64_t when_ms; /* its date, 0: none. MongoDB 6.0 gives all its locks one ts, but not this */
 } sharding_lock;
 
 /* What serverStatus says. */
@@ -83,7 +84,7 @@ typedef struct sharding_memory {
     char name[HF_NAME_MAX + 1];
     char process[SHARDING_PROCESS_MAX + 1];
     hf_id ts, election;
-    int64_t ping_ms;
+    int64_t when_ms, ping_ms;
     hf_dbtime server_time; /* not earlier than the ping was read */
 } sharding_memory;
 
@@ -124,7 +125,8 @@ typedef enum sharding_action {
     SHARDING_READ_LOCK,   /* by name */
     SHARDING_READ_PING,   /* of seen.process */
     SHARDING_READ_SERVER, /* serverStatus */
-    SHARDING_OVERTAKE,    /* {$or: [{_id: name, state: 0}, {_id: name, ts: seen.ts}]}; no upsert */
+    SHARDING_OVERTAKE,    /* {$or: [{_id: name, state: 0}, {_id: name, ts and when of seen}]}; no
+                           * upsert */
     /* Ends of the round. */
     SHARDING_GRANTED,                /* with ts; is_takeover: from seen */
     SHARDING_BUSY,                   /* begin another round, with the same ts, in again_ms */

@@ -22,6 +22,7 @@ static void remember(sharding_memory *memory, const sharding_look *look)
 {
     snprintf(memory->process, sizeof memory->process, "%s", look->lock->process);
     memory->ts = look->lock->ts;
+    memory->when_ms = look->lock->when_ms;
     memory->election = look->server->election;
     memory->ping_ms = look->ping_ms;
     memory->server_time = look->server->local_time;
@@ -38,7 +39,7 @@ static void add(sharding_history *history, const sharding_look *look)
 static bool is_unchanged(const sharding_memory *memory, const sharding_look *look)
 {
     return (memory->ping_ms == look->ping_ms || PLANTED(PING_UNNOTICED)) &&
-           id_equal(memory->ts, look->lock->ts) &&
+           id_equal(memory->ts, look->lock->ts) && memory->when_ms == look->lock->when_ms &&
            (id_equal(memory->election, look->server->election) || PLANTED(ELECTION_UNNOTICED)) &&
            strcmp(memory->process, look->lock->process) == 0;
 }

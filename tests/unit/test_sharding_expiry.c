@@ -106,6 +106,15 @@ static void test_another_ts_renews(void **state)
     assert_renewed(m);
 }
 
+/* MongoDB 6.0 gives all its locks the same ts. */
+static void test_the_same_ts_at_another_date_renews(void **state)
+{
+    manager *m = *state;
+    look_at(m, 0);
+    m->lock.when_ms += 1;
+    assert_renewed(m);
+}
+
 static void test_another_election_renews(void **state)
 {
     manager *m = *state;
@@ -274,6 +283,7 @@ int main(void)
         TEST(test_another_ping_renews),
         TEST(test_an_earlier_ping_renews_too),
         TEST(test_another_ts_renews),
+        TEST(test_the_same_ts_at_another_date_renews),
         TEST(test_another_election_renews),
         TEST(test_another_owner_renews),
         TEST(test_an_owner_without_a_ping_is_first_stored_then_expires),
