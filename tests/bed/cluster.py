@@ -26,6 +26,11 @@ MAJORITY = {"w": "majority"}
 FREE, HELD = 0, 2
 
 
+def boot_seconds():
+    """The clock of contest.boot_ns()."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class Ddl(threading.Thread):
     """A command of MongoDB's that may have to wait for a lock."""
 
@@ -33,7 +38,7 @@ class Ddl(threading.Thread):
         super().__init__(daemon=True)
         self.database, self.words, self.fields = database, words, fields
         self.failure = None
-        self.began = time.monotonic()
+        self.began = boot_seconds()
         self.start()
 
     def run(self):
@@ -42,7 +47,7 @@ class Ddl(threading.Thread):
                                   writeConcern=MAJORITY, **self.fields)
         except pymongo.errors.PyMongoError as error:
             self.failure = error
-        self.ended = time.monotonic()
+        self.ended = boot_seconds()
 
     def is_waiting(self, seconds):
         """It does not end within these seconds."""
