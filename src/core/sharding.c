@@ -225,13 +225,13 @@ static sharding_action after(sharding_round *round, sharding_history *history,
     case SHARDING_FAIL_FOR_WANT_OF_A_SET:
         break;
     }
-    assert(!"the round has ended");
     return round->action;
 }
 
 sharding_action sharding_next(sharding_round *round, sharding_history *history,
                               const sharding_reply *reply)
 {
+    assert(sharding_is_command(round->action));
     round->action = after(round, history, reply);
     return round->action;
 }
