@@ -1,14 +1,10 @@
-# What the tests of Holdfast's protocol `sharding` share: a cluster, and commands on its config server.
+# What the tests of protocol `sharding` share: a cluster, and commands on its config server.
 # SPDX-License-Identifier: Apache-2.0
 import json
-import os
-import sys
 import unittest
 
 from cluster import FREE, Cluster, boot_seconds
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "live"))
-from contest import Command  # noqa: E402
+from contest import Command
 
 NOT_ACQUIRED, LOST = 75, 76
 POLL = "hfPollMS=100"

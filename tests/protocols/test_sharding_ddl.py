@@ -1,5 +1,5 @@
-# Protocol `sharding` and MongoDB itself on one config server: Holdfast holds MongoDB's DDL up, waits
-# for it, lists its locks beside ours, and is overtaken by it after a crash.
+# Protocol `sharding` and MongoDB itself on one config server: Holdfast holds MongoDB's DDL up,
+# waits for it, lists its locks beside ours, and is overtaken by it after a crash.
 # SPDX-License-Identifier: Apache-2.0
 import json
 import signal

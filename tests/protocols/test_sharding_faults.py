@@ -6,9 +6,9 @@ import time
 import unittest
 
 from cluster import FREE, HELD
+from contest import Contest, boot_ns, check_counter, check_exclusion, check_failures
 from mongod import until
 from sharding_bed import EXPIRY, LOST, NOT_ACQUIRED, POLL, SHORT, OnACluster
-from contest import Contest, boot_ns, check_counter, check_exclusion, check_failures
 
 
 class Expiry(OnACluster):

@@ -200,7 +200,7 @@ static void test_a_lock_that_is_not_there_is_waited_for(void **state)
     manager *m = *state;
     start(m);
     next(m, duplicate);
-    assert_busy(m, next(m, nothing));
+    assert_busy(m, next(m, (sharding_reply){.is_found = false, .lock = m->lock}));
 }
 
 static void test_a_lock_that_was_freed_is_never_overtaken(void **state)
@@ -274,9 +274,13 @@ static void test_an_owner_is_looked_at_by_its_process_then_the_server(void **sta
 static void test_an_owner_without_a_ping_counts_as_of_the_epoch(void **state)
 {
     manager *m = *state;
-    m->ping_ms = 0;
-    assert_busy(m, round_at(m, 0));
+    start(m);
+    next(m, duplicate);
+    next(m, (sharding_reply){.is_found = true, .lock = m->lock});
+    next(m, (sharding_reply){.is_found = false, .ping_ms = m->ping_ms});
+    assert_busy(m, next(m, (sharding_reply){.is_found = true, .server = m->server}));
     assert_int_equal(m->history.memories->ping_ms, SHARDING_NO_PING);
+    m->ping_ms = 0;
     assert_int_equal(round_at(m, EXPIRY), SHARDING_OVERTAKE);
 }
 
