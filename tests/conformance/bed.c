@@ -74,8 +74,8 @@ static void choose_sqlite(void)
     snprintf(bed.uri, sizeof bed.uri, "sqlite:%s/locks.db", folder);
 }
 
-/* The set's URI with a database of this run's own. */
-static void choose_mongo(void)
+/* The set's URI with a database of this run's own; keys: "", or "hfProtocol=ttl". */
+static void choose_mongo(const char *keys)
 {
     const char *uri = getenv("HOLDFAST_TEST_URI");
     if (!uri || !strstr(uri, "://")) {
@@ -85,8 +85,9 @@ static void choose_mongo(void)
     const char *hosts = strstr(uri, "://") + 3, *options = strchr(hosts, '?');
     hf_id id = bed_id();
     int n = (int)(hosts - uri) + (int)strcspn(hosts, "/?");
-    snprintf(bed.uri, sizeof bed.uri, "%.*s/hf_conformance_%d_%02x%02x%02x%s", n, uri,
-             (int)getpid(), id.bytes[0], id.bytes[1], id.bytes[2], options ? options : "");
+    snprintf(bed.uri, sizeof bed.uri, "%.*s/hf_conformance_%d_%02x%02x%02x%s%s%s", n, uri,
+             (int)getpid(), id.bytes[0], id.bytes[1], id.bytes[2], options ? options : "?",
+             options && *keys ? "&" : "", keys);
 }
 
 void bed_use(const char *uri)
@@ -102,8 +103,8 @@ void bed_begin(const char *kind)
     else if (strcmp(kind, "sqlite:") == 0)
         choose_sqlite();
     else
-        choose_mongo();
-    bed.is_mongo = strcmp(kind, "mongodb") == 0;
+        choose_mongo(strchr(kind, ':') ? strchr(kind, ':') + 1 : "");
+    bed.is_mongo = strncmp(kind, "mongodb", 7) == 0;
     hf_store *store = bed_store();
     bed.can = store->can;
     store->ops->close(store);
@@ -300,8 +301,29 @@ static bool has_queue(void *ctx)
     return bed_queued(wish->client, wish->name) == wish->n;
 }
 
+void bed_rises(int64_t before, int64_t token)
+{
+    if (bed.can & HF_CAN_TOKENS)
+        assert_true(token > before);
+}
+
+void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token)
+{
+    hf_last last = hf_lock_previous(lock);
+    if (!(bed.can & HF_CAN_QUEUE))
+        return;
+    assert_int_equal(last.outcome, outcome);
+    assert_contains(last.who, who);
+    if (token)
+        assert_int_equal(last.token, token);
+}
+
 void bed_wait_queued(hf_client *client, const char *name, size_t n)
 {
+    if (!(bed.can & HF_CAN_QUEUE)) {
+        poll(NULL, 0, 300);
+        return;
+    }
     struct queue_wish wish = {client, name, n};
     if (!bed_until(BED_SOON, has_queue, &wish))
         fail_msg("%zu instead of %zu wait for %s", bed_queued(client, name), n, name);
@@ -336,4 +358,32 @@ void taker_start(struct taker *taker, hf_client *client, const char *name,
 void taker_join(struct taker *taker)
 {
     assert_int_equal(pthread_join(taker->thread, NULL), 0);
+}
+
+/* ---- Cases ---- */
+
+static const char *lacking(unsigned needs)
+{
+    unsigned lacks = needs & ~bed.can;
+    return lacks & HF_CAN_QUEUE       ? "a queue, with sessions that can be judged and asked"
+           : lacks & HF_CAN_SHARE     ? "shared locks"
+           : lacks & HF_CAN_TOKENS    ? "tokens"
+           : lacks & HF_CAN_PROCESSES ? "other processes"
+                                      : NULL;
+}
+
+int bed_run(const char *group, const struct bed_case *cases, size_t n)
+{
+    struct CMUnitTest *fit = calloc(n, sizeof *fit);
+    size_t fits = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *lacks = lacking(cases[i].needs);
+        if (lacks)
+            print_message("not for this store, which has not %s: %s\n", lacks, cases[i].test.name);
+        else
+            fit[fits++] = cases[i].test;
+    }
+    int failed = _cmocka_run_group_tests(group, fit, fits, NULL, NULL);
+    free(fit);
+    return failed;
 }

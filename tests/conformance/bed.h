@@ -83,8 +83,15 @@ hf_lock *bed_acquire(hf_client *client, const char *name, const hf_lock_options 
 hf_code bed_try(hf_client *client, const char *name, hf_mode mode, hf_lock **out);
 void bed_release(hf_lock *lock); /* and close */
 
+/* A token is higher than an earlier one, where there are tokens. */
+void bed_rises(int64_t before, int64_t token);
+
+/* How the holder before this one left, where that is remembered (where there is a queue). */
+void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token);
+
 /* How many wait, by hf_show(); 0 for a lock that does not exist. */
 size_t bed_queued(hf_client *client, const char *name);
+/* Where there is no queue to be seen: a little later. */
 void bed_wait_queued(hf_client *client, const char *name, size_t n);
 
 bool bed_readable(int fd, int64_t ms);
@@ -136,6 +143,20 @@ int run_wire_cases(void);
 
 void mongo_drop(const char *uri); /* the database that the URI names */
 
-#define CASES(tests) cmocka_run_group_tests(tests, NULL, NULL)
+/* A case, and what a store must be able to for it: HF_CAN_... */
+struct bed_case {
+    unsigned needs;
+    struct CMUnitTest test;
+};
+
+#define CASE_IF(needs, test)                                                                       \
+    {                                                                                              \
+        needs, cmocka_unit_test_setup_teardown(test, set_up, tear_down)                            \
+    }
+#define CASE(test) CASE_IF(0, test)
+
+/* Runs those that are for this store and says of the others what it has not; how many failed. */
+#define CASES(cases) bed_run(#cases, cases, sizeof cases / sizeof *cases)
+int bed_run(const char *group, const struct bed_case *cases, size_t n);
 
 #endif

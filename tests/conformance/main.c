@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: runs every case that the store under test declares to be able to: `conformance memory:`,
  * `conformance sqlite:` (a file of its own), `conformance mongodb` (a database of its own on
- * HOLDFAST_TEST_URI). A second argument runs only the cases whose name has it in. */
+ * HOLDFAST_TEST_URI; `mongodb:hfProtocol=ttl` for another protocol). A second argument runs only
+ * the cases whose name has it in. */
 #include "conformance/bed.h"
 
 static int run_all(void)
 {
     int failed = run_step_cases() + run_session_cases() + run_client_cases() + run_wait_cases() +
                  run_lost_cases();
-    if (bed.can & HF_CAN_PROCESSES)
-        failed += run_process_cases();
-    else
-        print_message("this store is not seen by other processes: the cases with processes are"
-                      " not for it\n");
+    failed += run_process_cases();
     if (bed.is_mongo)
         failed += run_mongo_cases() + run_wire_cases();
     return failed;

@@ -66,9 +66,8 @@ static void test_another_process_is_waited_for(void **state)
     assert_int_equal(child_wait(&child), 0); /* its input ends: it closes, and ends */
     taker_join(&taker);
     assert_code(HF_OK, taker.code, &taker.err);
-    assert_true(hf_lock_token(taker.lock) > token);
-    assert_int_equal(hf_lock_previous(taker.lock).outcome, HF_OUTCOME_RELEASED);
-    assert_contains(hf_lock_previous(taker.lock).who, "child@");
+    bed_rises(token, hf_lock_token(taker.lock));
+    bed_previous(taker.lock, HF_OUTCOME_RELEASED, "child@", token);
     bed_release(taker.lock);
 }
 
@@ -87,9 +86,8 @@ static void test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second(void *
     assert_true(WIFSIGNALED(child_wait(&child)));
     assert_code(HF_OK, taker.code, &taker.err);
     assert_in_range(taker.ended_ms - killed, 0, BED_TTL + 1000);
-    assert_true(hf_lock_token(taker.lock) > token);
-    assert_int_equal(hf_lock_previous(taker.lock).outcome, HF_OUTCOME_ABANDONED);
-    assert_int_equal(hf_lock_previous(taker.lock).token, token);
+    bed_rises(token, hf_lock_token(taker.lock));
+    bed_previous(taker.lock, HF_OUTCOME_ABANDONED, "child@", token);
     bed_release(taker.lock);
 }
 
@@ -106,7 +104,7 @@ static void test_a_stopped_holder_has_lost_it_when_it_wakes(void **state)
     kill(child.pid, SIGSTOP);
     child_say(&child, "check\n"); /* waits there for it: its very first call */
     hf_lock *lock = bed_acquire(mine, name, NULL);
-    assert_true(hf_lock_token(lock) > token);
+    bed_rises(token, hf_lock_token(lock));
     kill(child.pid, SIGCONT);
     child_read(&child, line, sizeof line);
     assert_string_equal(line, "HF_LOST");
@@ -134,16 +132,14 @@ static void test_a_stop_that_is_shorter_than_the_lease_costs_nothing(void **stat
     assert_int_equal(child_wait(&child), 0);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int run_process_cases(void)
 {
-    const struct CMUnitTest process_cases[] = {
-        CASE(test_four_processes_over_a_counter),
-        CASE(test_another_process_is_waited_for),
-        CASE(test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second),
-        CASE(test_a_stopped_holder_has_lost_it_when_it_wakes),
-        CASE(test_a_stop_that_is_shorter_than_the_lease_costs_nothing),
+    const struct bed_case process_cases[] = {
+        CASE_IF(HF_CAN_PROCESSES, test_four_processes_over_a_counter),
+        CASE_IF(HF_CAN_PROCESSES, test_another_process_is_waited_for),
+        CASE_IF(HF_CAN_PROCESSES, test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second),
+        CASE_IF(HF_CAN_PROCESSES, test_a_stopped_holder_has_lost_it_when_it_wakes),
+        CASE_IF(HF_CAN_PROCESSES, test_a_stop_that_is_shorter_than_the_lease_costs_nothing),
     };
     return CASES(process_cases);
 }

@@ -439,30 +439,28 @@ static void test_the_table_is_whole(void **state)
         assert_int_equal(ops->keep_fd(store, bed_id()), -1); /* no such session */
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int run_session_cases(void)
 {
-    const struct CMUnitTest session_cases[] = {
-        CASE(test_a_begun_session_lives),
-        CASE(test_a_beat_raises_the_beat_and_the_lease),
-        CASE(test_a_mark_compares_the_beat),
-        CASE(test_another_store_can_mark),
-        CASE(test_a_missing_session),
-        CASE(test_a_clean_end_is_a_mark),
-        CASE(test_a_look_of_many_is_in_order),
-        CASE(test_sessions_are_listed),
-        CASE(test_an_ask_is_seen_until_it_is_answered),
-        CASE(test_an_ask_is_not_put_twice),
-        CASE(test_more_asks_than_fit_are_refused),
-        CASE(test_nobody_asks_the_dead),
-        CASE(test_a_grant_by_another_store_is_heard),
-        CASE(test_others_grants_are_not_heard),
-        CASE(test_await_ends_with_its_time),
-        CASE(test_wake_ends_an_await),
-        CASE(test_sweep_leaves_the_young_alone),
-        CASE(test_the_doctor_finds_something_to_say),
-        CASE(test_the_table_is_whole),
+    const struct bed_case session_cases[] = {
+        CASE_IF(HF_CAN_QUEUE, test_a_begun_session_lives),
+        CASE_IF(HF_CAN_QUEUE, test_a_beat_raises_the_beat_and_the_lease),
+        CASE_IF(HF_CAN_QUEUE, test_a_mark_compares_the_beat),
+        CASE_IF(HF_CAN_QUEUE, test_another_store_can_mark),
+        CASE_IF(HF_CAN_QUEUE, test_a_missing_session),
+        CASE_IF(HF_CAN_QUEUE, test_a_clean_end_is_a_mark),
+        CASE_IF(HF_CAN_QUEUE, test_a_look_of_many_is_in_order),
+        CASE_IF(HF_CAN_QUEUE, test_sessions_are_listed),
+        CASE_IF(HF_CAN_QUEUE, test_an_ask_is_seen_until_it_is_answered),
+        CASE_IF(HF_CAN_QUEUE, test_an_ask_is_not_put_twice),
+        CASE_IF(HF_CAN_QUEUE, test_more_asks_than_fit_are_refused),
+        CASE_IF(HF_CAN_QUEUE, test_nobody_asks_the_dead),
+        CASE_IF(HF_CAN_QUEUE, test_a_grant_by_another_store_is_heard),
+        CASE_IF(HF_CAN_QUEUE, test_others_grants_are_not_heard),
+        CASE_IF(HF_CAN_QUEUE, test_await_ends_with_its_time),
+        CASE_IF(HF_CAN_QUEUE, test_wake_ends_an_await),
+        CASE_IF(HF_CAN_QUEUE, test_sweep_leaves_the_young_alone),
+        CASE_IF(HF_CAN_QUEUE, test_the_doctor_finds_something_to_say),
+        CASE_IF(HF_CAN_QUEUE, test_the_table_is_whole),
     };
     return CASES(session_cases);
 }

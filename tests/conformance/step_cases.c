@@ -528,34 +528,32 @@ static void test_steps_at_the_same_time_lose_nothing(void **state)
     record_done(&record);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int run_step_cases(void)
 {
-    const struct CMUnitTest step_cases[] = {
-        CASE(test_a_first_enter_makes_the_record_and_is_granted),
-        CASE(test_a_look_shows_what_the_step_made),
-        CASE(test_a_leave_hands_over_to_the_next_in_the_same_step),
-        CASE(test_shared_and_exclusive),
-        CASE(test_permits),
-        CASE(test_a_try_leaves_nothing_behind),
-        CASE(test_entering_again_changes_nothing),
-        CASE(test_limits_that_disagree),
-        CASE(test_the_queue_is_bounded),
-        CASE(test_the_dead_are_taken_out),
-        CASE(test_last_is_kept),
-        CASE(test_a_give_back_leaves_last),
-        CASE(test_time_and_floor_can_be_given),
-        CASE(test_a_step_that_finds_nothing_makes_no_record),
-        CASE(test_a_leave_is_confirmed),
-        CASE(test_text_from_outside_stays_text),
-        CASE(test_the_longest_texts_fit),
-        CASE(test_a_look_of_many),
-        CASE(test_another_store_sees_what_the_stamp_promises),
-        CASE(test_a_linearizable_look),
-        CASE(test_a_list_by_prefix_in_byte_order),
-        CASE(test_the_empty_prefix_lists_all),
-        CASE(test_steps_at_the_same_time_lose_nothing),
+    const struct bed_case step_cases[] = {
+        CASE_IF(HF_CAN_QUEUE, test_a_first_enter_makes_the_record_and_is_granted),
+        CASE_IF(HF_CAN_QUEUE, test_a_look_shows_what_the_step_made),
+        CASE_IF(HF_CAN_QUEUE, test_a_leave_hands_over_to_the_next_in_the_same_step),
+        CASE_IF(HF_CAN_QUEUE, test_shared_and_exclusive),
+        CASE_IF(HF_CAN_QUEUE, test_permits),
+        CASE_IF(HF_CAN_QUEUE, test_a_try_leaves_nothing_behind),
+        CASE_IF(HF_CAN_QUEUE, test_entering_again_changes_nothing),
+        CASE_IF(HF_CAN_QUEUE, test_limits_that_disagree),
+        CASE_IF(HF_CAN_QUEUE, test_the_queue_is_bounded),
+        CASE_IF(HF_CAN_QUEUE, test_the_dead_are_taken_out),
+        CASE_IF(HF_CAN_QUEUE, test_last_is_kept),
+        CASE_IF(HF_CAN_QUEUE, test_a_give_back_leaves_last),
+        CASE_IF(HF_CAN_QUEUE, test_time_and_floor_can_be_given),
+        CASE_IF(HF_CAN_QUEUE, test_a_step_that_finds_nothing_makes_no_record),
+        CASE_IF(HF_CAN_QUEUE, test_a_leave_is_confirmed),
+        CASE_IF(HF_CAN_QUEUE, test_text_from_outside_stays_text),
+        CASE_IF(HF_CAN_QUEUE, test_the_longest_texts_fit),
+        CASE_IF(HF_CAN_QUEUE, test_a_look_of_many),
+        CASE_IF(HF_CAN_QUEUE, test_another_store_sees_what_the_stamp_promises),
+        CASE_IF(HF_CAN_QUEUE, test_a_linearizable_look),
+        CASE_IF(HF_CAN_QUEUE, test_a_list_by_prefix_in_byte_order),
+        CASE_IF(HF_CAN_QUEUE, test_the_empty_prefix_lists_all),
+        CASE_IF(HF_CAN_QUEUE, test_steps_at_the_same_time_lose_nothing),
     };
     return CASES(step_cases);
 }

@@ -432,16 +432,19 @@ static void test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl(void **
     assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, listen_in, stop_listening)
+#define WIRE_CASE(test)                                                                            \
+    {                                                                                              \
+        HF_CAN_QUEUE, cmocka_unit_test_setup_teardown(test, listen_in, stop_listening)             \
+    }
 
 int run_wire_cases(void)
 {
-    const struct CMUnitTest wire_cases[] = {
-        CASE(test_all_that_is_sent_is_majority_on_the_primary),
-        CASE(test_text_from_outside_is_sent_as_literal),
-        CASE(test_a_grant_without_a_majority_is_unknown),
-        CASE(test_a_mark_without_a_majority_is_unknown),
-        CASE(test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl),
+    const struct bed_case wire_cases[] = {
+        WIRE_CASE(test_all_that_is_sent_is_majority_on_the_primary),
+        WIRE_CASE(test_text_from_outside_is_sent_as_literal),
+        WIRE_CASE(test_a_grant_without_a_majority_is_unknown),
+        WIRE_CASE(test_a_mark_without_a_majority_is_unknown),
+        WIRE_CASE(test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl),
     };
     return CASES(wire_cases);
 }
