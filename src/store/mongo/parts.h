@@ -31,8 +31,12 @@ typedef struct mongo_uri {
     char *owner_field;      /* hfOwnerField */
     int64_t expire_after_s; /* hfExpireAfterSeconds: of the index that is made */
     int64_t poll_ms;        /* hfPollMS: between tries where nothing tells that a lock is free */
-    unsigned keys;          /* which of the keys that are for some protocols were given */
-    bool weak;              /* hfWeakWrites: the user insists on writes that a failover can undo */
+    int64_t ping_ms;        /* hfPingMS, hfExpiryMS */
+    int64_t expiry_ms;
+    char *process;      /* hfProcess, or NULL */
+    char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
+    unsigned keys;      /* which of the keys that are for some protocols were given */
+    bool weak;          /* hfWeakWrites: the user insists on writes that a failover can undo */
 } mongo_uri;
 
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err);
@@ -96,9 +100,10 @@ struct mongo_store {
     mongo_server server;
     mongo_watch watch;
     bool has_indexes, knows_index;
-    hf_session self;    /* protocols without sessions: who their documents name */
-    mongo_held *held;   /* and what they hold */
-    int64_t foreign_ms; /* ttl: how long documents of other programs last */
+    hf_session self;                 /* protocols without sessions: who their documents name */
+    mongo_held *held;                /* and what they hold */
+    int64_t foreign_ms;              /* ttl: how long documents of other programs last */
+    struct mongo_sharding *sharding; /* see sharding.h; NULL in other protocols */
 };
 
 /* One shape of the documents, and the rules that go with it: the store's calls, and what the files
@@ -108,6 +113,8 @@ struct mongo_protocol {
     const hf_store_ops *ops;
     unsigned can;
     int64_t wait_ms; /* how long one waits who says nothing; 0: for ever */
+
+    hf_code (*open)(mongo_store *store, hf_error *err); /* NULL: nothing more to do */
 
     /* A document as a record; HF_SHAPE: it is no lock of this protocol. */
     hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
@@ -120,7 +127,7 @@ struct mongo_protocol {
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
 };
 
-extern const mongo_protocol mongo_queue, mongo_ttl;
+extern const mongo_protocol mongo_queue, mongo_ttl, mongo_sharding_protocol;
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -233,6 +240,8 @@ hf_code mongo_ttl_settle_index(mongo_store *store, hf_error *err);
 
 /* ---- The server's clock (server.c) ---- */
 
+/* {serverStatus: 1}, without what it has no need of. */
+void mongo_append_server_status(bson_t *command);
 /* Asks serverStatus; false: no right, no answer, or no election there. */
 bool mongo_server_ask(mongo_store *store, bool is_beat, mongo_server *out);
 /* R6: is a session, overdue by the server's clock, gone? `asked` is filled at its first use. */
