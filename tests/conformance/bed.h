@@ -27,6 +27,7 @@ struct bed {
     char uri[1024];
     unsigned can; /* HF_CAN_... */
     bool is_mongo;
+    bool expires; /* protocol sharding: a lock is overtaken an expiry after its owner's last ping */
 };
 
 extern struct bed bed;
@@ -86,6 +87,9 @@ void bed_release(hf_lock *lock); /* and close */
 /* A token is higher than an earlier one, where there are tokens. */
 void bed_rises(int64_t before, int64_t token);
 
+/* How long it takes at most until a lock is had whose holder, of a ttl of BED_TTL, has died. */
+int64_t bed_takeover_ms(void);
+
 /* How the holder before this one left, where that is remembered (where there is a queue). */
 void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token);
 
@@ -143,7 +147,10 @@ int run_wire_cases(void);
 
 void mongo_drop(const char *uri); /* the database that the URI names */
 
-/* A case, and what a store must be able to for it: HF_CAN_... */
+/* Its sessions say of which program they are, and their ttl. */
+#define BED_CAN_SAY_WHO (1u << 16)
+
+/* A case, and what a store must be able to for it: HF_CAN_..., or BED_CAN_... */
 struct bed_case {
     unsigned needs;
     struct CMUnitTest test;

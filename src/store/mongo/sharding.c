@@ -58,35 +58,35 @@ static void acquiring_init(acquiring *a, mongo_store *store, const char *name,
 }
 
 /* Each command that takes writes a date of its own. */
-static sharding_sent take(acquiring *a)
+static hf_code take(acquiring *a, sharding_sent *out)
 {
     a->taking.when_ms = sharding_date(a->store);
     sharding_grab_set_date(a->store, a->entry->ticket, a->taking.when_ms);
     return a->round.action == SHARDING_GRAB
-               ? sharding_grab_lock(a->store, &a->taking, a->err)
-               : sharding_overtake_lock(a->store, &a->taking, &a->round.seen, a->err);
+               ? sharding_grab_lock(a->store, &a->taking, out, a->err)
+               : sharding_overtake_lock(a->store, &a->taking, &a->round.seen, out, a->err);
 }
 
 /* Of the grab before it, by its date: one that comes late undoes no later grab. */
-static sharding_sent undo(acquiring *a)
+static hf_code undo(acquiring *a, sharding_sent *out)
 {
     sharding_unlocking one = {
         .name = a->taking.name, .ts = a->taking.ts, .when_ms = a->taking.when_ms};
-    return sharding_unlock(a->store, &one, 1, false, a->err);
+    return sharding_unlock(a->store, &one, 1, false, out, a->err);
 }
 
-static sharding_sent send_next(acquiring *a)
+static hf_code send_next(acquiring *a, sharding_sent *out)
 {
     switch (a->round.action) {
     case SHARDING_GRAB:
     case SHARDING_OVERTAKE:
-        return take(a);
+        return take(a, out);
     case SHARDING_UNLOCK:
-        return undo(a);
+        return undo(a, out);
     case SHARDING_READ_LOCK:
-        return sharding_get_lock(a->store, a->taking.name, a->err);
+        return sharding_get_lock(a->store, a->taking.name, out, a->err);
     case SHARDING_READ_PING:
-        return sharding_get_ping(a->store, a->round.seen.process, a->err);
+        return sharding_get_ping(a->store, a->round.seen.process, out, a->err);
     case SHARDING_READ_SERVER:
     case SHARDING_GRANTED:
     case SHARDING_BUSY:
@@ -95,7 +95,7 @@ static sharding_sent send_next(acquiring *a)
     case SHARDING_FAIL_FOR_WANT_OF_A_SET:
         break;
     }
-    return sharding_get_server(a->store, a->err);
+    return sharding_get_server(a->store, out, a->err);
 }
 
 /* ---- Its replies ---- */
@@ -218,9 +218,10 @@ static void decide(acquiring *a, const sharding_reply *reply)
 /* One command. Not HF_OK: the round ends here. */
 static hf_code advance(acquiring *a)
 {
+    sharding_sent sent;
     sharding_reply reply;
     hf_mono began = now_of(a->store);
-    sharding_sent sent = send_next(a);
+    send_next(a, &sent);
     int64_t took_ms = (now_of(a->store).ns - began.ns + 999999) / 1000000;
     note_outcome(a, &sent);
     hf_code code = read_reply(a, &sent, took_ms, &reply);
@@ -366,13 +367,13 @@ static hf_code enter(mongo_store *store, const char *name, const hf_entry *entry
 
 /* ---- Leaving ---- */
 
-/* What another holds is taken out only as it was seen. False: it is not there any more. */
+/* What no grab of ours accounts for is taken out only as it was seen. False: it has changed. */
 static bool is_as_seen(mongo_store *store, const char *name, hf_id ticket, sharding_document *out)
 {
     hf_error err;
     bson_t doc;
-    sharding_sent sent = sharding_get_lock(store, name, &err);
-    bool is = !sent.code && sharding_first(&sent.reply, &doc) &&
+    sharding_sent sent;
+    bool is = !sharding_get_lock(store, name, &sent, &err) && sharding_first(&sent.reply, &doc) &&
               !sharding_read(store, &doc, out, &err) && out->lock.state &&
               id_equal(sharding_ticket(store, out), ticket);
     sharding_sent_done(&sent);
@@ -388,8 +389,7 @@ static sharding_unlocking unlocking_of(mongo_store *store, const char *name, con
         sharding_grab_set_stage(store, leave->ticket, SHARDING_LEAVING);
         one.ts = grab.ts;
         one.when_ms = grab.when_ms;
-    } else if (leave->outcome == HF_OUTCOME_ABANDONED &&
-               is_as_seen(store, name, leave->ticket, seen)) {
+    } else if (is_as_seen(store, name, leave->ticket, seen)) {
         one.ts = seen->lock.ts;
         one.when_ms = seen->lock.when_ms;
         one.process = seen->lock.process;
@@ -400,20 +400,20 @@ static sharding_unlocking unlocking_of(mongo_store *store, const char *name, con
 static hf_code leave(mongo_store *store, const char *name, const hf_step *step,
                      hf_step_reply *reply, hf_error *err)
 {
+    sharding_sent sent;
     sharding_unlocking *all = alloc_array(NULL, step->n_leaves, sizeof *all);
     sharding_document *seen = alloc_array(NULL, step->n_leaves, sizeof *seen);
     for (size_t i = 0; i < step->n_leaves; i++)
         all[i] = unlocking_of(store, name, &step->leaves[i], &seen[i]);
-    sharding_sent sent = sharding_unlock(store, all, step->n_leaves, false, err);
-    reply->confirmed =
-        !sent.code && mongo_int_at(&sent.reply.doc, "n", 0) >= (int64_t)step->n_leaves;
+    hf_code code = sharding_unlock(store, all, step->n_leaves, false, &sent, err);
+    reply->confirmed = !code && mongo_int_at(&sent.reply.doc, "n", 0) >= (int64_t)step->n_leaves;
     reply->stamp = sent.reply.stamp;
     for (size_t i = 0; i < step->n_leaves && reply->confirmed; i++)
         sharding_grab_drop(store, step->leaves[i].ticket);
     sharding_sent_done(&sent);
     free(seen);
     free(all);
-    return sent.code;
+    return code;
 }
 
 /* ---- The step ---- */

@@ -101,7 +101,8 @@ bool sharding_read_ping(const bson_t *doc, int64_t *ping_ms);
 
 /* ---- Calls (sharding_calls.c): one command each, tried again as src/core/sharding.c says ---- */
 
-/* What a call came to. */
+/* What a call came to; the caller's to end with sharding_sent_done(), whatever it was. It cannot be
+ * copied: the driver's documents point into themselves. */
 typedef struct sharding_sent {
     hf_code code;
     int32_t number; /* the server's, or the nearest; 0: no error */
@@ -127,20 +128,24 @@ typedef struct sharding_unlocking {
 } sharding_unlocking;
 
 /* The reply of the two that take is the document, where it is ours now. */
-sharding_sent sharding_grab_lock(mongo_store *store, const sharding_taking *taking, hf_error *err);
-sharding_sent sharding_overtake_lock(mongo_store *store, const sharding_taking *taking,
-                                     const sharding_lock *seen, hf_error *err);
-sharding_sent sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_t n,
-                              bool is_beat, hf_error *err);
-sharding_sent sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, hf_error *err);
-sharding_sent sharding_get_lock(mongo_store *store, const char *name, hf_error *err);
-sharding_sent sharding_get_ping(mongo_store *store, const char *process, hf_error *err);
-sharding_sent sharding_get_server(mongo_store *store, hf_error *err);
-sharding_sent sharding_ping(mongo_store *store, hf_id session, bool is_beat, hf_error *err);
-sharding_sent sharding_stop_ping(mongo_store *store, hf_id session, hf_error *err);
+hf_code sharding_grab_lock(mongo_store *store, const sharding_taking *taking, sharding_sent *out,
+                           hf_error *err);
+hf_code sharding_overtake_lock(mongo_store *store, const sharding_taking *taking,
+                               const sharding_lock *seen, sharding_sent *out, hf_error *err);
+hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_t n, bool is_beat,
+                        sharding_sent *out, hf_error *err);
+hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                            hf_error *err);
+hf_code sharding_get_lock(mongo_store *store, const char *name, sharding_sent *out, hf_error *err);
+hf_code sharding_get_ping(mongo_store *store, const char *process, sharding_sent *out,
+                          hf_error *err);
+hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *err);
+hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                      hf_error *err);
+hf_code sharding_stop_ping(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
 
 /* All that stands there as this session's; the reply's batch has ts, when and state of each. */
-sharding_sent sharding_get_own(mongo_store *store, hf_id session, hf_error *err);
+hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
 
 /* The first document of a reply's batch. */
 bool sharding_first(const mongo_reply *reply, bson_t *out);

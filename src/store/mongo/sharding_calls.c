@@ -30,34 +30,34 @@ static int32_t number_of(hf_code code, const mongo_reply *reply)
                                   : UNKNOWN_ERROR;
 }
 
-static sharding_sent send_once(mongo_store *store, const mongo_call *call, const bson_t *command,
-                               hf_error *err)
+static hf_code send_once(mongo_store *store, const mongo_call *call, const bson_t *command,
+                         sharding_sent *out, hf_error *err)
 {
-    sharding_sent sent;
-    sent.code = mongo_run(store, call, command, &sent.reply, err);
-    sent.number = number_of(sent.code, &sent.reply);
-    sent.was_sent = sent.code != HF_UNREACHABLE || sent.reply.server_code;
-    if (sent.code == HF_UNKNOWN) {
+    out->code = mongo_run(store, call, command, &out->reply, err);
+    out->number = number_of(out->code, &out->reply);
+    out->was_sent = out->code != HF_UNREACHABLE || out->reply.server_code;
+    if (out->code == HF_UNKNOWN) {
         pthread_mutex_lock(&store->sharding->mutex);
         store->sharding->may_have_more = true;
         pthread_mutex_unlock(&store->sharding->mutex);
     }
-    return sent;
+    return out->code;
 }
 
 /* A beat is tried once: the client sends the next one at once, and no lease waits for it. */
-static sharding_sent run(mongo_store *store, sharding_call kind, const mongo_call *call,
-                         bson_t *command, hf_error *err)
+static hf_code run(mongo_store *store, sharding_call kind, const mongo_call *call, bson_t *command,
+                   sharding_sent *out, hf_error *err)
 {
-    sharding_sent sent = send_once(store, call, command, err);
-    for (unsigned tried = 1; sent.code && !call->is_beat && sent.was_sent; tried++) {
-        if (!sharding_tries_again(&store->sharding->settings, kind, sent.number, tried))
+    const sharding_settings *settings = &store->sharding->settings;
+    hf_code code = send_once(store, call, command, out, err);
+    for (unsigned tried = 1; code && !call->is_beat && out->was_sent; tried++) {
+        if (!sharding_tries_again(settings, kind, out->number, tried))
             break;
-        sharding_sent_done(&sent);
-        sent = send_once(store, call, command, err);
+        sharding_sent_done(out);
+        code = send_once(store, call, command, out, err);
     }
     bson_destroy(command);
-    return sent;
+    return code;
 }
 
 static void end_write(mongo_store *store, bson_t *command, bool is_beat)
@@ -93,7 +93,8 @@ static void append_free(bson_t *to, const char *field, const char *name)
     bson_append_document_end(to, &query);
 }
 
-sharding_sent sharding_grab_lock(mongo_store *store, const sharding_taking *taking, hf_error *err)
+hf_code sharding_grab_lock(mongo_store *store, const sharding_taking *taking, sharding_sent *out,
+                           hf_error *err)
 {
     mongo_call call = {.what = "acquiring", .name = taking->name, .writes = true};
     bson_t command = BSON_INITIALIZER;
@@ -102,7 +103,7 @@ sharding_sent sharding_grab_lock(mongo_store *store, const sharding_taking *taki
     append_taking(&command, taking);
     BSON_APPEND_BOOL(&command, "upsert", true);
     end_write(store, &command, false);
-    return run(store, SHARDING_GRAB_LOCK, &call, &command, err);
+    return run(store, SHARDING_GRAB_LOCK, &call, &command, out, err);
 }
 
 /* {_id, ts, when} of what was seen. MongoDB 6.0 gives all its locks one ts: the date tells that it
@@ -118,8 +119,8 @@ static void append_seen(bson_t *to, const char *field, const char *name, const s
     bson_append_document_end(to, &query);
 }
 
-sharding_sent sharding_overtake_lock(mongo_store *store, const sharding_taking *taking,
-                                     const sharding_lock *seen, hf_error *err)
+hf_code sharding_overtake_lock(mongo_store *store, const sharding_taking *taking,
+                               const sharding_lock *seen, sharding_sent *out, hf_error *err)
 {
     mongo_call call = {.what = "acquiring", .name = taking->name, .writes = true};
     bson_t command = BSON_INITIALIZER, query, either;
@@ -132,7 +133,7 @@ sharding_sent sharding_overtake_lock(mongo_store *store, const sharding_taking *
     bson_append_document_end(&command, &query);
     append_taking(&command, taking);
     end_write(store, &command, false);
-    return run(store, SHARDING_OVERTAKE_LOCK, &call, &command, err);
+    return run(store, SHARDING_OVERTAKE_LOCK, &call, &command, out, err);
 }
 
 /* ---- Unlocking ---- */
@@ -163,8 +164,8 @@ static void append_unlock(bson_t *updates, const char *key, const sharding_unloc
     bson_append_document_end(updates, &update);
 }
 
-sharding_sent sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_t n,
-                              bool is_beat, hf_error *err)
+hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_t n, bool is_beat,
+                        sharding_sent *out, hf_error *err)
 {
     mongo_call call = {.what = "releasing",
                        .name = n == 1 ? all[0].name : "several locks",
@@ -179,7 +180,7 @@ sharding_sent sharding_unlock(mongo_store *store, const sharding_unlocking *all,
     bson_append_array_end(&command, &updates);
     BSON_APPEND_BOOL(&command, "ordered", false);
     end_write(store, &command, is_beat);
-    return run(store, SHARDING_UNLOCK_ONE, &call, &command, err);
+    return run(store, SHARDING_UNLOCK_ONE, &call, &command, out, err);
 }
 
 /* Under hfProcess others may go by the same name: `who` names the session. */
@@ -194,7 +195,8 @@ static void append_owner(const mongo_store *store, hf_id session, bson_t *query)
     BSON_APPEND_UTF8(query, "who", who);
 }
 
-sharding_sent sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, hf_error *err)
+hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                            hf_error *err)
 {
     mongo_call call = {.what = "releasing all locks", .writes = true, .is_beat = is_beat};
     bson_t command = BSON_INITIALIZER, updates, update, query;
@@ -209,7 +211,7 @@ sharding_sent sharding_unlock_all(mongo_store *store, hf_id session, bool is_bea
     bson_append_document_end(&updates, &update);
     bson_append_array_end(&command, &updates);
     end_write(store, &command, is_beat);
-    return run(store, SHARDING_UNLOCK_ALL, &call, &command, err);
+    return run(store, SHARDING_UNLOCK_ALL, &call, &command, out, err);
 }
 
 /* ---- Reading ---- */
@@ -222,8 +224,8 @@ bool sharding_first(const mongo_reply *reply, bson_t *out)
            mongo_next(&it, out);
 }
 
-static sharding_sent find_one(mongo_store *store, sharding_call kind, const mongo_call *call,
-                              const char *collection, const char *id, hf_error *err)
+static hf_code find_one(mongo_store *store, sharding_call kind, const mongo_call *call,
+                        const char *collection, const char *id, sharding_sent *out, hf_error *err)
 {
     bson_t command = BSON_INITIALIZER, filter;
     mongo_begin(&command, "find", collection);
@@ -233,28 +235,29 @@ static sharding_sent find_one(mongo_store *store, sharding_call kind, const mong
     BSON_APPEND_INT32(&command, "limit", 1);
     BSON_APPEND_BOOL(&command, "singleBatch", true);
     mongo_append_read_concern(store, &command, (hf_stamp){0});
-    return run(store, kind, call, &command, err);
+    return run(store, kind, call, &command, out, err);
 }
 
-sharding_sent sharding_get_lock(mongo_store *store, const char *name, hf_error *err)
+hf_code sharding_get_lock(mongo_store *store, const char *name, sharding_sent *out, hf_error *err)
 {
     mongo_call call = {.what = "looking at", .name = name};
-    return find_one(store, SHARDING_GET_LOCK, &call, store->uri.collection, name, err);
+    return find_one(store, SHARDING_GET_LOCK, &call, store->uri.collection, name, out, err);
 }
 
-sharding_sent sharding_get_ping(mongo_store *store, const char *process, hf_error *err)
+hf_code sharding_get_ping(mongo_store *store, const char *process, sharding_sent *out,
+                          hf_error *err)
 {
     mongo_call call = {.what = "looking at the ping of", .name = process};
-    return find_one(store, SHARDING_GET_PING, &call, SHARDING_PINGS, process, err);
+    return find_one(store, SHARDING_GET_PING, &call, SHARDING_PINGS, process, out, err);
 }
 
-sharding_sent sharding_get_server(mongo_store *store, hf_error *err)
+hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *err)
 {
     static const mongo_call call = {.what = "asking for the server's clock", .database = "admin"};
     bson_t command = BSON_INITIALIZER;
     mongo_append_server_status(&command);
     BSON_APPEND_INT32(&command, "maxTimeMS", MONGO_READ_MS);
-    return run(store, SHARDING_SERVER_INFO, &call, &command, err);
+    return run(store, SHARDING_SERVER_INFO, &call, &command, out, err);
 }
 
 static void append_held_by(const mongo_store *store, hf_id session, bson_t *command)
@@ -276,7 +279,7 @@ static void append_held_by(const mongo_store *store, hf_id session, bson_t *comm
 }
 
 /* By the beats' own connection; not older than anything that this store was told. */
-sharding_sent sharding_get_own(mongo_store *store, hf_id session, hf_error *err)
+hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err)
 {
     static const mongo_call call = {.what = "looking at what is held", .is_beat = true};
     bson_t command = BSON_INITIALIZER;
@@ -285,7 +288,7 @@ sharding_sent sharding_get_own(mongo_store *store, hf_id session, hf_error *err)
     BSON_APPEND_INT32(&command, "batchSize", 100000);
     BSON_APPEND_BOOL(&command, "singleBatch", true);
     mongo_append_read_concern(store, &command, (hf_stamp){atomic_load(&store->latest)});
-    return run(store, SHARDING_GET_LOCK, &call, &command, err);
+    return run(store, SHARDING_GET_LOCK, &call, &command, out, err);
 }
 
 /* ---- Pings ---- */
@@ -300,7 +303,8 @@ static void append_process(const mongo_store *store, hf_id session, bson_t *comm
     bson_append_document_end(command, &query);
 }
 
-sharding_sent sharding_ping(mongo_store *store, hf_id session, bool is_beat, hf_error *err)
+hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                      hf_error *err)
 {
     mongo_call call = {.what = "pinging", .writes = true, .is_beat = is_beat};
     bson_t command = BSON_INITIALIZER, update, set;
@@ -313,10 +317,10 @@ sharding_sent sharding_ping(mongo_store *store, hf_id session, bool is_beat, hf_
     bson_append_document_end(&command, &update);
     BSON_APPEND_BOOL(&command, "upsert", true);
     end_write(store, &command, is_beat);
-    return run(store, SHARDING_PING, &call, &command, err);
+    return run(store, SHARDING_PING, &call, &command, out, err);
 }
 
-sharding_sent sharding_stop_ping(mongo_store *store, hf_id session, hf_error *err)
+hf_code sharding_stop_ping(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err)
 {
     static const mongo_call call = {.what = "ending the pings", .writes = true};
     bson_t command = BSON_INITIALIZER;
@@ -324,5 +328,5 @@ sharding_sent sharding_stop_ping(mongo_store *store, hf_id session, hf_error *er
     append_process(store, session, &command);
     BSON_APPEND_BOOL(&command, "remove", true);
     end_write(store, &command, false);
-    return run(store, SHARDING_STOP_PING, &call, &command, err);
+    return run(store, SHARDING_STOP_PING, &call, &command, out, err);
 }

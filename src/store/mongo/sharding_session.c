@@ -53,11 +53,12 @@ hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error 
         return code;
     introduce(store, self);
     hf_mono began = now_of(store);
-    sharding_sent sent = sharding_ping(store, self->id, false, err);
+    sharding_sent sent;
+    code = sharding_ping(store, self->id, false, &sent, err);
     sharding_sent_done(&sent);
-    if (!sent.code)
+    if (!code)
         note_ping(store, began);
-    return sent.code;
+    return code;
 }
 
 /* ---- What stands there as ours, and what should ---- */
@@ -99,10 +100,10 @@ static void compare(comparison *c, const bson_t *doc)
 static void unlock_strays(comparison *c)
 {
     hf_error err;
+    sharding_sent sent;
     if (!c->n_strays)
         return;
-    sharding_sent sent = sharding_unlock(c->store, c->strays, c->n_strays, true, &err);
-    if (sent.code)
+    if (sharding_unlock(c->store, c->strays, c->n_strays, true, &sent, &err))
         mongo_log(c->store, HF_LOG_WARNING, "trying again at the next ping: %s", err.text);
     sharding_sent_done(&sent);
 }
@@ -135,8 +136,8 @@ static void look_after(mongo_store *store, hf_id id, hf_session_state *out)
     comparison c = {.store = store};
     c.marks = sharding_grabs_marks(store, id, &c.n_marks);
     if (c.n_marks || may_have_more(store)) {
-        sharding_sent sent = sharding_get_own(store, id, &err);
-        if (!sent.code)
+        sharding_sent sent;
+        if (!sharding_get_own(store, id, &sent, &err))
             compare_all(&c, &sent.reply, out);
         sharding_sent_done(&sent);
     }
@@ -167,13 +168,14 @@ static bool take_owed(mongo_store *store, hf_id *out)
 
 static hf_code settle(mongo_store *store, hf_id session, bool is_beat, hf_error *err)
 {
-    sharding_sent sent = sharding_unlock_all(store, session, is_beat, err);
+    sharding_sent sent;
+    hf_code code = sharding_unlock_all(store, session, is_beat, &sent, err);
     sharding_sent_done(&sent);
-    if (sent.code)
+    if (code)
         owe(store, session);
     else
         sharding_grabs_drop_of(store, session);
-    return sent.code;
+    return code;
 }
 
 void sharding_session_settle(mongo_store *store)
@@ -199,13 +201,14 @@ hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_id *answered, s
     mongo_store *store = (mongo_store *)base;
     hf_mono began = now_of(store);
     hf_id owed;
+    sharding_sent sent;
     (void)answered;
     (void)n;
     *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
-    sharding_sent sent = sharding_ping(store, id, true, err);
+    hf_code code = sharding_ping(store, id, true, &sent, err);
     sharding_sent_done(&sent);
-    if (sent.code)
-        return sent.code;
+    if (code)
+        return code;
     note_ping(store, began);
     if (has_time(store, began))
         look_after(store, id, out);
@@ -228,14 +231,15 @@ static bool pings_still(mongo_store *store, hf_id id)
 hf_code sharding_session_end(hf_store *base, hf_id id, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
+    sharding_sent sent;
     hf_code code = HF_OK;
     if (sharding_grabs_any_of(store, id) || may_have_more(store))
         code = settle(store, id, false, err);
     if (code || pings_still(store, id))
         return code;
-    sharding_sent sent = sharding_stop_ping(store, id, err);
+    code = sharding_stop_ping(store, id, &sent, err);
     sharding_sent_done(&sent);
-    return sent.code;
+    return code;
 }
 
 /* ---- Listing ---- */
