@@ -32,7 +32,8 @@ class OnACluster(unittest.TestCase):
         return self.cluster.uri(self.options + "&appName=" + self.name[:40])
 
     def command(self, *words):
-        command = Command("--store", self.uri, *words)
+        ttl = ["--ttl", "%ds" % (EXPIRY - 1)] if self.options == SHORT else []
+        command = Command("--store", self.uri, *ttl, *words)
         self.addCleanup(command.kill)
         return command
 
