@@ -174,6 +174,11 @@ char *text_duration(int64_t ms)
     return text_print("%s%llud%02lluh", sign, d, h % 24);
 }
 
+char *text_lease(int64_t left_ms)
+{
+    return left_ms ? text_duration(left_ms) : text_copy("-");
+}
+
 /* The second that holds this moment, also before 1970, and what is left of it. */
 static time_t second_of(int64_t unix_ms, int *rest_ms)
 {

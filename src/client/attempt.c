@@ -416,8 +416,8 @@ static bool is_ours(const struct attempt *attempt)
 static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
-    if (attempt->enter.try_only)
-        return describe_held(attempt, HF_HELD, now);
+    if (attempt->enter.try_only || attempt->is_last)
+        return describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
     pthread_mutex_lock(&client->mutex);
     listen_want_locked(client, attempt->waiter.stamp);
     int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;
@@ -594,10 +594,16 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
 /* ---- One step
  * ------------------------------------------------------------------------------------------- */
 
+/* Without a queue nobody hands the lock over: what came free since the last try is found by one
+ * more. */
 static hf_mono time_out(struct attempt *attempt, hf_mono now)
 {
     if (attempt->failures)
         return give_up(attempt, attempt->err.code, now);
+    if (!has_queue(attempt) && attempt->state == ATTEMPT_BUSY && !attempt->is_last) {
+        attempt->is_last = true;
+        return enter(attempt, now);
+    }
     if (attempt->state == ATTEMPT_REFUSED)
         return refuse_limit(attempt, now);
     return describe_held(attempt, HF_TIMEOUT, now);

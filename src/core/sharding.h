@@ -88,6 +88,9 @@ typedef struct sharding_memory {
     hf_dbtime server_time; /* not earlier than the ping was read */
 } sharding_memory;
 
+#define SHARDING_MEMORIES                                                                          \
+    1000 /* at most; the oldest gives way, and its lock is as never looked at */
+
 /* The memories of one manager, by lock. Start from {0}; the caller locks it. */
 typedef struct sharding_history {
     sharding_memory *memories;

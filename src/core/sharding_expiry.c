@@ -28,10 +28,26 @@ static void remember(sharding_memory *memory, const sharding_look *look)
     memory->server_time = look->server->local_time;
 }
 
+static sharding_memory *oldest(const sharding_history *history)
+{
+    sharding_memory *found = history->memories;
+    for (size_t i = 1; i < history->n; i++)
+        if (history->memories[i].server_time.ms < found->server_time.ms)
+            found = &history->memories[i];
+    return found;
+}
+
+static sharding_memory *make_room(sharding_history *history)
+{
+    if (history->n == SHARDING_MEMORIES)
+        return oldest(history);
+    history->memories = alloc_array(history->memories, history->n + 1, sizeof *history->memories);
+    return &history->memories[history->n++];
+}
+
 static void add(sharding_history *history, const sharding_look *look)
 {
-    history->memories = alloc_array(history->memories, history->n + 1, sizeof *history->memories);
-    sharding_memory *memory = &history->memories[history->n++];
+    sharding_memory *memory = make_room(history);
     snprintf(memory->name, sizeof memory->name, "%s", look->name);
     remember(memory, look);
 }

@@ -125,6 +125,8 @@ struct mongo_protocol {
     void (*append_left)(const mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
     void (*append_listed)(const mongo_store *store, bson_t *filter);
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
+    const char *ticket_field; /* has the holder's ticket, its change is news too; NULL: the same */
+    const char *pings;        /* where `doctor` tries writing; NULL: in sessions */
 };
 
 extern const mongo_protocol mongo_queue, mongo_ttl, mongo_sharding_protocol;
@@ -155,6 +157,8 @@ mongo_topology mongo_topology_of(mongo_store *store);
 pipeline_clock mongo_clock_of(mongo_store *store);
 
 void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat);
+/* A read that the primary of this moment confirms. */
+void mongo_append_linearizable(mongo_store *store, bson_t *command);
 /* A majority read (R1), not older than `after`. */
 void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after);
 

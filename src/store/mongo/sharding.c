@@ -86,7 +86,8 @@ static hf_code send_next(acquiring *a, sharding_sent *out)
     case SHARDING_READ_LOCK:
         return sharding_get_lock(a->store, a->taking.name, out, a->err);
     case SHARDING_READ_PING:
-        return sharding_get_ping(a->store, a->round.seen.process, out, a->err);
+        return sharding_get_ping(a->store, a->round.seen.process, a->round.is_known_expired, out,
+                                 a->err);
     case SHARDING_READ_SERVER:
     case SHARDING_GRANTED:
     case SHARDING_BUSY:
@@ -270,6 +271,7 @@ static void granted(acquiring *a, hf_record *out)
                   a->taking.name, a->round.seen.process,
                   (long long)a->store->sharding->settings.expiry_ms);
     sharding_grab_set_stage(a->store, entry.ticket, SHARDING_HELD);
+    sharding_wait_end(a->store, entry.ticket);
     record_done(out);
     record_init(out, a->taking.name);
     out->exists = true;
@@ -290,6 +292,7 @@ static hf_code conclude(acquiring *a, hf_record *out)
         granted(a, out);
         return HF_OK;
     case SHARDING_BUSY:
+        sharding_wait_note(a->store, a->entry->ticket, a->taking.name, a->holder.who);
         record_done(out);
         record_copy(out, &a->holder);
         return HF_OK;
@@ -484,6 +487,7 @@ static void close_protocol(hf_store *base)
     if (store->owner == getpid())
         sharding_session_settle(store);
     sharding_grabs_clear(store);
+    sharding_waits_clear(store);
     sharding_history_done(&own->history);
     if (store->owner == getpid())
         pthread_mutex_destroy(&own->mutex);
@@ -535,4 +539,6 @@ const mongo_protocol mongo_sharding_protocol = {
     .read = sharding_read_record,
     .read_key = read_key,
     .changing = changing,
+    .ticket_field = "ts",
+    .pings = SHARDING_PINGS,
 };

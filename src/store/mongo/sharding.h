@@ -38,7 +38,7 @@ struct mongo_sharding {
     bool knows_self, is_denied_said;
     sharding_history history;
     sharding_grab *grabs;
-    struct sharding_wait *waits;
+    struct sharding_wait *waits; /* see sharding_waits.c */
     int64_t last_date_ms;
     hf_mono pinged_at;  /* the last one that was acknowledged; 0: none yet */
     hf_mono warned_at;  /* of a clock that went back */
@@ -78,6 +78,13 @@ typedef struct sharding_mark {
 /* What a session holds, sorted for sharding_mark_compare; the caller's to free. */
 sharding_mark *sharding_grabs_marks(mongo_store *store, hf_id session, size_t *n);
 int sharding_mark_compare(const void *a, const void *b);
+
+/* ---- Who waits for long (sharding_waits.c) ---- */
+
+/* It was busy once more: says so to the log now and then. */
+void sharding_wait_note(mongo_store *store, hf_id ticket, const char *name, const char *who);
+void sharding_wait_end(mongo_store *store, hf_id ticket);
+void sharding_waits_clear(mongo_store *store);
 
 /* ---- Documents (sharding_document.c) ---- */
 
@@ -137,8 +144,9 @@ hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_
 hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
                             hf_error *err);
 hf_code sharding_get_lock(mongo_store *store, const char *name, sharding_sent *out, hf_error *err);
-hf_code sharding_get_ping(mongo_store *store, const char *process, sharding_sent *out,
-                          hf_error *err);
+/* linearizable: from the primary of this moment, never from one that was deposed. */
+hf_code sharding_get_ping(mongo_store *store, const char *process, bool linearizable,
+                          sharding_sent *out, hf_error *err);
 hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *err);
 hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
                       hf_error *err);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharding_calls.c: the commands of protocol `sharding`, with the filters and changes that
  * MongoDB's own lock manager sends; called by sharding.c and sharding_session.c. */
+#include "core/plant.h"
 #include "core/sharding.h"
-
-#include "core/id.h"
 #include "store/document.h"
 #include "store/mongo/sharding.h"
 
@@ -113,8 +112,9 @@ static void append_seen(bson_t *to, const char *field, const char *name, const s
     bson_t query;
     bson_append_document_begin(to, field, -1, &query);
     BSON_APPEND_UTF8(&query, "_id", name);
-    document_append_id(&query, "ts", seen->ts);
-    if (seen->when_ms)
+    if (!PLANTED(OVERTAKE_ANY_TS))
+        document_append_id(&query, "ts", seen->ts);
+    if (seen->when_ms && !PLANTED(OVERTAKE_ANY_TS))
         BSON_APPEND_DATE_TIME(&query, "when", seen->when_ms);
     bson_append_document_end(to, &query);
 }
@@ -224,31 +224,38 @@ bool sharding_first(const mongo_reply *reply, bson_t *out)
            mongo_next(&it, out);
 }
 
-static hf_code find_one(mongo_store *store, sharding_call kind, const mongo_call *call,
-                        const char *collection, const char *id, sharding_sent *out, hf_error *err)
+/* Without its read concern, which is the last field. */
+static void append_find(bson_t *command, const char *collection, const char *id)
 {
-    bson_t command = BSON_INITIALIZER, filter;
-    mongo_begin(&command, "find", collection);
-    BSON_APPEND_DOCUMENT_BEGIN(&command, "filter", &filter);
+    bson_t filter;
+    mongo_begin(command, "find", collection);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
     BSON_APPEND_UTF8(&filter, "_id", id);
-    bson_append_document_end(&command, &filter);
-    BSON_APPEND_INT32(&command, "limit", 1);
-    BSON_APPEND_BOOL(&command, "singleBatch", true);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
-    return run(store, kind, call, &command, out, err);
+    bson_append_document_end(command, &filter);
+    BSON_APPEND_INT32(command, "limit", 1);
+    BSON_APPEND_BOOL(command, "singleBatch", true);
 }
 
 hf_code sharding_get_lock(mongo_store *store, const char *name, sharding_sent *out, hf_error *err)
 {
     mongo_call call = {.what = "looking at", .name = name};
-    return find_one(store, SHARDING_GET_LOCK, &call, store->uri.collection, name, out, err);
+    bson_t command = BSON_INITIALIZER;
+    append_find(&command, store->uri.collection, name);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    return run(store, SHARDING_GET_LOCK, &call, &command, out, err);
 }
 
-hf_code sharding_get_ping(mongo_store *store, const char *process, sharding_sent *out,
-                          hf_error *err)
+hf_code sharding_get_ping(mongo_store *store, const char *process, bool linearizable,
+                          sharding_sent *out, hf_error *err)
 {
     mongo_call call = {.what = "looking at the ping of", .name = process};
-    return find_one(store, SHARDING_GET_PING, &call, SHARDING_PINGS, process, out, err);
+    bson_t command = BSON_INITIALIZER;
+    append_find(&command, SHARDING_PINGS, process);
+    if (linearizable)
+        mongo_append_linearizable(store, &command);
+    else
+        mongo_append_read_concern(store, &command, (hf_stamp){0});
+    return run(store, SHARDING_GET_PING, &call, &command, out, err);
 }
 
 hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *err)
