@@ -12,6 +12,8 @@ static int run_all(void)
     failed += run_process_cases();
     if (bed.is_mongo)
         failed += run_mongo_cases() + run_wire_cases();
+    if (bed.expires)
+        failed += run_sharding_cases();
     return failed;
 }
 
