@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held.c: remembers which tickets this store holds, or may hold: what the beats of protocols whose
- * documents carry the lease themselves have to renew. */
+/* held.c: remembers which tickets this store holds or has asked for: what the beats of protocols
+ * whose documents carry the lease themselves have to renew.
+ *
+ * A ticket stands here from before it is asked for: the client counts its lease from its last beat,
+ * so a beat that is later than the taking must have moved the document's time, also when the answer
+ * to the taking was late or lost. */
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/mongo/parts.h"
-
-void mongo_held_add(mongo_store *store, const char *name, hf_id ticket)
-{
-    mongo_held *held = alloc_zeroed(sizeof *held);
-    held->name = alloc_text(name);
-    held->ticket = ticket;
-    pthread_mutex_lock(&store->mutex);
-    held->next = store->held;
-    store->held = held;
-    pthread_mutex_unlock(&store->mutex);
-}
 
 static mongo_held *find_locked(const mongo_store *store, hf_id ticket)
 {
@@ -24,21 +17,23 @@ static mongo_held *find_locked(const mongo_store *store, hf_id ticket)
     return NULL;
 }
 
+void mongo_held_add(mongo_store *store, const char *name, hf_id ticket)
+{
+    pthread_mutex_lock(&store->mutex);
+    if (!find_locked(store, ticket)) {
+        mongo_held *held = alloc_zeroed(sizeof *held);
+        *held = (mongo_held){store->held, alloc_text(name), ticket};
+        store->held = held;
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
 bool mongo_held_knows(mongo_store *store, hf_id ticket)
 {
     pthread_mutex_lock(&store->mutex);
     bool knows = find_locked(store, ticket) != NULL;
     pthread_mutex_unlock(&store->mutex);
     return knows;
-}
-
-void mongo_held_granted(mongo_store *store, hf_id ticket)
-{
-    pthread_mutex_lock(&store->mutex);
-    mongo_held *held = find_locked(store, ticket);
-    if (held)
-        held->is_granted = true;
-    pthread_mutex_unlock(&store->mutex);
 }
 
 static void free_one(mongo_held *held)
@@ -71,22 +66,15 @@ void mongo_held_clear(mongo_store *store)
     }
 }
 
-static size_t count_locked(const mongo_store *store)
-{
-    size_t n = 0;
-    for (mongo_held *held = store->held; held; held = held->next)
-        n += held->is_granted;
-    return n;
-}
-
 mongo_held *mongo_held_copy(mongo_store *store, size_t *n)
 {
-    pthread_mutex_lock(&store->mutex);
-    mongo_held *all = alloc_array(NULL, count_locked(store), sizeof *all);
+    mongo_held *all = NULL;
     *n = 0;
-    for (mongo_held *held = store->held; held; held = held->next)
-        if (held->is_granted)
-            all[(*n)++] = (mongo_held){.name = alloc_text(held->name), .ticket = held->ticket};
+    pthread_mutex_lock(&store->mutex);
+    for (mongo_held *held = store->held; held; held = held->next) {
+        all = alloc_array(all, *n + 1, sizeof *all);
+        all[(*n)++] = (mongo_held){.name = alloc_text(held->name), .ticket = held->ticket};
+    }
     pthread_mutex_unlock(&store->mutex);
     return all;
 }

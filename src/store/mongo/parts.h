@@ -45,7 +45,6 @@ typedef struct mongo_held {
     struct mongo_held *next;
     char *name;
     hf_id ticket;
-    bool is_granted;
 } mongo_held;
 
 typedef enum mongo_topology { MONGO_UNSEEN, MONGO_SET, MONGO_ROUTER, MONGO_ALONE } mongo_topology;
@@ -202,12 +201,12 @@ hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_err
 
 /* ---- Tickets of this store (held.c) ---- */
 
-void mongo_held_add(mongo_store *store, const char *name, hf_id ticket); /* it is asked for */
-void mongo_held_granted(mongo_store *store, hf_id ticket);
+/* It will be asked for. */
+void mongo_held_add(mongo_store *store, const char *name, hf_id ticket);
 void mongo_held_drop(mongo_store *store, hf_id ticket);
 bool mongo_held_knows(mongo_store *store, hf_id ticket);
 void mongo_held_clear(mongo_store *store); /* the caller has the mutex */
-/* Those that were granted, for the caller to free. */
+/* All of them, for the caller to free. */
 mongo_held *mongo_held_copy(mongo_store *store, size_t *n);
 void mongo_held_free_copy(mongo_held *all, size_t n);
 

@@ -243,9 +243,7 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
         code = mongo_view(&answer.doc, "value", &value) ? read_document(store, &value, out, err)
                                                         : mongo_odd_reply(store, call, err);
     bool is_ours = !code && record_find(out, ticket);
-    if (is_ours)
-        mongo_held_granted(store, ticket);
-    else if (code != HF_UNKNOWN)
+    if (!is_ours && code != HF_UNKNOWN)
         mongo_held_drop(store, ticket);
     *reply = (hf_step_reply){
         .stamp = answer.stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
@@ -386,7 +384,7 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
     bson_destroy(&x);
 }
 
-/* One command for all that is held; fewer matched than held: some are lost. */
+/* One command for all that is held or asked for; fewer matched: some may be lost. */
 static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_answered,
                     hf_session_state *out, hf_error *err)
 {
