@@ -99,7 +99,7 @@ static bool add_row(void *ctx, const hf_lock_info *info)
     table_add(rows, use_of(info));
     table_add(rows, holder_of(info));
     table_add(rows, first ? text_when(held_since(first)) : text_copy("-"));
-    table_add(rows, first ? text_duration(first->lease_left_ms) : text_copy("-"));
+    table_add(rows, first ? text_lease(first->lease_left_ms) : text_copy("-"));
     table_add(rows, text_print("%zu", info->n_queue));
     table_add(rows, info->token ? text_print("%" PRId64, info->token) : text_copy("-"));
     table_add(rows, text_copy(first ? first->why : ""));
@@ -157,7 +157,7 @@ static void print_entry(const char *head, const hf_lock_info *info, const hf_ent
     char *permits = permits_of(info, entry);
     char *since = text_when(held_since(entry));
     char *age = text_duration(text_now_ms() - held_since(entry));
-    char *left = text_duration(entry->lease_left_ms);
+    char *left = text_lease(entry->lease_left_ms);
     char *token = text_token(entry->token);
     char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");
     char *line = text_print("%s%s%s%s, %s, since %s (%s), lease %s%s, session %s%s%s", place,

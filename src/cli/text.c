@@ -182,6 +182,14 @@ static time_t second_of(int64_t unix_ms, int *rest_ms)
     return (time_t)((unix_ms - rest) / 1000);
 }
 
+char *text_lease(int64_t ms)
+{
+    char *left = text_duration(ms < 0 ? -ms : ms);
+    char *out = text_print("%s%s", ms < 0 ? "over by " : "", left);
+    free(left);
+    return out;
+}
+
 char *text_token(int64_t token)
 {
     return token ? text_print(", token %" PRId64, token) : text_copy("");
