@@ -29,10 +29,11 @@
 #define MAY_BE_LOST(s) (s == 0)
 #endif
 #ifdef HOLDS_ON
-#define LEAVES_AGAIN false /* until it is lost */
+#define LEAVES_IT false /* until it is lost */
 #else
-#define LEAVES_AGAIN true
+#define LEAVES_IT true
 #endif
+#define GIVES_UP(s) (LEAVES_IT && s == 0)
 #define BEATS_OF(s) (s == 0 -> BEATS : 1) /* the others beat unseen */
 
 /* ---- Clocks -------------------------------------------------------------------------------------
@@ -242,10 +243,17 @@ inline open_write(node) {
 }
 
 /* A write that changes nothing waits for all that was written before it. */
+inline close_on_primary(at) {
+    if
+    :: v != was -> last++; version[last] = v
+    :: else
+    fi;
+    at = last
+}
+
 inline close_write(node, at) {
     if
-    :: node == PRIMARY && v != was -> last++; version[last] = v; at = last
-    :: node == PRIMARY && v == was -> at = last
+    :: node == PRIMARY -> close_on_primary(at)
     :: node == DEPOSED && v != was ->
 #ifdef LOCAL_LOOKS
         deposed_last = v;
@@ -303,6 +311,11 @@ inline choose_look(s) {
 #else
 #define TAKES_FOR_DEAD(beat) false
 #endif
+#ifdef NOBODY_JUDGES
+#define MAY_LOOK_AT(other) false
+#else
+#define MAY_LOOK_AT(other) MAY_BE_LOST(other) /* any other would be watched in vain */
+#endif
 #ifdef MARK_ANY_BEAT
 #define MARKS_ANY(beat) ((beat) != ABSENT)
 #else
@@ -342,6 +355,7 @@ inline forget(s) { /* ends the watch */
 
 /* A ticket of this session that nobody here knows. */
 inline find_unknown(s) {
+#ifndef NO_LOOKS_AT_SUSPECTS
     x = 0;
     do
     :: x < TICKETS ->
@@ -350,6 +364,9 @@ inline find_unknown(s) {
     :: else -> break
     od;
     x = 0
+#else
+    skip
+#endif
 }
 
 /* Its insert. */
@@ -444,7 +461,7 @@ end:
         open_write(PRIMARY);
         set_session(s, 1);
         sent = 1;
-        close_write(PRIMARY, beat_at[s]);
+        close_on_primary(beat_at[s]);
         insert = LANDED }
     :: atomic { sent && IS_ACKNOWLEDGED(beat_at[s]) ->
         acknowledge(s, beat_at[s]);
@@ -477,7 +494,7 @@ end:
             printf("session %d: beat %d lands\n", s, sent);
             next_left[s] = NEW_LEASE(s);
             set_session(s, sent);
-            close_write(PRIMARY, beat_at[s])
+            close_on_primary(beat_at[s])
         fi }
     :: atomic { lease[s] && MAY_BE_LOST(s) && !IS_CLOCKED(s) ->
         printf("session %d: is lost, its lease ends\n", s); /* a crash, a pause */
@@ -516,11 +533,11 @@ end:
 #endif
         if
         :: phase = ENTERS /* a repeat: the same ticket */
-        :: s == 0 -> give_up(s)
+        :: GIVES_UP(s) -> give_up(s)
         fi }
 
     /* Waiting (L1, L2, L3) */
-    :: atomic { phase == WAITS && s == 0 -> give_up(s) }
+    :: atomic { phase == WAITS && GIVES_UP(s) -> give_up(s) }
     :: atomic { phase == WAITS && CAN_LOOK(s) ->
         choose_look(s);
         find_unknown(s);
@@ -543,8 +560,10 @@ end:
             :: watched[s] != other + 1 -> forget(s)
             :: else
             fi;
-            phase = (other == s -> WAITS : LOOKS);
-            other = (other == s -> 0 : other)
+            if
+            :: other != s && MAY_LOOK_AT(other) -> phase = LOOKS
+            :: else -> other = 0
+            fi
         fi }
 
     /* Judging (R5) */
@@ -597,7 +616,7 @@ end:
         forget(s);
         open_write(PRIMARY);
         take_out_all(other);
-        close_write(PRIMARY, x);
+        close_on_primary(x);
         x = 0;
         printf("session %d: takes out the tickets of session %d\n", s, other);
         other = 0;
@@ -612,7 +631,7 @@ end:
         :: is_lost[s] -> be_gone(s)
         :: else
         fi }
-    :: atomic { phase == HOLDS && LEAVES_AGAIN ->
+    :: atomic { phase == HOLDS && LEAVES_IT && held[s] ->
 #ifndef LEAVES_BEFORE_BELIEF_ENDS
         held[s] = 0;
 #endif
@@ -843,7 +862,7 @@ end:
         :: SESSION(v, 1) == DEAD -> set_session(1, ABSENT)
         :: true
         fi;
-        close_write(PRIMARY, x);
+        close_on_primary(x);
         x = 0 }
 #endif
     od
