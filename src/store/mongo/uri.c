@@ -134,8 +134,9 @@ static hf_code check_field(const mongo_uri *uri, const special *k, hf_error *err
 {
     const char *value = *(char *const *)(const void *)((const char *)uri + k->offset);
     bool is_path = uri->protocol == &mongo_document;
-    bool is_well = is_path ? strncmp(value, "_id", strcspn(value, ".")) != 0 && value[0] != '.' &&
-                                 value[strlen(value) - 1] != '.' && !strstr(value, "..")
+    bool is_id = strcspn(value, ".") == 3 && strncmp(value, "_id", 3) == 0;
+    bool is_well = is_path ? !is_id && value[0] != '.' && value[strlen(value) - 1] != '.' &&
+                                 !strstr(value, "..")
                            : !strchr(value, '.') && !is_taken(value);
     return is_well ? HF_OK : refuse_field(k, value, err);
 }
