@@ -180,7 +180,9 @@ hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void 
     if (!code)
         code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect, &c,
                                         err);
-    if (!code && !c.n_records)
+    if (!code && !c.n_records && client->store->ops->claim)
+        code = error_set(err, HF_NOT_FOUND, "there is no document with _id %.200s", name);
+    else if (!code && !c.n_records)
         code = error_set(err, HF_NOT_FOUND,
                          "there is no lock %.128s: nobody has ever taken it, or "
                          "it was idle for days and pruned",
