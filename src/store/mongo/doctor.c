@@ -227,8 +227,8 @@ static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes
     return code;
 }
 
-/* The same where no document is the doctor's to write: one that changes nothing is acknowledged when
- * a majority has what came before it. */
+/* The same where no document is the doctor's to write: one that changes nothing is acknowledged
+ * when a majority has what came before it. */
 static hf_code write_nothing(mongo_store *store, const bson_oid_t *id, hf_error *err)
 {
     static const mongo_call call = {.what = "a majority write", .writes = true};
@@ -285,8 +285,9 @@ static void find_writes(doctor *to)
     if (!to->store->uri.weak)
         tell(to, "write concern", false, "majority, journaled");
     tell(to, "latency", worst_ms > patience_ms,
-         "a majority write takes %.1f to %.1f ms; a beat gives up after %.0f ms%s", best_ms,
-         worst_ms, patience_ms,
+         "%s takes %.1f to %.1f ms; a beat gives up after %.0f ms%s",
+         has_sessions(to->store) ? "a majority write" : "a majority's word, without a write,",
+         best_ms, worst_ms, patience_ms,
          worst_ms > patience_ms ? ": sessions will be lost, set a longer ttl" : "");
 }
 
@@ -342,10 +343,11 @@ static void judge_offsets(doctor *to, const offsets *all)
     if (all->n < 2)
         return;
     if (!(to->store->base.can & HF_CAN_SKEW)) {
-        tell(to, "clock", apart > NEAR_MS,
-             "the members' clocks are %.0f ms apart: with protocol %s the primary's clock says when "
-             "a lease is over, so a failover can end one so much early",
-             apart, to->store->base.protocol);
+        tell(
+            to, "clock", apart > NEAR_MS,
+            "the members' clocks are %.0f ms apart: with protocol %s the primary's clock says when "
+            "a lease is over, so a failover can end one so much early",
+            apart, to->store->base.protocol);
         return;
     }
     if (apart > SKEW_MS)
