@@ -138,8 +138,9 @@ int run_client_cases(void);
 int run_wait_cases(void);
 int run_lost_cases(void);
 int run_ttl_cases(void);
-int run_process_cases(void); /* only with HF_CAN_PROCESSES */
-int run_mongo_cases(void);   /* only on MongoDB, as the wire cases */
+int run_document_cases(void); /* with hfTokenField=fence */
+int run_process_cases(void);  /* only with HF_CAN_PROCESSES */
+int run_mongo_cases(void);    /* only on MongoDB, as the wire cases */
 int run_wire_cases(void);
 
 void mongo_drop(const char *uri); /* the database that the URI names */

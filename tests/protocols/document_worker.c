@@ -157,6 +157,8 @@ static void take(const char *how, const char *what)
 {
     hf_error err;
     hf_lock_options options = {.on_lost = lost, .no_refresh = strchr(how, 'h') != NULL};
+    if (strchr(how, 'x'))
+        hf_lock_close(held);
     options.wait_ms = strchr(how, 'n') ? HF_TRY : 8000;
     hf_code code = strchr(how, 'c') ? hf_document_claim(client, what, NULL, &options, &held, &err)
                                     : hf_document_acquire(client, what, &options, &held, &err);
@@ -175,7 +177,8 @@ static void drop(void)
     say(code, &err, 0);
 }
 
-/* "take FLAGS WHAT" (h: by hand, n: no wait, c: a claim), "refresh", "check", "release". */
+/* "take FLAGS WHAT" (h: by hand, n: no wait, c: a claim, x: close the last one before), "refresh",
+ * "check", "release". */
 static void obey(char *line)
 {
     hf_error err = {.code = HF_OK};

@@ -189,13 +189,14 @@ class Documents(OnASet):
         self.assertEqual(dict(later, lockTs=0), dict(first, lockTs=0))
         self.assertEqual(taken["x"], 1)
 
-    def test_a_cargo_goes_with_the_next_enter(self):
+    def test_what_is_closed_can_be_taken_at_once(self):
         self.insert(_id="one")
-        self.assertEqual(self.documents.count_documents({"lockId": {"$ne": None}}), 0)
         script = self.script()
+        script.take("one")
         for _ in range(20):
-            script.take("one")
-            self.assertEqual(script.ask("release")[0], "HF_OK")
+            script.take("one", "x")
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+        self.assertIsNone(self.find("one")["lockId"])
 
     def test_ids_of_all_types(self):
         ids = ["plain", "42", '"quoted"', "", " blank ", "true", 42, bson.Int64(2) ** 40, 1.5,
