@@ -145,6 +145,17 @@ size_t text_fit(const char *text, size_t columns)
     return (size_t)(p - text);
 }
 
+char *text_escape_uri(const char *text)
+{
+    char *out = text_alloc(strlen(text) * 3 + 1), *end = out;
+    for (const char *c = text; *c; c++)
+        if (strchr("%&+,;=?#/ ", *c))
+            end += sprintf(end, "%%%02X", (unsigned char)*c);
+        else
+            *end++ = *c;
+    return out;
+}
+
 size_t text_columns(const char *text)
 {
     size_t used = 0;

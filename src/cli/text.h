@@ -26,6 +26,9 @@ char *text_escape(const char *text);
 /* A copy in which bytes that are not UTF-8 are U+FFFD. */
 char *text_repair(const char *text);
 
+/* A copy for the value of a key in a URI: %20 for a blank. */
+char *text_escape_uri(const char *text);
+
 /* The columns that escaped text takes on a terminal. */
 size_t text_columns(const char *text);
 

@@ -50,6 +50,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     snprintf(entry->why, sizeof entry->why, "%s", options->why ? options->why : "");
     snprintf(entry->actor, sizeof entry->actor, "%s", options->actor ? options->actor : "");
     attempt->enter.queue_max = HF_QUEUE_MAX;
+    attempt->enter.by_hand = options->no_refresh;
     attempt->enter.try_only = options->wait_ms < 0;
     attempt->started = attempt->enter_due = client_now(client);
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
@@ -59,6 +60,13 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     pthread_mutex_lock(&client->mutex);
     link_locked(client, attempt);
     pthread_mutex_unlock(&client->mutex);
+}
+
+void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_claim *claim,
+                        const hf_lock_options *options)
+{
+    attempt_init(attempt, client, "", options);
+    attempt->claim = claim;
 }
 
 void attempt_done(struct attempt *attempt)
@@ -137,8 +145,25 @@ static const char *holder_of(const struct attempt *attempt)
     return attempt->holder[0] ? attempt->holder : "another session";
 }
 
+/* What it is after, for people. */
+static const char *title_of(const struct attempt *attempt)
+{
+    return attempt->claim ? "a document that matches" : attempt->name;
+}
+
+static hf_mono describe_none(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    const char *filter = attempt->claim->filter ? attempt->claim->filter : "{}";
+    error_set(&attempt->err, code == HF_HELD ? HF_NOT_FOUND : code,
+              "no document that matches %.200s %s", filter,
+              code == HF_HELD ? "is free" : "became free in time");
+    return give_up(attempt, attempt->err.code, now);
+}
+
 static hf_mono describe_held(struct attempt *attempt, hf_code code, hf_mono now)
 {
+    if (attempt->claim)
+        return describe_none(attempt, code, now);
     const hf_record *record = &attempt->record;
     const char *why = record->holders ? record->entries[0].why : "";
     bool untrusting = code == HF_HELD && attempt->client->clock_trust_ms < 0;
@@ -188,7 +213,8 @@ static hf_mono failed(struct attempt *attempt, hf_code code, hf_mono now)
     if (mono_reached(mono_add_ms(since, client->patience_ms), now))
         return give_up(attempt, code, now);
     if (attempt->failures == 1)
-        client_log(client, HF_LOG_INFO, "%s: trying again: %s", attempt->name, attempt->err.text);
+        client_log(client, HF_LOG_INFO, "%s: trying again: %s", title_of(attempt),
+                   attempt->err.text);
     hf_mono due = mono_add_ms(
         now, backoff_ms(attempt->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client)));
     attempt->enter_due = attempt->look_due = due;
@@ -208,6 +234,12 @@ static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now
 {
     const hf_lock_options *options = attempt->options;
     lock->stamp = attempt->waiter.stamp;
+    lock->born = now;
+    lock->is_by_hand = options->no_refresh;
+    if (attempt->claim || options->no_refresh) {
+        lock->lease_end = lease_end(attempt->sent, attempt->client->ttl_ms);
+        ticker_poke(attempt->client, TICK_WATCH);
+    }
     lock->verify_due = mono_add_ms(now, attempt->client->ttl_ms);
     lock->waited_ms = (now.ns - attempt->started.ns) / 1000000;
     lock->on_lost = options->on_lost;
@@ -226,7 +258,7 @@ static hf_mono refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono 
 
 static hf_mono stopped(struct attempt *attempt, hf_code code, hf_mono now)
 {
-    error_set(&attempt->err, code, "%.128s: waiting was %s", attempt->name,
+    error_set(&attempt->err, code, "%.128s: waiting was %s", title_of(attempt),
               code == HF_CLOSED ? "ended: the client was closed" : "cancelled");
     return give_up(attempt, code, now);
 }
@@ -243,7 +275,8 @@ static hf_mono believe(struct attempt *attempt, const hf_entry *entry, hf_mono n
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
     bool closing = client->is_closing;
     if (alive && !asked && !closing) {
-        attempt->lock = lock_new_locked(client, attempt->name, entry, &attempt->record);
+        attempt->lock = lock_new_locked(
+            client, attempt->claim ? attempt->record.name : attempt->name, entry, &attempt->record);
         fill_lock(attempt, attempt->lock, now);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;
@@ -301,7 +334,7 @@ static bool load_locked(struct attempt *attempt, struct cargo *cargo)
 {
     bool is_busy;
     *cargo = (struct cargo){.n = 0};
-    if (PLANTED(CLOSE_UNORDERED))
+    if (PLANTED(CLOSE_UNORDERED) || attempt->claim)
         return true;
     cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
     for (struct release *r = cargo->releases; r; r = r->cargo_next) {
@@ -333,19 +366,43 @@ static bool prepare(struct attempt *attempt, struct cargo *cargo)
     return ready;
 }
 
+/* A claim that got no answer may have taken a document, or may still do so: the next one comes with
+ * a new ticket, as this one could otherwise come to stand in two documents. */
+static void disown_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->client;
+    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
+    release_push_locked(client, "", &leave, false);
+    ticker_poke(client, TICK_UPKEEP);
+    attempt->enter.entry.ticket = (hf_id){{0}};
+    attempt->is_in_flight = attempt->is_unanswered = false;
+}
+
+static hf_code step_or_claim(struct attempt *attempt, const struct cargo *cargo, hf_record *record,
+                             hf_step_reply *reply)
+{
+    hf_store *store = attempt->client->store;
+    hf_step step = {.leaves = cargo->leaves, .n_leaves = cargo->n, .enter = &attempt->enter};
+    attempt->sent = client_now(attempt->client);
+    if (attempt->claim)
+        return store->ops->claim(store, attempt->claim, &attempt->enter, record, reply,
+                                 &attempt->err);
+    return store->ops->step(store, attempt->name, &step, record, reply, &attempt->err);
+}
+
 static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
 {
     hf_client *client = attempt->client;
-    hf_step step = {.leaves = cargo->leaves, .n_leaves = cargo->n, .enter = &attempt->enter};
     hf_step_reply reply = {.confirmed = false};
     hf_record record;
-    hf_code code = client->store->ops->step(client->store, attempt->name, &step, &record, &reply,
-                                            &attempt->err);
+    hf_code code = step_or_claim(attempt, cargo, &record, &reply);
     pthread_mutex_lock(&client->mutex);
     unload_locked(client, cargo, code, reply.confirmed);
     if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
         session_suspect_locked(client, attempt->name);
         attempt->is_unanswered = true;
+        if (attempt->claim)
+            disown_locked(attempt);
     }
     if (code == HF_OK && reply.stamp.value > attempt->waiter.stamp.value)
         attempt->waiter.stamp = reply.stamp; /* a notice may have come first */
@@ -470,6 +527,8 @@ static hf_mono enter(struct attempt *attempt, hf_mono now)
     if (!code)
         code = send_enter(attempt, &cargo);
     now = client_now(attempt->client);
+    if (code == HF_NOT_FOUND) /* a document: there is nothing to leave */
+        attempt->is_in_flight = attempt->is_unanswered;
     if (code)
         return failed(attempt, code, now);
     succeeded(attempt);
@@ -637,7 +696,7 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
     const hf_record *record = &attempt->record;
     const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
     const hf_entry *holder = record->holders ? &record->entries[0] : NULL;
-    *info = (hf_wait_info){.name = attempt->name,
+    *info = (hf_wait_info){.name = title_of(attempt),
                            .waited_ms = (now.ns - attempt->started.ns) / 1000000,
                            .position = own ? record_position(record, own) : 0,
                            .queued = record->queued,

@@ -106,7 +106,7 @@ void bed_begin(const char *kind)
         choose_mongo(strchr(kind, ':') ? strchr(kind, ':') + 1 : "");
     bed.is_mongo = strncmp(kind, "mongodb", 7) == 0;
     hf_store *store = bed_store();
-    bed.can = store->can;
+    bed.can = store->can | (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES);
     store->ops->close(store);
 }
 
@@ -130,6 +130,8 @@ const char *bed_name(const char *stem)
     static unsigned n;
     char *name = names[n % 16];
     snprintf(name, sizeof names[0], "%s-%u", stem, n++);
+    if (strstr(bed.uri, "hfProtocol=document"))
+        mongo_place(bed.uri, name);
     return name;
 }
 
@@ -368,6 +370,7 @@ static const char *lacking(unsigned needs)
     return lacks & HF_CAN_QUEUE       ? "a queue, with sessions that can be judged and asked"
            : lacks & HF_CAN_SHARE     ? "shared locks"
            : lacks & HF_CAN_TOKENS    ? "tokens"
+           : lacks & BED_MAKES        ? "documents of its own"
            : lacks & HF_CAN_PROCESSES ? "other processes"
                                       : NULL;
 }

@@ -12,6 +12,8 @@ static int run_all(void)
     failed += run_process_cases();
     if (strstr(bed.uri, "hfProtocol=ttl"))
         failed += run_ttl_cases();
+    if (strstr(bed.uri, "hfProtocol=document"))
+        failed += run_document_cases();
     if (bed.is_mongo && bed.can & HF_CAN_QUEUE)
         failed += run_mongo_cases() + run_wire_cases();
     return failed;
