@@ -240,27 +240,6 @@ static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *
     return code;
 }
 
-static hf_code step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                    hf_step_reply *reply, hf_error *err)
-{
-    mongo_store *store = (mongo_store *)base;
-    mongo_call call = {
-        .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
-    hf_record unwanted, *record = out ? out : &unwanted;
-    hf_step_reply answer = {.confirmed = false};
-    hf_code code = mongo_ready(store, err);
-    if (code)
-        return code;
-    record_init(record, name);
-    code = step->enter ? enter(store, &call, step, record, &answer, err)
-                       : leave(store, &call, step, &answer, err);
-    if (!out)
-        record_done(&unwanted);
-    if (reply)
-        *reply = answer;
-    return code;
-}
-
 /* ---- Renewing ---- */
 
 /* {_id: {$in: names}, lockId: {$in: tickets}} */
@@ -393,7 +372,7 @@ static const hf_store_ops ops = {
     .session_mark = mongo_plain_mark,
     .session_end = mongo_plain_end,
     .sessions_look = mongo_plain_sessions_look,
-    .step = step,
+    .step = mongo_plain_step,
     .claim = mongo_own_claim,
     .refresh = refresh,
     .canonical = canonical,
@@ -412,6 +391,8 @@ const mongo_protocol mongo_document = {
     .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .check = mongo_own_check,
+    .take = enter,
+    .leave = leave,
     .read = mongo_own_read,
     .append_key = mongo_id_append,
     .read_key = mongo_id_read,

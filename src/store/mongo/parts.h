@@ -18,6 +18,7 @@
 
 /* What a URI says, ours taken out of what the driver sees. */
 typedef struct mongo_protocol mongo_protocol;
+typedef struct mongo_call mongo_call;
 typedef struct mongo_store mongo_store;
 
 typedef struct mongo_uri {
@@ -119,6 +120,12 @@ struct mongo_protocol {
     /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
 
+    /* The two kinds of step of protocols without a queue (plain.c): with an enter, and without. */
+    hf_code (*take)(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err);
+    hf_code (*leave)(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err);
+
     /* A document, as a look gives it, as a record; HF_SHAPE: it is no lock of this protocol. */
     hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 
@@ -139,13 +146,13 @@ void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
 
 /* ---- One command (mongo.c) ---- */
 
-typedef struct mongo_call {
+struct mongo_call {
     const char *what;     /* for error texts: "acquiring" */
     const char *name;     /* of the lock, or NULL */
     const char *database; /* NULL: the store's */
     bool writes;          /* without an answer the outcome is unknown */
     bool is_beat;         /* goes by its own connection */
-} mongo_call;
+};
 
 /* doc is always the caller's to destroy. server_code: of an error that the server gave, or 0. */
 typedef struct mongo_reply {
@@ -232,6 +239,8 @@ void mongo_held_free_copy(mongo_held *all, size_t n);
 /* ---- Protocols without sessions (plain.c) ---- */
 
 hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err);
 hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
 hf_code mongo_plain_end(hf_store *base, hf_id id, hf_error *err);
 hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,

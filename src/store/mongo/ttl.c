@@ -323,27 +323,6 @@ static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *
     return code;
 }
 
-static hf_code step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                    hf_step_reply *reply, hf_error *err)
-{
-    mongo_store *store = (mongo_store *)base;
-    mongo_call call = {
-        .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
-    hf_record unwanted, *record = out ? out : &unwanted;
-    hf_step_reply answer = {.confirmed = false};
-    hf_code code = mongo_ready(store, err);
-    if (code)
-        return code;
-    record_init(record, name);
-    code = step->enter ? take(store, &call, step, record, &answer, err)
-                       : leave(store, &call, step, &answer, err);
-    if (!out)
-        record_done(&unwanted);
-    if (reply)
-        *reply = answer;
-    return code;
-}
-
 /* ---- Beats ---- */
 
 static void append_held(const mongo_held *all, size_t n, bson_t *update)
@@ -455,7 +434,7 @@ static const hf_store_ops ops = {
     .session_mark = mongo_plain_mark,
     .session_end = mongo_plain_end,
     .sessions_look = mongo_plain_sessions_look,
-    .step = step,
+    .step = mongo_plain_step,
     .look = look,
     .list = list,
     .list_sessions = mongo_plain_list_sessions,
@@ -471,6 +450,8 @@ const mongo_protocol mongo_ttl = {
     .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 10000,
+    .take = take,
+    .leave = leave,
     .read = read_document,
     .read_key = read_key,
     .append_left = append_left,
