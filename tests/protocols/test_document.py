@@ -2,6 +2,7 @@
 # article, on a real three-node set. SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import select
 import signal
 import statistics
 import subprocess
@@ -40,6 +41,9 @@ class Script:
         return self.hear()
 
     def hear(self):
+        ready = select.select([self.process.stdout], [], [], PATIENCE / 2)[0]
+        if not ready:
+            raise AssertionError("the worker says nothing")
         return (self.process.stdout.readline().rstrip("\n").split(" ", 1) + [""])[:2]
 
     def take(self, what, flags="-"):
@@ -252,6 +256,9 @@ class OddShapes(OnASet):
                                 ({"a": {"b": "text"}}, "a.b"), ({"a": {"b": {"id": 1}}}, "a.b.id"),
                                 ({"a": {}, "fence": "text"}, "fence")):
             self.refused(document, field, **self.PATHS)
+        for field in ("a", "c"):
+            self.refused({field: 5}, field, hfLockField="a.id", hfTimeField="c.ts")
+        self.refused({"d": 5}, "d", hfTokenField="d.token")
 
     def test_what_is_absent_or_null_is_free(self):
         for document in ({}, {"lockId": None}, {"lockTs": None}, {"lockId": None, "lockTs": None}):
