@@ -301,7 +301,7 @@ typedef struct hf_entry_info {
     int32_t permits;
     int64_t since_ms;      /* Unix time in ms: entered the queue */
     int64_t granted_ms;    /* 0 while waiting */
-    int64_t lease_left_ms; /* by the store's clock; negative: overdue */
+    int64_t lease_left_ms; /* by the store's clock; negative: overdue; 0: not known */
     size_t position;       /* 1 is next; 0 for holders */
 } hf_entry_info;
 

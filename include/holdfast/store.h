@@ -320,6 +320,7 @@ struct hf_store {
     unsigned can;         /* HF_CAN_... */
     int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol; /* for messages: "queue" where there is no choice */
+    int64_t beat_ms;      /* a session beats at least so often; 0: every third of its ttl */
 };
 
 /* What a store is told when it is opened. */

@@ -195,6 +195,8 @@ static time_t second_of(int64_t unix_ms, int *rest_ms)
 
 char *text_lease(int64_t ms)
 {
+    if (!ms)
+        return text_copy("-");
     char *left = text_duration(ms < 0 ? -ms : ms);
     char *out = text_print("%s%s", ms < 0 ? "over by " : "", left);
     free(left);

@@ -36,7 +36,7 @@ size_t text_columns(const char *text);
 size_t text_fit(const char *text, size_t columns);
 
 char *text_duration(int64_t ms);  /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */
-char *text_lease(int64_t ms);     /* what is left of one: "8s", or "over by 3s" */
+char *text_lease(int64_t ms);     /* what is left of one: "8s", "over by 3s", "-" for 0: unknown */
 char *text_token(int64_t token);  /* ", token 17"; "" where the protocol has none */
 char *text_when(int64_t unix_ms); /* here: "14:03:12", or with its date if that is another day */
 char *text_iso(int64_t unix_ms);  /* "2026-01-02T03:04:05.678Z" */

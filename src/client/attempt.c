@@ -199,10 +199,16 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
 
 /* ---- One step ---- */
 
+/* Without a queue nobody hands the lock over: what came free since the last try is found by one
+ * more. */
 static hf_mono time_out(struct attempt *attempt, hf_mono now)
 {
     if (attempt->failures)
         return attempt_give_up(attempt, attempt->err.code, now);
+    if (!attempt_has_queue(attempt) && attempt->state == ATTEMPT_BUSY && !attempt->is_last) {
+        attempt->is_last = true;
+        return attempt_enter(attempt, now);
+    }
     if (attempt->state == ATTEMPT_REFUSED)
         return attempt_refuse_limit(attempt, now);
     return attempt_describe_held(attempt, HF_TIMEOUT, now);

@@ -243,8 +243,8 @@ static bool is_ours(const struct attempt *attempt)
 static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
-    if (attempt->enter.try_only)
-        return attempt_describe_held(attempt, HF_HELD, now);
+    if (attempt->enter.try_only || attempt->is_last)
+        return attempt_describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
     pthread_mutex_lock(&client->mutex);
     listen_want_locked(client, attempt->waiter.stamp);
     int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;

@@ -268,6 +268,7 @@ struct attempt {
     unsigned failures, polls;
     int64_t again_ms;             /* without a queue: when the store wants to be asked again */
     bool is_in_flight;            /* the ticket may be in the record: leave before ending */
+    bool is_last;                 /* without a queue: the try at the end of the time */
     bool is_unanswered;           /* an enter of this ticket got no answer: it may still land */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */
     int wake_fd;                  /* -1 until it has to wait */

@@ -63,12 +63,19 @@ static void prepare_locked(hf_client *client)
     snprintf(session->self.host, sizeof session->self.host, "%s", client->host);
 }
 
+static hf_mono beat_due(const hf_client *client, hf_mono sent)
+{
+    hf_mono due = lease_beat_due(sent, client->ttl_ms);
+    int64_t beat_ms = client->store->beat_ms;
+    return beat_ms ? mono_min(due, mono_add_ms(sent, beat_ms)) : due;
+}
+
 static void begun_locked(hf_client *client, hf_mono sent)
 {
     struct session *session = &client->session;
     session->state = SESSION_ALIVE;
     session->lease_end = lease_end(sent, client->ttl_ms);
-    session->beat_due = lease_beat_due(sent, client->ttl_ms);
+    session->beat_due = beat_due(client, sent);
     upkeep_begin_locked(client, sent);
     ticker_start_all(client);
     for (unsigned i = 0; i < TICKERS; i++)
@@ -264,7 +271,7 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
     session->lease_end = lease_end(sent, client->ttl_ms);
     if (PLANTED(BEAT_RENEWS_ASKED))
         lease_before = session->lease_end;
-    session->beat_due = lease_beat_due(sent, client->ttl_ms);
+    session->beat_due = beat_due(client, sent);
     session->last_failure.code = HF_OK;
     lock_renewed_locked(client, sent);
     for (size_t i = 0; i < state->n_asked; i++)

@@ -59,6 +59,13 @@
     X(PATIENT_BEATS, "a beat that hangs is waited for as long as any other call")                  \
     X(DROP_UNHEARD, "the change stream's filter does not name drops")                              \
     X(GUARD_OPEN, "the guard lets a lower token pass")                                             \
+    X(EXPIRED_AT_FIRST_LOOK, "protocol sharding: a lock never looked at before is expired")        \
+    X(PING_UNNOTICED, "protocol sharding: a lock expires though its owner pings")                  \
+    X(ELECTION_UNNOTICED, "protocol sharding: the clocks of two primaries are taken for one")      \
+    X(GRAB_AGAIN_UNCLEANED, "protocol sharding: a grab is repeated without an unlock")             \
+    X(OVERTAKE_UNCONFIRMED, "protocol sharding: the ping is not read again before an overtake")    \
+    X(OVERTAKE_ANY_TS,                                                                             \
+      "protocol sharding: an overtake does not compare what was seen of the lock")                 \
     X(GRACE_OUTSIDE_LEASE, "`run` grants its command the grace after the lease's end")
 
 #define X(bug, wrong) PLANT_##bug,

@@ -129,16 +129,20 @@ class ReplicaSet:
     skew         {number: seconds}: those members' clocks are that far ahead (0: can be moved later)
     election_ms  the set's electionTimeoutMillis; None: the server's default of 10 s
     places       where each member runs, if not here (see Member)
+    name, role   the set's name; "configsvr" or "shardsvr" for a part of a cluster (see cluster.py)
     """
 
     def __init__(self, members=3, standalone=False, args=(), member_args=None, skew=None,
-                 election_ms=None, places=None):
+                 election_ms=None, places=None, name="rs0", role=None):
         members = 1 if standalone else members
         self.standalone = standalone
+        self.name = name
+        self.role = role
         self.election_ms = election_ms
         self.folder = tempfile.mkdtemp(prefix="holdfast-set-")
         atexit.register(self.stop)
-        base = [] if standalone else ["--replSet", "rs0", "--oplogSize", "64"]
+        base = [] if standalone else ["--replSet", name, "--oplogSize", "64"]
+        base += ["--" + role] if role else []
         self.members = [
             Member(i, self.folder, port, base + list(args) + (member_args or {}).get(i, []),
                    (skew or {}).get(i), places[i] if places else None)
@@ -162,7 +166,7 @@ class ReplicaSet:
     def uri_for(self, database, options=""):
         """The URI with a database in it, and more options: "w=majority&hfCollection=x"."""
         hosts = ",".join(m.host for m in self.members)
-        wanted = [] if self.standalone else ["replicaSet=rs0"]
+        wanted = [] if self.standalone else ["replicaSet=" + self.name]
         wanted += [options] if options else []
         return "mongodb://%s/%s%s" % (hosts, database, "?" + "&".join(wanted) if wanted else "")
 
@@ -174,13 +178,17 @@ class ReplicaSet:
         return self
 
     def _initiate(self):
-        config = {"_id": "rs0", "members": [{"_id": m.number, "host": m.host} for m in self.members]}
+        config = {"_id": self.name, "members": [{"_id": m.number, "host": m.host} for m in self.members]}
+        if self.role == "configsvr":
+            config["configsvr"] = True
         if self.election_ms is not None:
             config["settings"] = {"electionTimeoutMillis": self.election_ms}
         self.members[0].admin("replSetInitiate", config)
         until(lambda: self.step_up(self.members[0], wait=False), 60, "the first election")
         self.wait_primary()
         self.wait_secondaries()
+        if self.role == "configsvr":  # has the databases config, admin and local only
+            return
         with self.client() as client:
             client.get_database("holdfast_bed", write_concern=pymongo.WriteConcern("majority")
                                 ).drop_collection("ready")

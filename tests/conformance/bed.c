@@ -106,7 +106,9 @@ void bed_begin(const char *kind)
         choose_mongo(strchr(kind, ':') ? strchr(kind, ':') + 1 : "");
     bed.is_mongo = strncmp(kind, "mongodb", 7) == 0;
     hf_store *store = bed_store();
-    bed.can = store->can | (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES);
+    bed.expires = strcmp(store->protocol ? store->protocol : "", "sharding") == 0;
+    bed.can = store->can | (bed.expires ? 0 : BED_CAN_SAY_WHO) |
+              (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES);
     store->ops->close(store);
 }
 
@@ -164,13 +166,26 @@ static void drop_log(void *ctx, hf_log_level level, const char *text)
         fprintf(stderr, "[%d] %s\n", (int)level, text);
 }
 
+/* No ttl may be longer than the expiry; here it is as long. */
+static const char *uri_for(int64_t ttl_ms, char out[sizeof bed.uri + 32])
+{
+    bool is_sharding = strstr(bed.uri, "hfProtocol=sharding");
+    snprintf(out, sizeof bed.uri + 32, "%s", bed.uri);
+    if (is_sharding)
+        snprintf(out + strlen(out), 32, "&hfExpiryMS=%lld", (long long)ttl_ms);
+    return out;
+}
+
 hf_store *bed_store(void)
 {
+    char uri[sizeof bed.uri + 32];
     static const hf_store_config config = {.ttl_ms = 10000, .env = &env, .log = drop_log};
     hf_store *store = NULL;
     hf_error err;
     int64_t patience_ms = 0;
-    assert_code(HF_OK, hf_store_open(bed.uri, &config, &store, &patience_ms, &err), &err);
+    assert_code(HF_OK,
+                hf_store_open(uri_for(config.ttl_ms, uri), &config, &store, &patience_ms, &err),
+                &err);
     return store;
 }
 
@@ -247,7 +262,8 @@ hf_client *bed_client(const char *app, int64_t ttl_ms)
     hf_options options = {.ttl_ms = ttl_ms, .app = app, .log = drop_log};
     hf_client *client = NULL;
     hf_error err;
-    assert_code(HF_OK, hf_open(bed.uri, &options, &client, &err), &err);
+    char uri[sizeof bed.uri + 32];
+    assert_code(HF_OK, hf_open(uri_for(ttl_ms, uri), &options, &client, &err), &err);
     return client;
 }
 
@@ -307,6 +323,12 @@ void bed_rises(int64_t before, int64_t token)
 {
     if (bed.can & HF_CAN_TOKENS)
         assert_true(token > before);
+}
+
+/* Who overtakes has to have looked twice, the expiry apart. */
+int64_t bed_takeover_ms(void)
+{
+    return BED_TTL + 1000 + (bed.expires ? 1000 : 0);
 }
 
 void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token)
@@ -372,6 +394,7 @@ static const char *lacking(unsigned needs)
            : lacks & HF_CAN_TOKENS    ? "tokens"
            : lacks & BED_MAKES        ? "documents of its own"
            : lacks & HF_CAN_PROCESSES ? "other processes"
+           : lacks & BED_CAN_SAY_WHO  ? "sessions that say whose they are"
                                       : NULL;
 }
 

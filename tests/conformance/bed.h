@@ -27,6 +27,7 @@ struct bed {
     char uri[1024];
     unsigned can; /* HF_CAN_... */
     bool is_mongo;
+    bool expires; /* protocol sharding: a lock is overtaken an expiry after its owner's last ping */
 };
 
 extern struct bed bed;
@@ -85,6 +86,9 @@ void bed_release(hf_lock *lock); /* and close */
 
 /* A token is higher than an earlier one, where there are tokens. */
 void bed_rises(int64_t before, int64_t token);
+
+/* How long it takes at most until a lock is had whose holder, of a ttl of BED_TTL, has died. */
+int64_t bed_takeover_ms(void);
 
 /* How the holder before this one left, where that is remembered (where there is a queue). */
 void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token);
@@ -150,8 +154,10 @@ void mongo_place(const char *uri, const char *name);
 /* A store that makes what it locks, and for as long as its client's ttl says: all but protocol
  * document, whose records are the user's, and stale after a time of their own. */
 #define BED_MAKES (1u << 31)
+/* Its sessions say of which program they are, and their ttl. */
+#define BED_CAN_SAY_WHO (1u << 16)
 
-/* A case, and what a store must be able to for it: HF_CAN_..., BED_MAKES */
+/* A case, and what a store must be able to for it: HF_CAN_..., BED_... */
 struct bed_case {
     unsigned needs;
     struct CMUnitTest test;

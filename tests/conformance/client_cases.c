@@ -537,7 +537,7 @@ int run_client_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_show_tells_who_and_why),
         CASE_IF(BED_MAKES, test_show_of_what_is_not_there),
         CASE_IF(HF_CAN_QUEUE, test_list_by_prefix_and_in_order),
-        CASE_IF(BED_MAKES, test_sessions_are_listed),
+        CASE_IF(BED_MAKES | BED_CAN_SAY_WHO, test_sessions_are_listed),
         CASE(test_the_doctor),
         CASE(test_a_forked_child_is_refused_and_harms_nothing),
     };

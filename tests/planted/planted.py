@@ -84,6 +84,11 @@ CAUGHT_BY = {
     "PATIENT_BEATS": ["conformance mongodb within_a_sixth"],
     "DROP_UNHEARD": ["conformance mongodb drop_is_heard"],
     "GUARD_OPEN": ["test_guard_sqlite lower", "conformance mongodb lower_ones"],
+    "EXPIRED_AT_FIRST_LOOK": ["test_sharding_expiry never_looked_at"],
+    "PING_UNNOTICED": ["test_sharding_expiry another_ping"],
+    "ELECTION_UNNOTICED": ["test_sharding_expiry another_election"],
+    "GRAB_AGAIN_UNCLEANED": ["test_sharding_round after_an_unlock"],
+    "OVERTAKE_UNCONFIRMED": ["test_sharding_round pings_while_we_were_stopped"],
     "GRACE_OUTSIDE_LEASE": ["cli/test_signals Lost.test_break_stops_the_command_before_the_next"
                             "_has_the_lock"],
 }

@@ -58,10 +58,12 @@ static hf_code ask_admin(mongo_store *store, const char *text, mongo_reply *repl
     return code;
 }
 
-/* The other protocols write to the locks' documents only. */
-static bool has_sessions(const mongo_store *store)
+/* Where `doctor` tries writing; NULL: the protocol writes to the locks' documents only. */
+static const char *sessions_of(const mongo_store *store)
 {
-    return store->protocol->ops->session_begin == mongo_session_begin;
+    if (store->protocol->ops->session_begin == mongo_session_begin)
+        return MONGO_SESSIONS;
+    return store->protocol->pings;
 }
 
 /* ---- Reach, version, topology ---- */
@@ -74,9 +76,10 @@ static hf_code find_reach(doctor *to, hf_error *err)
         return code;
     code = ask_admin(to->store, "{'buildInfo': 1}", &reply, err);
     if (!code) {
-        tell(to, "reach", false, "%s answers, database %s, collection%s %s%s", to->store->uri.hosts,
-             to->store->uri.database, has_sessions(to->store) ? "s" : "", to->store->uri.collection,
-             has_sessions(to->store) ? " and " MONGO_SESSIONS : "");
+        const char *sessions = sessions_of(to->store);
+        tell(to, "reach", false, "%s answers, database %s, collection%s %s%s%s",
+             to->store->uri.hosts, to->store->uri.database, sessions ? "s" : "",
+             to->store->uri.collection, sessions ? " and " : "", sessions ? sessions : "");
         tell(to, "server", false, "MongoDB %s", text_at(&reply.doc, "version", "(unknown)"));
     }
     bson_destroy(&reply.doc);
@@ -194,36 +197,54 @@ static void find_notices(doctor *to)
 
 /* ---- Majority writes ---- */
 
+static void append_trial_id(const mongo_store *store, bson_t *to, const bson_oid_t *id)
+{
+    char text[64] = "holdfast doctor ";
+    bson_oid_to_string(id, text + strlen(text));
+    if (store->protocol->pings)
+        BSON_APPEND_UTF8(to, "_id", text);
+    else
+        BSON_APPEND_OID(to, "_id", id);
+}
+
+static void append_trial(const mongo_store *store, bson_t *command)
+{
+    bson_t *change = pipeline_json(
+        store->protocol->pings
+            ? "{'update': [{'$set': {'ping': '$$NOW'}}], 'new': true, 'upsert': true}"
+            : "{'update': [{'$set': {'dead': true, 'dead_at': '$$NOW', 'ttl_ms': 1000, 'beat': 1,"
+              " 'app': 'holdfast doctor'}}], 'new': true, 'upsert': true}");
+    bson_concat(command, change);
+    bson_destroy(change);
+}
+
 /* A mark for a session that never was: the majority's acknowledgement, and the TTL index or the
  * delete after it removes it. */
 static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes, hf_error *err)
 {
     static const mongo_call call = {.what = "a majority write", .writes = true};
-    bson_t *command = pipeline_json(
-        removes ? "{'delete': 'sessions'}"
-                : "{'findAndModify': 'sessions', 'new': true, 'upsert': true, 'update':"
-                  " [{'$set': {'dead': true, 'dead_at': '$$NOW', 'ttl_ms': 1000, 'beat': 1,"
-                  " 'app': 'holdfast doctor'}}]}");
-    bson_t deletes, one, query;
+    bson_t command = BSON_INITIALIZER, deletes, one, query;
     mongo_reply reply;
+    mongo_begin(&command, removes ? "delete" : "findAndModify", sessions_of(store));
     if (removes) {
-        BSON_APPEND_ARRAY_BEGIN(command, "deletes", &deletes);
+        BSON_APPEND_ARRAY_BEGIN(&command, "deletes", &deletes);
         BSON_APPEND_DOCUMENT_BEGIN(&deletes, "0", &one);
         BSON_APPEND_DOCUMENT_BEGIN(&one, "q", &query);
-        BSON_APPEND_OID(&query, "_id", id);
+        append_trial_id(store, &query, id);
         bson_append_document_end(&one, &query);
         BSON_APPEND_INT32(&one, "limit", 1);
         bson_append_document_end(&deletes, &one);
-        bson_append_array_end(command, &deletes);
+        bson_append_array_end(&command, &deletes);
     } else {
-        BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
-        BSON_APPEND_OID(&query, "_id", id);
-        bson_append_document_end(command, &query);
+        BSON_APPEND_DOCUMENT_BEGIN(&command, "query", &query);
+        append_trial_id(store, &query, id);
+        bson_append_document_end(&command, &query);
+        append_trial(store, &command);
     }
-    mongo_append_write_concern(store, command, false);
-    hf_code code = mongo_run(store, &call, command, &reply, err);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
     bson_destroy(&reply.doc);
-    bson_destroy(command);
+    bson_destroy(&command);
     return code;
 }
 
@@ -259,8 +280,8 @@ static hf_code time_writes(doctor *to, double *best_ms, double *worst_ms, hf_err
     bson_oid_init(&id, NULL);
     for (int i = 0; i < 2 * ROUNDS && !code; i++) {
         double start = mono_ms(to);
-        code = has_sessions(to->store) ? write_once(to->store, &id, i % 2, err)
-                                       : write_nothing(to->store, &id, err);
+        code = sessions_of(to->store) ? write_once(to->store, &id, i % 2, err)
+                                      : write_nothing(to->store, &id, err);
         double took = mono_ms(to) - start;
         if (i > 1 && (i == 2 || took < *best_ms)) /* the first pair may make the collection */
             *best_ms = took;
@@ -286,7 +307,7 @@ static void find_writes(doctor *to)
         tell(to, "write concern", false, "majority, journaled");
     tell(to, "latency", worst_ms > patience_ms,
          "%s takes %.1f to %.1f ms; a beat gives up after %.0f ms%s",
-         has_sessions(to->store) ? "a majority write" : "a majority's word, without a write,",
+         sessions_of(to->store) ? "a majority write" : "a majority's word, without a write,",
          best_ms, worst_ms, patience_ms,
          worst_ms > patience_ms ? ": sessions will be lost, set a longer ttl" : "");
 }

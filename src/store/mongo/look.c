@@ -65,7 +65,7 @@ static void append_names(mongo_store *store, bson_t *command, const char *field,
 }
 
 /* A linearizable read is by _id, in no session, and refuses afterClusterTime (R8). */
-static void append_linearizable(mongo_store *store, bson_t *command)
+void mongo_append_linearizable(mongo_store *store, bson_t *command)
 {
     bson_t concern;
     if (mongo_topology_of(store) == MONGO_ALONE) {
@@ -111,7 +111,7 @@ static void append_look(mongo_store *store, const wanted *want, hf_stamp after, 
     else
         append_find(store, want, command);
     if (linearizable)
-        append_linearizable(store, command);
+        mongo_append_linearizable(store, command);
     else
         mongo_append_read_concern(store, command, after);
 }

@@ -37,8 +37,12 @@ typedef struct mongo_uri {
     int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
     bool has_collection;    /* hfCollection was given */
     int64_t poll_ms;        /* hfPollMS: between tries where nothing tells that a lock is free */
-    unsigned keys;          /* which of the keys that are for some protocols were given */
-    bool weak;              /* hfWeakWrites: the user insists on writes that a failover can undo */
+    int64_t ping_ms;        /* hfPingMS, hfExpiryMS */
+    int64_t expiry_ms;
+    char *process;      /* hfProcess, or NULL */
+    char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
+    unsigned keys;      /* which of the keys that are for some protocols were given */
+    bool weak;          /* hfWeakWrites: the user insists on writes that a failover can undo */
 } mongo_uri;
 
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err);
@@ -104,9 +108,10 @@ struct mongo_store {
     mongo_server server;
     mongo_watch watch;
     bool has_indexes, knows_index;
-    hf_session self;    /* protocols without sessions: who their documents name */
-    mongo_held *held;   /* and what they hold */
-    int64_t foreign_ms; /* ttl: how long documents of other programs last */
+    hf_session self;                 /* protocols without sessions: who their documents name */
+    mongo_held *held;                /* and what they hold */
+    int64_t foreign_ms;              /* ttl: how long documents of other programs last */
+    struct mongo_sharding *sharding; /* see sharding.h; NULL in other protocols */
 };
 
 /* One shape of the documents, and the rules that go with it: the store's calls, and what the files
@@ -119,6 +124,7 @@ struct mongo_protocol {
 
     /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
+    hf_code (*open)(mongo_store *store, hf_error *err); /* NULL: nothing more to do */
 
     /* The two kinds of step of protocols without a queue (plain.c): with an enter, and without. */
     hf_code (*take)(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
@@ -135,11 +141,13 @@ struct mongo_protocol {
     void (*append_left)(const mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
     void (*append_listed)(const mongo_store *store, bson_t *filter);
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
+    const char *ticket_field; /* has the holder's ticket, its change is news too; NULL: the same */
+    const char *pings;        /* where sessions stand that are none of `queue`; NULL: nowhere */
     /* {field: {$in: tickets}} of the answers that are missing: what the name "" stands for. */
     void (*append_doubtful)(mongo_store *store, bson_t *filter);
 };
 
-extern const mongo_protocol mongo_queue, mongo_ttl, mongo_document;
+extern const mongo_protocol mongo_queue, mongo_ttl, mongo_document, mongo_sharding_protocol;
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -167,6 +175,8 @@ mongo_topology mongo_topology_of(mongo_store *store);
 pipeline_clock mongo_clock_of(mongo_store *store);
 
 void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat);
+/* A read that the primary of this moment confirms. */
+void mongo_append_linearizable(mongo_store *store, bson_t *command);
 /* A majority read (R1), not older than `after`. */
 void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after);
 
@@ -314,6 +324,8 @@ hf_code mongo_own_claim(hf_store *base, const hf_claim *wanted, const hf_enter *
 
 /* ---- The server's clock (server.c) ---- */
 
+/* {serverStatus: 1}, without what it has no need of. */
+void mongo_append_server_status(bson_t *command);
 /* Asks serverStatus; false: no right, no answer, or no election there. */
 bool mongo_server_ask(mongo_store *store, bool is_beat, mongo_server *out);
 /* R6: is a session, overdue by the server's clock, gone? `asked` is filled at its first use. */

@@ -77,15 +77,20 @@ static void read_server(const bson_t *status, mongo_server *out)
     out->clock_base_ms = out->local_ms - uptime;
 }
 
+void mongo_append_server_status(bson_t *command)
+{
+    BSON_APPEND_INT32(command, "serverStatus", 1);
+    for (size_t i = 0; i < sizeof dear_sections / sizeof dear_sections[0]; i++)
+        BSON_APPEND_INT32(command, dear_sections[i], 0);
+}
+
 bool mongo_server_ask(mongo_store *store, bool is_beat, mongo_server *out)
 {
     mongo_call call = {
         .what = "asking for the server's clock", .database = "admin", .is_beat = is_beat};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    BSON_APPEND_INT32(&command, "serverStatus", 1);
-    for (size_t i = 0; i < sizeof dear_sections / sizeof dear_sections[0]; i++)
-        BSON_APPEND_INT32(&command, dear_sections[i], 0);
+    mongo_append_server_status(&command);
     *out = (mongo_server){.is_known = false};
     out->seen_at = store->config.env->mono(store->config.env->ctx);
     if (mongo_run(store, &call, &command, &reply, NULL) == HF_OK)

@@ -3,12 +3,15 @@
  * mongo.c when a store is opened. */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/id.h"
+#include "core/sharding.h"
 #include "store/mongo/parts.h"
 
 #include <stdio.h>
 #include <strings.h>
 
-static const mongo_protocol *const protocols[] = {&mongo_queue, &mongo_ttl, &mongo_document};
+static const mongo_protocol *const protocols[] = {&mongo_queue, &mongo_ttl, &mongo_document,
+                                                  &mongo_sharding_protocol};
 
 static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
 {
@@ -18,7 +21,8 @@ static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
             return HF_OK;
         }
     return error_set(err, HF_UNSUPPORTED,
-                     "hfProtocol=%.40s: there are hfProtocol=queue, ttl and document", value);
+                     "hfProtocol=%.40s: there are hfProtocol=queue, ttl, document and sharding",
+                     value);
 }
 
 static hf_code set_collection(mongo_uri *out, const char *value, hf_error *err)
@@ -53,8 +57,8 @@ static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
 
 typedef struct special {
     const char *name, *protocol;
-    enum { FIELD, NUMBER } kind;
-    size_t offset; /* in mongo_uri: a char *, or an int64_t */
+    enum { FIELD, NUMBER, PROCESS, LOCK_SESSION } kind;
+    size_t offset; /* in mongo_uri: an int64_t for a number, else a char * */
     int64_t most;
 } special;
 
@@ -62,11 +66,15 @@ static const special keys[] = {
     {"hfTimeField", "ttl document", FIELD, offsetof(mongo_uri, time_field), 0},
     {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0},
     {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX},
-    {"hfPollMS", "ttl document", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
+    {"hfPollMS", "ttl document sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
     {"hfLockField", "document", FIELD, offsetof(mongo_uri, lock_field), 0},
     {"hfTokenField", "document", FIELD, offsetof(mongo_uri, token_field), 0},
     {"hfRefreshMS", "document", NUMBER, offsetof(mongo_uri, refresh_ms), 3600000},
     {"hfStaleMultiplier", "document", NUMBER, offsetof(mongo_uri, multiplier), 1000},
+    {"hfPingMS", "sharding", NUMBER, offsetof(mongo_uri, ping_ms), 3600000},
+    {"hfExpiryMS", "sharding", NUMBER, offsetof(mongo_uri, expiry_ms), INT64_C(7) * 86400000},
+    {"hfProcess", "sharding", PROCESS, offsetof(mongo_uri, process), 0},
+    {"hfLockSession", "sharding", LOCK_SESSION, offsetof(mongo_uri, lock_session), 0},
 };
 #define N_KEYS (sizeof keys / sizeof *keys)
 
@@ -111,21 +119,55 @@ static hf_code set_number(const special *k, const char *value, int64_t *out, hf_
     return HF_OK;
 }
 
+/* The owner's _id in lockpings; what follows it in `who` is set off by a colon. */
+static hf_code set_process(const special *k, const char *value, char **out, hf_error *err)
+{
+    if (!value[0] || strlen(value) > 200)
+        return error_set(err, HF_INVALID, "%s=%.100s: it has 1 to 200 bytes", k->name, value);
+    free(*out);
+    *out = alloc_text(value);
+    return HF_OK;
+}
+
+static hf_code set_lock_session(const special *k, const char *value, char **out, hf_error *err)
+{
+    hf_id id;
+    if (strlen(value) != ID_TEXT_SIZE - 1 || !id_read(value, &id))
+        return error_set(err, HF_INVALID, "%s=%.40s: it is 24 hexadecimal digits", k->name, value);
+    free(*out);
+    *out = alloc_text(value);
+    return HF_OK;
+}
+
+static hf_code set_special(const special *k, const char *value, void *at, hf_error *err)
+{
+    switch (k->kind) {
+    case FIELD:
+        return set_field(k, value, at, err);
+    case NUMBER:
+        return set_number(k, value, at, err);
+    case PROCESS:
+        return set_process(k, value, at, err);
+    case LOCK_SESSION:
+        return set_lock_session(k, value, at, err);
+    }
+    return HF_OK;
+}
+
 static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_error *err)
 {
     for (size_t i = 0; i < N_KEYS; i++) {
         if (strcmp(name, keys[i].name) != 0)
             continue;
-        char *at = (char *)out + keys[i].offset;
         out->keys |= 1u << i;
-        return keys[i].kind == FIELD ? set_field(&keys[i], value, (char **)(void *)at, err)
-                                     : set_number(&keys[i], value, (int64_t *)(void *)at, err);
+        return set_special(&keys[i], value, (char *)out + keys[i].offset, err);
     }
     return error_set(err, HF_INVALID,
                      "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
                      "hfWeakWrites, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
                      "hfExpireAfterSeconds, hfPollMS, for document hfLockField, hfTimeField, "
-                     "hfTokenField, hfRefreshMS, hfStaleMultiplier, hfPollMS",
+                     "hfTokenField, hfRefreshMS, hfStaleMultiplier, hfPollMS, for sharding "
+                     "hfPollMS, hfPingMS, hfExpiryMS, hfProcess, hfLockSession",
                      name);
 }
 
@@ -189,8 +231,12 @@ static void set_defaults(mongo_uri *out)
         out->multiplier = 6;
     set_default(&out->time_field, out->expires_at ? "ExpireAt" : "updated");
     set_default(&out->owner_field, "acquirer");
-    if (!(out->poll_ms))
-        out->poll_ms = 100;
+    if (!out->poll_ms)
+        out->poll_ms = out->protocol == &mongo_sharding_protocol ? sharding_defaults.poll_ms : 100;
+    if (!out->ping_ms)
+        out->ping_ms = sharding_defaults.ping_ms;
+    if (!out->expiry_ms)
+        out->expiry_ms = sharding_defaults.expiry_ms;
     if (!out->expires_at && !out->expire_after_s)
         out->expire_after_s = 600;
 }
@@ -320,5 +366,7 @@ void mongo_uri_done(mongo_uri *uri)
     free(uri->owner_field);
     free(uri->lock_field);
     free(uri->token_field);
+    free(uri->process);
+    free(uri->lock_session);
     *uri = (mongo_uri){.weak = false};
 }

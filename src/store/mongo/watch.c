@@ -101,24 +101,33 @@ static const char filter_text[] =
     " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'fullDocument.notify': 1,"
     " 'updateDescription.updatedFields.notify': 1}}}";
 
-/* Of protocols without a queue: who holds has changed. '@' is the field that says so. */
+/* Of protocols without a queue: who holds has changed. '@' is the field that says so, '#' the one
+ * that has the new holder's ticket. */
 static const char named_filter_text[] =
     "{'1': {'$match': {'$or': ["
     "{'operationType': 'update', 'updateDescription.updatedFields.@': {'$exists': true}},"
+    " {'operationType': 'update', 'updateDescription.updatedFields.#': {'$exists': true}},"
     " {'operationType': 'update', 'updateDescription.removedFields': '@'},"
     " {'operationType': {'$in': ['replace', 'delete', 'drop', 'rename', 'dropDatabase',"
     " 'invalidate']}}]}},"
     " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'documentKey._id': 1,"
-    " 'fullDocument.@': 1, 'updateDescription.updatedFields.@': 1}}}";
+    " 'fullDocument.#': 1, 'updateDescription.updatedFields.#': 1}}}";
 
-static bson_t *named_filter_of(const char *field)
+static const char *ticket_field_of(const mongo_store *store)
 {
+    const mongo_protocol *protocol = store->protocol;
+    return protocol->ticket_field ? protocol->ticket_field : protocol->changing(store);
+}
+
+static bson_t *named_filter_of(const mongo_store *store)
+{
+    const char *field = store->protocol->changing(store), *ticket = ticket_field_of(store);
     if (strchr(field, '.'))
         return mongo_path_filter(field);
     bson_string_t *text = bson_string_new(NULL);
     for (const char *from = named_filter_text; *from; from++)
-        if (*from == '@')
-            bson_string_append(text, field);
+        if (*from == '@' || *from == '#')
+            bson_string_append(text, *from == '@' ? field : ticket);
         else
             bson_string_append_c(text, *from);
     bson_t *stages = pipeline_json(text->str);
@@ -154,8 +163,8 @@ static void append_start(bson_t *stage, const mongo_watch *watch, hf_stamp from)
 static void append_aggregate(mongo_store *store, hf_stamp from, bson_t *command)
 {
     bson_t stages, stage, cursor, concern;
-    bson_t *filter = store->protocol->changing ? named_filter_of(store->protocol->changing(store))
-                                               : filter_of(store->watch.self);
+    bson_t *filter =
+        store->protocol->changing ? named_filter_of(store) : filter_of(store->watch.self);
     mongo_begin(command, "aggregate", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
@@ -224,7 +233,7 @@ static hf_id ticket_at(const bson_t *event, const char *under, const char *field
 static bool give_named(listener *to, const bson_t *event, hf_stamp stamp)
 {
     const mongo_protocol *protocol = to->store->protocol;
-    const char *field = protocol->changing(to->store);
+    const char *field = ticket_field_of(to->store);
     char name[HF_NAME_MAX + 1];
     bson_iter_t it, id;
     if (!bson_iter_init(&it, event) || !bson_iter_find_descendant(&it, "documentKey._id", &id))

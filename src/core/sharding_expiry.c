@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharding_expiry.c: decides whether the owner of a lock has stopped pinging, from two looks by
+ * one manager that lie at least the expiry apart on the server's clock; asked by sharding.c. */
+#include "core/alloc.h"
+#include "core/id.h"
+#include "core/plant.h"
+#include "core/sharding.h"
+
+#include <stdio.h>
+
+static sharding_memory *find(const sharding_history *history, const char *name)
+{
+    for (size_t i = 0; i < history->n; i++)
+        if (strcmp(history->memories[i].name, name) == 0)
+            return &history->memories[i];
+    return NULL;
+}
+
+/* The server's time as it is, not less half of the round trip: it was read after the ping, so what
+ * is counted from it is never counted from before the ping was read. */
+static void remember(sharding_memory *memory, const sharding_look *look)
+{
+    snprintf(memory->process, sizeof memory->process, "%s", look->lock->process);
+    memory->ts = look->lock->ts;
+    memory->when_ms = look->lock->when_ms;
+    memory->election = look->server->election;
+    memory->ping_ms = look->ping_ms;
+    memory->server_time = look->server->local_time;
+}
+
+static sharding_memory *oldest(const sharding_history *history)
+{
+    sharding_memory *found = history->memories;
+    for (size_t i = 1; i < history->n; i++)
+        if (history->memories[i].server_time.ms < found->server_time.ms)
+            found = &history->memories[i];
+    return found;
+}
+
+static sharding_memory *make_room(sharding_history *history)
+{
+    if (history->n == SHARDING_MEMORIES)
+        return oldest(history);
+    history->memories = alloc_array(history->memories, history->n + 1, sizeof *history->memories);
+    return &history->memories[history->n++];
+}
+
+static void add(sharding_history *history, const sharding_look *look)
+{
+    sharding_memory *memory = make_room(history);
+    snprintf(memory->name, sizeof memory->name, "%s", look->name);
+    remember(memory, look);
+}
+
+static bool is_unchanged(const sharding_memory *memory, const sharding_look *look)
+{
+    return (memory->ping_ms == look->ping_ms || PLANTED(PING_UNNOTICED)) &&
+           id_equal(memory->ts, look->lock->ts) && memory->when_ms == look->lock->when_ms &&
+           (id_equal(memory->election, look->server->election) || PLANTED(ELECTION_UNNOTICED)) &&
+           strcmp(memory->process, look->lock->process) == 0;
+}
+
+/* Rounded up: an expiry is rather late than early. */
+static int64_t half(int64_t ms)
+{
+    return ms / 2 + ms % 2;
+}
+
+sharding_verdict sharding_judge(sharding_history *history, const sharding_look *look,
+                                int64_t expiry_ms, bool *went_back)
+{
+    const sharding_server *server = look->server;
+    *went_back = false;
+    if (!server->is_primary)
+        return SHARDING_NOT_EXPIRED;
+    if (!server->has_election)
+        return SHARDING_NO_ELECTION;
+    sharding_memory *memory = find(history, look->name);
+    if (!memory) {
+        add(history, look);
+        return PLANTED(EXPIRED_AT_FIRST_LOOK) ? SHARDING_EXPIRED : SHARDING_NOT_EXPIRED;
+    }
+    if (!is_unchanged(memory, look)) {
+        remember(memory, look);
+        return SHARDING_NOT_EXPIRED;
+    }
+    int64_t passed_ms = server->local_time.ms - memory->server_time.ms;
+    *went_back = passed_ms < 0;
+    bool is_over = !*went_back && passed_ms - half(server->round_trip_ms) >= expiry_ms;
+    return is_over ? SHARDING_EXPIRED : SHARDING_NOT_EXPIRED;
+}
+
+void sharding_forget(sharding_history *history, const char *name)
+{
+    sharding_memory *memory = find(history, name);
+    if (memory)
+        *memory = history->memories[--history->n];
+}
+
+void sharding_history_done(sharding_history *history)
+{
+    free(history->memories);
+    *history = (sharding_history){0};
+}

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharding.c: protocol `sharding`: locks as MongoDB's own sharding keeps them, or on a config
+ * server those very locks. What the next command is, and whether an owner has expired, is decided
+ * by src/core/sharding.c; this takes and releases. The client calls it through the store interface.
+ *
+ * The ticket of an acquire is its ts, which stays the same over its retries. */
+#include "store/mongo/sharding.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/lease.h"
+#include "core/record.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define ROUND_MS 10000 /* a round that has failed does not go on for longer */
+#define WARN_MS 60000  /* between two warnings of one kind */
+#define UNAUTHORIZED 13
+#define CONFIG_EXPIRY_MS 30000 /* MongoDB pings as often */
+
+static hf_mono now_of(const mongo_store *store)
+{
+    return store->config.env->mono(store->config.env->ctx);
+}
+
+/* ---- One round ---- */
+
+typedef struct acquiring {
+    mongo_store *store;
+    const hf_entry *entry;
+    char process[SHARDING_PROCESS_MAX + 1], who[SHARDING_WHO_MAX + 1];
+    sharding_taking taking;
+    sharding_round round;
+    hf_record holder; /* as it was read */
+    hf_mono until;    /* of a round that has failed */
+    hf_stamp stamp;
+    hf_code code;    /* of the last command */
+    bool is_unknown; /* something may have been done that was not undone */
+    hf_error *err;
+} acquiring;
+
+static void acquiring_init(acquiring *a, mongo_store *store, const char *name,
+                           const hf_entry *entry, hf_error *err)
+{
+    struct mongo_sharding *own = store->sharding;
+    *a = (acquiring){.store = store, .entry = entry, .err = err};
+    sharding_process(store, entry->session, a->process);
+    sharding_who(store, entry->session, a->who);
+    a->taking = (sharding_taking){.name = name,
+                                  .process = a->process,
+                                  .who = a->who,
+                                  .why = entry->why,
+                                  .ts = own->has_lock_session ? own->lock_session : entry->ticket};
+    a->until = mono_add_ms(now_of(store), ROUND_MS);
+    record_init(&a->holder, name);
+}
+
+/* Each command that takes writes a date of its own. */
+static hf_code take(acquiring *a, sharding_sent *out)
+{
+    a->taking.when_ms = sharding_date(a->store);
+    sharding_grab_set_date(a->store, a->entry->ticket, a->taking.when_ms);
+    return a->round.action == SHARDING_GRAB
+               ? sharding_grab_lock(a->store, &a->taking, out, a->err)
+               : sharding_overtake_lock(a->store, &a->taking, &a->round.seen, out, a->err);
+}
+
+/* Of the grab before it, by its date: one that comes late undoes no later grab. */
+static hf_code undo(acquiring *a, sharding_sent *out)
+{
+    sharding_unlocking one = {
+        .name = a->taking.name, .ts = a->taking.ts, .when_ms = a->taking.when_ms};
+    return sharding_unlock(a->store, &one, 1, false, out, a->err);
+}
+
+static hf_code send_next(acquiring *a, sharding_sent *out)
+{
+    switch (a->round.action) {
+    case SHARDING_GRAB:
+    case SHARDING_OVERTAKE:
+        return take(a, out);
+    case SHARDING_UNLOCK:
+        return undo(a, out);
+    case SHARDING_READ_LOCK:
+        return sharding_get_lock(a->store, a->taking.name, out, a->err);
+    case SHARDING_READ_PING:
+        return sharding_get_ping(a->store, a->round.seen.process, a->round.is_known_expired, out,
+                                 a->err);
+    case SHARDING_READ_SERVER:
+    case SHARDING_GRANTED:
+    case SHARDING_BUSY:
+    case SHARDING_FAIL:
+    case SHARDING_QUEUE_UNLOCK_AND_FAIL:
+    case SHARDING_FAIL_FOR_WANT_OF_A_SET:
+        break;
+    }
+    return sharding_get_server(a->store, out, a->err);
+}
+
+/* ---- Its replies ---- */
+
+static hf_code read_lock(acquiring *a, const mongo_reply *from, sharding_reply *to)
+{
+    bson_t doc;
+    sharding_document document;
+    to->is_found = sharding_first(from, &doc);
+    if (!to->is_found)
+        return HF_OK;
+    hf_code code = sharding_read(a->store, &doc, &document, a->err);
+    if (code)
+        return code;
+    to->lock = document.lock;
+    record_done(&a->holder);
+    return sharding_read_record(a->store, &doc, &a->holder, a->err);
+}
+
+static bool find_date(const bson_t *doc, const char *path, int64_t *out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, path) || !BSON_ITER_HOLDS_DATE_TIME(&it))
+        return false;
+    *out = bson_iter_date_time(&it);
+    return true;
+}
+
+static bool is_true(const bson_t *doc, const char *field)
+{
+    bson_iter_t it;
+    return bson_iter_init_find(&it, doc, field) && bson_iter_as_bool(&it);
+}
+
+/* Without the section `repl` it is a standalone, or a router. */
+static void read_server(const bson_t *status, sharding_server *out)
+{
+    bson_t repl;
+    bson_iter_t it;
+    bool is_member = mongo_view(status, "repl", &repl);
+    find_date(status, "localTime", &out->local_time.ms);
+    out->is_primary =
+        !is_member || is_true(&repl, "isWritablePrimary") || is_true(&repl, "ismaster");
+    out->has_election =
+        is_member && bson_iter_init_find(&it, &repl, "electionId") && BSON_ITER_HOLDS_OID(&it);
+    if (out->has_election)
+        memcpy(out->election.bytes, bson_iter_oid(&it)->bytes, sizeof out->election.bytes);
+}
+
+/* Who may not ask for the server's clock takes nothing over: as if it were no primary's. */
+static void forgive_denial(acquiring *a, sharding_reply *to)
+{
+    struct mongo_sharding *own = a->store->sharding;
+    pthread_mutex_lock(&own->mutex);
+    bool is_said = own->is_denied_said;
+    own->is_denied_said = true;
+    pthread_mutex_unlock(&own->mutex);
+    if (!is_said)
+        mongo_log(a->store, HF_LOG_WARNING,
+                  "no right to ask for serverStatus (role clusterMonitor on admin has it): the "
+                  "locks of owners that have died are never taken over from here");
+    to->code = 0;
+    to->server.is_primary = false;
+}
+
+static hf_code read_reply(acquiring *a, const sharding_sent *sent, int64_t took_ms,
+                          sharding_reply *to)
+{
+    bson_t value, doc;
+    *to = (sharding_reply){.code = sent->number};
+    switch (a->round.action) {
+    case SHARDING_GRAB:
+    case SHARDING_OVERTAKE:
+        to->is_found = !sent->code && mongo_view(&sent->reply.doc, "value", &value);
+        return HF_OK;
+    case SHARDING_READ_LOCK:
+        return sent->code ? HF_OK : read_lock(a, &sent->reply, to);
+    case SHARDING_READ_PING:
+        to->is_found = !sent->code && sharding_first(&sent->reply, &doc) &&
+                       sharding_read_ping(&doc, &to->ping_ms);
+        return HF_OK;
+    case SHARDING_READ_SERVER:
+        to->server.round_trip_ms = took_ms;
+        if (!sent->code)
+            read_server(&sent->reply.doc, &to->server);
+        else if (sent->number == UNAUTHORIZED)
+            forgive_denial(a, to);
+        return HF_OK;
+    case SHARDING_UNLOCK:
+    case SHARDING_GRANTED:
+    case SHARDING_BUSY:
+    case SHARDING_FAIL:
+    case SHARDING_QUEUE_UNLOCK_AND_FAIL:
+    case SHARDING_FAIL_FOR_WANT_OF_A_SET:
+        break;
+    }
+    return HF_OK;
+}
+
+/* Unknown until an unlock of it was acknowledged, or it is granted. */
+static void note_outcome(acquiring *a, const sharding_sent *sent)
+{
+    a->code = sent->code;
+    if (sent->code == HF_UNKNOWN)
+        a->is_unknown = true;
+    else if (!sent->code && a->round.action == SHARDING_UNLOCK)
+        a->is_unknown = false;
+    if (sent->reply.stamp.value)
+        a->stamp = sent->reply.stamp;
+}
+
+static void decide(acquiring *a, const sharding_reply *reply)
+{
+    struct mongo_sharding *own = a->store->sharding;
+    pthread_mutex_lock(&own->mutex);
+    sharding_next(&a->round, &own->history, reply);
+    pthread_mutex_unlock(&own->mutex);
+}
+
+/* One command. Not HF_OK: the round ends here. */
+static hf_code advance(acquiring *a)
+{
+    sharding_sent sent;
+    sharding_reply reply;
+    hf_mono began = now_of(a->store);
+    send_next(a, &sent);
+    int64_t took_ms = (now_of(a->store).ns - began.ns + 999999) / 1000000;
+    note_outcome(a, &sent);
+    hf_code code = read_reply(a, &sent, took_ms, &reply);
+    if (!sent.was_sent || (sent.code && mono_reached(a->until, now_of(a->store))))
+        code = sent.code;
+    sharding_sent_done(&sent);
+    if (!code)
+        decide(a, &reply);
+    return code;
+}
+
+/* ---- Its end ---- */
+
+static void warn_of_clock(mongo_store *store)
+{
+    struct mongo_sharding *own = store->sharding;
+    hf_mono now = now_of(store);
+    pthread_mutex_lock(&own->mutex);
+    bool warns = !own->warned_at.ns || mono_reached(mono_add_ms(own->warned_at, WARN_MS), now);
+    if (warns)
+        own->warned_at = now;
+    pthread_mutex_unlock(&own->mutex);
+    if (warns)
+        mongo_log(store, HF_LOG_WARNING,
+                  "the clock of the primary at %s went back: while it is behind what was seen "
+                  "before, no lock of an owner that has died is taken over",
+                  store->uri.hosts);
+}
+
+static hf_code want_of_a_set(const acquiring *a)
+{
+    bool is_router = mongo_topology_of(a->store) == MONGO_ROUTER;
+    return error_set(a->err, HF_UNSUPPORTED,
+                     "%.128s is held, and whether its owner has died cannot be judged here: "
+                     "protocol sharding needs a replica set (one member is enough)%s",
+                     a->taking.name,
+                     is_router ? ", and to be connected to it, not to a router"
+                               : "; this server is a standalone");
+}
+
+static void granted(acquiring *a, hf_record *out)
+{
+    hf_entry entry = *a->entry;
+    if (a->round.is_takeover)
+        mongo_log(a->store, HF_LOG_INFO, "%.128s was taken over: %.200s has not pinged for %lld ms",
+                  a->taking.name, a->round.seen.process,
+                  (long long)a->store->sharding->settings.expiry_ms);
+    sharding_grab_set_stage(a->store, entry.ticket, SHARDING_HELD);
+    sharding_wait_end(a->store, entry.ticket);
+    record_done(out);
+    record_init(out, a->taking.name);
+    out->exists = true;
+    out->limit = HF_LIMIT_RW;
+    out->who = alloc_text(a->who);
+    entry.permits = HF_LIMIT_RW;
+    entry.since.ms = entry.granted_at.ms = a->taking.when_ms;
+    record_append(out, &entry, true);
+}
+
+/* What the round came to. */
+static hf_code conclude(acquiring *a, hf_record *out)
+{
+    if (a->round.clock_went_back)
+        warn_of_clock(a->store);
+    switch (a->round.action) {
+    case SHARDING_GRANTED:
+        granted(a, out);
+        return HF_OK;
+    case SHARDING_BUSY:
+        sharding_wait_note(a->store, a->entry->ticket, a->taking.name, a->holder.who);
+        record_done(out);
+        record_copy(out, &a->holder);
+        return HF_OK;
+    case SHARDING_FAIL_FOR_WANT_OF_A_SET:
+        return want_of_a_set(a);
+    case SHARDING_FAIL:
+    case SHARDING_QUEUE_UNLOCK_AND_FAIL:
+    case SHARDING_GRAB:
+    case SHARDING_UNLOCK:
+    case SHARDING_READ_LOCK:
+    case SHARDING_READ_PING:
+    case SHARDING_READ_SERVER:
+    case SHARDING_OVERTAKE:
+        break;
+    }
+    return a->code;
+}
+
+/* A lock that may be there without being known is unlocked at the next ping. */
+static hf_code failed(acquiring *a, hf_code code)
+{
+    if (!a->is_unknown || code == HF_UNKNOWN)
+        return code;
+    if (a->err)
+        a->err->code = HF_UNKNOWN;
+    return HF_UNKNOWN;
+}
+
+static hf_code go_round(acquiring *a, hf_record *out)
+{
+    sharding_grab grab = {.name = (char *)(uintptr_t)a->taking.name,
+                          .ticket = a->entry->ticket,
+                          .session = a->entry->session,
+                          .ts = a->taking.ts};
+    hf_code code = HF_OK;
+    sharding_grab_add(a->store, &grab);
+    sharding_begin(&a->round, a->taking.name, a->taking.ts, &a->store->sharding->settings);
+    while (!code && sharding_is_command(a->round.action))
+        code = advance(a);
+    if (!code)
+        code = conclude(a, out);
+    if (a->round.action != SHARDING_GRANTED)
+        sharding_grab_drop(a->store, a->entry->ticket);
+    return code ? failed(a, code) : HF_OK;
+}
+
+/* Under hfLockSession all locks have one ts, and what is held by it may be overtaken: but not from
+ * one thread by another. */
+static bool is_ours_already(acquiring *a, hf_record *out)
+{
+    sharding_grab grab;
+    if (!a->store->sharding->has_lock_session ||
+        !sharding_grab_of_name(a->store, a->taking.name, a->entry->ticket, &grab))
+        return false;
+    hf_entry entry = {.ticket = grab.ticket, .session = grab.session, .permits = HF_LIMIT_RW};
+    entry.since.ms = entry.granted_at.ms = grab.when_ms;
+    out->exists = true;
+    out->limit = HF_LIMIT_RW;
+    out->who = alloc_text(a->who);
+    record_append(out, &entry, true);
+    return true;
+}
+
+static hf_code enter(mongo_store *store, const char *name, const hf_entry *entry, hf_record *out,
+                     hf_step_reply *reply, hf_error *err)
+{
+    acquiring a;
+    acquiring_init(&a, store, name, entry, err);
+    hf_code code = is_ours_already(&a, out) ? HF_OK : go_round(&a, out);
+    reply->stamp = a.stamp;
+    reply->again_ms = store->sharding->settings.poll_ms;
+    record_done(&a.holder);
+    return code;
+}
+
+/* ---- Leaving ---- */
+
+/* What no grab of ours accounts for is taken out only as it was seen. False: it has changed. */
+static bool is_as_seen(mongo_store *store, const char *name, hf_id ticket, sharding_document *out)
+{
+    hf_error err;
+    bson_t doc;
+    sharding_sent sent;
+    bool is = !sharding_get_lock(store, name, &sent, &err) && sharding_first(&sent.reply, &doc) &&
+              !sharding_read(store, &doc, out, &err) && out->lock.state &&
+              id_equal(sharding_ticket(store, out), ticket);
+    sharding_sent_done(&sent);
+    return is;
+}
+
+static sharding_unlocking unlocking_of(mongo_store *store, const char *name, const hf_leave *leave,
+                                       sharding_document *seen)
+{
+    sharding_grab grab;
+    sharding_unlocking one = {.name = name, .ts = leave->ticket};
+    if (sharding_grab_find(store, leave->ticket, &grab)) {
+        sharding_grab_set_stage(store, leave->ticket, SHARDING_LEAVING);
+        one.ts = grab.ts;
+        one.when_ms = grab.when_ms;
+    } else if (is_as_seen(store, name, leave->ticket, seen)) {
+        one.ts = seen->lock.ts;
+        one.when_ms = seen->lock.when_ms;
+        one.process = seen->lock.process;
+    }
+    return one;
+}
+
+static hf_code leave(mongo_store *store, const char *name, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err)
+{
+    sharding_sent sent;
+    sharding_unlocking *all = alloc_array(NULL, step->n_leaves, sizeof *all);
+    sharding_document *seen = alloc_array(NULL, step->n_leaves, sizeof *seen);
+    for (size_t i = 0; i < step->n_leaves; i++)
+        all[i] = unlocking_of(store, name, &step->leaves[i], &seen[i]);
+    hf_code code = sharding_unlock(store, all, step->n_leaves, false, &sent, err);
+    reply->confirmed = !code && mongo_int_at(&sent.reply.doc, "n", 0) >= (int64_t)step->n_leaves;
+    reply->stamp = sent.reply.stamp;
+    for (size_t i = 0; i < step->n_leaves && reply->confirmed; i++)
+        sharding_grab_drop(store, step->leaves[i].ticket);
+    sharding_sent_done(&sent);
+    free(seen);
+    free(all);
+    return code;
+}
+
+/* ---- The step ---- */
+
+/* What it leaves comes first: it may be what it then takes. */
+hf_code sharding_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                      hf_step_reply *reply, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_record record;
+    hf_step_reply answer = {.confirmed = false};
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    record_init(&record, name);
+    if (step->n_leaves)
+        code = leave(store, name, step, &answer, err);
+    if (!code && step->enter)
+        code = enter(store, name, &step->enter->entry, &record, &answer, err);
+    if (out && !code)
+        *out = record;
+    else
+        record_done(&record);
+    if (reply)
+        *reply = answer;
+    return code;
+}
+
+/* ---- The protocol ---- */
+
+static void warn_of_settings(mongo_store *store)
+{
+    const sharding_settings *settings = &store->sharding->settings;
+    if (strcmp(store->uri.database, "config") == 0 && settings->expiry_ms < CONFIG_EXPIRY_MS)
+        mongo_log(store, HF_LOG_WARNING,
+                  "hfExpiryMS=%lld on a config server: MongoDB pings only every 30 s, so that its "
+                  "locks would be taken over while it holds them",
+                  (long long)settings->expiry_ms);
+}
+
+static hf_code open_protocol(mongo_store *store, hf_error *err)
+{
+    struct mongo_sharding *own = alloc_zeroed(sizeof *own);
+    int64_t third_ms = store->config.ttl_ms / 3;
+    store->sharding = own;
+    pthread_mutex_init(&own->mutex, NULL);
+    own->settings = sharding_defaults;
+    own->settings.ping_ms = store->uri.ping_ms < third_ms ? store->uri.ping_ms : third_ms;
+    own->settings.late_ping_ms = 10 * own->settings.ping_ms;
+    own->settings.expiry_ms = store->uri.expiry_ms;
+    own->settings.poll_ms = store->uri.poll_ms;
+    own->has_lock_session =
+        store->uri.lock_session && id_read(store->uri.lock_session, &own->lock_session);
+    store->base.beat_ms = own->settings.ping_ms;
+    warn_of_settings(store);
+    if (store->config.ttl_ms <= own->settings.expiry_ms)
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "a ttl of %lld ms is longer than hfExpiryMS=%lld: others would take a lock "
+                     "over while this client still believes in it; give a shorter ttl",
+                     (long long)store->config.ttl_ms, (long long)own->settings.expiry_ms);
+}
+
+static void close_protocol(hf_store *base)
+{
+    mongo_store *store = (mongo_store *)base;
+    struct mongo_sharding *own = store->sharding;
+    if (store->owner == getpid())
+        sharding_session_settle(store);
+    sharding_grabs_clear(store);
+    sharding_waits_clear(store);
+    sharding_history_done(&own->history);
+    if (store->owner == getpid())
+        pthread_mutex_destroy(&own->mutex);
+    free(own->owed);
+    free(own);
+    store->sharding = NULL;
+    mongo_close(base);
+}
+
+static bool read_key(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
+{
+    if (!BSON_ITER_HOLDS_UTF8(id))
+        return false;
+    snprintf(name, HF_NAME_MAX + 1, "%s", bson_iter_utf8(id, NULL));
+    return true;
+}
+
+static const char *changing(const mongo_store *store)
+{
+    (void)store;
+    return "state";
+}
+
+static const hf_store_ops ops = {
+    .scheme = "mongodb",
+    .close = close_protocol,
+    .session_begin = sharding_session_begin,
+    .session_beat = sharding_session_beat,
+    .session_mark = mongo_plain_mark,
+    .session_end = sharding_session_end,
+    .sessions_look = mongo_plain_sessions_look,
+    .step = sharding_step,
+    .look = mongo_look,
+    .list = mongo_list,
+    .list_sessions = sharding_list_sessions,
+    .ask = mongo_plain_ask,
+    .await = mongo_await,
+    .wake = mongo_wake,
+    .sweep = sharding_sweep,
+    .doctor = mongo_doctor,
+};
+
+const mongo_protocol mongo_sharding_protocol = {
+    .name = "sharding",
+    .ops = &ops,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .wait_ms = 20000,
+    .open = open_protocol,
+    .read = sharding_read_record,
+    .read_key = read_key,
+    .changing = changing,
+    .ticket_field = "ts",
+    .pings = SHARDING_PINGS,
+};

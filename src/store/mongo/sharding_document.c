@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharding_document.c: the documents of protocol `sharding`: what processes and owners are called
+ * there, and how a lock's document is read. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/record.h"
+#include "store/mongo/sharding.h"
+
+#include <stdio.h>
+
+/* ---- Names of processes ---- */
+
+/* "host:pid:seconds:number": the last two are the session's id, as a MongoDB server writes when it
+ * started and a random number. */
+void sharding_process(const mongo_store *store, hf_id session, char out[SHARDING_PROCESS_MAX + 1])
+{
+    uint32_t seconds = 0;
+    uint64_t number = 0;
+    for (size_t i = 0; i < 4; i++)
+        seconds = seconds << 8 | session.bytes[i];
+    for (size_t i = 4; i < 12; i++)
+        number = number << 8 | session.bytes[i];
+    if (store->uri.process)
+        snprintf(out, SHARDING_PROCESS_MAX + 1, "%s", store->uri.process);
+    else
+        snprintf(out, SHARDING_PROCESS_MAX + 1, "%s:%lld:%lu:%lld", store->sharding->self.host,
+                 (long long)store->sharding->self.pid, (unsigned long)seconds,
+                 (long long)(int64_t)number);
+}
+
+/* "process:thread"; ours says the program's name there. */
+void sharding_who(const mongo_store *store, hf_id session, char out[SHARDING_WHO_MAX + 1])
+{
+    char process[SHARDING_PROCESS_MAX + 1], hex[ID_TEXT_SIZE];
+    sharding_process(store, session, process);
+    id_write(session, hex);
+    int length = snprintf(out, SHARDING_WHO_MAX + 1, "%s:%.100s%s%s", process,
+                          store->sharding->self.app[0] ? store->sharding->self.app : "main",
+                          store->uri.process ? "-" : "", store->uri.process ? hex : "");
+    for (int i = (int)strlen(process) + 1; i < length; i++)
+        if (out[i] == ':')
+            out[i] = '.';
+}
+
+static hf_id hash_of(const char *a, const void *more, size_t size)
+{
+    hf_id id = {{0}};
+    const uint8_t *bytes = more;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = a; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    memcpy(id.bytes + 4, &hash, sizeof hash);
+    return id;
+}
+
+/* The number after the last colon before `end`, which is moved to that colon. */
+static bool last_number(const char *text, const char **end, long long *out)
+{
+    const char *at = *end;
+    char *stop;
+    while (at > text && at[-1] != ':')
+        at--;
+    if (at == text || at == *end)
+        return false;
+    *out = strtoll(at, &stop, 10);
+    bool is_whole = stop == *end;
+    *end = at - 1;
+    return is_whole;
+}
+
+static hf_id id_of(uint32_t seconds, uint64_t number)
+{
+    hf_id id;
+    for (int i = 0; i < 4; i++)
+        id.bytes[i] = (uint8_t)(seconds >> (24 - 8 * i));
+    for (int i = 0; i < 8; i++)
+        id.bytes[4 + i] = (uint8_t)(number >> (56 - 8 * i));
+    return id;
+}
+
+hf_id sharding_session(const char *process, const char *who)
+{
+    hf_id id;
+    long long number, seconds;
+    const char *end = process + strlen(process), *dash = strrchr(who, '-');
+    if (dash && strlen(dash + 1) == ID_TEXT_SIZE - 1 && id_read(dash + 1, &id))
+        return id;
+    if (last_number(process, &end, &number) && last_number(process, &end, &seconds) &&
+        seconds >= 0 && seconds <= UINT32_MAX)
+        return id_of((uint32_t)seconds, (uint64_t)number);
+    return hash_of(process, NULL, 0);
+}
+
+/* ---- Reading ---- */
+
+static hf_code shape(const mongo_store *store, const char *name, const char *field,
+                     const char *expected, hf_error *err)
+{
+    return error_set(err, HF_SHAPE,
+                     "%.120s, _id \"%.80s\": field %.80s: expected %s: this is no lock of protocol "
+                     "sharding; it is left alone, remove it or use another collection",
+                     store->uri.collection, name, field, expected);
+}
+
+static const char *find_text(const bson_t *doc, const char *field)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_UTF8(&it))
+        return "";
+    return bson_iter_utf8(&it, NULL);
+}
+
+static bool find_id(const bson_t *doc, const char *field, hf_id *out)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_OID(&it))
+        return false;
+    memcpy(out->bytes, bson_iter_oid(&it)->bytes, sizeof out->bytes);
+    return true;
+}
+
+static int64_t find_date(const bson_t *doc, const char *field)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_DATE_TIME(&it))
+        return 0;
+    return bson_iter_date_time(&it);
+}
+
+/* Any number that is whole; -1: it is none, or none that we know. */
+static int64_t find_state(const bson_t *doc)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, "state") || !BSON_ITER_HOLDS_NUMBER(&it))
+        return -1;
+    int64_t state = bson_iter_as_int64(&it);
+    bool is_whole = !BSON_ITER_HOLDS_DOUBLE(&it) || bson_iter_double(&it) == (double)state;
+    return is_whole && state >= 0 && state <= 2 ? state : -1;
+}
+
+hf_code sharding_read(const mongo_store *store, const bson_t *doc, sharding_document *out,
+                      hf_error *err)
+{
+    const char *name = find_text(doc, "_id"), *process = find_text(doc, "process");
+    *out =
+        (sharding_document){.lock = {.state = find_state(doc), .when_ms = find_date(doc, "when")}};
+    if (!name[0] || strlen(name) > HF_NAME_MAX)
+        return shape(store, name, "_id", "a string of 1 to 512 bytes", err);
+    if (out->lock.state < 0)
+        return shape(store, name, "state", "0, 1 or 2", err);
+    if (out->lock.state && !find_id(doc, "ts", &out->lock.ts))
+        return shape(store, name, "ts", "an ObjectId", err);
+    if (out->lock.state && (!process[0] || strlen(process) > SHARDING_PROCESS_MAX))
+        return shape(store, name, "process", "a string of 1 to 384 bytes", err);
+    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(out->lock.process, sizeof out->lock.process, "%.*s", SHARDING_PROCESS_MAX, process);
+    snprintf(out->who, sizeof out->who, "%s", find_text(doc, "who"));
+    snprintf(out->why, sizeof out->why, "%s", find_text(doc, "why"));
+    out->session = sharding_session(process, find_text(doc, "who"));
+    return HF_OK;
+}
+
+/* One of this session whose grab has ended before it landed is called by its ts. */
+hf_id sharding_ticket(mongo_store *store, const sharding_document *document)
+{
+    const sharding_lock *lock = &document->lock;
+    sharding_grab grab;
+    if (sharding_grab_of_lock(store, document->name, lock, &grab))
+        return grab.ticket;
+    pthread_mutex_lock(&store->mutex);
+    bool is_own = id_equal(document->session, store->self.id);
+    pthread_mutex_unlock(&store->mutex);
+    if (is_own && !store->sharding->has_lock_session && !sharding_grab_is_older(store, lock))
+        return lock->ts;
+    sharding_mark mark;
+    memset(&mark, 0, sizeof mark);
+    mark.ts = lock->ts;
+    mark.when_ms = lock->when_ms;
+    return hash_of(lock->process, &mark, sizeof mark);
+}
+
+hf_code sharding_read_record(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
+{
+    sharding_document document;
+    hf_code code = sharding_read(store, doc, &document, err);
+    if (code)
+        return code;
+    record_init(out, document.name);
+    out->exists = true;
+    out->limit = HF_LIMIT_RW;
+    if (!document.lock.state)
+        return HF_OK;
+    hf_entry entry = {.ticket = sharding_ticket(store, &document),
+                      .session = document.session,
+                      .permits = HF_LIMIT_RW};
+    entry.since.ms = entry.granted_at.ms = document.lock.when_ms;
+    snprintf(entry.why, sizeof entry.why, "%s", document.why);
+    out->who = alloc_text(document.who[0] ? document.who : document.lock.process);
+    record_append(out, &entry, true);
+    return HF_OK;
+}
+
+bool sharding_read_ping(const bson_t *doc, int64_t *ping_ms)
+{
+    bson_iter_t it;
+    if (!bson_iter_init_find(&it, doc, "ping") || !BSON_ITER_HOLDS_DATE_TIME(&it))
+        return false;
+    *ping_ms = bson_iter_date_time(&it);
+    return true;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sharding_session.c: protocol `sharding` on sessions: each is a process that pings, unlocks at
+ * each ping what it should not hold any more, and looks whether it still holds what it should; the
+ * client calls it through the store interface. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/lease.h"
+#include "store/mongo/sharding.h"
+
+#include <stdio.h>
+
+static hf_mono now_of(const mongo_store *store)
+{
+    return store->config.env->mono(store->config.env->ctx);
+}
+
+/* ---- Pings ---- */
+
+static void note_ping(mongo_store *store, hf_mono at)
+{
+    struct mongo_sharding *own = store->sharding;
+    pthread_mutex_lock(&own->mutex);
+    int64_t gap_ms = own->pinged_at.ns ? (at.ns - own->pinged_at.ns) / 1000000 : 0;
+    own->pinged_at = at;
+    pthread_mutex_unlock(&own->mutex);
+    if (gap_ms > own->settings.late_ping_ms)
+        mongo_log(store, HF_LOG_WARNING,
+                  "the last ping is %lld ms old, and one is due every %lld ms: was this process "
+                  "stopped, or is the database slow?",
+                  (long long)gap_ms, (long long)own->settings.ping_ms);
+}
+
+static void introduce(mongo_store *store, const hf_session *self)
+{
+    struct mongo_sharding *own = store->sharding;
+    pthread_mutex_lock(&own->mutex);
+    if (!own->knows_self)
+        own->self = *self;
+    own->knows_self = true;
+    own->pinged_at.ns = 0;
+    pthread_mutex_unlock(&own->mutex);
+    pthread_mutex_lock(&store->mutex);
+    store->self = *self;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    introduce(store, self);
+    hf_mono began = now_of(store);
+    sharding_sent sent;
+    code = sharding_ping(store, self->id, false, &sent, err);
+    sharding_sent_done(&sent);
+    if (!code)
+        note_ping(store, began);
+    return code;
+}
+
+/* ---- What stands there as ours, and what should ---- */
+
+typedef struct comparison {
+    mongo_store *store;
+    sharding_mark *marks; /* what is held, sorted */
+    size_t n_marks, n_seen;
+    sharding_unlocking *strays;
+    size_t n_strays;
+} comparison;
+
+/* A grab without an answer that has landed after all, or what could not be unlocked. By its date,
+ * no later grab with the same ts is undone. */
+static void add_stray(comparison *c, const char *name, const sharding_lock *lock)
+{
+    c->strays = alloc_array(c->strays, c->n_strays + 1, sizeof *c->strays);
+    c->strays[c->n_strays++] =
+        (sharding_unlocking){.name = name, .ts = lock->ts, .when_ms = lock->when_ms};
+}
+
+static void compare(comparison *c, const bson_t *doc)
+{
+    bson_iter_t it;
+    sharding_lock lock = {.state = 2};
+    if (!bson_iter_init_find(&it, doc, "ts") || !BSON_ITER_HOLDS_OID(&it))
+        return;
+    memcpy(lock.ts.bytes, bson_iter_oid(&it)->bytes, sizeof lock.ts.bytes);
+    if (bson_iter_init_find(&it, doc, "when") && BSON_ITER_HOLDS_DATE_TIME(&it))
+        lock.when_ms = bson_iter_date_time(&it);
+    sharding_mark mark = {lock.ts, lock.when_ms};
+    if (bsearch(&mark, c->marks, c->n_marks, sizeof mark, sharding_mark_compare))
+        c->n_seen++;
+    else if (bson_iter_init_find(&it, doc, "_id") && BSON_ITER_HOLDS_UTF8(&it) &&
+             !sharding_grab_accounts_for(c->store, bson_iter_utf8(&it, NULL), &lock))
+        add_stray(c, bson_iter_utf8(&it, NULL), &lock);
+}
+
+static void unlock_strays(comparison *c)
+{
+    hf_error err;
+    sharding_sent sent;
+    if (!c->n_strays)
+        return;
+    if (sharding_unlock(c->store, c->strays, c->n_strays, true, &sent, &err))
+        mongo_log(c->store, HF_LOG_WARNING, "trying again at the next ping: %s", err.text);
+    sharding_sent_done(&sent);
+}
+
+/* What is held was listed before the read, what may be there is asked for after it. */
+static void compare_all(comparison *c, const mongo_reply *reply, hf_session_state *out)
+{
+    bson_t batch, doc;
+    bson_iter_t it;
+    if (!mongo_view(&reply->doc, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
+        return;
+    while (mongo_next(&it, &doc))
+        compare(c, &doc);
+    out->misses = c->n_seen < c->n_marks;
+    unlock_strays(c);
+    free(c->strays);
+}
+
+static bool may_have_more(mongo_store *store)
+{
+    pthread_mutex_lock(&store->sharding->mutex);
+    bool may = store->sharding->may_have_more;
+    pthread_mutex_unlock(&store->sharding->mutex);
+    return may;
+}
+
+static void look_after(mongo_store *store, hf_id id, hf_session_state *out)
+{
+    hf_error err;
+    comparison c = {.store = store};
+    c.marks = sharding_grabs_marks(store, id, &c.n_marks);
+    if (c.n_marks || may_have_more(store)) {
+        sharding_sent sent;
+        if (!sharding_get_own(store, id, &sent, &err))
+            compare_all(&c, &sent.reply, out);
+        sharding_sent_done(&sent);
+    }
+    free(c.marks);
+}
+
+/* ---- Sessions that have ended with locks that could not be unlocked ---- */
+
+static void owe(mongo_store *store, hf_id session)
+{
+    struct mongo_sharding *own = store->sharding;
+    pthread_mutex_lock(&own->mutex);
+    own->owed = alloc_array(own->owed, own->n_owed + 1, sizeof *own->owed);
+    own->owed[own->n_owed++] = session;
+    pthread_mutex_unlock(&own->mutex);
+}
+
+static bool take_owed(mongo_store *store, hf_id *out)
+{
+    struct mongo_sharding *own = store->sharding;
+    pthread_mutex_lock(&own->mutex);
+    bool any = own->n_owed > 0;
+    if (any)
+        *out = own->owed[--own->n_owed];
+    pthread_mutex_unlock(&own->mutex);
+    return any;
+}
+
+static hf_code settle(mongo_store *store, hf_id session, bool is_beat, hf_error *err)
+{
+    sharding_sent sent;
+    hf_code code = sharding_unlock_all(store, session, is_beat, &sent, err);
+    sharding_sent_done(&sent);
+    if (code)
+        owe(store, session);
+    else
+        sharding_grabs_drop_of(store, session);
+    return code;
+}
+
+void sharding_session_settle(mongo_store *store)
+{
+    hf_id session;
+    while (take_owed(store, &session))
+        if (settle(store, session, false, NULL))
+            return;
+}
+
+/* ---- Beats ---- */
+
+/* A ping that was slow leaves no time for more: the lease counts from before it was sent, and ends
+ * while the rest is being done. */
+static bool has_time(const mongo_store *store, hf_mono began)
+{
+    return !mono_reached(mono_add_ms(began, store->config.ttl_ms / 12), now_of(store));
+}
+
+hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
+                              hf_session_state *out, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_mono began = now_of(store);
+    hf_id owed;
+    sharding_sent sent;
+    (void)answered;
+    (void)n;
+    *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
+    hf_code code = sharding_ping(store, id, true, &sent, err);
+    sharding_sent_done(&sent);
+    if (code)
+        return code;
+    note_ping(store, began);
+    if (has_time(store, began))
+        look_after(store, id, out);
+    if (has_time(store, began) && take_owed(store, &owed))
+        settle(store, owed, true, NULL);
+    return HF_OK;
+}
+
+/* ---- End ---- */
+
+/* Under hfProcess the next session goes by the same name, and pings already. */
+static bool pings_still(mongo_store *store, hf_id id)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool is_current = id_equal(store->self.id, id);
+    pthread_mutex_unlock(&store->mutex);
+    return store->uri.process && !is_current;
+}
+
+hf_code sharding_session_end(hf_store *base, hf_id id, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    sharding_sent sent;
+    hf_code code = HF_OK;
+    if (sharding_grabs_any_of(store, id) || may_have_more(store))
+        code = settle(store, id, false, err);
+    if (code || pings_still(store, id))
+        return code;
+    code = sharding_stop_ping(store, id, &sent, err);
+    sharding_sent_done(&sent);
+    return code;
+}
+
+/* ---- Listing ---- */
+
+/* MongoDB's servers are among them: "host:port:seconds:number", or the name of a shard. */
+static hf_session_state state_of(const char *process, int64_t ping_ms)
+{
+    hf_session_state state = {.presence = HF_LIVE};
+    hf_session *session = &state.session;
+    char *end;
+    const char *colon = strchr(process, ':');
+    session->id = sharding_session(process, "");
+    session->started_at.ms = ping_ms;
+    snprintf(session->app, sizeof session->app, "%s", process);
+    if (!colon)
+        return state;
+    snprintf(session->host, sizeof session->host, "%.*s", (int)(colon - process), process);
+    session->pid = strtoll(colon + 1, &end, 10);
+    return state;
+}
+
+static bool give(const bson_t *doc, hf_state_fn each, void *ctx)
+{
+    bson_iter_t it;
+    int64_t ping_ms;
+    if (!sharding_read_ping(doc, &ping_ms) || !bson_iter_init_find(&it, doc, "_id") ||
+        !BSON_ITER_HOLDS_UTF8(&it))
+        return true;
+    hf_session_state state = state_of(bson_iter_utf8(&it, NULL), ping_ms);
+    return each(ctx, &state);
+}
+
+static mongoc_cursor_t *find_pings(mongo_store *store, mongoc_client_t *client)
+{
+    bson_t *opts = pipeline_json("{'sort': {'_id': 1}, 'maxTimeMS': 60000}");
+    bson_t filter = BSON_INITIALIZER, part;
+    bool is_alone = mongo_topology_of(store) == MONGO_ALONE;
+    mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
+    mongoc_collection_t *pings =
+        mongoc_client_get_collection(client, store->uri.database, SHARDING_PINGS);
+    BSON_APPEND_DOCUMENT_BEGIN(opts, "readConcern", &part);
+    BSON_APPEND_UTF8(&part, "level", is_alone ? "local" : "majority");
+    bson_append_document_end(opts, &part);
+    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(pings, &filter, opts, primary);
+    mongoc_read_prefs_destroy(primary);
+    mongoc_collection_destroy(pings);
+    bson_destroy(&filter);
+    bson_destroy(opts);
+    return cursor;
+}
+
+hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
+{
+    static const mongo_call call = {.what = "listing pings"};
+    mongo_store *store = (mongo_store *)base;
+    const bson_t *doc, *reply;
+    bson_error_t error;
+    mongoc_client_t *client = NULL;
+    hf_code code = mongo_ready(store, err);
+    if (!code)
+        code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
+    mongoc_cursor_t *cursor = find_pings(store, client);
+    bool goes_on = true;
+    while (goes_on && mongoc_cursor_next(cursor, &doc))
+        goes_on = give(doc, each, ctx);
+    if (mongoc_cursor_error_document(cursor, &error, &reply))
+        code = mongo_fault(store, &call, &error, reply, err);
+    mongoc_cursor_destroy(cursor);
+    mongo_give(&store->work, client, code != HF_OK);
+    return code;
+}
+
+/* ---- Indexes ---- */
+
+/* As a config server has them; there they are MongoDB's own business. */
+static const char *const indexes[][2] = {
+    {"locks", "[{'key': {'ts': 1}, 'name': 'ts_1'},"
+              " {'key': {'state': 1, 'process': 1}, 'name': 'state_1_process_1'}]"},
+    {SHARDING_PINGS, "[{'key': {'ping': 1}, 'name': 'ping_1'}]"},
+};
+
+static hf_code make_index(mongo_store *store, const char *collection, const char *text,
+                          hf_error *err)
+{
+    static const mongo_call call = {.what = "making the indexes", .writes = true};
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    bson_string_t *wrapped = bson_string_new(NULL);
+    bson_string_append_printf(wrapped, "{'indexes': %s}", text);
+    bson_t *rest = pipeline_json(wrapped->str);
+    mongo_begin(&command, "createIndexes", collection);
+    bson_concat(&command, rest);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    bson_destroy(rest);
+    bson_string_free(wrapped, true);
+    return code;
+}
+
+static void settle_indexes(mongo_store *store)
+{
+    hf_error error;
+    if (store->has_indexes || strcmp(store->uri.database, "config") == 0)
+        return;
+    hf_code code = make_index(store, store->uri.collection, indexes[0][1], &error);
+    if (!code)
+        code = make_index(store, SHARDING_PINGS, indexes[1][1], &error);
+    if (code && !error.retryable)
+        mongo_log(store, HF_LOG_WARNING,
+                  "%.300s. Looking after many locks is slow without; an administrator can run, in "
+                  "database %s: db.%s.createIndex({state: 1, process: 1})",
+                  error.text, store->uri.database, store->uri.collection);
+    store->has_indexes = !code || !error.retryable;
+}
+
+hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+                       hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    (void)overdue;
+    (void)max;
+    *n = 0;
+    hf_code code = mongo_ready(store, err);
+    if (!code)
+        settle_indexes(store);
+    return code;
+}
