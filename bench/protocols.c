@@ -12,13 +12,15 @@
 typedef struct protocol {
     const char *title, *keys, *collection;
     const char *name; /* of the lock */
-    bool tells_lost;
+    bool tells_lost, is_in_document;
 } protocol;
 
 static const protocol protocols[] = {
-    {"queue", "hfProtocol=queue", "queue", "pair", false},
-    {"ttl, updated", "hfProtocol=ttl", "updated", "pair", true},
-    {"ttl, expire-at", "hfProtocol=ttl&hfShape=expire-at", "expire_at", "pair", true},
+    {"queue", "hfProtocol=queue", "queue", "pair", false, false},
+    {"ttl, updated", "hfProtocol=ttl", "updated", "pair", true, false},
+    {"ttl, expire-at", "hfProtocol=ttl&hfShape=expire-at", "expire_at", "pair", true, false},
+    {"document", "hfProtocol=document", "documents", "pair", true, true},
+    {"sharding", "hfProtocol=sharding", "sharding", "pair", true, false},
 };
 
 /* The set's URI with the database bench and these keys. */
@@ -77,6 +79,20 @@ static void delete_all(mongoc_client_t *driver, const protocol *p)
     mongoc_collection_destroy(locks);
 }
 
+/* The user's document, that the lock stands in. */
+static void place(mongoc_client_t *driver, const protocol *p)
+{
+    if (!p->is_in_document)
+        return;
+    bson_error_t error;
+    mongoc_collection_t *documents = mongoc_client_get_collection(driver, "bench", p->collection);
+    bson_t *document = BCON_NEW("_id", BCON_UTF8(p->name));
+    if (!mongoc_collection_insert_one(documents, document, NULL, NULL, &error))
+        fail("inserting a document", error.message);
+    bson_destroy(document);
+    mongoc_collection_destroy(documents);
+}
+
 static double lose(hf_client *client, mongoc_client_t *driver, const protocol *p)
 {
     hf_error err;
@@ -90,6 +106,7 @@ static double lose(hf_client *client, mongoc_client_t *driver, const protocol *p
         fail("lost notice", "it did not come");
     double ms = (double)(now_ns() - from) / 1e6;
     hf_lock_close(lock);
+    place(driver, p);
     return ms;
 }
 
@@ -110,6 +127,7 @@ static void measure(const protocol *p, mongoc_client_t *driver, mongoc_collectio
     hf_error err;
     hf_client *client;
     write_uri(p, uri, sizeof uri);
+    place(driver, p);
     must(hf_open(uri, NULL, &client, &err), &err);
     measure_pairs(p, client, raw);
     if (p->tells_lost)
