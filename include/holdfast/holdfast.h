@@ -191,6 +191,8 @@ typedef struct hf_lock_options {
     void *wait_ctx;
     hf_lost_fn on_lost;
     void *lost_ctx;
+    bool no_refresh; /* protocol document: nothing renews this lock but hf_lock_refresh(), and
+                      * belief in it ends a ttl after the last one, or after it was taken */
 } hf_lock_options;
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes.
@@ -248,6 +250,38 @@ typedef struct hf_last {
 
 /* How the holder before this one left; its strings live as long as the lock. */
 hf_last hf_lock_previous(const hf_lock *lock);
+
+/* ---- Documents ---------------------------------------------------------------------------- */
+
+/* MongoDB's protocol `document` (hfProtocol=document&hfCollection=ORDERS in the URI) keeps the lock
+ * in two fields of the user's own document. A lock's name is its _id there: text that is extended
+ * JSON of an ObjectId, a number, an object or a quoted string means that, any other text the string
+ * itself. All of these may be called from any thread; all give HF_UNSUPPORTED with other stores and
+ * protocols, and say which one has them. */
+
+/* As hf_lock_acquire() of that _id. HF_NOT_FOUND: there is no such document, none is made.
+ * HF_SHAPE: its lock fields are of other types, it is left alone. */
+hf_code hf_document_acquire(hf_client *client, const char *id_json, const hf_lock_options *options,
+                            hf_lock **out, hf_error *err);
+
+/* Takes the first document, in the order of sort_json (NULL: any), that matches filter_json (NULL:
+ * all) and is free or stale: one command, however many do so at once. hf_lock_name() says which.
+ * HF_NOT_FOUND (HF_TRY): none is; otherwise it waits until there is one, or HF_TIMEOUT.
+ * HF_INVALID: the filter or the order is no extended JSON, or the server refuses it. */
+hf_code hf_document_claim(hf_client *client, const char *filter_json, const char *sort_json,
+                          const hf_lock_options *options, hf_lock **out, hf_error *err);
+
+/* The user's document as it was when it was locked, as relaxed extended JSON; NULL with other
+ * protocols. It lives as long as the lock. */
+const char *hf_lock_document(const hf_lock *lock);
+
+/* Renews a lock that was taken with no_refresh, and waits for the acknowledgement: it lasts a ttl
+ * from the call on. HF_LOST: it is not held any more. HF_UNREACHABLE, HF_UNKNOWN: not acknowledged,
+ * the lease before still counts: call again. Other locks of this protocol may be refreshed too;
+ * their lease is not changed by that. */
+hf_code hf_lock_refresh(hf_lock *lock, hf_error *err);
+
+/* ---- Cancelling --------------------------------------------------------------------------- */
 
 /* A cancel can be fired from any thread, and from a signal handler; it stays fired. It must outlive
  * the calls that it was given to. */

@@ -117,7 +117,14 @@ typedef struct hf_enter {
     int32_t queue_max; /* bound of the queue; the last quarter is for returners */
     bool returner;     /* heard BUSY before */
     bool try_only;     /* take it out again unless it is granted at once */
+    bool by_hand;      /* beats do not renew it, refresh() does */
 } hf_enter;
+
+/* One document out of many: what it must be like, and which comes first; extended JSON, NULL: any.
+ */
+typedef struct hf_claim {
+    const char *filter, *sort;
+} hf_claim;
 
 typedef struct hf_step {
     const hf_leave *leaves;
@@ -259,6 +266,22 @@ typedef struct hf_store_ops {
      * record. HF_SHAPE: the document there is none of ours; it is left alone. */
     hf_code (*step)(hf_store *store, const char *name, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err);
+
+    /* Takes the first record, in the order of the claim, that fits it and is free; *out is that
+     * record, with its name, or one that does not exist when there is none. The name is not known
+     * before the answer: until then, and for ever when there is none, "" stands for it in step()'s
+     * leaves and in look(), which then gives those records that carry such a ticket, by their
+     * names. A beat renews what it has taken from the answer on. May be NULL. */
+    hf_code (*claim)(hf_store *store, const hf_claim *claim, const hf_enter *enter, hf_record *out,
+                     hf_step_reply *reply, hf_error *err);
+
+    /* Renews one ticket. HF_LOST: it is not there. May be NULL: beats renew all. */
+    hf_code (*refresh)(hf_store *store, const char *name, hf_id ticket, hf_error *err);
+
+    /* The one name of what has several: by which records and notices call it. May be NULL: each
+     * name is its own. */
+    hf_code (*canonical)(hf_store *store, const char *given, char name[HF_NAME_MAX + 1],
+                         hf_error *err);
 
     /* A read that may be believed (R1) of n records (n <= 1000), no older than `after`. Calls each
      * for all of them, in no order; for what does not exist with exists == false.

@@ -57,7 +57,7 @@ static void open_terminal(child *c)
 
 /* In the child, between fork and exec: only what is safe in a copy of a program with threads. */
 static void become(const child *c, char **command, char **environment, const signals *events,
-                   pid_t parent, int failed_fd)
+                   pid_t parent, int input, int failed_fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -66,7 +66,8 @@ static void become(const child *c, char **command, char **environment, const sig
     if (c->uses_terminal)
         tcsetpgrp(c->tty, getpid());
     signals_restore(events);
-    execvpe(command[0], command, environment);
+    if (input < 0 || dup2(input, STDIN_FILENO) >= 0)
+        execvpe(command[0], command, environment);
     int failed = errno;
     if (write(failed_fd, &failed, sizeof failed) < 0)
         _exit(126);
@@ -95,7 +96,7 @@ static int await_exec(child *c, int fd)
     return failed;
 }
 
-int child_start(child *c, char **command, char **environment, const signals *events)
+int child_start(child *c, char **command, char **environment, int input, const signals *events)
 {
     int ends[2];
     pid_t parent = getpid();
@@ -106,7 +107,7 @@ int child_start(child *c, char **command, char **environment, const signals *eve
     c->pid = fork();
     int failed = c->pid < 0 ? errno : 0;
     if (c->pid == 0)
-        become(c, command, environment, events, parent, ends[1]);
+        become(c, command, environment, events, parent, input, ends[1]);
     close(ends[1]);
     if (c->pid > 0) {
         setpgid(c->pid, c->pid);

@@ -12,6 +12,7 @@
 typedef struct child {
     pid_t pid; /* of the process that was started, and of its group */
     bool has_ended;
+    bool asked_to_end;    /* a signal that asks for it was passed on */
     int status;           /* then: its exit status, or 128 and the signal's number */
     int tty;              /* the controlling terminal, or -1 */
     bool uses_terminal;   /* its group was in front once */
@@ -19,9 +20,9 @@ typedef struct child {
 } child;
 
 /* Starts the command; it is killed when this process ends.
- * Call it from the main thread: the kernel kills it when the thread that started it ends. Returns
- * 0, or errno: of exec, too. */
-int child_start(child *c, char **command, char **environment, const signals *events);
+ * Call it from the main thread: the kernel kills it when the thread that started it ends. input:
+ * what it reads, -1: what this process reads. Returns 0, or errno: of exec, too. */
+int child_start(child *c, char **command, char **environment, int input, const signals *events);
 
 /* Looks whether it has ended (0) or stopped: the signal that stopped it. */
 int child_look(child *c);

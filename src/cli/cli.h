@@ -26,7 +26,8 @@ enum {
 
 /* The options that every verb takes. */
 typedef struct settings {
-    const char *store; /* NULL: HOLDFAST_STORE, or the default */
+    const char *store;      /* NULL: HOLDFAST_STORE, or the default */
+    const char *collection; /* of documents to be locked, in that store; NULL: locks */
     int64_t ttl_ms;
     bool is_json;
     int verbosity; /* -1: -q, 1: -v, 2: -vv */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "document.h"
 #include "options.h"
 #include "run.h"
 #include "terminal.h"
@@ -39,6 +40,7 @@ static const struct argp_option list[] = {
 
 typedef struct words {
     plan plan;
+    document_words document;
     bool has_try, has_wait, is_shared, is_exclusive;
 } words;
 
@@ -55,6 +57,8 @@ static void take_word(plan *p, char *word, struct argp_state *state)
 
 static void check_usage(const words *w, struct argp_state *state)
 {
+    bool is_exclusive = !w->is_shared && !w->plan.permits && !w->plan.limit;
+    document_check_usage(&w->document, w->plan.n_names, is_exclusive, state);
     if (w->has_try && w->has_wait)
         argp_error(state, "-n and -w exclude each other");
     if (w->is_shared && w->is_exclusive)
@@ -63,7 +67,7 @@ static void check_usage(const words *w, struct argp_state *state)
         argp_error(state, "--permits and --limit belong together");
     if (w->plan.permits && (w->is_shared || w->is_exclusive))
         argp_error(state, "a semaphore (--permits) is neither shared nor exclusive");
-    if (!w->plan.n_names)
+    if (!w->plan.n_names && !w->document.collection)
         argp_error(state, "which lock? Give its name before --");
     if (!w->plan.command)
         argp_error(state, "which command? Give it after --");
@@ -75,6 +79,7 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         w->plan.names = text_alloc((size_t)state->argc * sizeof *w->plan.names);
+        state->child_inputs[1] = &w->document;
         return 0;
     case ARGP_KEY_ARG:
         take_word(&w->plan, arg, state);
@@ -140,15 +145,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+static const struct argp_child children[] = {
+    {&options_argp, 0, NULL, 0}, {&document_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
 static const struct argp run_argp = {
     list,
     parse,
-    "NAME... -- COMMAND [ARG...]",
+    "NAME... -- COMMAND [ARG...]\n--document COLLECTION -- COMMAND [ARG...]",
     "Runs a command while it holds the locks, and exits with the command's status.\v"
     "Exit status: the command's own, or 128 and the number of the signal that ended it; 75 not "
     "acquired (-E), 76 lost and the command stopped (--lost-code), 69 store, 64 usage, 65 bad name "
-    "or value, 126 the command cannot be executed, 127 there is no such command.",
-    options_children,
+    "or value, 126 the command cannot be executed, 127 there is no such command. With --each: 0, "
+    "or "
+    "the first failing command's.",
+    children,
     NULL,
     NULL};
 
@@ -173,6 +183,8 @@ static void check_name(const char *name)
 
 static void check_names(const plan *p)
 {
+    if (p->document)
+        return;
     qsort(p->names, p->n_names, sizeof *p->names, by_bytes);
     for (size_t i = 0; i < p->n_names; i++) {
         check_name(p->names[i]);
@@ -212,7 +224,8 @@ static char *joined(const char *variable, const plan *p, hf_lock **locks, bool i
     for (size_t i = 0; i < p->n_names; i++) {
         int64_t number = hf_lock_token(locks[i]);
         char *token = number ? text_print("%" PRId64, number) : text_copy("");
-        char *longer = text_print("%s%s%s", out, i ? "\n" : "", is_token ? token : p->names[i]);
+        const char *name = hf_lock_name(locks[i]);
+        char *longer = text_print("%s%s%s", out, i ? "\n" : "", is_token ? token : name);
         free(token);
         free(out);
         out = longer;
@@ -220,31 +233,44 @@ static char *joined(const char *variable, const plan *p, hf_lock **locks, bool i
     return out;
 }
 
-static bool is_variable(const char *entry, const char *name)
+/* Those that a command gets; inherited ones are another run's. */
+static const char *const variables[] = {"HOLDFAST_NAME", "HOLDFAST_TOKEN", "HOLDFAST_DOCUMENT_ID"};
+#define N_VARIABLES (sizeof variables / sizeof *variables)
+
+static bool is_variable(const char *entry)
 {
-    size_t n = strlen(name);
-    return !strncmp(entry, name, n) && entry[n] == '=';
+    for (size_t i = 0; i < N_VARIABLES; i++) {
+        size_t n = strlen(variables[i]);
+        if (!strncmp(entry, variables[i], n) && entry[n] == '=')
+            return true;
+    }
+    return false;
 }
 
-/* This process's environment with the two variables, which stand first. */
+static size_t n_own(const plan *p)
+{
+    return p->document ? N_VARIABLES : N_VARIABLES - 1;
+}
+
+/* This process's environment with the variables, which stand first. */
 static char **environment_of(const plan *p, hf_lock **locks)
 {
-    size_t n = 0, kept = 2;
+    size_t n = 0, kept = n_own(p);
     while (environ && environ[n])
         n++;
-    char **out = text_alloc((n + 3) * sizeof *out);
-    out[0] = joined("HOLDFAST_NAME", p, locks, false);
-    out[1] = joined("HOLDFAST_TOKEN", p, locks, true);
+    char **out = text_alloc((n + N_VARIABLES + 1) * sizeof *out);
+    for (size_t i = 0; i < kept; i++)
+        out[i] = joined(variables[i], p, locks, i == 1);
     for (size_t i = 0; i < n; i++)
-        if (!is_variable(environ[i], "HOLDFAST_NAME") && !is_variable(environ[i], "HOLDFAST_TOKEN"))
+        if (!is_variable(environ[i]))
             out[kept++] = environ[i];
     return out;
 }
 
-static void free_environment(char **environment)
+static void free_environment(const plan *p, char **environment)
 {
-    free(environment[0]);
-    free(environment[1]);
+    for (size_t i = 0; i < n_own(p); i++)
+        free(environment[i]);
     free(environment);
 }
 
@@ -253,16 +279,16 @@ static void note_taken(const plan *p, hf_lock **locks)
     for (size_t i = 0; i < p->n_names; i++) {
         hf_last before = hf_lock_previous(locks[i]);
         char *token = text_token(hf_lock_token(locks[i]));
-        terminal_note("have \"%s\" after %" PRId64 "ms%s", p->names[i], hf_lock_waited_ms(locks[i]),
-                      token);
+        terminal_note("have \"%s\" after %" PRId64 "ms%s", hf_lock_name(locks[i]),
+                      hf_lock_waited_ms(locks[i]), token);
         free(token);
         if (before.outcome != HF_OUTCOME_ABANDONED)
             continue;
         char *when = text_when(before.at_ms);
-        terminal_note("\"%s\" was abandoned by %s, token %" PRId64
-                      ", at %s: look what it left half "
-                      "done",
-                      p->names[i], *before.who ? before.who : "its holder", before.token, when);
+        terminal_note(
+            "\"%s\" was abandoned by %s, token %" PRId64 ", at %s: look what it left half "
+            "done",
+            hf_lock_name(locks[i]), *before.who ? before.who : "its holder", before.token, when);
         free(when);
     }
 }
@@ -273,19 +299,33 @@ static int failed_start(const plan *p, int number)
     return number == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 }
 
-static int run_command(const plan *p, hf_client *client, signals *events, hf_lock **locks,
-                       bool *is_lost)
+/* What came of one run of the command, or of not getting to it. */
+typedef struct turn {
+    hf_code code; /* of taking the locks */
+    int status;
+    bool is_lost, is_over; /* over: asked to end, or the command cannot be started */
+} turn;
+
+static void run_command(const plan *p, hf_client *client, signals *events, hf_lock **locks,
+                        turn *out)
 {
     child started;
     char **environment = environment_of(p, locks);
+    int input = p->document ? document_input(locks[0]) : -1;
     int keep_fd = hf_client_keep_fd(client);
-    int failed = child_start(&started, p->command, environment, events);
+    int failed = p->document && input < 0
+                     ? EIO
+                     : child_start(&started, p->command, environment, input, events);
     if (keep_fd >= 0)
         close(keep_fd);
-    *is_lost = failed ? false : watch_run(p, locks, &started, events);
-    free_environment(environment);
-    child_done(&started);
-    return failed ? failed_start(p, failed) : started.status;
+    if (input >= 0)
+        close(input);
+    out->is_lost = failed ? false : watch_run(p, locks, &started, events);
+    free_environment(p, environment);
+    out->is_over = failed || started.asked_to_end;
+    out->status = failed ? failed_start(p, failed) : started.status;
+    if (!p->document || input >= 0)
+        child_done(&started);
 }
 
 /* A lock that was lost is left, too, now that the work has stopped. */
@@ -295,14 +335,15 @@ static void release_all(const plan *p, hf_lock **locks, int status, bool is_lost
         hf_error err = {0};
         hf_lock_set_exit_status(locks[i], status);
         if (!is_lost && hf_lock_release(locks[i], &err))
-            terminal_warn("\"%s\" was not released: %s", p->names[i], err.text);
+            terminal_warn("\"%s\" was not released: %s", hf_lock_name(locks[i]), err.text);
         hf_lock_close(locks[i]);
     }
 }
 
 static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
 {
-    bool is_refusal = hf_code_exit(code) == STATUS_NOT_ACQUIRED;
+    bool has_none = code == HF_NOT_FOUND && p->document && !p->document->id;
+    bool is_refusal = has_none || hf_code_exit(code) == STATUS_NOT_ACQUIRED;
     if (code == HF_CANCELLED && signal)
         return STATUS_SIGNAL + signal;
     if (is_refusal)
@@ -312,24 +353,58 @@ static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
     return is_refusal ? p->refused_status : hf_code_exit(code);
 }
 
-static int run_locked(const plan *p, hf_client *client, signals *events)
+/* That no document is left is how --each ends. */
+static bool is_the_end(const plan *p, hf_code code)
+{
+    return p->round && (code == HF_NOT_FOUND || code == HF_TIMEOUT);
+}
+
+static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock **locks, turn *out)
+{
+    if (p->round && !document_is_new(p->round, p, locks[0])) {
+        hf_lock_close(locks[0]);
+        return;
+    }
+    note_taken(p, locks);
+    run_command(p, client, events, locks, out);
+    if (p->round && (out->status || out->is_lost))
+        document_failed(p->round, p, locks[0]);
+    release_all(p, locks, out->status, out->is_lost);
+    if (out->is_lost)
+        out->status = p->lost_status;
+}
+
+static turn run_locked(const plan *p, hf_client *client, signals *events)
 {
     hf_lock **locks = text_alloc(p->n_names * sizeof *locks);
     hf_error err = {0};
+    turn out = {0};
     int signal = 0;
-    bool is_lost = false;
-    hf_code code = taking_run(p, client, events, locks, &signal, &err);
-    int status = code ? refused(p, code, signal, &err) : 0;
-    if (!code) {
-        note_taken(p, locks);
-        status = run_command(p, client, events, locks, &is_lost);
-        release_all(p, locks, status, is_lost);
-    }
+    out.code = taking_run(p, client, events, locks, &signal, &err);
+    if (!out.code)
+        run_taken(p, client, events, locks, &out);
+    else if (!is_the_end(p, out.code))
+        out.status = refused(p, out.code, signal, &err);
     free(locks);
-    return is_lost ? p->lost_status : status;
+    return out;
 }
 
-static int run_plan(const plan *p)
+/* One document after the other; the first status that is not 0. */
+static int run_each(plan *p, hf_client *client, signals *events)
+{
+    document_round round = {0};
+    int first = 0;
+    turn each;
+    p->round = &round;
+    do {
+        each = run_locked(p, client, events);
+        first = first ? first : each.status;
+    } while (!each.code && !each.is_over);
+    document_round_done(&round);
+    return first;
+}
+
+static int run_plan(plan *p)
 {
     hf_client *client = NULL;
     hf_options options = {.notice_ms = p->grace_ms + p->margin_ms, .app = app_of(p)};
@@ -341,10 +416,21 @@ static int run_plan(const plan *p)
     }
     int status = options_open(p->given, &options, &client);
     if (!status)
-        status = run_locked(p, client, &events);
+        status = p->document && p->document->is_each ? run_each(p, client, &events)
+                                                     : run_locked(p, client, &events).status;
     hf_close(client);
     close(events.fd);
     return status;
+}
+
+static void plan_document(words *w)
+{
+    plan *p = &w->plan;
+    p->document = &w->document;
+    p->n_names = 1; /* which has none yet */
+    p->given->collection = w->document.collection;
+    if (w->document.is_each && !w->has_try && !w->has_wait)
+        p->wait_ms = HF_TRY;
 }
 
 int cmd_run(settings *given, int argc, char **argv)
@@ -355,6 +441,8 @@ int cmd_run(settings *given, int argc, char **argv)
                         .lost_status = STATUS_LOST,
                         .grace_ms = -1}};
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+    if (w.document.collection)
+        plan_document(&w);
     check_names(&w.plan);
     check_grace(&w.plan);
     int status = run_plan(&w.plan);

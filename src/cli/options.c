@@ -156,11 +156,30 @@ static char *store_of(const settings *given)
     return named && (*named || given->store) ? text_copy(named) : default_store();
 }
 
+/* The same database with protocol document; NULL after a message. Takes uri. */
+static char *document_store(char *uri, const char *collection)
+{
+    char *out = NULL;
+    if (strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0) {
+        char *escaped = text_escape_uri(collection);
+        out = text_print("%s%chfProtocol=document&hfCollection=%s", uri,
+                         strchr(uri, '?') ? '&' : '?', escaped);
+        free(escaped);
+    } else {
+        terminal_error("--document needs a MongoDB store: name it with --store or HOLDFAST_STORE, "
+                       "like mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME");
+    }
+    free(uri);
+    return out;
+}
+
 int options_open(const settings *given, const hf_options *more, hf_client **out)
 {
     hf_options options = more ? *more : (hf_options){0};
     hf_error err = {0};
     char *uri = store_of(given);
+    if (uri && given->collection && !(uri = document_store(uri, given->collection)))
+        return STATUS_VALUE;
     if (!uri)
         return STATUS_STORE;
     options.struct_size = sizeof options;

@@ -21,6 +21,8 @@ typedef struct plan {
     int refused_status, lost_status;
     int64_t grace_ms;  /* from SIGTERM to SIGKILL; -1: the default for the ttl */
     int64_t margin_ms; /* from SIGKILL to the end of the lease */
+    const struct document_words *document; /* NULL: names of locks */
+    struct document_round *round;          /* of --each */
 } plan;
 
 /* taking.c. Takes every name or none, in one of the library's waits after the other, while this

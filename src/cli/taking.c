@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "document.h"
 #include "run.h"
 #include "terminal.h"
 
@@ -59,7 +60,10 @@ static hf_code take_one(taking *t, size_t i)
         .cancel = t->cancel,
         .on_wait = show_wait,
     };
-    hf_code code = hf_lock_acquire(t->client, t->plan->names[i], &options, &t->locks[i], &t->err);
+    hf_code code =
+        t->plan->document
+            ? document_take(t->plan, t->client, &options, &t->locks[i], &t->err)
+            : hf_lock_acquire(t->client, t->plan->names[i], &options, &t->locks[i], &t->err);
     terminal_wait_end();
     return code;
 }
@@ -89,7 +93,7 @@ static bool some_is_lost(taking *t)
     for (size_t i = 0; i < t->plan->n_names; i++)
         if (hf_lock_check(t->locks[i], NULL, &err)) {
             terminal_warn("\"%s\" was lost before all were taken, beginning again: %s",
-                          t->plan->names[i], err.text);
+                          hf_lock_name(t->locks[i]), err.text);
             return true;
         }
     return false;

@@ -145,6 +145,17 @@ size_t text_fit(const char *text, size_t columns)
     return (size_t)(p - text);
 }
 
+char *text_escape_uri(const char *text)
+{
+    char *out = text_alloc(strlen(text) * 3 + 1), *end = out;
+    for (const char *c = text; *c; c++)
+        if (strchr("%&+,;=?#/ ", *c))
+            end += sprintf(end, "%%%02X", (unsigned char)*c);
+        else
+            *end++ = *c;
+    return out;
+}
+
 size_t text_columns(const char *text)
 {
     size_t used = 0;
@@ -174,17 +185,22 @@ char *text_duration(int64_t ms)
     return text_print("%s%llud%02lluh", sign, d, h % 24);
 }
 
-char *text_lease(int64_t left_ms)
-{
-    return left_ms ? text_duration(left_ms) : text_copy("-");
-}
-
 /* The second that holds this moment, also before 1970, and what is left of it. */
 static time_t second_of(int64_t unix_ms, int *rest_ms)
 {
     int64_t rest = ((unix_ms % 1000) + 1000) % 1000;
     *rest_ms = (int)rest;
     return (time_t)((unix_ms - rest) / 1000);
+}
+
+char *text_lease(int64_t ms)
+{
+    if (!ms)
+        return text_copy("-");
+    char *left = text_duration(ms < 0 ? -ms : ms);
+    char *out = text_print("%s%s", ms < 0 ? "over by " : "", left);
+    free(left);
+    return out;
 }
 
 char *text_token(int64_t token)

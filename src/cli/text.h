@@ -26,17 +26,20 @@ char *text_escape(const char *text);
 /* A copy in which bytes that are not UTF-8 are U+FFFD. */
 char *text_repair(const char *text);
 
+/* A copy for the value of a key in a URI: %20 for a blank. */
+char *text_escape_uri(const char *text);
+
 /* The columns that escaped text takes on a terminal. */
 size_t text_columns(const char *text);
 
 /* How many bytes of escaped text fit in so many columns. */
 size_t text_fit(const char *text, size_t columns);
 
-char *text_duration(int64_t ms);   /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */
-char *text_lease(int64_t left_ms); /* the same; "-" for 0, which stands for unknown */
-char *text_token(int64_t token);   /* ", token 17"; "" where the protocol has none */
-char *text_when(int64_t unix_ms);  /* here: "14:03:12", or with its date if that is another day */
-char *text_iso(int64_t unix_ms);   /* "2026-01-02T03:04:05.678Z" */
-int64_t text_now_ms(void);         /* Unix time */
+char *text_duration(int64_t ms);  /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */
+char *text_lease(int64_t ms);     /* what is left of one: "8s", "over by 3s", "-" for 0: unknown */
+char *text_token(int64_t token);  /* ", token 17"; "" where the protocol has none */
+char *text_when(int64_t unix_ms); /* here: "14:03:12", or with its date if that is another day */
+char *text_iso(int64_t unix_ms);  /* "2026-01-02T03:04:05.678Z" */
+int64_t text_now_ms(void);        /* Unix time */
 
 #endif

@@ -65,7 +65,7 @@ static void look_at_locks(watch *w)
         hf_error err = {0};
         if (!hf_lock_check(w->locks[i], &left, &err))
             continue;
-        say_lost(w, w->plan->names[i], &err);
+        say_lost(w, hf_lock_name(w->locks[i]), &err);
         least = left < least ? left : least;
     }
     if (least != INT64_MAX)
@@ -124,6 +124,8 @@ static void look_at_child(watch *w)
 
 static void heed(watch *w, int signal)
 {
+    if (signals_is_end(signal))
+        w->child->asked_to_end = true;
     if (signal == SIGCHLD)
         look_at_child(w);
     else if (signal == SIGCONT)

@@ -29,6 +29,11 @@ static hf_code check_permits(const hf_lock_options *options, hf_error *err)
 static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     bool shares = options->permits || options->mode == HF_SHARED;
+    if (options->no_refresh && !client->store->ops->refresh)
+        return error_set(err, HF_UNSUPPORTED,
+                         "protocol %s renews all its locks itself: hfProtocol=document has locks "
+                         "that are refreshed by hand (no_refresh)",
+                         client->store->protocol);
     if (!shares || client->store->can & HF_CAN_SHARE)
         return HF_OK;
     return error_set(err, HF_UNSUPPORTED,
@@ -36,14 +41,9 @@ static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_e
                      client->store->protocol);
 }
 
-static hf_code check(hf_client *client, const char *name, const hf_lock_options *options,
-                     hf_error *err)
+static hf_code check(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
-    hf_code code = client_usable(client, err);
-    if (!code)
-        code = text_check_name(name, err);
-    if (!code)
-        code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
+    hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
     if (!code)
         code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
     if (!code)
@@ -108,17 +108,20 @@ static void drive(struct attempt *attempt)
     }
 }
 
-hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
-                        hf_lock **out, hf_error *err)
+hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
+                    const hf_lock_options *options, hf_lock **out, hf_error *err)
 {
     static const hf_lock_options defaults = {0};
     if (!options)
         options = &defaults;
-    hf_code code = check(client, name, options, err);
+    hf_code code = check(client, options, err);
     if (code)
         return code;
     struct attempt attempt;
-    attempt_init(&attempt, client, name, options);
+    if (claim)
+        attempt_init_claim(&attempt, client, claim, options);
+    else
+        attempt_init(&attempt, client, name, options);
     drive(&attempt);
     code = attempt.code;
     if (code == HF_OK)
@@ -127,4 +130,14 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
         *err = attempt.err;
     attempt_done(&attempt);
     return code;
+}
+
+hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
+                        hf_lock **out, hf_error *err)
+{
+    char known_as[HF_NAME_MAX + 1];
+    hf_code code = client_usable(client, err);
+    if (!code)
+        code = client_name(client, name, known_as, err);
+    return code ? code : acquire_run(client, known_as, NULL, options, out, err);
 }

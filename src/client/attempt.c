@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attempt.c: one acquire, as steps that are told the time: enters, waits in the queue, judges those
- * ahead, believes or gives up; called in a loop by acquire.c, or by a simulator. */
-#include "client/client.h"
+/* attempt.c: one acquire, as steps that are told the time: made, waiting in the queue or outside
+ * it; attempt_enter.c enters and believes, attempt_end.c gives up. Called in a loop by acquire.c,
+ * or by a simulator. */
+#include "client/attempt.h"
 
 #include "core/alloc.h"
-#include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/plant.h"
 
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
-#define LOOK_MS 3000     /* L2: a lost notice costs so much */
-#define POLL_FIRST_MS 10 /* where there are no notices */
-#define POLL_MOST_MS 500
-#define RETRY_FIRST_MS 10
-#define RETRY_MOST_MS 1000
-#define REFUSED_MS 500 /* until a refused limit is tried again */
-#define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
-
-/* ---- Making one --------------------------------------------------------------------------------
- */
+/* ---- Making one ---- */
 
 static void set_permits(hf_enter *enter, const hf_lock_options *options)
 {
@@ -50,6 +40,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     snprintf(entry->why, sizeof entry->why, "%s", options->why ? options->why : "");
     snprintf(entry->actor, sizeof entry->actor, "%s", options->actor ? options->actor : "");
     attempt->enter.queue_max = HF_QUEUE_MAX;
+    attempt->enter.by_hand = options->no_refresh;
     attempt->enter.try_only = options->wait_ms < 0;
     attempt->started = attempt->enter_due = client_now(client);
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
@@ -59,6 +50,13 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     pthread_mutex_lock(&client->mutex);
     link_locked(client, attempt);
     pthread_mutex_unlock(&client->mutex);
+}
+
+void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_claim *claim,
+                        const hf_lock_options *options)
+{
+    attempt_init(attempt, client, "", options);
+    attempt->claim = claim;
 }
 
 void attempt_done(struct attempt *attempt)
@@ -85,399 +83,7 @@ void attempt_wake_locked(struct attempt *attempt)
         return; /* it is readable already */
 }
 
-/* ---- Ending
- * -------------------------------------------------------------------------------------- */
-
-static hf_mono end(struct attempt *attempt, hf_code code)
-{
-    attempt->state = ATTEMPT_ENDED;
-    attempt->code = code;
-    return MONO_NEVER;
-}
-
-/* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
- * background goes on. */
-static void give_back(struct attempt *attempt, hf_mono now)
-{
-    hf_client *client = attempt->client;
-    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
-    leave.told = PLANTED(GIVE_BACK_TOLD);
-    struct release *release = NULL;
-    bool closing = false;
-    pthread_mutex_lock(&client->mutex);
-    waiters_remove(&attempt->waiter);
-    bool ours = client->session.state == SESSION_ALIVE &&
-                id_equal(client->session.self.id, attempt->enter.entry.session);
-    if (attempt->is_in_flight && ours && !PLANTED(TICKET_FORGOTTEN)) {
-        release = release_push_locked(client, attempt->name, &leave, false);
-        closing = client->is_closing; /* the background has a bound of its own */
-        release->in_flight = !closing;
-        ticker_poke(client, TICK_UPKEEP);
-    }
-    attempt->is_in_flight = false;
-    pthread_mutex_unlock(&client->mutex);
-    if (release && !closing)
-        release_send(client, release, now, NULL);
-}
-
-static hf_mono give_up(struct attempt *attempt, hf_code code, hf_mono now)
-{
-    give_back(attempt, now);
-    return end(attempt, code);
-}
-
-/* Who is in the way, for people: the first holder. */
-static const char *holder_of(const struct attempt *attempt)
-{
-    const hf_record *record = &attempt->record;
-    if (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session))
-        return "this very process";
-    if (record->who)
-        return record->who;
-    return attempt->holder[0] ? attempt->holder : "another session";
-}
-
-static hf_mono describe_held(struct attempt *attempt, hf_code code, hf_mono now)
-{
-    const hf_record *record = &attempt->record;
-    const char *why = record->holders ? record->entries[0].why : "";
-    bool untrusting = code == HF_HELD && attempt->client->clock_trust_ms < 0;
-    error_set(&attempt->err, code, "%.128s was %s: held by %.100s%s%.100s%s%s", attempt->name,
-              code == HF_HELD ? "not free" : hf_code_text(code), holder_of(attempt),
-              why[0] ? " (" : "", why, why[0] ? ")" : "",
-              untrusting ? "; if it died, only a request that waits takes it over (clock_trust is "
-                           "off)"
-                         : "");
-    return give_up(attempt, code, now);
-}
-
-static const char *limit_text(int32_t limit, char out[40])
-{
-    if (limit == HF_LIMIT_RW)
-        return "no limit (as a mutex)";
-    snprintf(out, 40, "a limit of %d", (int)limit);
-    return out;
-}
-
-static hf_mono refuse_limit(struct attempt *attempt, hf_mono now)
-{
-    char used[40], wanted[40];
-    error_set(
-        &attempt->err, HF_LIMIT,
-        "%.128s is in use with %s, not with %s: all users of a lock must give the same limit, "
-        "or none",
-        attempt->name, limit_text(attempt->record.limit, used),
-        limit_text(attempt->enter.limit, wanted));
-    return give_up(attempt, HF_LIMIT, now);
-}
-
-static hf_mono start_anew(struct attempt *attempt, hf_mono now);
-
-/* A call failed. What may pass is tried again until patience ends. */
-static hf_mono failed(struct attempt *attempt, hf_code code, hf_mono now)
-{
-    hf_client *client = attempt->client;
-    if (code != HF_UNREACHABLE && code != HF_UNKNOWN)
-        return give_up(attempt, code, now);
-    if (PLANTED(UNKNOWN_IS_FAILURE) && code == HF_UNKNOWN)
-        return start_anew(attempt, now);
-    if (attempt->failures++ == 0)
-        attempt->failing_since = now;
-    /* a try never starts its patience anew */
-    hf_mono since = attempt->enter.try_only ? attempt->started : attempt->failing_since;
-    if (mono_reached(mono_add_ms(since, client->patience_ms), now))
-        return give_up(attempt, code, now);
-    if (attempt->failures == 1)
-        client_log(client, HF_LOG_INFO, "%s: trying again: %s", attempt->name, attempt->err.text);
-    hf_mono due = mono_add_ms(
-        now, backoff_ms(attempt->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client)));
-    attempt->enter_due = attempt->look_due = due;
-    return mono_min(due, attempt->deadline);
-}
-
-static void succeeded(struct attempt *attempt)
-{
-    attempt->failures = 0;
-    attempt->failing_since = MONO_NEVER;
-}
-
-/* ---- Belief
- * --------------------------------------------------------------------------------------- */
-
-static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now)
-{
-    const hf_lock_options *options = attempt->options;
-    lock->stamp = attempt->waiter.stamp;
-    lock->verify_due = mono_add_ms(now, attempt->client->ttl_ms);
-    lock->waited_ms = (now.ns - attempt->started.ns) / 1000000;
-    lock->on_lost = options->on_lost;
-    lock->lost_ctx = options->lost_ctx;
-    if (lock->on_lost)
-        ticker_start(attempt->client, TICK_NOTIFY, lock_notify_tick);
-}
-
-/* An asked ticket that was not believed before never will be (R9). */
-static hf_mono refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now)
-{
-    error_set(&attempt->err, HF_LOST, "%.128s was broken by %.100s before it was had: %.160s",
-              attempt->name, ask->by, ask->reason);
-    return give_up(attempt, HF_LOST, now);
-}
-
-static hf_mono stopped(struct attempt *attempt, hf_code code, hf_mono now)
-{
-    error_set(&attempt->err, code, "%.128s: waiting was %s", attempt->name,
-              code == HF_CLOSED ? "ended: the client was closed" : "cancelled");
-    return give_up(attempt, code, now);
-}
-
-/* Granted, says an acknowledged answer or a look: believed only if the lease still runs (R4). */
-static hf_mono believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
-{
-    hf_client *client = attempt->client;
-    pthread_mutex_lock(&client->mutex);
-    bool alive = session_is_believed_locked(client, entry->session, now) || PLANTED(REVIVED_BELIEF);
-    session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
-    if (PLANTED(ASKED_GRANT_BELIEVED))
-        asked = NULL;
-    hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
-    bool closing = client->is_closing;
-    if (alive && !asked && !closing) {
-        attempt->lock = lock_new_locked(client, attempt->name, entry, &attempt->record);
-        fill_lock(attempt, attempt->lock, now);
-        waiters_remove(&attempt->waiter);
-        attempt->is_in_flight = false;
-        if (client->store->can & HF_CAN_TELL_LOST)
-            listen_want_locked(client, attempt->waiter.stamp);
-    }
-    pthread_mutex_unlock(&client->mutex);
-    if (closing)
-        return stopped(attempt, HF_CLOSED, now);
-    if (asked)
-        return refuse_asked(attempt, &ask, now);
-    return alive ? end(attempt, HF_OK) : start_anew(attempt, now);
-}
-
-/* ---- Entering
- * --------------------------------------------------------------------------------------- */
-
-/* With a new ticket: the old one is gone, or belongs to a session that is (L3). */
-static hf_mono start_anew(struct attempt *attempt, hf_mono now)
-{
-    pthread_mutex_lock(&attempt->client->mutex);
-    waiters_remove(&attempt->waiter);
-    pthread_mutex_unlock(&attempt->client->mutex);
-    attempt->enter.entry.ticket = (hf_id){{0}};
-    attempt->is_in_flight = attempt->is_unanswered = false;
-    attempt->state = ATTEMPT_ENTERS;
-    attempt->enter_due = now;
-    return now;
-}
-
-static void take_ticket_locked(struct attempt *attempt)
-{
-    hf_client *client = attempt->client;
-    hf_entry *entry = &attempt->enter.entry;
-    bool same = id_equal(entry->session, client->session.self.id);
-    if (same && !id_is_zero(entry->ticket))
-        return;
-    waiters_remove(&attempt->waiter);
-    entry->session = client->session.self.id;
-    entry->ticket = client_new_id(client);
-    attempt->is_unanswered = false;
-    attempt->waiter.ticket = entry->ticket;
-    attempt->waiter.stamp = (hf_stamp){0};
-    waiters_add(&client->waiters, &attempt->waiter);
-}
-
-/* What a step of ours carries along: the releases of this name that wait in the background. */
-struct cargo {
-    struct release *releases;
-    hf_leave *leaves;
-    size_t n;
-};
-
-static bool load_locked(struct attempt *attempt, struct cargo *cargo)
-{
-    bool is_busy;
-    *cargo = (struct cargo){.n = 0};
-    if (PLANTED(CLOSE_UNORDERED))
-        return true;
-    cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
-    for (struct release *r = cargo->releases; r; r = r->cargo_next) {
-        cargo->leaves = alloc_array(cargo->leaves, cargo->n + 1, sizeof *cargo->leaves);
-        cargo->leaves[cargo->n++] = r->leave;
-    }
-    return !is_busy;
-}
-
-static void unload_locked(hf_client *client, struct cargo *cargo, hf_code code, bool confirmed)
-{
-    if (code == HF_OK && confirmed)
-        release_done_locked(client, cargo->releases);
-    else
-        release_put_back_locked(client, cargo->releases, code == HF_UNKNOWN);
-    free(cargo->leaves);
-}
-
-static bool prepare(struct attempt *attempt, struct cargo *cargo)
-{
-    hf_client *client = attempt->client;
-    pthread_mutex_lock(&client->mutex);
-    bool ready = client->session.state == SESSION_ALIVE && load_locked(attempt, cargo);
-    if (ready) {
-        take_ticket_locked(attempt);
-        attempt->is_in_flight = true;
-    }
-    pthread_mutex_unlock(&client->mutex);
-    return ready;
-}
-
-static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
-{
-    hf_client *client = attempt->client;
-    hf_step step = {.leaves = cargo->leaves, .n_leaves = cargo->n, .enter = &attempt->enter};
-    hf_step_reply reply = {.confirmed = false};
-    hf_record record;
-    hf_code code = client->store->ops->step(client->store, attempt->name, &step, &record, &reply,
-                                            &attempt->err);
-    pthread_mutex_lock(&client->mutex);
-    unload_locked(client, cargo, code, reply.confirmed);
-    if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
-        session_suspect_locked(client, attempt->name);
-        attempt->is_unanswered = true;
-    }
-    if (code == HF_OK && reply.stamp.value > attempt->waiter.stamp.value)
-        attempt->waiter.stamp = reply.stamp; /* a notice may have come first */
-    pthread_mutex_unlock(&client->mutex);
-    if (code == HF_OK) {
-        record_done(&attempt->record);
-        attempt->record = record;
-        attempt->again_ms = reply.again_ms;
-    }
-    return code;
-}
-
-static hf_mono after_look(struct attempt *attempt, hf_mono now)
-{
-    if (PLANTED(NO_LOOK_UNTOLD))
-        return MONO_NEVER;
-    hf_client *client = attempt->client;
-    int64_t most = client->is_polling ? POLL_MOST_MS : LOOK_MS;
-    int64_t first = client->is_polling ? POLL_FIRST_MS : LOOK_MS;
-    return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
-}
-
-static hf_mono queued(struct attempt *attempt, hf_mono now)
-{
-    hf_client *client = attempt->client;
-    attempt->state = ATTEMPT_WAITS;
-    pthread_mutex_lock(&client->mutex);
-    listen_want_locked(client, attempt->waiter.stamp);
-    attempt->look_due = after_look(attempt, now);
-    pthread_mutex_unlock(&client->mutex);
-    return now;
-}
-
-/* A try that was refused looks once at who is in its way (R6). */
-static hf_mono refused_try(struct attempt *attempt, hf_mono now)
-{
-    judging result;
-    attempt->is_in_flight = attempt->is_unanswered;
-    hf_code code = judging_tick(attempt, now, true, &result, &attempt->err);
-    if (code)
-        return failed(attempt, code, now);
-    if (result == JUDGING_CHANGED)
-        return start_anew(attempt, client_now(attempt->client));
-    if (attempt->record.limit != attempt->enter.limit)
-        return refuse_limit(attempt, now);
-    return describe_held(attempt, HF_HELD, now);
-}
-
-static hf_mono come_back(struct attempt *attempt, attempt_state state, int64_t ms, hf_mono now)
-{
-    attempt->state = state;
-    attempt->is_in_flight = attempt->is_unanswered;
-    attempt->enter_due = mono_add_ms(now, ms);
-    return now;
-}
-
-/* This very session uses the lock with the other limit: no need to see whether it lives. */
-static bool is_ours(const struct attempt *attempt)
-{
-    const hf_record *record = &attempt->record;
-    for (size_t i = 0; i < record->holders + record->queued; i++)
-        if (id_equal(record->entries[i].session, attempt->enter.entry.session))
-            return true;
-    return false;
-}
-
-/* Without a queue: comes back now and then, and at a notice. */
-static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
-{
-    hf_client *client = attempt->client;
-    if (attempt->enter.try_only || attempt->is_last)
-        return describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
-    pthread_mutex_lock(&client->mutex);
-    listen_want_locked(client, attempt->waiter.stamp);
-    int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;
-    if (!client->is_polling && ms < NOTICED_MS)
-        ms = NOTICED_MS;
-    ms = backoff_ms(1, ms, ms, client_chance(client));
-    pthread_mutex_unlock(&client->mutex);
-    return come_back(attempt, ATTEMPT_BUSY, ms, now);
-}
-
-static bool has_queue(const struct attempt *attempt)
-{
-    return attempt->client->store->can & HF_CAN_QUEUE;
-}
-
-static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
-{
-    const hf_entry *own = record_find(&attempt->record, attempt->enter.entry.ticket);
-    if (!has_queue(attempt))
-        return own ? believe(attempt, own, now) : held_by_others(attempt, now);
-    switch (record_judge(&attempt->record, &attempt->enter)) {
-    case RECORD_HOLDS:
-        return believe(attempt, own, now);
-    case RECORD_WAITS:
-        return queued(attempt, now);
-    case RECORD_HELD:
-        return refused_try(attempt, now);
-    case RECORD_BUSY:
-        attempt->enter.returner = true;
-        return come_back(attempt, ATTEMPT_BUSY,
-                         backoff_busy_ms(&attempt->record, client_chance(attempt->client)), now);
-    case RECORD_LIMIT:
-        if (attempt->enter.try_only)
-            return refused_try(attempt, now);
-        if (is_ours(attempt))
-            return refuse_limit(attempt, now);
-        return come_back(attempt, ATTEMPT_REFUSED, REFUSED_MS, now);
-    case RECORD_GONE:
-        break;
-    }
-    return start_anew(attempt, now);
-}
-
-static hf_mono enter(struct attempt *attempt, hf_mono now)
-{
-    struct cargo cargo;
-    hf_code code = session_ensure(attempt->client, &attempt->err);
-    if (code == HF_HELD || (!code && !prepare(attempt, &cargo)))
-        return mono_add_ms(now, 50); /* woken when that has changed */
-    if (!code)
-        code = send_enter(attempt, &cargo);
-    now = client_now(attempt->client);
-    if (code)
-        return failed(attempt, code, now);
-    succeeded(attempt);
-    return judge_answer(attempt, now);
-}
-
-/* ---- Waiting
- * ------------------------------------------------------------------------------------------ */
+/* ---- Waiting ---- */
 
 static bool keep_record(void *ctx, const hf_record *record)
 {
@@ -514,7 +120,7 @@ static hf_mono vanished(struct attempt *attempt, hf_mono now)
     session_ask *asked = session_find_ask_locked(client, attempt->enter.entry.ticket);
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
     pthread_mutex_unlock(&client->mutex);
-    return asked ? refuse_asked(attempt, &ask, now) : start_anew(attempt, now);
+    return asked ? attempt_refuse_asked(attempt, &ask, now) : attempt_start_anew(attempt, now);
 }
 
 static hf_mono look_and_see(struct attempt *attempt, hf_stamp after)
@@ -522,15 +128,15 @@ static hf_mono look_and_see(struct attempt *attempt, hf_stamp after)
     hf_code code = look(attempt, after);
     hf_mono now = client_now(attempt->client);
     if (code)
-        return failed(attempt, code, now);
-    succeeded(attempt);
+        return attempt_failed(attempt, code, now);
+    attempt_succeeded(attempt);
     pthread_mutex_lock(&attempt->client->mutex);
-    attempt->look_due = after_look(attempt, now);
+    attempt->look_due = attempt_after_look(attempt, now);
     pthread_mutex_unlock(&attempt->client->mutex);
     const hf_entry *entry = record_find(&attempt->record, attempt->enter.entry.ticket);
     if (!entry)
         return vanished(attempt, now);
-    return record_position(&attempt->record, entry) ? now : believe(attempt, entry, now);
+    return record_position(&attempt->record, entry) ? now : attempt_believe(attempt, entry, now);
 }
 
 static hf_mono watch_ahead(struct attempt *attempt, hf_mono now, hf_mono otherwise)
@@ -538,7 +144,7 @@ static hf_mono watch_ahead(struct attempt *attempt, hf_mono now, hf_mono otherwi
     judging result;
     hf_code code = judging_tick(attempt, now, false, &result, &attempt->err);
     if (code)
-        return failed(attempt, code, client_now(attempt->client));
+        return attempt_failed(attempt, code, client_now(attempt->client));
     if (result == JUDGING_CHANGED) {
         attempt->look_due = attempt->enter_due = now;
         return now;
@@ -551,13 +157,13 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
     if (is_orphaned(attempt))
-        return start_anew(attempt, now);
+        return attempt_start_anew(attempt, now);
     pthread_mutex_lock(&client->mutex);
     bool told = waiter_take(&attempt->waiter);
     hf_stamp stamp = attempt->waiter.stamp;
     pthread_mutex_unlock(&client->mutex);
     if (PLANTED(NOTICE_TRUSTED) && told)
-        return believe(attempt, record_find(&attempt->record, attempt->waiter.ticket), now);
+        return attempt_believe(attempt, record_find(&attempt->record, attempt->waiter.ticket), now);
     if (told || mono_reached(attempt->look_due, now)) {
         hf_mono due = look_and_see(attempt, stamp);
         if (attempt->state != ATTEMPT_WAITS || attempt->failures)
@@ -570,7 +176,7 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
 static bool is_called(struct attempt *attempt)
 {
     pthread_mutex_lock(&attempt->client->mutex);
-    bool told = !has_queue(attempt) && waiter_take(&attempt->waiter);
+    bool told = !attempt_has_queue(attempt) && waiter_take(&attempt->waiter);
     pthread_mutex_unlock(&attempt->client->mutex);
     return told;
 }
@@ -579,34 +185,33 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
 {
     if (mono_reached(attempt->enter_due, now) || is_called(attempt)) {
         attempt->state = ATTEMPT_ENTERS;
-        return enter(attempt, now);
+        return attempt_enter(attempt, now);
     }
-    if (!has_queue(attempt))
+    if (!attempt_has_queue(attempt))
         return mono_min(attempt->enter_due, attempt->deadline);
     if (PLANTED(BUSY_DOES_NOT_JUDGE))
         return mono_min(attempt->enter_due, attempt->deadline);
     hf_mono due = watch_ahead(attempt, now, attempt->enter_due);
     if (attempt->state == ATTEMPT_REFUSED && judge_saw_life(&attempt->judge))
-        return refuse_limit(attempt, now);
+        return attempt_refuse_limit(attempt, now);
     return due;
 }
 
-/* ---- One step
- * ------------------------------------------------------------------------------------------- */
+/* ---- One step ---- */
 
 /* Without a queue nobody hands the lock over: what came free since the last try is found by one
  * more. */
 static hf_mono time_out(struct attempt *attempt, hf_mono now)
 {
     if (attempt->failures)
-        return give_up(attempt, attempt->err.code, now);
-    if (!has_queue(attempt) && attempt->state == ATTEMPT_BUSY && !attempt->is_last) {
+        return attempt_give_up(attempt, attempt->err.code, now);
+    if (!attempt_has_queue(attempt) && attempt->state == ATTEMPT_BUSY && !attempt->is_last) {
         attempt->is_last = true;
-        return enter(attempt, now);
+        return attempt_enter(attempt, now);
     }
     if (attempt->state == ATTEMPT_REFUSED)
-        return refuse_limit(attempt, now);
-    return describe_held(attempt, HF_TIMEOUT, now);
+        return attempt_refuse_limit(attempt, now);
+    return attempt_describe_held(attempt, HF_TIMEOUT, now);
 }
 
 hf_mono attempt_step(struct attempt *attempt, hf_mono now)
@@ -617,15 +222,15 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     attempt->is_woken = false;
     pthread_mutex_unlock(&client->mutex);
     if (closing)
-        return stopped(attempt, HF_CLOSED, now);
+        return attempt_stopped(attempt, HF_CLOSED, now);
     if (cancel_is_fired(attempt->options->cancel))
-        return stopped(attempt, HF_CANCELLED, now);
+        return attempt_stopped(attempt, HF_CANCELLED, now);
     if (mono_reached(attempt->deadline, now))
         return time_out(attempt, now);
     switch (attempt->state) {
     case ATTEMPT_ENTERS:
         if (mono_reached(attempt->enter_due, now))
-            return enter(attempt, now);
+            return attempt_enter(attempt, now);
         return mono_min(attempt->enter_due, attempt->deadline);
     case ATTEMPT_WAITS:
         return wait_in_queue(attempt, now);
@@ -643,12 +248,12 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
     const hf_record *record = &attempt->record;
     const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
     const hf_entry *holder = record->holders ? &record->entries[0] : NULL;
-    *info = (hf_wait_info){.name = attempt->name,
+    *info = (hf_wait_info){.name = attempt_title_of(attempt),
                            .waited_ms = (now.ns - attempt->started.ns) / 1000000,
                            .position = own ? record_position(record, own) : 0,
                            .queued = record->queued,
                            .n_holders = record->holders,
-                           .holder = holder ? holder_of(attempt) : "",
+                           .holder = holder ? attempt_holder_of(attempt) : "",
                            .why = holder ? holder->why : "",
                            .held_since_ms = holder ? holder->granted_at.ms : 0,
                            .trouble = attempt->failures ? attempt->err.text : ""};

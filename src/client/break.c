@@ -182,11 +182,11 @@ static hf_code perform(breaking *b, hf_error *err)
 }
 
 static hf_code check(hf_client *client, const char *name, const hf_break_options *options,
-                     hf_error *err)
+                     char known_as[HF_NAME_MAX + 1], hf_error *err)
 {
     hf_code code = client_usable(client, err);
     if (!code)
-        code = text_check_name(name, err);
+        code = client_name(client, name, known_as, err);
     if (!code && (!options || !options->reason || !options->reason[0]))
         code = error_set(err, HF_INVALID, "breaking a lock needs a reason, to be told its holder");
     if (!code)
@@ -197,11 +197,12 @@ static hf_code check(hf_client *client, const char *name, const hf_break_options
 hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
                  hf_error *err)
 {
-    hf_code code = check(client, name, options, err);
+    char known_as[HF_NAME_MAX + 1];
+    hf_code code = check(client, name, options, known_as, err);
     if (code)
         return code;
-    breaking b = {.client = client, .name = name, .options = options};
-    record_init(&b.record, name);
+    breaking b = {.client = client, .name = known_as, .options = options};
+    record_init(&b.record, known_as);
     code = client_begin(client, err);
     if (code)
         return code;

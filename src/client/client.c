@@ -113,6 +113,17 @@ void client_wake_attempts_locked(hf_client *client)
         attempt_wake_locked(attempt);
 }
 
+hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1], hf_error *err)
+{
+    hf_code code = text_check_name(given, err);
+    if (code)
+        return code;
+    if (client->store->ops->canonical)
+        return client->store->ops->canonical(client->store, given, name, err);
+    memcpy(name, given, strlen(given) + 1);
+    return HF_OK;
+}
+
 /* ---- Opening
  * ------------------------------------------------------------------------------------- */
 

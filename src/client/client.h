@@ -57,6 +57,9 @@ struct hf_lock {
     hf_id ticket, session;
     int64_t token;
     hf_stamp stamp;     /* a version of the record that shows the grant */
+    hf_mono born;       /* when it was believed */
+    hf_mono lease_end;  /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
+    bool is_by_hand;    /* its holder renews it */
     hf_mono verify_due; /* L3 */
     hf_mono stop_by;    /* once lost: until then its work may take to stop */
     int64_t waited_ms;
@@ -166,6 +169,9 @@ void client_log(hf_client *client, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
 void client_wake_attempts_locked(hf_client *client);
+/* Checks a name, and gives it as the store's records and notices have it. */
+hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],
+                    hf_error *err);
 
 /* ticker.c */
 void ticker_start_all(hf_client *client); /* all but the listener and the notifier; once */
@@ -193,9 +199,15 @@ void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1]);
 struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
                                 const hf_record *record);
 void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
+/* Ends belief in locks whose own lease runs out, and says when the next one does. */
+hf_mono lock_watch_locked(hf_client *client, hf_mono now);
+/* A beat that was sent then was acknowledged. */
+void lock_renewed_locked(hf_client *client, hf_mono sent);
 hf_mono lock_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
 hf_leave lock_leave(const struct hf_lock *lock);
+/* hf_lock_check(), at a time that is told. */
+hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 /* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */
 hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now);
 /* Until when work under a lost lock may still be stopping; `now` when there is none. */
@@ -242,6 +254,7 @@ struct attempt {
     hf_client *client;
     struct attempt *next, **link;
     const hf_lock_options *options;
+    const hf_claim *claim; /* NULL: of the lock `name`; else that is "", and not known before */
     const char *name;
     attempt_state state;
     hf_enter enter;
@@ -249,6 +262,7 @@ struct attempt {
     struct judge judge;
     hf_record record; /* as last seen */
     hf_mono started, deadline;
+    hf_mono sent; /* the last enter */
     hf_mono enter_due, look_due;
     hf_mono failing_since;
     unsigned failures, polls;
@@ -266,12 +280,18 @@ struct attempt {
 
 void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
                   const hf_lock_options *options);
+void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_claim *claim,
+                        const hf_lock_options *options);
 void attempt_done(struct attempt *attempt);
 /* Does what is due and says when it wants to be called again; state ENDED: code, err, lock say how.
  */
 hf_mono attempt_step(struct attempt *attempt, hf_mono now);
 void attempt_wake_locked(struct attempt *attempt);
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
+
+/* acquire.c: checks the options, and drives an attempt for the lock or the claim to its end. */
+hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
+                    const hf_lock_options *options, hf_lock **out, hf_error *err);
 
 /* judging.c */
 typedef enum judging {

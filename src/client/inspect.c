@@ -171,14 +171,18 @@ hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, voi
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
 {
     collection c = {.n_records = 0};
+    char known_as[HF_NAME_MAX + 1];
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = text_check_name(name, err);
+    code = client_name(client, name, known_as, err);
+    name = known_as;
     if (!code)
         code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect, &c,
                                         err);
-    if (!code && !c.n_records)
+    if (!code && !c.n_records && client->store->ops->claim)
+        code = error_set(err, HF_NOT_FOUND, "there is no document with _id %.200s", name);
+    else if (!code && !c.n_records)
         code = error_set(err, HF_NOT_FOUND,
                          "there is no lock %.128s: nobody has ever taken it, or "
                          "it was idle for days and pruned",

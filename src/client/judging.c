@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define FIRST_LOOK_MS 200
+#define FIRST_LOOK_MS 400
 
 /* What one look at the sessions came to. */
 typedef struct findings {
@@ -26,7 +26,7 @@ static hf_mono first_look(const struct attempt *attempt, int32_t ttl_ms, hf_mono
 {
     bool spares =
         attempt->state == ATTEMPT_WAITS && !(attempt->client->store->can & HF_CAN_SEE_CRASH);
-    int64_t most = ttl_ms / 50;
+    int64_t most = ttl_ms / 25;
     return spares ? mono_add_ms(now, most < FIRST_LOOK_MS ? most : FIRST_LOOK_MS) : now;
 }
 

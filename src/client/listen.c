@@ -4,6 +4,7 @@
 #include "client/client.h"
 
 #include "core/backoff.h"
+#include "core/id.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -51,11 +52,14 @@ static void verify_locked(hf_client *client, hf_stamp stamp)
 /* Our own grants are told of, too. */
 static void changed_locked(hf_client *client, const hf_notice *notice)
 {
-    for (struct waiter *waiter = client->waiters.first; waiter; waiter = waiter->next)
-        if (strcmp(attempt_of(waiter)->name, notice->name) == 0) {
-            waiter_tell(waiter, notice->stamp);
-            attempt_wake_locked(attempt_of(waiter));
-        }
+    bool is_free = id_is_zero(notice->ticket);
+    for (struct waiter *waiter = client->waiters.first; waiter && is_free; waiter = waiter->next) {
+        struct attempt *attempt = attempt_of(waiter);
+        if (!attempt->claim && strcmp(attempt->name, notice->name) != 0)
+            continue;
+        waiter_tell(waiter, notice->stamp);
+        attempt_wake_locked(attempt);
+    }
     if (!lock_find_locked(client, notice->ticket))
         upkeep_verify_locked(client, notice->name);
 }

@@ -49,6 +49,7 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
     lock->token = entry->token;
     lock->previous = record->last;
     lock->document = record->document ? alloc_text(record->document) : NULL;
+    lock->lease_end = MONO_NEVER;
     lock->lost_fd = -1;
     link_locked(client, lock);
     return lock;
@@ -130,6 +131,49 @@ static void await_callback_locked(struct hf_lock *lock)
         pthread_cond_wait(&client->changed, &client->mutex);
 }
 
+/* ---- A lease of its own ------------------------------------------------------------------------
+ */
+
+static hf_mono notice_of(const struct hf_lock *lock)
+{
+    if (lock->lease_end.ns == MONO_NEVER.ns)
+        return MONO_NEVER;
+    return (hf_mono){lock->lease_end.ns - lock->client->notice_ms * 1000000};
+}
+
+/* Whether its own lease, if it has one, still runs; it is lost when not. */
+static bool is_leased_locked(struct hf_lock *lock, hf_mono now)
+{
+    hf_error why;
+    if (!mono_reached(notice_of(lock), now))
+        return true;
+    error_set(&why, HF_LOST, "%.128s: its lease of %lld ms %s: %s", lock->name,
+              (long long)lock->client->ttl_ms,
+              mono_reached(lock->lease_end, now) ? "has run out" : "is about to run out",
+              lock->is_by_hand ? "it was not refreshed in time"
+                               : "taking it took long, and no beat has renewed it since");
+    lock_lose_locked(lock, &why, lock->lease_end);
+    return false;
+}
+
+hf_mono lock_watch_locked(hf_client *client, hf_mono now)
+{
+    hf_mono due = MONO_NEVER;
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && is_leased_locked(lock, now))
+            due = mono_min(due, notice_of(lock));
+    return due;
+}
+
+/* From the first beat on that knew of it, a lock lives as long as its session. */
+void lock_renewed_locked(hf_client *client, hf_mono sent)
+{
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && !lock->is_by_hand && mono_reached(lock->born, sent) &&
+            is_leased_locked(lock, client_now(client)))
+            lock->lease_end = MONO_NEVER;
+}
+
 /* ---- What the holder asks
  * ------------------------------------------------------------------------- */
 
@@ -140,13 +184,14 @@ static hf_code lost_error(const struct hf_lock *lock, hf_error *err)
     return HF_LOST;
 }
 
-static hf_code check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err)
+hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err)
 {
     hf_client *client = lock->client;
     if (lock->state == LOCK_RELEASED)
         return error_set(err, HF_LOST, "%.128s was released", lock->name);
-    if (lock->state == LOCK_HELD && session_is_believed_locked(client, lock->session, now)) {
-        *left_ms = mono_ms_until(client->session.lease_end, now);
+    if (lock->state == LOCK_HELD && session_is_believed_locked(client, lock->session, now) &&
+        is_leased_locked(lock, now)) {
+        *left_ms = mono_ms_until(mono_min(client->session.lease_end, lock->lease_end), now);
         return HF_OK;
     }
     *left_ms = time_left(lock, now);
@@ -159,7 +204,7 @@ hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err)
     hf_code code = client_usable(lock->client, err);
     if (code == HF_OK) {
         pthread_mutex_lock(&lock->client->mutex);
-        code = check_locked(lock, &left, client_now(lock->client), err);
+        code = lock_check_locked(lock, &left, client_now(lock->client), err);
         pthread_mutex_unlock(&lock->client->mutex);
     }
     if (left_ms)
@@ -252,7 +297,7 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
                          "in the background",
                          lock->name);
     struct release *release = NULL;
-    if (!was_released && !(code = check_locked(lock, &left, now, err))) {
+    if (!was_released && !(code = lock_check_locked(lock, &left, now, err))) {
         release = start_release_locked(lock);
         release->in_flight = true;
     }

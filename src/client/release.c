@@ -122,8 +122,8 @@ struct sought {
 static bool seek(void *ctx, const hf_record *record)
 {
     struct sought *sought = ctx;
-    sought->is_there = record_find(record, sought->ticket) != NULL;
-    return false;
+    sought->is_there |= record_find(record, sought->ticket) != NULL;
+    return !sought->is_there;
 }
 
 /* A leave that changed nothing proves nothing where it may have reached a deposed primary. */

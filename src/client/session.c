@@ -194,7 +194,7 @@ hf_mono session_watch(hf_client *client, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     hf_mono due = MONO_NEVER;
     if (session_is_believed_locked(client, client->session.self.id, now))
-        due = notice_at(client);
+        due = mono_min(notice_at(client), lock_watch_locked(client, now));
     pthread_mutex_unlock(&client->mutex);
     return due;
 }
@@ -273,6 +273,7 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
         lease_before = session->lease_end;
     session->beat_due = beat_due(client, sent);
     session->last_failure.code = HF_OK;
+    lock_renewed_locked(client, sent);
     for (size_t i = 0; i < state->n_asked; i++)
         asked_locked(client, &state->asked[i], lease_before);
     if (state->misses)

@@ -79,13 +79,12 @@ static void names_done(struct names *names)
         free(names->of[i]);
 }
 
-static hf_code look(hf_client *client, const struct names *names, hf_record_fn each)
+static hf_code look(hf_client *client, const struct names *names, hf_record_fn each, hf_error *err)
 {
-    hf_error err;
     hf_code code = client->store->ops->look(client->store, (const char *const *)names->of, names->n,
-                                            names->after, false, each, client, &err);
+                                            names->after, false, each, client, err);
     if (code)
-        client_log(client, HF_LOG_INFO, "looking after locks: %s", err.text);
+        client_log(client, HF_LOG_INFO, "looking after locks: %s", err->text);
     return code;
 }
 
@@ -118,13 +117,14 @@ static bool leave_unknown(void *ctx, const hf_record *record)
 static void check_suspects(hf_client *client)
 {
     bool more = true;
+    hf_error err;
     for (size_t from = 0; more; from += BATCH) {
         struct names names = {.n = 0};
         pthread_mutex_lock(&client->mutex);
         for (size_t i = from; i < client->session.n_suspects; i++)
             names_add(&names, client->session.suspects[i]);
         pthread_mutex_unlock(&client->mutex);
-        more = names.n && look(client, &names, leave_unknown) == HF_OK && names.n == BATCH;
+        more = names.n && look(client, &names, leave_unknown, &err) == HF_OK && names.n == BATCH;
         names_done(&names);
     }
 }
@@ -184,15 +184,45 @@ static void choose_locked(hf_client *client, hf_mono now, struct names *names)
     }
 }
 
+static void lose_odd(hf_client *client, const char *name, const hf_error *why)
+{
+    pthread_mutex_lock(&client->mutex);
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && lock->is_verifying && strcmp(lock->name, name) == 0)
+            lock_lose_locked(lock, why, client_now(client));
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* A record that is of another shape now does not name our ticket, and must not keep those of other
+ * locks from being verified. */
+static hf_code verify_each(hf_client *client, const struct names *names)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < names->n && (!code || code == HF_SHAPE); i++) {
+        const struct names one = {.of = {names->of[i]}, .n = 1, .after = names->after};
+        hf_error err, why;
+        code = look(client, &one, verify, &err);
+        if (code != HF_SHAPE)
+            continue;
+        error_set(&why, HF_LOST, "%.128s is not held any more: %.300s", names->of[i], err.text);
+        lose_odd(client, names->of[i], &why);
+    }
+    return code == HF_SHAPE ? HF_OK : code;
+}
+
 static void verify_held(hf_client *client, hf_mono now)
 {
     bool more = true;
+    hf_error err;
     while (more) {
         struct names names = {.n = 0};
         pthread_mutex_lock(&client->mutex);
         choose_locked(client, now, &names);
         pthread_mutex_unlock(&client->mutex);
-        more = names.n && look(client, &names, verify) == HF_OK && names.n == BATCH;
+        hf_code code = names.n ? look(client, &names, verify, &err) : HF_OK;
+        if (code == HF_SHAPE)
+            code = verify_each(client, &names);
+        more = !code && names.n == BATCH;
         names_done(&names);
     }
 }

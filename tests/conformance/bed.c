@@ -107,7 +107,8 @@ void bed_begin(const char *kind)
     bed.is_mongo = strncmp(kind, "mongodb", 7) == 0;
     hf_store *store = bed_store();
     bed.expires = strcmp(store->protocol ? store->protocol : "", "sharding") == 0;
-    bed.can = store->can | (bed.expires ? 0 : BED_CAN_SAY_WHO);
+    bed.can = store->can | (bed.expires ? 0 : BED_CAN_SAY_WHO) |
+              (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES);
     store->ops->close(store);
 }
 
@@ -131,6 +132,8 @@ const char *bed_name(const char *stem)
     static unsigned n;
     char *name = names[n % 16];
     snprintf(name, sizeof names[0], "%s-%u", stem, n++);
+    if (strstr(bed.uri, "hfProtocol=document"))
+        mongo_place(bed.uri, name);
     return name;
 }
 
@@ -392,6 +395,7 @@ static const char *lacking(unsigned needs)
     return lacks & HF_CAN_QUEUE       ? "a queue, with sessions that can be judged and asked"
            : lacks & HF_CAN_SHARE     ? "shared locks"
            : lacks & HF_CAN_TOKENS    ? "tokens"
+           : lacks & BED_MAKES        ? "documents of its own"
            : lacks & HF_CAN_PROCESSES ? "other processes"
            : lacks & BED_CAN_SAY_WHO  ? "sessions that say whose they are"
                                       : NULL;

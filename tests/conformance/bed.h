@@ -144,17 +144,24 @@ int run_session_cases(void);
 int run_client_cases(void);
 int run_wait_cases(void);
 int run_lost_cases(void);
-int run_process_cases(void); /* only with HF_CAN_PROCESSES */
-int run_mongo_cases(void);   /* only on MongoDB, as the wire cases */
+int run_ttl_cases(void);
+int run_document_cases(void); /* with hfTokenField=fence */
+int run_process_cases(void);  /* only with HF_CAN_PROCESSES */
+int run_mongo_cases(void);    /* only on MongoDB, as the wire cases */
 int run_wire_cases(void);
 int run_sharding_cases(void); /* only in protocol sharding */
 
 void mongo_drop(const char *uri); /* the database that the URI names */
+/* A document to be locked: protocol document makes none. */
+void mongo_place(const char *uri, const char *name);
 
+/* A store that makes what it locks, and for as long as its client's ttl says: all but protocol
+ * document, whose records are the user's, and stale after a time of their own. */
+#define BED_MAKES (1u << 31)
 /* Its sessions say of which program they are, and their ttl. */
 #define BED_CAN_SAY_WHO (1u << 16)
 
-/* A case, and what a store must be able to for it: HF_CAN_..., or BED_CAN_... */
+/* A case, and what a store must be able to for it: HF_CAN_..., BED_... */
 struct bed_case {
     unsigned needs;
     struct CMUnitTest test;

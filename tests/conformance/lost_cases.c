@@ -352,7 +352,7 @@ static void test_a_dead_holder_is_broken_after_its_ttl(void **state)
 int run_lost_cases(void)
 {
     const struct bed_case lost_cases[] = {
-        CASE(test_a_dead_holders_lock_is_had_after_its_ttl),
+        CASE_IF(BED_MAKES, test_a_dead_holders_lock_is_had_after_its_ttl),
         CASE_IF(HF_CAN_QUEUE, test_dead_waiters_ahead_are_passed),
         CASE(test_who_beats_is_not_taken_for_dead),
         CASE_IF(HF_CAN_QUEUE, test_a_marked_session_has_lost_its_locks),

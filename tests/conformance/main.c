@@ -10,7 +10,11 @@ static int run_all(void)
     int failed = run_step_cases() + run_session_cases() + run_client_cases() + run_wait_cases() +
                  run_lost_cases();
     failed += run_process_cases();
-    if (bed.is_mongo)
+    if (strstr(bed.uri, "hfProtocol=ttl"))
+        failed += run_ttl_cases();
+    if (strstr(bed.uri, "hfProtocol=document"))
+        failed += run_document_cases();
+    if (bed.is_mongo && bed.can & HF_CAN_QUEUE)
         failed += run_mongo_cases() + run_wire_cases();
     if (bed.expires)
         failed += run_sharding_cases();

@@ -137,8 +137,9 @@ int run_process_cases(void)
     const struct bed_case process_cases[] = {
         CASE_IF(HF_CAN_PROCESSES, test_four_processes_over_a_counter),
         CASE_IF(HF_CAN_PROCESSES, test_another_process_is_waited_for),
-        CASE_IF(HF_CAN_PROCESSES, test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second),
-        CASE_IF(HF_CAN_PROCESSES, test_a_stopped_holder_has_lost_it_when_it_wakes),
+        CASE_IF(HF_CAN_PROCESSES | BED_MAKES,
+                test_a_killed_holders_lock_is_had_within_its_ttl_and_a_second),
+        CASE_IF(HF_CAN_PROCESSES | BED_MAKES, test_a_stopped_holder_has_lost_it_when_it_wakes),
         CASE_IF(HF_CAN_PROCESSES, test_a_stop_that_is_shorter_than_the_lease_costs_nothing),
     };
     return CASES(process_cases);

@@ -11,6 +11,7 @@
 #define ROUNDS 5
 /* R6 trusts one server's own clock only past clock_trust, 5 minutes by default: half of that. */
 #define SKEW_MS 150000
+#define NEAR_MS 1000 /* where the server's clock judges */
 
 typedef struct doctor {
     mongo_store *store;
@@ -57,9 +58,12 @@ static hf_code ask_admin(mongo_store *store, const char *text, mongo_reply *repl
     return code;
 }
 
+/* Where `doctor` tries writing; NULL: the protocol writes to the locks' documents only. */
 static const char *sessions_of(const mongo_store *store)
 {
-    return store->protocol->pings ? store->protocol->pings : MONGO_SESSIONS;
+    if (store->protocol->ops->session_begin == mongo_session_begin)
+        return MONGO_SESSIONS;
+    return store->protocol->pings;
 }
 
 /* ---- Reach, version, topology ---- */
@@ -72,9 +76,10 @@ static hf_code find_reach(doctor *to, hf_error *err)
         return code;
     code = ask_admin(to->store, "{'buildInfo': 1}", &reply, err);
     if (!code) {
-        tell(to, "reach", false, "%s answers, database %s, collections %s and %s",
-             to->store->uri.hosts, to->store->uri.database, to->store->uri.collection,
-             sessions_of(to->store));
+        const char *sessions = sessions_of(to->store);
+        tell(to, "reach", false, "%s answers, database %s, collection%s %s%s%s",
+             to->store->uri.hosts, to->store->uri.database, sessions ? "s" : "",
+             to->store->uri.collection, sessions ? " and " : "", sessions ? sessions : "");
         tell(to, "server", false, "MongoDB %s", text_at(&reply.doc, "version", "(unknown)"));
     }
     bson_destroy(&reply.doc);
@@ -243,6 +248,31 @@ static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes
     return code;
 }
 
+/* The same where no document is the doctor's to write: one that changes nothing is acknowledged
+ * when a majority has what came before it. */
+static hf_code write_nothing(mongo_store *store, const bson_oid_t *id, hf_error *err)
+{
+    static const mongo_call call = {.what = "a majority write", .writes = true};
+    bson_t command = BSON_INITIALIZER, updates, one, query;
+    bson_t *change = pipeline_json("{'$unset': {'hf_none': 1}}");
+    mongo_reply reply;
+    mongo_begin(&command, "update", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &one);
+    BSON_APPEND_DOCUMENT_BEGIN(&one, "q", &query);
+    BSON_APPEND_OID(&query, "_id", id);
+    bson_append_document_end(&one, &query);
+    BSON_APPEND_DOCUMENT(&one, "u", change);
+    bson_append_document_end(&updates, &one);
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(change);
+    bson_destroy(&command);
+    return code;
+}
+
 static hf_code time_writes(doctor *to, double *best_ms, double *worst_ms, hf_error *err)
 {
     bson_oid_t id;
@@ -250,7 +280,8 @@ static hf_code time_writes(doctor *to, double *best_ms, double *worst_ms, hf_err
     bson_oid_init(&id, NULL);
     for (int i = 0; i < 2 * ROUNDS && !code; i++) {
         double start = mono_ms(to);
-        code = write_once(to->store, &id, i % 2, err);
+        code = sessions_of(to->store) ? write_once(to->store, &id, i % 2, err)
+                                      : write_nothing(to->store, &id, err);
         double took = mono_ms(to) - start;
         if (i > 1 && (i == 2 || took < *best_ms)) /* the first pair may make the collection */
             *best_ms = took;
@@ -275,8 +306,9 @@ static void find_writes(doctor *to)
     if (!to->store->uri.weak)
         tell(to, "write concern", false, "majority, journaled");
     tell(to, "latency", worst_ms > patience_ms,
-         "a majority write takes %.1f to %.1f ms; a beat gives up after %.0f ms%s", best_ms,
-         worst_ms, patience_ms,
+         "%s takes %.1f to %.1f ms; a beat gives up after %.0f ms%s",
+         sessions_of(to->store) ? "a majority write" : "a majority's word, without a write,",
+         best_ms, worst_ms, patience_ms,
          worst_ms > patience_ms ? ": sessions will be lost, set a longer ttl" : "");
 }
 
@@ -331,6 +363,14 @@ static void judge_offsets(doctor *to, const offsets *all)
     double apart = all->high_ms - all->low_ms;
     if (all->n < 2)
         return;
+    if (!(to->store->base.can & HF_CAN_SKEW)) {
+        tell(
+            to, "clock", apart > NEAR_MS,
+            "the members' clocks are %.0f ms apart: with protocol %s the primary's clock says when "
+            "a lease is over, so a failover can end one so much early",
+            apart, to->store->base.protocol);
+        return;
+    }
     if (apart > SKEW_MS)
         tell(
             to, "clock", true,

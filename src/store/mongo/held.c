@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held.c: remembers which tickets this store holds, or may hold: what the beats of protocols whose
- * documents carry the lease themselves have to renew. */
+/* held.c: remembers which tickets this store holds or has asked for: what the beats of protocols
+ * whose documents carry the lease themselves have to renew.
+ *
+ * A ticket stands here from before it is asked for: the client counts its lease from its last beat,
+ * so a beat that is later than the taking must have moved the document's time, also when the answer
+ * to the taking was late or lost. */
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/mongo/parts.h"
-
-void mongo_held_add(mongo_store *store, const char *name, hf_id ticket)
-{
-    mongo_held *held = alloc_zeroed(sizeof *held);
-    held->name = alloc_text(name);
-    held->ticket = ticket;
-    pthread_mutex_lock(&store->mutex);
-    held->next = store->held;
-    store->held = held;
-    pthread_mutex_unlock(&store->mutex);
-}
 
 static mongo_held *find_locked(const mongo_store *store, hf_id ticket)
 {
@@ -22,6 +15,19 @@ static mongo_held *find_locked(const mongo_store *store, hf_id ticket)
         if (id_equal(held->ticket, ticket))
             return held;
     return NULL;
+}
+
+void mongo_held_add(mongo_store *store, const char *name, hf_id ticket)
+{
+    pthread_mutex_lock(&store->mutex);
+    mongo_held *held = find_locked(store, ticket);
+    if (!held) {
+        held = alloc_zeroed(sizeof *held);
+        *held = (mongo_held){.next = store->held, .name = alloc_text(name), .ticket = ticket};
+        store->held = held;
+    }
+    held->is_left = false;
+    pthread_mutex_unlock(&store->mutex);
 }
 
 bool mongo_held_knows(mongo_store *store, hf_id ticket)
@@ -32,13 +38,30 @@ bool mongo_held_knows(mongo_store *store, hf_id ticket)
     return knows;
 }
 
-void mongo_held_granted(mongo_store *store, hf_id ticket)
+void mongo_held_doubt(mongo_store *store, hf_id ticket)
 {
     pthread_mutex_lock(&store->mutex);
     mongo_held *held = find_locked(store, ticket);
     if (held)
-        held->is_granted = true;
+        held->is_doubtful = true;
     pthread_mutex_unlock(&store->mutex);
+}
+
+void mongo_held_by_hand(mongo_store *store, hf_id ticket)
+{
+    pthread_mutex_lock(&store->mutex);
+    mongo_held *held = find_locked(store, ticket);
+    if (held)
+        held->is_by_hand = true;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+hf_id mongo_held_session(mongo_store *store, hf_id ticket)
+{
+    pthread_mutex_lock(&store->mutex);
+    hf_id session = find_locked(store, ticket) ? store->self.id : ticket;
+    pthread_mutex_unlock(&store->mutex);
+    return session;
 }
 
 static void free_one(mongo_held *held)
@@ -52,7 +75,10 @@ void mongo_held_drop(mongo_store *store, hf_id ticket)
     pthread_mutex_lock(&store->mutex);
     for (mongo_held **at = &store->held; *at;) {
         mongo_held *held = *at;
-        if (id_equal(held->ticket, ticket)) {
+        if (id_equal(held->ticket, ticket) && held->is_doubtful) {
+            held->is_left = true;
+            at = &held->next;
+        } else if (id_equal(held->ticket, ticket)) {
             *at = held->next;
             free_one(held);
         } else {
@@ -71,24 +97,41 @@ void mongo_held_clear(mongo_store *store)
     }
 }
 
-static size_t count_locked(const mongo_store *store)
+/* A claim's ticket has no name until its answer comes, from which its lock has a lease of its own.
+ */
+static bool is_renewed(const mongo_held *held)
 {
-    size_t n = 0;
-    for (mongo_held *held = store->held; held; held = held->next)
-        n += held->is_granted;
-    return n;
+    return held->name[0] && !held->is_by_hand && !held->is_left;
+}
+
+static bool is_doubtful(const mongo_held *held)
+{
+    return held->is_doubtful;
+}
+
+static mongo_held *copy(mongo_store *store, bool (*is_meant)(const mongo_held *), size_t *n)
+{
+    mongo_held *all = NULL;
+    *n = 0;
+    pthread_mutex_lock(&store->mutex);
+    for (mongo_held *held = store->held; held; held = held->next) {
+        if (!is_meant(held))
+            continue;
+        all = alloc_array(all, *n + 1, sizeof *all);
+        all[(*n)++] = (mongo_held){.name = alloc_text(held->name), .ticket = held->ticket};
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return all;
 }
 
 mongo_held *mongo_held_copy(mongo_store *store, size_t *n)
 {
-    pthread_mutex_lock(&store->mutex);
-    mongo_held *all = alloc_array(NULL, count_locked(store), sizeof *all);
-    *n = 0;
-    for (mongo_held *held = store->held; held; held = held->next)
-        if (held->is_granted)
-            all[(*n)++] = (mongo_held){.name = alloc_text(held->name), .ticket = held->ticket};
-    pthread_mutex_unlock(&store->mutex);
-    return all;
+    return copy(store, is_renewed, n);
+}
+
+mongo_held *mongo_held_copy_doubtful(mongo_store *store, size_t *n)
+{
+    return copy(store, is_doubtful, n);
 }
 
 void mongo_held_free_copy(mongo_held *all, size_t n)

@@ -5,7 +5,8 @@
 #include "core/record.h"
 #include "store/mongo/parts.h"
 
-#define SCAN_MS 60000 /* a list may take longer than a look */
+#define SCAN_MS 60000     /* a list may take longer than a look */
+#define UNNAMED_MOST 1000 /* documents with tickets in doubt */
 
 /* ---- Look ---- */
 
@@ -16,17 +17,15 @@ typedef struct wanted {
 } wanted;
 
 /* {_id: {$in: [names]}} */
-static void append_names(const mongo_store *store, bson_t *command, const char *field,
-                         const wanted *want)
+static void append_in(const mongo_store *store, bson_t *filter, const wanted *want)
 {
-    bson_t filter, id, in;
+    bson_t id, in;
     char key[16];
     size_t used = 0;
-    bson_append_document_begin(command, field, -1, &filter);
-    BSON_APPEND_DOCUMENT_BEGIN(&filter, "_id", &id);
+    BSON_APPEND_DOCUMENT_BEGIN(filter, "_id", &id);
     BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
     for (size_t i = 0; i < want->n; i++) {
-        if (!want->names[i])
+        if (!want->names[i] || !want->names[i][0])
             continue;
         const char *at = mongo_key(used++, key);
         if (store->protocol->append_key)
@@ -35,7 +34,33 @@ static void append_names(const mongo_store *store, bson_t *command, const char *
             BSON_APPEND_UTF8(&in, at, want->names[i]);
     }
     bson_append_array_end(&id, &in);
-    bson_append_document_end(&filter, &id);
+    bson_append_document_end(filter, &id);
+}
+
+static bool wants_unnamed(const mongo_store *store, const wanted *want)
+{
+    for (size_t i = 0; i < want->n && store->protocol->append_doubtful; i++)
+        if (want->names[i] && !want->names[i][0])
+            return true;
+    return false;
+}
+
+static void append_names(mongo_store *store, bson_t *command, const char *field, const wanted *want)
+{
+    bson_t filter, any, each;
+    bson_append_document_begin(command, field, -1, &filter);
+    if (wants_unnamed(store, want)) {
+        BSON_APPEND_ARRAY_BEGIN(&filter, "$or", &any);
+        BSON_APPEND_DOCUMENT_BEGIN(&any, "0", &each);
+        append_in(store, &each, want);
+        bson_append_document_end(&any, &each);
+        BSON_APPEND_DOCUMENT_BEGIN(&any, "1", &each);
+        store->protocol->append_doubtful(store, &each);
+        bson_append_document_end(&any, &each);
+        bson_append_array_end(&filter, &any);
+    } else {
+        append_in(store, &filter, want);
+    }
     bson_append_document_end(command, &filter);
 }
 
@@ -73,7 +98,8 @@ static void append_aggregate(mongo_store *store, const wanted *want, bson_t *com
     store->protocol->append_left(store, &stages, "1");
     bson_append_array_end(command, &stages);
     BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
-    BSON_APPEND_INT32(&cursor, "batchSize", (int32_t)want->left + 1);
+    int32_t unnamed = wants_unnamed(store, want) ? UNNAMED_MOST : 0;
+    BSON_APPEND_INT32(&cursor, "batchSize", (int32_t)want->left + 1 + unnamed);
     bson_append_document_end(command, &cursor);
 }
 

@@ -71,10 +71,14 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     hf_code code = mongo_uri_read(uri, &read, err);
     if (code)
         return code;
+    if (read.protocol->check && (code = read.protocol->check(&read, config->ttl_ms, err))) {
+        mongo_uri_done(&read);
+        return code;
+    }
     mongo_store *store = alloc_zeroed(sizeof *store);
     store->protocol = read.protocol;
     store->base = (hf_store){.ops = read.protocol->ops,
-                             .can = read.protocol->can,
+                             .can = read.protocol->can | (read.token_field ? HF_CAN_TOKENS : 0),
                              .wait_ms = read.protocol->wait_ms,
                              .protocol = read.protocol->name};
     store->config = *config;

@@ -18,6 +18,7 @@
 
 /* What a URI says, ours taken out of what the driver sees. */
 typedef struct mongo_protocol mongo_protocol;
+typedef struct mongo_call mongo_call;
 typedef struct mongo_store mongo_store;
 
 typedef struct mongo_uri {
@@ -30,6 +31,11 @@ typedef struct mongo_uri {
     char *time_field;       /* hfTimeField */
     char *owner_field;      /* hfOwnerField */
     int64_t expire_after_s; /* hfExpireAfterSeconds: of the index that is made */
+    char *lock_field;       /* hfLockField: of protocol document, a dotted path as time_field is */
+    char *token_field;      /* hfTokenField, or NULL */
+    int64_t refresh_ms;     /* hfRefreshMS, and ... */
+    int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
+    bool has_collection;    /* hfCollection was given */
     int64_t poll_ms;        /* hfPollMS: between tries where nothing tells that a lock is free */
     int64_t ping_ms;        /* hfPingMS, hfExpiryMS */
     int64_t expiry_ms;
@@ -49,7 +55,9 @@ typedef struct mongo_held {
     struct mongo_held *next;
     char *name;
     hf_id ticket;
-    bool is_granted;
+    bool is_by_hand;  /* its holder renews it, beats do not */
+    bool is_doubtful; /* an enter of it got no answer: it may still land (R8) */
+    bool is_left;     /* and was dropped since: known, and not renewed */
 } mongo_held;
 
 typedef enum mongo_topology { MONGO_UNSEEN, MONGO_SET, MONGO_ROUTER, MONGO_ALONE } mongo_topology;
@@ -114,9 +122,17 @@ struct mongo_protocol {
     unsigned can;
     int64_t wait_ms; /* how long one waits who says nothing; 0: for ever */
 
+    /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
+    hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
     hf_code (*open)(mongo_store *store, hf_error *err); /* NULL: nothing more to do */
 
-    /* A document as a record; HF_SHAPE: it is no lock of this protocol. */
+    /* The two kinds of step of protocols without a queue (plain.c): with an enter, and without. */
+    hf_code (*take)(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err);
+    hf_code (*leave)(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err);
+
+    /* A document, as a look gives it, as a record; HF_SHAPE: it is no lock of this protocol. */
     hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 
     /* NULL: as `queue`, whose names are the _id and whose documents say all that is asked. */
@@ -126,23 +142,25 @@ struct mongo_protocol {
     void (*append_listed)(const mongo_store *store, bson_t *filter);
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
     const char *ticket_field; /* has the holder's ticket, its change is news too; NULL: the same */
-    const char *pings;        /* where `doctor` tries writing; NULL: in sessions */
+    const char *pings;        /* where sessions stand that are none of `queue`; NULL: nowhere */
+    /* {field: {$in: tickets}} of the answers that are missing: what the name "" stands for. */
+    void (*append_doubtful)(mongo_store *store, bson_t *filter);
 };
 
-extern const mongo_protocol mongo_queue, mongo_ttl, mongo_sharding_protocol;
+extern const mongo_protocol mongo_queue, mongo_ttl, mongo_document, mongo_sharding_protocol;
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- One command (mongo.c) ---- */
 
-typedef struct mongo_call {
+struct mongo_call {
     const char *what;     /* for error texts: "acquiring" */
     const char *name;     /* of the lock, or NULL */
     const char *database; /* NULL: the store's */
     bool writes;          /* without an answer the outcome is unknown */
     bool is_beat;         /* goes by its own connection */
-} mongo_call;
+};
 
 /* doc is always the caller's to destroy. server_code: of an error that the server gave, or 0. */
 typedef struct mongo_reply {
@@ -213,18 +231,26 @@ hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_err
 
 /* ---- Tickets of this store (held.c) ---- */
 
-void mongo_held_add(mongo_store *store, const char *name, hf_id ticket); /* it is asked for */
-void mongo_held_granted(mongo_store *store, hf_id ticket);
+/* It will be asked for. */
+void mongo_held_add(mongo_store *store, const char *name, hf_id ticket);
 void mongo_held_drop(mongo_store *store, hf_id ticket);
 bool mongo_held_knows(mongo_store *store, hf_id ticket);
+/* An enter got no answer: the ticket stays known when it is dropped, until the session ends. */
+void mongo_held_doubt(mongo_store *store, hf_id ticket);
+void mongo_held_by_hand(mongo_store *store, hf_id ticket);
+/* Of a document that does not say it: this session for a ticket of ours, else the ticket. */
+hf_id mongo_held_session(mongo_store *store, hf_id ticket);
 void mongo_held_clear(mongo_store *store); /* the caller has the mutex */
-/* Those that were granted, for the caller to free. */
+/* Those that beats renew, and those in doubt, for the caller to free. */
 mongo_held *mongo_held_copy(mongo_store *store, size_t *n);
+mongo_held *mongo_held_copy_doubtful(mongo_store *store, size_t *n);
 void mongo_held_free_copy(mongo_held *all, size_t n);
 
 /* ---- Protocols without sessions (plain.c) ---- */
 
 hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err);
 hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
 hf_code mongo_plain_end(hf_store *base, hf_id id, hf_error *err);
 hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,
@@ -235,12 +261,66 @@ hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, h
 hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
                           hf_error *err);
 
+/* ---- Names that are an _id of any type (id_text.c) ---- */
+
+/* The value that a text is as extended JSON; doc holds it, and is the caller's to destroy, when
+ * true. */
+bool mongo_json_parse(const char *text, bson_t **doc, bson_iter_t *value);
+/* The value that a name means: what is extended JSON of a value that an _id can have, or else the
+ * text itself. */
+void mongo_id_append(bson_t *to, const char *field, const char *name);
+/* The one name of an _id; false: it has none that is short enough. */
+bool mongo_id_read(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
+/* The name by which the _id that is meant is known; false: too long. */
+bool mongo_id_canonical(const char *given, char name[HF_NAME_MAX + 1]);
+
+/* ---- Dotted paths (path.c) ---- */
+
+/* A document's value at a path; false: there is none. */
+bool mongo_path_find(const bson_t *doc, const char *path, bson_iter_t *out);
+/* The same in updatedFields of a change event, whose keys are paths, of the field or of a parent.
+ */
+bool mongo_path_find_updated(const bson_t *fields, const char *path, bson_iter_t *out);
+/* The stages of a change stream that tells of changes of the field at a path with dots. */
+bson_t *mongo_path_filter(const char *path);
+/* Appends each parent of a path, a and a.b of a.b.c, between two texts. */
+void mongo_path_parents(bson_string_t *out, const char *path, const char *before,
+                        const char *after);
+
 /* ---- The index of protocol ttl (ttl_index.c) ---- */
 
 /* Reads, once, how long documents last that do not say it themselves. */
 hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err);
 /* The same, and makes the index where there is none. */
 hf_code mongo_ttl_settle_index(mongo_store *store, hf_error *err);
+
+/* ---- The lock inside the user's own document (own_shape.c, own_document.c, own_claim.c) ---- */
+
+int64_t mongo_own_stale_ms(const mongo_uri *uri);
+hf_code mongo_own_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
+/* A text in which @ stands for the field of lockId, # for that of lockTs, % for the token's. */
+char *mongo_own_text(const mongo_store *store, const char *text);
+/* {$and: [... ]}: what an unlocked or stale document is like, and one whose fields can be written
+ * without touching any other; both are for a query. */
+void mongo_own_append_free(const mongo_store *store, bson_t *to, const char *field);
+void mongo_own_append_sound(const mongo_store *store, bson_t *to, const char *field);
+/* The calls of `mongo_protocol` on documents as a look gives them: without what is the user's. */
+void mongo_own_append_left(const mongo_store *store, bson_t *stages, const char *key);
+hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
+/* The user's document, which has just been locked with this ticket. */
+hf_code mongo_own_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
+                             hf_record *out, hf_error *err);
+
+/* An entrant is known before its enter is sent: what lands without an answer must be found. */
+void mongo_own_expect(mongo_store *store, const char *name, const hf_enter *enter);
+/* The change, and what else a findAndModify has. */
+void mongo_own_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command);
+/* Its answer: *is_taken, and the record of what it took. */
+hf_code mongo_own_read_answer(mongo_store *store, const bson_t *answer, const hf_enter *enter,
+                              hf_record *out, bool *is_taken, hf_error *err);
+void mongo_own_settle(mongo_store *store, const hf_enter *enter, hf_code code, bool is_taken);
+hf_code mongo_own_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
+                        hf_record *out, hf_step_reply *reply, hf_error *err);
 
 /* ---- The server's clock (server.c) ---- */
 

@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/record.h"
 #include "store/mongo/parts.h"
 
 #include <stdio.h>
@@ -19,6 +20,28 @@ hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err)
     mongo_held_clear(store);
     pthread_mutex_unlock(&store->mutex);
     return HF_OK;
+}
+
+hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    const mongo_protocol *protocol = store->protocol;
+    mongo_call call = {
+        .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
+    hf_record unwanted, *record = out ? out : &unwanted;
+    hf_step_reply answer = {.confirmed = false};
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    record_init(record, name);
+    code = step->enter ? protocol->take(store, &call, step, record, &answer, err)
+                       : protocol->leave(store, &call, step, &answer, err);
+    if (!out)
+        record_done(&unwanted);
+    if (reply)
+        *reply = answer;
+    return code;
 }
 
 hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err)

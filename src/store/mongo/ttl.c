@@ -243,9 +243,7 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
         code = mongo_view(&answer.doc, "value", &value) ? read_document(store, &value, out, err)
                                                         : mongo_odd_reply(store, call, err);
     bool is_ours = !code && record_find(out, ticket);
-    if (is_ours)
-        mongo_held_granted(store, ticket);
-    else if (code != HF_UNKNOWN)
+    if (!is_ours && code != HF_UNKNOWN)
         mongo_held_drop(store, ticket);
     *reply = (hf_step_reply){
         .stamp = answer.stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
@@ -325,27 +323,6 @@ static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *
     return code;
 }
 
-static hf_code step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                    hf_step_reply *reply, hf_error *err)
-{
-    mongo_store *store = (mongo_store *)base;
-    mongo_call call = {
-        .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
-    hf_record unwanted, *record = out ? out : &unwanted;
-    hf_step_reply answer = {.confirmed = false};
-    hf_code code = mongo_ready(store, err);
-    if (code)
-        return code;
-    record_init(record, name);
-    code = step->enter ? take(store, &call, step, record, &answer, err)
-                       : leave(store, &call, step, &answer, err);
-    if (!out)
-        record_done(&unwanted);
-    if (reply)
-        *reply = answer;
-    return code;
-}
-
 /* ---- Beats ---- */
 
 static void append_held(const mongo_held *all, size_t n, bson_t *update)
@@ -386,7 +363,7 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
     bson_destroy(&x);
 }
 
-/* One command for all that is held; fewer matched than held: some are lost. */
+/* One command for all that is held or asked for; fewer matched: some may be lost. */
 static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_answered,
                     hf_session_state *out, hf_error *err)
 {
@@ -457,7 +434,7 @@ static const hf_store_ops ops = {
     .session_mark = mongo_plain_mark,
     .session_end = mongo_plain_end,
     .sessions_look = mongo_plain_sessions_look,
-    .step = step,
+    .step = mongo_plain_step,
     .look = look,
     .list = list,
     .list_sessions = mongo_plain_list_sessions,
@@ -473,6 +450,8 @@ const mongo_protocol mongo_ttl = {
     .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 10000,
+    .take = take,
+    .leave = leave,
     .read = read_document,
     .read_key = read_key,
     .append_left = append_left,

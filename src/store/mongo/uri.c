@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-static const mongo_protocol *const protocols[] = {&mongo_queue, &mongo_ttl,
+static const mongo_protocol *const protocols[] = {&mongo_queue, &mongo_ttl, &mongo_document,
                                                   &mongo_sharding_protocol};
 
 static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
@@ -21,17 +21,19 @@ static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
             return HF_OK;
         }
     return error_set(err, HF_UNSUPPORTED,
-                     "hfProtocol=%.40s: there are hfProtocol=queue, ttl and sharding", value);
+                     "hfProtocol=%.40s: there are hfProtocol=queue, ttl, document and sharding",
+                     value);
 }
 
 static hf_code set_collection(mongo_uri *out, const char *value, hf_error *err)
 {
     if (!value[0] || strlen(value) > 120 || strchr(value, '$') || value[0] == '.' ||
-        strncmp(value, "system.", 7) == 0 || strcmp(value, MONGO_SESSIONS) == 0)
+        strncmp(value, "system.", 7) == 0)
         return error_set(err, HF_INVALID,
                          "hfCollection=%.120s cannot hold locks: choose another name", value);
     free(out->collection);
     out->collection = alloc_text(value);
+    out->has_collection = true;
     return HF_OK;
 }
 
@@ -61,10 +63,14 @@ typedef struct special {
 } special;
 
 static const special keys[] = {
-    {"hfTimeField", "ttl", FIELD, offsetof(mongo_uri, time_field), 0},
+    {"hfTimeField", "ttl document", FIELD, offsetof(mongo_uri, time_field), 0},
     {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0},
     {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX},
-    {"hfPollMS", "ttl or sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
+    {"hfPollMS", "ttl document sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
+    {"hfLockField", "document", FIELD, offsetof(mongo_uri, lock_field), 0},
+    {"hfTokenField", "document", FIELD, offsetof(mongo_uri, token_field), 0},
+    {"hfRefreshMS", "document", NUMBER, offsetof(mongo_uri, refresh_ms), 3600000},
+    {"hfStaleMultiplier", "document", NUMBER, offsetof(mongo_uri, multiplier), 1000},
     {"hfPingMS", "sharding", NUMBER, offsetof(mongo_uri, ping_ms), 3600000},
     {"hfExpiryMS", "sharding", NUMBER, offsetof(mongo_uri, expiry_ms), INT64_C(7) * 86400000},
     {"hfProcess", "sharding", PROCESS, offsetof(mongo_uri, process), 0},
@@ -83,15 +89,20 @@ static bool is_taken(const char *field)
     return false;
 }
 
+static hf_code refuse_field(const special *k, const char *value, hf_error *err)
+{
+    return error_set(err, HF_INVALID,
+                     "%s=%.100s: a field's name has letters, digits, _ and -, and is none that "
+                     "Holdfast writes besides; with protocol document it may be a path like a.b",
+                     k->name, value);
+}
+
 static hf_code set_field(const special *k, const char *value, char **out, hf_error *err)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
     size_t length = strspn(value, plain);
-    if (!length || value[length] || length > 100 || is_taken(value))
-        return error_set(err, HF_INVALID,
-                         "%s=%.100s: a field's name has letters, digits, _ and -, and is none "
-                         "that Holdfast writes besides",
-                         k->name, value);
+    if (!length || value[length] || length > 100)
+        return refuse_field(k, value, err);
     free(*out);
     *out = alloc_text(value);
     return HF_OK;
@@ -154,17 +165,39 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
     return error_set(err, HF_INVALID,
                      "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
                      "hfWeakWrites, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
-                     "hfExpireAfterSeconds, hfPollMS, for protocol sharding hfPollMS, hfPingMS, "
-                     "hfExpiryMS, hfProcess, hfLockSession",
+                     "hfExpireAfterSeconds, hfPollMS, for document hfLockField, hfTimeField, "
+                     "hfTokenField, hfRefreshMS, hfStaleMultiplier, hfPollMS, for sharding "
+                     "hfPollMS, hfPingMS, hfExpiryMS, hfProcess, hfLockSession",
                      name);
+}
+
+/* The other protocols write whole documents, at whose top the fields are. */
+static hf_code check_field(const mongo_uri *uri, const special *k, hf_error *err)
+{
+    const char *value = *(char *const *)(const void *)((const char *)uri + k->offset);
+    bool is_path = uri->protocol == &mongo_document;
+    bool is_id = strcspn(value, ".") == 3 && strncmp(value, "_id", 3) == 0;
+    bool is_well = is_path ? !is_id && value[0] != '.' && value[strlen(value) - 1] != '.' &&
+                                 !strstr(value, "..")
+                           : !strchr(value, '.') && !is_taken(value);
+    return is_well ? HF_OK : refuse_field(k, value, err);
 }
 
 static hf_code check_keys(const mongo_uri *uri, hf_error *err)
 {
-    for (size_t i = 0; i < N_KEYS; i++)
-        if (uri->keys & 1u << i && !strstr(keys[i].protocol, uri->protocol->name))
+    if (uri->protocol != &mongo_document && strcmp(uri->collection, MONGO_SESSIONS) == 0)
+        return error_set(err, HF_INVALID,
+                         "hfCollection=sessions cannot hold locks: choose another name");
+    for (size_t i = 0; i < N_KEYS; i++) {
+        if (!(uri->keys & 1u << i))
+            continue;
+        if (!strstr(keys[i].protocol, uri->protocol->name))
             return error_set(err, HF_INVALID, "%s is for hfProtocol=%s, not for %s", keys[i].name,
                              keys[i].protocol, uri->protocol->name);
+        hf_code code = keys[i].kind == FIELD ? check_field(uri, &keys[i], err) : HF_OK;
+        if (code)
+            return code;
+    }
     return HF_OK;
 }
 
@@ -189,6 +222,13 @@ static void set_default(char **field, const char *value)
 
 static void set_defaults(mongo_uri *out)
 {
+    if (out->protocol == &mongo_document)
+        set_default(&out->time_field, "lockTs");
+    set_default(&out->lock_field, "lockId");
+    if (!out->refresh_ms)
+        out->refresh_ms = 5000;
+    if (!out->multiplier)
+        out->multiplier = 6;
     set_default(&out->time_field, out->expires_at ? "ExpireAt" : "updated");
     set_default(&out->owner_field, "acquirer");
     if (!out->poll_ms)
@@ -324,6 +364,8 @@ void mongo_uri_done(mongo_uri *uri)
     free(uri->collection);
     free(uri->time_field);
     free(uri->owner_field);
+    free(uri->lock_field);
+    free(uri->token_field);
     free(uri->process);
     free(uri->lock_session);
     *uri = (mongo_uri){.weak = false};

@@ -122,6 +122,8 @@ static const char *ticket_field_of(const mongo_store *store)
 static bson_t *named_filter_of(const mongo_store *store)
 {
     const char *field = store->protocol->changing(store), *ticket = ticket_field_of(store);
+    if (strchr(field, '.'))
+        return mongo_path_filter(field);
     bson_string_t *text = bson_string_new(NULL);
     for (const char *from = named_filter_text; *from; from++)
         if (*from == '@' || *from == '#')
@@ -218,11 +220,10 @@ static const char *text_at(const bson_t *doc, const char *path)
 
 static hf_id ticket_at(const bson_t *event, const char *under, const char *field)
 {
-    char path[HF_NAME_MAX];
-    bson_iter_t it, found;
+    bson_t fields;
+    bson_iter_t found;
     hf_id id = {{0}};
-    snprintf(path, sizeof path, "%s.%s", under, field);
-    if (bson_iter_init(&it, event) && bson_iter_find_descendant(&it, path, &found) &&
+    if (mongo_view(event, under, &fields) && mongo_path_find_updated(&fields, field, &found) &&
         BSON_ITER_HOLDS_OID(&found))
         memcpy(id.bytes, bson_iter_oid(&found)->bytes, sizeof id.bytes);
     return id;
@@ -476,6 +477,23 @@ static void stir(mongo_store *store, hf_id session)
     bson_destroy(command);
 }
 
+/* The same where no document is ours to write to: a linearizable read leaves a note in the oplog.
+ */
+static void stir_by_reading(mongo_store *store)
+{
+    static const mongo_call call = {.what = "waking the listener"};
+    bson_t command = BSON_INITIALIZER;
+    bson_t *rest = pipeline_json("{'filter': {'_id': null}, 'limit': 1, 'singleBatch': true,"
+                                 " 'readConcern': {'level': 'linearizable'}, 'maxTimeMS': 1000}");
+    mongo_reply reply;
+    mongo_begin(&command, "find", store->uri.collection);
+    bson_concat(&command, rest);
+    mongo_run(store, &call, &command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(rest);
+    bson_destroy(&command);
+}
+
 void mongo_wake(hf_store *base)
 {
     mongo_store *store = (mongo_store *)base;
@@ -488,5 +506,8 @@ void mongo_wake(hf_store *base)
     if (!cursor || !is_reading)
         return;
     kill_cursor(store, cursor);
-    stir(store, session);
+    if (store->protocol->changing)
+        stir_by_reading(store);
+    else
+        stir(store, session);
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt_end.c: how an attempt ends or goes on after an error: gives its ticket back, and says who
+ * is in the way; called by attempt.c and attempt_enter.c. */
+#include "client/attempt.h"
+
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/plant.h"
+
+#include <stdio.h>
+
+#define RETRY_FIRST_MS 10
+#define RETRY_MOST_MS 1000
+
+hf_mono attempt_end(struct attempt *attempt, hf_code code)
+{
+    attempt->state = ATTEMPT_ENDED;
+    attempt->code = code;
+    return MONO_NEVER;
+}
+
+/* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
+ * background goes on. */
+static void give_back(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
+    leave.told = PLANTED(GIVE_BACK_TOLD);
+    struct release *release = NULL;
+    bool closing = false;
+    pthread_mutex_lock(&client->mutex);
+    waiters_remove(&attempt->waiter);
+    bool ours = client->session.state == SESSION_ALIVE &&
+                id_equal(client->session.self.id, attempt->enter.entry.session);
+    if (attempt->is_in_flight && ours && !PLANTED(TICKET_FORGOTTEN)) {
+        release = release_push_locked(client, attempt->name, &leave, false);
+        closing = client->is_closing; /* the background has a bound of its own */
+        release->in_flight = !closing;
+        ticker_poke(client, TICK_UPKEEP);
+    }
+    attempt->is_in_flight = false;
+    pthread_mutex_unlock(&client->mutex);
+    if (release && !closing)
+        release_send(client, release, now, NULL);
+}
+
+hf_mono attempt_give_up(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    give_back(attempt, now);
+    return attempt_end(attempt, code);
+}
+
+/* Who is in the way, for people: the first holder. */
+const char *attempt_holder_of(const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->record;
+    if (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session))
+        return "this very process";
+    if (record->who)
+        return record->who;
+    return attempt->holder[0] ? attempt->holder : "another session";
+}
+
+/* What it is after, for people. */
+const char *attempt_title_of(const struct attempt *attempt)
+{
+    return attempt->claim ? "a document that matches" : attempt->name;
+}
+
+static hf_mono describe_none(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    const char *filter = attempt->claim->filter ? attempt->claim->filter : "{}";
+    error_set(&attempt->err, code == HF_HELD ? HF_NOT_FOUND : code,
+              "no document that matches %.200s %s", filter,
+              code == HF_HELD ? "is free" : "became free in time");
+    return attempt_give_up(attempt, attempt->err.code, now);
+}
+
+hf_mono attempt_describe_held(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    if (attempt->claim)
+        return describe_none(attempt, code, now);
+    const hf_record *record = &attempt->record;
+    const char *why = record->holders ? record->entries[0].why : "";
+    bool untrusting = code == HF_HELD && attempt->client->clock_trust_ms < 0;
+    error_set(&attempt->err, code, "%.128s was %s: held by %.100s%s%.100s%s%s", attempt->name,
+              code == HF_HELD ? "not free" : hf_code_text(code), attempt_holder_of(attempt),
+              why[0] ? " (" : "", why, why[0] ? ")" : "",
+              untrusting ? "; if it died, only a request that waits takes it over (clock_trust is "
+                           "off)"
+                         : "");
+    return attempt_give_up(attempt, code, now);
+}
+
+static const char *limit_text(int32_t limit, char out[40])
+{
+    if (limit == HF_LIMIT_RW)
+        return "no limit (as a mutex)";
+    snprintf(out, 40, "a limit of %d", (int)limit);
+    return out;
+}
+
+hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now)
+{
+    char used[40], wanted[40];
+    error_set(
+        &attempt->err, HF_LIMIT,
+        "%.128s is in use with %s, not with %s: all users of a lock must give the same limit, "
+        "or none",
+        attempt->name, limit_text(attempt->record.limit, used),
+        limit_text(attempt->enter.limit, wanted));
+    return attempt_give_up(attempt, HF_LIMIT, now);
+}
+
+/* A call failed. What may pass is tried again until patience ends. */
+hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    if (code != HF_UNREACHABLE && code != HF_UNKNOWN)
+        return attempt_give_up(attempt, code, now);
+    if (PLANTED(UNKNOWN_IS_FAILURE) && code == HF_UNKNOWN)
+        return attempt_start_anew(attempt, now);
+    if (attempt->failures++ == 0)
+        attempt->failing_since = now;
+    /* a try never starts its patience anew */
+    hf_mono since = attempt->enter.try_only ? attempt->started : attempt->failing_since;
+    if (mono_reached(mono_add_ms(since, client->patience_ms), now))
+        return attempt_give_up(attempt, code, now);
+    if (attempt->failures == 1)
+        client_log(client, HF_LOG_INFO, "%s: trying again: %s", attempt_title_of(attempt),
+                   attempt->err.text);
+    hf_mono due = mono_add_ms(
+        now, backoff_ms(attempt->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client)));
+    attempt->enter_due = attempt->look_due = due;
+    return mono_min(due, attempt->deadline);
+}
+
+void attempt_succeeded(struct attempt *attempt)
+{
+    attempt->failures = 0;
+    attempt->failing_since = MONO_NEVER;
+}
+
+/* An asked ticket that was not believed before never will be (R9). */
+hf_mono attempt_refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now)
+{
+    error_set(&attempt->err, HF_LOST, "%.128s was broken by %.100s before it was had: %.160s",
+              attempt->name, ask->by, ask->reason);
+    return attempt_give_up(attempt, HF_LOST, now);
+}
+
+hf_mono attempt_stopped(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    error_set(&attempt->err, code, "%.128s: waiting was %s", attempt_title_of(attempt),
+              code == HF_CLOSED ? "ended: the client was closed" : "cancelled");
+    return attempt_give_up(attempt, code, now);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt_enter.c: enters, judges the answer, and believes a grant; called by attempt.c. */
+#include "client/attempt.h"
+
+#include "core/alloc.h"
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/plant.h"
+
+#define LOOK_MS 3000     /* L2: a lost notice costs so much */
+#define POLL_FIRST_MS 10 /* where there are no notices */
+#define POLL_MOST_MS 500
+#define REFUSED_MS 500 /* until a refused limit is tried again */
+#define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
+
+/* ---- Belief ---- */
+
+static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now)
+{
+    const hf_lock_options *options = attempt->options;
+    lock->stamp = attempt->waiter.stamp;
+    lock->born = now;
+    lock->is_by_hand = options->no_refresh;
+    if (attempt->claim || options->no_refresh) {
+        lock->lease_end = lease_end(attempt->sent, attempt->client->ttl_ms);
+        ticker_poke(attempt->client, TICK_WATCH);
+    }
+    lock->verify_due = mono_add_ms(now, attempt->client->ttl_ms);
+    lock->waited_ms = (now.ns - attempt->started.ns) / 1000000;
+    lock->on_lost = options->on_lost;
+    lock->lost_ctx = options->lost_ctx;
+    if (lock->on_lost)
+        ticker_start(attempt->client, TICK_NOTIFY, lock_notify_tick);
+}
+
+/* Granted, says an acknowledged answer or a look: believed only if the lease still runs (R4). */
+hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    pthread_mutex_lock(&client->mutex);
+    bool alive = session_is_believed_locked(client, entry->session, now) || PLANTED(REVIVED_BELIEF);
+    session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
+    if (PLANTED(ASKED_GRANT_BELIEVED))
+        asked = NULL;
+    hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
+    bool closing = client->is_closing;
+    if (alive && !asked && !closing) {
+        attempt->lock = lock_new_locked(
+            client, attempt->claim ? attempt->record.name : attempt->name, entry, &attempt->record);
+        fill_lock(attempt, attempt->lock, now);
+        waiters_remove(&attempt->waiter);
+        attempt->is_in_flight = false;
+        if (client->store->can & HF_CAN_TELL_LOST)
+            listen_want_locked(client, attempt->waiter.stamp);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    if (closing)
+        return attempt_stopped(attempt, HF_CLOSED, now);
+    if (asked)
+        return attempt_refuse_asked(attempt, &ask, now);
+    return alive ? attempt_end(attempt, HF_OK) : attempt_start_anew(attempt, now);
+}
+
+/* ---- Entering ---- */
+
+/* With a new ticket: the old one is gone, or belongs to a session that is (L3). */
+hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
+{
+    pthread_mutex_lock(&attempt->client->mutex);
+    waiters_remove(&attempt->waiter);
+    pthread_mutex_unlock(&attempt->client->mutex);
+    attempt->enter.entry.ticket = (hf_id){{0}};
+    attempt->is_in_flight = attempt->is_unanswered = false;
+    attempt->state = ATTEMPT_ENTERS;
+    attempt->enter_due = now;
+    return now;
+}
+
+static void take_ticket_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->client;
+    hf_entry *entry = &attempt->enter.entry;
+    bool same = id_equal(entry->session, client->session.self.id);
+    if (same && !id_is_zero(entry->ticket))
+        return;
+    waiters_remove(&attempt->waiter);
+    entry->session = client->session.self.id;
+    entry->ticket = client_new_id(client);
+    attempt->is_unanswered = false;
+    attempt->waiter.ticket = entry->ticket;
+    attempt->waiter.stamp = (hf_stamp){0};
+    waiters_add(&client->waiters, &attempt->waiter);
+}
+
+/* What a step of ours carries along: the releases of this name that wait in the background. */
+struct cargo {
+    struct release *releases;
+    hf_leave *leaves;
+    size_t n;
+};
+
+static bool load_locked(struct attempt *attempt, struct cargo *cargo)
+{
+    bool is_busy;
+    *cargo = (struct cargo){.n = 0};
+    if (PLANTED(CLOSE_UNORDERED) || attempt->claim)
+        return true;
+    cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
+    for (struct release *r = cargo->releases; r; r = r->cargo_next) {
+        cargo->leaves = alloc_array(cargo->leaves, cargo->n + 1, sizeof *cargo->leaves);
+        cargo->leaves[cargo->n++] = r->leave;
+    }
+    return !is_busy;
+}
+
+static void unload_locked(hf_client *client, struct cargo *cargo, hf_code code, bool confirmed)
+{
+    if (code == HF_OK && confirmed)
+        release_done_locked(client, cargo->releases);
+    else
+        release_put_back_locked(client, cargo->releases, code == HF_UNKNOWN);
+    free(cargo->leaves);
+}
+
+static bool prepare(struct attempt *attempt, struct cargo *cargo)
+{
+    hf_client *client = attempt->client;
+    pthread_mutex_lock(&client->mutex);
+    bool ready = client->session.state == SESSION_ALIVE && load_locked(attempt, cargo);
+    if (ready) {
+        take_ticket_locked(attempt);
+        attempt->is_in_flight = true;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return ready;
+}
+
+/* A claim that got no answer may have taken a document, or may still do so: the next one comes with
+ * a new ticket, as this one could otherwise come to stand in two documents. */
+static void disown_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->client;
+    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
+    release_push_locked(client, "", &leave, false);
+    ticker_poke(client, TICK_UPKEEP);
+    attempt->enter.entry.ticket = (hf_id){{0}};
+    attempt->is_in_flight = attempt->is_unanswered = false;
+}
+
+static hf_code step_or_claim(struct attempt *attempt, const struct cargo *cargo, hf_record *record,
+                             hf_step_reply *reply)
+{
+    hf_store *store = attempt->client->store;
+    hf_step step = {.leaves = cargo->leaves, .n_leaves = cargo->n, .enter = &attempt->enter};
+    attempt->sent = client_now(attempt->client);
+    if (attempt->claim)
+        return store->ops->claim(store, attempt->claim, &attempt->enter, record, reply,
+                                 &attempt->err);
+    return store->ops->step(store, attempt->name, &step, record, reply, &attempt->err);
+}
+
+static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
+{
+    hf_client *client = attempt->client;
+    hf_step_reply reply = {.confirmed = false};
+    hf_record record;
+    hf_code code = step_or_claim(attempt, cargo, &record, &reply);
+    pthread_mutex_lock(&client->mutex);
+    unload_locked(client, cargo, code, reply.confirmed);
+    if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
+        session_suspect_locked(client, attempt->name);
+        attempt->is_unanswered = true;
+        if (attempt->claim)
+            disown_locked(attempt);
+    }
+    if (code == HF_OK && reply.stamp.value > attempt->waiter.stamp.value)
+        attempt->waiter.stamp = reply.stamp; /* a notice may have come first */
+    pthread_mutex_unlock(&client->mutex);
+    if (code == HF_OK) {
+        record_done(&attempt->record);
+        attempt->record = record;
+        attempt->again_ms = reply.again_ms;
+    }
+    return code;
+}
+
+hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
+{
+    if (PLANTED(NO_LOOK_UNTOLD))
+        return MONO_NEVER;
+    hf_client *client = attempt->client;
+    int64_t most = client->is_polling ? POLL_MOST_MS : LOOK_MS;
+    int64_t first = client->is_polling ? POLL_FIRST_MS : LOOK_MS;
+    return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
+}
+
+static hf_mono queued(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    attempt->state = ATTEMPT_WAITS;
+    pthread_mutex_lock(&client->mutex);
+    listen_want_locked(client, attempt->waiter.stamp);
+    attempt->look_due = attempt_after_look(attempt, now);
+    pthread_mutex_unlock(&client->mutex);
+    return now;
+}
+
+/* A try that was refused looks once at who is in its way (R6). */
+static hf_mono refused_try(struct attempt *attempt, hf_mono now)
+{
+    judging result;
+    attempt->is_in_flight = attempt->is_unanswered;
+    hf_code code = judging_tick(attempt, now, true, &result, &attempt->err);
+    if (code)
+        return attempt_failed(attempt, code, now);
+    if (result == JUDGING_CHANGED)
+        return attempt_start_anew(attempt, client_now(attempt->client));
+    if (attempt->record.limit != attempt->enter.limit)
+        return attempt_refuse_limit(attempt, now);
+    return attempt_describe_held(attempt, HF_HELD, now);
+}
+
+static hf_mono come_back(struct attempt *attempt, attempt_state state, int64_t ms, hf_mono now)
+{
+    attempt->state = state;
+    attempt->is_in_flight = attempt->is_unanswered;
+    attempt->enter_due = mono_add_ms(now, ms);
+    return now;
+}
+
+/* This very session uses the lock with the other limit: no need to see whether it lives. */
+static bool is_ours(const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->record;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (id_equal(record->entries[i].session, attempt->enter.entry.session))
+            return true;
+    return false;
+}
+
+/* Without a queue: comes back now and then, and at a notice. */
+static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    if (attempt->enter.try_only || attempt->is_last)
+        return attempt_describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
+    pthread_mutex_lock(&client->mutex);
+    listen_want_locked(client, attempt->waiter.stamp);
+    int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;
+    if (!client->is_polling && ms < NOTICED_MS)
+        ms = NOTICED_MS;
+    ms = backoff_ms(1, ms, ms, client_chance(client));
+    pthread_mutex_unlock(&client->mutex);
+    return come_back(attempt, ATTEMPT_BUSY, ms, now);
+}
+
+bool attempt_has_queue(const struct attempt *attempt)
+{
+    return attempt->client->store->can & HF_CAN_QUEUE;
+}
+
+static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
+{
+    const hf_entry *own = record_find(&attempt->record, attempt->enter.entry.ticket);
+    if (!attempt_has_queue(attempt))
+        return own ? attempt_believe(attempt, own, now) : held_by_others(attempt, now);
+    switch (record_judge(&attempt->record, &attempt->enter)) {
+    case RECORD_HOLDS:
+        return attempt_believe(attempt, own, now);
+    case RECORD_WAITS:
+        return queued(attempt, now);
+    case RECORD_HELD:
+        return refused_try(attempt, now);
+    case RECORD_BUSY:
+        attempt->enter.returner = true;
+        return come_back(attempt, ATTEMPT_BUSY,
+                         backoff_busy_ms(&attempt->record, client_chance(attempt->client)), now);
+    case RECORD_LIMIT:
+        if (attempt->enter.try_only)
+            return refused_try(attempt, now);
+        if (is_ours(attempt))
+            return attempt_refuse_limit(attempt, now);
+        return come_back(attempt, ATTEMPT_REFUSED, REFUSED_MS, now);
+    case RECORD_GONE:
+        break;
+    }
+    return attempt_start_anew(attempt, now);
+}
+
+hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
+{
+    struct cargo cargo;
+    hf_code code = session_ensure(attempt->client, &attempt->err);
+    if (code == HF_HELD || (!code && !prepare(attempt, &cargo)))
+        return mono_add_ms(now, 50); /* woken when that has changed */
+    if (!code)
+        code = send_enter(attempt, &cargo);
+    now = client_now(attempt->client);
+    if (code == HF_NOT_FOUND) /* a document: there is nothing to leave */
+        attempt->is_in_flight = attempt->is_unanswered;
+    if (code)
+        return attempt_failed(attempt, code, now);
+    attempt_succeeded(attempt);
+    return judge_answer(attempt, now);
+}

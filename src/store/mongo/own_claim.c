@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_claim.c: protocol `document`: takes the first free document of many in one command; the
+ * client calls it through the store interface. */
+#include "core/error.h"
+#include "core/record.h"
+#include "store/mongo/parts.h"
+
+static hf_code refuse(const char *what, const char *text, hf_error *err)
+{
+    bson_error_t error = {.message = "one object is wanted"};
+    bson_destroy(bson_new_from_json((const uint8_t *)text, -1, &error)); /* for its words */
+    return error_set(err, HF_INVALID, "the %s %.200s is not an object in extended JSON: %.200s",
+                     what, text, error.message);
+}
+
+static hf_code append_json(bson_t *to, const char *field, const char *what, const char *text,
+                           hf_error *err)
+{
+    bson_t *doc;
+    bson_iter_t value;
+    if (!mongo_json_parse(text, &doc, &value))
+        return refuse(what, text, err);
+    bool is_object = BSON_ITER_HOLDS_DOCUMENT(&value);
+    if (is_object)
+        bson_append_iter(to, field, -1, &value);
+    bson_destroy(doc);
+    return is_object ? HF_OK : refuse(what, text, err);
+}
+
+static hf_code append_claim(const mongo_store *store, const hf_claim *claim, bson_t *command,
+                            hf_error *err)
+{
+    bson_t query, all;
+    mongo_begin(command, "findAndModify", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    BSON_APPEND_ARRAY_BEGIN(&query, "$and", &all);
+    hf_code code = append_json(&all, "0", "filter", claim->filter ? claim->filter : "{}", err);
+    mongo_own_append_free(store, &all, "1");
+    mongo_own_append_sound(store, &all, "2");
+    bson_append_array_end(&query, &all);
+    bson_append_document_end(command, &query);
+    if (!code && claim->sort)
+        code = append_json(command, "sort", "sort order", claim->sort, err);
+    return code;
+}
+
+/* Until now it was known without a name. */
+static void name_held(mongo_store *store, const char *name, const hf_enter *enter)
+{
+    mongo_held_drop(store, enter->entry.ticket);
+    mongo_own_expect(store, name, enter);
+}
+
+/* What the server says of a query that it does not understand. */
+static hf_code explain(hf_code code, int32_t server_code, hf_error *err)
+{
+    bool is_query = server_code == 2    /* BadValue */
+                    || server_code == 9 /* FailedToParse */
+                    || server_code == 14 /* TypeMismatch */;
+    if (code != HF_UNUSABLE || !is_query || !err)
+        return code;
+    hf_error said = *err;
+    return error_set(err, HF_INVALID, "the filter or the sort order is refused: %s", said.text);
+}
+
+static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_enter *enter,
+                          hf_record *out, hf_step_reply *reply, hf_error *err)
+{
+    static const mongo_call call = {.what = "claiming a document", .writes = true};
+    mongo_reply answer;
+    bool is_taken = false;
+    mongo_own_expect(store, "", enter);
+    hf_code code = mongo_run(store, &call, command, &answer, err);
+    if (!code)
+        code = mongo_own_read_answer(store, &answer.doc, enter, out, &is_taken, err);
+    if (!code && is_taken)
+        name_held(store, out->name, enter);
+    else
+        mongo_own_settle(store, enter, code, false);
+    *reply = (hf_step_reply){
+        .stamp = answer.stamp, .confirmed = is_taken, .again_ms = store->uri.poll_ms};
+    bson_destroy(&answer.doc);
+    return explain(code, answer.server_code, err);
+}
+
+hf_code mongo_own_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
+                        hf_record *out, hf_step_reply *reply, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    bson_t command = BSON_INITIALIZER;
+    record_init(out, "");
+    hf_code code = mongo_ready(store, err);
+    if (!code)
+        code = append_claim(store, wanted, &command, err);
+    if (!code) {
+        mongo_own_append_taking(store, entrant, &command);
+        code = send_claim(store, &command, entrant, out, reply, err);
+    }
+    bson_destroy(&command);
+    return code;
+}

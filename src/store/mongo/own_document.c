@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_document.c: protocol `document`: the lock is two fields inside the user's own document,
+ * lockId and lockTs, as in the article that this follows; its programs and ours exclude each other.
+ * The client calls it through the store interface.
+ *
+ * No document is made, no other field is touched, no index is put on the user's collection. A
+ * lockId is our ticket, which is made for one lock, so it stands in one document at most. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/record.h"
+#include "store/document.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+#define RACES 3 /* seen free after it was not: tried again at once */
+
+/* ---- Parts of commands ---- */
+
+static void append_id(bson_t *query, const char *name)
+{
+    bson_t equal;
+    BSON_APPEND_DOCUMENT_BEGIN(query, "_id", &equal);
+    mongo_id_append(&equal, "$eq", name);
+    bson_append_document_end(query, &equal);
+}
+
+/* The document of this name (any, for ""), as long as it carries this ticket. */
+static void append_own(const mongo_store *store, bson_t *query, const char *name, hf_id ticket)
+{
+    if (name[0])
+        append_id(query, name);
+    document_append_id(query, store->uri.lock_field, ticket);
+}
+
+static void append_token(const mongo_store *store, bson_t *set)
+{
+    char *json =
+        mongo_own_text(store, "{'$add': [{'$toLong': {'$ifNull': ['$%', 0]}}, {'$toLong': 1}]}");
+    bson_t *next = pipeline_json(json);
+    bson_append_document(set, store->uri.token_field, -1, next);
+    bson_destroy(next);
+    bson_free(json);
+}
+
+/* [{$set: {lockId: ticket, lockTs: "$$NOW", token: token + 1}}]; without a ticket lockTs only. */
+static void append_change(const mongo_store *store, bson_t *command, const char *field,
+                          const hf_id *ticket)
+{
+    bson_t stages, stage, set;
+    bson_append_array_begin(command, field, -1, &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$set", &set);
+    if (ticket)
+        document_append_id(&set, store->uri.lock_field, *ticket);
+    bson_append_utf8(&set, store->uri.time_field, -1, "$$NOW", -1);
+    if (ticket && store->uri.token_field)
+        append_token(store, &set);
+    bson_append_document_end(&stage, &set);
+    bson_append_document_end(&stages, &stage);
+    bson_append_array_end(command, &stages);
+}
+
+/* ---- Taking ---- */
+
+/* {lockId: {$in: [ours, those that this step leaves]}} */
+static void append_tickets(const mongo_store *store, const hf_step *step, bson_t *to)
+{
+    bson_t field, in;
+    char key[16];
+    bson_append_document_begin(to, store->uri.lock_field, -1, &field);
+    BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
+    document_append_id(&in, "0", step->enter->entry.ticket);
+    for (size_t i = 0; i < step->n_leaves; i++)
+        document_append_id(&in, mongo_key(i + 1, key), step->leaves[i].ticket);
+    bson_append_array_end(&field, &in);
+    bson_append_document_end(to, &field);
+}
+
+static void append_query(const mongo_store *store, const char *name, const hf_step *step,
+                         bson_t *command)
+{
+    bson_t query, all, any, each;
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    append_id(&query, name);
+    BSON_APPEND_ARRAY_BEGIN(&query, "$and", &all);
+    mongo_own_append_sound(store, &all, "0");
+    BSON_APPEND_DOCUMENT_BEGIN(&all, "1", &each);
+    BSON_APPEND_ARRAY_BEGIN(&each, "$or", &any);
+    mongo_own_append_free(store, &any, "0");
+    bson_t ours = BSON_INITIALIZER;
+    append_tickets(store, step, &ours);
+    BSON_APPEND_DOCUMENT(&any, "1", &ours);
+    bson_destroy(&ours);
+    bson_append_array_end(&each, &any);
+    bson_append_document_end(&all, &each);
+    bson_append_array_end(&query, &all);
+    bson_append_document_end(command, &query);
+}
+
+void mongo_own_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command)
+{
+    append_change(store, command, "update", &enter->entry.ticket);
+    BSON_APPEND_BOOL(command, "new", true);
+    mongo_append_write_concern(store, command, false);
+}
+
+hf_code mongo_own_read_answer(mongo_store *store, const bson_t *answer, const hf_enter *enter,
+                              hf_record *out, bool *is_taken, hf_error *err)
+{
+    bson_t value;
+    *is_taken = mongo_view(answer, "value", &value);
+    if (!*is_taken)
+        return HF_OK;
+    return mongo_own_read_taken(store, &value, &enter->entry, out, err);
+}
+
+static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_step *step,
+                         hf_record *out, hf_step_reply *reply, bool *is_taken, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply answer;
+    *is_taken = false;
+    mongo_begin(&command, "findAndModify", store->uri.collection);
+    append_query(store, call->name, step, &command);
+    mongo_own_append_taking(store, step->enter, &command);
+    hf_code code = mongo_run(store, call, &command, &answer, err);
+    if (!code)
+        code = mongo_own_read_answer(store, &answer.doc, step->enter, out, is_taken, err);
+    reply->stamp = answer.stamp;
+    bson_destroy(&answer.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+static bool keep(void *ctx, const hf_record *record)
+{
+    record_copy(ctx, record);
+    return false;
+}
+
+/* Why it was not taken: held, not there, or of another shape. */
+static hf_code see(mongo_store *store, const char *name, hf_stamp after, hf_record *out,
+                   hf_error *err)
+{
+    hf_code code = mongo_look(&store->base, &name, 1, after, false, keep, out, err);
+    if (code || out->exists)
+        return code;
+    record_done(out);
+    return error_set(err, HF_NOT_FOUND,
+                     "there is no document with _id %.200s in %.120s: with protocol document only "
+                     "what is there can be locked",
+                     name, store->uri.collection);
+}
+
+static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, bool *is_taken, hf_error *err)
+{
+    hf_code code = take_once(store, call, step, out, reply, is_taken, err);
+    for (int i = 0; !code && !*is_taken; i++) {
+        hf_step_reply again;
+        code = see(store, call->name, reply->stamp, out, err);
+        if (code || out->holders || i == RACES)
+            return code;
+        record_done(out);
+        code = take_once(store, call, step, out, &again, is_taken, err);
+    }
+    return code;
+}
+
+void mongo_own_expect(mongo_store *store, const char *name, const hf_enter *enter)
+{
+    mongo_held_add(store, name, enter->entry.ticket);
+    if (enter->by_hand)
+        mongo_held_by_hand(store, enter->entry.ticket);
+}
+
+void mongo_own_settle(mongo_store *store, const hf_enter *enter, hf_code code, bool is_taken)
+{
+    if (code == HF_UNKNOWN)
+        mongo_held_doubt(store, enter->entry.ticket);
+    else if (!is_taken)
+        mongo_held_drop(store, enter->entry.ticket);
+}
+
+static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_record *out, hf_step_reply *reply, hf_error *err)
+{
+    bool is_taken;
+    for (size_t i = 0; i < step->n_leaves; i++)
+        mongo_held_drop(store, step->leaves[i].ticket);
+    mongo_own_expect(store, call->name, step->enter);
+    hf_code code = take(store, call, step, out, reply, &is_taken, err);
+    mongo_own_settle(store, step->enter, code,
+                     !code && record_find(out, step->enter->entry.ticket));
+    reply->confirmed = is_taken;
+    reply->again_ms = store->uri.poll_ms;
+    return code;
+}
+
+/* ---- Leaving ---- */
+
+static void append_leave(const mongo_store *store, const char *name, const hf_leave *leave,
+                         bson_t *update)
+{
+    bson_t query, change, set;
+    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
+    append_own(store, &query, name, leave->ticket);
+    bson_append_document_end(update, &query);
+    BSON_APPEND_DOCUMENT_BEGIN(update, "u", &change);
+    BSON_APPEND_DOCUMENT_BEGIN(&change, "$set", &set);
+    bson_append_null(&set, store->uri.lock_field, -1);
+    bson_append_null(&set, store->uri.time_field, -1);
+    bson_append_document_end(&change, &set);
+    bson_append_document_end(update, &change);
+}
+
+static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER, updates, update;
+    mongo_reply answer;
+    char key[16];
+    mongo_begin(&command, "update", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    for (size_t i = 0; i < step->n_leaves; i++) {
+        mongo_held_drop(store, step->leaves[i].ticket);
+        BSON_APPEND_DOCUMENT_BEGIN(&updates, mongo_key(i, key), &update);
+        append_leave(store, call->name, &step->leaves[i], &update);
+        bson_append_document_end(&updates, &update);
+    }
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, call, &command, &answer, err);
+    bool all = mongo_int_at(&answer.doc, "n", 0) >= (int64_t)step->n_leaves;
+    *reply = (hf_step_reply){.stamp = answer.stamp, .confirmed = !code && all};
+    bson_destroy(&answer.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* ---- Renewing ---- */
+
+/* {_id: {$in: names}, lockId: {$in: tickets}} */
+static void append_held(const mongo_store *store, const mongo_held *all, size_t n, bson_t *update)
+{
+    bson_t query, part, in;
+    char key[16];
+    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &part);
+    BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
+    for (size_t i = 0; i < n; i++)
+        mongo_id_append(&in, mongo_key(i, key), all[i].name);
+    bson_append_array_end(&part, &in);
+    bson_append_document_end(&query, &part);
+    bson_append_document_begin(&query, store->uri.lock_field, -1, &part);
+    BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
+    for (size_t i = 0; i < n; i++)
+        document_append_id(&in, mongo_key(i, key), all[i].ticket);
+    bson_append_array_end(&part, &in);
+    bson_append_document_end(&query, &part);
+    bson_append_document_end(update, &query);
+}
+
+/* How many of them were there to be renewed. */
+static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_held *all, size_t n,
+                     int64_t *n_matched, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER, updates, update;
+    mongo_reply reply;
+    mongo_begin(&command, "update", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    append_held(store, all, n, &update);
+    append_change(store, &update, "u", NULL);
+    BSON_APPEND_BOOL(&update, "multi", true);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, call->is_beat);
+    hf_code code = mongo_run(store, call, &command, &reply, err);
+    *n_matched = mongo_int_at(&reply.doc, "n", 0);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* One command for all that is held; fewer matched than held: some are lost. */
+static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_answered,
+                    hf_session_state *out, hf_error *err)
+{
+    static const mongo_call call = {
+        .what = "refreshing what is held", .writes = true, .is_beat = true};
+    mongo_store *store = (mongo_store *)base;
+    int64_t matched = 0;
+    size_t n;
+    (void)answered;
+    (void)n_answered;
+    *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
+    mongo_held *all = mongo_held_copy(store, &n);
+    hf_code code = n ? renew(store, &call, all, n, &matched, err) : HF_OK;
+    out->misses = matched < (int64_t)n;
+    mongo_held_free_copy(all, n);
+    return code;
+}
+
+static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    mongo_call call = {.what = "refreshing", .name = name, .writes = true};
+    char *copy = alloc_text(name);
+    mongo_held one = {.name = copy, .ticket = ticket};
+    int64_t matched = 0;
+    hf_code code = renew(store, &call, &one, 1, &matched, err);
+    free(copy);
+    if (code || matched)
+        return code;
+    return error_set(err, HF_LOST,
+                     "%.128s is not held any more: its %.80s was overwritten, or the document is "
+                     "gone",
+                     name, store->uri.lock_field);
+}
+
+/* ---- The protocol ---- */
+
+static hf_code canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
+                         hf_error *err)
+{
+    (void)base;
+    if (mongo_id_canonical(given, name))
+        return HF_OK;
+    return error_set(err, HF_INVALID, "the _id %.80s...: at most %d bytes are taken", given,
+                     HF_NAME_MAX);
+}
+
+/* What is held, by whomever. */
+static void append_listed(const mongo_store *store, bson_t *filter)
+{
+    bson_t field;
+    bson_append_document_begin(filter, store->uri.lock_field, -1, &field);
+    bson_append_null(&field, "$ne", -1);
+    bson_append_document_end(filter, &field);
+}
+
+/* The name of a claim without an answer is not known; its ticket, which was sent in that one
+ * command only, says which document it took, if any. */
+static void append_doubtful(mongo_store *store, bson_t *filter)
+{
+    bson_t field, in;
+    char key[16];
+    size_t n;
+    mongo_held *all = mongo_held_copy_doubtful(store, &n);
+    bson_append_document_begin(filter, store->uri.lock_field, -1, &field);
+    BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
+    for (size_t i = 0; i < n; i++)
+        document_append_id(&in, mongo_key(i, key), all[i].ticket);
+    bson_append_array_end(&field, &in);
+    bson_append_document_end(filter, &field);
+    mongo_held_free_copy(all, n);
+}
+
+static const char *changing(const mongo_store *store)
+{
+    return store->uri.lock_field;
+}
+
+static const hf_store_ops ops = {
+    .scheme = "mongodb",
+    .close = mongo_close,
+    .session_begin = mongo_plain_begin,
+    .session_beat = beat,
+    .session_mark = mongo_plain_mark,
+    .session_end = mongo_plain_end,
+    .sessions_look = mongo_plain_sessions_look,
+    .step = mongo_plain_step,
+    .claim = mongo_own_claim,
+    .refresh = refresh,
+    .canonical = canonical,
+    .look = mongo_look,
+    .list = mongo_list,
+    .list_sessions = mongo_plain_list_sessions,
+    .ask = mongo_plain_ask,
+    .await = mongo_await,
+    .wake = mongo_wake,
+    .sweep = mongo_plain_sweep,
+    .doctor = mongo_doctor,
+};
+
+const mongo_protocol mongo_document = {
+    .name = "document",
+    .ops = &ops,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .check = mongo_own_check,
+    .take = enter,
+    .leave = leave,
+    .read = mongo_own_read,
+    .append_key = mongo_id_append,
+    .read_key = mongo_id_read,
+    .append_left = mongo_own_append_left,
+    .append_listed = append_listed,
+    .changing = changing,
+    .append_doubtful = append_doubtful,
+};

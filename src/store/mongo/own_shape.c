@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_shape.c: what the user's own documents say of a lock: which are free, which are held and by
+ * whom, and which are of a shape that is left alone; own_document.c calls it.
+ *
+ * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/record.h"
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+int64_t mongo_own_stale_ms(const mongo_uri *uri)
+{
+    return uri->refresh_ms * uri->multiplier;
+}
+
+char *mongo_own_text(const mongo_store *store, const char *text)
+{
+    bson_string_t *out = bson_string_new(NULL);
+    for (; *text; text++)
+        if (*text == '@')
+            bson_string_append(out, store->uri.lock_field);
+        else if (*text == '#')
+            bson_string_append(out, store->uri.time_field);
+        else if (*text == '%')
+            bson_string_append(out, store->uri.token_field);
+        else
+            bson_string_append_c(out, *text);
+    return bson_string_free(out, false);
+}
+
+/* ---- The URI ---- */
+
+static hf_code check_paths(const char *a, const char *b, hf_error *err)
+{
+    size_t length = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+    bool overlap = strncmp(a, b, length) == 0 && (!a[length] || a[length] == '.') &&
+                   (!b[length] || b[length] == '.');
+    if (!overlap)
+        return HF_OK;
+    return error_set(err, HF_INVALID, "the fields %.80s and %.80s of protocol document overlap", a,
+                     b);
+}
+
+hf_code mongo_own_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
+{
+    int64_t stale_ms = mongo_own_stale_ms(uri);
+    if (!uri->has_collection)
+        return error_set(err, HF_INVALID,
+                         "hfProtocol=document wants hfCollection=NAME: in which collection are the "
+                         "documents that are to be locked?");
+    if (ttl_ms > stale_ms)
+        return error_set(err, HF_INVALID,
+                         "a ttl of %lld ms is longer than the %lld ms after which a document is "
+                         "stale and others take it (hfRefreshMS=%lld times hfStaleMultiplier=%lld)",
+                         (long long)ttl_ms, (long long)stale_ms, (long long)uri->refresh_ms,
+                         (long long)uri->multiplier);
+    hf_code code = check_paths(uri->lock_field, uri->time_field, err);
+    if (!code && uri->token_field)
+        code = check_paths(uri->lock_field, uri->token_field, err);
+    if (!code && uri->token_field)
+        code = check_paths(uri->time_field, uri->token_field, err);
+    return code;
+}
+
+/* ---- Queries ---- */
+
+static void append_json(const mongo_store *store, bson_t *to, const char *field, const char *text)
+{
+    char *json = mongo_own_text(store, text);
+    bson_t *doc = pipeline_json(json);
+    bson_append_document(to, field, -1, doc);
+    bson_destroy(doc);
+    bson_free(json);
+}
+
+/* Taken where lockId is absent or null, or where lockTs is too old by the server's clock; fields of
+ * other types are none of ours. */
+static const char free_text[] =
+    "{'$expr': {'$or': ["
+    "{'$and': [{'$in': [{'$type': '$@'}, ['missing', 'null']]},"
+    " {'$in': [{'$type': '$#'}, ['missing', 'null', 'date']]}]},"
+    " {'$and': [{'$eq': [{'$type': '$@'}, 'objectId']}, {'$eq': [{'$type': '$#'}, 'date']},"
+    " {'$lte': ['$#', {'$subtract': ['$$NOW', !]}]}]}]}}";
+
+void mongo_own_append_free(const mongo_store *store, bson_t *to, const char *field)
+{
+    bson_string_t *text = bson_string_new(NULL);
+    for (const char *from = free_text; *from; from++)
+        if (*from == '!')
+            bson_string_append_printf(text, "%lld", (long long)mongo_own_stale_ms(&store->uri));
+        else
+            bson_string_append_c(text, *from);
+    append_json(store, to, field, text->str);
+    bson_string_free(text, true);
+}
+
+static void append_parents(bson_string_t *out, const char *path)
+{
+    mongo_path_parents(out, path, "{'$in': [{'$type': '$", "'}, ['missing', 'object']]},");
+}
+
+/* A write to a.b would change what a is if that is no object, and all its elements if it is an
+ * array. */
+void mongo_own_append_sound(const mongo_store *store, bson_t *to, const char *field)
+{
+    const char *token = store->uri.token_field;
+    bson_string_t *text = bson_string_new("{'$expr': {'$and': [");
+    append_parents(text, store->uri.lock_field);
+    append_parents(text, store->uri.time_field);
+    if (token) {
+        append_parents(text, token);
+        bson_string_append_printf(
+            text, "{'$in': [{'$type': '$%s'}, ['missing', 'null', 'int', 'long', 'double']]},",
+            token);
+    }
+    bson_string_append(text, "true]}}");
+    append_json(store, to, field, text->str);
+    bson_string_free(text, true);
+}
+
+/* ---- What a look gives ---- */
+
+/* The first parent, of any of the three paths, that is no object; null where all are well. */
+static void append_odd(bson_string_t *out, const char *path)
+{
+    for (const char *dot = path ? strchr(path, '.') : NULL; dot; dot = strchr(dot + 1, '.')) {
+        int length = (int)(dot - path);
+        bson_string_append_printf(out,
+                                  "{'case': {'$not': [{'$in': [{'$type': '$%.*s'},"
+                                  " ['missing', 'object']]}]}, 'then': '%.*s'},",
+                                  length, path, length, path);
+    }
+}
+
+static void append_look_text(const mongo_store *store, bson_string_t *out)
+{
+    const mongo_uri *uri = &store->uri;
+    bson_string_append_printf(out, "{'hf': {'lock': '$%s', 'time': '$%s',", uri->lock_field,
+                              uri->time_field);
+    if (uri->token_field)
+        bson_string_append_printf(out, " 'token': '$%s',", uri->token_field);
+    bson_string_append_printf(out,
+                              " 'left': {'$cond': [{'$eq': [{'$type': '$%s'}, 'date']},"
+                              " {'$subtract': [{'$add': ['$%s', %lld]}, '$$NOW']}, null]},"
+                              " 'odd': {'$switch': {'branches': [",
+                              uri->time_field, uri->time_field, (long long)mongo_own_stale_ms(uri));
+    append_odd(out, uri->lock_field);
+    append_odd(out, uri->time_field);
+    append_odd(out, uri->token_field);
+    bson_string_append(out, "{'case': false, 'then': null}], 'default': null}}}}");
+}
+
+void mongo_own_append_left(const mongo_store *store, bson_t *stages, const char *key)
+{
+    bson_string_t *text = bson_string_new(NULL);
+    append_look_text(store, text);
+    bson_t stage, *fields = pipeline_json(text->str);
+    BSON_APPEND_DOCUMENT_BEGIN(stages, key, &stage);
+    BSON_APPEND_DOCUMENT(&stage, "$project", fields);
+    bson_append_document_end(stages, &stage);
+    bson_destroy(fields);
+    bson_string_free(text, true);
+}
+
+/* ---- Reading it ---- */
+
+static hf_code shape(const mongo_store *store, const char *name, const char *field,
+                     const char *expected, hf_error *err)
+{
+    return error_set(err, HF_SHAPE,
+                     "%.120s, _id %.80s: field %.80s: expected %s: it is left alone; correct it, "
+                     "or name other fields (hfLockField, hfTimeField, hfTokenField)",
+                     store->uri.collection, name, field, expected);
+}
+
+static bool is_empty(const bson_t *doc, const char *path)
+{
+    bson_iter_t it;
+    return !mongo_path_find(doc, path, &it) || BSON_ITER_HOLDS_NULL(&it);
+}
+
+/* hf.lock and hf.time are both well, and so is hf.token. */
+static hf_code check_shape(const mongo_store *store, const bson_t *doc, const char *name,
+                           hf_error *err)
+{
+    const mongo_uri *uri = &store->uri;
+    bson_iter_t lock, time, token, odd;
+    bool is_held = !is_empty(doc, "hf.lock");
+    if (mongo_path_find(doc, "hf.odd", &odd) && BSON_ITER_HOLDS_UTF8(&odd))
+        return shape(store, name, bson_iter_utf8(&odd, NULL), "an object, or nothing", err);
+    if (is_held && mongo_path_find(doc, "hf.lock", &lock) && !BSON_ITER_HOLDS_OID(&lock))
+        return shape(store, name, uri->lock_field, "an ObjectId, or null", err);
+    bool has_date =
+        mongo_path_find(doc, "hf.time", &time) && bson_iter_type(&time) == BSON_TYPE_DATE_TIME;
+    if (!has_date && (is_held || !is_empty(doc, "hf.time")))
+        return shape(store, name, uri->time_field,
+                     is_held ? "a date, as it is locked" : "a date, or null", err);
+    if (uri->token_field && !is_empty(doc, "hf.token") &&
+        mongo_path_find(doc, "hf.token", &token) && !BSON_ITER_HOLDS_NUMBER(&token))
+        return shape(store, name, uri->token_field, "a number, or null", err);
+    return HF_OK;
+}
+
+static hf_code read_name(const mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
+{
+    bson_iter_t id;
+    char name[HF_NAME_MAX + 1];
+    if (!bson_iter_init_find(&id, doc, "_id") || !mongo_id_read(&id, name))
+        return shape(store, "(too long)", "_id", "at most 512 bytes as JSON", err);
+    record_init(out, name);
+    out->exists = true;
+    out->limit = HF_LIMIT_RW;
+    return HF_OK;
+}
+
+/* The document says nothing of its holder: of our own we know, and every ObjectId tells when it was
+ * made. */
+static char *who_of(mongo_store *store, const hf_entry *entry, const char *lock_id)
+{
+    char who[HF_TEXT_MAX + 1];
+    bool is_ours = memcmp(&entry->session, &entry->ticket, sizeof entry->ticket) != 0;
+    pthread_mutex_lock(&store->mutex);
+    if (is_ours)
+        snprintf(who, sizeof who, "%.100s@%.100s:%lld", store->self.app, store->self.host,
+                 (long long)store->self.pid);
+    else
+        snprintf(who, sizeof who, "%.60s %s", store->uri.lock_field, lock_id);
+    pthread_mutex_unlock(&store->mutex);
+    return alloc_text(who);
+}
+
+static void add_holder(mongo_store *store, const bson_oid_t *lock_id, hf_record *out)
+{
+    char text[25];
+    hf_entry entry = {.ttl_ms = (int32_t)mongo_own_stale_ms(&store->uri),
+                      .permits = HF_LIMIT_RW,
+                      .token = out->token};
+    memcpy(entry.ticket.bytes, lock_id->bytes, sizeof entry.ticket.bytes);
+    entry.session = mongo_held_session(store, entry.ticket);
+    entry.since.ms = entry.granted_at.ms = (int64_t)bson_oid_get_time_t(lock_id) * 1000;
+    bson_oid_to_string(lock_id, text);
+    out->who = who_of(store, &entry, text);
+    record_append(out, &entry, true);
+}
+
+hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
+{
+    bson_iter_t lock;
+    hf_code code = read_name(store, doc, out, err);
+    if (!code)
+        code = check_shape(store, doc, out->name, err);
+    if (code)
+        return code;
+    out->token = mongo_int_at(doc, "hf.token", 0);
+    out->lease_left_ms = mongo_int_at(doc, "hf.left", 0);
+    if (mongo_path_find(doc, "hf.lock", &lock) && BSON_ITER_HOLDS_OID(&lock))
+        add_holder(store, bson_iter_oid(&lock), out);
+    return HF_OK;
+}
+
+hf_code mongo_own_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
+                             hf_record *out, hf_error *err)
+{
+    hf_code code = read_name(store, doc, out, err);
+    if (code)
+        return code;
+    bson_oid_t lock_id;
+    memcpy(lock_id.bytes, entry->ticket.bytes, sizeof lock_id.bytes);
+    out->token = store->uri.token_field ? mongo_int_at(doc, store->uri.token_field, 0) : 0;
+    out->lease_left_ms = mongo_own_stale_ms(&store->uri);
+    add_holder(store, &lock_id, out);
+    char *json = bson_as_relaxed_extended_json(doc, NULL);
+    out->document = alloc_text(json);
+    bson_free(json);
+    return HF_OK;
+}

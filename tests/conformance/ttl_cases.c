@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ttl_cases.c: what is protocol ttl's alone: which documents its beats renew; run by main.c. */
+#include "conformance/bed.h"
+
+#include "core/record.h"
+
+#include <mongoc/mongoc.h>
+
+#define APP "ttl-cases"
+
+static hf_store *store;
+static mongoc_client_t *driver;
+static mongoc_collection_t *locks;
+
+static int set_up(void **state)
+{
+    (void)state;
+    mongoc_uri_t *uri = mongoc_uri_new(bed.uri);
+    driver = mongoc_client_new_from_uri(uri);
+    locks = mongoc_client_get_collection(driver, mongoc_uri_get_database(uri), "locks");
+    mongoc_uri_destroy(uri);
+    char with_app[sizeof bed.uri], whole[sizeof bed.uri];
+    snprintf(whole, sizeof whole, "%s", bed.uri);
+    snprintf(with_app, sizeof with_app, "%.900s&appName=" APP, bed.uri);
+    bed_use(with_app);
+    store = bed_store();
+    bed_use(whole);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    store->ops->close(store);
+    mongoc_collection_destroy(locks);
+    mongoc_client_destroy(driver);
+    return 0;
+}
+
+static int64_t updated_of(const char *name)
+{
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8(name));
+    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(locks, filter, NULL, NULL);
+    const bson_t *doc;
+    bson_iter_t at;
+    assert_true(mongoc_cursor_next(cursor, &doc));
+    assert_true(bson_iter_init_find(&at, doc, "updated"));
+    int64_t ms = bson_iter_date_time(&at);
+    mongoc_cursor_destroy(cursor);
+    bson_destroy(filter);
+    return ms;
+}
+
+static void fail_next_acknowledgement(void)
+{
+    bson_t *command =
+        BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"), "mode", "{", "times",
+                 BCON_INT32(1), "}", "data", "{", "failCommands", "[", BCON_UTF8("findAndModify"),
+                 "]", "appName", BCON_UTF8(APP), "writeConcernError", "{", "code", BCON_INT32(64),
+                 "errmsg", BCON_UTF8("waiting for replication timed out"), "}", "}");
+    assert_true(mongoc_client_command_simple(driver, "admin", command, NULL, NULL, NULL));
+    bson_destroy(command);
+}
+
+/* A lease counts from the last beat, so each beat moves the date of what has been asked for,
+ * answered or not. */
+static void test_a_beat_renews_what_was_taken_without_an_answer(void **state)
+{
+    (void)state;
+    const char *name = bed_name("unanswered");
+    hf_error err;
+    hf_session_state after;
+    hf_id session = bed_session(store, 10000);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    hf_step step = {.enter = &enter};
+    fail_next_acknowledgement();
+    assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
+    int64_t before = updated_of(name);
+    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_true(updated_of(name) > before);
+    assert_false(after.misses);
+}
+
+static void test_a_beat_misses_what_is_gone(void **state)
+{
+    (void)state;
+    const char *name = bed_name("gone");
+    hf_error err;
+    hf_session_state after;
+    hf_record record;
+    hf_id session = bed_session(store, 10000);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    bed_take(store, name, &enter, &record);
+    record_done(&record);
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8(name));
+    assert_true(mongoc_collection_delete_one(locks, filter, NULL, NULL, NULL));
+    bson_destroy(filter);
+    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_true(after.misses);
+}
+
+int run_ttl_cases(void)
+{
+    const struct bed_case ttl_cases[] = {
+        CASE(test_a_beat_renews_what_was_taken_without_an_answer),
+        CASE(test_a_beat_misses_what_is_gone),
+    };
+    return CASES(ttl_cases);
+}

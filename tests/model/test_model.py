@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+"""The design as a model (holdfast.pml), searched through by spin: what must hold holds in every run
+that the model has, and each variant in which a rule is broken fails for the property it breaks.
+"""
+# SPDX-License-Identifier: Apache-2.0
+#
+#     test_model.py [-k WORD]... [--keep FOLDER]
+#
+# Prints a line for each search; in the end `N passed, N failed`. With --keep, a search that failed, or
+# found what it should, leaves its model, its trail and what happened on the way (`story`) in FOLDER.
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "holdfast.pml")
+MEMORY_MB = 1200
+PATIENCE = 280  # seconds, for one search on a busy machine; alone it takes a few
+DEPTH = 100000
+
+KEEP = None  # a folder
+
+# Enough, small searches: who holds stays until it is lost, so time is what matters; or one beat and
+# one failover, for what leaves and late enters do.
+HOLDS = ("HOLDS_ON", "BEATS=3")
+LATE = ("LOSSES=1",)
+
+
+def limit_memory():
+    size = (MEMORY_MB + 200) << 20
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def processor_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def call(folder, *command):
+    try:
+        done = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=PATIENCE, preexec_fn=limit_memory,
+                              check=False)
+    except FileNotFoundError:
+        raise AssertionError("%s is missing: tools/install-deps test" % command[0]) from None
+    if done.returncode:
+        raise AssertionError("%s: %s" % (" ".join(command), done.stdout))
+    return done.stdout
+
+
+class Search:
+    """One search through all runs of the model with these macros. Progress is an LTL formula, all else
+    are assertions."""
+
+    def __init__(self, folder, macros, progress, *compiler):
+        self.name = " ".join(macros) + (" (progress)" if progress else "")
+        defines = ["-D" + macro for macro in macros]
+        shutil.copy(MODEL, folder)
+        call(folder, "spin", "-a", *defines, os.path.basename(MODEL))
+        began = processor_seconds()
+        kind = ["-DNFAIR=2"] if progress else ["-DSAFETY", "-DNOCLAIM"]
+        call(folder, *compiler, "-w", "-DMEMLIM=%d" % MEMORY_MB, *kind, "-o", "pan", "pan.c")
+        built = processor_seconds()
+        self.said = call(folder, "./pan", "-m%d" % DEPTH, "-w22", "-n", *(["-a", "-f"] * progress))
+        self.seconds = processor_seconds() - built
+        self.states = int(self.number(r"(\d+) states, stored"))
+        self.errors = int(self.number(r"errors: (\d+)"))
+        self.violated = self.find(r"pan:1: (assertion violated .*?|acceptance cycle) \(at")
+        if self.errors:
+            self.story = call(folder, "spin", "-t", *defines, os.path.basename(MODEL))
+        print("%-64s %8d states %5.1f + %4.1f s %5.0f MB  %s" %
+              (self.name, self.states, built - began, self.seconds, float(self.number(r"([\d.]+)\s+total actual")),
+               self.violated or "holds"), flush=True)
+
+    def find(self, pattern):
+        found = re.search(pattern, self.said)
+        return found.group(1) if found else None
+
+    def number(self, pattern):
+        found = self.find(pattern)
+        if not found:
+            raise AssertionError("%s: unexpected output: %s" % (self.name, self.said))
+        return found
+
+    def is_whole(self):
+        """Nothing was left out: no bound was met, and no state was taken for another."""
+        cut = r"error:|not completed|too small|out of memory|MEMLIM|Bit statespace|Hash-Compact"
+        return "Full statespace search" in self.said and not re.search(cut, self.said)
+
+
+class Case(unittest.TestCase):
+    def search(self, macros, progress, *compiler):
+        with tempfile.TemporaryDirectory(prefix="holdfast-model-") as folder:
+            search = Search(folder, macros, progress, *compiler)
+            if KEEP and search.errors:
+                with open(os.path.join(folder, "story"), "w", encoding="utf-8") as file:
+                    file.write(search.story)
+                shutil.copytree(folder, os.path.join(KEEP, self.id().split(".")[-1]),
+                                dirs_exist_ok=True)
+        return search
+
+    def holds(self, *macros, progress=False):
+        # optimizing takes longer than it spares, but for the largest
+        compiler = ["gcc", "-Og"] if "FAILOVERS=2" in macros else ["clang", "-O0"]
+        search = self.search(macros, progress, *compiler)
+        if search.errors:
+            self.fail("%s is violated:\n%s" % (search.violated, search.story))
+        self.assertTrue(search.is_whole(), search.said)
+        self.assertGreater(search.states, 1000, "nothing happens in it")
+
+    def breaks(self, what, *macros, progress=False, backward=False):
+        # over before an optimizer would be; in the opposite order sooner, or later
+        order = ["-DREVERSE", "-DT_REVERSE"] if backward else []
+        search = self.search(macros, progress, "clang", "-O0", *order)
+        self.assertTrue(search.errors, search.name + " was not found out")
+        self.assertIn(what, search.violated or search.said)
+        self.assertRegex(search.story, r"session \d: ")
+
+    def two_believe(self, *macros, backward=False):
+        self.breaks("!(two_believe)", *macros, backward=backward)
+
+    def token_is_no_higher(self, *macros):
+        self.breaks("!(token_is_no_higher)", *macros)
+
+    def waits_for_ever(self, *macros):
+        self.breaks("acceptance cycle", "TIMELESS", "FAILOVERS=0", *macros, progress=True)
+
+    def ticket_is_unknown(self, *macros):
+        self.breaks("!(a_ticket_is_unknown)", *macros)
+
+
+class Sound(Case):
+    """In all of these: never two believe, tokens rise, what was left stays out."""
+
+    def test_drifting_clocks_and_a_failover_never_make_two_believe(self):
+        self.holds(*HOLDS)
+
+    def test_two_failovers_never_make_two_believe(self):
+        self.holds("HOLDS_ON", "BEATS=2", "FAILOVERS=2")
+
+    def test_tokens_rise_with_a_ticket_after_another(self):
+        self.holds("TICKETS=2")
+
+    def test_late_enters_and_lost_answers_never_make_two_believe(self):
+        self.holds("HOLDS_ON", *LATE)
+
+    def test_what_was_left_stays_out_in_spite_of_late_enters(self):
+        self.holds("TIMELESS", *LATE)
+
+    def test_no_two_believe_when_each_may_be_lost_and_the_dead_are_swept(self):
+        self.holds("TIMELESS", "FRAIL", "SWEEP")
+
+    def test_no_two_of_three_believe(self):
+        self.holds("TIMELESS", "SESSIONS=3", "HOLDS_ON")
+
+    def test_who_waits_and_stays_gets_the_lock_after_a_failover(self):
+        self.holds("TIMELESS", progress=True)
+
+    def test_who_waits_and_stays_gets_the_lock_in_spite_of_late_enters(self):
+        self.holds("TIMELESS", *LATE, "FAILOVERS=0", progress=True)
+
+    def test_a_waiter_follows_a_holder_after_two_failovers(self):
+        self.breaks("!(is_followed)", "REACH", "HOLDS_ON", "BEATS=2", "FAILOVERS=2")
+
+
+class Broken(Case):
+    """Each of these must be found out, or the searches above show nothing."""
+
+    def test_clocks_without_allowance(self):
+        self.two_believe(*HOLDS, "NO_DRIFT_ALLOWANCE")
+
+    def test_clocks_that_drift_beyond_the_allowance(self):
+        self.two_believe(*HOLDS, "DRIFTS_BEYOND_ALLOWANCE")
+
+    def test_lease_from_the_reply(self):
+        self.two_believe(*HOLDS, "LEASE_FROM_REPLY")
+
+    def test_belief_after_the_lease(self):
+        self.two_believe(*HOLDS, "BELIEVES_AFTER_LEASE")
+
+    def test_mark_of_any_beat(self):
+        self.two_believe("HOLDS_ON", "BEATS=2", "MARK_ANY_BEAT", backward=True)
+
+    def test_tickets_out_before_the_mark_is_acknowledged(self):
+        self.two_believe("HOLDS_ON", "BEATS=2", "TICKETS_BEFORE_MARK", backward=True)
+
+    def test_local_looks(self):
+        self.two_believe(*HOLDS, "LOCAL_LOOKS")
+
+    def test_looks_that_are_not_causal(self):
+        self.two_believe(*HOLDS, "LOOKS_NOT_CAUSAL")
+
+    def test_belief_in_what_is_not_acknowledged(self):
+        self.two_believe(*HOLDS, "WEAK_WRITES")
+
+    def test_leave_before_belief_ends(self):
+        self.two_believe("LEAVES_BEFORE_BELIEF_ENDS")
+
+    def test_token_that_a_prune_resets(self):
+        self.token_is_no_higher("NO_FLOOR")
+
+    def test_no_suspects(self):
+        self.ticket_is_unknown(*LATE, "NO_SUSPECTS")
+
+    def test_an_unknown_enter_taken_for_a_failure(self):
+        self.ticket_is_unknown(*LATE, "UNKNOWN_IS_FAILURE")
+
+    def test_a_leave_that_found_nothing_is_enough(self):
+        self.ticket_is_unknown("NOTHING_IS_ENOUGH")
+
+
+    def test_suspects_that_nobody_looks_at(self):
+        self.waits_for_ever(*LATE, "NO_LOOKS_AT_SUSPECTS")
+
+    def test_nobody_judges(self):
+        self.waits_for_ever("NOBODY_JUDGES")
+
+
+class InsertAndEnterAtOnce(Case):
+    """What the design allowed: the first enter is sent before the insert is acknowledged."""
+
+    def test_without_failover_the_watch_over_the_missing_is_enough(self):
+        self.holds(*HOLDS, "ENTER_WITH_INSERT", "FAILOVERS=0")
+
+    def test_absence_taken_for_death(self):
+        self.two_believe(*HOLDS, "ENTER_WITH_INSERT", "FAILOVERS=0", "ABSENCE_IS_DEATH")
+
+    def test_with_a_deposed_primary_it_is_not(self):
+        self.two_believe("HOLDS_ON", "BEATS=2", "ENTER_WITH_INSERT", backward=True)
+
+
+def main():
+    global KEEP
+    if "--keep" in sys.argv:
+        at = sys.argv.index("--keep")
+        KEEP = os.path.abspath(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
+    began = time.monotonic()
+    result = unittest.main(exit=False).result
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print("%.0f s, of them %.0f on a processor; at most %.0f MB" %
+          (time.monotonic() - began, processor_seconds(), most))
+    failed = len(result.failures) + len(result.errors)
+    print("%d passed, %d failed" % (result.testsRun - failed, failed))
+    return 0 if result.wasSuccessful() and result.testsRun else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,584 @@
+# Protocol `document`: locks inside the user's own documents, beside programs that follow the same
+# article, on a real three-node set. SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import bson
+import pymongo
+
+import golden
+from mongod import ReplicaSet, until
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("HOLDFAST_BUILD") or os.path.join(HERE, "..", "..", "build")
+BIN = os.path.join(BUILD, "holdfast")
+WORKER = os.path.join(BUILD, "document_worker")
+ARTICLE = os.path.join(HERE, "document_article.py")
+DATABASE = "documents_%d" % os.getpid()
+SECONDS = 20  # of contention
+PATIENCE = 60
+
+
+class Script:
+    """A worker that does what it is told, line by line."""
+
+    def __init__(self, uri, ttl_ms=3000):
+        self.process = subprocess.Popen([WORKER, "script", uri, str(ttl_ms)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, line):
+        """The first word of the answer, and the rest."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.hear()
+
+    def hear(self):
+        ready = select.select([self.process.stdout], [], [], PATIENCE / 2)[0]
+        if not ready:
+            raise AssertionError("the worker says nothing")
+        return (self.process.stdout.readline().rstrip("\n").split(" ", 1) + [""])[:2]
+
+    def take(self, what, flags="-"):
+        """What was taken: its token and the document."""
+        code, rest = self.ask("take %s %s" % (flags, what))
+        assert code == "HF_OK", (code, rest)
+        token, document = rest.split(" ", 1)
+        return int(token), json.loads(document)
+
+    def done(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        self.process.stdout.close()
+
+
+class OnASet(unittest.TestCase):
+    maxDiff = None
+    standalone = False
+
+    @classmethod
+    def setUpClass(cls):
+        uri = os.environ.get("HOLDFAST_TEST_URI") if not cls.standalone else None
+        if not uri:
+            cls.set = ReplicaSet(standalone=cls.standalone)
+            cls.addClassCleanup(cls.set.stop)
+            uri = cls.set.start().uri
+        hosts, options = uri.split("?") if "?" in uri else (uri, "")
+        cls.driver_uri = "%s/%s?%s" % (hosts.rstrip("/").rsplit("/", 1)[0] if hosts.count("/") > 3
+                                       else hosts.rstrip("/"), DATABASE, options)
+        cls.mongo = pymongo.MongoClient(cls.driver_uri)
+        cls.addClassCleanup(cls.mongo.close)
+        cls.addClassCleanup(cls.mongo.drop_database, DATABASE)
+
+    def setUp(self):
+        self.name = self.id().rsplit(".test_", 1)[1]
+        majority = pymongo.WriteConcern("majority")
+        self.documents = self.mongo[DATABASE].get_collection(self.name, write_concern=majority)
+        self.documents.drop()
+        self.mongo[DATABASE].create_collection(self.name)
+
+    def uri(self, **keys):
+        more = "".join("&%s=%s" % each for each in keys.items())
+        return "%s&hfProtocol=document&hfCollection=%s%s" % (self.driver_uri, self.name, more)
+
+    def script(self, ttl_ms=3000, **keys):
+        script = Script(self.uri(**keys), ttl_ms)
+        self.addCleanup(script.done)
+        return script
+
+    def insert(self, **document):
+        self.documents.insert_one(document)
+        return document
+
+    def find(self, name):
+        return self.documents.find_one({"_id": name})
+
+    def command(self, *words, uri=None, **more):
+        result = subprocess.run([BIN, "--store", uri or self.uri(), *words], timeout=PATIENCE,
+                                stdin=subprocess.DEVNULL, capture_output=True, text=True, **more)
+        return result
+
+    def check(self, status, *words, **more):
+        result = self.command(*words, **more)
+        self.assertEqual(result.returncode, status, (words, result.stdout, result.stderr))
+        return result
+
+    def run_document(self, status, *words, **more):
+        return self.check(status, "run", "--document", self.name, *words, uri=self.driver_uri,
+                          **more)
+
+
+def outputs(processes):
+    """What each said, once all have ended well."""
+    said = [process.communicate(timeout=PATIENCE + SECONDS)[0] for process in processes]
+    assert not any(process.returncode for process in processes), said
+    return said
+
+
+# ---- Together with programs of the article's kind ----
+
+class BothKinds(OnASet):
+    def contend(self, name, each, seconds, fields=(), **keys):
+        """The turns of ours, of theirs, and what the counter says."""
+        with tempfile.NamedTemporaryFile("w", suffix=".counter") as counter:
+            counter.write("0")
+            counter.flush()
+            ours = [WORKER, "contend", self.uri(**keys), name, str(seconds), counter.name]
+            theirs = [sys.executable, ARTICLE, self.driver_uri, DATABASE, self.name, name,
+                      str(seconds), counter.name, "30", *fields]
+            started = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+                       for words in [ours] * each + [theirs] * each]
+            turns = [int(text) for text in outputs(started)]
+            with open(counter.name) as stream:
+                return turns[:each], turns[each:], int(stream.read())
+
+    def test_eight_processes_lose_no_update(self):
+        rest = {"title": "x", "n": bson.Int64(7), "deep": {"a": [1, {"b": None}]}}
+        self.insert(_id="one", **rest)
+        ours, theirs, counted = self.contend("one", 4, SECONDS)
+        print("ours %s, theirs %s, in %d s" % (ours, theirs, SECONDS))
+        self.assertEqual(counted, sum(ours) + sum(theirs))
+        self.assertGreater(min(sum(ours), sum(theirs)), 0)
+        self.assertEqual(self.find("one"), {"_id": "one", **rest, "lockId": None, "lockTs": None})
+
+    def test_paths_lose_no_update(self):
+        self.insert(_id="one", meta={"by": "us"})
+        ours, theirs, counted = self.contend(
+            "one", 2, 5, ("meta.lock.id", "meta.lock.ts"),
+            hfLockField="meta.lock.id", hfTimeField="meta.lock.ts")
+        self.assertEqual(counted, sum(ours) + sum(theirs))
+        self.assertEqual(self.find("one")["meta"],
+                         {"by": "us", "lock": {"id": None, "ts": None}})
+
+
+# ---- The documents ----
+
+class Documents(OnASet):
+    def test_fields(self):
+        expected = golden.load("document-fields.json")
+        document = self.insert(_id=bson.ObjectId(), title="one", n=bson.Int64(5), tags=["a", "b"])
+        self.assertEqual(golden.seen(self.find(document["_id"])), expected["never locked"])
+        script = self.script()
+        script.take(json.dumps({"$oid": str(document["_id"])}))
+        self.assertEqual(golden.seen(self.find(document["_id"])), expected["held"])
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+        self.assertEqual(golden.seen(self.find(document["_id"])), expected["released"])
+
+    def test_paths(self):
+        expected = golden.load("document-paths.json")
+        self.insert(_id="p", meta={"by": "us"})
+        script = self.script(hfLockField="meta.lock.id", hfTimeField="meta.lock.ts",
+                             hfTokenField="fence")
+        self.assertEqual(script.take("p")[0], 1)
+        self.assertEqual(golden.seen(self.find("p")), expected["held"])
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+        self.assertEqual(golden.seen(self.find("p")), expected["released"])
+        self.assertEqual(script.take("p")[0], 2)
+        self.assertEqual(golden.seen(self.find("p")), expected["held again"])
+
+    def test_refresh_touches_the_date_only(self):
+        self.insert(_id="one", x=1)
+        script = self.script(ttl_ms=1500)
+        _, taken = script.take("one")
+        first = self.find("one")
+        later = until(lambda: [d for d in [self.find("one")] if d["lockTs"] > first["lockTs"]], 10,
+                      "a refresh")[0]
+        self.assertEqual(dict(later, lockTs=0), dict(first, lockTs=0))
+        self.assertEqual(taken["x"], 1)
+
+    def test_what_is_closed_can_be_taken_at_once(self):
+        self.insert(_id="one")
+        script = self.script()
+        script.take("one")
+        for _ in range(20):
+            script.take("one", "x")
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+        self.assertIsNone(self.find("one")["lockId"])
+
+    def test_ids_of_all_types(self):
+        ids = ["plain", "42", '"quoted"', "", " blank ", "true", 42, bson.Int64(2) ** 40, 1.5,
+               bson.ObjectId(), {"a": 1, "b": {"c": "d"}}, True, bson.Binary(b"abc", 4),
+               "1} {\"b\":2", "ä€"]
+        self.documents.insert_many([{"_id": each} for each in ids])
+        for _ in ids:
+            self.script(ttl_ms=60000, hfRefreshMS=10000).take("{}", "cn")
+        listed = json.loads(self.check(0, "list", "--json").stdout)
+        self.assertEqual(len(listed), len(ids))
+        for lock in listed:
+            shown = json.loads(self.check(0, "show", lock["name"], "--json").stdout)
+            self.assertEqual(shown["name"], lock["name"])
+            self.assertEqual(shown["holders"][0]["session"], lock["holders"][0]["session"])
+
+    def test_no_index_and_no_document_is_made(self):
+        collections = self.mongo[DATABASE].list_collection_names()
+        self.assertIn("no document", self.run_document(65, "--id", "gone", "--", "true").stderr)
+        self.assertEqual(self.documents.count_documents({}), 0)
+        self.insert(_id="one")
+        self.run_document(0, "--id", "one", "--", "true")
+        self.assertEqual(list(self.documents.index_information()), ["_id_"])
+        self.assertCountEqual(self.mongo[DATABASE].list_collection_names(), collections)
+
+
+class OddShapes(OnASet):
+    PATHS = {"hfLockField": "a.b.id", "hfTimeField": "a.b.ts", "hfTokenField": "fence"}
+
+    def refused(self, document, field, **keys):
+        self.insert(_id="odd", **document)
+        before = self.find("odd")
+        result = self.check(65, "run", "-n", "odd", "--", "true", uri=self.uri(**keys))
+        for word in (self.name, "odd", "field " + field):
+            self.assertIn(word, result.stderr)
+        claimed = self.script(**keys).ask("take cn {}")
+        self.assertEqual(claimed[0], "HF_NOT_FOUND", claimed)
+        self.assertEqual(self.find("odd"), before)
+        self.documents.delete_many({})
+
+    def test_lock_fields_of_other_types(self):
+        when = self.mongo.admin.command("hello")["localTime"]
+        for document, field in (({"lockId": "text"}, "lockId"), ({"lockId": 5}, "lockId"),
+                                ({"lockId": {"a": 1}}, "lockId"), ({"lockId": []}, "lockId"),
+                                ({"lockId": bson.ObjectId()}, "lockTs"),
+                                ({"lockId": bson.ObjectId(), "lockTs": None}, "lockTs"),
+                                ({"lockId": bson.ObjectId(), "lockTs": 5}, "lockTs"),
+                                ({"lockTs": "text"}, "lockTs"),
+                                ({"lockId": False, "lockTs": when}, "lockId")):
+            self.refused(document, field)
+
+    def test_parents_of_other_types(self):
+        for document, field in (({"a": 5}, "a"), ({"a": None}, "a"), ({"a": [{"b": 1}]}, "a"),
+                                ({"a": {"b": "text"}}, "a.b"), ({"a": {"b": {"id": 1}}}, "a.b.id"),
+                                ({"a": {}, "fence": "text"}, "fence")):
+            self.refused(document, field, **self.PATHS)
+        for field in ("a", "c"):
+            self.refused({field: 5}, field, hfLockField="a.id", hfTimeField="c.ts")
+        self.refused({"d": 5}, "d", hfTokenField="d.token")
+
+    def test_what_is_absent_or_null_is_free(self):
+        for document in ({}, {"lockId": None}, {"lockTs": None}, {"lockId": None, "lockTs": None}):
+            self.insert(_id="free", **document)
+            self.run_document(0, "-n", "--id", "free", "--", "true")
+            self.documents.delete_many({})
+        for document in ({}, {"a": {}}, {"a": {"b": {}, "c": 1}, "fence": 5.0}):
+            self.insert(_id="free", **document)
+            self.check(0, "run", "-n", "free", "--", "true", uri=self.uri(**self.PATHS))
+            self.documents.delete_many({})
+
+    def test_the_list_goes_on_behind_one(self):
+        self.insert(_id="a", lockId="text")
+        self.insert(_id="b", lockId=bson.ObjectId(), lockTs=self.mongo.admin.command("hello")["localTime"])
+        result = self.check(0, "list", "--json")
+        self.assertEqual([lock["name"] for lock in json.loads(result.stdout)], ["b"])
+        self.assertIn("_id a: field lockId", result.stderr)
+
+    def test_what_does_not_fit_is_refused_when_it_is_opened(self):
+        for keys, words in (({}, "hfCollection="), (dict(hfCollection=self.name, hfRefreshMS=1000),
+                                                   "a ttl of 10000 ms is longer than the 6000 ms"),
+                            (dict(hfCollection=self.name, hfLockField="a", hfTimeField="a.b"),
+                             "overlap"),
+                            (dict(hfCollection=self.name, hfLockField="_id.x"), "hfLockField")):
+            uri = self.driver_uri + "&hfProtocol=document" + "".join(
+                "&%s=%s" % each for each in keys.items())
+            self.assertIn(words, self.check(65, "list", uri=uri).stderr)
+        self.assertIn("semaphore", self.check(65, "run", "-s", "x", "--", "true").stderr)
+
+
+# ---- Losing it ----
+
+class Losing(OnASet):
+    ROUNDS = 20
+
+    def lost_ms(self, script, spoil):
+        """How long after the write the holder hears of it."""
+        begun = time.monotonic()
+        spoil()
+        word, rest = script.hear()
+        taken = (time.monotonic() - begun) * 1000
+        self.assertEqual(word, "lost", rest)
+        self.assertEqual(script.ask("check")[0], "HF_LOST")
+        self.assertEqual(script.ask("release")[0], "HF_LOST")
+        return taken
+
+    def rounds(self, what, spoil, document=None, **keys):
+        script = self.script(ttl_ms=30000, **keys)
+        times = []
+        for _ in range(self.ROUNDS):
+            self.documents.replace_one({"_id": "one"}, document or {"x": 1}, upsert=True)
+            script.take("one")
+            time.sleep(0.02)
+            times.append(self.lost_ms(script, spoil))
+        print("lost after %s: median %.1f ms, most %.1f ms" %
+              (what, statistics.median(times), max(times)))
+        self.assertLess(statistics.median(times), 200)
+
+    def change(self, update):
+        return lambda: self.documents.update_one({"_id": "one"}, update)
+
+    def test_overwritten(self):
+        self.rounds("an overwrite", self.change({"$set": {"lockId": bson.ObjectId()}}))
+        self.assertEqual(self.find("one")["x"], 1)
+
+    def test_deleted(self):
+        self.rounds("a deletion", lambda: self.documents.delete_one({"_id": "one"}))
+
+    def test_otherwise(self):
+        self.ROUNDS = 3
+        self.rounds("an odd overwrite", self.change({"$set": {"lockId": "text"}}))
+        self.rounds("an unset", self.change({"$unset": {"lockId": 1}}))
+        self.rounds("a replacement",
+                    lambda: self.documents.replace_one({"_id": "one"}, {"lockId": None}))
+
+    def test_at_a_path(self):
+        self.ROUNDS = 3
+        keys = {"hfLockField": "a.b.id", "hfTimeField": "a.b.ts"}
+        for what, update in (("the field itself", {"$set": {"a.b.id": bson.ObjectId()}}),
+                             ("its parent", {"$set": {"a.b": {"id": None}}}),
+                             ("the uppermost parent", {"$set": {"a": 5}}),
+                             ("an unset", {"$unset": {"a.b.id": 1}}),
+                             ("an unset parent", {"$unset": {"a": 1}})):
+            for document in ({"x": 1}, {"a": {"b": {}}}):
+                self.rounds("a write to " + what, self.change(update), document, **keys)
+
+    def test_other_changes_are_none(self):
+        self.insert(_id="one")
+        script = self.script()
+        script.take("one")
+        self.change({"$set": {"x": 1, "lockIdx": 2}})()
+        self.change({"$set": {"lockTs": self.find("one")["lockTs"]}})()
+        time.sleep(1)
+        self.assertEqual(script.ask("check")[0], "HF_OK")
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+
+    def test_killed_is_taken_over_when_stale(self):
+        self.insert(_id="one")
+        keys = {"hfRefreshMS": 500, "hfStaleMultiplier": 6}
+        words = ["--store", self.uri(**keys), "--ttl", "2s", "run", "one", "--"]
+        holder = subprocess.Popen([BIN, *words, "sleep", "100"])
+        until(lambda: self.find("one").get("lockId"), 20, "the holder")
+        time.sleep(1)
+        holder.kill()
+        holder.wait()
+        killed = time.monotonic()
+        self.assertEqual(subprocess.run([BIN, *words, "true"], timeout=20).returncode, 0)
+        taken = time.monotonic() - killed
+        print("taken over %.2f s after SIGKILL, stale after 3 s" % taken)
+        self.assertLess(taken, 4)
+
+    def test_a_stale_holder_of_the_other_kind(self):
+        now = self.mongo.admin.command("hello")["localTime"]
+        self.insert(_id="one", lockId=bson.ObjectId(), lockTs=now)
+        begun = time.monotonic()
+        self.check(75, "run", "-n", "one", "--", "true")
+        self.check(0, "--ttl", "2s", "run", "one", "--", "true", uri=self.uri(hfRefreshMS=500))
+        self.assertGreater(time.monotonic() - begun, 2.5)
+
+
+class Alone(OnASet):
+    standalone = True
+
+    def test_without_change_streams_the_refresh_tells(self):
+        self.insert(_id="one")
+        script = self.script(ttl_ms=3000)
+        script.take("one")
+        self.documents.update_one({"_id": "one"}, {"$set": {"lockId": bson.ObjectId()}})
+        begun = time.monotonic()
+        self.assertEqual(script.hear()[0], "lost")
+        self.assertLess(time.monotonic() - begun, 2)
+
+
+# ---- By hand ----
+
+class ByHand(OnASet):
+    def test_nothing_else_refreshes_it(self):
+        self.insert(_id="one")
+        script = self.script(ttl_ms=2000)
+        script.take("one", "h")
+        first = self.find("one")["lockTs"]
+        time.sleep(1.2)
+        self.assertEqual(self.find("one")["lockTs"], first)
+        self.assertEqual(script.ask("refresh")[0], "HF_OK")
+        self.assertGreater(self.find("one")["lockTs"], first)
+        code, left = script.ask("check")
+        self.assertEqual(code, "HF_OK")
+        self.assertGreater(int(left), 1000)
+        begun = time.monotonic()
+        word, why = script.hear()
+        self.assertEqual(word, "lost")
+        self.assertIn("not refreshed in time", why)
+        self.assertLess(abs(time.monotonic() - begun - 2), 0.6)
+        self.assertEqual(script.ask("refresh")[0], "HF_LOST")
+
+    def test_a_refresh_tells_of_a_loss(self):
+        self.insert(_id="one")
+        script = self.script(ttl_ms=3000)
+        script.take("one", "h")
+        self.documents.update_one({"_id": "one"}, {"$set": {"lockId": None}})
+        answers = [script.ask("refresh")[0], script.hear()[0]]
+        self.assertCountEqual(answers, ["lost", "HF_LOST"])
+
+    def test_other_stores_have_none_of_it(self):
+        for uri in ("memory:", self.driver_uri, self.driver_uri + "&hfProtocol=ttl"):
+            script = Script(uri)
+            self.addCleanup(script.done)
+            for words in ("take h one", "take c {}", "take n one"):
+                code, text = script.ask(words)
+                self.assertEqual(code, "HF_UNSUPPORTED")
+                self.assertIn("hfProtocol=document", text)
+
+
+# ---- Claiming ----
+
+class Claiming(OnASet):
+    JOBS = 200
+
+    def test_four_workers_do_each_job_once(self):
+        self.documents.insert_many([{"_id": n, "rank": -n} for n in range(self.JOBS)])
+        words = [WORKER, "claim", self.uri(), '{"done":{"$exists":false}}', '{"rank":1}', DATABASE,
+                 self.name]
+        env = dict(os.environ, DRIVER_URI=self.driver_uri)
+        begun = time.monotonic()
+        said = outputs([subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env)
+                        for _ in range(4)])
+        print("%d jobs by 4 workers in %.1f s: %s" %
+              (self.JOBS, time.monotonic() - begun, [len(each.split()) for each in said]))
+        done = sorted(int(name) for each in said for name in each.split())
+        self.assertEqual(done, list(range(self.JOBS)))
+        self.assertEqual(self.documents.count_documents({"runs": 1, "lockId": None}), self.JOBS)
+        first = [int(each.split()[0]) for each in said if each]
+        self.assertGreater(min(first), self.JOBS - 20, "they begin with the last, by the sort")
+
+    def test_one_that_waits_comes_back_when_there_is_one(self):
+        script = self.script()
+        begun = time.monotonic()
+        waiter = subprocess.Popen([BIN, "--store", self.driver_uri, "run", "--document", self.name,
+                                   "--filter", '{"ready":true}', "--", "cat"],
+                                  stdout=subprocess.PIPE, text=True)
+        self.insert(_id="one", ready=True)
+        self.assertIn('"one"', waiter.communicate(timeout=20)[0])
+        self.assertLess(time.monotonic() - begun, 10)
+        self.assertEqual(script.ask("take cn {\"ready\":false}")[0], "HF_NOT_FOUND")
+
+    def test_a_lost_answer_leaves_nothing_behind(self):
+        self.insert(_id="one")
+        failing = {"failCommands": ["findAndModify"], "appName": "unlucky",
+                   "writeConcernError": {"code": 91, "errmsg": "injected"}}
+        self.mongo.admin.command("configureFailPoint", "failCommand", mode={"times": 1},
+                                 data=failing)
+        script = Script(self.uri(appName="unlucky"), 5000)
+        self.addCleanup(script.done)
+        begun = time.monotonic()
+        _, document = script.take("{}", "c")
+        self.assertLess(time.monotonic() - begun, 4)
+        self.assertEqual(str(self.find("one")["lockId"]), document["lockId"]["$oid"])
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+
+    def test_an_answer_lost_for_one_name(self):
+        self.insert(_id="one")
+        failing = {"failCommands": ["findAndModify"], "appName": "unlucky",
+                   "writeConcernError": {"code": 91, "errmsg": "injected"}}
+        self.mongo.admin.command("configureFailPoint", "failCommand", mode={"times": 1},
+                                 data=failing)
+        script = Script(self.uri(appName="unlucky"), 5000)
+        self.addCleanup(script.done)
+        script.take("one")
+        self.assertEqual(script.ask("release")[0], "HF_OK")
+        self.assertIsNone(self.find("one")["lockId"])
+
+    def test_filters_that_are_none(self):
+        script = self.script()
+        for filter_, word in (("{", "not an object"), ("[]", "not an object"), ("5", "not an object"),
+                              ('{"a":1} {"b":2}', "not an object"),
+                              ('{"$nonsense":1}', "refused")):
+            code, text = script.ask("take cn " + filter_)
+            self.assertEqual((code, word in text), ("HF_INVALID", True), text)
+
+
+# ---- The command ----
+
+MARK = r'''
+import os, pymongo, sys, json
+document = json.loads(sys.stdin.read())
+jobs = pymongo.MongoClient(os.environ["DRIVER_URI"])[sys.argv[1]][sys.argv[2]]
+jobs.update_one({"_id": document["_id"]}, {"$set": {"done": True}})
+print(document["_id"])
+sys.exit(9 if document.get("bad") else 0)
+'''
+
+
+class Command(OnASet):
+    def test_the_command_gets_the_document(self):
+        oid = self.insert(_id=bson.ObjectId(), big="ä" * 100000, n=5)["_id"]
+        script = 'cat; cat; echo "$HOLDFAST_DOCUMENT_ID"; echo "$HOLDFAST_NAME"'
+        result = self.run_document(0, "--id", '{"$oid": "%s"}' % oid, "--", "sh", "-c", script)
+        line, name, again = result.stdout.splitlines()
+        document = json.loads(line)
+        self.assertEqual((document["n"], len(document["big"])), (5, 100000))
+        self.assertEqual((name, again), ('{"$oid":"%s"}' % oid,) * 2)
+
+    def test_each(self):
+        self.documents.insert_many([{"_id": n, "bad": n == 3} for n in range(6)])
+        result = self.run_document(
+            9, "--filter", '{"done":{"$ne":true}}', "--sort", '{"_id":-1}', "--each", "--",
+            sys.executable, "-c", MARK, DATABASE, self.name,
+            env=dict(os.environ, DRIVER_URI=self.driver_uri))
+        self.assertEqual(result.stdout.split(), list("543210"))
+        self.assertEqual(self.documents.count_documents({"lockId": None, "done": True}), 6)
+
+    def test_each_has_every_document_once(self):
+        self.documents.insert_many([{"_id": each} for each in ("a", 1, bson.ObjectId())])
+        result = self.run_document(3, "--sort", '{"_id":1}', "--each", "--", "sh", "-c",
+                                   'echo x; test "$HOLDFAST_DOCUMENT_ID" != a || exit 3')
+        self.assertEqual(result.stdout, "x\n" * 3)
+
+    def test_each_of_none(self):
+        self.assertEqual(self.run_document(0, "--each", "--", "true").stderr, "")
+
+    def test_each_ends_when_it_is_asked_to(self):
+        self.documents.insert_many([{"_id": n} for n in range(5)])
+        running = subprocess.Popen(
+            [BIN, "--store", self.driver_uri, "run", "--document", self.name, "--each", "--",
+             "sh", "-c", "trap 'exit 0' TERM; echo begun; sleep 100 & wait"],
+            stdout=subprocess.PIPE, text=True)
+        self.assertEqual(running.stdout.readline(), "begun\n")
+        running.send_signal(signal.SIGTERM)
+        self.assertEqual(running.communicate(timeout=20)[0], "")
+        self.assertEqual(running.returncode, 0)
+        self.assertEqual(self.documents.count_documents({"lockId": {"$ne": None}}), 0)
+
+    def test_statuses(self):
+        self.insert(_id="one")
+        script = self.script()
+        script.take("one")
+        self.assertIn("lockId", self.run_document(75, "-n", "--id", "one", "--", "true").stderr)
+        self.run_document(75, "-n", "--", "true")
+        self.run_document(4, "-n", "-E", "4", "--", "true")
+        self.run_document(75, "-w", "600ms", "--", "true")
+        self.run_document(65, "--filter", "{", "--", "true")
+        self.run_document(64, "name", "--", "true")
+        self.run_document(64, "--id", "one", "--each", "--", "true")
+        self.check(64, "run", "--id", "one", "--", "true")
+        self.check(65, "run", "--document", "x", "--", "true", uri="memory:")
+
+    def test_listings_and_break(self):
+        self.insert(_id=17)
+        script = self.script(ttl_ms=20000)
+        script.take("17")
+        listed = json.loads(self.check(0, "list", "--json").stdout)
+        self.assertEqual([lock["name"] for lock in listed], ["17"])
+        self.assertEqual(len(json.loads(self.check(0, "sessions", "--json").stdout)), 1)
+        result = self.check(65, "break", "17", "--reason", "test")
+        self.assertIn("--force", result.stderr)
+        self.check(0, "break", "17.0", "--force", "--reason", "test")
+        self.assertEqual(script.hear()[0], "lost")
+        self.assertEqual(json.loads(self.check(0, "list", "--json").stdout), [])
+        self.assertIsNone(self.find(17)["lockId"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
