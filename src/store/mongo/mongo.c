@@ -90,11 +90,8 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     warn_if_weak(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
                                                   (int32_t)*patience_ms);
-    code = read.protocol->open ? read.protocol->open(store, err) : HF_OK;
-    if (code) {
-        store->base.ops->close(&store->base);
-        return code;
-    }
+    if (read.protocol->open)
+        read.protocol->open(store);
     *out = &store->base;
     return HF_OK;
 }

@@ -124,7 +124,7 @@ struct mongo_protocol {
 
     /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
-    hf_code (*open)(mongo_store *store, hf_error *err); /* NULL: nothing more to do */
+    void (*open)(mongo_store *store); /* NULL: nothing more to do */
 
     /* The two kinds of step of protocols without a queue (plain.c): with an enter, and without. */
     hf_code (*take)(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,

@@ -406,14 +406,14 @@ static int64_t count_of(const sharding_sent *sent)
     return mongo_int_at(&sent->reply.doc, sent->tried == 1 ? "nModified" : "n", 0);
 }
 
-static hf_code leave(mongo_store *store, const char *name, const hf_step *step,
+static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *step,
                      hf_step_reply *reply, hf_error *err)
 {
     sharding_sent sent;
     sharding_unlocking *all = alloc_array(NULL, step->n_leaves, sizeof *all);
     sharding_document *seen = alloc_array(NULL, step->n_leaves, sizeof *seen);
     for (size_t i = 0; i < step->n_leaves; i++)
-        all[i] = unlocking_of(store, name, &step->leaves[i], &seen[i]);
+        all[i] = unlocking_of(store, call->name, &step->leaves[i], &seen[i]);
     hf_code code = sharding_unlock(store, all, step->n_leaves, false, &sent, err);
     reply->confirmed = !code && count_of(&sent) >= (int64_t)step->n_leaves;
     reply->stamp = sent.reply.stamp;
@@ -425,33 +425,25 @@ static hf_code leave(mongo_store *store, const char *name, const hf_step *step,
     return code;
 }
 
-/* ---- The step ---- */
+/* ---- The protocol ---- */
 
 /* What it leaves comes first: it may be what it then takes. */
-hf_code sharding_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                      hf_step_reply *reply, hf_error *err)
+static hf_code take_step(mongo_store *store, const mongo_call *call, const hf_step *step,
+                         hf_record *out, hf_step_reply *reply, hf_error *err)
 {
-    mongo_store *store = (mongo_store *)base;
-    hf_record record;
-    hf_step_reply answer = {.confirmed = false};
-    hf_code code = mongo_ready(store, err);
-    if (code)
-        return code;
-    record_init(&record, name);
-    if (step->n_leaves)
-        code = leave(store, name, step, &answer, err);
-    if (!code && step->enter)
-        code = enter(store, name, &step->enter->entry, &record, &answer, err);
-    if (out && !code)
-        *out = record;
-    else
-        record_done(&record);
-    if (reply)
-        *reply = answer;
-    return code;
+    hf_code code = step->n_leaves ? leave(store, call, step, reply, err) : HF_OK;
+    return code ? code : enter(store, call->name, &step->enter->entry, out, reply, err);
 }
 
-/* ---- The protocol ---- */
+static hf_code check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
+{
+    if (ttl_ms <= uri->expiry_ms)
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "a ttl of %lld ms is longer than hfExpiryMS=%lld: others would take a lock "
+                     "over while this client still believes in it; give a shorter ttl",
+                     (long long)ttl_ms, (long long)uri->expiry_ms);
+}
 
 static void warn_of_settings(mongo_store *store)
 {
@@ -463,7 +455,7 @@ static void warn_of_settings(mongo_store *store)
                   (long long)settings->expiry_ms);
 }
 
-static hf_code open_protocol(mongo_store *store, hf_error *err)
+static void open_protocol(mongo_store *store)
 {
     struct mongo_sharding *own = alloc_zeroed(sizeof *own);
     int64_t third_ms = store->config.ttl_ms / 3;
@@ -478,12 +470,6 @@ static hf_code open_protocol(mongo_store *store, hf_error *err)
         store->uri.lock_session && id_read(store->uri.lock_session, &own->lock_session);
     store->base.beat_ms = own->settings.ping_ms;
     warn_of_settings(store);
-    if (store->config.ttl_ms <= own->settings.expiry_ms)
-        return HF_OK;
-    return error_set(err, HF_INVALID,
-                     "a ttl of %lld ms is longer than hfExpiryMS=%lld: others would take a lock "
-                     "over while this client still believes in it; give a shorter ttl",
-                     (long long)store->config.ttl_ms, (long long)own->settings.expiry_ms);
 }
 
 static void close_protocol(hf_store *base)
@@ -525,7 +511,7 @@ static const hf_store_ops ops = {
     .session_mark = mongo_plain_mark,
     .session_end = sharding_session_end,
     .sessions_look = mongo_plain_sessions_look,
-    .step = sharding_step,
+    .step = mongo_plain_step,
     .look = mongo_look,
     .list = mongo_list,
     .list_sessions = sharding_list_sessions,
@@ -541,7 +527,10 @@ const mongo_protocol mongo_sharding_protocol = {
     .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 20000,
+    .check = check,
     .open = open_protocol,
+    .take = take_step,
+    .leave = leave,
     .read = sharding_read_record,
     .read_key = read_key,
     .changing = changing,

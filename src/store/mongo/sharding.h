@@ -159,10 +159,8 @@ hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, 
 /* The first document of a reply's batch. */
 bool sharding_first(const mongo_reply *reply, bson_t *out);
 
-/* ---- Acquire and release (sharding.c), sessions (sharding_session.c) ---- */
+/* ---- Sessions (sharding_session.c) ---- */
 
-hf_code sharding_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                      hf_step_reply *reply, hf_error *err);
 hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
                               hf_session_state *out, hf_error *err);
