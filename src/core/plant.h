@@ -64,8 +64,7 @@
     X(ELECTION_UNNOTICED, "protocol sharding: the clocks of two primaries are taken for one")      \
     X(GRAB_AGAIN_UNCLEANED, "protocol sharding: a grab is repeated without an unlock")             \
     X(OVERTAKE_UNCONFIRMED, "protocol sharding: the ping is not read again before an overtake")    \
-    X(OVERTAKE_ANY_TS,                                                                             \
-      "protocol sharding: an overtake does not compare what was seen of the lock")                 \
+    X(OVERTAKE_ANY_TS, "protocol sharding: an overtake does not compare what was seen")            \
     X(GRACE_OUTSIDE_LEASE, "`run` grants its command the grace after the lease's end")
 
 #define X(bug, wrong) PLANT_##bug,
