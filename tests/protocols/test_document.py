@@ -32,19 +32,19 @@ class Script:
 
     def __init__(self, uri, ttl_ms=3000):
         self.process = subprocess.Popen([WORKER, "script", uri, str(ttl_ms)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
     def ask(self, line):
         """The first word of the answer, and the rest."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        self.process.stdin.write(line.encode() + b"\n")
         return self.hear()
 
     def hear(self):
         ready = select.select([self.process.stdout], [], [], PATIENCE / 2)[0]
         if not ready:
             raise AssertionError("the worker says nothing")
-        return (self.process.stdout.readline().rstrip("\n").split(" ", 1) + [""])[:2]
+        line = self.process.stdout.readline().decode().rstrip("\n")
+        return (line.split(" ", 1) + [""])[:2]
 
     def take(self, what, flags="-"):
         """What was taken: its token and the document."""
@@ -543,7 +543,7 @@ class Command(OnASet):
         self.documents.insert_many([{"_id": n} for n in range(5)])
         running = subprocess.Popen(
             [BIN, "--store", self.driver_uri, "run", "--document", self.name, "--each", "--",
-             "sh", "-c", "trap 'exit 0' TERM; echo begun; sleep 100 & wait"],
+             "sh", "-c", "trap 'exit 0' TERM; echo begun; while :; do sleep 0.1; done"],
             stdout=subprocess.PIPE, text=True)
         self.assertEqual(running.stdout.readline(), "begun\n")
         running.send_signal(signal.SIGTERM)
