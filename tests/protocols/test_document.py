@@ -27,6 +27,15 @@ SECONDS = 20  # of contention
 PATIENCE = 60
 
 
+def setUpModule():
+    """One set for all, unless there is one already."""
+    if not os.environ.get("HOLDFAST_TEST_URI"):
+        rs = ReplicaSet()
+        unittest.addModuleCleanup(rs.stop)
+        os.environ["HOLDFAST_TEST_URI"] = rs.start().uri
+        unittest.addModuleCleanup(os.environ.pop, "HOLDFAST_TEST_URI")
+
+
 class Script:
     """A worker that does what it is told, line by line."""
 
@@ -65,11 +74,11 @@ class OnASet(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        uri = os.environ.get("HOLDFAST_TEST_URI") if not cls.standalone else None
-        if not uri:
-            cls.set = ReplicaSet(standalone=cls.standalone)
-            cls.addClassCleanup(cls.set.stop)
-            uri = cls.set.start().uri
+        uri = os.environ["HOLDFAST_TEST_URI"]
+        if cls.standalone:
+            server = ReplicaSet(standalone=True)
+            cls.addClassCleanup(server.stop)
+            uri = server.start().uri
         hosts, options = uri.split("?") if "?" in uri else (uri, "")
         cls.driver_uri = "%s/%s?%s" % (hosts.rstrip("/").rsplit("/", 1)[0] if hosts.count("/") > 3
                                        else hosts.rstrip("/"), DATABASE, options)
