@@ -176,17 +176,20 @@ static const char *uri_for(int64_t ttl_ms, char out[sizeof bed.uri + 32])
     return out;
 }
 
-hf_store *bed_store(void)
+hf_store *bed_store_at(const char *uri, int64_t ttl_ms)
 {
-    char uri[sizeof bed.uri + 32];
-    static const hf_store_config config = {.ttl_ms = 10000, .env = &env, .log = drop_log};
+    hf_store_config config = {.ttl_ms = ttl_ms, .env = &env, .log = drop_log};
     hf_store *store = NULL;
     hf_error err;
     int64_t patience_ms = 0;
-    assert_code(HF_OK,
-                hf_store_open(uri_for(config.ttl_ms, uri), &config, &store, &patience_ms, &err),
-                &err);
+    assert_code(HF_OK, hf_store_open(uri, &config, &store, &patience_ms, &err), &err);
     return store;
+}
+
+hf_store *bed_store(void)
+{
+    char uri[sizeof bed.uri + 32];
+    return bed_store_at(uri_for(10000, uri), 10000);
 }
 
 hf_id bed_id(void)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include <bson/bson.h>
 #include <cmocka.h>
 
 #include <holdfast/store.h>
@@ -28,6 +29,7 @@ struct bed {
     unsigned can; /* HF_CAN_... */
     bool is_mongo;
     bool expires; /* protocol sharding: a lock is overtaken an expiry after its owner's last ping */
+    void (*on_command)(const char *verb, const bson_t *command); /* before it is sent; or NULL */
 };
 
 extern struct bed bed;
@@ -61,6 +63,7 @@ void bed_contains(const char *text, const char *part, const char *file, int line
 /* ---- Stores ---- */
 
 hf_store *bed_store(void);
+hf_store *bed_store_at(const char *uri, int64_t ttl_ms);
 hf_id bed_id(void);
 
 /* Begins a session on the store. */
@@ -146,6 +149,7 @@ int run_document_cases(void); /* with hfTokenField=fence */
 int run_process_cases(void);  /* only with HF_CAN_PROCESSES */
 int run_mongo_cases(void);    /* only on MongoDB, as the wire cases */
 int run_wire_cases(void);
+int run_sharding_cases(void); /* only in protocol sharding */
 
 void mongo_drop(const char *uri); /* the database that the URI names */
 /* A document to be locked: protocol document makes none. */

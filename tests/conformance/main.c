@@ -16,6 +16,8 @@ static int run_all(void)
         failed += run_document_cases();
     if (bed.is_mongo && bed.can & HF_CAN_QUEUE)
         failed += run_mongo_cases() + run_wire_cases();
+    if (bed.expires)
+        failed += run_sharding_cases();
     return failed;
 }
 

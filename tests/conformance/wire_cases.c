@@ -58,6 +58,9 @@ static void keep(const mongoc_apm_command_started_t *event)
 static void started(const mongoc_apm_command_started_t *event)
 {
     const char *of = mongoc_apm_command_started_get_database_name(event);
+    if (bed.on_command)
+        bed.on_command(mongoc_apm_command_started_get_command_name(event),
+                       mongoc_apm_command_started_get_command(event));
     pthread_mutex_lock(&mutex);
     if (database[0] && strcmp(of, database) == 0 && n_sent < SENT_MOST)
         keep(event);

@@ -89,6 +89,7 @@ CAUGHT_BY = {
     "ELECTION_UNNOTICED": ["test_sharding_expiry another_election"],
     "GRAB_AGAIN_UNCLEANED": ["test_sharding_round after_an_unlock"],
     "OVERTAKE_UNCONFIRMED": ["test_sharding_round pings_while_we_were_stopped"],
+    "OVERTAKE_ANY_TS": ["conformance mongodb:hfProtocol=sharding overtake_compares"],
     "GRACE_OUTSIDE_LEASE": ["cli/test_signals Lost.test_break_stops_the_command_before_the_next"
                             "_has_the_lock"],
 }

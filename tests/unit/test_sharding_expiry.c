@@ -256,6 +256,22 @@ static void test_what_was_forgotten_is_seen_anew(void **state)
     assert_int_equal(look_at(m, EXPIRY), SHARDING_NOT_EXPIRED);
 }
 
+static void test_memories_are_bounded_and_the_oldest_gives_way(void **state)
+{
+    manager *m = *state;
+    char names[SHARDING_MEMORIES + 1][16];
+    for (int i = 0; i <= SHARDING_MEMORIES; i++) {
+        snprintf(names[i], sizeof names[i], "db.c%d", i);
+        m->name = names[i];
+        assert_int_equal(look_at(m, i), SHARDING_NOT_EXPIRED);
+    }
+    assert_int_equal(m->history.n, SHARDING_MEMORIES);
+    m->name = names[1];
+    assert_int_equal(look_at(m, EXPIRY + 1), SHARDING_EXPIRED);
+    m->name = names[0];
+    assert_int_equal(look_at(m, EXPIRY + 1), SHARDING_NOT_EXPIRED);
+}
+
 /* An owner that pings every 30 s, looked at every 500 ms for two hours by a clock that is slewed
  * by a tenth, never expires; when it stops, it does, an expiry after the look that saw its last
  * ping. */
@@ -296,6 +312,7 @@ int main(void)
         TEST(test_a_primary_without_an_election_is_an_error),
         TEST(test_each_lock_has_a_memory_of_its_own),
         TEST(test_what_was_forgotten_is_seen_anew),
+        TEST(test_memories_are_bounded_and_the_oldest_gives_way),
         TEST(test_who_pings_never_expires),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

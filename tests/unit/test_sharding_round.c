@@ -473,7 +473,7 @@ static void test_rounds_keep_the_rules_on_random_replies(void **state)
         ends[todo]++;
     }
     for (int i = SHARDING_GRANTED; i <= SHARDING_FAIL_FOR_WANT_OF_A_SET; i++)
-        assert_true(ends[i] > 100);
+        assert_true(ends[i] > 20); /* the rarest comes about 100 times */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -400,6 +400,12 @@ static sharding_unlocking unlocking_of(mongo_store *store, const char *name, con
     return one;
 }
 
+/* How many were held, and are free now; or free again, by an earlier try that had no answer. */
+static int64_t count_of(const sharding_sent *sent)
+{
+    return mongo_int_at(&sent->reply.doc, sent->tried == 1 ? "nModified" : "n", 0);
+}
+
 static hf_code leave(mongo_store *store, const char *name, const hf_step *step,
                      hf_step_reply *reply, hf_error *err)
 {
@@ -409,7 +415,7 @@ static hf_code leave(mongo_store *store, const char *name, const hf_step *step,
     for (size_t i = 0; i < step->n_leaves; i++)
         all[i] = unlocking_of(store, name, &step->leaves[i], &seen[i]);
     hf_code code = sharding_unlock(store, all, step->n_leaves, false, &sent, err);
-    reply->confirmed = !code && mongo_int_at(&sent.reply.doc, "n", 0) >= (int64_t)step->n_leaves;
+    reply->confirmed = !code && count_of(&sent) >= (int64_t)step->n_leaves;
     reply->stamp = sent.reply.stamp;
     for (size_t i = 0; i < step->n_leaves && reply->confirmed; i++)
         sharding_grab_drop(store, step->leaves[i].ticket);

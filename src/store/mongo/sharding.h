@@ -113,6 +113,7 @@ bool sharding_read_ping(const bson_t *doc, int64_t *ping_ms);
 typedef struct sharding_sent {
     hf_code code;
     int32_t number; /* the server's, or the nearest; 0: no error */
+    unsigned tried; /* how often it was sent */
     bool was_sent;  /* false: the server was not reached, so nothing can have been done */
     mongo_reply reply;
 } sharding_sent;

@@ -49,9 +49,10 @@ static hf_code run(mongo_store *store, sharding_call kind, const mongo_call *cal
 {
     const sharding_settings *settings = &store->sharding->settings;
     hf_code code = send_once(store, call, command, out, err);
-    for (unsigned tried = 1; code && !call->is_beat && out->was_sent; tried++) {
-        if (!sharding_tries_again(settings, kind, out->number, tried))
-            break;
+    out->tried = 1;
+    while (code && !call->is_beat && out->was_sent &&
+           sharding_tries_again(settings, kind, out->number, out->tried)) {
+        out->tried++;
         sharding_sent_done(out);
         code = send_once(store, call, command, out, err);
     }

@@ -1,0 +1,155 @@
+# Protocol sharding on a three-node set: contention among ours, with a manager written after article
+# 001, and under faults; how it is woken, and what it says.
+# SPDX-License-Identifier: Apache-2.0
+import signal
+import time
+import unittest
+
+import bson
+
+from contest import boot_ns, check_exclusion, seconds_since
+from foreign import OnASet, start_set
+from mongod import until
+
+TTL = 3  # seconds
+EXPIRY = 4
+
+
+def setUpModule():
+    start_set()
+
+
+class Sharding(OnASet):
+    keys = {"Protocol": "sharding", "PollMS": 100, "PingMS": 500, "ExpiryMS": EXPIRY * 1000}
+
+    def ours(self, contest, n):
+        return [contest.add_endless("--ttl=%d" % (TTL * 1000)) for _ in range(n)]
+
+    def holder(self, *words, **more):
+        return super().holder("--ttl=%d" % (TTL * 1000), *words, **more)
+
+    def waiter(self):
+        return self.worker("--ttl=%d" % (TTL * 1000))
+
+    def lock(self):
+        return self.db.locks.find_one({"_id": "x"})
+
+    def assert_all_left(self):
+        until(lambda: self.lock()["state"] == 0, 10, "the lock to be free")
+
+
+class Contention(Sharding):
+    SECONDS = 15
+
+    def test_eight_of_ours(self):
+        contest = self.mixed()
+        self.ours(contest, 8)
+        time.sleep(self.SECONDS)
+        contest.finish(60)
+        contest.check(self)
+        self.assert_all_left()
+
+    def test_with_managers_that_are_not_ours(self):
+        contest = self.mixed()
+        for _ in range(4):
+            contest.add_other("manager.py", self.database)
+        for _ in range(4):
+            contest.add_endless("--ttl=%d" % (TTL * 1000), "--pause=60")
+        time.sleep(self.SECONDS)
+        contest.finish(60)
+        contest.check(self)
+        self.assert_all_left()
+
+    def test_ours_while_the_primary_steps_down_and_processes_stop_and_die(self):
+        contest = self.mixed()
+        workers = self.ours(contest, 8)
+        contest.await_turns(3, 60)
+        self.rs.step_down()
+        contest.await_turns(3, 60)
+        workers[0].signal(signal.SIGSTOP)
+        time.sleep(EXPIRY + 2)
+        workers[0].signal(signal.SIGCONT)
+        contest.await_turns(3, 60)
+        killed = contest.workers.pop(1)
+        killed.signal(signal.SIGKILL)
+        contest.await_turns(3, 60)
+        contest.finish(90)
+        contest.workers.append(killed)
+        self.check_all_but_one(contest)
+
+    def check_all_but_one(self, contest):
+        """The one that was killed may have written once more than it said."""
+        written = sum(turn["wrote"] for turn in contest.turns())
+        self.assertIn(contest.value() - written, (0, 1), "an update was lost")
+        check_exclusion(self, contest.turns())
+
+
+class Waking(Sharding):
+    def test_a_release_wakes_who_waits(self):
+        holder, waiter = self.holder(), self.waiter()
+        waiter.ask("acquire", "waits")
+        time.sleep(1)  # its stream is open
+        asked = boot_ns()
+        holder.ask("release", "release")
+        had = waiter.wait("acquired", 5)
+        print("had %.3f s after the release was asked for" % ((had["at"] - asked) / 1e9))
+        self.assertLess((had["at"] - asked) / 1e9, 0.3)
+
+    def test_who_is_overtaken_is_told_at_once(self):
+        holder = self.holder()
+        time.sleep(1)
+        changed = boot_ns()
+        self.db.locks.update_one({"_id": "x"}, {"$currentDate": {"when": True},
+                                                "$set": {"ts": bson.ObjectId(), "process": "another"}})
+        told = holder.wait("told", 5)
+        self.assertIn("gone from the store", told["text"])
+        self.assertLess(seconds_since(changed), 2)
+
+    def test_a_killed_owner_is_overtaken_after_the_expiry(self):
+        holder, waiter = self.holder(), self.waiter()
+        waiter.ask("acquire", "waits")
+        holder.signal(signal.SIGKILL)
+        killed = boot_ns()
+        had = waiter.wait("acquired", EXPIRY + 10)
+        took = (had["at"] - killed) / 1e9
+        print("overtaken %.2f s after the kill, the expiry being %d s" % (took, EXPIRY))
+        self.assertTrue(EXPIRY - 1 < took < EXPIRY + 2, took)
+
+    def test_the_indexes_are_those_of_a_config_server(self):
+        self.holder()
+        until(lambda: len(self.db.lockpings.index_information()) == 2, 10, "the indexes")
+        keys = [[index["key"] for index in self.db[each].index_information().values()]
+                for each in ("locks", "lockpings")]
+        self.assertCountEqual(keys[0], [[("_id", 1)], [("ts", 1)], [("state", 1), ("process", 1)]])
+        self.assertCountEqual(keys[1], [[("_id", 1)], [("ping", 1)]])
+
+
+class Settings(Sharding):
+    def test_a_ttl_longer_than_the_expiry_is_refused(self):
+        run = self.run_command("--ttl", "5s", "run", "x", "--", "true", status=65)
+        self.assertIn("longer than hfExpiryMS=4000", run.errors)
+
+    def test_keys_are_checked(self):
+        for key, value in ("LockSession", "12"), ("ExpiryMS", "0"), ("Process", ""):
+            run = self.run_command("run", "x", "--", "true", uri=self.store(**{key: value}),
+                                   status=65)
+            self.assertIn("hf%s=%s: it " % (key, value), run.errors)
+        run = self.run_command("run", "x", "--", "true", status=65,
+                               uri=self.store(Protocol="queue"))
+        self.assertIn("is for hfProtocol=", run.errors)
+
+    def test_a_program_that_is_run_again_has_its_own_locks_at_once(self):
+        uri = self.store(Process="nightly", LockSession="0123456789abcdef01234567")
+        first = self.holder(uri=uri)
+        first.signal(signal.SIGKILL)
+        self.run_command("--ttl", "3s", "run", "-n", "x", "--", "true", uri=uri)
+        self.assertEqual(self.lock()["state"], 0)
+
+    def test_a_release_of_what_another_holds_says_that_it_was_lost(self):
+        holder = self.holder()
+        self.db.locks.update_one({"_id": "x"}, {"$set": {"state": 0}})
+        self.assertEqual(holder.ask("release", "release")["code"], "HF_LOST")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
