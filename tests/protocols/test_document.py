@@ -27,24 +27,33 @@ SECONDS = 20  # of contention
 PATIENCE = 60
 
 
+def setUpModule():
+    """One set for all, unless there is one already."""
+    if not os.environ.get("HOLDFAST_TEST_URI"):
+        rs = ReplicaSet()
+        unittest.addModuleCleanup(rs.stop)
+        os.environ["HOLDFAST_TEST_URI"] = rs.start().uri
+        unittest.addModuleCleanup(os.environ.pop, "HOLDFAST_TEST_URI")
+
+
 class Script:
     """A worker that does what it is told, line by line."""
 
     def __init__(self, uri, ttl_ms=3000):
         self.process = subprocess.Popen([WORKER, "script", uri, str(ttl_ms)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
     def ask(self, line):
         """The first word of the answer, and the rest."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        self.process.stdin.write(line.encode() + b"\n")
         return self.hear()
 
     def hear(self):
         ready = select.select([self.process.stdout], [], [], PATIENCE / 2)[0]
         if not ready:
             raise AssertionError("the worker says nothing")
-        return (self.process.stdout.readline().rstrip("\n").split(" ", 1) + [""])[:2]
+        line = self.process.stdout.readline().decode().rstrip("\n")
+        return (line.split(" ", 1) + [""])[:2]
 
     def take(self, what, flags="-"):
         """What was taken: its token and the document."""
@@ -65,11 +74,11 @@ class OnASet(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        uri = os.environ.get("HOLDFAST_TEST_URI") if not cls.standalone else None
-        if not uri:
-            cls.set = ReplicaSet(standalone=cls.standalone)
-            cls.addClassCleanup(cls.set.stop)
-            uri = cls.set.start().uri
+        uri = os.environ["HOLDFAST_TEST_URI"]
+        if cls.standalone:
+            server = ReplicaSet(standalone=True)
+            cls.addClassCleanup(server.stop)
+            uri = server.start().uri
         hosts, options = uri.split("?") if "?" in uri else (uri, "")
         cls.driver_uri = "%s/%s?%s" % (hosts.rstrip("/").rsplit("/", 1)[0] if hosts.count("/") > 3
                                        else hosts.rstrip("/"), DATABASE, options)
@@ -543,7 +552,7 @@ class Command(OnASet):
         self.documents.insert_many([{"_id": n} for n in range(5)])
         running = subprocess.Popen(
             [BIN, "--store", self.driver_uri, "run", "--document", self.name, "--each", "--",
-             "sh", "-c", "trap 'exit 0' TERM; echo begun; sleep 100 & wait"],
+             "sh", "-c", "trap 'exit 0' TERM; echo begun; while :; do sleep 0.1; done"],
             stdout=subprocess.PIPE, text=True)
         self.assertEqual(running.stdout.readline(), "begun\n")
         running.send_signal(signal.SIGTERM)
