@@ -181,6 +181,15 @@ static void chaos(void *arg)
     }
 }
 
+static void patrol(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        fiber_sleep_until(sim_now_ns + SECOND / 2);
+        rules_check_orphans(SECOND / 2);
+    }
+}
+
 static void heal(void)
 {
     for (node *n = sim.nodes; n; n = n->next)
@@ -236,6 +245,7 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
     for (int i = 0; i < NODES - 1; i++)
         node_start(i);
     fiber_start(NULL, chaos, NULL);
+    fiber_start(NULL, patrol, NULL);
     fiber_run_until(CHAOS_S * SECOND + 12 * SECOND, rules_check_beliefs);
     heal();
     fiber_run_until(sim_now_ns + 10 * sim.ttl_ms * MS + 45 * SECOND, rules_check_beliefs);

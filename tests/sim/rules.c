@@ -21,10 +21,22 @@ static history histories[NAMES];
 static hf_id unanswered[UNANSWERED];
 static size_t n_unanswered;
 
+#define ORPHANS 64
+
+/* For how long a client that could have looked has let a ticket stand. */
+typedef struct orphan {
+    hf_id ticket;
+    int64_t for_ns;
+    bool is_there;
+} orphan;
+
+static orphan orphans[ORPHANS];
+static size_t n_orphans;
+
 void rules_begin(void)
 {
     memset(histories, 0, sizeof histories);
-    n_unanswered = 0;
+    n_unanswered = n_orphans = 0;
 }
 
 /* ---- P1, P2: nobody believes in what excludes another's belief ---- */
@@ -145,22 +157,86 @@ void rules_left(const char *name, hf_id ticket)
             histories[i].left[histories[i].n_left++ % LEFT] = ticket;
 }
 
-/* ---- In the end: no orphans, nobody forgotten (L1 to L3) ---- */
+/* ---- No orphans: tickets of a living session that its client does not know (R8) ---- */
 
-static bool is_of_the_living(hf_id session)
+static const node *owner_of(hf_id session)
 {
     for (const node *n = sim.nodes; n; n = n->next)
         if (!n->is_dead && n->client->session.state == SESSION_ALIVE &&
             id_equal(n->client->session.self.id, session))
-            return true;
-    return false;
+            return n;
+    return NULL;
 }
+
+static bool is_known(const node *n, hf_id ticket)
+{
+    return waiters_find(&n->client->waiters, ticket) || lock_find_locked(n->client, ticket) ||
+           release_is_pending_locked(n->client, ticket);
+}
+
+static bool could_look(const node *n)
+{
+    return sim_now_ns >= n->cut_until && sim_now_ns >= n->stopped_until &&
+           sim_now_ns >= sim.down_until;
+}
+
+static orphan *find_or_add(hf_id ticket)
+{
+    for (size_t i = 0; i < n_orphans; i++)
+        if (id_equal(orphans[i].ticket, ticket))
+            return &orphans[i];
+    if (n_orphans == ORPHANS)
+        return NULL;
+    orphans[n_orphans] = (orphan){.ticket = ticket};
+    return &orphans[n_orphans++];
+}
+
+/* A client looks at its suspects once in a ttl; where requests are lost, that can fail again and
+ * again. */
+static int64_t patience_ns(void)
+{
+    bool is_calm = !sim.weather.loses_request && !sim.weather.loses_reply;
+    return (is_calm ? 2 * sim.ttl_ms + 6000 : 6 * sim.ttl_ms + 30000) * MS;
+}
+
+static bool patrol(void *ctx, const hf_record *record)
+{
+    int64_t step_ns = *(const int64_t *)ctx;
+    for (size_t i = 0; i < record->holders + record->queued; i++) {
+        const hf_entry *entry = &record->entries[i];
+        const node *n = owner_of(entry->session);
+        orphan *o = n && !is_known(n, entry->ticket) ? find_or_add(entry->ticket) : NULL;
+        if (!o)
+            continue;
+        o->is_there = true;
+        o->for_ns += could_look(n) ? step_ns : 0;
+        if (o->for_ns > patience_ns())
+            sim_violation("R8: node %d has let a ticket of its own stand in %s for %lld s",
+                          n->number, record->name, (long long)(o->for_ns / SECOND));
+    }
+    return true;
+}
+
+void rules_check_orphans(int64_t since_ns)
+{
+    size_t kept = 0;
+    hf_error err;
+    for (size_t i = 0; i < n_orphans; i++)
+        orphans[i].is_there = false;
+    sim.server->ops->list(sim.server, "", patrol, &since_ns, &err);
+    for (size_t i = 0; i < n_orphans; i++)
+        if (orphans[i].is_there)
+            orphans[kept++] = orphans[i];
+    n_orphans = kept;
+}
+
+/* ---- In the end: no orphans, nobody forgotten (L1 to L3) ---- */
 
 static bool check_rest(void *ctx, const hf_record *record)
 {
     (void)ctx;
     for (size_t i = 0; i < record->holders + record->queued; i++)
-        if (is_of_the_living(record->entries[i].session))
+        if (owner_of(record->entries[i].session))
             sim_violation("R8: a ticket of a living session was forgotten in %s", record->name);
     return true;
 }

@@ -99,6 +99,7 @@ void rules_check_beliefs(void); /* after every slice */
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
 void rules_unanswered(hf_id ticket);             /* its enter may still land */
 void rules_left(const char *name, hf_id ticket); /* its leave was acknowledged */
+void rules_check_orphans(int64_t since_ns);      /* now and then; when it was called before */
 void rules_check_rest(void);                     /* when all should be free */
 
 #endif
