@@ -2,17 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
-import re
 import sys
 import unittest
-
-from bson import json_util
 
 from contest import Command, Contest, Program, Worker, check_exclusion, check_failures
 from mongod import ReplicaSet
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GOLDEN = os.path.join(os.path.dirname(HERE), "golden")
 
 shared = ReplicaSet(election_ms=2000)
 
@@ -27,16 +23,6 @@ def store_of(database, **keys):
     base, _, options = shared.uri.partition("?")
     ours = "&".join("hf%s=%s" % (key, value) for key, value in keys.items())
     return base.rstrip("/") + "/" + database + "?" + options + "&" + ours
-
-
-def plain(document):
-    """Canonical extended JSON, one field a line, with what differs from run to run named."""
-    text = json_util.dumps(document, json_options=json_util.CANONICAL_JSON_OPTIONS, indent=2)
-    text = re.sub(r'"\$oid": "[0-9a-f]{24}"', '"$oid": "ID"', text)
-    text = re.sub(r'"\$date": \{\s*"\$numberLong": "\d+"\s*\}', '"$date": "DATE"', text)
-    text = re.sub(r'"[^"]*@[^"]*:\d+/[0-9a-f]{24}"', '"APP@HOST:PID/ID"', text)
-    text = re.sub(r'("(app|host)": )"[^"]*"', r'\1"TEXT"', text)
-    return re.sub(r'("pid": \{\s*"\$numberLong": )"\d+"', r'\1"PID"', text) + "\n"
 
 
 class Mixed(Contest):
@@ -116,15 +102,6 @@ class OnASet(unittest.TestCase):
         command = self.start(Command("--store", uri or self.uri, *words))
         self.assertEqual(command.status(30), status, str(command))
         return command
-
-    def assert_golden(self, document, name):
-        path = os.path.join(GOLDEN, name)
-        text = plain(document)
-        if os.environ.get("HOLDFAST_TEST_UPDATE"):
-            with open(path, "w") as out:
-                out.write(text)
-        with open(path) as stream:
-            self.assertEqual(text, stream.read(), name)
 
 
 def as_json(command):

@@ -29,15 +29,19 @@ def seen(document, **placeholders):
 
 
 def anonymous(value):
+    if isinstance(value, list):
+        return [anonymous(each) for each in value]
     if not isinstance(value, dict):
         return value
-    for kind in ("$oid", "$date"):
+    for kind in ("$oid", "$date", "$timestamp"):
         if kind in value:
             return {kind: "<%s>" % kind[1:]}
     return {key: anonymous(each) for key, each in value.items()}
 
 
 def replaced(value, text, placeholder):
+    if isinstance(value, list):
+        return [replaced(each, text, placeholder) for each in value]
     if isinstance(value, dict):
         return {key: replaced(each, text, placeholder) for key, each in value.items()}
     return value.replace(text, placeholder) if isinstance(value, str) else value

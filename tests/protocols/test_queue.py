@@ -1,0 +1,49 @@
+# Protocol queue: its documents, byte for byte. SPDX-License-Identifier: Apache-2.0
+import unittest
+
+import bson
+
+import golden
+from foreign import OnASet, start_set
+from mongod import until
+
+
+def setUpModule():
+    start_set()
+
+
+class Documents(OnASet):
+    keys = {"Protocol": "queue"}
+
+    def lock(self):
+        """The lock's document, in which tokens are zero: they come from the cluster time."""
+        found = self.db.locks.find_one({"_id": "x"})
+        found["notify"] = ":".join("<%d>" % len(part) for part in found["notify"].split(":"))
+        for each in [found, found.get("last", {})] + found["holders"] + found["queue"]:
+            if each.get("token"):
+                each["token"] = bson.Int64(0)
+            if "who" in each:
+                each["who"] = "<app>@<host>:<pid>"
+        return golden.seen(found)
+
+    def test_a_lock(self):
+        expected = golden.load("queue.json")
+        holder, waiter = self.holder("--why=nightly"), self.worker()
+        self.assertEqual(self.lock(), expected["held"])
+        waiter.ask("acquire", "waits")
+        self.assertEqual(self.lock(), expected["waited for"])
+        holder.ask("release", "release")
+        waiter.wait("acquired", 10)
+        self.assertEqual(self.lock(), expected["handed over"])
+
+    def test_a_session(self):
+        holder = self.holder("--ttl=1000")
+        found = until(lambda: self.db.sessions.find_one({"pid": holder.pid,
+                                                         "election": {"$exists": True}}),
+                      15, "a beat that says which server it was")
+        found.update(app="<app>", host="<host>", pid=bson.Int64(0), beat=bson.Int64(0))
+        self.assertEqual(golden.seen(found), golden.load("queue.json")["a session"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
