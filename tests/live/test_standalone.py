@@ -39,6 +39,29 @@ class Standalone(unittest.TestCase):
         command = self.start(Command("--store", self.uri, *words))
         return command.status(30), command
 
+    def uri_of(self, **keys):
+        ours = "&".join("hf%s=%s" % (key, value) for key, value in keys.items())
+        base, _, options = self.uri.partition("?")
+        return "%s/%s?%s" % (base.rstrip("/"), keys["Protocol"],
+                             "&".join(each for each in (options, ours) if each))
+
+    def test_protocol_sharding_needs_a_set(self):
+        uri = self.uri_of(Protocol="sharding")
+        holder = self.start(Worker(uri, "--script", "--name=x"))
+        holder.ask("acquire", "acquired")
+        run = self.start(Command("--store", uri, "run", "-w", "5s", "x", "--", "true"))
+        self.assertEqual(run.status(30), 65, str(run))
+        self.assertIn("needs a replica set (one member is enough)", run.errors)
+
+    def test_protocol_ttl_polls(self):
+        uri = self.uri_of(Protocol="ttl")
+        holder, waiter = (self.start(Worker(uri, "--script", "--name=x")) for _ in range(2))
+        holder.ask("acquire", "acquired")
+        waiter.ask("acquire", "waits")
+        asked = boot_ns()
+        holder.ask("release", "release")
+        self.assertLess((waiter.wait("acquired", 5)["at"] - asked) / 1e9, 0.5)
+
     def test_four_processes_lose_no_update(self):
         contest = self.contest()
         for _ in range(4):
