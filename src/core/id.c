@@ -42,3 +42,18 @@ bool id_read(const char *text, hf_id *out)
     }
     return true;
 }
+
+uint64_t id_hash(uint64_t hash, const void *bytes, size_t n)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+hf_id id_of_hash(uint64_t hash)
+{
+    hf_id id = {{0}};
+    memcpy(id.bytes + 4, &hash, sizeof hash);
+    return id;
+}

@@ -10,6 +10,10 @@
 bool id_equal(hf_id a, hf_id b);
 bool id_is_zero(hf_id id);
 void id_write(hf_id id, char text[ID_TEXT_SIZE]);
+/* For what has no id of its own: FNV-1a over its bytes, in several calls from ID_HASH on. */
+#define ID_HASH UINT64_C(0xcbf29ce484222325)
+uint64_t id_hash(uint64_t hash, const void *bytes, size_t n);
+hf_id id_of_hash(uint64_t hash);
 bool id_read(const char *text, hf_id *out); /* 24 digits; what follows is not looked at */
 
 #endif

@@ -60,6 +60,19 @@ static void test_equal_and_zero(void **state)
     assert_true(id_equal(id_of(7), id_of(7)));
 }
 
+/* Known values of FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/: other programs' ids depend on
+ * them staying what they are. */
+static void test_hash_is_fnv_1a(void **state)
+{
+    (void)state;
+    assert_true(id_hash(ID_HASH, "", 0) == 0xcbf29ce484222325ULL);
+    assert_true(id_hash(ID_HASH, "a", 1) == 0xaf63dc4c8601ec8cULL);
+    assert_true(id_hash(ID_HASH, "foobar", 6) == 0x85944171f73967e8ULL);
+    assert_true(id_hash(id_hash(ID_HASH, "foo", 3), "bar", 3) == 0x85944171f73967e8ULL);
+    assert_true(id_equal(id_of_hash(1), id_of_hash(1)));
+    assert_false(id_equal(id_of_hash(1), id_of_hash(2)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -68,6 +81,7 @@ int main(void)
         cmocka_unit_test(test_what_follows_is_not_looked_at),
         cmocka_unit_test(test_rubbish_is_refused),
         cmocka_unit_test(test_equal_and_zero),
+        cmocka_unit_test(test_hash_is_fnv_1a),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,14 +41,6 @@ static double mono_ms(const doctor *to)
     return (double)to->store->config.env->mono(to->store->config.env->ctx).ns / 1e6;
 }
 
-static const char *text_at(const bson_t *doc, const char *field, const char *otherwise)
-{
-    bson_iter_t it;
-    if (bson_iter_init_find(&it, doc, field) && BSON_ITER_HOLDS_UTF8(&it))
-        return bson_iter_utf8(&it, NULL);
-    return otherwise;
-}
-
 static hf_code ask_admin(mongo_store *store, const char *text, mongo_reply *reply, hf_error *err)
 {
     static const mongo_call call = {.what = "asking about the server", .database = "admin"};
@@ -80,7 +72,7 @@ static hf_code find_reach(doctor *to, hf_error *err)
         tell(to, "reach", false, "%s answers, database %s, collection%s %s%s%s",
              to->store->uri.hosts, to->store->uri.database, sessions ? "s" : "",
              to->store->uri.collection, sessions ? " and " : "", sessions ? sessions : "");
-        tell(to, "server", false, "MongoDB %s", text_at(&reply.doc, "version", "(unknown)"));
+        tell(to, "server", false, "MongoDB %s", mongo_text_at(&reply.doc, "version", "(unknown)"));
     }
     bson_destroy(&reply.doc);
     return code;
@@ -96,7 +88,8 @@ static bool list_members(const bson_t *status, bson_string_t *out)
     while (mongo_next(&it, &member)) {
         all_well &= mongo_int_at(&member, "health", 0) == 1;
         bson_string_append_printf(out, "%s%s %s", out->len ? ", " : "",
-                                  text_at(&member, "name", "?"), text_at(&member, "stateStr", "?"));
+                                  mongo_text_at(&member, "name", "?"),
+                                  mongo_text_at(&member, "stateStr", "?"));
     }
     return all_well;
 }

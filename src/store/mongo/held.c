@@ -30,14 +30,6 @@ void mongo_held_add(mongo_store *store, const char *name, hf_id ticket)
     pthread_mutex_unlock(&store->mutex);
 }
 
-bool mongo_held_knows(mongo_store *store, hf_id ticket)
-{
-    pthread_mutex_lock(&store->mutex);
-    bool knows = find_locked(store, ticket) != NULL;
-    pthread_mutex_unlock(&store->mutex);
-    return knows;
-}
-
 void mongo_held_doubt(mongo_store *store, hf_id ticket)
 {
     pthread_mutex_lock(&store->mutex);

@@ -188,52 +188,6 @@ const char *mongo_key(size_t i, char buffer[16])
     return key;
 }
 
-bool mongo_view(const bson_t *doc, const char *path, bson_t *out)
-{
-    bson_iter_t it, found;
-    uint32_t length;
-    const uint8_t *data;
-    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found))
-        return false;
-    if (BSON_ITER_HOLDS_DOCUMENT(&found))
-        bson_iter_document(&found, &length, &data);
-    else if (BSON_ITER_HOLDS_ARRAY(&found))
-        bson_iter_array(&found, &length, &data);
-    else
-        return false;
-    return bson_init_static(out, data, length);
-}
-
-bool mongo_next(bson_iter_t *batch, bson_t *doc)
-{
-    uint32_t length;
-    const uint8_t *data;
-    if (!bson_iter_next(batch) || !BSON_ITER_HOLDS_DOCUMENT(batch))
-        return false;
-    bson_iter_document(batch, &length, &data);
-    return bson_init_static(doc, data, length);
-}
-
-int64_t mongo_int_at(const bson_t *doc, const char *path, int64_t otherwise)
-{
-    bson_iter_t it, found;
-    if (bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, path, &found) &&
-        BSON_ITER_HOLDS_NUMBER(&found))
-        return bson_iter_as_int64(&found);
-    return otherwise;
-}
-
-hf_stamp mongo_stamp_at(const bson_t *doc, const char *path)
-{
-    bson_iter_t it, found;
-    uint32_t seconds, increment;
-    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found) ||
-        !BSON_ITER_HOLDS_TIMESTAMP(&found))
-        return (hf_stamp){0};
-    bson_iter_timestamp(&found, &seconds, &increment);
-    return (hf_stamp){(uint64_t)seconds << 32 | increment};
-}
-
 void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat)
 {
     bson_t concern;

@@ -77,7 +77,7 @@ typedef struct mongo_lane {
 typedef struct mongo_server {
     bool is_known, is_denied;
     hf_mono seen_at;
-    bson_oid_t election;
+    hf_id election;
     int64_t clock_base_ms, local_ms;
 } mongo_server;
 
@@ -196,11 +196,16 @@ void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
 /* The key of an array's item. */
 const char *mongo_key(size_t i, char buffer[16]);
 
+/* ---- What stands in a reply or a document (reply.c) ---- */
+
 /* A document inside a reply, for as long as the reply lives. False: there is none. */
 bool mongo_view(const bson_t *doc, const char *path, bson_t *out);
 bool mongo_next(bson_iter_t *batch, bson_t *doc); /* the next document of a batch */
 int64_t mongo_int_at(const bson_t *doc, const char *path, int64_t otherwise);
 hf_stamp mongo_stamp_at(const bson_t *doc, const char *path);
+const char *mongo_text_at(const bson_t *doc, const char *path, const char *otherwise);
+bool mongo_date_at(const bson_t *doc, const char *path, int64_t *out); /* false: *out stays */
+bool mongo_id_at(const bson_t *doc, const char *path, hf_id *out);
 
 /* ---- Connections (lane.c) ---- */
 
@@ -234,7 +239,6 @@ hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_err
 /* It will be asked for. */
 void mongo_held_add(mongo_store *store, const char *name, hf_id ticket);
 void mongo_held_drop(mongo_store *store, hf_id ticket);
-bool mongo_held_knows(mongo_store *store, hf_id ticket);
 /* An enter got no answer: the ticket stays known when it is dropped, until the session ends. */
 void mongo_held_doubt(mongo_store *store, hf_id ticket);
 void mongo_held_by_hand(mongo_store *store, hf_id ticket);
@@ -249,6 +253,9 @@ void mongo_held_free_copy(mongo_held *all, size_t n);
 /* ---- Protocols without sessions (plain.c) ---- */
 
 hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err);
+/* HF_SHAPE, for a document that the protocol did not write. */
+hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char *field,
+                          const char *expected, hf_error *err);
 hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                          hf_step_reply *reply, hf_error *err);
 hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err);

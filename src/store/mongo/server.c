@@ -2,6 +2,7 @@
 /* server.c: asks the primary who it is and what its clock says, and judges by it sessions that are
  * long overdue (R6); called by session.c and doctor.c. */
 #include "core/error.h"
+#include "core/id.h"
 #include "core/plant.h"
 #include "store/mongo/parts.h"
 
@@ -50,30 +51,11 @@ static const char *const dear_sections[] = {
     "wiredTiger",
 };
 
-static bool date_at(const bson_t *doc, const char *field, int64_t *out)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_DATE_TIME(&it))
-        return false;
-    *out = bson_iter_date_time(&it);
-    return true;
-}
-
-static bool oid_at(const bson_t *doc, const char *path, bson_oid_t *out)
-{
-    bson_iter_t it, found;
-    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found) ||
-        !BSON_ITER_HOLDS_OID(&found))
-        return false;
-    bson_oid_copy(bson_iter_oid(&found), out);
-    return true;
-}
-
 static void read_server(const bson_t *status, mongo_server *out)
 {
     int64_t uptime = mongo_int_at(status, "uptimeMillis", -1);
-    out->is_known = uptime >= 0 && date_at(status, "localTime", &out->local_ms) &&
-                    oid_at(status, "repl.electionId", &out->election);
+    out->is_known = uptime >= 0 && mongo_date_at(status, "localTime", &out->local_ms) &&
+                    mongo_id_at(status, "repl.electionId", &out->election);
     out->clock_base_ms = out->local_ms - uptime;
 }
 
@@ -104,13 +86,14 @@ bool mongo_server_ask(mongo_store *store, bool is_beat, mongo_server *out)
 /* Same server, and its clock was not set since the session's last beat. */
 static bool vouches(const mongo_server *server, const bson_t *session, int64_t trust_ms)
 {
-    bson_oid_t election;
+    hf_id election;
     int64_t base, expires;
-    if (!oid_at(session, "election", &election) || !date_at(session, "clock_base", &base) ||
-        !date_at(session, "expires_at", &expires))
+    if (!mongo_id_at(session, "election", &election) ||
+        !mongo_date_at(session, "clock_base", &base) ||
+        !mongo_date_at(session, "expires_at", &expires))
         return false;
     int64_t moved = server->clock_base_ms - base;
-    bool is_same = bson_oid_equal(&election, &server->election);
+    bool is_same = id_equal(election, server->election);
     bool is_steady = moved <= STEP_MS && moved >= -STEP_MS;
     return ((is_same && is_steady) || PLANTED(ANY_CLOCK_TRUSTED)) &&
            server->local_ms - expires > trust_ms;

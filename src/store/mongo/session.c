@@ -122,7 +122,7 @@ static void append_raise(mongo_store *store, const hf_id *answered, size_t n, bs
     bson_append_array_end(&x, &part);
     BSON_APPEND_DOCUMENT_BEGIN(&x, "server", &part);
     if (server.is_known) {
-        BSON_APPEND_OID(&part, "election", &server.election);
+        document_append_id(&part, "election", server.election);
         BSON_APPEND_DATE_TIME(&part, "clock_base", server.clock_base_ms);
     }
     bson_append_document_end(&x, &part);

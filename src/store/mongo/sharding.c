@@ -116,15 +116,6 @@ static hf_code read_lock(acquiring *a, const mongo_reply *from, sharding_reply *
     return sharding_read_record(a->store, &doc, &a->holder, a->err);
 }
 
-static bool find_date(const bson_t *doc, const char *path, int64_t *out)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, path) || !BSON_ITER_HOLDS_DATE_TIME(&it))
-        return false;
-    *out = bson_iter_date_time(&it);
-    return true;
-}
-
 static bool is_true(const bson_t *doc, const char *field)
 {
     bson_iter_t it;
@@ -135,15 +126,11 @@ static bool is_true(const bson_t *doc, const char *field)
 static void read_server(const bson_t *status, sharding_server *out)
 {
     bson_t repl;
-    bson_iter_t it;
     bool is_member = mongo_view(status, "repl", &repl);
-    find_date(status, "localTime", &out->local_time.ms);
+    mongo_date_at(status, "localTime", &out->local_time.ms);
     out->is_primary =
         !is_member || is_true(&repl, "isWritablePrimary") || is_true(&repl, "ismaster");
-    out->has_election =
-        is_member && bson_iter_init_find(&it, &repl, "electionId") && BSON_ITER_HOLDS_OID(&it);
-    if (out->has_election)
-        memcpy(out->election.bytes, bson_iter_oid(&it)->bytes, sizeof out->election.bytes);
+    out->has_election = mongo_id_at(status, "repl.electionId", &out->election);
 }
 
 /* Who may not ask for the server's clock takes nothing over: as if it were no primary's. */
@@ -489,14 +476,6 @@ static void close_protocol(hf_store *base)
     mongo_close(base);
 }
 
-static bool read_key(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
-{
-    if (!BSON_ITER_HOLDS_UTF8(id))
-        return false;
-    snprintf(name, HF_NAME_MAX + 1, "%s", bson_iter_utf8(id, NULL));
-    return true;
-}
-
 static const char *changing(const mongo_store *store)
 {
     (void)store;
@@ -532,7 +511,6 @@ const mongo_protocol mongo_sharding_protocol = {
     .take = take_step,
     .leave = leave,
     .read = sharding_read_record,
-    .read_key = read_key,
     .changing = changing,
     .ticket_field = "ts",
     .pings = SHARDING_PINGS,

@@ -45,15 +45,7 @@ void sharding_who(const mongo_store *store, hf_id session, char out[SHARDING_WHO
 
 static hf_id hash_of(const char *a, const void *more, size_t size)
 {
-    hf_id id = {{0}};
-    const uint8_t *bytes = more;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = a; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    memcpy(id.bytes + 4, &hash, sizeof hash);
-    return id;
+    return id_of_hash(id_hash(id_hash(ID_HASH, a, strlen(a)), more, size));
 }
 
 /* The number after the last colon before `end`, which is moved to that colon. */
@@ -96,40 +88,6 @@ hf_id sharding_session(const char *process, const char *who)
 
 /* ---- Reading ---- */
 
-static hf_code shape(const mongo_store *store, const char *name, const char *field,
-                     const char *expected, hf_error *err)
-{
-    return error_set(err, HF_SHAPE,
-                     "%.120s, _id \"%.80s\": field %.80s: expected %s: this is no lock of protocol "
-                     "sharding; it is left alone, remove it or use another collection",
-                     store->uri.collection, name, field, expected);
-}
-
-static const char *find_text(const bson_t *doc, const char *field)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_UTF8(&it))
-        return "";
-    return bson_iter_utf8(&it, NULL);
-}
-
-static bool find_id(const bson_t *doc, const char *field, hf_id *out)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_OID(&it))
-        return false;
-    memcpy(out->bytes, bson_iter_oid(&it)->bytes, sizeof out->bytes);
-    return true;
-}
-
-static int64_t find_date(const bson_t *doc, const char *field)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_DATE_TIME(&it))
-        return 0;
-    return bson_iter_date_time(&it);
-}
-
 /* Any number that is whole; -1: it is none, or none that we know. */
 static int64_t find_state(const bson_t *doc)
 {
@@ -144,22 +102,22 @@ static int64_t find_state(const bson_t *doc)
 hf_code sharding_read(const mongo_store *store, const bson_t *doc, sharding_document *out,
                       hf_error *err)
 {
-    const char *name = find_text(doc, "_id"), *process = find_text(doc, "process");
-    *out =
-        (sharding_document){.lock = {.state = find_state(doc), .when_ms = find_date(doc, "when")}};
+    const char *name = mongo_text_at(doc, "_id", ""), *process = mongo_text_at(doc, "process", "");
+    *out = (sharding_document){.lock = {.state = find_state(doc)}};
+    mongo_date_at(doc, "when", &out->lock.when_ms);
     if (!name[0] || strlen(name) > HF_NAME_MAX)
-        return shape(store, name, "_id", "a string of 1 to 512 bytes", err);
+        return mongo_plain_shape(store, name, "_id", "a string of 1 to 512 bytes", err);
     if (out->lock.state < 0)
-        return shape(store, name, "state", "0, 1 or 2", err);
-    if (out->lock.state && !find_id(doc, "ts", &out->lock.ts))
-        return shape(store, name, "ts", "an ObjectId", err);
+        return mongo_plain_shape(store, name, "state", "0, 1 or 2", err);
+    if (out->lock.state && !mongo_id_at(doc, "ts", &out->lock.ts))
+        return mongo_plain_shape(store, name, "ts", "an ObjectId", err);
     if (out->lock.state && (!process[0] || strlen(process) > SHARDING_PROCESS_MAX))
-        return shape(store, name, "process", "a string of 1 to 384 bytes", err);
+        return mongo_plain_shape(store, name, "process", "a string of 1 to 384 bytes", err);
     snprintf(out->name, sizeof out->name, "%s", name);
     snprintf(out->lock.process, sizeof out->lock.process, "%.*s", SHARDING_PROCESS_MAX, process);
-    snprintf(out->who, sizeof out->who, "%s", find_text(doc, "who"));
-    snprintf(out->why, sizeof out->why, "%s", find_text(doc, "why"));
-    out->session = sharding_session(process, find_text(doc, "who"));
+    snprintf(out->who, sizeof out->who, "%s", mongo_text_at(doc, "who", ""));
+    snprintf(out->why, sizeof out->why, "%s", mongo_text_at(doc, "why", ""));
+    out->session = sharding_session(process, mongo_text_at(doc, "who", ""));
     return HF_OK;
 }
 

@@ -97,57 +97,17 @@ static void append_new(mongo_store *store, const char *name, const hf_entry *ent
  * named. */
 static hf_id ticket_of(const char *name, const char *owner)
 {
-    hf_id id = {{0}};
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-    hash = (hash ^ 0xff) * UINT64_C(0x100000001b3);
-    for (const char *c = owner; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-    memcpy(id.bytes + 4, &hash, sizeof hash);
-    return id;
-}
-
-static hf_code shape(const mongo_store *store, const char *name, const char *field,
-                     const char *expected, hf_error *err)
-{
-    return error_set(err, HF_SHAPE,
-                     "%.120s, _id \"%.80s\": field %.80s: expected %s: this is no lock of protocol "
-                     "ttl; it is left alone, remove it or use another collection",
-                     store->uri.collection, name, field, expected);
-}
-
-static bool find_id(const bson_t *doc, const char *field, hf_id *out)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_OID(&it))
-        return false;
-    memcpy(out->bytes, bson_iter_oid(&it)->bytes, sizeof out->bytes);
-    return true;
-}
-
-static const char *find_text(const bson_t *doc, const char *field)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_UTF8(&it))
-        return "";
-    return bson_iter_utf8(&it, NULL);
-}
-
-static int64_t find_date(const bson_t *doc, const char *field)
-{
-    bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_DATE_TIME(&it))
-        return 0;
-    return bson_iter_date_time(&it);
+    uint64_t hash = id_hash(ID_HASH, name, strlen(name));
+    hash = id_hash(hash, "\xff", 1);
+    return id_of_hash(id_hash(hash, owner, strlen(owner)));
 }
 
 static char *who_of(const bson_t *doc, const char *owner)
 {
     char who[HF_TEXT_MAX + 1];
-    const char *app = find_text(doc, "app");
+    const char *app = mongo_text_at(doc, "app", "");
     if (app[0])
-        snprintf(who, sizeof who, "%.100s@%.100s:%lld", app, find_text(doc, "host"),
+        snprintf(who, sizeof who, "%.100s@%.100s:%lld", app, mongo_text_at(doc, "host", ""),
                  (long long)mongo_int_at(doc, "pid", 0));
     else
         snprintf(who, sizeof who, "%.200s", owner[0] ? owner : "a program that does not say");
@@ -156,29 +116,32 @@ static char *who_of(const bson_t *doc, const char *owner)
 
 static hf_entry entry_of(const mongo_store *store, const bson_t *doc, const char *name)
 {
-    const char *owner = find_text(doc, store->uri.owner_field);
+    const char *owner = mongo_text_at(doc, store->uri.owner_field, "");
     hf_entry entry = {.ttl_ms = (int32_t)mongo_int_at(doc, "ttl_ms", 0), .permits = HF_LIMIT_RW};
-    if (!find_id(doc, "ticket", &entry.ticket))
+    if (!mongo_id_at(doc, "ticket", &entry.ticket))
         entry.ticket = ticket_of(name, owner);
-    if (!find_id(doc, "session", &entry.session))
+    if (!mongo_id_at(doc, "session", &entry.session))
         entry.session = entry.ticket;
-    entry.since.ms = entry.granted_at.ms = find_date(doc, "since");
-    snprintf(entry.why, sizeof entry.why, "%s", find_text(doc, "why"));
+    mongo_date_at(doc, "since", &entry.since.ms);
+    entry.granted_at = entry.since;
+    snprintf(entry.why, sizeof entry.why, "%s", mongo_text_at(doc, "why", ""));
     return entry;
 }
 
 static hf_code read_document(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
 {
-    const char *name = find_text(doc, "_id");
+    const char *name = mongo_text_at(doc, "_id", "");
     if (!name[0] || strlen(name) > HF_NAME_MAX)
-        return shape(store, name, "_id", "a string of 1 to 512 bytes", err);
-    if (!find_date(doc, store->uri.time_field))
-        return shape(store, name, store->uri.time_field, "a date", err);
+        return mongo_plain_shape(store, name, "_id", "a string of 1 to 512 bytes", err);
+    int64_t time_ms = 0;
+    mongo_date_at(doc, store->uri.time_field, &time_ms);
+    if (!time_ms)
+        return mongo_plain_shape(store, name, store->uri.time_field, "a date", err);
     hf_entry entry = entry_of(store, doc, name);
     record_init(out, name);
     out->exists = true;
     out->limit = HF_LIMIT_RW;
-    out->who = who_of(doc, find_text(doc, store->uri.owner_field));
+    out->who = who_of(doc, mongo_text_at(doc, store->uri.owner_field, ""));
     out->lease_left_ms = mongo_int_at(doc, "hf_left", 0);
     record_append(out, &entry, true);
     return HF_OK;
@@ -412,14 +375,6 @@ static hf_code list(hf_store *base, const char *prefix, hf_record_fn each, void 
     return code ? code : mongo_list(base, prefix, each, ctx, err);
 }
 
-static bool read_key(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
-{
-    if (!BSON_ITER_HOLDS_UTF8(id))
-        return false;
-    snprintf(name, HF_NAME_MAX + 1, "%s", bson_iter_utf8(id, NULL));
-    return true;
-}
-
 static const char *changing(const mongo_store *store)
 {
     (void)store;
@@ -453,7 +408,6 @@ const mongo_protocol mongo_ttl = {
     .take = take,
     .leave = leave,
     .read = read_document,
-    .read_key = read_key,
     .append_left = append_left,
     .changing = changing,
 };

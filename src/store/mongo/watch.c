@@ -209,15 +209,6 @@ static void give_grants(listener *to, const char *notify, hf_stamp stamp)
     }
 }
 
-static const char *text_at(const bson_t *doc, const char *path)
-{
-    bson_iter_t it, found;
-    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found) ||
-        !BSON_ITER_HOLDS_UTF8(&found))
-        return NULL;
-    return bson_iter_utf8(&found, NULL);
-}
-
 static hf_id ticket_at(const bson_t *event, const char *under, const char *field)
 {
     bson_t fields;
@@ -227,6 +218,18 @@ static hf_id ticket_at(const bson_t *event, const char *under, const char *field
         BSON_ITER_HOLDS_OID(&found))
         memcpy(id.bytes, bson_iter_oid(&found)->bytes, sizeof id.bytes);
     return id;
+}
+
+/* The lock's name; false: no lock has such an _id. */
+static bool read_key(const mongo_protocol *protocol, const bson_iter_t *id,
+                     char name[HF_NAME_MAX + 1])
+{
+    if (protocol->read_key)
+        return protocol->read_key(id, name);
+    if (!BSON_ITER_HOLDS_UTF8(id))
+        return false;
+    snprintf(name, HF_NAME_MAX + 1, "%s", bson_iter_utf8(id, NULL));
+    return true;
 }
 
 /* False: the event is of no document. */
@@ -242,7 +245,7 @@ static bool give_named(listener *to, const bson_t *event, hf_stamp stamp)
     notice.ticket = ticket_at(event, "updateDescription.updatedFields", field);
     if (id_is_zero(notice.ticket))
         notice.ticket = ticket_at(event, "fullDocument", field);
-    if (!protocol->read_key(&id, name))
+    if (!read_key(protocol, &id, name))
         return true; /* no name of a lock */
     to->given++;
     to->each(to->ctx, &notice);
@@ -254,9 +257,8 @@ static void give_event(listener *to, const bson_t *event)
     hf_stamp stamp = mongo_stamp_at(event, "clusterTime");
     if (to->store->protocol->changing && give_named(to, event, stamp))
         return;
-    const char *notify = text_at(event, "updateDescription.updatedFields.notify");
-    if (!notify)
-        notify = text_at(event, "fullDocument.notify");
+    const char *notify = mongo_text_at(event, "fullDocument.notify", NULL);
+    notify = mongo_text_at(event, "updateDescription.updatedFields.notify", notify);
     if (notify) {
         give_grants(to, notify, stamp);
         return;
