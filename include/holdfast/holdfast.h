@@ -248,8 +248,11 @@ typedef struct hf_last {
     int64_t at_ms; /* Unix time in ms, by the store's clock */
 } hf_last;
 
-/* How the holder before this one left; its strings live as long as the lock. */
-hf_last hf_lock_previous(const hf_lock *lock);
+/* How the holder before this one left; its strings live as long as the lock. The first call asks
+ * the database, if the lock was handed over while this one waited: a notice has the token, no more.
+ * HF_LOST: it is not known, and the lock is not held any more. HF_UNREACHABLE and its kin: not
+ * known now. */
+hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err);
 
 /* ---- Documents ---------------------------------------------------------------------------- */
 

@@ -190,7 +190,7 @@ typedef struct hf_session_state {
  * ------------------------------------------------------------------------------------- */
 
 typedef enum hf_notice_kind {
-    HF_NOTICE_GRANT,  /* this ticket was granted */
+    HF_NOTICE_GRANT,  /* this ticket was granted, with this token */
     HF_NOTICE_LOOK,   /* something may have been missed, or somebody may have died: every waiter
                        * looks, at records and at sessions */
     HF_NOTICE_NAME,   /* this lock has changed hands or is free: who waits for it enters again, who
@@ -201,6 +201,7 @@ typedef enum hf_notice_kind {
 typedef struct hf_notice {
     hf_notice_kind kind;
     hf_id ticket;
+    int64_t token;    /* of a grant that a majority has, where that is sure; 0: look */
     hf_stamp stamp;   /* look no earlier than this */
     const char *name; /* HF_NOTICE_NAME only */
 } hf_notice;

@@ -277,7 +277,8 @@ static void free_environment(const plan *p, char **environment)
 static void note_taken(const plan *p, hf_lock **locks)
 {
     for (size_t i = 0; i < p->n_names; i++) {
-        hf_last before = hf_lock_previous(locks[i]);
+        hf_last before;
+        hf_lock_previous(locks[i], &before, NULL);
         char *token = text_token(hf_lock_token(locks[i]));
         terminal_note("have \"%s\" after %" PRId64 "ms%s", hf_lock_name(locks[i]),
                       hf_lock_waited_ms(locks[i]), token);

@@ -161,9 +161,11 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     bool told = waiter_take(&attempt->waiter);
     hf_stamp stamp = attempt->waiter.stamp;
+    hf_entry granted = attempt->enter.entry;
+    granted.token = attempt->waiter.token;
     pthread_mutex_unlock(&client->mutex);
-    if (PLANTED(NOTICE_TRUSTED) && told)
-        return attempt_believe(attempt, record_find(&attempt->record, attempt->waiter.ticket), now);
+    if (granted.token || (PLANTED(NOTICE_TRUSTED) && told))
+        return attempt_believe(attempt, &granted, now);
     if (told || mono_reached(attempt->look_due, now)) {
         hf_mono due = look_and_see(attempt, stamp);
         if (attempt->state != ATTEMPT_WAITS || attempt->failures)

@@ -34,7 +34,8 @@ static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now
         ticker_start(attempt->client, TICK_NOTIFY, lock_notify_tick);
 }
 
-/* Granted, says an acknowledged answer or a look: believed only if the lease still runs (R4). */
+/* Granted, says an acknowledged answer, a look or a notice with its token: believed only if the
+ * lease still runs (R4). */
 hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
 {
     hf_client *client = attempt->client;
@@ -89,6 +90,7 @@ static void take_ticket_locked(struct attempt *attempt)
     entry->ticket = client_new_id(client);
     attempt->is_unanswered = false;
     attempt->waiter.ticket = entry->ticket;
+    attempt->waiter.token = 0;
     attempt->waiter.stamp = (hf_stamp){0};
     waiters_add(&client->waiters, &attempt->waiter);
 }

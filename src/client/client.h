@@ -65,7 +65,8 @@ struct hf_lock {
     int64_t waited_ms;
     bool has_exit_status;
     int exit_status;
-    hf_last_mark previous;
+    hf_last_mark previous; /* if it is known: a grant by notice does not say it */
+    bool knows_previous;
     char *document; /* the user's own, as it was when it was locked; NULL elsewhere */
     hf_error lost;  /* why */
     int lost_fd;    /* -1 until asked for */

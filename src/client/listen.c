@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listen.c: the listener: opened at the first wait, it hears which tickets were granted and wakes
- * whoever waits for them; it decides nothing, a notice says "look" (L2). */
+ * whoever waits for them; it decides nothing: a notice has a token, or says "look" (L2). */
 #include "client/client.h"
 
 #include "core/backoff.h"
@@ -34,6 +34,7 @@ static void granted_locked(hf_client *client, const hf_notice *notice)
 {
     struct waiter *waiter = waiters_find(&client->waiters, notice->ticket);
     if (waiter) {
+        waiter->token = notice->token;
         waiter_tell(waiter, notice->stamp);
         attempt_wake_locked(attempt_of(waiter));
     } else if (client->session.n_suspects) {

@@ -38,6 +38,12 @@ static void unlink_locked(struct hf_lock *lock)
     lock->link = NULL;
 }
 
+static bool shows_grant(const hf_record *record, hf_id ticket)
+{
+    const hf_entry *entry = record_find(record, ticket);
+    return entry && record_position(record, entry) == 0;
+}
+
 struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
                                 const hf_record *record)
 {
@@ -48,6 +54,7 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
     lock->session = entry->session;
     lock->token = entry->token;
     lock->previous = record->last;
+    lock->knows_previous = shows_grant(record, entry->ticket);
     lock->document = record->document ? alloc_text(record->document) : NULL;
     lock->lease_end = MONO_NEVER;
     lock->lost_fd = -1;
@@ -245,17 +252,6 @@ void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
 {
     lock->has_exit_status = true;
     lock->exit_status = exit_status;
-}
-
-hf_last hf_lock_previous(const hf_lock *lock)
-{
-    const hf_last_mark *mark = &lock->previous;
-    return (hf_last){.outcome = mark->outcome,
-                     .who = mark->who,
-                     .token = mark->token,
-                     .has_exit_status = mark->has_exit_status,
-                     .exit_status = mark->exit_status,
-                     .at_ms = mark->at.ms};
 }
 
 /* ---- Release

@@ -156,11 +156,11 @@ static bool say_granted(faulty *f, hf_notice *out)
     struct seen x = look_at(f->inner, "x");
     if (!says || !x.queued || atomic_exchange(&is_told, true))
         return false;
-    *out = (hf_notice){HF_NOTICE_GRANT, x.head.ticket, {1}, NULL};
+    *out = (hf_notice){HF_NOTICE_GRANT, x.head.ticket, 0, {1}, NULL};
     return true;
 }
 
-static void test_a_notice_is_no_grant(void **state)
+static void test_a_notice_without_a_token_is_no_grant(void **state)
 {
     (void)state;
     hf_client *waiter, *holder = open_client("memory:notices", 10000);
@@ -170,6 +170,41 @@ static void test_a_notice_is_no_grant(void **state)
     says = true;
     assert_int_equal(try_take(waiter, "x", 1500), HF_TIMEOUT);
     assert_true(is_told);
+    hf_lock_close(lock);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
+static void *take_x(void *client)
+{
+    return take(client, "x");
+}
+
+/* A grant that a notice tells of with its token is as good as one that a look shows: no look. */
+static void test_a_notice_with_its_token_is_a_grant(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:tokens", 10000);
+    faulty *f = faulty_open("memory:tokens", NULL, &waiter);
+    pthread_t thread;
+    hf_lock *lock = take(holder, "x");
+    hf_lock_set_exit_status(lock, 7);
+    pthread_create(&thread, NULL, take_x, waiter);
+    while (!look_at(f->inner, "x").queued)
+        pause_ms(1);
+    int64_t token = hf_lock_token(lock);
+    hf_lock_close(lock);
+    void *got;
+    pthread_join(thread, &got);
+    lock = got;
+    assert_true(hf_lock_token(lock) > token);
+    assert_int_equal(f->calls[FAULTY_LOOK], 0);
+    hf_last last;
+    hf_error err;
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK); /* looks, once */
+    assert_int_equal(last.exit_status, 7);
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+    assert_int_equal(f->calls[FAULTY_LOOK], 1);
     hf_lock_close(lock);
     hf_close(waiter);
     hf_close(holder);
@@ -302,7 +337,8 @@ int main(void)
         cmocka_unit_test(test_a_beat_that_hangs_does_not_keep_the_deadline),
         cmocka_unit_test(test_a_grant_that_comes_after_the_lease_is_had_anew),
         cmocka_unit_test(test_belief_ends_before_the_leave_is_sent),
-        cmocka_unit_test(test_a_notice_is_no_grant),
+        cmocka_unit_test(test_a_notice_without_a_token_is_no_grant),
+        cmocka_unit_test(test_a_notice_with_its_token_is_a_grant),
         cmocka_unit_test(test_an_asked_ticket_has_no_more_than_the_ttl_from_the_ask),
         cmocka_unit_test(test_an_ask_stays_until_its_ticket_has_left),
         cmocka_unit_test(test_a_grant_that_was_asked_for_before_it_came_is_not_had),

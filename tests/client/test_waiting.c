@@ -75,6 +75,7 @@ static void test_a_look_is_no_older_than_what_it_was_told_of(void **state)
     pthread_t thread;
     faulty *f = faulty_open("memory:looks", NULL, &waiter);
     f->before = note_looks;
+    f->hides_tokens = true;
     hf_lock *x = take(holder, "x"), *w = take(waiter, "w");
     uint64_t before = newest(f->inner);
     pthread_create(&thread, NULL, take_x, waiter);

@@ -334,9 +334,17 @@ int64_t bed_takeover_ms(void)
     return BED_TTL + 1000 + (bed.expires ? 1000 : 0);
 }
 
-void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token)
+hf_last bed_last(hf_lock *lock)
 {
-    hf_last last = hf_lock_previous(lock);
+    hf_last last;
+    hf_error err;
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+    return last;
+}
+
+void bed_previous(hf_lock *lock, hf_outcome outcome, const char *who, int64_t token)
+{
+    hf_last last = bed_last(lock);
     if (!(bed.can & HF_CAN_QUEUE))
         return;
     assert_int_equal(last.outcome, outcome);

@@ -94,7 +94,8 @@ void bed_rises(int64_t before, int64_t token);
 int64_t bed_takeover_ms(void);
 
 /* How the holder before this one left, where that is remembered (where there is a queue). */
-void bed_previous(const hf_lock *lock, hf_outcome outcome, const char *who, int64_t token);
+hf_last bed_last(hf_lock *lock); /* hf_lock_previous(), which must not fail */
+void bed_previous(hf_lock *lock, hf_outcome outcome, const char *who, int64_t token);
 
 /* How many wait, by hf_show(); 0 for a lock that does not exist. */
 size_t bed_queued(hf_client *client, const char *name);

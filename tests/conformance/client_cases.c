@@ -262,11 +262,11 @@ static void test_the_previous_outcome_is_told(void **state)
     const char *name = bed_name("previous");
     hf_lock *lock = bed_acquire(one, name, NULL);
     int64_t token = hf_lock_token(lock);
-    assert_int_equal(hf_lock_previous(lock).outcome, HF_OUTCOME_NONE);
+    assert_int_equal(bed_last(lock).outcome, HF_OUTCOME_NONE);
     hf_lock_set_exit_status(lock, 3);
     bed_release(lock);
     lock = bed_acquire(two, name, NULL);
-    hf_last last = hf_lock_previous(lock);
+    hf_last last = bed_last(lock);
     assert_int_equal(last.outcome, HF_OUTCOME_RELEASED);
     assert_contains(last.who, "one@");
     assert_int_equal(last.token, token);
@@ -275,8 +275,8 @@ static void test_the_previous_outcome_is_told(void **state)
     assert_true(last.at_ms > 1600000000000);
     bed_release(lock);
     lock = bed_acquire(one, name, NULL);
-    assert_contains(hf_lock_previous(lock).who, "two@");
-    assert_false(hf_lock_previous(lock).has_exit_status);
+    assert_contains(bed_last(lock).who, "two@");
+    assert_false(bed_last(lock).has_exit_status);
     bed_release(lock);
 }
 

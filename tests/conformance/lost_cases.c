@@ -80,7 +80,7 @@ static void test_a_dead_holders_lock_is_had_after_its_ttl(void **state)
     int64_t took = bed_now_ms() - began;
     assert_in_range(took, BED_TTL - 100, bed_takeover_ms());
     bed_previous(lock, HF_OUTCOME_ABANDONED, "conformance@here", 0);
-    bed_rises(hf_lock_previous(lock).token, hf_lock_token(lock));
+    bed_rises(bed_last(lock).token, hf_lock_token(lock));
     bed_release(lock);
     bed_release(early);
     store->ops->session_end(store, holder.entry.session, NULL);
@@ -167,7 +167,7 @@ static void test_a_marked_session_has_lost_its_locks(void **state)
     assert_code(HF_LOST, hf_lock_release(lock, &err), &err);
     hf_lock *again = bed_acquire(one, name, NULL); /* in a new session */
     bed_rises(token, hf_lock_token(again));
-    assert_int_equal(hf_lock_previous(again).outcome, HF_OUTCOME_ABANDONED);
+    assert_int_equal(bed_last(again).outcome, HF_OUTCOME_ABANDONED);
     assert_code(HF_LOST, hf_lock_check(lock, NULL, &err), &err);
     bed_release(again);
     hf_lock_close(lock);
@@ -265,7 +265,7 @@ static void test_a_broken_holder_is_told_and_the_lock_is_free(void **state)
     hf_lock_close(lock);
     bed_release(other);
     lock = bed_acquire(two, name, NULL);
-    assert_int_equal(hf_lock_previous(lock).outcome, HF_OUTCOME_ABANDONED);
+    assert_int_equal(bed_last(lock).outcome, HF_OUTCOME_ABANDONED);
     bed_release(lock);
 }
 

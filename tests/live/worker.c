@@ -319,7 +319,8 @@ static void do_acquire(const char *words)
     line out = begin(code ? "refused" : "acquired");
     put_error(&out, code, &err);
     if (!code) {
-        hf_last before = hf_lock_previous(held);
+        hf_last before;
+        hf_lock_previous(held, &before, NULL);
         put_number(&out, "token", hf_lock_token(held));
         put_number(&out, "previous", before.outcome);
         put_number(&out, "previous_token", before.token);

@@ -182,6 +182,19 @@ byte watch_left[SESSIONS]; /* ... until its watch is over */
 byte steady[SESSIONS];     /* ticks until its clock may be off again */
 byte highest_token;     /* of those believed */
 
+/* A notice of a grant: the last one, and its token. It comes at any time after the commit. */
+byte told[SESSIONS], told_token[SESSIONS];
+
+inline notify(at) {
+    v = version[at];
+    if
+    :: HEAD(v) ->
+        told[OWNER(HEAD(v))] = HEAD(v);
+        told_token[OWNER(HEAD(v))] = TOKEN(v)
+    :: else
+    fi
+}
+
 /* What must never be. And what must be, or nothing happens here: */
 hidden byte two_believe, token_is_no_higher, a_ticket_is_unknown;
 hidden byte is_followed; /* a holder by a waiter, after the last failover */
@@ -248,6 +261,9 @@ inline close_on_primary(at) {
     :: v != was -> last++; version[last] = v
     :: else
     fi;
+#ifdef NOTICES_BEFORE_COMMIT
+    notify(last);
+#endif
     at = last
 }
 
@@ -400,6 +416,8 @@ inline be_gone(s) {
     next_left[s] = 0;
     steady[s] = 0;
     after[s] = 0;
+    told[s] = 0;
+    told_token[s] = 0;
     sent = 0; ticket = 0; turn = 0; gone = 0; token = 0; other = 0;
     suspects = false; was_there = false;
     phase = GONE
@@ -538,6 +556,11 @@ end:
 
     /* Waiting (L1, L2, L3) */
     :: atomic { phase == WAITS && GIVES_UP(s) -> give_up(s) }
+    :: atomic { phase == WAITS && told[s] == ticket ->
+        printf("session %d: a notice says that ticket %d holds\n", s, ticket);
+        token = told_token[s];
+        forget(s);
+        phase = BELIEVES }
     :: atomic { phase == WAITS && CAN_LOOK(s) ->
         choose_look(s);
         find_unknown(s);
@@ -828,6 +851,7 @@ end:
     do
     :: atomic { commit < last -> commit++;
         kept = (commit > kept -> commit : kept);
+        notify(commit);
         printf("the commit point advances\n");
         if
         :: !failovers -> shift()

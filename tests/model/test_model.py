@@ -198,6 +198,9 @@ class Broken(Case):
     def test_belief_in_what_is_not_acknowledged(self):
         self.two_believe(*HOLDS, "WEAK_WRITES")
 
+    def test_notices_of_what_is_not_committed(self):
+        self.two_believe(*HOLDS, "NOTICES_BEFORE_COMMIT")
+
     def test_leave_before_belief_ends(self):
         self.two_believe("LEAVES_BEFORE_BELIEF_ENDS")
 

@@ -42,7 +42,7 @@ CAUGHT_BY = {
     "CLOSE_UNORDERED": ["conformance memory: close_is_ordered"],
     "UNKNOWN_IS_FAILURE": ["test_giving_up repeated_as_it_was"],
     "NO_SUSPECTS": ["test_giving_up lands_late", "sim 12000"],
-    "NOTICE_TRUSTED": ["test_believing notice_is_no_grant", "sim 12000"],
+    "NOTICE_TRUSTED": ["test_believing notice_without_a_token", "sim 12000"],
     "TICKETS_BEFORE_MARK": ["test_judging mark_is_acknowledged", "sim 200000"],
     "MARK_ANY_BEAT": ["conformance memory: mark_compares", "conformance sqlite: mark_compares",
                       "conformance mongodb mark_compares", "sim 200000"],

@@ -365,7 +365,19 @@ static hf_code ask(hf_store *base, hf_id session, const hf_ask *asked, hf_error 
     return come_back(&p, code, err);
 }
 
-/* A notice can be slow, and now and then the stream breaks. */
+typedef struct heard {
+    hf_notice notices[16];
+    size_t n;
+} heard;
+
+static void note(void *ctx, const hf_notice *notice)
+{
+    heard *to = ctx;
+    if (to->n < sizeof to->notices / sizeof to->notices[0])
+        to->notices[to->n++] = *notice;
+}
+
+/* A notice can be slow, or older than a lease, and now and then the stream breaks, or forgets. */
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err)
 {
@@ -379,7 +391,14 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     fiber_sleep_until(sim_now_ns + timeout_ms * MS);
     net->node->listener = NULL;
     fiber_sleep_until(sim_now_ns + one_way());
-    return net->to->ops->await(net->to, session, from, 0, each, ctx, err);
+    heard is = {.n = 0};
+    hf_code code = net->to->ops->await(net->to, session, from, 0, note, &is, err);
+    bool is_late = is.n && sim_chance(sim.weather.refuses);
+    fiber_sleep_until(sim_now_ns + (is_late ? sim_below(2 * sim.ttl_ms * MS) : one_way()));
+    die_if_dead();
+    for (size_t i = 0; i < is.n; i++)
+        each(ctx, &is.notices[i]);
+    return code;
 }
 
 static void wake(hf_store *base)

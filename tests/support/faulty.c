@@ -103,6 +103,19 @@ static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_err
     return to->ops->list_sessions(to, each, ctx, err);
 }
 
+typedef struct hearer {
+    hf_notice_fn each;
+    void *ctx;
+} hearer;
+
+static void hide_token(void *ctx, const hf_notice *notice)
+{
+    hearer *to = ctx;
+    hf_notice bare = *notice;
+    bare.token = 0;
+    to->each(to->ctx, &bare);
+}
+
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err)
 {
@@ -113,6 +126,9 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
         each(ctx, &notice);
         return HF_OK;
     }
+    hearer hides = {each, ctx};
+    if (f->hides_tokens)
+        return to->ops->await(to, session, from, timeout_ms, hide_token, &hides, err);
     return to->ops->await(to, session, from, timeout_ms, each, ctx, err);
 }
 

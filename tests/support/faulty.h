@@ -34,7 +34,8 @@ struct faulty_look {
 /* before: a code other than HF_OK is the answer, and the store behind has not heard of the call.
  * after: such a code takes the place of the answer to a call that was made. Each may sleep.
  * swallows: a step that is answered, and does nothing, as by a primary that is none any more.
- * notice: what the listener hears next, if it says so. */
+ * notice: what the listener hears next, if it says so. hides_tokens: notices say "look", no more.
+ */
 typedef struct faulty {
     hf_store base;
     hf_store *inner;
@@ -43,6 +44,7 @@ typedef struct faulty {
     hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n);
     bool (*swallows)(struct faulty *faulty, const struct faulty_step *step);
     bool (*notice)(struct faulty *faulty, hf_notice *out);
+    bool hides_tokens;
     atomic_int calls[FAULTY_CALLS];
     void *ctx; /* the test's own */
 } faulty;

@@ -152,10 +152,11 @@ static void say_code(const thread *t, const char *kind, hf_code code, const hf_e
 
 static void say_granted(const thread *t, const turn *it)
 {
-    hf_last last = hf_lock_previous(it->lock);
+    hf_last last;
+    bool is_known = !hf_lock_previous(it->lock, &last, NULL);
     event out = begin(t, "granted");
     history_number(&out, "token", it->token);
-    history_number(&out, "previous", last.outcome);
+    history_number(&out, "previous", is_known ? (int)last.outcome : -1);
     history_number(&out, "previous_token", last.token);
     history_say(&out);
 }

@@ -38,10 +38,10 @@ void memory_unlock(struct memory *memory)
     pthread_mutex_unlock(&memory->mutex);
 }
 
-void memory_publish(struct memory *memory, hf_id session, hf_id ticket)
+void memory_publish(struct memory *memory, hf_id session, hf_id ticket, int64_t token)
 {
     memory->events[memory->n_events++ % EVENTS] =
-        (struct event){session, ticket, {memory->version}};
+        (struct event){session, ticket, token, {memory->version}};
     pthread_cond_broadcast(&memory->news);
 }
 
@@ -64,7 +64,7 @@ static size_t hear(struct memory *memory, struct presence *presence, hf_notice *
         if (!is_for(event, presence->state.session.id))
             continue;
         hf_notice_kind kind = id_is_zero(event->ticket) ? HF_NOTICE_LOOK : HF_NOTICE_GRANT;
-        notices[n++] = (hf_notice){kind, event->ticket, event->stamp, NULL};
+        notices[n++] = (hf_notice){kind, event->ticket, event->token, event->stamp, NULL};
     }
     return n;
 }

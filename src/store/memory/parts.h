@@ -13,6 +13,7 @@
 /* A grant to `session`; without a ticket: `session` died, and all others look. */
 struct event {
     hf_id session, ticket;
+    int64_t token;
     hf_stamp stamp;
 };
 
@@ -55,7 +56,7 @@ struct memory *memory_lock(hf_store *base);
 void memory_unlock(struct memory *memory);
 
 /* Tells a session of its grant; with a zero ticket: tells all others to look. */
-void memory_publish(struct memory *memory, hf_id session, hf_id ticket);
+void memory_publish(struct memory *memory, hf_id session, hf_id ticket, int64_t token);
 
 /* sessions.c: the session, or NULL. */
 struct presence *memory_find_session(const struct memory *memory, hf_id id);

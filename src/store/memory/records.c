@@ -67,7 +67,8 @@ static void publish_grants(struct memory *memory, const hf_record *record, int64
 {
     for (size_t i = 0; i < record->holders; i++)
         if (record->entries[i].token > token)
-            memory_publish(memory, record->entries[i].session, record->entries[i].ticket);
+            memory_publish(memory, record->entries[i].session, record->entries[i].ticket,
+                           record->entries[i].token);
 }
 
 /* Whether it changed anything. */

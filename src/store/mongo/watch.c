@@ -190,22 +190,30 @@ typedef struct listener {
     bool has_ended; /* the collection was dropped or renamed, or the cursor is no more */
 } listener;
 
-static void give(listener *to, hf_notice_kind kind, hf_id ticket, hf_stamp stamp)
+static void give(listener *to, hf_notice_kind kind, hf_stamp stamp)
 {
-    hf_notice notice = {.kind = kind, .ticket = ticket, .stamp = stamp};
+    hf_notice notice = {.kind = kind, .stamp = stamp};
     to->given++;
     to->each(to->ctx, &notice);
 }
 
-/* "session:ticket:token session:ticket:token": those of our session. */
+#define TO_TICKET ID_TEXT_SIZE
+#define TO_TOKEN (2 * ID_TEXT_SIZE)
+
+/* "session:ticket:token session:ticket:token": those of our session. What a change stream brings
+ * a majority has, so the token is as good as one that a look shows (R1). */
 static void give_grants(listener *to, const char *notify, hf_stamp stamp)
 {
-    hf_id session, ticket;
+    hf_notice notice = {.kind = HF_NOTICE_GRANT, .stamp = stamp};
+    hf_id session;
     for (const char *at = notify; at; at = strchr(at, ' ')) {
         at += *at == ' ';
-        if (strlen(at) > 2 * (ID_TEXT_SIZE - 1) + 1 && id_read(at, &session) &&
-            id_equal(session, to->store->watch.self) && id_read(at + ID_TEXT_SIZE, &ticket))
-            give(to, HF_NOTICE_GRANT, ticket, stamp);
+        if (strlen(at) <= TO_TOKEN || !id_read(at, &session) ||
+            !id_equal(session, to->store->watch.self) || !id_read(at + TO_TICKET, &notice.ticket))
+            continue;
+        notice.token = strtoll(at + TO_TOKEN, NULL, 10);
+        to->given++;
+        to->each(to->ctx, &notice);
     }
 }
 
@@ -264,7 +272,7 @@ static void give_event(listener *to, const bson_t *event)
         return;
     }
     if (!to->has_ended)
-        give(to, HF_NOTICE_VERIFY, (hf_id){{0}}, stamp);
+        give(to, HF_NOTICE_VERIFY, stamp);
     to->has_ended = true;
 }
 
@@ -327,7 +335,7 @@ static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
     append_aggregate(to->store, from, &command);
     code = talk(to->store, &call, &command, &reply, err);
     if (!code && watch->is_stale)
-        give(to, HF_NOTICE_LOOK, (hf_id){{0}}, (hf_stamp){0});
+        give(to, HF_NOTICE_LOOK, (hf_stamp){0});
     if (!code) {
         watch->is_stale = false;
         give_batch(to, &reply.doc, "cursor.firstBatch");

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* previous.c: how the holder before this one left: the answer to the enter says it, or the look
+ * that showed the grant; after a grant by notice it is looked up when it is first asked for. */
+#include "client/client.h"
+
+#include "core/error.h"
+#include "core/id.h"
+
+typedef struct sought {
+    hf_id ticket;
+    bool is_found;
+    hf_last_mark last;
+} sought;
+
+/* As long as the ticket holds, `last` is of before its grant (or of another who held beside it). */
+static bool find(void *ctx, const hf_record *record)
+{
+    sought *it = ctx;
+    const hf_entry *entry = record_find(record, it->ticket);
+    it->is_found = entry && record_position(record, entry) == 0;
+    it->last = record->last;
+    return false;
+}
+
+static hf_code look(hf_client *client, hf_lock *lock, hf_error *err)
+{
+    sought it = {.ticket = lock->ticket};
+    const char *names[] = {lock->name};
+    hf_code code =
+        client->store->ops->look(client->store, names, 1, lock->stamp, false, find, &it, err);
+    if (code)
+        return code;
+    if (!it.is_found)
+        return error_set(err, HF_LOST,
+                         "%.128s: who held it before is not known, and it is not held any more",
+                         lock->name);
+    pthread_mutex_lock(&client->mutex);
+    if (!lock->knows_previous)
+        lock->previous = it.last;
+    lock->knows_previous = true;
+    pthread_mutex_unlock(&client->mutex);
+    return HF_OK;
+}
+
+static hf_code learn(hf_lock *lock, hf_error *err)
+{
+    hf_client *client = lock->client;
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = look(client, lock, err);
+    client_end(client);
+    return code;
+}
+
+static bool is_known(hf_lock *lock)
+{
+    if (!lock->client)
+        return lock->knows_previous;
+    pthread_mutex_lock(&lock->client->mutex);
+    bool known = lock->knows_previous;
+    pthread_mutex_unlock(&lock->client->mutex);
+    return known;
+}
+
+hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err)
+{
+    hf_code code = is_known(lock) ? HF_OK : learn(lock, err);
+    const hf_last_mark *mark = &lock->previous;
+    if (code)
+        *out = (hf_last){.who = ""};
+    else
+        *out = (hf_last){.outcome = mark->outcome,
+                         .who = mark->who,
+                         .token = mark->token,
+                         .has_exit_status = mark->has_exit_status,
+                         .exit_status = mark->exit_status,
+                         .at_ms = mark->at.ms};
+    return code;
+}
