@@ -191,8 +191,10 @@ typedef struct hf_lock_options {
     void *wait_ctx;
     hf_lost_fn on_lost;
     void *lost_ctx;
-    bool no_refresh; /* protocol document: nothing renews this lock but hf_lock_refresh(), and
-                      * belief in it ends a ttl after the last one, or after it was taken */
+    bool no_refresh;   /* protocol document: nothing renews this lock but hf_lock_refresh(), and
+                        * belief in it ends a ttl after the last one, or after it was taken */
+    int64_t period_ms; /* work that is done once per period: its length, 1,000 ms to ten years;
+                        * see hf_lock_has_run() */
 } hf_lock_options;
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes.
@@ -229,7 +231,8 @@ const char *hf_lock_name(const hf_lock *lock);
 /* How long acquiring took. */
 int64_t hf_lock_waited_ms(const hf_lock *lock);
 
-/* What the work under the lock came to; stored by the release as `last.exit_status`. */
+/* What the work under the lock came to; stored by the release as `last.exit_status`. Needed where
+ * period_ms was given: see hf_lock_has_run(). */
 void hf_lock_set_exit_status(hf_lock *lock, int exit_status);
 
 typedef enum hf_outcome {
@@ -246,6 +249,9 @@ typedef struct hf_last {
     bool has_exit_status;
     int exit_status;
     int64_t at_ms; /* Unix time in ms, by the store's clock */
+    /* Work that is done once per period: from when to before when that holder's period was, Unix
+     * time in ms by the store's clock; 0, 0: it was none such, or it was not done. */
+    int64_t period_start_ms, period_end_ms;
 } hf_last;
 
 /* How the holder before this one left; its strings live as long as the lock. The first call asks
@@ -253,6 +259,18 @@ typedef struct hf_last {
  * HF_LOST: it is not known, and the lock is not held any more. HF_UNREACHABLE and its kin: not
  * known now. */
 hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err);
+
+/* Once per period: the periods of a length are counted from 1970 on, in UTC, and a lock's is the
+ * one that its grant falls into by the store's clock, so that no two hosts differ about it. Whoever
+ * holds a lock that was taken with period_ms asks this: true says that the work of this period was
+ * done, hf_lock_previous() by whom and with which exit status. Otherwise it works, and calls
+ * hf_lock_set_exit_status() before it releases the lock: that is what says that the work was done,
+ * well or not. A release without it leaves the record as it was, and so does one that finds the
+ * work done: whoever dies or loses the lock is `abandoned`, and the next holder works.
+ * Only for exclusive locks (HF_INVALID); HF_UNSUPPORTED with protocols that do not keep how a lock
+ * was left. All must give the same length: work done with another one counts for the period in
+ * which that one began. */
+bool hf_lock_has_run(const hf_lock *lock);
 
 /* ---- Documents ---------------------------------------------------------------------------- */
 

@@ -66,12 +66,18 @@ typedef struct hf_entry {
     char why[HF_TEXT_MAX + 1];
 } hf_entry;
 
+/* From `start` to before `end`; an end of 0: none. */
+typedef struct hf_period {
+    hf_dbtime start, end;
+} hf_period;
+
 typedef struct hf_last_mark {
     hf_outcome outcome;
     hf_id session;
     int64_t token;
     bool has_exit_status;
     int32_t exit_status;
+    hf_period period; /* whose work was done, where that is done once per period */
     hf_dbtime at;
     char who[HF_TEXT_MAX + 1];
 } hf_last_mark;
@@ -103,6 +109,7 @@ typedef struct hf_leave {
     bool told;          /* its session believed in the grant; false: a give-back, `last` stays */
     bool has_exit_status;
     int32_t exit_status;
+    hf_period period;
     char who[HF_TEXT_MAX + 1];
 } hf_leave;
 
@@ -227,7 +234,8 @@ typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
 
 /* A store without HF_CAN_QUEUE takes no entry but a holder, and decides by itself, inside the step,
- * whether the holder's time is over; its sessions are not judged, and cannot be asked. */
+ * whether the holder's time is over; it keeps no `last`; its sessions are not judged, and cannot be
+ * asked. */
 
 /* Unless said otherwise a call: is one atomic database command; may be made from any thread, also
  * at the same time; is bounded in time by the store itself; returns HF_OK or fills err; may return
@@ -305,8 +313,8 @@ typedef struct hf_store_ops {
                      hf_notice_fn each, void *ctx, hf_error *err);
     void (*wake)(hf_store *store);
 
-    /* Prunes records that have been idle for days, and gives up to max sessions that are a day
-     * overdue, for the caller to watch and mark. */
+    /* Prunes records that have been idle for days and whose period is over, and gives up to max
+     * sessions that are a day overdue, for the caller to watch and mark. */
     hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n,
                      hf_error *err);
 

@@ -173,6 +173,18 @@ static void print_entry(const char *head, const hf_lock_info *info, const hf_ent
     free(permits);
 }
 
+/* ", period 2026-01-02 00:00:00 to 2026-01-03 00:00:00" */
+static char *period_of(const hf_last *last)
+{
+    if (!last->period_end_ms)
+        return text_copy("");
+    char *start = text_when(last->period_start_ms), *end = text_when(last->period_end_ms);
+    char *out = text_print(", period %s to %s", start, end);
+    free(end);
+    free(start);
+    return out;
+}
+
 static void print_last(const hf_last *last)
 {
     if (last->outcome == HF_OUTCOME_NONE)
@@ -180,11 +192,14 @@ static void print_last(const hf_last *last)
     char *when = text_when(last->at_ms);
     char *status =
         last->has_exit_status ? text_print(", exit status %d", last->exit_status) : text_copy("");
-    char *line = text_print("%s by %s at %s, token %" PRId64 "%s",
-                            last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
-                            *last->who ? last->who : "(unknown)", when, last->token, status);
+    char *period = period_of(last);
+    char *line =
+        text_print("%s by %s at %s, token %" PRId64 "%s%s",
+                   last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
+                   *last->who ? last->who : "(unknown)", when, last->token, status, period);
     print_line("last", line);
     free(line);
+    free(period);
     free(status);
     free(when);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "document.h"
+#include "once.h"
 #include "options.h"
 #include "run.h"
 #include "terminal.h"
@@ -41,6 +42,7 @@ static const struct argp_option list[] = {
 typedef struct words {
     plan plan;
     document_words document;
+    once_words once;
     bool has_try, has_wait, is_shared, is_exclusive;
 } words;
 
@@ -59,6 +61,7 @@ static void check_usage(const words *w, struct argp_state *state)
 {
     bool is_exclusive = !w->is_shared && !w->plan.permits && !w->plan.limit;
     document_check_usage(&w->document, w->plan.n_names, is_exclusive, state);
+    once_check_usage(&w->once, w->plan.n_names, is_exclusive, state);
     if (w->has_try && w->has_wait)
         argp_error(state, "-n and -w exclude each other");
     if (w->is_shared && w->is_exclusive)
@@ -80,6 +83,7 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT:
         w->plan.names = text_alloc((size_t)state->argc * sizeof *w->plan.names);
         state->child_inputs[1] = &w->document;
+        state->child_inputs[2] = &w->once;
         return 0;
     case ARGP_KEY_ARG:
         take_word(&w->plan, arg, state);
@@ -146,7 +150,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-    {&options_argp, 0, NULL, 0}, {&document_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+    {&options_argp, 0, NULL, 0}, {&document_argp, 0, NULL, 0}, {&once_argp, 0, NULL, 0}, {0}};
 
 static const struct argp run_argp = {
     list,
@@ -157,7 +161,7 @@ static const struct argp run_argp = {
     "acquired (-E), 76 lost and the command stopped (--lost-code), 69 store, 64 usage, 65 bad name "
     "or value, 126 the command cannot be executed, 127 there is no such command. With --each: 0, "
     "or "
-    "the first failing command's.",
+    "the first failing command's. With --once-per: 0 (--skip-code) if it has run already.",
     children,
     NULL,
     NULL};
@@ -304,7 +308,7 @@ static int failed_start(const plan *p, int number)
 typedef struct turn {
     hf_code code; /* of taking the locks */
     int status;
-    bool is_lost, is_over; /* over: asked to end, or the command cannot be started */
+    bool has_run, is_lost, is_over; /* over: asked to end, or the command cannot be started */
 } turn;
 
 static void run_command(const plan *p, hf_client *client, signals *events, hf_lock **locks,
@@ -321,6 +325,7 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
         close(keep_fd);
     if (input >= 0)
         close(input);
+    out->has_run = !failed;
     out->is_lost = failed ? false : watch_run(p, locks, &started, events);
     free_environment(p, environment);
     out->is_over = failed || started.asked_to_end;
@@ -329,13 +334,15 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
         child_done(&started);
 }
 
-/* A lock that was lost is left, too, now that the work has stopped. */
-static void release_all(const plan *p, hf_lock **locks, int status, bool is_lost)
+/* A lock that was lost is left, too, now that the work has stopped. Once per period: where the
+ * command was not run, nothing is said of it, and another may run it. */
+static void release_all(const plan *p, hf_lock **locks, const turn *how)
 {
     for (size_t i = 0; i < p->n_names; i++) {
         hf_error err = {0};
-        hf_lock_set_exit_status(locks[i], status);
-        if (!is_lost && hf_lock_release(locks[i], &err))
+        if (how->has_run || !p->once)
+            hf_lock_set_exit_status(locks[i], how->status);
+        if (!how->is_lost && hf_lock_release(locks[i], &err))
             terminal_warn("\"%s\" was not released: %s", hf_lock_name(locks[i]), err.text);
         hf_lock_close(locks[i]);
     }
@@ -366,11 +373,16 @@ static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock
         hf_lock_close(locks[0]);
         return;
     }
+    if (p->once && once_skips(p->once, locks[0])) {
+        release_all(p, locks, out);
+        out->status = p->once->skip_status > 0 ? p->once->skip_status : 0;
+        return;
+    }
     note_taken(p, locks);
     run_command(p, client, events, locks, out);
     if (p->round && (out->status || out->is_lost))
         document_failed(p->round, p, locks[0]);
-    release_all(p, locks, out->status, out->is_lost);
+    release_all(p, locks, out);
     if (out->is_lost)
         out->status = p->lost_status;
 }
@@ -444,6 +456,8 @@ int cmd_run(settings *given, int argc, char **argv)
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     if (w.document.collection)
         plan_document(&w);
+    if (w.once.period_ms)
+        w.plan.once = &w.once;
     check_names(&w.plan);
     check_grace(&w.plan);
     int status = run_plan(&w.plan);

@@ -88,6 +88,8 @@ static json_t *of_last(const hf_last *last)
     put_number(out, "token", last->token);
     json_put(out, "exit_status",
              last->has_exit_status ? json_integer(last->exit_status) : json_null());
+    put_time(out, "period", last->period_start_ms);
+    put_time(out, "period_end", last->period_end_ms);
     put_time(out, "at", last->at_ms);
     return out;
 }

@@ -19,8 +19,9 @@ typedef struct plan {
     int64_t wait_ms;        /* as in hf_lock_options */
     const char *why;
     int refused_status, lost_status;
-    int64_t grace_ms;  /* from SIGTERM to SIGKILL; -1: the default for the ttl */
-    int64_t margin_ms; /* from SIGKILL to the end of the lease */
+    int64_t grace_ms;              /* from SIGTERM to SIGKILL; -1: the default for the ttl */
+    int64_t margin_ms;             /* from SIGKILL to the end of the lease */
+    const struct once_words *once; /* --once-per; NULL: always */
     const struct document_words *document; /* NULL: names of locks */
     struct document_round *round;          /* of --each */
 } plan;

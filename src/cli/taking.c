@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "document.h"
+#include "once.h"
 #include "run.h"
 #include "terminal.h"
 
@@ -57,6 +58,7 @@ static hf_code take_one(taking *t, size_t i)
         .limit = t->plan->limit,
         .wait_ms = wait_left(t),
         .why = t->plan->why,
+        .period_ms = t->plan->once ? t->plan->once->period_ms : 0,
         .cancel = t->cancel,
         .on_wait = show_wait,
     };

@@ -3,6 +3,7 @@
 #include "client/client.h"
 
 #include "core/error.h"
+#include "core/period.h"
 #include "core/text.h"
 
 #include <poll.h>
@@ -24,6 +25,25 @@ static hf_code check_permits(const hf_lock_options *options, hf_error *err)
     if (options->limit > HF_LIMIT_RW)
         return error_set(err, HF_INVALID, "limit %d is above %d", (int)options->limit, HF_LIMIT_RW);
     return HF_OK;
+}
+
+static hf_code check_period(const hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    if (!options->period_ms)
+        return HF_OK;
+    if (options->period_ms < PERIOD_MIN_MS || options->period_ms > PERIOD_MAX_MS)
+        return error_set(err, HF_INVALID, "a period of %lld ms: at least 1 s, at most 87600 h",
+                         (long long)options->period_ms);
+    if (options->permits || options->mode == HF_SHARED)
+        return error_set(err, HF_INVALID,
+                         "once per period is for exclusive locks: of several that hold at once, "
+                         "none would see that another has run");
+    if (client->store->can & HF_CAN_QUEUE)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED,
+                     "protocol %s does not keep how a lock was left, so nothing is done once per "
+                     "period: hfProtocol=queue does",
+                     client->store->protocol);
 }
 
 static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_error *err)
@@ -48,6 +68,8 @@ static hf_code check(hf_client *client, const hf_lock_options *options, hf_error
         code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
     if (!code)
         code = check_permits(options, err);
+    if (!code)
+        code = check_period(client, options, err);
     return code ? code : check_can(client, options, err);
 }
 

@@ -47,8 +47,9 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
     bool closing = client->is_closing;
     if (alive && !asked && !closing) {
-        attempt->lock = lock_new_locked(
-            client, attempt->claim ? attempt->record.name : attempt->name, entry, &attempt->record);
+        attempt->lock =
+            lock_new_locked(client, attempt->claim ? attempt->record.name : attempt->name, entry,
+                            &attempt->record, attempt->options->period_ms);
         fill_lock(attempt, attempt->lock, now);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;

@@ -65,6 +65,7 @@ struct hf_lock {
     int64_t waited_ms;
     bool has_exit_status;
     int exit_status;
+    hf_period period;      /* of its grant, where its work is done once per period */
     hf_last_mark previous; /* if it is known: a grant by notice does not say it */
     bool knows_previous;
     char *document; /* the user's own, as it was when it was locked; NULL elsewhere */
@@ -198,7 +199,7 @@ void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1]);
 
 /* lock.c */
 struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
-                                const hf_record *record);
+                                const hf_record *record, int64_t period_ms);
 void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
 /* Ends belief in locks whose own lease runs out, and says when the next one does. */
 hf_mono lock_watch_locked(hf_client *client, hf_mono now);
@@ -207,6 +208,7 @@ void lock_renewed_locked(hf_client *client, hf_mono sent);
 hf_mono lock_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
 hf_leave lock_leave(const struct hf_lock *lock);
+hf_last lock_last(const hf_last_mark *mark); /* its text is the mark's */
 /* hf_lock_check(), at a time that is told. */
 hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 /* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */

@@ -125,7 +125,6 @@ static bool tell(const collection *c, const hf_record *record, hf_lock_info_fn e
     strings_of_entry *strings = alloc_array(NULL, n, sizeof *strings);
     for (size_t i = 0; i < n; i++)
         infos[i] = describe(c, record, &record->entries[i], &strings[i]);
-    const hf_last_mark *last = &record->last;
     hf_lock_info info = {.name = record->name,
                          .limit = record->limit,
                          .token = record->token,
@@ -133,8 +132,7 @@ static bool tell(const collection *c, const hf_record *record, hf_lock_info_fn e
                          .holders = infos,
                          .n_queue = record->queued,
                          .queue = infos + record->holders,
-                         .last = {last->outcome, last->who, last->token, last->has_exit_status,
-                                  last->exit_status, last->at.ms}};
+                         .last = lock_last(&record->last)};
     bool more = each(ctx, &info);
     free(infos);
     free(strings);

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/period.h"
 #include "core/plant.h"
 
 #include <sys/eventfd.h>
@@ -45,7 +46,7 @@ static bool shows_grant(const hf_record *record, hf_id ticket)
 }
 
 struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
-                                const hf_record *record)
+                                const hf_record *record, int64_t period_ms)
 {
     struct hf_lock *lock = alloc_zeroed(sizeof *lock);
     lock->client = client;
@@ -55,6 +56,7 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
     lock->token = entry->token;
     lock->previous = record->last;
     lock->knows_previous = shows_grant(record, entry->ticket);
+    lock->period = period_at(entry->granted_at, period_ms);
     lock->document = record->document ? alloc_text(record->document) : NULL;
     lock->lease_end = MONO_NEVER;
     lock->lost_fd = -1;
@@ -254,16 +256,43 @@ void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
     lock->exit_status = exit_status;
 }
 
+bool hf_lock_has_run(const hf_lock *lock)
+{
+    return period_is_done(lock->period, &lock->previous);
+}
+
+hf_last lock_last(const hf_last_mark *mark)
+{
+    return (hf_last){.outcome = mark->outcome,
+                     .who = mark->who,
+                     .token = mark->token,
+                     .has_exit_status = mark->has_exit_status,
+                     .exit_status = mark->exit_status,
+                     .at_ms = mark->at.ms,
+                     .period_start_ms = mark->period.start.ms,
+                     .period_end_ms = mark->period.end.ms};
+}
+
 /* ---- Release
  * ---------------------------------------------------------------------------------------- */
+
+/* Once per period: that the holder says what its work came to is what says that it was done. Who
+ * has not done it gives the lock back. */
+static bool gives_back(const struct hf_lock *lock)
+{
+    return period_is_any(lock->period) && !lock->has_exit_status && lock->state != LOCK_LOST &&
+           !PLANTED(SKIP_IS_TOLD);
+}
 
 hf_leave lock_leave(const struct hf_lock *lock)
 {
     hf_leave leave = {.ticket = lock->ticket,
                       .outcome = HF_OUTCOME_RELEASED,
-                      .told = true,
+                      .told = !gives_back(lock),
                       .has_exit_status = lock->has_exit_status,
                       .exit_status = lock->exit_status};
+    if (lock->has_exit_status && lock->state != LOCK_LOST)
+        leave.period = lock->period;
     client_who(lock->client, leave.who);
     return leave;
 }

@@ -66,15 +66,6 @@ static bool is_known(hf_lock *lock)
 hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err)
 {
     hf_code code = is_known(lock) ? HF_OK : learn(lock, err);
-    const hf_last_mark *mark = &lock->previous;
-    if (code)
-        *out = (hf_last){.who = ""};
-    else
-        *out = (hf_last){.outcome = mark->outcome,
-                         .who = mark->who,
-                         .token = mark->token,
-                         .has_exit_status = mark->has_exit_status,
-                         .exit_status = mark->exit_status,
-                         .at_ms = mark->at.ms};
+    *out = code ? (hf_last){.who = ""} : lock_last(&lock->previous);
     return code;
 }

@@ -109,6 +109,7 @@ static void remember_leave(hf_record *record, const hf_entry *holder, const hf_l
                          .token = holder->token,
                          .has_exit_status = leave->has_exit_status,
                          .exit_status = leave->exit_status,
+                         .period = leave->period,
                          .at = now};
     remember(record, &mark, leave->who);
 }

@@ -3,6 +3,8 @@
  * called by the stores mongo and sqlite. document_read.c reads them back. */
 #include "store/document.h"
 
+#include "core/period.h"
+
 void document_append_id(bson_t *to, const char *field, hf_id id)
 {
     bson_oid_t oid;
@@ -57,6 +59,14 @@ static void append_entries(bson_t *to, const char *field, const hf_entry *entrie
     bson_append_array_end(to, &array);
 }
 
+void document_append_period(bson_t *to, hf_period period)
+{
+    if (!period_is_any(period))
+        return;
+    BSON_APPEND_INT64(to, "period", period.start.ms);
+    BSON_APPEND_INT64(to, "period_end", period.end.ms);
+}
+
 static void append_last(bson_t *to, const hf_last_mark *last)
 {
     bson_t mark;
@@ -69,6 +79,7 @@ static void append_last(bson_t *to, const hf_last_mark *last)
     BSON_APPEND_INT64(&mark, "token", last->token);
     if (last->has_exit_status)
         BSON_APPEND_INT32(&mark, "exit_status", last->exit_status);
+    document_append_period(&mark, last->period);
     BSON_APPEND_DATE_TIME(&mark, "at", last->at.ms);
     bson_append_document_end(to, &mark);
 }

@@ -188,29 +188,44 @@ static bool read_outcome(const reader *r, const bson_t *doc, hf_outcome *out)
     return refuse(r, "outcome", "\"released\" or \"abandoned\"");
 }
 
-static bool read_exit_status(const reader *r, const bson_t *doc, hf_last_mark *out)
+static bool is_given(const bson_t *doc, const char *field)
 {
     bson_iter_t it;
-    out->has_exit_status =
-        bson_iter_init_find(&it, doc, "exit_status") && !BSON_ITER_HOLDS_NULL(&it);
+    return bson_iter_init_find(&it, doc, field) && !BSON_ITER_HOLDS_NULL(&it);
+}
+
+static bool read_exit_status(const reader *r, const bson_t *doc, hf_last_mark *out)
+{
+    out->has_exit_status = is_given(doc, "exit_status");
     return !out->has_exit_status ||
            read_int32(r, doc, "exit_status", REQUIRED, INT32_MIN, &out->exit_status);
+}
+
+/* Bounded as a token, so that one can reckon with it. */
+static bool read_period(const reader *r, const bson_t *doc, hf_period *out)
+{
+    if (!is_given(doc, "period"))
+        return true;
+    return read_int(r, doc, "period", REQUIRED, 0, TOKEN_MAX - 1, &out->start.ms) &&
+           read_int(r, doc, "period_end", REQUIRED, out->start.ms + 1, TOKEN_MAX, &out->end.ms);
 }
 
 static bool read_last(reader *r, const bson_t *doc, hf_last_mark *out)
 {
     bson_iter_t it;
     bson_t last;
-    if (!bson_iter_init_find(&it, doc, "last") || BSON_ITER_HOLDS_NULL(&it))
+    if (!is_given(doc, "last"))
         return true;
-    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !view(&it, &last))
+    if (!bson_iter_init_find(&it, doc, "last") || !BSON_ITER_HOLDS_DOCUMENT(&it) ||
+        !view(&it, &last))
         return refuse(r, "last", "a document");
     snprintf(r->path, sizeof r->path, "last.");
     bool ok = read_outcome(r, &last, &out->outcome) &&
               read_id(r, &last, "session", &out->session) &&
               read_text(r, &last, "who", OPTIONAL, sizeof out->who, out->who) &&
               read_int(r, &last, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
-              read_exit_status(r, &last, out) && read_date(r, &last, "at", REQUIRED, &out->at.ms);
+              read_exit_status(r, &last, out) && read_period(r, &last, &out->period) &&
+              read_date(r, &last, "at", REQUIRED, &out->at.ms);
     r->path[0] = '\0';
     return ok;
 }

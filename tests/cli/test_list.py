@@ -40,7 +40,8 @@ class Json(cli.Case):
                              ("n%d" % i, i + 1, 0))
             self.assertIn(":%d" % waiters[i].pid, entry["who"])
         self.assertEqual(lock["last"], {"outcome": "none", "who": "", "token": 0,
-                                        "exit_status": None, "at": None})
+                                        "exit_status": None, "period": None, "period_end": None,
+                                        "at": None})
         self.assertEqual(self.json("show", "x", "--json")["holders"][0]["session"],
                          lock["holders"][0]["session"])
 

@@ -330,10 +330,13 @@ static void test_a_drop_is_heard(void **state)
 /* ---- Pruning ---- */
 
 /* The record of a lock that was released so many days ago. */
-static int64_t make_idle(hf_client *client, const char *name, int days, int64_t more_token)
+static int64_t make_idle(hf_client *client, const char *name, int days, int64_t more_token,
+                         int64_t period_ms)
 {
-    hf_lock *lock = bed_acquire(client, name, NULL);
+    const hf_lock_options options = {.period_ms = period_ms};
+    hf_lock *lock = bed_acquire(client, name, &options);
     int64_t token = hf_lock_token(lock);
+    hf_lock_set_exit_status(lock, 0);
     bed_release(lock);
     int64_t at = bed_wall_ms() - days * INT64_C(86400000);
     change("locks", BCON_NEW("_id", BCON_UTF8(name)),
@@ -372,12 +375,18 @@ static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
     (void)state;
     hf_store *store = bed_store();
     hf_client *client = bed_client("idle", 5000);
-    const char *old = bed_name("old"), *young = bed_name("young"), *ahead = bed_name("ahead");
-    int64_t token = make_idle(client, old, 4, 0);
-    make_idle(client, young, 2, 0);
-    make_idle(client, ahead, 4, INT64_C(3600) << 20);
+    const char *old = bed_name("old"), *young = bed_name("young"), *ahead = bed_name("ahead"),
+               *over = bed_name("over"), *running = bed_name("running");
+    int64_t token = make_idle(client, old, 4, 0, 0);
+    make_idle(client, over, 4, 0, 1000);
+    make_idle(client, young, 2, 0, 0);
+    make_idle(client, ahead, 4, INT64_C(3600) << 20, 0);
+    make_idle(client, running, 4, 0, INT64_C(87600) * 3600 * 1000);
     void *pruning[] = {store, (void *)(uintptr_t)old};
     assert_true(bed_until(BED_SOON, old_is_pruned, pruning));
+    pruning[1] = (void *)(uintptr_t)over;
+    assert_true(bed_until(BED_SOON, old_is_pruned, pruning));
+    assert_true(exists(store, running));
     assert_true(exists(store, young));
     assert_true(exists(store, ahead));
     hf_lock *again = bed_acquire(client, old, NULL);

@@ -9,6 +9,7 @@
  * HOLDFAST_TEST_SEED repeats a run; HOLDFAST_TEST_STEPS sets its length. */
 #include "core/alloc.h"
 #include "core/id.h"
+#include "core/period.h"
 #include "core/record.h"
 #include "store/document.h"
 
@@ -79,6 +80,8 @@ static void fill_leave(hf_leave *leave, const hf_record *record)
                         .told = percent(70),
                         .has_exit_status = percent(50),
                         .exit_status = (int32_t)below(512) - 256};
+    if (percent(30))
+        leave->period = period_at((hf_dbtime){1700000000000 + (int64_t)below(100000)}, 3600000);
     snprintf(leave->who, sizeof leave->who, "$$ROOT 'leaver' \"%zu\" \xc3\xa9", below(9));
 }
 

@@ -21,7 +21,9 @@ static bool is_same_last(const hf_last_mark *a, const hf_last_mark *b)
         return a->outcome == b->outcome;
     return id_equal(a->session, b->session) && a->token == b->token && a->at.ms == b->at.ms &&
            a->has_exit_status == b->has_exit_status &&
-           (!a->has_exit_status || a->exit_status == b->exit_status) && !strcmp(a->who, b->who);
+           (!a->has_exit_status || a->exit_status == b->exit_status) &&
+           a->period.start.ms == b->period.start.ms && a->period.end.ms == b->period.end.ms &&
+           !strcmp(a->who, b->who);
 }
 
 static void must_be_same(const hf_record *a, const hf_record *b)

@@ -77,6 +77,8 @@ CAUGHT_BY = {
     "WEAK_WRITES": ["conformance mongodb majority_on_the_primary"],
     "PRUNE_FORGETS_TOKEN": ["test_memory after_a_prune", "test_sqlite rise_after_a_prune",
                             "conformance mongodb pruned_when_old"],
+    "PRUNE_FORGETS_PERIOD": ["test_memory until_its_period", "test_sqlite until_its_period"],
+    "SKIP_IS_TOLD": ["conformance memory: once_per_period"],
     "POWER_FORGETS_TOKEN": ["test_sqlite loss_of_power"],
     "LOCKED_BYTE_IS_FREE": ["conformance sqlite: exclusive_excludes"],
     "FREE_BYTE_IS_LOCKED": ["test_sqlite_processes crash_is_seen_at_once"],

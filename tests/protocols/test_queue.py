@@ -16,12 +16,14 @@ class Documents(OnASet):
     keys = {"Protocol": "queue"}
 
     def lock(self):
-        """The lock's document, in which tokens are zero: they come from the cluster time."""
+        """The lock's document, in which tokens and periods are zero: they come from the cluster time
+        and the clock."""
         found = self.db.locks.find_one({"_id": "x"})
         found["notify"] = ":".join("<%d>" % len(part) for part in found["notify"].split(":"))
         for each in [found, found.get("last", {})] + found["holders"] + found["queue"]:
-            if each.get("token"):
-                each["token"] = bson.Int64(0)
+            for number in ("token", "period", "period_end"):
+                if each.get(number):
+                    each[number] = bson.Int64(0)
             if "who" in each:
                 each["who"] = "<app>@<host>:<pid>"
         return golden.seen(found)
@@ -35,6 +37,10 @@ class Documents(OnASet):
         holder.ask("release", "release")
         waiter.wait("acquired", 10)
         self.assertEqual(self.lock(), expected["handed over"])
+
+    def test_how_work_of_a_period_was_left(self):
+        self.run_command("run", "--once-per", "87600h", "x", "--", "sh", "-c", "exit 3", status=3)
+        self.assertEqual(self.lock(), golden.load("queue.json")["done once per period"])
 
     def test_a_session(self):
         holder = self.holder("--ttl=1000")

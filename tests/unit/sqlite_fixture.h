@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
+#include "core/period.h"
 #include "core/record.h"
 #include "store/sqlite/sqlite.h"
 

@@ -3,6 +3,7 @@
  * test sets; run by ctest. */
 #include "unit.h"
 
+#include "core/period.h"
 #include "core/record.h"
 
 static int64_t wall_ms = 1700000000000;
@@ -30,13 +31,18 @@ static hf_store *open_store(void)
     return store;
 }
 
-static int64_t take_and_release(hf_store *store, const char *name)
+#define DAY_MS ((int64_t)86400000)
+
+static int64_t take_and_release(hf_store *store, const char *name, int64_t period_ms)
 {
     hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
                       .limit = 1,
                       .queue_max = 1,
                       .returner = true};
-    hf_leave leave = {.ticket = id_of(1), .outcome = HF_OUTCOME_RELEASED, .told = true};
+    hf_leave leave = {.ticket = id_of(1),
+                      .outcome = HF_OUTCOME_RELEASED,
+                      .told = true,
+                      .period = period_at((hf_dbtime){wall_ms}, period_ms)};
     hf_step step = {.enter = &enter};
     hf_step_reply reply;
     hf_record record;
@@ -78,14 +84,31 @@ static void test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back(void **
 {
     (void)state;
     hf_store *store = open_store();
-    int64_t token = take_and_release(store, "a");
+    int64_t token = take_and_release(store, "a", 0);
     sweep(store);
     assert_true(exists(store, "a"));
-    wall_ms += (int64_t)4 * 86400000;
+    wall_ms += 4 * DAY_MS;
     sweep(store);
     assert_false(exists(store, "a"));
-    wall_ms -= (int64_t)5 * 86400000;
-    assert_true(take_and_release(store, "a") > token);
+    wall_ms -= 5 * DAY_MS;
+    assert_true(take_and_release(store, "a", 0) > token);
+    store->ops->close(store);
+}
+
+static void test_a_record_stays_until_its_period_is_over(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    wall_ms = 2000 * DAY_MS;
+    take_and_release(store, "yearly", 400 * DAY_MS);
+    take_and_release(store, "daily", DAY_MS);
+    wall_ms += 399 * DAY_MS;
+    sweep(store);
+    assert_true(exists(store, "yearly"));
+    assert_false(exists(store, "daily"));
+    wall_ms += DAY_MS;
+    sweep(store);
+    assert_false(exists(store, "yearly"));
     store->ops->close(store);
 }
 
@@ -93,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back),
+        cmocka_unit_test(test_a_record_stays_until_its_period_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,26 @@ static void test_give_back_leaves_last_as_it_is(void **state)
     assert_int_equal(record->holders, 0);
 }
 
+static void test_last_tells_whose_period_it_was_until_another_holder_leaves(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, ALL);
+    hf_leave gone = leaver(1);
+    gone.period = (hf_period){{4000}, {8000}};
+    step(record, (hf_step){.leaves = &gone, .n_leaves = 1});
+    assert_int_equal(record->last.period.start.ms, 4000);
+    assert_int_equal(record->last.period.end.ms, 8000);
+    enter(record, 2, ALL);
+    hf_leave back = leaver(2);
+    back.told = false;
+    step(record, (hf_step){.leaves = &back, .n_leaves = 1});
+    assert_int_equal(record->last.period.end.ms, 8000);
+    enter(record, 3, ALL);
+    die(record, 3);
+    assert_int_equal(record->last.outcome, HF_OUTCOME_ABANDONED);
+    assert_int_equal(record->last.period.end.ms, 0);
+}
+
 static void test_a_dead_holder_abandons_and_a_dead_waiter_does_not(void **state)
 {
     hf_record *record = *state;
@@ -202,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_last_tells_of_a_release),
         CASE(test_give_back_leaves_last_as_it_is),
+        CASE(test_last_tells_whose_period_it_was_until_another_holder_leaves),
         CASE(test_a_dead_holder_abandons_and_a_dead_waiter_does_not),
         CASE(test_abandoned_gives_way_only_to_a_higher_token),
         CASE(test_abandoned_stays_past_a_give_back),

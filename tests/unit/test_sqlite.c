@@ -327,17 +327,66 @@ static void tokens_rise_after_a_prune(void **state)
     store->ops->close(store);
 }
 
+static void release_for(hf_store *store, const char *name, int64_t period_ms)
+{
+    hf_id ticket;
+    int64_t token;
+    hf_error err;
+    hf_step_reply reply;
+    enter(store, name, begin_session(store), &ticket, &token);
+    hf_leave out = {.ticket = ticket,
+                    .outcome = HF_OUTCOME_RELEASED,
+                    .told = true,
+                    .period = period_at((hf_dbtime){env_wall(NULL).ms}, period_ms)};
+    hf_step step = {.leaves = &out, .n_leaves = 1};
+    must(store->ops->step(store, name, &step, NULL, &reply, &err), &err);
+}
+
+static void assert_exists(hf_store *store, const char *name, bool expected)
+{
+    hf_record record = read_record(store, name);
+    assert_int_equal(record.exists, expected);
+    record_done(&record);
+}
+
+static void a_record_stays_until_its_period_is_over(void **state)
+{
+    (void)state;
+    const int64_t day_ms = (int64_t)24 * 3600 * 1000;
+    static hf_session_state gone[4];
+    hf_store *store = open_store();
+    wall_ahead_ms = 400 * day_ms - env_wall(NULL).ms % (400 * day_ms); /* a period begins */
+    release_for(store, "yearly", 400 * day_ms);
+    release_for(store, "daily", day_ms);
+    wall_ahead_ms += 399 * day_ms;
+    sweep(store, gone, 4);
+    assert_exists(store, "yearly", true);
+    assert_exists(store, "daily", false);
+    wall_ahead_ms += day_ms;
+    sweep(store, gone, 4);
+    assert_exists(store, "yearly", false);
+    store->ops->close(store);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        TEST(makes_a_database_of_its_own),       TEST(refuses_what_is_no_database),
-        TEST(refuses_another_programs_database), TEST(refuses_a_newer_schema),
-        TEST(refuses_paths_that_cannot_be),      TEST(lists_what_it_cannot_write),
-        TEST(loses_nothing_on_a_full_disk),      TEST(leaves_a_row_of_another_shape_alone),
-        TEST(lists_by_prefix_in_byte_order),     TEST(writes_nothing_when_nothing_changes),
-        TEST(empties_a_long_log_at_its_end),     TEST(tokens_rise_after_a_loss_of_power),
-        TEST(reserves_before_it_gives),          TEST(tokens_rise_after_a_prune),
+        TEST(makes_a_database_of_its_own),
+        TEST(refuses_what_is_no_database),
+        TEST(refuses_another_programs_database),
+        TEST(refuses_a_newer_schema),
+        TEST(refuses_paths_that_cannot_be),
+        TEST(lists_what_it_cannot_write),
+        TEST(loses_nothing_on_a_full_disk),
+        TEST(leaves_a_row_of_another_shape_alone),
+        TEST(lists_by_prefix_in_byte_order),
+        TEST(writes_nothing_when_nothing_changes),
+        TEST(empties_a_long_log_at_its_end),
+        TEST(tokens_rise_after_a_loss_of_power),
+        TEST(reserves_before_it_gives),
+        TEST(tokens_rise_after_a_prune),
+        TEST(a_record_stays_until_its_period_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

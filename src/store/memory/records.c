@@ -4,6 +4,7 @@
 #include "store/memory/parts.h"
 
 #include "core/alloc.h"
+#include "core/period.h"
 #include "core/plant.h"
 #include "core/record.h"
 
@@ -139,7 +140,7 @@ hf_code memory_list(hf_store *base, const char *prefix, hf_record_fn each, void 
 static bool is_prunable(const hf_record *record, hf_dbtime now)
 {
     return record->holders + record->queued == 0 && record->last.outcome != HF_OUTCOME_ABANDONED &&
-           record->last.at.ms < now.ms - PRUNE_MS &&
+           record->last.at.ms < now.ms - PRUNE_MS && period_is_over(&record->last, now) &&
            record->token < record_floor_of((hf_dbtime){now.ms - PRUNE_MS});
 }
 

@@ -49,11 +49,12 @@ static void settle_indexes(mongo_store *store)
 
 /* ---- Idle records ---- */
 
-/* Idle: nobody holds or waits, released (not abandoned), three days ago, and no period that may
- * still run. */
+/* Idle: nobody holds or waits, released (not abandoned), three days ago, and in no period that
+ * still runs; one that is not there is less than any number. */
 static const char idle[] =
-    "{'holders': [], 'queue': [], 'last.outcome': 'released', 'last.period': {'$exists': false},"
-    " '$expr': {'$lt': ['$last.at', {'$subtract': ['$$NOW', 259200000]}]}}";
+    "{'holders': [], 'queue': [], 'last.outcome': 'released', '$expr': {'$and': ["
+    "{'$lt': ['$last.at', {'$subtract': ['$$NOW', 259200000]}]},"
+    " {'$lte': ['$last.period_end', {'$toLong': '$$NOW'}]}]}}";
 
 static hf_code find_idle(mongo_store *store, mongo_reply *reply, hf_error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead;
  * and names those that should be marked. Called by the client at its start and every hour. */
+#include "core/period.h"
 #include "core/plant.h"
 #include "core/record.h"
 #include "store/sqlite/inside.h"
@@ -17,9 +18,10 @@
 
 static bool is_prunable(const sqlite_store *store, const hf_record *record)
 {
-    int64_t now = session_wall_ms(store);
+    hf_dbtime now = {session_wall_ms(store)};
     return record->holders + record->queued == 0 && record->last.outcome == HF_OUTCOME_RELEASED &&
-           record->last.at.ms < now - IDLE_MS && record->token < record_floor_of((hf_dbtime){now});
+           record->last.at.ms < now.ms - IDLE_MS && period_is_over(&record->last, now) &&
+           record->token < record_floor_of(now);
 }
 
 /* In a transaction. Its token goes to the high water, which every later one exceeds. */

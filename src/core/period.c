@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* period.c: decides which period a time falls into, and whether the work of a period was done. */
+#include "core/period.h"
+
+#include "core/plant.h"
+
+hf_period period_at(hf_dbtime at, int64_t length_ms)
+{
+    if (length_ms <= 0 || at.ms < 0)
+        return (hf_period){{0}, {0}};
+    int64_t start = at.ms / length_ms * length_ms;
+    return (hf_period){{start}, {start + length_ms}};
+}
+
+bool period_is_any(hf_period period)
+{
+    return period.end.ms > 0;
+}
+
+/* One that began within this period, whatever its length was, was worked for within it. One that
+ * begins with the next was too: the store's clock was set back since, or a primary whose clock is
+ * behind took over. */
+bool period_is_done(hf_period period, const hf_last_mark *last)
+{
+    int64_t start = last->period.start.ms;
+    return period_is_any(period) && period_is_any(last->period) &&
+           last->outcome == HF_OUTCOME_RELEASED && start >= period.start.ms &&
+           start <= period.end.ms;
+}
+
+bool period_is_over(const hf_last_mark *last, hf_dbtime now)
+{
+    return last->period.end.ms <= now.ms || PLANTED(PRUNE_FORGETS_PERIOD);
+}
