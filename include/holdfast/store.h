@@ -47,6 +47,7 @@ typedef struct hf_env {
 #define HF_ACTOR_MAX 64
 #define HF_ENTRIES_MAX 1000 /* holders and queue together */
 #define HF_QUEUE_MAX 64     /* default of the queue's bound */
+#define HF_BLOCK_MAX 65536  /* tokens of one entry */
 #define HF_ASKS_MAX 16      /* asks that one session can have open; more are refused */
 
 /* Session or ticket; an ObjectId in MongoDB. */
@@ -62,6 +63,8 @@ typedef struct hf_entry {
     int64_t token;        /* 0 while waiting */
     hf_dbtime since;      /* when it entered; set by the step */
     hf_dbtime granted_at; /* 0 while waiting */
+    bool yields;   /* its session passes the lock on by itself: it is told when another one waits */
+    int32_t block; /* so many tokens are its own, from `token` on; 0: one */
     char actor[HF_ACTOR_MAX + 1];
     char why[HF_TEXT_MAX + 1];
 } hf_entry;
@@ -88,11 +91,10 @@ typedef struct hf_record {
     char name[HF_NAME_MAX + 1];
     bool exists;
     int32_t limit;
-    int64_t token; /* of the last grant */
+    int64_t token; /* the last that was given, or kept for the holder */
     hf_entry *entries;
     size_t holders, queued;
-    char
-        *notify; /* "session:ticket:token" for each grant of the last step that granted; NULL: "" */
+    char *notify; /* whom the last step that had news tells what: core/notify.h; NULL: "" */
     hf_last_mark last;
     /* Of stores without sessions of their own, whose documents say it themselves; else NULL, 0. */
     char *who;             /* holds */
@@ -110,6 +112,7 @@ typedef struct hf_leave {
     bool has_exit_status;
     int32_t exit_status;
     hf_period period;
+    int64_t used_token; /* the last that was used of the holder's; the rest is given back; 0: all */
     char who[HF_TEXT_MAX + 1];
 } hf_leave;
 
@@ -198,6 +201,8 @@ typedef struct hf_session_state {
 
 typedef enum hf_notice_kind {
     HF_NOTICE_GRANT,  /* this ticket was granted, with this token */
+    HF_NOTICE_RECALL, /* another ticket waits for this lock, which this session holds and may pass
+                       * on by itself: give it up soon */
     HF_NOTICE_LOOK,   /* something may have been missed, or somebody may have died: every waiter
                        * looks, at records and at sessions */
     HF_NOTICE_NAME,   /* this lock has changed hands or is free: who waits for it enters again, who
@@ -210,7 +215,7 @@ typedef struct hf_notice {
     hf_id ticket;
     int64_t token;    /* of a grant that a majority has, where that is sure; 0: look */
     hf_stamp stamp;   /* look no earlier than this */
-    const char *name; /* HF_NOTICE_NAME only */
+    const char *name; /* HF_NOTICE_NAME and HF_NOTICE_RECALL only */
 } hf_notice;
 
 /* ---- The interface -----------------------------------------------------------------------------

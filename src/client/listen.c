@@ -73,6 +73,8 @@ static void hear(void *ctx, const hf_notice *notice)
     case HF_NOTICE_GRANT:
         granted_locked(client, notice);
         break;
+    case HF_NOTICE_RECALL:
+        break;
     case HF_NOTICE_LOOK:
         if (client->store->can & HF_CAN_TELL_LOST)
             upkeep_verify_locked(client, NULL);

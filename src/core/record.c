@@ -5,11 +5,10 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
+#include "core/notify.h"
 #include "core/plant.h"
 
 #include <stdio.h>
-
-#define NOTICE_SIZE (2 * (ID_TEXT_SIZE - 1) + 2 + 20 + 2) /* ids, colons, token, space and NUL */
 
 void record_init(hf_record *record, const char *name)
 {
@@ -90,6 +89,12 @@ static const hf_death *death_of(const hf_step *step, hf_id session)
     return NULL;
 }
 
+/* Of those that are the entry's own. */
+static int64_t last_token(const hf_entry *entry)
+{
+    return entry->token + (entry->block > 1 ? entry->block - 1 : 0);
+}
+
 /* `abandoned` is overwritten only by a holder with a higher token (I6). */
 static void remember(hf_record *record, const hf_last_mark *mark, const char *who)
 {
@@ -99,6 +104,13 @@ static void remember(hf_record *record, const hf_last_mark *mark, const char *wh
     snprintf(record->last.who, sizeof record->last.who, "%s", who);
 }
 
+/* What it has not used it gives back, if nothing was given since. */
+static void give_back(hf_record *record, const hf_entry *holder, int64_t used)
+{
+    if (used >= holder->token && used <= record->token && last_token(holder) == record->token)
+        record->token = used;
+}
+
 static void remember_leave(hf_record *record, const hf_entry *holder, const hf_leave *leave,
                            hf_dbtime now)
 {
@@ -106,7 +118,8 @@ static void remember_leave(hf_record *record, const hf_entry *holder, const hf_l
         return;
     hf_last_mark mark = {.outcome = leave->outcome,
                          .session = holder->session,
-                         .token = holder->token,
+                         .token =
+                             leave->used_token > holder->token ? leave->used_token : holder->token,
                          .has_exit_status = leave->has_exit_status,
                          .exit_status = leave->exit_status,
                          .period = leave->period,
@@ -133,8 +146,10 @@ static bool edit(hf_record *record, const hf_step *step, hf_dbtime now)
         const hf_leave *leave = leave_of(step, entry->ticket);
         const hf_death *death = leave ? NULL : death_of(step, entry->session);
         bool holds = i < record->holders;
-        if (leave && holds)
+        if (leave && holds) {
             remember_leave(record, entry, leave, now);
+            give_back(record, entry, leave->used_token);
+        }
         if (death && holds)
             remember_death(record, entry, death, now);
         if (leave || death)
@@ -147,14 +162,17 @@ static bool edit(hf_record *record, const hf_step *step, hf_dbtime now)
     return kept < n;
 }
 
-static void note(char *notify, const hf_entry *entry)
+static void note_grant(char *notify, const hf_entry *entry)
 {
-    char session[ID_TEXT_SIZE], ticket[ID_TEXT_SIZE];
-    id_write(entry->session, session);
-    id_write(entry->ticket, ticket);
-    size_t used = strlen(notify);
-    snprintf(notify + used, NOTICE_SIZE, "%s%s:%s:%lld", used ? " " : "", session, ticket,
-             (long long)entry->token);
+    notify_note note = {entry->session, entry->ticket, entry->token};
+    notify_append(notify, &note);
+}
+
+static void note_recall(char *notify, const hf_entry *holder, const hf_entry *asking)
+{
+    notify_note note = {holder->session, asking->ticket, 0};
+    if (holder->yields)
+        notify_append(notify, &note);
 }
 
 static bool head_fits(const hf_record *record)
@@ -185,9 +203,12 @@ static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
         record->token = record->token + 1 > floor ? record->token + 1 : floor;
         entry->token = record->token;
         entry->granted_at = now;
+        record->token = last_token(entry);
         record->holders++;
         record->queued--;
-        note(notify, entry);
+        note_grant(notify, entry);
+        if (record->queued)
+            note_recall(notify, entry, entry + 1);
     }
     return any;
 }
@@ -225,28 +246,46 @@ static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
     return true;
 }
 
-bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor)
+/* Whoever comes to the head of the queue behind them. */
+static void recall(const hf_record *record, const hf_enter *enter, char *notify)
 {
-    size_t most = record->queued + (step->enter ? 1 : 0);
-    char *notify = alloc_array(NULL, most + 1, NOTICE_SIZE);
+    const hf_entry *head = &record->entries[record->holders];
+    if (record->queued != 1 || !id_equal(head->ticket, enter->entry.ticket))
+        return;
+    for (size_t i = 0; i < record->holders; i++)
+        note_recall(notify, &record->entries[i], head);
+}
+
+bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,
+                         const char **news)
+{
+    size_t most = 2 * record->queued + record->holders + 2;
+    char *notify = alloc_array(NULL, most, NOTE_SIZE);
     notify[0] = '\0';
     bool changed = edit(record, step, now);
     changed |= grant(record, now, floor, notify);
     if (step->enter) {
         changed |= !record->exists;
         record->exists = true;
-        changed |= admit(record, step->enter, now);
+        bool is_new = admit(record, step->enter, now);
         grant(record, now, floor, notify);
+        if (is_new)
+            recall(record, step->enter, notify);
+        changed |= is_new;
     }
     if (PLANTED(TOKEN_RESET) && !record->holders)
         record->token = 0;
-    if (notify[0]) {
-        free(record->notify);
+    *news = notify[0] ? notify : NULL;
+    free(*news ? record->notify : notify);
+    if (*news)
         record->notify = notify;
-    } else {
-        free(notify);
-    }
     return changed;
+}
+
+bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor)
+{
+    const char *news;
+    return record_step_telling(record, step, now, floor, &news);
 }
 
 record_verdict record_judge(const hf_record *record, const hf_enter *enter)

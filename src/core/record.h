@@ -24,6 +24,11 @@ void record_append(hf_record *record, const hf_entry *entry, bool as_holder);
  * floor: no token granted from here on is below it. Returns whether anything was changed. */
 bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
 
+/* The same; *news is what the step has to tell whom, and lives as long as the record is not
+ * changed; NULL: nothing. */
+bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,
+                         const char **news);
+
 /* What a record says of a ticket that entered. */
 typedef enum record_verdict {
     RECORD_HOLDS,

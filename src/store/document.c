@@ -38,8 +38,8 @@ void document_of_entry(const hf_entry *entry, bson_t *out)
     BSON_APPEND_UTF8(out, "why", entry->why);
     BSON_APPEND_INT64(out, "token", entry->token);
     BSON_APPEND_DATE_TIME(out, "granted_at", entry->granted_at.ms);
-    BSON_APPEND_BOOL(out, "yields", false);
-    BSON_APPEND_INT32(out, "block", 0);
+    BSON_APPEND_BOOL(out, "yields", entry->yields);
+    BSON_APPEND_INT32(out, "block", entry->block);
     BSON_APPEND_ARRAY(out, "holds", &holds);
     bson_destroy(&holds);
 }

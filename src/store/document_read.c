@@ -138,7 +138,9 @@ static bool read_entry(const reader *r, const bson_t *doc, hf_entry *out)
            read_date(r, doc, "since", REQUIRED, &out->since.ms) &&
            read_text(r, doc, "why", OPTIONAL, sizeof out->why, out->why) &&
            read_int(r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
-           read_date(r, doc, "granted_at", OPTIONAL, &out->granted_at.ms);
+           read_date(r, doc, "granted_at", OPTIONAL, &out->granted_at.ms) &&
+           read_bool(r, doc, "yields", &out->yields) &&
+           read_int32(r, doc, "block", OPTIONAL, 0, &out->block);
 }
 
 /* Opens an embedded document or array for reading in place. */

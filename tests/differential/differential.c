@@ -80,6 +80,7 @@ static void fill_leave(hf_leave *leave, const hf_record *record)
                         .told = percent(70),
                         .has_exit_status = percent(50),
                         .exit_status = (int32_t)below(512) - 256};
+    leave->used_token = percent(70) ? 0 : record->token - (int64_t)below(6);
     if (percent(30))
         leave->period = period_at((hf_dbtime){1700000000000 + (int64_t)below(100000)}, 3600000);
     snprintf(leave->who, sizeof leave->who, "$$ROOT 'leaver' \"%zu\" \xc3\xa9", below(9));
@@ -118,6 +119,8 @@ static void fill_enter(hf_enter *enter, const hf_record *record, size_t name)
     entry->ttl_ms = 1000 + (int32_t)below(9000);
     entry->permits = choose_permits(record, enter->limit);
     entry->token = 77; /* the step's to set */
+    entry->yields = percent(40);
+    entry->block = percent(60) ? 0 : 1 + (int32_t)below(5);
     snprintf(entry->actor, sizeof entry->actor, "$actor%zu", below(9));
     snprintf(entry->why, sizeof entry->why, "%s", percent(50) ? "$$ROOT" : "{$set: 1}");
 }
@@ -160,8 +163,8 @@ static void print_step(const random_step *r)
     printf("  step: now %lld, floor %lld\n", (long long)r->now.ms, (long long)r->floor);
     for (size_t i = 0; i < r->step.n_leaves; i++) {
         id_write(r->leaves[i].ticket, hex);
-        printf("    leave %s outcome %d told %d\n", hex, (int)r->leaves[i].outcome,
-               (int)r->leaves[i].told);
+        printf("    leave %s outcome %d told %d used %lld\n", hex, (int)r->leaves[i].outcome,
+               (int)r->leaves[i].told, (long long)r->leaves[i].used_token);
     }
     for (size_t i = 0; i < r->step.n_deaths; i++) {
         id_write(r->deaths[i].session, hex);
@@ -170,9 +173,10 @@ static void print_step(const random_step *r)
     if (!r->step.enter)
         return;
     id_write(r->enter.entry.ticket, hex);
-    printf("    enter %s permits %d limit %d queue_max %d returner %d try %d\n", hex,
-           (int)r->enter.entry.permits, (int)r->enter.limit, (int)r->enter.queue_max,
-           (int)r->enter.returner, (int)r->enter.try_only);
+    printf("    enter %s permits %d limit %d queue_max %d returner %d try %d yields %d block %d\n",
+           hex, (int)r->enter.entry.permits, (int)r->enter.limit, (int)r->enter.queue_max,
+           (int)r->enter.returner, (int)r->enter.try_only, (int)r->enter.entry.yields,
+           (int)r->enter.entry.block);
 }
 
 static bool keep(void *ctx, const hf_record *record)

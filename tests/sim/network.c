@@ -8,6 +8,7 @@
 #include "core/record.h"
 #include "core/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -367,14 +368,19 @@ static hf_code ask(hf_store *base, hf_id session, const hf_ask *asked, hf_error 
 
 typedef struct heard {
     hf_notice notices[16];
+    char names[16][HF_NAME_MAX + 1];
     size_t n;
 } heard;
 
 static void note(void *ctx, const hf_notice *notice)
 {
     heard *to = ctx;
-    if (to->n < sizeof to->notices / sizeof to->notices[0])
-        to->notices[to->n++] = *notice;
+    if (to->n == sizeof to->notices / sizeof to->notices[0])
+        return;
+    to->notices[to->n] = *notice;
+    snprintf(to->names[to->n], sizeof to->names[0], "%s", notice->name ? notice->name : "");
+    to->notices[to->n].name = to->names[to->n];
+    to->n++;
 }
 
 /* A notice can be slow, or older than a lease, and now and then the stream breaks, or forgets. */

@@ -38,19 +38,33 @@ void memory_unlock(struct memory *memory)
     pthread_mutex_unlock(&memory->mutex);
 }
 
-void memory_publish(struct memory *memory, hf_id session, hf_id ticket, int64_t token)
+void memory_publish(struct memory *memory, const char *name, const notify_note *note)
 {
-    memory->events[memory->n_events++ % EVENTS] =
-        (struct event){session, ticket, token, {memory->version}};
+    struct event *event = &memory->events[memory->n_events++ % EVENTS];
+    free(event->name);
+    *event = (struct event){*note, {memory->version}, name ? alloc_text(name) : NULL};
     pthread_cond_broadcast(&memory->news);
 }
 
 static bool is_for(const struct event *event, hf_id session)
 {
-    return id_equal(event->session, session) != id_is_zero(event->ticket);
+    return id_equal(event->note.session, session) != !event->name;
 }
 
-/* Takes what the session has not heard yet; after too much of it, one LOOK instead. */
+static hf_notice notice_of(const struct event *event)
+{
+    hf_notice notice = {.kind = HF_NOTICE_LOOK, .stamp = event->stamp};
+    if (!event->name)
+        return notice;
+    notice.kind = event->note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL;
+    notice.ticket = event->note.ticket;
+    notice.token = event->note.token;
+    notice.name = alloc_text(event->name);
+    return notice;
+}
+
+/* Takes what the session has not heard yet; after too much of it, one LOOK instead. Their names are
+ * the caller's to free. */
 static size_t hear(struct memory *memory, struct presence *presence, hf_notice *notices)
 {
     if (memory->n_events - presence->heard > EVENTS) {
@@ -61,10 +75,8 @@ static size_t hear(struct memory *memory, struct presence *presence, hf_notice *
     size_t n = 0;
     for (; presence->heard < memory->n_events && n < AT_ONCE; presence->heard++) {
         const struct event *event = &memory->events[presence->heard % EVENTS];
-        if (!is_for(event, presence->state.session.id))
-            continue;
-        hf_notice_kind kind = id_is_zero(event->ticket) ? HF_NOTICE_LOOK : HF_NOTICE_GRANT;
-        notices[n++] = (hf_notice){kind, event->ticket, event->token, event->stamp, NULL};
+        if (is_for(event, presence->state.session.id))
+            notices[n++] = notice_of(event);
     }
     return n;
 }
@@ -103,8 +115,10 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
         n = hear_by_id(memory, session, notices);
     store->is_woken = false;
     memory_unlock(memory);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         each(ctx, &notices[i]);
+        free((char *)notices[i].name);
+    }
     return HF_OK;
 }
 
@@ -140,6 +154,8 @@ static void free_memory(struct memory *memory)
 {
     for (size_t i = 0; i < memory->n_records; i++)
         memory_free_record(memory->records[i]);
+    for (size_t i = 0; i < EVENTS; i++)
+        free(memory->events[i].name);
     pthread_mutex_destroy(&memory->mutex);
     pthread_cond_destroy(&memory->news);
     free(memory->records);

@@ -3,18 +3,18 @@
 #ifndef STORE_MEMORY_PARTS_H
 #define STORE_MEMORY_PARTS_H
 
-#include <holdfast/store.h>
+#include "core/notify.h"
 
 #include <pthread.h>
 #include <sys/types.h>
 
 #define EVENTS 1024 /* how far back a session can hear what it missed */
 
-/* A grant to `session`; without a ticket: `session` died, and all others look. */
+/* What a record's step told a session; without a name: `session` died, and all others look. */
 struct event {
-    hf_id session, ticket;
-    int64_t token;
+    notify_note note;
     hf_stamp stamp;
+    char *name; /* of the lock */
 };
 
 struct presence {
@@ -55,8 +55,8 @@ hf_dbtime memory_time(const struct memory_store *store);
 struct memory *memory_lock(hf_store *base);
 void memory_unlock(struct memory *memory);
 
-/* Tells a session of its grant; with a zero ticket: tells all others to look. */
-void memory_publish(struct memory *memory, hf_id session, hf_id ticket, int64_t token);
+/* Tells a session what a step said to it; with no name: tells all others to look. */
+void memory_publish(struct memory *memory, const char *name, const notify_note *note);
 
 /* sessions.c: the session, or NULL. */
 struct presence *memory_find_session(const struct memory *memory, hf_id id);

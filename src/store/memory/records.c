@@ -63,23 +63,17 @@ static int64_t floor_of(const struct memory *memory, hf_dbtime now)
     return floor > memory->used_token ? floor : memory->used_token + 1;
 }
 
-/* Tells the sessions whose tickets hold with a token above `token`: this step's grants. */
-static void publish_grants(struct memory *memory, const hf_record *record, int64_t token)
-{
-    for (size_t i = 0; i < record->holders; i++)
-        if (record->entries[i].token > token)
-            memory_publish(memory, record->entries[i].session, record->entries[i].ticket,
-                           record->entries[i].token);
-}
-
 /* Whether it changed anything. */
 static bool apply(struct memory *memory, hf_record *record, const hf_step *step, hf_dbtime now)
 {
-    int64_t token = record->token;
-    if (!record_step(record, step, now, step->floor ? *step->floor : floor_of(memory, now)))
+    const char *news;
+    notify_note note;
+    int64_t floor = step->floor ? *step->floor : floor_of(memory, now);
+    if (!record_step_telling(record, step, now, floor, &news))
         return false;
     memory->version++;
-    publish_grants(memory, record, token);
+    while (notify_next(&news, &note))
+        memory_publish(memory, record->name, &note);
     return true;
 }
 

@@ -79,7 +79,7 @@ static void mark(struct memory *memory, struct presence *presence)
     if (presence->state.presence == HF_DEAD)
         return;
     presence->state.presence = HF_DEAD;
-    memory_publish(memory, presence->state.session.id, (hf_id){{0}}, 0);
+    memory_publish(memory, NULL, &(notify_note){.session = presence->state.session.id});
 }
 
 hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err)

@@ -6,11 +6,11 @@
  * step has in it, and ' for ". Everything from outside is in one $literal, the variable x, made by
  * pipeline_values.c:
  *   {now, floor}                              where they are given
- *   {new, limit, bound, note, entry}          the entrant; bound: of the queue, for this one;
- *                                             new: the record, where there is none
- *   {ticket, mark}                            the only leave; mark: `last` as it leaves it
- *   {tickets, dead, marks: [{ticket | dead, mark}]}   several leaves, or deaths
- * so each text is made only once.
+ *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue, for this one;
+ *                                             new: the record, where there is none; asks: its
+ * ticket {ticket, mark, used}                      the only leave; mark: `last` as it leaves it;
+ * used: the last token that was used {tickets, dead, marks: [{ticket | dead, mark, used}]} several
+ * leaves, or deaths so each text is made only once.
  */
 #include "store/mongo/pipeline.h"
 
@@ -32,22 +32,38 @@ static const char stays_many[] = "{'$not': [{'$or': [{'$in': ['$$this.ticket', '
 
 /* I6: `abandoned` is overwritten only by a holder with a higher token. */
 static const char rises[] = "{'$or': [{'$ne': ['$$value.outcome', 'abandoned']},"
-                            " {'$gt': ['$$this.token', '$$value.token']}]}";
+                            " {'$gt': [@u, '$$value.token']}]}";
 
 static const char last_one[] =
     ", 'last': {'$reduce': {'input': '$holders', 'initialValue': '$last', 'in': {'$cond': ["
     "{'$and': [{'$eq': ['$$this.ticket', '$$x.ticket']}, @i]},"
     " {'$mergeObjects': ['$$x.mark', @w]}, '$$value']}}}";
 
+/* The mark of a holder that goes. */
+static const char gone[] =
+    "'gone': {'$arrayElemAt': [{'$filter': {"
+    "'input': '$$x.marks', 'as': 'm', 'cond': {'$or': [{'$eq': ['$$m.ticket', '$$this.ticket']},"
+    " {'$eq': ['$$m.dead', '$$this.session']}]}}}, 0]}";
+
 static const char last_many[] =
     ", 'last': {'$reduce': {'input': {'$filter': {'input': '$holders', 'cond': {'$not': [@s]}}},"
-    " 'initialValue': '$last', 'in': {'$let': {'vars': {'gone': {'$arrayElemAt': [{'$filter': {"
-    "'input': '$$x.marks', 'as': 'm', 'cond': {'$or': [{'$eq': ['$$m.ticket', '$$this.ticket']},"
-    " {'$eq': ['$$m.dead', '$$this.session']}]}}}, 0]}},"
-    " 'in': {'$cond': [{'$and': ['$$gone.mark', @i]},"
-    " {'$mergeObjects': ['$$gone.mark', @w]}, '$$value']}}}}}";
+    " 'initialValue': '$last', 'in': {'$let': {'vars': {@p}, 'in': {'$cond': ["
+    "{'$and': ['$$gone.mark', @i]}, {'$mergeObjects': ['$$gone.mark', @w]}, '$$value']}}}}}";
 
-static const char whose[] = "{'session': '$$this.session', 'token': '$$this.token', 'at': @n}";
+static const char whose[] = "{'session': '$$this.session', 'token': @u, 'at': @n}";
+
+/* What a holder has not used of its tokens it gives back, if nothing was given since. */
+static const char last_token[] =
+    "{'$add': ['$$this.token', {'$max': [{'$subtract': ['$$this.block', 1]}, 0]}]}";
+static const char given_back_one[] =
+    "{'$reduce': {'input': '$holders', 'initialValue': '$token', 'in': {'$cond': [{'$and': ["
+    "{'$eq': ['$$this.ticket', '$$x.ticket']}, {'$gte': ['$$x.used', '$$this.token']},"
+    " {'$lte': ['$$x.used', '$$value']}, {'$eq': [@v, '$$value']}]}, '$$x.used', '$$value']}}}";
+static const char given_back_many[] =
+    "{'$reduce': {'input': '$holders', 'initialValue': '$token', 'in': {'$let': {'vars': {@p},"
+    " 'in': {'$cond': [{'$and': [{'$gte': ['$$gone.used', '$$this.token']},"
+    " {'$lte': ['$$gone.used', '$$value']}, {'$eq': [@v, '$$value']}]},"
+    " '$$gone.used', '$$value']}}}}}";
 
 /* Leaves and deaths, then the grant; the result is the whole record. */
 static const char edit[] = "{'$let': {'vars': {'h': {'$filter': {'input': '$holders', 'cond': @s}},"
@@ -56,14 +72,20 @@ static const char edit[] = "{'$let': {'vars': {'h': {'$filter': {'input': '$hold
 /* The fold over the queue from its head (I3, I4); after the first that does not fit, none does. */
 static const char grant[] =
     "{'$let': {'vars': {'fold': {'$reduce': {'input': '$$q', 'initialValue': {'n': 0,"
-    " 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': '$token', 'notify': ''},"
+    " 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': @j, 'notify': ''},"
     " 'in': {'$cond': [{'$lte': [{'$add': ['$$value.sum', '$$this.permits']}, '$limit']},"
     " {'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$value.token', 1]}, @f]}}},"
     " 'in': {'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': ['$$value.sum', '$$this.permits']},"
     " 'holders': {'$concatArrays': ['$$value.holders', [{'$mergeObjects': ['$$this',"
-    " {'token': '$$token', 'granted_at': @n}]}]]}, 'token': '$$token',"
+    " {'token': '$$token', 'granted_at': @n}]}]]}, 'token': {'$add': ['$$token',"
+    " {'$max': [{'$subtract': ['$$this.block', 1]}, 0]}]},"
     " 'notify': {'$concat': ['$$value.notify', ' ', {'$toString': '$$this.session'}, ':',"
-    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'}]}}}},"
+    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'},"
+    " {'$cond': [{'$and': ['$$this.yields',"
+    " {'$lt': [{'$add': ['$$value.n', 1]}, {'$size': '$$q'}]}]},"
+    " {'$concat': [' ', {'$toString': '$$this.session'}, ':recall:', {'$toString': {'$let': {"
+    "'vars': {'next': {'$arrayElemAt': ['$$q', {'$add': ['$$value.n', 1]}]}},"
+    " 'in': '$$next.ticket'}}}]}, '']}]}}}},"
     " {'$mergeObjects': ['$$value', {'sum': 4294967296}]}]}}}},"
     " 'in': {'$mergeObjects': ['$$ROOT'@m, {'holders': '$$fold.holders',"
     " 'queue': {'$slice': ['$$q', '$$fold.n', 1000]}, 'token': '$$fold.token',"
@@ -104,12 +126,23 @@ static const char wait[] = "{'$cond': [{'$and': [@h]}, @k, @q]}";
 
 static const char taken[] =
     "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$r.token', 1]}, @f]}}}, 'in': {"
-    "'limit': '$$x.limit', 'token': '$$token', 'holders': {'$concatArrays': ['$$r.holders',"
+    "'limit': '$$x.limit', 'token': {'$add': ['$$token',"
+    " {'$max': [{'$subtract': ['$$x.entry.block', 1]}, 0]}]}, 'holders': {'$concatArrays': "
+    "['$$r.holders',"
     " [{'$mergeObjects': ['$$x.entry', {'since': @n, 'token': '$$token', 'granted_at': @n}]}]]},"
     " 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}}}";
 
 static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue',"
-                             " [{'$mergeObjects': ['$$x.entry', {'since': @n}]}]]}}";
+                             " [{'$mergeObjects': ['$$x.entry', {'since': @n}]}]]}@r}";
+
+/* Whoever comes to the head of the queue recalls the holders that yield. */
+static const char recalls[] =
+    ", 'notify': {'$let': {'vars': {'recalls': {'$ltrim': {'input': {'$reduce': {'input': "
+    "{'$cond': ["
+    "{'$eq': ['$$r.queue', []]}, {'$filter': {'input': '$$r.holders', 'cond': '$$this.yields'}},"
+    " []]}, 'initialValue': '', 'in': {'$concat': ['$$value', ' ', {'$toString':"
+    " '$$this.session'}, ':recall:', '$$x.asks']}}}}}}, 'in': {'$cond': ["
+    "{'$eq': ['$$recalls', '']}, '$$r.notify', {'$concat': [@c'$$recalls']}]}}}";
 
 /* What the edit of the same step granted comes first. */
 static const char noted[] =
@@ -133,7 +166,7 @@ typedef struct variant {
     edit_kind edit;
     enter_kind enter;
     floor_kind floor;
-    bool has_now, has_last;
+    bool has_now, has_last, has_used;
 } variant;
 
 static enter_kind enter_kind_of(const hf_enter *enter)
@@ -155,13 +188,15 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
         v.edit = pipeline_is_single(step) ? EDIT_ONE : EDIT_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
         v.has_last |= step->leaves[i].told;
+    for (size_t i = 0; i < step->n_leaves; i++)
+        v.has_used |= step->leaves[i].used_token > 0;
     return v;
 }
 
 static size_t index_of(variant v)
 {
     return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 4 | (size_t)v.has_now << 6 |
-           (size_t)v.has_last << 7;
+           (size_t)v.has_last << 7 | (size_t)v.has_used << 8;
 }
 
 static const char *floor_text(floor_kind kind)
@@ -194,6 +229,12 @@ static void choose_edit(parts *p, variant v)
     p->of['m'] = v.has_last ? with_last : "";
     p->of['i'] = PLANTED(ABANDONED_FORGOTTEN) ? "true" : rises;
     p->of['w'] = whose;
+    p->of['p'] = gone;
+    p->of['v'] = last_token;
+    p->of['u'] = !v.has_used           ? "'$$this.token'"
+                 : v.edit == EDIT_MANY ? "{'$max': ['$$this.token', '$$gone.used']}"
+                                       : "{'$max': ['$$this.token', '$$x.used']}";
+    p->of['j'] = !v.has_used ? "'$token'" : v.edit == EDIT_MANY ? given_back_many : given_back_one;
     p->of['o'] = ours;
     p->of['e'] = edit;
     p->of['g'] = grant;
@@ -209,6 +250,7 @@ static void choose_enter(parts *p, variant v)
     p->of['h'] = PLANTED(READER_BEFORE_WRITER) ? overtakes : fits;
     p->of['k'] = taken;
     p->of['q'] = queued;
+    p->of['r'] = recalls;
     p->of['c'] = v.edit ? noted : "";
 }
 

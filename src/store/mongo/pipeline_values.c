@@ -46,6 +46,8 @@ static void append_leave(bson_t *to, const hf_leave *leave)
     document_append_id(to, "ticket", leave->ticket);
     if (leave->told)
         append_mark(to, leave->outcome, leave->who, leave);
+    if (leave->used_token > 0)
+        BSON_APPEND_INT64(to, "used", leave->used_token);
 }
 
 static void append_marks(bson_t *x, const hf_step *step)
@@ -100,6 +102,7 @@ static void append_enter(bson_t *x, const char *name, const hf_enter *enter)
     BSON_APPEND_INT32(x, "limit", enter->limit);
     BSON_APPEND_INT32(x, "bound", pipeline_bound(enter));
     BSON_APPEND_UTF8(x, "note", note);
+    BSON_APPEND_UTF8(x, "asks", ticket);
     BSON_APPEND_DOCUMENT(x, "entry", &entry);
     bson_destroy(&entry);
     bson_destroy(&new);

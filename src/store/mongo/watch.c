@@ -8,6 +8,7 @@
  * resume token. */
 #include "core/error.h"
 #include "core/id.h"
+#include "core/notify.h"
 #include "core/plant.h"
 #include "store/mongo/parts.h"
 
@@ -98,8 +99,8 @@ static const char filter_text[] =
     "{'operationType': 'update', 'updateDescription.updatedFields.notify': {'$regex': '@'}},"
     " {'operationType': 'replace', 'fullDocument.notify': {'$regex': '@'}},"
     " {'operationType': {'$in': ['drop', 'rename', 'dropDatabase', 'invalidate']}}]}},"
-    " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'fullDocument.notify': 1,"
-    " 'updateDescription.updatedFields.notify': 1}}}";
+    " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'documentKey._id': 1,"
+    " 'fullDocument.notify': 1, 'updateDescription.updatedFields.notify': 1}}}";
 
 /* Of protocols without a queue: who holds has changed. '@' is the field that says so, '#' the one
  * that has the new holder's ticket. */
@@ -197,21 +198,20 @@ static void give(listener *to, hf_notice_kind kind, hf_stamp stamp)
     to->each(to->ctx, &notice);
 }
 
-#define TO_TICKET ID_TEXT_SIZE
-#define TO_TOKEN (2 * ID_TEXT_SIZE)
-
-/* "session:ticket:token session:ticket:token": those of our session. What a change stream brings
- * a majority has, so the token is as good as one that a look shows (R1). */
-static void give_grants(listener *to, const char *notify, hf_stamp stamp)
+/* Of what `notify` says, what is for our session. What a change stream brings a majority has, so a
+ * grant's token is as good as one that a look shows (R1). */
+static void give_notes(listener *to, const bson_t *event, const char *notify, hf_stamp stamp)
 {
-    hf_notice notice = {.kind = HF_NOTICE_GRANT, .stamp = stamp};
-    hf_id session;
-    for (const char *at = notify; at; at = strchr(at, ' ')) {
-        at += *at == ' ';
-        if (strlen(at) <= TO_TOKEN || !id_read(at, &session) ||
-            !id_equal(session, to->store->watch.self) || !id_read(at + TO_TICKET, &notice.ticket))
+    const char *name = mongo_text_at(event, "documentKey._id", "");
+    notify_note note;
+    while (notify_next(&notify, &note)) {
+        if (!id_equal(note.session, to->store->watch.self))
             continue;
-        notice.token = strtoll(at + TO_TOKEN, NULL, 10);
+        hf_notice notice = {.kind = note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
+                            .ticket = note.ticket,
+                            .token = note.token,
+                            .stamp = stamp,
+                            .name = name};
         to->given++;
         to->each(to->ctx, &notice);
     }
@@ -268,7 +268,7 @@ static void give_event(listener *to, const bson_t *event)
     const char *notify = mongo_text_at(event, "fullDocument.notify", NULL);
     notify = mongo_text_at(event, "updateDescription.updatedFields.notify", notify);
     if (notify) {
-        give_grants(to, notify, stamp);
+        give_notes(to, event, notify, stamp);
         return;
     }
     if (!to->has_ended)

@@ -88,7 +88,7 @@ int64_t tokens_above(const sqlite_store *store, hf_dbtime now);
 hf_code notice_open(sqlite_store *store, hf_error *err);
 void notice_close(sqlite_store *store);
 int notice_bind(sqlite_store *store, hf_id session); /* -1: the client looks by itself */
-void notice_send(sqlite_store *store, const char *notify, const hf_id *but);
+void notice_send(sqlite_store *store, const char *name, const char *news, const hf_id *but);
 void notice_watch_row(sqlite_store *store, int64_t row);
 
 /* The interface; each as store.h says. */

@@ -13,6 +13,7 @@
  */
 #include "core/error.h"
 #include "core/id.h"
+#include "core/notify.h"
 #include "store/sqlite/inside.h"
 
 #include <errno.h>
@@ -85,25 +86,31 @@ int notice_bind(sqlite_store *store, hf_id session)
 
 /* Whether that is lost, as when the receiver is gone or its queue is full, is the receiver's to
  * find out: it looks by itself from time to time. */
-static void send_to(const sqlite_store *store, hf_id session, hf_id ticket)
+/* On the wire: a ticket that was granted; or one that waits, and behind it the name of the lock. */
+typedef struct datagram {
+    hf_id ticket;
+    char name[HF_NAME_MAX + 1];
+} datagram;
+
+static void send_to(const sqlite_store *store, hf_id session, const datagram *it)
 {
     struct sockaddr_un address;
-    socklen_t size = address_of(store, session, &address);
-    sendto(store->send_fd, ticket.bytes, sizeof ticket.bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
-           (struct sockaddr *)&address, size);
+    socklen_t length = address_of(store, session, &address);
+    size_t size = sizeof it->ticket.bytes + strlen(it->name);
+    sendto(store->send_fd, it, size, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address,
+           length);
 }
 
-/* notify: "session:ticket:token ..."; but: the entrant, whose session has the step's answer. */
-void notice_send(sqlite_store *store, const char *notify, const hf_id *but)
+/* but: the entrant, whose session has the step's answer. */
+void notice_send(sqlite_store *store, const char *name, const char *news, const hf_id *but)
 {
-    hf_id session, ticket;
-    while (id_read(notify, &session) && id_read(notify + ID_TEXT_SIZE, &ticket)) {
-        if (!but || !id_equal(ticket, *but))
-            send_to(store, session, ticket);
-        notify = strchr(notify, ' ');
-        if (!notify)
-            break;
-        notify++;
+    notify_note note;
+    while (notify_next(&news, &note)) {
+        datagram it = {.ticket = note.ticket};
+        if (!note.token)
+            snprintf(it.name, sizeof it.name, "%s", name);
+        if (!note.token || !but || !id_equal(note.ticket, *but))
+            send_to(store, note.session, &it);
     }
 }
 
@@ -187,25 +194,34 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void tell(waiting *w, hf_notice_kind kind, hf_id ticket)
+static void tell(waiting *w, hf_notice_kind kind, const datagram *it)
 {
-    w->each(w->ctx, &(hf_notice){.kind = kind, .ticket = ticket});
+    w->each(w->ctx, &(hf_notice){.kind = kind, .ticket = it->ticket, .name = it->name});
     w->is_over = true;
+}
+
+static void tell_to_look(waiting *w)
+{
+    static const datagram nothing = {.name = ""};
+    tell(w, HF_NOTICE_LOOK, &nothing);
 }
 
 static void read_notices(waiting *w)
 {
-    hf_id ticket;
     int n = 0;
     ssize_t size;
-    while (w->notice_fd >= 0 && (size = recv(w->notice_fd, &ticket, sizeof ticket, 0)) >= 0) {
-        if (size == (ssize_t)sizeof ticket)
-            tell(w, HF_NOTICE_GRANT, ticket);
+    datagram it = {.name = ""};
+    const ssize_t bare = sizeof it.ticket, most = sizeof it - 1;
+    while (w->notice_fd >= 0 && (size = recv(w->notice_fd, &it, (size_t)most, 0)) >= 0) {
+        if (size >= bare) {
+            it.name[size - bare] = '\0';
+            tell(w, size == bare ? HF_NOTICE_GRANT : HF_NOTICE_RECALL, &it);
+        }
         if (++n == FULL_QUEUE)
             break;
     }
     if (n == FULL_QUEUE)
-        tell(w, HF_NOTICE_LOOK, (hf_id){{0}});
+        tell_to_look(w);
 }
 
 static void read_wake(waiting *w)
@@ -238,7 +254,7 @@ static void test_watched(waiting *w)
     w->test_at_ms = pause == NEVER ? NEVER : now + pause;
     w->tests += w->tests < 3;
     if (has_death(w->store))
-        tell(w, HF_NOTICE_LOOK, (hf_id){{0}});
+        tell_to_look(w);
 }
 
 /* From the first wait on; the bytes are tested right after, for a death before the watch stood. A
@@ -300,7 +316,7 @@ hf_code sqlite_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     w.deadline_ms = now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
     w.test_at_ms = store->is_deaf ? now_ms() : NEVER;
     if (store->has_failed)
-        tell(&w, HF_NOTICE_LOOK, (hf_id){{0}});
+        tell_to_look(&w);
     store->has_failed = false;
     hf_code code = wait_for_notices(&w, err);
     own_return(store, own);

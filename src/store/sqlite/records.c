@@ -75,27 +75,18 @@ static hf_code save(sqlite_store *store, const hf_record *record, bool is_new, h
     return code;
 }
 
-/* Says in *granted whether the step granted anything: record_step() leaves `notify` alone if not.
- */
-static bool apply(const sqlite_store *store, hf_record *record, const hf_step *step, bool *granted)
+static bool apply(const sqlite_store *store, hf_record *record, const hf_step *step,
+                  const char **news)
 {
     hf_dbtime now = step->now ? *step->now : (hf_dbtime){session_wall_ms(store)};
     int64_t floor = step->floor ? *step->floor : tokens_above(store, now);
-    char *before = record->notify;
-    record->notify = NULL;
-    bool changed = record_step(record, step, now, floor);
-    *granted = record->notify != NULL;
-    if (*granted)
-        free(before);
-    else
-        record->notify = before;
-    return changed;
+    return record_step_telling(record, step, now, floor, news);
 }
 
 /* What a step came to, so far. */
 typedef struct outcome {
     hf_record record;
-    bool granted;
+    const char *news; /* of the record's notify, or NULL */
     bool changed;
     bool is_short; /* its token is not reserved yet: nothing was written */
 } outcome;
@@ -122,7 +113,7 @@ static hf_code try_step(sqlite_store *store, const char *name, const hf_step *st
     if (code)
         return sql_end(&store->main, code, err);
     bool is_new = !out->record.exists;
-    bool changed = apply(store, &out->record, step, &out->granted);
+    bool changed = apply(store, &out->record, step, &out->news);
     out->changed = changed;
     out->is_short = changed && out->record.token > store->reserved;
     if (!changed || out->is_short)
@@ -138,7 +129,7 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
                     hf_step_reply *reply, hf_error *err)
 {
     hf_code code;
-    outcome done = {.granted = false};
+    outcome done = {.news = NULL};
     sqlite_store *store = store_of(base);
     pthread_mutex_lock(&store->main.mutex);
     do {
@@ -150,8 +141,8 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
     if (code)
         return code;
     *reply = (hf_step_reply){.confirmed = done.changed || step->enter};
-    if (done.granted)
-        notice_send(store, done.record.notify, step->enter ? &step->enter->entry.ticket : NULL);
+    if (done.news)
+        notice_send(store, name, done.news, step->enter ? &step->enter->entry.ticket : NULL);
     if (out)
         *out = done.record;
     else

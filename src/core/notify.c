@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notify.c: writes and reads what a record's `notify` says; see notify.h. */
+#include "core/notify.h"
+
+#include "core/id.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECALL "recall:"
+#define ID_DIGITS (ID_TEXT_SIZE - 1)
+
+void notify_append(char *text, const notify_note *note)
+{
+    char session[ID_TEXT_SIZE], ticket[ID_TEXT_SIZE];
+    id_write(note->session, session);
+    id_write(note->ticket, ticket);
+    size_t used = strlen(text);
+    if (note->token)
+        snprintf(text + used, NOTE_SIZE, "%s%s:%s:%lld", used ? " " : "", session, ticket,
+                 (long long)note->token);
+    else
+        snprintf(text + used, NOTE_SIZE, "%s%s:" RECALL "%s", used ? " " : "", session, ticket);
+}
+
+/* "ticket:token" or "recall:ticket". */
+static bool read_rest(const char *at, notify_note *out)
+{
+    out->token = 0;
+    if (strncmp(at, RECALL, strlen(RECALL)) == 0)
+        return id_read(at + strlen(RECALL), &out->ticket);
+    if (!id_read(at, &out->ticket) || at[ID_DIGITS] != ':')
+        return false;
+    out->token = strtoll(at + ID_DIGITS + 1, NULL, 10);
+    return out->token > 0;
+}
+
+bool notify_next(const char **at, notify_note *out)
+{
+    const char *text = *at;
+    if (!text || !id_read(text, &out->session) || text[ID_DIGITS] != ':' ||
+        !read_rest(text + ID_DIGITS + 1, out))
+        return false;
+    *at = strchr(text, ' ');
+    *at = *at ? *at + 1 : NULL;
+    return true;
+}

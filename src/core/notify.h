@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notify.h: the text by which a record says what its last step did: "session:ticket:token" for each
+ * grant, "session:recall:ticket" for each holder that is asked to yield to that waiting ticket,
+ * with a space between. Written by record.c and by the pipeline, read by the stores that pass it
+ * on. */
+#ifndef CORE_NOTIFY_H
+#define CORE_NOTIFY_H
+
+#include <holdfast/store.h>
+
+#define NOTE_SIZE 80 /* the longest, with a space or the NUL */
+
+typedef struct notify_note {
+    hf_id session; /* whom it is for */
+    hf_id ticket;  /* granted, or the one that waits */
+    int64_t token; /* of the grant; 0: a recall */
+} notify_note;
+
+/* Appends one to a text that has room for it. */
+void notify_append(char *text, const notify_note *note);
+
+/* Reads the next one, and moves *at behind it. False: there is none, or it is none of these. */
+bool notify_next(const char **at, notify_note *out);
+
+#endif
