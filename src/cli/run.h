@@ -23,6 +23,7 @@ typedef struct plan {
     int refused_status, lost_status;
     int64_t grace_ms;  /* from SIGTERM to SIGKILL; -1: the default for the ttl */
     int64_t margin_ms; /* from SIGKILL to the end of the lease */
+    bool is_candidate; /* of `elect`: it campaigns again when it has lost */
     const struct document_words *document; /* NULL: names of locks */
     struct document_round *round;          /* of --each */
 } plan;
