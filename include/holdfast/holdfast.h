@@ -393,6 +393,88 @@ typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
 /* Looks at what this client depends on. The call fails only if the store cannot be reached. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
+/* ---- Leader election ------------------------------------------------------------------------ */
+
+/* An election is the lock of that name, waited for, watched and kept: its exclusive holder leads.
+ * So all that is said of locks holds here too: the queue, the lease, the fencing token, what a
+ * lock does not promise, hf_show(), hf_break(). The client must live as long as it is used, and
+ * hf_election_close() may come after hf_close(). */
+typedef struct hf_election hf_election;
+
+typedef struct hf_election_options {
+    size_t struct_size; /* sizeof(hf_election_options), or 0 for the members of version 0.1 */
+    const char *value;  /* told to observers, and shown as the lock's `why`: where this candidate
+                         * can be reached, say; at most 256 bytes; copied */
+    hf_lost_fn on_lost; /* leadership was lost: called as for a lock, which is the election's own
+                         * and not to be closed; it may resign, but neither campaign nor close */
+    void *lost_ctx;
+} hf_election_options;
+
+typedef struct hf_campaign_options {
+    size_t struct_size; /* sizeof(hf_campaign_options), or 0 for the members of version 0.1 */
+    int64_t wait_ms;    /* HF_WAIT_DEFAULT: for ever, whatever the protocol; else as in
+                         * hf_lock_options, and so are the others */
+    hf_cancel *cancel;
+    hf_wait_fn on_wait;
+    void *wait_ctx;
+} hf_campaign_options;
+
+/* A handle to campaign with; sends nothing. Errors: HF_INVALID (name or value). */
+hf_code hf_election_open(hf_client *client, const char *name, const hf_election_options *options,
+                         hf_election **out, hf_error *err);
+
+/* Waits in line until it leads; who leads already does not wait. To be called again after
+ * leadership was resigned, or was lost and the work has stopped: what was left of that term ends
+ * with the call. By one thread at a time: HF_INVALID while another is at it. Other errors: those of
+ * hf_lock_acquire(). */
+hf_code hf_election_campaign(hf_election *election, const hf_campaign_options *options,
+                             hf_error *err);
+
+/* Whether it leads now, and for how long at least, as hf_lock_check(): asks the clock, sends
+ * nothing. false: err says why (HF_LOST: lost, resigned or never won), and left_ms (may be NULL) is
+ * 0, or what is left to stop working in. */
+bool hf_election_is_leader(hf_election *election, int64_t *left_ms, hf_error *err);
+
+/* The fencing token of the last term that was won, larger than those of all leaders before; 0
+ * before the first, and where the protocol has none. */
+int64_t hf_election_token(hf_election *election);
+
+/* The lock of the present term, or of one that was lost: for hf_lock_fd(), hf_lock_previous() and
+ * hf_lock_set_exit_status(). It is the election's, until the next campaign, resignation or close;
+ * NULL when there is none. */
+hf_lock *hf_election_lock(hf_election *election);
+
+/* Gives leadership up and waits for the acknowledgement: the next in line leads at once. Who does
+ * not lead, and has not lost it: HF_OK. Errors: those of hf_lock_release(), and as there nothing is
+ * led afterwards. It does not end a campaign that another thread is at: its cancel does. */
+hf_code hf_election_resign(hf_election *election, hf_error *err);
+
+/* Frees the handle, which no other call may be using; leadership is given up in the background, as
+ * hf_lock_close() does it. */
+void hf_election_close(hf_election *election);
+
+/* Who leads. Strings are valid during the callback. */
+typedef struct hf_leader {
+    const char *session; /* hexadecimal id */
+    const char *who;     /* "app@host:pid" */
+    const char *value;
+    int64_t token;    /* 0 where the protocol has none */
+    int64_t since_ms; /* Unix time in ms, by the store's clock; 0 when not known */
+} hf_leader;
+
+/* leader is NULL while nobody leads. Returns false to stop observing. */
+typedef bool (*hf_leader_fn)(void *ctx, const hf_leader *leader);
+
+/* Tells who leads: at once, and each time that it has changed. It looks every quarter to half a
+ * second (one or two reads), so a change is told that much later, and a term that was shorter may
+ * not be told at all. A leader whose lease is over by the store's clock is told as nobody: that
+ * decides nothing, and may be wrong when that clock jumps. Needs no session; each is called in the
+ * caller's thread and must not call hf_close().
+ * HF_OK: each returned false. HF_CANCELLED: cancel (may be NULL) was fired. HF_CLOSED. Other
+ * errors: those of hf_show(), HF_UNREACHABLE after patience_ms; nobody has to have led before. */
+hf_code hf_election_observe(hf_client *client, const char *name, hf_leader_fn each, void *ctx,
+                            hf_cancel *cancel, hf_error *err);
+
 /* ---- Guards: the fence where the data is ---------------------------------------------------- */
 
 struct sqlite3;

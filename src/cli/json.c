@@ -134,6 +134,21 @@ json_t *json_of_finding(const hf_finding *finding)
     return out;
 }
 
+json_t *json_of_leader(const char *name, const hf_leader *leader)
+{
+    json_t *out = need(json_object()), *now = leader ? need(json_object()) : json_null();
+    if (leader) {
+        put_text(now, "session", leader->session);
+        put_text(now, "who", leader->who);
+        put_text(now, "why", leader->value);
+        put_number(now, "token", leader->token);
+        put_time(now, "since", leader->since_ms);
+    }
+    put_text(out, "name", name);
+    json_put(out, "leader", now);
+    return out;
+}
+
 static int write_out(const char *bytes, size_t size, void *ctx)
 {
     (void)ctx;

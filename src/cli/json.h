@@ -12,6 +12,7 @@ json_t *json_of_lock(const hf_lock_info *info);
 json_t *json_of_session(const hf_session_info *info);
 json_t *json_of_finding(const hf_finding *finding);
 json_t *json_of_holders(const hf_lock_info *info);
+json_t *json_of_leader(const char *name, const hf_leader *leader); /* NULL: nobody leads */
 
 /* Puts value, whose reference it takes, at the end of an array, or into an object. */
 void json_append(json_t *array, json_t *value);

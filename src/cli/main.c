@@ -15,6 +15,7 @@ static const struct verb {
     verb_fn *run;
 } verbs[] = {
     {"run", "run a command under one or more locks", cmd_run},
+    {"elect", "run a command while leader; or follow who leads", cmd_elect},
     {"list", "list locks: who holds them, who waits", cmd_list},
     {"show", "show one lock: holders, queue, how it was left", cmd_show},
     {"sessions", "list the processes that hold or wait", cmd_sessions},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.c: the signals that `holdfast run` takes as events, and stopping as a job; called by the
- * parts of the verb run. */
+/* signals.c: the signals that run and elect take as events, and stopping as a job; called by the
+ * parts of those verbs. */
 #include "signals.h"
 
 #include <errno.h>
@@ -18,6 +18,11 @@ bool signals_is_end(int signal)
         if (ends[i] == signal)
             return true;
     return false;
+}
+
+bool signals_is_final(int signal)
+{
+    return signal == SIGINT || signal == SIGTERM || signal == SIGQUIT;
 }
 
 /* A blocked signal comes through a signalfd even if it is ignored. */

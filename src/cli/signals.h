@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.h: the signals that `holdfast run` takes as events, and stopping as a job. */
+/* signals.h: the signals that run and elect take as events, and stopping as a job. */
 #ifndef HOLDFAST_CLI_SIGNALS_H
 #define HOLDFAST_CLI_SIGNALS_H
 
@@ -24,6 +24,9 @@ void signals_restore(const signals *s);
 
 /* One that asks to end: passed on to the command, or the end of waiting for a lock. */
 bool signals_is_end(int signal);
+
+/* One of those that means nothing but the end. */
+bool signals_is_final(int signal);
 
 /* Stops this job as ^Z does; returns when it goes on. false: it did not stop, as nobody could
  * continue it. */

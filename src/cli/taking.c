@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* taking.c: takes the locks of `holdfast run` in a thread of its own, so that the main thread can
+/* taking.c: takes the locks of run and elect in a thread of its own, so that the main thread can
  * look for signals meanwhile. */
 #include <errno.h>
 #include <poll.h>
@@ -41,11 +41,16 @@ static void show_wait(void *ctx, const hf_wait_info *info)
     terminal_wait(info);
 }
 
+static bool has_deadline(const plan *p)
+{
+    return p->wait_ms != HF_WAIT_DEFAULT && p->wait_ms != HF_WAIT_FOREVER && p->wait_ms != HF_TRY;
+}
+
 static int64_t wait_left(const taking *t)
 {
-    int64_t left = t->deadline_ms - run_now_ms();
-    if (t->plan->wait_ms == HF_WAIT_DEFAULT || t->plan->wait_ms == HF_TRY)
+    if (!has_deadline(t->plan))
         return t->plan->wait_ms;
+    int64_t left = t->deadline_ms - run_now_ms();
     return left > 0 ? left : HF_TRY;
 }
 
@@ -166,7 +171,8 @@ hf_code taking_run(const plan *p, hf_client *client, signals *events, hf_lock **
                    hf_error *err)
 {
     taking t = {.plan = p, .client = client, .locks = locks};
-    t.deadline_ms = run_now_ms() + p->wait_ms;
+    if (has_deadline(p))
+        t.deadline_ms = run_now_ms() + p->wait_ms;
     hf_code code = hf_cancel_new(&t.cancel, err);
     if (code)
         return code;

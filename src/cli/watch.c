@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.c: what `holdfast run` does while its command runs: passes signals on, follows its stops,
+/* watch.c: what run and elect do while their command runs: passes signals on, follows its stops,
  * and stops it in time when a lock is lost (rule R7). */
 #include <poll.h>
 #include <stdlib.h>
@@ -122,9 +122,15 @@ static void look_at_child(watch *w)
         follow_stop(w, stopped_by);
 }
 
+/* A command that leads for months is asked to read its settings again, and the like. */
+static bool asks_to_end(const watch *w, int signal)
+{
+    return w->plan->is_candidate ? signals_is_final(signal) : signals_is_end(signal);
+}
+
 static void heed(watch *w, int signal)
 {
-    if (signals_is_end(signal))
+    if (asks_to_end(w, signal))
         w->child->asked_to_end = true;
     if (signal == SIGCHLD)
         look_at_child(w);

@@ -4,7 +4,6 @@
 #include "client/client.h"
 
 #include "core/alloc.h"
-#include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/plant.h"
@@ -33,15 +32,9 @@ static bool keep(void *ctx, const hf_record *record)
     return false;
 }
 
-/* Repeats a call while the store cannot be reached, as long as patience lasts. */
 static bool may_retry(breaking *b, hf_code code, unsigned *failures, hf_mono since)
 {
-    hf_client *client = b->client;
-    hf_mono end = mono_add_ms(since, client->patience_ms);
-    if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
-        return false;
-    int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
-    return !cancel_pause(client, b->options->cancel, ms) && !client_is_closing(client);
+    return client_may_retry(b->client, b->options->cancel, code, failures, since);
 }
 
 static hf_code look(breaking *b, hf_error *err)

@@ -3,6 +3,7 @@
 #include "client/client.h"
 
 #include "core/alloc.h"
+#include "core/backoff.h"
 #include "core/error.h"
 #include "core/plant.h"
 #include "core/text.h"
@@ -72,6 +73,16 @@ uint64_t client_chance(hf_client *client)
     uint64_t chance;
     client->env.random(client->env.ctx, &chance, sizeof chance);
     return chance;
+}
+
+bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
+                      hf_mono since)
+{
+    hf_mono end = mono_add_ms(since, client->patience_ms);
+    if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
+        return false;
+    int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
+    return !cancel_pause(client, cancel, ms) && !client_is_closing(client);
 }
 
 /* Seconds first, as in an ObjectId, then chance: 64 bits of it. */

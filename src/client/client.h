@@ -170,6 +170,10 @@ hf_id client_new_id(hf_client *client);
 void client_log(hf_client *client, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
+/* Pauses before a call that failed is repeated: while the store cannot be reached, as long as
+ * patience lasts from `since` on. false: it is not to be repeated, or the pause was cut short. */
+bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
+                      hf_mono since);
 void client_wake_attempts_locked(hf_client *client);
 /* Checks a name, and gives it as the store's records and notices have it. */
 hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],

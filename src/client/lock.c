@@ -250,10 +250,15 @@ int64_t hf_lock_waited_ms(const hf_lock *lock)
     return lock->waited_ms;
 }
 
+/* A lost lock may be on its way out in the background. */
 void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
 {
+    if (client_usable(lock->client, NULL))
+        return;
+    pthread_mutex_lock(&lock->client->mutex);
     lock->has_exit_status = true;
     lock->exit_status = exit_status;
+    pthread_mutex_unlock(&lock->client->mutex);
 }
 
 bool hf_lock_has_run(const hf_lock *lock)

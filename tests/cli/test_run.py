@@ -77,6 +77,17 @@ class Usage(cli.Case):
             ("belong together", "run", "--permits", "1", "x", "--", "true"),
             ("belong together", "run", "--limit", "1", "x", "--", "true"),
             ("neither shared", "run", "-s", "--permits", "1", "--limit", "2", "x", "--", "true"),
+            ("which election", "elect", "--", "true"),
+            ("which election", "elect", "--print"),
+            ("which command", "elect", "x"),
+            ("which command", "elect", "x", "--"),
+            ("only one name", "elect", "x", "y", "--", "true"),
+            ("only one name", "elect", "--print", "x", "y"),
+            ("no command", "elect", "--print", "x", "--", "true"),
+            ("no --why", "elect", "--print", "--why", "w", "x"),
+            ("no --grace", "elect", "--print", "--grace", "1s", "x"),
+            ("unrecognized option '--each'", "elect", "--each", "x", "--", "true"),
+            ('do you mean "elect"', "elekt"),
             ("only one name", "show", "a", "b"),
             ("which lock", "show"),
             ("--reason", "break", "x"),
@@ -122,6 +133,10 @@ class Usage(cli.Case):
             ("given twice", "run", "x", "y", "x", "--", "true"),
             (r"why.*at most 256", "run", "--why", "w" * 257, *x),
             ("at most 4500ms", "--ttl", "10s", "run", "--grace", "4.501s", *x),
+            ("at most 4500ms", "--ttl", "10s", "elect", "--grace", "4.501s", *x),
+            ("must not be empty", "elect", "", "--", "true"),
+            ("513 bytes, at most 512", "elect", "--print", "n" * 513),
+            (r"why.*at most 256", "elect", "--why", "w" * 257, *x),
             ("no such scheme", "--store", "ftp://x", "list"),
             ("no such scheme", "--store", "", "list"),
             ("sqlite:", "--store", "sqlite:", "list"),
@@ -149,7 +164,7 @@ class Usage(cli.Case):
     def test_help(self):
         for words in (["--help"], ["help"]):
             self.assertRegex(self.check(0, *words).out, "(?s)Usage: holdfast .*  doctor ")
-        for verb in ("run", "list", "show", "sessions", "break", "doctor"):
+        for verb in ("run", "elect", "list", "show", "sessions", "break", "doctor"):
             for words in ([verb, "--help"], ["help", verb]):
                 result = self.check(0, *words)
                 self.assertIn("Usage: holdfast " + verb, result.out)

@@ -157,12 +157,34 @@ static void test_asks_for_tickets_that_have_left_are_answered(void **state)
     hf_close(breaker);
 }
 
+/* ThreadSanitizer sees it when the background reads the status while it is being written. */
+static void test_an_exit_status_may_be_set_while_a_lost_lock_is_left(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_client *holder = open_client("memory:status", 1000);
+    hf_client *breaker = open_client("memory:status", 1000);
+    pthread_t breaking;
+    hf_lock *lock = take(holder, "x");
+    pthread_create(&breaking, NULL, break_x, breaker);
+    for (int64_t end = now_ms() + 10000; try_take(breaker, "x", HF_TRY); pause_ms(1)) {
+        assert_true(now_ms() < end);
+        hf_lock_set_exit_status(lock, 7);
+    }
+    pthread_join(breaking, NULL);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
+    hf_lock_close(lock);
+    hf_close(breaker);
+    hf_close(holder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_lost_session_is_left_alone_until_its_notice_is_over),
         cmocka_unit_test(test_a_session_stays_while_a_broken_lock_is_being_stopped),
         cmocka_unit_test(test_asks_for_tickets_that_have_left_are_answered),
+        cmocka_unit_test(test_an_exit_status_may_be_set_while_a_lost_lock_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,6 +276,71 @@ static void test_close_of_the_holder_hands_over(void **state)
     bed_release(taker.lock);
 }
 
+/* ---- Elections ---- */
+
+struct seen_leader {
+    bool is_led;
+    char who[96], value[96];
+    int64_t token;
+};
+
+static bool see_leader(void *ctx, const hf_leader *leader)
+{
+    struct seen_leader *seen = ctx;
+    *seen = (struct seen_leader){.is_led = leader != NULL};
+    if (leader) {
+        snprintf(seen->who, sizeof seen->who, "%s", leader->who);
+        snprintf(seen->value, sizeof seen->value, "%s", leader->value);
+        seen->token = leader->token;
+    }
+    return false;
+}
+
+static struct seen_leader leader_now(const char *name)
+{
+    struct seen_leader seen;
+    hf_error err;
+    hf_code code = hf_election_observe(two, name, see_leader, &seen, NULL, &err);
+    assert_code(HF_OK, code, &err);
+    return seen;
+}
+
+static void assert_leads(hf_election *election, const char *name)
+{
+    struct seen_leader seen = leader_now(name);
+    assert_true(hf_election_is_leader(election, NULL, NULL));
+    assert_true(seen.is_led);
+    assert_true(seen.who[0]);
+    assert_int_equal(seen.token, hf_election_token(election));
+    if (bed.can & HF_CAN_QUEUE)
+        assert_string_equal(seen.value, "here");
+}
+
+static void test_candidates_lead_one_after_the_other(void **state)
+{
+    (void)state;
+    const char *name = bed_name("election");
+    hf_election_options options = {.value = "here"};
+    hf_campaign_options soon = {.wait_ms = BED_SOON}, now = {.wait_ms = HF_TRY};
+    hf_election *first = NULL, *second = NULL;
+    hf_error err;
+    assert_code(HF_OK, hf_election_open(one, name, &options, &first, &err), &err);
+    assert_code(HF_OK, hf_election_open(two, name, &options, &second, &err), &err);
+    assert_false(leader_now(name).is_led);
+    assert_code(HF_OK, hf_election_campaign(first, &now, &err), &err);
+    assert_leads(first, name);
+    assert_code(HF_HELD, hf_election_campaign(second, &now, &err), &err);
+    assert_code(HF_OK, hf_election_resign(first, &err), &err);
+    assert_code(HF_OK, hf_election_campaign(second, &soon, &err), &err);
+    assert_leads(second, name);
+    bed_rises(hf_election_token(first), hf_election_token(second));
+    assert_false(hf_election_is_leader(first, NULL, NULL));
+    assert_code(HF_OK, hf_election_resign(second, &err), &err);
+    assert_false(leader_now(name).is_led);
+    hf_election_close(first);
+    hf_election_close(second);
+}
+
 int run_wait_cases(void)
 {
     const struct bed_case wait_cases[] = {
@@ -289,6 +354,7 @@ int run_wait_cases(void)
         CASE(test_eight_threads_over_a_counter),
         CASE(test_close_ends_waits_in_bounded_time),
         CASE(test_close_of_the_holder_hands_over),
+        CASE(test_candidates_lead_one_after_the_other),
     };
     return CASES(wait_cases);
 }

@@ -85,9 +85,9 @@ class OnASet(unittest.TestCase):
         worker.ask("acquire", "waits")
         return worker
 
-    def run_holder(self, *words):
+    def run_holder(self, *words, verb="run"):
         """`holdfast run`, whose child holds until a line comes on its stdin; .child is its pid."""
-        run = self.start(Command("--store", self.rs.uri, *words, "run", self.name, "--", "bash",
+        run = self.start(Command("--store", self.rs.uri, *words, verb, self.name, "--", "bash",
                                  "-c", "echo child $$; read line"))
         run.child = int(run.line("child", 20)[1].split()[1])
         return run
@@ -150,8 +150,19 @@ class Crashes(OnASet):
         self.assertEqual(had["previous_token"], holder.token)
 
     def test_a_killed_run_is_followed_within_a_ttl_and_a_second(self):
-        run = self.run_holder("--ttl", "3s")
-        waiter = self.start(Command("--store", self.rs.uri, "-v", "run", self.name, "--", "echo",
+        self.check_followed("run")
+
+    def test_a_killed_leader_is_followed_within_a_ttl_and_a_second(self):
+        follower = self.start(Command("--store", self.rs.uri, "elect", "--print", self.name))
+        follower.line("nobody", 20)
+        leader = self.check_followed("elect")
+        self.assertIn(":%d since" % leader.pid, follower.line("bash@", 5)[1])
+        # the candidate has resigned, too, as its command has ended
+        follower.until(lambda: follower.lines[-1] == "nobody", 5, "that nobody leads")
+
+    def check_followed(self, verb):
+        run = self.run_holder("--ttl", "3s", verb=verb)
+        waiter = self.start(Command("--store", self.rs.uri, "-v", verb, self.name, "--", "echo",
                                     "had"))
         waiter.said("waiting for", 10)
         run.signal(signal.SIGKILL)
@@ -161,6 +172,7 @@ class Crashes(OnASet):
         # as above; and the start of echo, which is well within the second
         self.assertLess((at - killed) / 1e9, 3 + 1)
         self.assertEqual(waiter.status(10), 0)
+        return run
 
     def test_a_try_finds_a_holder_that_died_long_ago(self):
         holder = self.holder("--ttl=2000")
