@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "document.h"
+#include "health.h"
 #include "once.h"
 #include "options.h"
 #include "run.h"
@@ -43,6 +44,7 @@ typedef struct words {
     plan plan;
     document_words document;
     once_words once;
+    health_words health;
     bool has_try, has_wait, is_shared, is_exclusive;
 } words;
 
@@ -57,11 +59,12 @@ static void take_word(plan *p, char *word, struct argp_state *state)
     }
 }
 
-static void check_usage(const words *w, struct argp_state *state)
+static void check_usage(words *w, struct argp_state *state)
 {
     bool is_exclusive = !w->is_shared && !w->plan.permits && !w->plan.limit;
     document_check_usage(&w->document, w->plan.n_names, is_exclusive, state);
     once_check_usage(&w->once, w->plan.n_names, is_exclusive, state);
+    health_check_usage(&w->health, state);
     if (w->has_try && w->has_wait)
         argp_error(state, "-n and -w exclude each other");
     if (w->is_shared && w->is_exclusive)
@@ -84,6 +87,7 @@ static error_t parse_rest(int key, char *arg, struct argp_state *state)
         w->plan.names = text_alloc((size_t)state->argc * sizeof *w->plan.names);
         state->child_inputs[1] = &w->document;
         state->child_inputs[2] = &w->once;
+        state->child_inputs[3] = &w->health;
         return 0;
     case ARGP_KEY_ARG:
         take_word(&w->plan, arg, state);
@@ -149,8 +153,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp_child children[] = {
-    {&options_argp, 0, NULL, 0}, {&document_argp, 0, NULL, 0}, {&once_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},
+                                             {&document_argp, 0, NULL, 0},
+                                             {&once_argp, 0, NULL, 0},
+                                             {&health_argp, 0, NULL, 0},
+                                             {0}};
 
 static const struct argp run_argp = {
     list,
@@ -325,7 +332,7 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
     if (input >= 0)
         close(input);
     out->has_run = !failed;
-    out->is_lost = failed ? false : watch_run(p, locks, &started, events);
+    out->is_lost = failed ? false : watch_run(p, locks, &started, environment, events);
     free_environment(p, environment);
     out->is_over = failed || started.asked_to_end;
     out->status = failed ? failed_start(p, failed) : started.status;
@@ -455,6 +462,7 @@ int cmd_run(settings *given, int argc, char **argv)
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     if (w.document.collection)
         plan_document(&w);
+    w.plan.health = &w.health;
     if (w.once.period_ms)
         w.plan.once = &w.once;
     check_names(&w.plan);
