@@ -191,10 +191,13 @@ typedef struct hf_lock_options {
     void *wait_ctx;
     hf_lost_fn on_lost;
     void *lost_ctx;
-    bool no_refresh;   /* protocol document: nothing renews this lock but hf_lock_refresh(), and
-                        * belief in it ends a ttl after the last one, or after it was taken */
-    int64_t period_ms; /* work that is done once per period: its length, 1,000 ms to ten years;
-                        * see hf_lock_has_run() */
+    bool no_refresh;     /* protocol document: nothing renews this lock but hf_lock_refresh(), and
+                          * belief in it ends a ttl after the last one, or after it was taken */
+    int64_t feed_ms;     /* a dog that must be fed: the lock is lost unless hf_lock_feed() is called
+                          * within so long after it was had, and again and again; 0: none */
+    int64_t max_hold_ms; /* the lock is lost so long after it was had, fed or not; 0: never */
+    int64_t period_ms;   /* work that is done once per period: its length, 1,000 ms to ten years;
+                          * see hf_lock_has_run() */
 } hf_lock_options;
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes.
@@ -208,6 +211,14 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
  * HF_LOST with the reason once it is lost or released; left_ms (may be NULL) is then 0, or what is
  * left to stop working in. */
 hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
+
+/* A lock with a dog (feed_ms, or max_hold_ms), which a worker that is stuck does not feed: that it
+ * was not fed in time, or was held for too long, is watched by the library's own thread. Then it is
+ * lost as any other: hf_lock_check() says so, on_lost is called, and the work has notice_ms to stop
+ * in; after that, or hf_lock_close(), the ticket is given up, with a reason in `last`.
+ * Begins a new interval of feed_ms; asks the clock, sends nothing. HF_LOST: it comes too late. Feed
+ * it where the work gets on, not from a thread or a timer of its own. */
+hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 
 /* Releases and waits for the database's acknowledgement. A lock that is released already: HF_OK.
  * HF_LOST: it was lost before, its ticket is taken out all the same. HF_UNKNOWN, HF_UNREACHABLE:
@@ -252,6 +263,7 @@ typedef struct hf_last {
     /* Work that is done once per period: from when to before when that holder's period was, Unix
      * time in ms by the store's clock; 0, 0: it was none such, or it was not done. */
     int64_t period_start_ms, period_end_ms;
+    const char *reason; /* why it was lost: its dog; "" when nothing was said */
 } hf_last;
 
 /* How the holder before this one left; its strings live as long as the lock. The first call asks

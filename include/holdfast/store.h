@@ -83,6 +83,7 @@ typedef struct hf_last_mark {
     hf_period period; /* whose work was done, where that is done once per period */
     hf_dbtime at;
     char who[HF_TEXT_MAX + 1];
+    char reason[HF_TEXT_MAX + 1]; /* why it was lost; "": not said */
 } hf_last_mark;
 
 /* entries[0 .. holders-1] hold, in the order of their grants; the `queued` after them wait, first
@@ -114,6 +115,7 @@ typedef struct hf_leave {
     hf_period period;
     int64_t used_token; /* the last that was used of the holder's; the rest is given back; 0: all */
     char who[HF_TEXT_MAX + 1];
+    char reason[HF_TEXT_MAX + 1]; /* why it was lost; "": none is kept */
 } hf_leave;
 
 typedef struct hf_death {

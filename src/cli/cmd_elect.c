@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "health.h"
 #include "json.h"
 #include "options.h"
 #include "run.h"
@@ -22,10 +23,11 @@ static const struct argp_option list[] = {
 
 typedef struct words {
     plan plan;
+    health_words health;
     bool is_print;
 } words;
 
-static void check_usage(const words *w, struct argp_state *state)
+static void check_usage(words *w, struct argp_state *state)
 {
     const plan *p = &w->plan;
     if (!p->n_names)
@@ -36,6 +38,7 @@ static void check_usage(const words *w, struct argp_state *state)
         argp_error(state, "which command? Give it after --; or --print who leads");
     if (w->is_print && (p->command || p->why || p->grace_ms >= 0))
         argp_error(state, "--print follows who leads: no command, no --why, no --grace");
+    health_check_usage(&w->health, state);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -46,6 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[1] = &w->plan;
+        state->child_inputs[2] = &w->health;
         return 0;
     case ARGP_KEY_END:
         check_usage(w, state);
@@ -59,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-    {&options_argp, 0, NULL, 0}, {&plan_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+    {&options_argp, 0, NULL, 0}, {&plan_argp, 0, NULL, 0}, {&health_argp, 0, NULL, 0}, {0}};
 
 static const struct argp elect_argp = {
     list,
@@ -159,6 +163,7 @@ int cmd_elect(settings *given, int argc, char **argv)
                         .grace_ms = -1,
                         .is_candidate = true}};
     argp_parse(&elect_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
+    w.plan.health = &w.health;
     plan_check(&w.plan);
     int status = w.is_print ? follow(&w.plan) : plan_run(&w.plan, stand);
     free(w.plan.names);

@@ -193,10 +193,10 @@ static void print_last(const hf_last *last)
     char *status =
         last->has_exit_status ? text_print(", exit status %d", last->exit_status) : text_copy("");
     char *period = period_of(last);
-    char *line =
-        text_print("%s by %s at %s, token %" PRId64 "%s%s",
-                   last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
-                   *last->who ? last->who : "(unknown)", when, last->token, status, period);
+    char *line = text_print("%s by %s at %s, token %" PRId64 "%s%s%s%s",
+                            last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
+                            *last->who ? last->who : "(unknown)", when, last->token, status, period,
+                            *last->reason ? ": " : "", last->reason);
     print_line("last", line);
     free(line);
     free(period);

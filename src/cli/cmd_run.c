@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "document.h"
+#include "health.h"
 #include "once.h"
 #include "options.h"
 #include "run.h"
@@ -27,14 +28,16 @@ typedef struct words {
     plan plan;
     document_words document;
     once_words once;
+    health_words health;
     bool has_try, has_wait, is_shared, is_exclusive;
 } words;
 
-static void check_usage(const words *w, struct argp_state *state)
+static void check_usage(words *w, struct argp_state *state)
 {
     bool is_exclusive = !w->is_shared && !w->plan.permits && !w->plan.limit;
     document_check_usage(&w->document, w->plan.n_names, is_exclusive, state);
     once_check_usage(&w->once, w->plan.n_names, is_exclusive, state);
+    health_check_usage(&w->health, state);
     if (w->has_try && w->has_wait)
         argp_error(state, "-n and -w exclude each other");
     if (w->is_shared && w->is_exclusive)
@@ -57,6 +60,7 @@ static error_t parse_rest(int key, struct argp_state *state)
         state->child_inputs[1] = &w->plan;
         state->child_inputs[2] = &w->document;
         state->child_inputs[3] = &w->once;
+        state->child_inputs[4] = &w->health;
         return 0;
     case ARGP_KEY_END:
         check_usage(w, state);
@@ -113,11 +117,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},
-                                             {&plan_argp, 0, NULL, 0},
-                                             {&document_argp, 0, NULL, 0},
-                                             {&once_argp, 0, NULL, 0},
-                                             {NULL, 0, NULL, 0}};
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},  {&plan_argp, 0, NULL, 0},
+                                             {&document_argp, 0, NULL, 0}, {&once_argp, 0, NULL, 0},
+                                             {&health_argp, 0, NULL, 0},   {NULL, 0, NULL, 0}};
 
 static const struct argp run_argp = {
     list,
@@ -173,6 +175,7 @@ int cmd_run(settings *given, int argc, char **argv)
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     if (w.document.collection)
         plan_document(&w);
+    w.plan.health = &w.health;
     if (w.once.period_ms)
         w.plan.once = &w.once;
     plan_check(&w.plan);

@@ -90,6 +90,7 @@ static json_t *of_last(const hf_last *last)
              last->has_exit_status ? json_integer(last->exit_status) : json_null());
     put_time(out, "period", last->period_start_ms);
     put_time(out, "period_end", last->period_end_ms);
+    put_text(out, "reason", last->reason);
     put_time(out, "at", last->at_ms);
     return out;
 }

@@ -12,7 +12,7 @@
 #define HOUR_MS ((int64_t)3600 * 1000)
 #define LEAST_PERIOD_MS 1000
 
-enum { KEY_ONCE_PER = 5000, KEY_RETRY, KEY_SKIP_CODE };
+enum { KEY_ONCE_PER = 6000, KEY_RETRY, KEY_SKIP_CODE };
 
 static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, "Once per period:", 40},

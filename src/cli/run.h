@@ -24,7 +24,8 @@ typedef struct plan {
     int64_t grace_ms;              /* from SIGTERM to SIGKILL; -1: the default for the ttl */
     int64_t margin_ms;             /* from SIGKILL to the end of the lease */
     const struct once_words *once; /* --once-per; NULL: always */
-    bool is_candidate;             /* of `elect`: it campaigns again when it has lost */
+    const struct health_words *health;
+    bool is_candidate;                     /* of `elect`: it campaigns again when it has lost */
     const struct document_words *document; /* NULL: names of locks */
     struct document_round *round;          /* of --each */
 } plan;
@@ -57,7 +58,7 @@ hf_code taking_run(const plan *p, hf_client *client, signals *events, hf_lock **
 
 /* watch.c. Until the child has ended: passes signals on to it, follows its stops, and stops it in
  * time when a lock is lost. Returns whether one was. */
-bool watch_run(const plan *p, hf_lock **locks, child *c, signals *events);
+bool watch_run(const plan *p, hf_lock **locks, child *c, char **environment, signals *events);
 
 /* CLOCK_BOOTTIME, as the lease. */
 int64_t run_now_ms(void);

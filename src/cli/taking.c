@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "document.h"
+#include "health.h"
 #include "once.h"
 #include "run.h"
 #include "terminal.h"
@@ -37,8 +38,9 @@ int64_t run_now_ms(void)
 
 static void show_wait(void *ctx, const hf_wait_info *info)
 {
-    (void)ctx;
+    taking *t = ctx;
     terminal_wait(info);
+    health_feed(t->plan->health, t->locks, t->plan->n_names);
 }
 
 static bool has_deadline(const plan *p)
@@ -66,6 +68,9 @@ static hf_code take_one(taking *t, size_t i)
         .period_ms = t->plan->once ? t->plan->once->period_ms : 0,
         .cancel = t->cancel,
         .on_wait = show_wait,
+        .wait_ctx = t,
+        .feed_ms = health_feed_ms(t->plan->health),
+        .max_hold_ms = t->plan->health->max_hold_ms,
     };
     hf_code code =
         t->plan->document

@@ -116,7 +116,7 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
     if (input >= 0)
         close(input);
     out->has_run = !failed;
-    out->is_lost = failed ? false : watch_run(p, locks, &started, events);
+    out->is_lost = failed ? false : watch_run(p, locks, &started, environment, events);
     free_environment(p, environment);
     out->is_over = failed || started.asked_to_end;
     out->status = failed ? failed_start(p, failed) : started.status;

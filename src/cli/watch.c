@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c: what run and elect do while their command runs: passes signals on, follows its stops,
  * and stops it in time when a lock is lost (rule R7). */
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 
 #include "core/plant.h"
+#include "health.h"
 #include "run.h"
 #include "terminal.h"
 #include "text.h"
@@ -16,6 +18,7 @@ typedef struct watch {
     hf_lock **locks;
     child *child;
     signals *signals;
+    health health;
     struct pollfd *fds; /* the signals, then each lock */
     bool is_lost;
     bool is_killed;
@@ -39,6 +42,7 @@ static void stop(watch *w, int64_t left_ms)
     if (PLANTED(GRACE_OUTSIDE_LEASE))
         grace = left_ms + w->plan->grace_ms;
     w->is_lost = true;
+    health_stop(&w->health);
     w->end_ms = now + left_ms;
     w->kill_at_ms = now + grace;
     if (grace <= 0) {
@@ -132,9 +136,10 @@ static void heed(watch *w, int signal)
 {
     if (asks_to_end(w, signal))
         w->child->asked_to_end = true;
-    if (signal == SIGCHLD)
+    if (signal == SIGCHLD) {
+        health_look(&w->health);
         look_at_child(w);
-    else if (signal == SIGCONT)
+    } else if (signal == SIGCONT)
         resume(w);
     else if (!w->child->has_ended)
         child_signal(w->child, signal);
@@ -150,13 +155,19 @@ static void fill_fds(watch *w)
         w->fds[i + 1] = (struct pollfd){hf_lock_fd(w->locks[i]), POLLIN, 0};
 }
 
+/* What is to be done next, when nothing happens before: the kill, or the next check. */
+static int64_t due_ms(const watch *w)
+{
+    return w->is_lost && !w->is_killed ? w->kill_at_ms : w->health.due_ms;
+}
+
 /* Once a lock is lost its descriptor stays readable, so it is not asked any more. */
 static void await_event(watch *w)
 {
     nfds_t n = w->is_lost ? 1 : (nfds_t)w->plan->n_names + 1;
-    int64_t left = w->kill_at_ms - run_now_ms();
-    bool has_timeout = w->is_lost && !w->is_killed;
-    poll(w->fds, n, !has_timeout ? -1 : left > 0 ? (int)left : 0);
+    int64_t due = due_ms(w), left = due - run_now_ms();
+    int most = left < INT_MAX ? (int)left : INT_MAX;
+    poll(w->fds, n, due == INT64_MAX ? -1 : left > 0 ? most : 0);
 }
 
 static void follow(watch *w)
@@ -167,14 +178,17 @@ static void follow(watch *w)
             heed(w, signal);
         look_at_locks(w);
         kill_in_time(w);
+        health_tick(&w->health);
     }
 }
 
-bool watch_run(const plan *p, hf_lock **locks, child *c, signals *events)
+bool watch_run(const plan *p, hf_lock **locks, child *c, char **environment, signals *events)
 {
     watch w = {.plan = p, .locks = locks, .child = c, .signals = events};
+    health_begin(&w.health, p->health, locks, p->n_names, environment, events);
     fill_fds(&w);
     follow(&w);
+    health_end(&w.health);
     if (w.is_lost)
         clear_group(&w);
     child_take_terminal(c);

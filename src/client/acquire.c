@@ -46,6 +46,15 @@ static hf_code check_period(const hf_client *client, const hf_lock_options *opti
                      client->store->protocol);
 }
 
+static hf_code check_dog(const hf_lock_options *options, hf_error *err)
+{
+    if (options->feed_ms >= 0 && options->max_hold_ms >= 0)
+        return HF_OK;
+    return error_set(err, HF_INVALID, "%s of %lld ms is negative",
+                     options->feed_ms < 0 ? "a feeding interval" : "a longest holding",
+                     (long long)(options->feed_ms < 0 ? options->feed_ms : options->max_hold_ms));
+}
+
 static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     bool shares = options->permits || options->mode == HF_SHARED;
@@ -70,6 +79,8 @@ static hf_code check(hf_client *client, const hf_lock_options *options, hf_error
         code = check_permits(options, err);
     if (!code)
         code = check_period(client, options, err);
+    if (!code)
+        code = check_dog(options, err);
     return code ? code : check_can(client, options, err);
 }
 

@@ -22,10 +22,11 @@ static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now
     lock->stamp = attempt->waiter.stamp;
     lock->born = now;
     lock->is_by_hand = options->no_refresh;
-    if (attempt->claim || options->no_refresh) {
+    dog_begin(&lock->dog, options, now);
+    if (attempt->claim || options->no_refresh)
         lock->lease_end = lease_end(attempt->sent, attempt->client->ttl_ms);
+    if (lock_due(lock).ns != MONO_NEVER.ns)
         ticker_poke(attempt->client, TICK_WATCH);
-    }
     lock->verify_due = mono_add_ms(now, attempt->client->ttl_ms);
     lock->waited_ms = (now.ns - attempt->started.ns) / 1000000;
     lock->on_lost = options->on_lost;

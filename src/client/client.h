@@ -9,6 +9,8 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
+#include "client/dog.h"
+
 #include "core/agenda.h"
 #include "core/judge.h"
 #include "core/lease.h"
@@ -56,10 +58,11 @@ struct hf_lock {
     char *name;
     hf_id ticket, session;
     int64_t token;
-    hf_stamp stamp;     /* a version of the record that shows the grant */
-    hf_mono born;       /* when it was believed */
-    hf_mono lease_end;  /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
-    bool is_by_hand;    /* its holder renews it */
+    hf_stamp stamp;    /* a version of the record that shows the grant */
+    hf_mono born;      /* when it was believed */
+    hf_mono lease_end; /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
+    bool is_by_hand;   /* its holder renews it */
+    struct dog dog;
     hf_mono verify_due; /* L3 */
     hf_mono stop_by;    /* once lost: until then its work may take to stop */
     int64_t waited_ms;
@@ -205,7 +208,10 @@ void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1]);
 struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_entry *entry,
                                 const hf_record *record, int64_t period_ms);
 void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
-/* Ends belief in locks whose own lease runs out, and says when the next one does. */
+/* When it is lost by its own lease or its dog, if nothing happens before. */
+hf_mono lock_due(const struct hf_lock *lock);
+/* Ends belief in locks whose own lease runs out, or whose dog bites, and says when the next does.
+ */
 hf_mono lock_watch_locked(hf_client *client, hf_mono now);
 /* A beat that was sent then was acknowledged. */
 void lock_renewed_locked(hf_client *client, hf_mono sent);

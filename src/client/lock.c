@@ -140,7 +140,7 @@ static void await_callback_locked(struct hf_lock *lock)
         pthread_cond_wait(&client->changed, &client->mutex);
 }
 
-/* ---- A lease of its own ------------------------------------------------------------------------
+/* ---- A lease of its own, and a dog -------------------------------------------------------------
  */
 
 static hf_mono notice_of(const struct hf_lock *lock)
@@ -165,12 +165,32 @@ static bool is_leased_locked(struct hf_lock *lock, hf_mono now)
     return false;
 }
 
+/* Its worker has the time of the notice to stop in. The session lives, so its lease is longer. */
+static bool is_fed_locked(struct hf_lock *lock, hf_mono now)
+{
+    hf_error why;
+    char reason[HF_TEXT_MAX + 1];
+    if (!mono_reached(dog_due(&lock->dog), now))
+        return true;
+    dog_reason(&lock->dog, reason);
+    error_set(&why, HF_LOST, "%.128s: %s", lock->name, reason);
+    lock->dog.has_bitten = true;
+    lock_lose_locked(lock, &why,
+                     PLANTED(DOG_GIVES_NO_TIME) ? now : mono_add_ms(now, lock->client->notice_ms));
+    return false;
+}
+
+hf_mono lock_due(const struct hf_lock *lock)
+{
+    return mono_min(notice_of(lock), dog_due(&lock->dog));
+}
+
 hf_mono lock_watch_locked(hf_client *client, hf_mono now)
 {
     hf_mono due = MONO_NEVER;
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD && is_leased_locked(lock, now))
-            due = mono_min(due, notice_of(lock));
+        if (lock->state == LOCK_HELD && is_leased_locked(lock, now) && is_fed_locked(lock, now))
+            due = mono_min(due, lock_due(lock));
     return due;
 }
 
@@ -193,14 +213,21 @@ static hf_code lost_error(const struct hf_lock *lock, hf_error *err)
     return HF_LOST;
 }
 
+/* The dog's time is that of the notice. */
+static hf_mono lease_end_locked(const struct hf_lock *lock)
+{
+    hf_mono bitten = mono_add_ms(dog_due(&lock->dog), lock->client->notice_ms);
+    return mono_min(mono_min(lock->client->session.lease_end, lock->lease_end), bitten);
+}
+
 hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err)
 {
     hf_client *client = lock->client;
     if (lock->state == LOCK_RELEASED)
         return error_set(err, HF_LOST, "%.128s was released", lock->name);
     if (lock->state == LOCK_HELD && session_is_believed_locked(client, lock->session, now) &&
-        is_leased_locked(lock, now)) {
-        *left_ms = mono_ms_until(mono_min(client->session.lease_end, lock->lease_end), now);
+        is_leased_locked(lock, now) && is_fed_locked(lock, now)) {
+        *left_ms = mono_ms_until(lease_end_locked(lock), now);
         return HF_OK;
     }
     *left_ms = time_left(lock, now);
@@ -275,7 +302,8 @@ hf_last lock_last(const hf_last_mark *mark)
                      .exit_status = mark->exit_status,
                      .at_ms = mark->at.ms,
                      .period_start_ms = mark->period.start.ms,
-                     .period_end_ms = mark->period.end.ms};
+                     .period_end_ms = mark->period.end.ms,
+                     .reason = mark->reason};
 }
 
 /* ---- Release
@@ -298,6 +326,8 @@ hf_leave lock_leave(const struct hf_lock *lock)
                       .exit_status = lock->exit_status};
     if (lock->has_exit_status && lock->state != LOCK_LOST)
         leave.period = lock->period;
+    if (lock->dog.has_bitten)
+        dog_reason(&lock->dog, leave.reason);
     client_who(lock->client, leave.who);
     return leave;
 }

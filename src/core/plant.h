@@ -54,6 +54,7 @@
     X(PRUNE_FORGETS_TOKEN, "the token of a pruned record can come again")                          \
     X(PRUNE_FORGETS_PERIOD, "a record is pruned though its period still runs")                     \
     X(SKIP_IS_TOLD, "who finds the work of its period done overwrites what says so")               \
+    X(DOG_GIVES_NO_TIME, "a lock that was not fed is given up before its notice is over")          \
     X(POWER_FORGETS_TOKEN, "tokens that a loss of power took out of SQLite's file come again")     \
     X(LOCKED_BYTE_IS_FREE, "in SQLite's lock file, every byte passes for free")                    \
     X(FREE_BYTE_IS_LOCKED, "in SQLite's lock file, every byte passes for locked")                  \

@@ -96,12 +96,14 @@ static int64_t last_token(const hf_entry *entry)
 }
 
 /* `abandoned` is overwritten only by a holder with a higher token (I6). */
-static void remember(hf_record *record, const hf_last_mark *mark, const char *who)
+static void remember(hf_record *record, const hf_last_mark *mark, const char *who,
+                     const char *reason)
 {
     if (record->last.outcome == HF_OUTCOME_ABANDONED && mark->token <= record->last.token)
         return;
     record->last = *mark;
     snprintf(record->last.who, sizeof record->last.who, "%s", who);
+    snprintf(record->last.reason, sizeof record->last.reason, "%s", reason);
 }
 
 /* What it has not used it gives back, if nothing was given since. */
@@ -124,7 +126,7 @@ static void remember_leave(hf_record *record, const hf_entry *holder, const hf_l
                          .exit_status = leave->exit_status,
                          .period = leave->period,
                          .at = now};
-    remember(record, &mark, leave->who);
+    remember(record, &mark, leave->who, leave->reason);
 }
 
 static void remember_death(hf_record *record, const hf_entry *holder, const hf_death *death,
@@ -134,7 +136,7 @@ static void remember_death(hf_record *record, const hf_entry *holder, const hf_d
                          .session = holder->session,
                          .token = holder->token,
                          .at = now};
-    remember(record, &mark, death->who);
+    remember(record, &mark, death->who, "");
 }
 
 /* Takes out what leaves and what is dead, and remembers how the holders among them went. */

@@ -67,6 +67,12 @@ void document_append_period(bson_t *to, hf_period period)
     BSON_APPEND_INT64(to, "period_end", period.end.ms);
 }
 
+void document_append_reason(bson_t *to, const char *reason)
+{
+    if (reason[0])
+        BSON_APPEND_UTF8(to, "reason", reason);
+}
+
 static void append_last(bson_t *to, const hf_last_mark *last)
 {
     bson_t mark;
@@ -80,6 +86,7 @@ static void append_last(bson_t *to, const hf_last_mark *last)
     if (last->has_exit_status)
         BSON_APPEND_INT32(&mark, "exit_status", last->exit_status);
     document_append_period(&mark, last->period);
+    document_append_reason(&mark, last->reason);
     BSON_APPEND_DATE_TIME(&mark, "at", last->at.ms);
     bson_append_document_end(to, &mark);
 }

@@ -15,8 +15,9 @@ void document_of_ask(const hf_ask *ask, bson_t *out);
 void document_of_session(const hf_session *session, bson_t *out); /* without beat and dates */
 
 void document_append_id(bson_t *to, const char *field, hf_id id);
-void document_append_period(bson_t *to, hf_period period); /* nothing, where it is none */
-const char *document_outcome_text(hf_outcome outcome);     /* "released", "abandoned", "" */
+void document_append_period(bson_t *to, hf_period period);   /* nothing, where it is none */
+void document_append_reason(bson_t *to, const char *reason); /* the same for "" */
+const char *document_outcome_text(hf_outcome outcome);       /* "released", "abandoned", "" */
 
 /* Readers. Fields that we don't know are skipped; any integral number will do where one is wanted.
  * HF_SHAPE: the text names collection, _id, field and what was expected there; `out` then holds

@@ -227,6 +227,7 @@ static bool read_last(reader *r, const bson_t *doc, hf_last_mark *out)
               read_text(r, &last, "who", OPTIONAL, sizeof out->who, out->who) &&
               read_int(r, &last, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
               read_exit_status(r, &last, out) && read_period(r, &last, &out->period) &&
+              read_text(r, &last, "reason", OPTIONAL, sizeof out->reason, out->reason) &&
               read_date(r, &last, "at", REQUIRED, &out->at.ms);
     r->path[0] = '\0';
     return ok;

@@ -237,6 +237,7 @@ static void test_last_is_kept(void **state)
                       .has_exit_status = true,
                       .exit_status = -3,
                       .period = {{1600000000000}, {1700000000000}},
+                      .reason = "$reason",
                       .who = "me@here:1"};
     hf_record record;
     enter(name, &mine);
@@ -248,6 +249,7 @@ static void test_last_is_kept(void **state)
     assert_int_equal(record.last.exit_status, -3);
     assert_int_equal(record.last.period.start.ms, 1600000000000);
     assert_int_equal(record.last.period.end.ms, 1700000000000);
+    assert_string_equal(record.last.reason, "$reason");
     assert_int_equal(record.last.token, record.token);
     assert_true(record.last.at.ms > 1600000000000);
     assert_string_equal(record.last.who, "me@here:1");

@@ -83,6 +83,8 @@ static void fill_leave(hf_leave *leave, const hf_record *record)
     leave->used_token = percent(70) ? 0 : record->token - (int64_t)below(6);
     if (percent(30))
         leave->period = period_at((hf_dbtime){1700000000000 + (int64_t)below(100000)}, 3600000);
+    if (percent(30))
+        snprintf(leave->reason, sizeof leave->reason, "$reason.%zu", below(9));
     snprintf(leave->who, sizeof leave->who, "$$ROOT 'leaver' \"%zu\" \xc3\xa9", below(9));
 }
 

@@ -23,7 +23,7 @@ static bool is_same_last(const hf_last_mark *a, const hf_last_mark *b)
            a->has_exit_status == b->has_exit_status &&
            (!a->has_exit_status || a->exit_status == b->exit_status) &&
            a->period.start.ms == b->period.start.ms && a->period.end.ms == b->period.end.ms &&
-           !strcmp(a->who, b->who);
+           !strcmp(a->who, b->who) && !strcmp(a->reason, b->reason);
 }
 
 static void must_be_same(const hf_record *a, const hf_record *b)

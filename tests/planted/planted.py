@@ -79,6 +79,7 @@ CAUGHT_BY = {
                             "conformance mongodb pruned_when_old"],
     "PRUNE_FORGETS_PERIOD": ["test_memory until_its_period", "test_sqlite until_its_period"],
     "SKIP_IS_TOLD": ["conformance memory: once_per_period"],
+    "DOG_GIVES_NO_TIME": ["test_dog time_to_stop"],
     "POWER_FORGETS_TOKEN": ["test_sqlite loss_of_power"],
     "LOCKED_BYTE_IS_FREE": ["conformance sqlite: exclusive_excludes"],
     "FREE_BYTE_IS_LOCKED": ["test_sqlite_processes crash_is_seen_at_once"],

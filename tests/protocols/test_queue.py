@@ -42,6 +42,10 @@ class Documents(OnASet):
         self.run_command("run", "--once-per", "87600h", "x", "--", "sh", "-c", "exit 3", status=3)
         self.assertEqual(self.lock(), golden.load("queue.json")["done once per period"])
 
+    def test_why_it_was_lost(self):
+        self.run_command("run", "--max-hold", "500ms", "x", "--", "sleep", "60", status=76)
+        self.assertEqual(self.lock(), golden.load("queue.json")["held for too long"])
+
     def test_a_session(self):
         holder = self.holder("--ttl=1000")
         found = until(lambda: self.db.sessions.find_one({"pid": holder.pid,

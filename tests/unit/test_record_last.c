@@ -102,8 +102,24 @@ static void test_a_broken_lock_is_abandoned(void **state)
     enter(record, 1, ALL);
     hf_leave broken = leaver(1);
     broken.outcome = HF_OUTCOME_ABANDONED;
+    strcpy(broken.reason, "stuck");
     step(record, (hf_step){.leaves = &broken, .n_leaves = 1});
     assert_int_equal(record->last.outcome, HF_OUTCOME_ABANDONED);
+    assert_string_equal(record->last.reason, "stuck");
+}
+
+static void test_a_reason_is_that_of_the_last_holder(void **state)
+{
+    hf_record *record = *state;
+    hf_leave lost = leaver(1);
+    lost.outcome = HF_OUTCOME_ABANDONED;
+    memset(lost.reason, 'r', HF_TEXT_MAX);
+    enter(record, 1, ALL);
+    step(record, (hf_step){.leaves = &lost, .n_leaves = 1});
+    assert_int_equal(strlen(record->last.reason), HF_TEXT_MAX);
+    enter(record, 2, ALL);
+    die(record, 2);
+    assert_string_equal(record->last.reason, "");
 }
 
 static void test_who_leaves_in_the_step_that_takes_it_for_dead_has_left(void **state)
@@ -227,6 +243,7 @@ int main(void)
         CASE(test_abandoned_gives_way_only_to_a_higher_token),
         CASE(test_abandoned_stays_past_a_give_back),
         CASE(test_a_broken_lock_is_abandoned),
+        CASE(test_a_reason_is_that_of_the_last_holder),
         CASE(test_who_leaves_in_the_step_that_takes_it_for_dead_has_left),
         CASE(test_of_several_that_die_the_latest_is_told),
         CASE(test_a_death_takes_all_of_the_sessions_tickets),

@@ -36,8 +36,10 @@ static void append_mark(bson_t *to, hf_outcome outcome, const char *who, const h
     BSON_APPEND_INT64(&mark, "token", 0);
     if (leave && leave->has_exit_status)
         BSON_APPEND_INT32(&mark, "exit_status", leave->exit_status);
-    if (leave)
+    if (leave) {
         document_append_period(&mark, leave->period);
+        document_append_reason(&mark, leave->reason);
+    }
     bson_append_document_end(to, &mark);
 }
 
