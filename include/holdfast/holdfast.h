@@ -122,8 +122,12 @@ typedef struct hf_options {
     int64_t clock_trust_ms; /* requests that may not wait: how long past its end by the server's
                              * clock a session counts as dead at first sight (rule R6);
                              * default 300,000; negative: never */
-    const char *app;        /* what this program is called in listings; default: its name */
-    hf_log_fn log;          /* default: none */
+    int32_t local_turns; /* threads of this client that want one exclusive lock stand in one line,
+                          * behind one ticket, and pass the lock on among them. While another
+                          * session waits, so many of them in a row may have it; default 8;
+                          * negative: each waits by itself, in the order of all */
+    const char *app;     /* what this program is called in listings; default: its name */
+    hf_log_fn log;       /* default: none */
     void *log_ctx;
     const struct hf_env *env; /* default: this machine's clocks */
 } hf_options;
@@ -191,10 +195,15 @@ typedef struct hf_lock_options {
     void *wait_ctx;
     hf_lost_fn on_lost;
     void *lost_ctx;
-    bool no_refresh;     /* protocol document: nothing renews this lock but hf_lock_refresh(), and
-                          * belief in it ends a ttl after the last one, or after it was taken */
-    int64_t feed_ms;     /* a dog that must be fed: the lock is lost unless hf_lock_feed() is called
-                          * within so long after it was had, and again and again; 0: none */
+    int64_t linger_ms; /* exclusive locks: once released, and wanted by nobody, the lock stays with
+                        * this client for so long: to take it again costs no round trip. Another
+                        * session's request recalls it at once; a crash ends it as that of a
+                        * holder: with the lease. At most 3,600,000; default 0: none. Without
+                        * notices (a standalone server) it is released at once */
+    bool no_refresh;   /* protocol document: nothing renews this lock but hf_lock_refresh(), and
+                        * belief in it ends a ttl after the last one, or after it was taken */
+    int64_t feed_ms;   /* a dog that must be fed: the lock is lost unless hf_lock_feed() is called
+                        * within so long after it was had, and again and again; 0: none */
     int64_t max_hold_ms; /* the lock is lost so long after it was had, fed or not; 0: never */
     int64_t period_ms;   /* work that is done once per period: its length, 1,000 ms to ten years;
                           * see hf_lock_has_run() */

@@ -70,6 +70,23 @@ static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_e
                      client->store->protocol);
 }
 
+static hf_code check_linger(const hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    if (!options->linger_ms)
+        return HF_OK;
+    if (options->linger_ms < 0 || options->linger_ms > 3600000)
+        return error_set(err, HF_INVALID, "to linger for %lld ms: from 0 to one hour",
+                         (long long)options->linger_ms);
+    if (options->permits || options->mode == HF_SHARED || options->period_ms)
+        return error_set(err, HF_INVALID,
+                         "only exclusive locks linger, and none that are taken once per period");
+    if (client->store->can & HF_CAN_QUEUE && client->store->can & HF_CAN_NOTIFY)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED,
+                     "protocol %s cannot ask for a lock that lingers: hfProtocol=queue can",
+                     client->store->protocol);
+}
+
 static hf_code check(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
@@ -81,6 +98,8 @@ static hf_code check(hf_client *client, const hf_lock_options *options, hf_error
         code = check_period(client, options, err);
     if (!code)
         code = check_dog(options, err);
+    if (!code)
+        code = check_linger(client, options, err);
     return code ? code : check_can(client, options, err);
 }
 

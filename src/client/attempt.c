@@ -43,6 +43,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     attempt->enter.by_hand = options->no_refresh;
     attempt->enter.try_only = options->wait_ms < 0;
     attempt->started = attempt->enter_due = client_now(client);
+    attempt->thread = pthread_self();
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
     attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->started, wait_ms) : MONO_NEVER;
     attempt->look_due = attempt->failing_since = MONO_NEVER;
@@ -64,6 +65,7 @@ void attempt_done(struct attempt *attempt)
     hf_client *client = attempt->client;
     pthread_mutex_lock(&client->mutex);
     waiters_remove(&attempt->waiter);
+    turns_quit_locked(attempt);
     *attempt->link = attempt->next;
     if (attempt->next)
         attempt->next->link = attempt->link;
@@ -200,6 +202,33 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
     return due;
 }
 
+/* ---- In line ---- */
+
+static hf_mono go_on(struct attempt *attempt, turns_news news, hf_mono now)
+{
+    attempt->state = news == NEWS_TICKET ? ATTEMPT_WAITS : ATTEMPT_ENTERS;
+    attempt->look_due = attempt->enter_due = now;
+    return now;
+}
+
+static hf_mono wait_in_line(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->client;
+    pthread_mutex_lock(&client->mutex);
+    turns_news news = turns_hear_locked(attempt);
+    pthread_mutex_unlock(&client->mutex);
+    switch (news) {
+    case NEWS_LOCK:
+        return attempt_end(attempt, HF_OK);
+    case NEWS_LEADS:
+    case NEWS_TICKET:
+        return go_on(attempt, news, now);
+    case NEWS_NONE:
+        break;
+    }
+    return attempt->deadline;
+}
+
 /* ---- One step ---- */
 
 /* Without a queue nobody hands the lock over: what came free since the last try is found by one
@@ -224,6 +253,11 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     bool closing = client->is_closing;
     attempt->is_woken = false;
     pthread_mutex_unlock(&client->mutex);
+    if (attempt->state == ATTEMPT_IN_LINE) {
+        hf_mono due = wait_in_line(attempt, now);
+        if (attempt->state != ATTEMPT_IN_LINE)
+            return due;
+    }
     if (closing)
         return attempt_stopped(attempt, HF_CLOSED, now);
     if (cancel_is_fired(attempt->options->cancel))
@@ -237,6 +271,8 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
         return mono_min(attempt->enter_due, attempt->deadline);
     case ATTEMPT_WAITS:
         return wait_in_queue(attempt, now);
+    case ATTEMPT_IN_LINE:
+        return attempt->deadline;
     case ATTEMPT_BUSY:
     case ATTEMPT_REFUSED:
         return wait_outside(attempt, now);
@@ -246,8 +282,27 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     return MONO_NEVER;
 }
 
+/* Of one in line nothing is known but its place there. */
+static void info_in_line(const struct attempt *attempt, hf_wait_info *info)
+{
+    pthread_mutex_lock(&attempt->client->mutex);
+    size_t position = turns_position(attempt);
+    pthread_mutex_unlock(&attempt->client->mutex);
+    info->position = info->queued = position;
+    info->n_holders = 1;
+    info->holder = attempt_holder_of(attempt);
+}
+
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now)
 {
+    *info = (hf_wait_info){.name = attempt_title_of(attempt),
+                           .waited_ms = (now.ns - attempt->started.ns) / 1000000,
+                           .why = "",
+                           .trouble = ""};
+    if (attempt->state == ATTEMPT_IN_LINE) {
+        info_in_line(attempt, info);
+        return;
+    }
     const hf_record *record = &attempt->record;
     const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
     const hf_entry *holder = record->holders ? &record->entries[0] : NULL;

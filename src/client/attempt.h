@@ -27,6 +27,8 @@ hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now);
 /* Granted, says an acknowledged answer or a look: believed only if the lease still runs (R4). */
 hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now);
 hf_mono attempt_after_look(struct attempt *attempt, hf_mono now); /* the next look; has the mutex */
+/* What the lock's user asked for. */
+void attempt_fill_lock(const struct attempt *attempt, struct hf_lock *lock, hf_mono now);
 bool attempt_has_queue(const struct attempt *attempt);
 
 #endif

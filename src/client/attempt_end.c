@@ -20,6 +20,13 @@ hf_mono attempt_end(struct attempt *attempt, hf_code code)
     return MONO_NEVER;
 }
 
+static bool may_be_given_locked(const struct attempt *attempt)
+{
+    return (attempt->state == ATTEMPT_WAITS || attempt->is_unanswered) &&
+           !attempt->client->is_closing && !attempt->enter.try_only &&
+           !session_find_ask_locked(attempt->client, attempt->enter.entry.ticket);
+}
+
 /* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
  * background goes on. */
 static void give_back(struct attempt *attempt, hf_mono now)
@@ -33,7 +40,9 @@ static void give_back(struct attempt *attempt, hf_mono now)
     waiters_remove(&attempt->waiter);
     bool ours = client->session.state == SESSION_ALIVE &&
                 id_equal(client->session.self.id, attempt->enter.entry.session);
-    if (attempt->is_in_flight && ours && !PLANTED(TICKET_FORGOTTEN)) {
+    bool is_given = attempt->is_in_flight && ours && may_be_given_locked(attempt) &&
+                    turns_bequeath_locked(attempt);
+    if (attempt->is_in_flight && ours && !is_given && !PLANTED(TICKET_FORGOTTEN)) {
         release = release_push_locked(client, attempt->name, &leave, false);
         closing = client->is_closing; /* the background has a bound of its own */
         release->in_flight = !closing;
@@ -55,7 +64,8 @@ hf_mono attempt_give_up(struct attempt *attempt, hf_code code, hf_mono now)
 const char *attempt_holder_of(const struct attempt *attempt)
 {
     const hf_record *record = &attempt->record;
-    if (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session))
+    if (attempt->state == ATTEMPT_IN_LINE || attempt->is_shut_out ||
+        (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session)))
         return "this very process";
     if (record->who)
         return record->who;

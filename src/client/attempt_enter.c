@@ -8,6 +8,8 @@
 #include "core/id.h"
 #include "core/plant.h"
 
+#include <stdio.h>
+
 #define LOOK_MS 3000     /* L2: a lost notice costs so much */
 #define POLL_FIRST_MS 10 /* where there are no notices */
 #define POLL_MOST_MS 500
@@ -16,11 +18,13 @@
 
 /* ---- Belief ---- */
 
-static void fill_lock(struct attempt *attempt, struct hf_lock *lock, hf_mono now)
+void attempt_fill_lock(const struct attempt *attempt, struct hf_lock *lock, hf_mono now)
 {
     const hf_lock_options *options = attempt->options;
-    lock->stamp = attempt->waiter.stamp;
     lock->born = now;
+    lock->thread = attempt->thread;
+    snprintf(lock->actor, sizeof lock->actor, "%s", attempt->enter.entry.actor);
+    lock->linger_ms = options->linger_ms;
     lock->is_by_hand = options->no_refresh;
     dog_begin(&lock->dog, options, now);
     if (attempt->claim || options->no_refresh)
@@ -51,7 +55,9 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
         attempt->lock =
             lock_new_locked(client, attempt->claim ? attempt->record.name : attempt->name, entry,
                             &attempt->record, attempt->options->period_ms);
-        fill_lock(attempt, attempt->lock, now);
+        attempt->lock->stamp = attempt->waiter.stamp;
+        attempt_fill_lock(attempt, attempt->lock, now);
+        turns_granted_locked(attempt, attempt->lock, entry, &attempt->record);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;
         if (client->store->can & HF_CAN_TELL_LOST)
@@ -90,6 +96,7 @@ static void take_ticket_locked(struct attempt *attempt)
     waiters_remove(&attempt->waiter);
     entry->session = client->session.self.id;
     entry->ticket = client_new_id(client);
+    turns_dress_locked(attempt, entry);
     attempt->is_unanswered = false;
     attempt->waiter.ticket = entry->ticket;
     attempt->waiter.token = 0;
@@ -292,9 +299,29 @@ static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
     return attempt_start_anew(attempt, now);
 }
 
+/* Whether this attempt is to send an enter. */
+static bool joins(struct attempt *attempt, hf_mono now, hf_mono *due)
+{
+    hf_client *client = attempt->client;
+    pthread_mutex_lock(&client->mutex);
+    turns_place place = attempt->is_alone ? PLACE_ALONE : turns_join_locked(attempt, now);
+    attempt->is_alone = place == PLACE_ALONE;
+    pthread_mutex_unlock(&client->mutex);
+    if (place == PLACE_IN_LINE)
+        attempt->state = ATTEMPT_IN_LINE;
+    attempt->is_shut_out = place == PLACE_HELD;
+    *due = place == PLACE_TAKEN  ? attempt_end(attempt, HF_OK)
+           : place == PLACE_HELD ? attempt_describe_held(attempt, HF_HELD, now)
+                                 : attempt->deadline;
+    return place == PLACE_ALONE || place == PLACE_LEADS;
+}
+
 hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
 {
     struct cargo cargo;
+    hf_mono due;
+    if (!joins(attempt, now, &due))
+        return due;
     hf_code code = session_ensure(attempt->client, &attempt->err);
     if (code == HF_HELD || (!code && !prepare(attempt, &cargo)))
         return mono_add_ms(now, 50); /* woken when that has changed */

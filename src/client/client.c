@@ -188,6 +188,7 @@ static hf_client *client_new(const hf_options *options)
     set_options(client, options);
     init_threading(client);
     agenda_init(&client->agenda);
+    turns_init(&client->turns, options->local_turns);
     return client;
 }
 
@@ -331,6 +332,7 @@ void hf_close(hf_client *client)
     if (!client)
         return;
     if (getpid() != client->owner) {
+        turns_free(client);
         abandon_locks(client);
         client->store->ops->close(client->store); /* its connections are the parent's: it knows */
         client_free(client);
@@ -348,6 +350,7 @@ void hf_close(hf_client *client)
     ticker_stop_all(client);
     end_session(client, store_answers);
     client->store->ops->close(client->store);
+    turns_free(client);
     abandon_locks(client);
     free_releases(client);
     client_free(client);

@@ -10,6 +10,7 @@
 #define CLIENT_CLIENT_H
 
 #include "client/dog.h"
+#include "client/turns.h"
 
 #include "core/agenda.h"
 #include "core/judge.h"
@@ -63,6 +64,13 @@ struct hf_lock {
     hf_mono lease_end; /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
     bool is_by_hand;   /* its holder renews it */
     struct dog dog;
+    struct line *line; /* of its name, while this one holds its ticket; NULL: none */
+    bool has_block;    /* tokens for those in line were kept with its grant */
+    bool lingers;      /* nobody has it: it stays with the session for a while */
+    int64_t linger_ms; /* so long, after its release */
+    hf_mono linger_until;
+    pthread_t thread; /* who took it, or: */
+    char actor[HF_ACTOR_MAX + 1];
     hf_mono verify_due; /* L3 */
     hf_mono stop_by;    /* once lost: until then its work may take to stop */
     int64_t waited_ms;
@@ -137,6 +145,7 @@ struct hf_client {
     struct hf_lock *calling; /* whose on_lost runs now; NULL once it was closed in there */
     struct attempt *attempts;
     struct waiters waiters;
+    struct turns turns;
     struct release *releases;
     struct agenda agenda;
     hf_session_state *overdue; /* upkeep's own: sessions that the sweep found, being watched */
@@ -218,7 +227,10 @@ void lock_renewed_locked(hf_client *client, hf_mono sent);
 hf_mono lock_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
 hf_leave lock_leave(const struct hf_lock *lock);
-hf_last lock_last(const hf_last_mark *mark); /* its text is the mark's */
+/* How it was left, for the next local holder. */
+void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at);
+void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a handle of */
+hf_last lock_last(const hf_last_mark *mark);    /* its text is the mark's */
 /* hf_lock_check(), at a time that is told. */
 hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 /* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */
@@ -259,6 +271,7 @@ typedef enum attempt_state {
     ATTEMPT_ENTERS,  /* to send its enter when enter_due comes */
     ATTEMPT_WAITS,   /* its ticket is in the queue */
     ATTEMPT_BUSY,    /* the queue is full: comes back when enter_due comes */
+    ATTEMPT_IN_LINE, /* behind other threads of this client */
     ATTEMPT_REFUSED, /* the limits disagree: waits to see whether those ahead live */
     ATTEMPT_ENDED,
 } attempt_state;
@@ -272,6 +285,12 @@ struct attempt {
     attempt_state state;
     hf_enter enter;
     struct waiter waiter;
+    struct line *leads, *in_line; /* of its name: at most one of them */
+    struct attempt *next_in_line;
+    turns_news news;
+    bool is_alone;    /* stands in no line */
+    bool is_shut_out; /* a try, while another thread has the lock */
+    pthread_t thread;
     struct judge judge;
     hf_record record; /* as last seen */
     hf_mono started, deadline;

@@ -74,8 +74,10 @@ static void hear(void *ctx, const hf_notice *notice)
         granted_locked(client, notice);
         break;
     case HF_NOTICE_RECALL:
+        turns_recall_locked(client, notice->name, notice->stamp);
         break;
     case HF_NOTICE_LOOK:
+        turns_recall_locked(client, NULL, notice->stamp);
         if (client->store->can & HF_CAN_TELL_LOST)
             upkeep_verify_locked(client, NULL);
         tell_all_locked(client, notice->stamp, true);
@@ -111,6 +113,7 @@ static hf_mono failed(hf_client *client, hf_code code, const hf_error *err)
     pthread_mutex_lock(&client->mutex);
     if (code == HF_UNSUPPORTED) {
         client->is_polling = true;
+        turns_recall_locked(client, NULL, (hf_stamp){0});
         tell_all_locked(client, (hf_stamp){0}, false);
     } else {
         due = mono_add_ms(now, backoff_ms(++client->listen_failures, RETRY_FIRST_MS, RETRY_MOST_MS,
@@ -128,7 +131,7 @@ static bool wants_to_listen_locked(hf_client *client, hf_mono now)
 {
     if (client->is_stopping || client->is_polling || client->session.state != SESSION_ALIVE)
         return false;
-    bool holds = client->locks && client->store->can & HF_CAN_TELL_LOST;
+    bool holds = client->turns.yielding || (client->locks && client->store->can & HF_CAN_TELL_LOST);
     if (client->waiters.first || holds)
         client->listen_until = mono_add_ms(now, LINGER_MS);
     return !mono_reached(client->listen_until, now);

@@ -85,7 +85,8 @@ void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by
         return;
     lock->state = LOCK_LOST;
     lock->lost = *why;
-    lock->stop_by = stop_by;
+    lock->stop_by = lock->lingers ? lock->born : stop_by;
+    turns_left_locked(lock);
     raise_fd(lock);
     if (lock->on_lost)
         ticker_poke(lock->client, TICK_NOTIFY);
@@ -326,10 +327,23 @@ hf_leave lock_leave(const struct hf_lock *lock)
                       .exit_status = lock->exit_status};
     if (lock->has_exit_status && lock->state != LOCK_LOST)
         leave.period = lock->period;
+    if (lock->has_block)
+        leave.used_token = lock->token;
     if (lock->dog.has_bitten)
         dog_reason(&lock->dog, leave.reason);
     client_who(lock->client, leave.who);
     return leave;
+}
+
+void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at)
+{
+    *out = (hf_last_mark){.outcome = HF_OUTCOME_RELEASED,
+                          .session = lock->session,
+                          .token = lock->token,
+                          .has_exit_status = lock->has_exit_status,
+                          .exit_status = lock->exit_status,
+                          .at = {at.ms}};
+    client_who(lock->client, out->who);
 }
 
 /* Belief ends here, before the leave is sent (R4). */
@@ -338,6 +352,7 @@ static struct release *start_release_locked(struct hf_lock *lock)
     hf_leave leave = lock_leave(lock);
     if (!PLANTED(BELIEF_WHILE_LEAVING))
         lock->state = LOCK_RELEASED;
+    turns_left_locked(lock);
     return release_push_locked(lock->client, lock->name, &leave, true);
 }
 
@@ -357,7 +372,8 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
                          "in the background",
                          lock->name);
     struct release *release = NULL;
-    if (!was_released && !(code = lock_check_locked(lock, &left, now, err))) {
+    if (!was_released && !(code = lock_check_locked(lock, &left, now, err)) &&
+        !turns_pass_locked(lock, now)) {
         release = start_release_locked(lock);
         release->in_flight = true;
     }
@@ -410,6 +426,21 @@ static void free_lock(struct hf_lock *lock)
     free(lock);
 }
 
+void lock_discard_locked(struct hf_lock *lock)
+{
+    unlink_locked(lock);
+    free_lock(lock);
+}
+
+/* Whether another thread of this client has it now, or it lingers. */
+static bool passes_locked(struct hf_lock *lock)
+{
+    hf_mono now = client_now(lock->client);
+    int64_t left_ms;
+    return lock->state == LOCK_HELD && !lock_check_locked(lock, &left_ms, now, NULL) &&
+           turns_pass_locked(lock, now);
+}
+
 /* A lost lock's ticket is taken out too, if its session still lives: it may have been asked for. */
 static void close_locked(struct hf_lock *lock)
 {
@@ -417,6 +448,10 @@ static void close_locked(struct hf_lock *lock)
     await_callback_locked(lock);
     if (client->calling == lock)
         client->calling = NULL;
+    if (passes_locked(lock)) {
+        unlink_locked(lock);
+        return;
+    }
     if (lock->state != LOCK_RELEASED && !lock->is_left && is_of_session_locked(lock)) {
         bool was_lost = lock->state == LOCK_LOST;
         struct release *release = start_release_locked(lock);

@@ -307,6 +307,7 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
         sweep(client, now);
     pthread_mutex_lock(&client->mutex);
     due = mono_min(due, lock_leave_lost_locked(client, client_now(client)));
+    due = mono_min(due, turns_tick_locked(client, client_now(client)));
     pthread_mutex_unlock(&client->mutex);
     due = mono_min(due, release_tick(client, client_now(client)));
     if (works)

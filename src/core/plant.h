@@ -68,6 +68,9 @@
     X(GRAB_AGAIN_UNCLEANED, "protocol sharding: a grab is repeated without an unlock")             \
     X(OVERTAKE_UNCONFIRMED, "protocol sharding: the ping is not read again before an overtake")    \
     X(OVERTAKE_ANY_TS, "protocol sharding: an overtake does not compare what was seen")            \
+    X(TURNS_UNBOUNDED, "threads of one client pass a lock on while another session waits")         \
+    X(RECALL_IGNORED, "a lock that lingers is not given up when another session asks for it")      \
+    X(TOKENS_BEYOND_BLOCK, "a local turn has a token that was not kept for it")                    \
     X(GRACE_OUTSIDE_LEASE, "`run` grants its command the grace after the lease's end")
 
 #define X(bug, wrong) PLANT_##bug,

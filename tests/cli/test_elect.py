@@ -101,6 +101,13 @@ class Leading(Elections):
 
 
 class Signals(Elections):
+    def test_a_leader_that_is_stuck_is_stopped_and_campaigns_again(self):
+        leader = self.lead("--max-hold", "1s")
+        first = int(leader.token)
+        self.leads(leader)
+        self.assertGreater(int(leader.token), first)
+        self.assertIn("longer than", self.json("show", "x", "--json")["last"]["reason"])
+
     def test_one_that_asks_to_end_goes_to_the_command(self):
         leader = self.lead()
         leader.signal(signal.SIGTERM)

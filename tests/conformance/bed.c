@@ -260,14 +260,24 @@ void bed_look(hf_store *store, const char *name, hf_record *out)
 
 /* ---- Clients ---- */
 
-hf_client *bed_client(const char *app, int64_t ttl_ms)
+static hf_client *client_of(const hf_options *options)
 {
-    hf_options options = {.ttl_ms = ttl_ms, .app = app, .log = drop_log};
     hf_client *client = NULL;
     hf_error err;
     char uri[sizeof bed.uri + 32];
-    assert_code(HF_OK, hf_open(uri_for(ttl_ms, uri), &options, &client, &err), &err);
+    assert_code(HF_OK, hf_open(uri_for(options->ttl_ms, uri), options, &client, &err), &err);
     return client;
+}
+
+hf_client *bed_client(const char *app, int64_t ttl_ms)
+{
+    return client_of(&(hf_options){.ttl_ms = ttl_ms, .app = app, .log = drop_log});
+}
+
+hf_client *bed_client_of_tickets(const char *app, int64_t ttl_ms)
+{
+    return client_of(
+        &(hf_options){.ttl_ms = ttl_ms, .app = app, .log = drop_log, .local_turns = -1});
 }
 
 hf_lock *bed_acquire(hf_client *client, const char *name, const hf_lock_options *options)

@@ -81,6 +81,7 @@ void bed_look(hf_store *store, const char *name, hf_record *out);
 /* ---- Clients ---- */
 
 hf_client *bed_client(const char *app, int64_t ttl_ms);
+hf_client *bed_client_of_tickets(const char *app, int64_t ttl_ms); /* no local turns */
 
 /* Takes a lock; fails the case when it cannot be had. options may be NULL. */
 hf_lock *bed_acquire(hf_client *client, const char *name, const hf_lock_options *options);

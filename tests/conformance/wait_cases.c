@@ -46,11 +46,12 @@ static void test_first_come_first_served(void **state)
     (void)state;
     enum { MANY = 6 };
     const char *name = bed_name("fifo");
+    hf_client *a = bed_client_of_tickets("a", 5000), *b = bed_client_of_tickets("b", 5000);
     hf_lock *lock = bed_acquire(one, name, NULL);
     static struct taker takers[MANY];
     int64_t token = hf_lock_token(lock);
     for (int i = 0; i < MANY; i++) {
-        taker_start(&takers[i], i % 3 ? one : two, name, NULL);
+        taker_start(&takers[i], i % 3 ? a : b, name, NULL);
         bed_wait_queued(one, name, (size_t)i + 1);
     }
     bed_release(lock);
@@ -62,6 +63,8 @@ static void test_first_come_first_served(void **state)
         assert_true(hf_lock_waited_ms(takers[i].lock) >= 0);
         bed_release(takers[i].lock);
     }
+    hf_close(a);
+    hf_close(b);
 }
 
 static void test_a_waiting_writer_stops_new_readers(void **state)
@@ -240,7 +243,7 @@ static void test_close_ends_waits_in_bounded_time(void **state)
     (void)state;
     enum { MANY = 3 };
     const char *name = bed_name("closing");
-    hf_client *third = bed_client("third", 5000);
+    hf_client *third = bed_client_of_tickets("third", 5000);
     hf_lock *lock = bed_acquire(one, name, NULL);
     static struct taker takers[MANY];
     for (int i = 0; i < MANY; i++)

@@ -102,15 +102,24 @@ static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left_ms)
     sim_trace("lost: %s", why->text);
 }
 
+/* Fibers have one thread: they are told apart by their actors. */
+static const char *actor_of(const worker *w)
+{
+    static const char *const actors[WORKERS] = {"one", "two", "three"};
+    return actors[w - w->node->workers];
+}
+
 static void choose(worker *w, hf_lock_options *options)
 {
     w->name = (int)sim_below(NAMES);
     bool counts = w->name == NAMES - 1; /* the last one is a semaphore of 3 */
-    *options = (hf_lock_options){.on_lost = sim_chance(500) ? lost : NULL};
+    *options = (hf_lock_options){.on_lost = sim_chance(500) ? lost : NULL, .actor = actor_of(w)};
     if (counts)
         options->permits = 1 + (int32_t)sim_below(2), options->limit = 3;
     else if (sim_chance(300))
         options->mode = HF_SHARED;
+    else if (sim_chance(300))
+        options->linger_ms = 1 + sim_below(2 * sim.ttl_ms);
     w->permits = counts ? options->permits : options->mode == HF_SHARED ? 1 : HF_LIMIT_RW;
     w->limit = counts ? 3 : HF_LIMIT_RW;
     int64_t kind = sim_below(10);
@@ -159,7 +168,8 @@ static void give_back(worker *w)
 {
     hf_lock *lock = w->lock;
     hf_id ticket = lock->ticket;
-    if (sim_chance(500) && hf_lock_release(lock, NULL) == HF_OK)
+    if (sim_chance(500) && hf_lock_release(lock, NULL) == HF_OK &&
+        !lock_find_locked(w->node->client, ticket)) /* it was not passed on, and does not linger */
         rules_left(sim_name(w->name), ticket);
     w->lock = NULL;
     hf_lock_close(lock);
@@ -179,6 +189,7 @@ static void work(void *arg)
             continue;
         sim.grants++;
         w->lock = lock;
+        rules_believed(w);
         hold(w);
         give_back(w);
     }
@@ -225,7 +236,10 @@ node *node_start(int number)
     n->drift_ppm = sim_chance(500) ? sim.drift_most_ppm : -sim.drift_most_ppm;
     n->delay_ns = sim.is_draining ? 1 : delays[sim_below(sizeof delays / sizeof *delays)];
     n->env = (hf_env){n, mono, wall, fill_random, pause_ms};
-    hf_options options = {.app = "sim", .ttl_ms = sim.ttl_ms, .env = &n->env};
+    hf_options options = {.app = "sim",
+                          .ttl_ms = sim.ttl_ms,
+                          .local_turns = sim_chance(300) ? -1 : (int32_t)sim_below(4),
+                          .env = &n->env};
     if (hf_open_on(network_open(n), &options, &n->client, &err))
         abort();
     n->client->is_threaded = false;
@@ -284,6 +298,7 @@ static void free_node(node *n)
         free(r->name);
         free(r);
     }
+    turns_free(client);
     for (struct hf_lock *lock = client->locks, *next; lock; lock = next) {
         next = lock->next;
         free(lock->name);

@@ -10,9 +10,13 @@
 #define UNANSWERED 1024
 
 typedef struct history {
-    int64_t token;
+    int64_t token; /* the highest that was granted, or believed */
+    int64_t believed;
+    int64_t alone;               /* the highest believed one that excluded others */
     hf_id queue[HF_ENTRIES_MAX]; /* as after the last step */
     size_t queued;
+    hf_id held[HF_ENTRIES_MAX];
+    size_t holders;
     hf_id left[LEFT];
     size_t n_left;
 } history;
@@ -84,11 +88,21 @@ static size_t place_in(const history *h, hf_id ticket)
     return h->queued; /* it came with this step, behind all others */
 }
 
+static bool is_new(const history *h, const hf_entry *holder)
+{
+    return !is_among(holder->ticket, h->held, h->holders);
+}
+
+/* What was kept for a holder, and not used, may be given back; nothing that was granted or believed
+ * is. */
 static void check_tokens(const history *h, const hf_record *after)
 {
     if (after->token < h->token)
         sim_violation("P3: the token of %s went back from %lld to %lld", after->name,
                       (long long)h->token, (long long)after->token);
+    for (size_t i = 0; i < after->holders; i++)
+        if (is_new(h, &after->entries[i]) && after->entries[i].token <= h->token)
+            sim_violation("P3: %s was granted with a token that is no higher", after->name);
     for (size_t i = 1; i < after->holders; i++)
         if (after->entries[i].token <= after->entries[i - 1].token)
             sim_violation("P3: two holders of %s have tokens out of order", after->name);
@@ -98,7 +112,7 @@ static void check_order(const history *h, const hf_record *after)
 {
     for (size_t i = 0; i < after->holders; i++) {
         const hf_entry *holder = &after->entries[i];
-        if (holder->token <= h->token)
+        if (!is_new(h, holder))
             continue;
         size_t came = place_in(h, holder->ticket);
         for (size_t j = after->holders; j < after->holders + after->queued; j++)
@@ -124,6 +138,19 @@ static void check_permits(const hf_record *after)
         sim_violation("P2: %s has granted more than its limit", after->name);
 }
 
+static void remember(history *h, const hf_record *after)
+{
+    for (size_t i = 0; i < after->holders; i++) {
+        int64_t token = after->entries[i].token;
+        h->token = token > h->token ? token : h->token;
+        h->held[i] = after->entries[i].ticket;
+    }
+    for (size_t i = 0; i < after->queued; i++)
+        h->queue[i] = after->entries[after->holders + i].ticket;
+    h->holders = after->holders;
+    h->queued = after->queued;
+}
+
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after)
 {
     (void)step;
@@ -135,11 +162,22 @@ void rules_check_step(const char *name, const hf_step *step, const hf_record *af
         check_order(h, after);
         check_permits(after);
         check_left(h, after);
-        h->token = after->token;
-        h->queued = after->queued;
-        for (size_t j = 0; j < after->queued; j++)
-            h->queue[j] = after->entries[after->holders + j].ticket;
+        remember(h, after);
     }
+}
+
+/* Threads of one client have tokens of their own, from the block that the grant has kept. */
+void rules_believed(const worker *w)
+{
+    history *h = &histories[w->name];
+    int64_t token = hf_lock_token(w->lock);
+    bool is_alone = w->permits == HF_LIMIT_RW;
+    if (token <= h->alone || (is_alone && token <= h->believed))
+        sim_violation("P3: %s is believed with a token that is no higher", sim_name(w->name));
+    h->believed = token > h->believed ? token : h->believed;
+    h->token = token > h->token ? token : h->token;
+    if (is_alone)
+        h->alone = token;
 }
 
 void rules_unanswered(hf_id ticket)

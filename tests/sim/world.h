@@ -97,6 +97,7 @@ hf_store *network_open(node *node);
 void rules_begin(void);
 void rules_check_beliefs(void); /* after every slice */
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
+void rules_believed(const worker *worker);       /* has just taken its lock */
 void rules_unanswered(hf_id ticket);             /* its enter may still land */
 void rules_left(const char *name, hf_id ticket); /* its leave was acknowledged */
 void rules_check_orphans(int64_t since_ns);      /* now and then; when it was called before */

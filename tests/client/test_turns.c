@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_turns.c: threads of one client stand in line behind one ticket, pass the lock on among them,
+ * and give it up when another session waits; a lock that lingers is had again without a request. */
+#include "client/client_bed.h"
+
+#include <unistd.h>
+
+#define THREADS 8
+#define TURNS 300
+
+/* ---- Many threads ---- */
+
+static atomic_int inside, worst, turns_taken;
+static int counter; /* unprotected, but for the lock */
+static atomic_llong last_token;
+
+static void enter_and_leave(hf_client *client)
+{
+    hf_lock *lock = take(client, "x");
+    if (atomic_fetch_add(&inside, 1))
+        worst = 1;
+    if (hf_lock_token(lock) <= last_token)
+        worst = 2;
+    last_token = hf_lock_token(lock);
+    counter++;
+    turns_taken++;
+    usleep(10); /* so that the others come, and wait */
+    atomic_fetch_sub(&inside, 1);
+    if (counter % 2)
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+    hf_lock_close(lock);
+}
+
+static void *take_turns(void *client)
+{
+    for (int i = 0; i < TURNS; i++)
+        enter_and_leave(client);
+    return NULL;
+}
+
+static void start_all(pthread_t threads[THREADS], void *(*work)(void *), hf_client *client)
+{
+    counter = worst = turns_taken = 0;
+    last_token = 0;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, work, client);
+}
+
+static void join_all(pthread_t threads[THREADS])
+{
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void test_threads_pass_the_lock_on(void **state)
+{
+    (void)state;
+    hf_client *client;
+    pthread_t threads[THREADS];
+    faulty *f = faulty_open("memory:pass", NULL, &client);
+    start_all(threads, take_turns, client);
+    join_all(threads);
+    assert_int_equal(worst, 0);
+    assert_int_equal(counter, THREADS * TURNS);
+    assert_true(f->calls[FAULTY_STEP] < THREADS * TURNS / 10);
+    hf_close(client);
+}
+
+static atomic_bool is_over;
+
+static void *take_turns_until_over(void *client)
+{
+    while (!is_over)
+        enter_and_leave(client);
+    return NULL;
+}
+
+/* Each of its requests comes behind at most the bound of local turns. */
+static void test_another_session_has_its_turn(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:foreign", 10000);
+    hf_client *other = open_client("memory:foreign", 10000);
+    pthread_t threads[THREADS];
+    is_over = false;
+    start_all(threads, take_turns_until_over, client);
+    for (int i = 0; i < 20; i++) {
+        int64_t began = now_ms();
+        hf_lock *lock = take(other, "x");
+        assert_true(now_ms() - began < 2000);
+        assert_int_equal(inside, 0);
+        assert_true(hf_lock_token(lock) > last_token);
+        last_token = hf_lock_token(lock);
+        int seen = turns_taken;
+        pause_ms(5);
+        assert_int_equal(turns_taken, seen);
+        hf_lock_close(lock);
+        pause_ms(5);
+    }
+    is_over = true;
+    join_all(threads);
+    assert_int_equal(worst, 0);
+    hf_close(client);
+    hf_close(other);
+}
+
+/* ---- One line, one ticket ---- */
+
+struct taking {
+    hf_client *client;
+    int64_t wait_ms;
+    hf_code code;
+    hf_lock *lock;
+    pthread_t thread;
+};
+
+static void *take_it(void *arg)
+{
+    struct taking *taking = arg;
+    hf_lock_options options = {.wait_ms = taking->wait_ms};
+    hf_error err;
+    taking->code = hf_lock_acquire(taking->client, "x", &options, &taking->lock, &err);
+    return NULL;
+}
+
+static void start(struct taking *taking)
+{
+    pthread_create(&taking->thread, NULL, take_it, taking);
+}
+
+static size_t n_queued(faulty *f)
+{
+    return look_at(f->inner, "x").queued;
+}
+
+static void await_queued(faulty *f, size_t n)
+{
+    while (n_queued(f) != n)
+        pause_ms(1);
+}
+
+static void test_a_leader_that_gives_up_leaves_its_place_to_the_next(void **state)
+{
+    (void)state;
+    hf_client *holder = open_client("memory:heir", 10000);
+    hf_client *last = open_client("memory:heir", 10000), *client;
+    faulty *f = faulty_open("memory:heir", NULL, &client);
+    hf_lock *lock = take(holder, "x");
+    struct taking leader = {.client = client, .wait_ms = 300}, heir = {.client = client};
+    struct taking behind = {.client = last};
+    start(&leader);
+    await_queued(f, 1);
+    start(&heir);
+    start(&behind);
+    await_queued(f, 2);
+    pthread_join(leader.thread, NULL);
+    assert_int_equal(leader.code, HF_TIMEOUT);
+    assert_int_equal(n_queued(f), 2);
+    hf_lock_close(lock);
+    pthread_join(heir.thread, NULL);
+    assert_int_equal(heir.code, HF_OK);
+    assert_int_equal(n_queued(f), 1);
+    hf_lock_close(heir.lock);
+    pthread_join(behind.thread, NULL);
+    assert_int_equal(behind.code, HF_OK);
+    hf_lock_close(behind.lock);
+    hf_close(client);
+    hf_close(last);
+    hf_close(holder);
+}
+
+static void test_one_in_line_gives_up_without_a_request(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty *f = faulty_open("memory:quit", NULL, &client);
+    hf_lock *lock = take(client, "x");
+    struct taking leader = {.client = client}, in_line = {.client = client, .wait_ms = 100};
+    start(&leader);
+    await_queued(f, 1);
+    int before = f->calls[FAULTY_STEP];
+    start(&in_line);
+    pthread_join(in_line.thread, NULL);
+    assert_int_equal(in_line.code, HF_TIMEOUT);
+    assert_int_equal(f->calls[FAULTY_STEP], before);
+    hf_lock_close(lock);
+    pthread_join(leader.thread, NULL);
+    assert_int_equal(leader.code, HF_OK);
+    hf_lock_close(leader.lock);
+    hf_close(client);
+}
+
+static void test_a_try_while_another_thread_holds(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    hf_lock_options options = {.wait_ms = HF_TRY};
+    faulty *f = faulty_open("memory:try", NULL, &client);
+    hf_lock *lock = take(client, "x"), *other;
+    int before = f->calls[FAULTY_STEP];
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &other, &err), HF_HELD);
+    assert_non_null(strstr(err.text, "this very process"));
+    assert_int_equal(f->calls[FAULTY_STEP], before);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
+/* Who holds something is seen in the store to wait: for whoever looks for deadlocks. */
+static void test_who_holds_something_waits_with_a_ticket_of_its_own(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty *f = faulty_open("memory:own", NULL, &client);
+    hf_lock *lock = take(client, "x"), *y = take(client, "y");
+    struct taking leader = {.client = client};
+    start(&leader);
+    await_queued(f, 1);
+    hf_lock_options options = {.wait_ms = 100};
+    hf_error err;
+    hf_lock *never;
+    assert_int_equal(n_queued(f), 1);
+    int before = f->calls[FAULTY_STEP];
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &never, &err), HF_TIMEOUT);
+    assert_true(f->calls[FAULTY_STEP] > before);
+    hf_lock_close(lock);
+    pthread_join(leader.thread, NULL);
+    hf_lock_close(leader.lock);
+    hf_lock_close(y);
+    hf_close(client);
+}
+
+/* ---- Linger ---- */
+
+static const hf_lock_options lingering = {.linger_ms = 60000};
+
+static hf_lock *take_lingering(hf_client *client, const hf_lock_options *options)
+{
+    hf_lock *lock;
+    hf_error err;
+    assert_int_equal(hf_lock_acquire(client, "x", options, &lock, &err), HF_OK);
+    return lock;
+}
+
+static void test_a_lingering_lock_is_had_again_without_a_request(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    faulty *f = faulty_open("memory:linger", NULL, &client);
+    int64_t token = 0;
+    for (int i = 0; i < 1000; i++) {
+        hf_lock *lock = take_lingering(client, &lingering);
+        assert_true(hf_lock_token(lock) > token);
+        token = hf_lock_token(lock);
+        hf_last last;
+        assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+        if (i) {
+            assert_int_equal(last.exit_status, i - 1);
+            assert_int_equal(last.token, token - 1);
+        }
+        hf_lock_set_exit_status(lock, i);
+        assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+        assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
+        hf_lock_close(lock);
+    }
+    assert_int_equal(f->calls[FAULTY_STEP], 1);
+    assert_int_equal(f->calls[FAULTY_LOOK], 0);
+    hf_close(client);
+}
+
+static void test_a_lingering_lock_is_recalled(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:recall", 10000);
+    hf_client *other = open_client("memory:recall", 10000);
+    for (int i = 0; i < 10; i++) {
+        hf_lock *lock = take_lingering(client, &lingering);
+        int64_t token = hf_lock_token(lock);
+        hf_lock_set_exit_status(lock, 5);
+        hf_lock_close(lock);
+        int64_t began = now_ms();
+        lock = take(other, "x");
+        assert_true(now_ms() - began < 500);
+        assert_true(hf_lock_token(lock) > token);
+        hf_last last;
+        hf_error err;
+        assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+        assert_int_equal(last.exit_status, 5);
+        assert_int_equal(last.token, token);
+        hf_lock_close(lock);
+    }
+    hf_close(client);
+    hf_close(other);
+}
+
+static void test_lingering_ends(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_lock_options options = {.linger_ms = 300};
+    faulty *f = faulty_open("memory:ends", NULL, &client);
+    hf_lock_close(take_lingering(client, &options));
+    pause_ms(50);
+    assert_int_equal(look_at(f->inner, "x").holders, 1);
+    int64_t began = now_ms();
+    while (look_at(f->inner, "x").holders && now_ms() - began < 3000)
+        pause_ms(5);
+    assert_int_equal(look_at(f->inner, "x").holders, 0);
+    hf_lock_close(take_lingering(client, &options));
+    hf_close(client); /* gives it up, too */
+    hf_client *next = open_client("memory:ends", 10000);
+    assert_int_equal(try_take(next, "x", 1000), HF_OK);
+    hf_close(next);
+}
+
+static atomic_bool refuses_beats;
+
+static hf_code refuse_beats(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_BEAT && refuses_beats ? HF_UNREACHABLE : HF_OK;
+}
+
+static void test_a_lingering_lock_ends_with_the_lease(void **state)
+{
+    (void)state;
+    hf_client *client, *other = open_client("memory:lease", 1000);
+    hf_options options = {.ttl_ms = 1000};
+    faulty *f = faulty_open("memory:lease", &options, &client);
+    f->before = refuse_beats;
+    hf_lock *lock = take_lingering(client, &lingering);
+    int64_t token = hf_lock_token(lock);
+    hf_lock_close(lock);
+    refuses_beats = true;
+    pause_ms(1500);
+    refuses_beats = false;
+    lock = take_lingering(client, &lingering); /* in a new session */
+    assert_true(hf_lock_token(lock) > token);
+    hf_lock_close(lock);
+    assert_int_equal(try_take(other, "x", 5000), HF_OK);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void test_a_lingering_lock_can_be_broken(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:break", 1000);
+    hf_client *other = open_client("memory:break", 1000);
+    hf_break_options options = {.reason = "why not"};
+    hf_error err;
+    hf_lock_close(take_lingering(client, &lingering));
+    assert_int_equal(hf_break(other, "x", &options, &err), HF_OK);
+    hf_lock *lock = take(other, "x");
+    pause_ms(400);
+    assert_int_equal(try_take(client, "x", HF_TRY), HF_HELD);
+    hf_lock_close(lock);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void test_what_cannot_linger(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:cannot", 1000);
+    hf_lock *lock;
+    hf_error err;
+    const hf_lock_options wrong[] = {{.linger_ms = -1},
+                                     {.linger_ms = 3600001},
+                                     {.linger_ms = 1, .mode = HF_SHARED},
+                                     {.linger_ms = 1, .permits = 1, .limit = 2}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(hf_lock_acquire(client, "x", &wrong[i], &lock, &err), HF_INVALID);
+    hf_close(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_pass_the_lock_on),
+        cmocka_unit_test(test_another_session_has_its_turn),
+        cmocka_unit_test(test_a_leader_that_gives_up_leaves_its_place_to_the_next),
+        cmocka_unit_test(test_one_in_line_gives_up_without_a_request),
+        cmocka_unit_test(test_a_try_while_another_thread_holds),
+        cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),
+        cmocka_unit_test(test_a_lingering_lock_is_had_again_without_a_request),
+        cmocka_unit_test(test_a_lingering_lock_is_recalled),
+        cmocka_unit_test(test_lingering_ends),
+        cmocka_unit_test(test_a_lingering_lock_ends_with_the_lease),
+        cmocka_unit_test(test_a_lingering_lock_can_be_broken),
+        cmocka_unit_test(test_what_cannot_linger),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
