@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pairs.c: acquire + release on a replica set, against a raw loop of two majority writes, in
- * turn. */
+/* pairs.c: acquire + release on a replica set, against a raw loop of two majority writes, in turn:
+ * the release awaited, closed in the background, lingering; and hand-overs among threads. */
 #include "mongo.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #define ROUNDS 11
-#define MOST_THREADS 16
+#define MOST_THREADS 64
 
 struct setup {
     hf_client *client;
-    mongoc_client_pool_t *raw, *raw_once; /* once: with retryWrites=false */
+    mongoc_client_pool_t *raw;
 };
 
 struct crew {
@@ -22,39 +22,53 @@ struct crew {
     atomic_int_least64_t pairs;
 };
 
-static void write_raw(mongoc_client_pool_t *pool, int number, atomic_bool *stop, int64_t *pairs)
-{
-    mongoc_client_t *client = mongoc_client_pool_pop(pool);
-    mongoc_collection_t *raw = raw_open(client);
-    for (; !atomic_load(stop); ++*pairs) {
-        raw_put(raw, number);
-        raw_remove(raw, number);
-    }
-    mongoc_collection_destroy(raw);
-    mongoc_client_pool_push(pool, client);
-}
-
 static void raw(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
 {
-    write_raw(setup->raw, number, stop, pairs);
+    mongoc_client_t *client = mongoc_client_pool_pop(setup->raw);
+    mongoc_collection_t *collection = raw_open(client);
+    for (; !atomic_load(stop); ++*pairs) {
+        raw_put(collection, number);
+        raw_remove(collection, number);
+    }
+    mongoc_collection_destroy(collection);
+    mongoc_client_pool_push(setup->raw, client);
 }
 
-static void raw_once(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
-{
-    write_raw(setup->raw_once, number, stop, pairs);
-}
-
-static void lock(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+/* Acquires and gives up the lock of that number, again and again. */
+static void loop(const struct setup *setup, int number, const hf_lock_options *options,
+                 bool is_awaited, atomic_bool *stop, int64_t *pairs)
 {
     char name[16];
     hf_error err;
     hf_lock *held;
     snprintf(name, sizeof name, "pair-%d", number);
     for (; !atomic_load(stop); ++*pairs) {
-        must(hf_lock_acquire(setup->client, name, NULL, &held, &err), &err);
-        must(hf_lock_release(held, &err), &err);
+        must(hf_lock_acquire(setup->client, name, options, &held, &err), &err);
+        if (is_awaited)
+            must(hf_lock_release(held, &err), &err);
         hf_lock_close(held);
     }
+}
+
+static void lock(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+{
+    loop(setup, number, NULL, true, stop, pairs);
+}
+
+static void lock_closed(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+{
+    loop(setup, number, NULL, false, stop, pairs);
+}
+
+static void lock_lingering(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+{
+    loop(setup, number, &(hf_lock_options){.linger_ms = 10000}, true, stop, pairs);
+}
+
+static void one_lock(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+{
+    (void)number;
+    loop(setup, 1000, NULL, true, stop, pairs);
 }
 
 static void *run_one(void *arg)
@@ -81,28 +95,35 @@ static double pairs_per_s(const struct setup *setup, size_t threads, int64_t ms,
     return (double)atomic_load(&crew.pairs) * 1e9 / (double)(now_ns() - from);
 }
 
-static void measure(const struct setup *setup, size_t threads)
+typedef void work_fn(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs);
+
+static void measure(const struct setup *setup, size_t threads, const char *how, work_fn *work,
+                    struct goal goal)
 {
     char title[80];
-    series ours = {.n = 0}, loop = {.n = 0}, loop_once = {.n = 0};
+    series ours = {.n = 0}, other = {.n = 0};
     pairs_per_s(setup, threads, 500, raw);
-    pairs_per_s(setup, threads, 500, lock);
+    pairs_per_s(setup, threads, 500, work);
     for (int round = 0; round < ROUNDS; round++) {
-        series_add(&loop, pairs_per_s(setup, threads, 1500, raw));
-        series_add(&ours, pairs_per_s(setup, threads, 1500, lock));
-        series_add(&loop_once, pairs_per_s(setup, threads, 1000, raw_once));
+        series_add(&other, pairs_per_s(setup, threads, 1500, raw));
+        series_add(&ours, pairs_per_s(setup, threads, 1500, work));
     }
-    snprintf(title, sizeof title, "MongoDB, pairs/s, %zu lock%s and thread%s", threads,
-             threads > 1 ? "s" : "", threads > 1 ? "s" : "");
-    row(title, &ours, &loop, AT_LEAST(0.95));
-    row("  the same against a loop with retryWrites=false", &ours, &loop_once, NO_GOAL);
+    snprintf(title, sizeof title, "MongoDB, pairs/s, %zu lock%s and thread%s, %s", threads,
+             threads > 1 ? "s" : "", threads > 1 ? "s" : "", how);
+    row(title, &ours, &other, goal);
 }
 
-static mongoc_client_pool_t *open_pool(bool retries)
+static void measure_turns(const struct setup *setup)
+{
+    series ours = {.n = 0};
+    for (int round = 0; round < ROUNDS; round++)
+        series_add(&ours, pairs_per_s(setup, 16, 500, one_lock));
+    row("MongoDB, hand-overs/s, 1 lock, 16 threads of one process", &ours, NULL, AT_LEAST(100000));
+}
+
+static mongoc_client_pool_t *open_pool(void)
 {
     mongoc_uri_t *uri = mongoc_uri_new(bench_uri());
-    if (!retries)
-        mongoc_uri_set_option_as_bool(uri, MONGOC_URI_RETRYWRITES, false);
     mongoc_client_pool_t *pool = mongoc_client_pool_new(uri);
     mongoc_uri_destroy(uri);
     return pool;
@@ -112,12 +133,15 @@ int main(void)
 {
     hf_error err;
     mongoc_init();
-    struct setup setup = {.raw = open_pool(true), .raw_once = open_pool(false)};
+    struct setup setup = {.raw = open_pool()};
     must(hf_open(bench_uri(), NULL, &setup.client, &err), &err);
-    measure(&setup, 1);
-    measure(&setup, MOST_THREADS);
+    measure(&setup, 1, "release awaited", lock, AT_LEAST(1.0));
+    measure(&setup, 1, "closed in the background", lock_closed, AT_LEAST(1.8));
+    measure(&setup, 1, "lingering", lock_lingering, AT_LEAST(1000));
+    measure(&setup, 16, "release awaited", lock, AT_LEAST(1.2));
+    measure(&setup, MOST_THREADS, "release awaited", lock, AT_LEAST(1.15));
+    measure_turns(&setup);
     hf_close(setup.client);
-    mongoc_client_pool_destroy(setup.raw_once);
     mongoc_client_pool_destroy(setup.raw);
     mongoc_cleanup();
 }

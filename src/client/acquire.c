@@ -6,8 +6,6 @@
 #include "core/period.h"
 #include "core/text.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
 
 #define TELL_MS 1000 /* how often on_wait is called */
 
@@ -103,22 +101,17 @@ static hf_code check(hf_client *client, const hf_lock_options *options, hf_error
     return code ? code : check_can(client, options, err);
 }
 
-/* Makes the fd to sleep on; false when it was woken meanwhile. */
+/* False when it was woken meanwhile. */
 static bool may_sleep(struct attempt *attempt)
 {
-    pthread_mutex_lock(&attempt->client->mutex);
-    if (attempt->wake_fd < 0)
-        attempt->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    hf_client *client = attempt->client;
+    pthread_mutex_lock(&client->mutex);
+    if (!attempt->waker)
+        attempt->waker = waker_take_locked(client, attempt->options->cancel != NULL);
+    waker_drain(attempt->waker);
     bool woken = attempt->is_woken;
-    pthread_mutex_unlock(&attempt->client->mutex);
+    pthread_mutex_unlock(&client->mutex);
     return !woken;
-}
-
-static void drain(int fd)
-{
-    eventfd_t count;
-    if (eventfd_read(fd, &count) < 0)
-        return; /* it was not that which woke us */
 }
 
 static void sleep_until(struct attempt *attempt, hf_mono due)
@@ -126,12 +119,9 @@ static void sleep_until(struct attempt *attempt, hf_mono due)
     if (!may_sleep(attempt))
         return;
     int64_t ms = mono_ms_until(due, client_now(attempt->client));
-    if (ms <= 0)
-        return;
-    struct pollfd fds[] = {{attempt->wake_fd, POLLIN, 0},
-                           {cancel_fd(attempt->options->cancel), POLLIN, 0}};
-    poll(fds, 2, ms > 3600000 ? 3600000 : (int)ms);
-    drain(attempt->wake_fd);
+    if (ms > 0)
+        waker_sleep(attempt->waker, cancel_fd(attempt->options->cancel),
+                    ms > 3600000 ? 3600000 : ms);
 }
 
 static hf_mono tell(struct attempt *attempt, hf_mono now, hf_mono tell_due)

@@ -33,7 +33,7 @@ static void link_locked(hf_client *client, struct attempt *attempt)
 void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
                   const hf_lock_options *options)
 {
-    *attempt = (struct attempt){.client = client, .name = name, .options = options, .wake_fd = -1};
+    *attempt = (struct attempt){.client = client, .name = name, .options = options};
     hf_entry *entry = &attempt->enter.entry;
     set_permits(&attempt->enter, options);
     entry->ttl_ms = (int32_t)client->ttl_ms;
@@ -69,20 +69,19 @@ void attempt_done(struct attempt *attempt)
     *attempt->link = attempt->next;
     if (attempt->next)
         attempt->next->link = attempt->link;
-    pthread_cond_broadcast(&client->changed);
+    if (attempt->waker)
+        waker_give_locked(client, attempt->waker);
+    if (client->is_closing)
+        pthread_cond_broadcast(&client->changed);
     pthread_mutex_unlock(&client->mutex);
     judge_done(&attempt->judge);
     record_done(&attempt->record);
-    if (attempt->wake_fd >= 0)
-        close(attempt->wake_fd);
 }
 
 void attempt_wake_locked(struct attempt *attempt)
 {
-    uint64_t one = 1;
     attempt->is_woken = true;
-    if (attempt->wake_fd >= 0 && write(attempt->wake_fd, &one, sizeof one) < 0)
-        return; /* it is readable already */
+    waker_wake(attempt->waker);
 }
 
 /* ---- Waiting ---- */
@@ -206,28 +205,13 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
 
 static hf_mono go_on(struct attempt *attempt, turns_news news, hf_mono now)
 {
+    if (news == NEWS_LOCK)
+        return attempt_end(attempt, HF_OK);
     attempt->state = news == NEWS_TICKET ? ATTEMPT_WAITS : ATTEMPT_ENTERS;
     attempt->look_due = attempt->enter_due = now;
     return now;
 }
 
-static hf_mono wait_in_line(struct attempt *attempt, hf_mono now)
-{
-    hf_client *client = attempt->client;
-    pthread_mutex_lock(&client->mutex);
-    turns_news news = turns_hear_locked(attempt);
-    pthread_mutex_unlock(&client->mutex);
-    switch (news) {
-    case NEWS_LOCK:
-        return attempt_end(attempt, HF_OK);
-    case NEWS_LEADS:
-    case NEWS_TICKET:
-        return go_on(attempt, news, now);
-    case NEWS_NONE:
-        break;
-    }
-    return attempt->deadline;
-}
 
 /* ---- One step ---- */
 
@@ -252,12 +236,10 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     bool closing = client->is_closing;
     attempt->is_woken = false;
+    turns_news news = turns_hear_locked(attempt);
     pthread_mutex_unlock(&client->mutex);
-    if (attempt->state == ATTEMPT_IN_LINE) {
-        hf_mono due = wait_in_line(attempt, now);
-        if (attempt->state != ATTEMPT_IN_LINE)
-            return due;
-    }
+    if (news)
+        return go_on(attempt, news, now);
     if (closing)
         return attempt_stopped(attempt, HF_CLOSED, now);
     if (cancel_is_fired(attempt->options->cancel))

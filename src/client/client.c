@@ -112,10 +112,15 @@ void client_log(hf_client *client, hf_log_level level, const char *format, ...)
 
 void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1])
 {
+    memcpy(who, client->who, sizeof client->who);
+}
+
+static void set_who(hf_client *client)
+{
     hf_session self = {.pid = client->owner};
     snprintf(self.app, sizeof self.app, "%s", client->app);
     snprintf(self.host, sizeof self.host, "%s", client->host);
-    session_who(&self, who);
+    session_who(&self, client->who);
 }
 
 void client_wake_attempts_locked(hf_client *client)
@@ -161,7 +166,11 @@ static void init_threading(hf_client *client)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&client->changed, &attr);
     pthread_condattr_destroy(&attr);
-    pthread_mutex_init(&client->mutex, NULL);
+    pthread_mutexattr_t adaptive; /* it is held for microseconds: spinning is cheaper than sleeping */
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&client->mutex, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&client->log_mutex, NULL);
     client->is_threaded = true;
 }
@@ -180,6 +189,7 @@ static void set_options(hf_client *client, const hf_options *options)
              options->app ? options->app : program_invocation_short_name);
     if (gethostname(client->host, sizeof client->host - 1))
         snprintf(client->host, sizeof client->host, "localhost");
+    set_who(client);
 }
 
 static hf_client *client_new(const hf_options *options)
@@ -195,6 +205,7 @@ static hf_client *client_new(const hf_options *options)
 static void client_free(hf_client *client)
 {
     session_forget(&client->session);
+    waker_free_all(client);
     judge_done(&client->overdue_judge);
     free(client->overdue);
     free(client->ended);

@@ -11,6 +11,7 @@
 
 #include "client/dog.h"
 #include "client/turns.h"
+#include "client/waker.h"
 
 #include "core/agenda.h"
 #include "core/judge.h"
@@ -133,7 +134,7 @@ struct hf_client {
     hf_store *store;
     hf_env env;
     pid_t owner;
-    char app[HF_TEXT_MAX + 1], host[HF_TEXT_MAX + 1];
+    char app[HF_TEXT_MAX + 1], host[HF_TEXT_MAX + 1], who[HF_TEXT_MAX + 1];
     int64_t ttl_ms, notice_ms, patience_ms, clock_trust_ms;
     hf_log_fn log;
     void *log_ctx;
@@ -146,6 +147,7 @@ struct hf_client {
     struct attempt *attempts;
     struct waiters waiters;
     struct turns turns;
+    struct waker *wakers; /* of nobody */
     struct release *releases;
     struct agenda agenda;
     hf_session_state *overdue; /* upkeep's own: sessions that the sweep found, being watched */
@@ -303,7 +305,7 @@ struct attempt {
     bool is_last;                 /* without a queue: the try at the end of the time */
     bool is_unanswered;           /* an enter of this ticket got no answer: it may still land */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */
-    int wake_fd;                  /* -1 until it has to wait */
+    struct waker *waker;          /* NULL until it has to wait */
     bool is_woken;
     hf_code code; /* how it ended */
     hf_error err;

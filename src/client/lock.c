@@ -372,12 +372,14 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
                          "in the background",
                          lock->name);
     struct release *release = NULL;
+    struct waker *to_wake = NULL;
     if (!was_released && !(code = lock_check_locked(lock, &left, now, err)) &&
-        !turns_pass_locked(lock, now)) {
+        !turns_pass_locked(lock, now, &to_wake)) {
         release = start_release_locked(lock);
         release->in_flight = true;
     }
     pthread_mutex_unlock(&client->mutex);
+    waker_wake(to_wake);
     if (!release)
         return code;
     return release_send(client, release, mono_add_ms(now, client->patience_ms), err);
@@ -433,22 +435,22 @@ void lock_discard_locked(struct hf_lock *lock)
 }
 
 /* Whether another thread of this client has it now, or it lingers. */
-static bool passes_locked(struct hf_lock *lock)
+static bool passes_locked(struct hf_lock *lock, struct waker **to_wake)
 {
     hf_mono now = client_now(lock->client);
     int64_t left_ms;
     return lock->state == LOCK_HELD && !lock_check_locked(lock, &left_ms, now, NULL) &&
-           turns_pass_locked(lock, now);
+           turns_pass_locked(lock, now, to_wake);
 }
 
 /* A lost lock's ticket is taken out too, if its session still lives: it may have been asked for. */
-static void close_locked(struct hf_lock *lock)
+static void close_locked(struct hf_lock *lock, struct waker **to_wake)
 {
     hf_client *client = lock->client;
     await_callback_locked(lock);
     if (client->calling == lock)
         client->calling = NULL;
-    if (passes_locked(lock)) {
+    if (passes_locked(lock, to_wake)) {
         unlink_locked(lock);
         return;
     }
@@ -470,9 +472,11 @@ void hf_lock_close(hf_lock *lock)
         return;
     hf_client *client = lock->client;
     if (client && getpid() == client->owner) {
+        struct waker *to_wake = NULL;
         pthread_mutex_lock(&client->mutex);
-        close_locked(lock);
+        close_locked(lock, &to_wake);
         pthread_mutex_unlock(&client->mutex);
+        waker_wake(to_wake);
     } else {
         unlink_locked(lock); /* a forked child is alone with its copy */
     }

@@ -366,7 +366,7 @@ static void hand_to_locked(struct attempt *next, struct hf_lock *before, hf_mono
     attempt_fill_lock(next, next->lock, now);
     next->lock->verify_due = before->verify_due;
     next->news = NEWS_LOCK;
-    attempt_wake_locked(next);
+    next->is_woken = true;
 }
 
 static void linger_locked(struct hf_lock *before, hf_mono now)
@@ -382,8 +382,9 @@ static void linger_locked(struct hf_lock *before, hf_mono now)
         ticker_poke(client, TICK_UPKEEP);
 }
 
-bool turns_pass_locked(struct hf_lock *lock, hf_mono now)
+bool turns_pass_locked(struct hf_lock *lock, hf_mono now, struct waker **to_wake)
 {
+    *to_wake = NULL;
     struct line *line = lock->line;
     if (!line || line->user != lock || !goes_on_locked(line, lock, now))
         return false;
@@ -392,6 +393,7 @@ bool turns_pass_locked(struct hf_lock *lock, hf_mono now)
     if (next) {
         lock->state = LOCK_RELEASED;
         hand_to_locked(next, lock, now);
+        *to_wake = next->waker;
     } else if (!line->first && !line->leader && lock->linger_ms > 0 &&
                !is_wanted(line, lock->client)) {
         lock->state = LOCK_RELEASED;

@@ -13,6 +13,7 @@
 struct attempt;
 struct hf_lock;
 struct line;
+struct waker;
 
 /* All under the client's mutex. */
 struct turns {
@@ -49,8 +50,8 @@ size_t turns_position(const struct attempt *attempt); /* in line; 1: next */
 void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const hf_entry *entry,
                           const hf_record *record);
 /* A holder that releases: whether the lock went to the next in line, or lingers; otherwise its
- * ticket is to be left. */
-bool turns_pass_locked(struct hf_lock *lock, hf_mono now);
+ * ticket is to be left. Who has it now is to be woken once the mutex is free. */
+bool turns_pass_locked(struct hf_lock *lock, hf_mono now, struct waker **to_wake);
 /* The lock's ticket is left, or lost: the next in line leads. */
 void turns_left_locked(struct hf_lock *lock);
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waker.c: lets a thread sleep until it is woken or cancelled, or its time has come; see waker.h. */
+#include "client/client.h"
+
+#include "core/alloc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct waker *waker_take_locked(hf_client *client, bool by_fd)
+{
+    struct waker *waker = client->wakers;
+    if (waker) {
+        client->wakers = waker->next;
+    } else {
+        waker = alloc_zeroed(sizeof *waker);
+        waker->fd = -1;
+        sem_init(&waker->sem, 0, 0);
+    }
+    waker->by_fd = by_fd;
+    if (by_fd && waker->fd < 0)
+        waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return waker;
+}
+
+void waker_give_locked(hf_client *client, struct waker *waker)
+{
+    waker->next = client->wakers;
+    client->wakers = waker;
+}
+
+void waker_free_all(hf_client *client)
+{
+    while (client->wakers) {
+        struct waker *waker = client->wakers;
+        client->wakers = waker->next;
+        if (waker->fd >= 0)
+            close(waker->fd);
+        sem_destroy(&waker->sem);
+        free(waker);
+    }
+}
+
+void waker_wake(struct waker *waker)
+{
+    if (waker && !waker->by_fd)
+        sem_post(&waker->sem);
+    else if (waker && eventfd_write(waker->fd, 1) < 0)
+        return; /* it is readable already */
+}
+
+void waker_drain(struct waker *waker)
+{
+    eventfd_t count;
+    while (!sem_trywait(&waker->sem))
+        ;
+    if (waker->by_fd && eventfd_read(waker->fd, &count) < 0)
+        return; /* nobody has woken it */
+}
+
+static struct timespec after_ms(int64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t ns = t.tv_nsec + ms % 1000 * 1000000;
+    return (struct timespec){t.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
+}
+
+void waker_sleep(struct waker *waker, int cancel_fd, int64_t ms)
+{
+    struct pollfd fds[] = {{waker->fd, POLLIN, 0}, {cancel_fd, POLLIN, 0}};
+    struct timespec until = after_ms(ms);
+    if (waker->by_fd)
+        poll(fds, 2, (int)ms);
+    else
+        while (sem_clockwait(&waker->sem, CLOCK_MONOTONIC, &until) && errno == EINTR)
+            ;
+}
