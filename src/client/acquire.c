@@ -6,7 +6,6 @@
 #include "core/period.h"
 #include "core/text.h"
 
-
 #define TELL_MS 1000 /* how often on_wait is called */
 
 static hf_code check_permits(const hf_lock_options *options, hf_error *err)

@@ -212,7 +212,6 @@ static hf_mono go_on(struct attempt *attempt, turns_news news, hf_mono now)
     return now;
 }
 
-
 /* ---- One step ---- */
 
 /* Without a queue nobody hands the lock over: what came free since the last try is found by one

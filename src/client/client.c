@@ -166,7 +166,8 @@ static void init_threading(hf_client *client)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&client->changed, &attr);
     pthread_condattr_destroy(&attr);
-    pthread_mutexattr_t adaptive; /* it is held for microseconds: spinning is cheaper than sleeping */
+    pthread_mutexattr_t
+        adaptive; /* it is held for microseconds: spinning is cheaper than sleeping */
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&client->mutex, &adaptive);

@@ -262,6 +262,7 @@ enum { JOB_SUSPECTS, JOB_VERIFY, JOB_SWEEP };
 hf_mono upkeep_tick(hf_client *client, hf_mono now);
 /* Looks after what is held under that name (NULL: under all) at once. */
 void upkeep_verify_locked(hf_client *client, const char *name);
+void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock);
 void upkeep_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 
 /* listen.c */

@@ -196,9 +196,8 @@ static bool take_lingering_locked(struct line *line, struct attempt *attempt, hf
     return true;
 }
 
-static void give_up_lingering_locked(struct line *line)
+static void give_up_lingering_locked(struct hf_lock *kept)
 {
-    struct hf_lock *kept = line->user;
     hf_client *client = kept->client;
     hf_leave leave = lock_leave(kept);
     kept->state = LOCK_RELEASED;
@@ -221,7 +220,7 @@ turns_place turns_join_locked(struct attempt *attempt, hf_mono now)
             return PLACE_TAKEN;
         line = find_locked(client, attempt->name); /* a lost session has ended it */
         if (line && line->user)
-            give_up_lingering_locked(line);
+            give_up_lingering_locked(line->user);
         line = find_locked(client, attempt->name);
     }
     if (!line)
@@ -320,12 +319,22 @@ static void want_locked(struct line *line, hf_mono now)
     see_to_leader_locked(line);
 }
 
+/* Its record was dropped under it, else the leader had not been granted: it will find out. */
+static void forget_user_locked(hf_client *client, struct line *line)
+{
+    if (!line->user)
+        return;
+    client->turns.yielding -= line->user->has_block;
+    line->user->line = NULL;
+}
+
 void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const hf_entry *entry,
                           const hf_record *record)
 {
     struct line *line = attempt->leads;
     if (!line)
         return;
+    forget_user_locked(attempt->client, line);
     line->leader = NULL;
     line->user = lock;
     attempt->leads = NULL;
@@ -342,6 +351,7 @@ void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const h
         return;
     attempt->client->turns.yielding++;
     listen_want_locked(attempt->client, lock->stamp);
+    upkeep_look_after_locked(attempt->client, lock);
 }
 
 static bool goes_on_locked(const struct line *line, const struct hf_lock *lock, hf_mono now)
@@ -424,7 +434,7 @@ static void recall_line_locked(hf_client *client, struct line *line, hf_stamp st
 {
     line->recalled = stamp;
     if (line->user && line->user->lingers)
-        give_up_lingering_locked(line);
+        give_up_lingering_locked(line->user);
     else
         want_locked(line, client_now(client));
 }
@@ -461,7 +471,7 @@ hf_mono turns_tick_locked(hf_client *client, hf_mono now)
         if (is_over(lock))
             lock_discard_locked(lock);
         else if (lock->state == LOCK_HELD && mono_reached(lock->linger_until, now))
-            give_up_lingering_locked(lock->line);
+            give_up_lingering_locked(lock);
         else if (lock->state == LOCK_HELD)
             due = mono_min(due, lock->linger_until);
     }

@@ -147,6 +147,14 @@ void upkeep_verify_locked(hf_client *client, const char *name)
     ticker_poke(client, TICK_UPKEEP);
 }
 
+/* One that is passed on among threads, or lingers: a look finds the recall that was lost. */
+void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock)
+{
+    lock->verify_due = mono_add_ms(lock->born, client->ttl_ms / 3);
+    agenda_advance(&client->agenda, JOB_VERIFY, lock->verify_due);
+    ticker_poke(client, TICK_UPKEEP);
+}
+
 static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
 {
     if (record_find(record, lock->ticket))
@@ -166,6 +174,9 @@ static bool verify(void *ctx, const hf_record *record)
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
         if (lock->state == LOCK_HELD && lock->is_verifying && strcmp(lock->name, record->name) == 0)
             verify_one_locked(client, lock, record);
+    if (record->queued)
+        turns_recall_locked(client, record->name,
+                            (hf_stamp){UINT64_MAX}); /* it may have been lost */
     pthread_mutex_unlock(&client->mutex);
     return true;
 }
@@ -177,7 +188,7 @@ static void choose_locked(hf_client *client, hf_mono now, struct names *names)
             lock->state == LOCK_HELD && names->n < BATCH && mono_reached(lock->verify_due, now);
         if (!lock->is_verifying)
             continue;
-        lock->verify_due = mono_add_ms(now, client->ttl_ms);
+        lock->verify_due = mono_add_ms(now, lock->has_block ? client->ttl_ms / 3 : client->ttl_ms);
         names_add(names, lock->name);
         if (lock->stamp.value > names->after.value)
             names->after = lock->stamp;

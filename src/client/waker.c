@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waker.c: lets a thread sleep until it is woken or cancelled, or its time has come; see waker.h. */
+/* waker.c: lets a thread sleep until it is woken or cancelled, or its time has come; see waker.h.
+ */
 #include "client/client.h"
 
 #include "core/alloc.h"

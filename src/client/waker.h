@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waker.h: what a thread that waits for a lock sleeps on. They belong to the client and are kept for
- * the next waiter, so that one may still be woken when its waiter has gone: it wakes another, which
- * looks and sleeps on. So nobody needs the client's mutex to wake somebody. */
+/* waker.h: what a thread that waits for a lock sleeps on. They belong to the client and are kept
+ * for the next waiter, so that one may still be woken when its waiter has gone: it wakes another,
+ * which looks and sleeps on. So nobody needs the client's mutex to wake somebody. */
 #ifndef CLIENT_WAKER_H
 #define CLIENT_WAKER_H
 

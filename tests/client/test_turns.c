@@ -274,8 +274,9 @@ static void test_a_lingering_lock_is_recalled(void **state)
     (void)state;
     hf_client *client = open_client("memory:recall", 10000);
     hf_client *other = open_client("memory:recall", 10000);
+    const hf_lock_options options = {.linger_ms = 2000};
     for (int i = 0; i < 10; i++) {
-        hf_lock *lock = take_lingering(client, &lingering);
+        hf_lock *lock = take_lingering(client, &options);
         int64_t token = hf_lock_token(lock);
         hf_lock_set_exit_status(lock, 5);
         hf_lock_close(lock);
@@ -290,6 +291,28 @@ static void test_a_lingering_lock_is_recalled(void **state)
         assert_int_equal(last.token, token);
         hf_lock_close(lock);
     }
+    hf_close(client);
+    hf_close(other);
+}
+
+static bool say_nothing(faulty *f, hf_notice *out)
+{
+    (void)f;
+    *out = (hf_notice){.kind = HF_NOTICE_GRANT};
+    pause_ms(20);
+    return true;
+}
+
+/* A holder looks after its ticket, and sees who waits. */
+static void test_a_lost_recall_costs_a_third_of_the_ttl(void **state)
+{
+    (void)state;
+    hf_client *client, *other = open_client("memory:deaf", 3000);
+    hf_options options = {.ttl_ms = 3000};
+    faulty *f = faulty_open("memory:deaf", &options, &client);
+    f->notice = say_nothing;
+    hf_lock_close(take_lingering(client, &lingering));
+    assert_int_equal(try_take(other, "x", 2500), HF_OK);
     hf_close(client);
     hf_close(other);
 }
@@ -387,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),
         cmocka_unit_test(test_a_lingering_lock_is_had_again_without_a_request),
         cmocka_unit_test(test_a_lingering_lock_is_recalled),
+        cmocka_unit_test(test_a_lost_recall_costs_a_third_of_the_ttl),
         cmocka_unit_test(test_lingering_ends),
         cmocka_unit_test(test_a_lingering_lock_ends_with_the_lease),
         cmocka_unit_test(test_a_lingering_lock_can_be_broken),

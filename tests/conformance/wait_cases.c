@@ -103,6 +103,45 @@ static void test_the_next_has_it_soon(void **state)
     assert_in_range(most, 0, 2000);
 }
 
+/* Taken again it costs nothing; another session's request has it at once. */
+static void test_a_lock_that_lingers_is_recalled(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lingers");
+    const hf_lock_options lingering = {.linger_ms = 60000};
+    int64_t token = 0;
+    for (int i = 0; i < 100; i++) {
+        hf_lock *lock = bed_acquire(one, name, &lingering);
+        bed_rises(token, hf_lock_token(lock));
+        token = hf_lock_token(lock);
+        hf_lock_set_exit_status(lock, i);
+        bed_release(lock);
+    }
+    int64_t began = bed_now_ms();
+    hf_lock *lock = bed_acquire(two, name, NULL);
+    assert_in_range(bed_now_ms() - began, 0, 2000);
+    bed_rises(token, hf_lock_token(lock));
+    assert_int_equal(bed_last(lock).token, token);
+    assert_int_equal(bed_last(lock).exit_status, 99);
+    bed_release(lock);
+}
+
+static void test_what_cannot_linger_says_so(void **state)
+{
+    (void)state;
+    const hf_lock_options lingering = {.linger_ms = 1000},
+                          shared = {.linger_ms = 1000, .permits = 1, .limit = 2};
+    hf_lock *lock;
+    hf_error err;
+    const char *name = bed_name("cannot");
+    if (bed.can & HF_CAN_QUEUE) {
+        assert_code(HF_INVALID, hf_lock_acquire(one, name, &shared, &lock, &err), &err);
+        return;
+    }
+    assert_code(HF_UNSUPPORTED, hf_lock_acquire(one, name, &lingering, &lock, &err), &err);
+    assert_contains(err.text, "hfProtocol=queue");
+}
+
 static void test_cancel_ends_a_wait(void **state)
 {
     (void)state;
@@ -351,6 +390,8 @@ int run_wait_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_first_come_first_served),
         CASE_IF(HF_CAN_SHARE, test_a_waiting_writer_stops_new_readers),
         CASE(test_the_next_has_it_soon),
+        CASE_IF(HF_CAN_QUEUE, test_a_lock_that_lingers_is_recalled),
+        CASE(test_what_cannot_linger_says_so),
         CASE(test_cancel_ends_a_wait),
         CASE_IF(HF_CAN_QUEUE, test_who_waits_is_told_for_whom),
         CASE(test_a_time_out_that_races_with_the_grant),
