@@ -40,7 +40,9 @@ static void *take_turns(void *client)
 
 static void start_all(pthread_t threads[THREADS], void *(*work)(void *), hf_client *client)
 {
-    counter = worst = turns_taken = 0;
+    counter = 0;
+    worst = 0;
+    turns_taken = 0;
     last_token = 0;
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, client);
