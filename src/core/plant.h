@@ -43,6 +43,7 @@
     X(GRANT_PAST_LIMIT, "a grant does not look at the limit")                                      \
     X(GRANT_SKIPS_HEAD, "a grant passes a head of the queue that does not fit")                    \
     X(READER_BEFORE_WRITER, "a reader is let in before a writer that waits")                       \
+    X(UPGRADE_OVERTAKES, "an upgrade passes whoever waits")                                        \
     X(TICKET_TWICE, "a repeated enter takes a second place")                                       \
     X(TRY_STAYS, "a try that was refused goes on waiting")                                         \
     X(ABANDONED_FORGOTTEN, "the pipeline lets any leave overwrite `abandoned`")                    \
