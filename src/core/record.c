@@ -279,8 +279,9 @@ static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
     size_t at = 0;
     while (at < record->holders && !id_equal(record->entries[at].ticket, enter->replaces))
         at++;
-    if (at == record->holders || record_find(record, enter->entry.ticket) ||
-        record->limit != enter->limit || (record->queued && !PLANTED(UPGRADE_OVERTAKES)) ||
+    bool is_there = record_find(record, enter->entry.ticket) && !PLANTED(UPGRADE_SAME_TICKET);
+    if (at == record->holders || is_there || record->limit != enter->limit ||
+        (record->queued && !PLANTED(UPGRADE_OVERTAKES)) ||
         !fits_instead(record, &record->entries[at], enter))
         return false;
     record->holders--;
