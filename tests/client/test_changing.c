@@ -10,13 +10,84 @@ static hf_client *one, *two;
 static faulty *store; /* of `one` */
 static hf_lock *lock; /* of `one` */
 
+static const hf_step *step_of(faulty_call call, const void *arg)
+{
+    return call == FAULTY_STEP ? ((const struct faulty_step *)arg)->step : NULL;
+}
+
+static bool is_change(faulty_call call, const void *arg)
+{
+    const hf_step *step = step_of(call, arg);
+    return step && step->change;
+}
+
+static bool is_upgrade(faulty_call call, const void *arg)
+{
+    const hf_step *step = step_of(call, arg);
+    return step && step->enter && !id_is_zero(step->enter->replaces);
+}
+
+/* ---- What the store does to changes and upgrades; set while the client runs ---- */
+
+static atomic_int lost_requests, lost_answers; /* so many; those requests are kept, to land late */
+static atomic_int swallowed;                   /* so many are answered, and do nothing */
+static atomic_int pause_before, pause_after;   /* ms */
+static atomic_int mode_when_sent;              /* of the first change, if it is -1 before */
+static hf_change late_change;
+static hf_enter late_enter;
+
+static bool takes_one(atomic_int *left)
+{
+    return *left > 0 && atomic_fetch_sub(left, 1) > 0;
+}
+
+static hf_code before(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (!is_change(call, arg) && !is_upgrade(call, arg))
+        return HF_OK;
+    if (is_change(call, arg) && mode_when_sent < 0)
+        mode_when_sent = hf_lock_mode(lock);
+    pause_ms(pause_before);
+    if (!takes_one(&lost_requests))
+        return HF_OK;
+    if (is_change(call, arg))
+        late_change = *step_of(call, arg)->change;
+    else
+        late_enter = *step_of(call, arg)->enter;
+    return HF_UNKNOWN;
+}
+
+static hf_code after(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (!is_change(call, arg) && !is_upgrade(call, arg))
+        return HF_OK;
+    pause_ms(pause_after);
+    return takes_one(&lost_answers) ? HF_UNKNOWN : HF_OK;
+}
+
+static bool swallow(faulty *f, const struct faulty_step *step)
+{
+    (void)f;
+    return step->step->change && takes_one(&swallowed);
+}
+
+static const hf_store_ops *looks_of; /* the inner store's, in place of its own; NULL */
+
 static void begin(const char *uri, hf_mode mode)
 {
     hf_options options = {.ttl_ms = 1000, .patience_ms = 200};
     hf_lock_options taken = {.mode = mode, .why = "to be changed"};
     hf_error err;
+    lost_requests = lost_answers = swallowed = pause_before = pause_after = mode_when_sent = 0;
     two = open_client(uri, 1000);
     store = faulty_open(uri, &options, &one);
+    store->before = before;
+    store->after = after;
+    store->swallows = swallow;
+    if (looks_of)
+        store->inner->ops = looks_of;
     assert_int_equal(hf_lock_acquire(one, "x", &taken, &lock, &err), HF_OK);
 }
 
@@ -69,76 +140,12 @@ static void held_as(hf_mode mode)
     assert_int_equal(hf_lock_mode(lock), mode);
 }
 
-static const hf_step *step_of(faulty_call call, const void *arg)
-{
-    return call == FAULTY_STEP ? ((const struct faulty_step *)arg)->step : NULL;
-}
-
-static bool is_change(faulty_call call, const void *arg)
-{
-    const hf_step *step = step_of(call, arg);
-    return step && step->change;
-}
-
-static bool is_upgrade(faulty_call call, const void *arg)
-{
-    const hf_step *step = step_of(call, arg);
-    return step && step->enter && !id_is_zero(step->enter->replaces);
-}
-
-/* So many answers are lost, of what `is_lost` says. */
-static atomic_int losses;
-static bool (*is_lost)(faulty_call call, const void *arg);
-
-static hf_code lose(faulty *f, faulty_call call, const void *arg)
-{
-    (void)f;
-    if (!is_lost(call, arg) || losses <= 0)
-        return HF_OK;
-    atomic_fetch_sub(&losses, 1);
-    return HF_UNKNOWN;
-}
-
-static void lose_answers(bool (*of)(faulty_call call, const void *arg), int n)
-{
-    is_lost = of;
-    losses = n;
-    store->after = lose;
-}
-
-static void lose_requests(bool (*of)(faulty_call call, const void *arg), int n)
-{
-    is_lost = of;
-    losses = n;
-    store->before = lose;
-}
-
 /* Shared, and upgraded in the store, which `one` was not told. */
 static void begin_unanswered(const char *uri)
 {
     begin(uri, HF_SHARED);
-    lose_answers(is_upgrade, 1000);
+    lost_answers = 1000;
     upgraded(HF_UNKNOWN);
-}
-
-/* Some that were lost are kept, to land late. */
-static hf_change late_change;
-static hf_enter late_enter;
-
-static hf_code keep(faulty *f, faulty_call call, const void *arg)
-{
-    const hf_step *step = step_of(call, arg);
-    if (is_change(call, arg) && losses > 0)
-        late_change = *step->change;
-    if (is_upgrade(call, arg) && losses > 0)
-        late_enter = *step->enter;
-    return lose(f, call, arg);
-}
-
-static void keep_requests(bool (*of)(faulty_call call, const void *arg), int n)
-{
-    lose_requests(of, n);
-    store->before = keep;
 }
 
 static void land(const hf_step *step)
@@ -150,23 +157,12 @@ static void land(const hf_step *step)
 
 /* ---- Downgrade ---- */
 
-static atomic_int mode_when_sent;
-
-static hf_code note_mode(faulty *f, faulty_call call, const void *arg)
-{
-    (void)f;
-    if (is_change(call, arg))
-        mode_when_sent = hf_lock_mode(lock);
-    return HF_OK;
-}
-
 static void test_belief_in_exclusive_ends_before_the_downgrade_is_sent(void **state)
 {
     (void)state;
     begin("memory:lowered", HF_EXCLUSIVE);
     int64_t token = hf_lock_token(lock);
     mode_when_sent = -1;
-    store->before = note_mode;
     held_as(HF_EXCLUSIVE);
     downgraded(HF_OK);
     assert_int_equal(mode_when_sent, HF_SHARED);
@@ -181,13 +177,12 @@ static void test_a_downgrade_without_an_answer_is_repeated(void **state)
 {
     (void)state;
     begin("memory:repeated", HF_EXCLUSIVE);
-    lose_answers(is_change, 1);
+    lost_answers = 1;
     downgraded(HF_OK);
-    lose_answers(is_change, 0);
     upgraded(HF_OK);
-    lose_requests(is_change, 2);
+    lost_requests = 2;
     downgraded(HF_OK);
-    assert_int_equal(losses, 0);
+    assert_int_equal(lost_requests, 0);
     assert_int_equal(look_at(store->inner, "x").holder.permits, 1);
     end();
 }
@@ -196,33 +191,24 @@ static void test_a_downgrade_that_was_never_answered_goes_on_in_the_background(v
 {
     (void)state;
     begin("memory:background", HF_EXCLUSIVE);
-    lose_requests(is_change, 1000);
+    lost_requests = 1000;
     downgraded(HF_UNKNOWN);
     held_as(HF_SHARED);
     assert_int_equal(try_share(HF_TRY), HF_HELD); /* the store has not heard of it */
-    losses = 0;
+    lost_requests = 0;
     assert_int_equal(try_share(3000), HF_OK);
     held_as(HF_SHARED);
     downgraded(HF_OK); /* once more */
     end();
 }
 
-static atomic_int swallowed;
-
-static bool swallow_change(faulty *f, const struct faulty_step *step)
-{
-    (void)f;
-    return step->step->change && atomic_fetch_add(&swallowed, 1) < 1;
-}
-
 static void test_a_downgrade_that_did_nothing_is_sent_again(void **state)
 {
     (void)state;
     begin("memory:swallowed", HF_EXCLUSIVE);
-    swallowed = 0;
-    store->swallows = swallow_change;
+    swallowed = 2;
     downgraded(HF_OK);
-    assert_int_equal(swallowed, 2);
+    assert_int_equal(swallowed, 0);
     assert_int_equal(look_at(store->inner, "x").holder.permits, 1);
     end();
 }
@@ -245,7 +231,7 @@ static void test_a_late_downgrade_does_not_lower_an_upgrade(void **state)
 {
     (void)state;
     begin("memory:late-change", HF_EXCLUSIVE);
-    keep_requests(is_change, 1);
+    lost_requests = 1;
     downgraded(HF_OK);
     upgraded(HF_OK);
     land(&(hf_step){.change = &late_change});
@@ -308,7 +294,7 @@ static void test_an_upgrade_whose_answers_are_lost_is_had_by_repeating_it(void *
     (void)state;
     begin("memory:answers", HF_SHARED);
     int64_t token = hf_lock_token(lock);
-    lose_answers(is_upgrade, 2);
+    lost_answers = 2;
     upgraded(HF_OK);
     held_as(HF_EXCLUSIVE);
     assert_true(hf_lock_token(lock) > token);
@@ -323,7 +309,7 @@ static void test_an_upgrade_without_an_answer_is_not_believed(void **state)
     (void)state;
     begin_unanswered("memory:unanswered");
     held_as(HF_SHARED);
-    losses = 0;
+    lost_answers = 0;
     upgraded(HF_OK);
     held_as(HF_EXCLUSIVE);
     assert_int_equal(look_at(store->inner, "x").holders, 1);
@@ -335,6 +321,7 @@ static void test_an_upgrade_without_an_answer_is_found_and_lowered(void **state)
     (void)state;
     hf_error err;
     begin_unanswered("memory:found");
+    lost_answers = 0;
     assert_int_equal(look_at(store->inner, "x").holder.permits, HF_LIMIT_RW);
     assert_int_equal(try_share(5000), HF_OK);
     held_as(HF_SHARED);
@@ -348,6 +335,7 @@ static void test_a_downgrade_ends_an_upgrade_without_an_answer(void **state)
 {
     (void)state;
     begin_unanswered("memory:ended");
+    lost_answers = 0;
     downgraded(HF_OK);
     assert_int_equal(try_share(HF_TRY), HF_OK);
     held_as(HF_SHARED);
@@ -370,7 +358,7 @@ static void test_an_upgrade_that_lands_after_the_release_finds_nobody(void **sta
     (void)state;
     hf_error err;
     begin("memory:late-upgrade", HF_SHARED);
-    keep_requests(is_upgrade, 1000);
+    lost_requests = 1000;
     upgraded(HF_UNKNOWN);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
     land(&(hf_step){.enter = &late_enter});
@@ -384,7 +372,7 @@ static void test_an_upgrade_that_lands_after_it_was_refused_is_lowered(void **st
     hf_lock *other;
     begin("memory:late-refused", HF_SHARED);
     assert_int_equal(share(two, HF_TRY, &other), HF_OK);
-    keep_requests(is_upgrade, 1);
+    lost_requests = 1;
     upgraded(HF_HELD);
     hf_error err;
     assert_int_equal(hf_lock_release(other, &err), HF_OK);
@@ -397,14 +385,6 @@ static void test_an_upgrade_that_lands_after_it_was_refused_is_lowered(void **st
 }
 
 /* ---- Beside other things ---- */
-
-static hf_code pause_upgrades(faulty *f, faulty_call call, const void *arg)
-{
-    (void)f;
-    if (is_upgrade(call, arg))
-        pause_ms(300);
-    return HF_OK;
-}
 
 static void *upgrade_in_thread(void *code)
 {
@@ -419,7 +399,7 @@ static void test_one_thread_changes_it_at_a_time(void **state)
     pthread_t thread;
     hf_code code;
     begin("memory:threads", HF_SHARED);
-    store->after = pause_upgrades;
+    pause_after = 300;
     pthread_create(&thread, NULL, upgrade_in_thread, &code);
     pause_ms(100);
     downgraded(HF_INVALID);
@@ -435,7 +415,7 @@ static void test_a_release_under_way_of_an_upgrade_takes_both_out(void **state)
     hf_code code;
     hf_error err;
     begin("memory:released", HF_SHARED);
-    store->before = pause_upgrades; /* it lands after the leave */
+    pause_before = 300; /* it lands after the leave */
     pthread_create(&thread, NULL, upgrade_in_thread, &code);
     pause_ms(100);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
@@ -444,7 +424,7 @@ static void test_a_release_under_way_of_an_upgrade_takes_both_out(void **state)
     assert_int_equal(look_at(store->inner, "x").holders, 0);
     end();
     begin("memory:released", HF_SHARED);
-    store->after = pause_upgrades; /* it has landed before */
+    pause_after = 300; /* it has landed before */
     pthread_create(&thread, NULL, upgrade_in_thread, &code);
     pause_ms(100);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
@@ -468,7 +448,7 @@ static void test_closing_ends_an_upgrade_that_gets_no_answer(void **state)
     hf_code code;
     begin("memory:closing-change", HF_SHARED);
     one->patience_ms = 60000;
-    lose_answers(is_upgrade, 100000);
+    lost_answers = 100000;
     pthread_create(&upgrading, NULL, upgrade_in_thread, &code);
     pause_ms(100);
     pthread_create(&closing, NULL, close_one, NULL);
@@ -507,14 +487,17 @@ static hf_code slow_look(hf_store *base, const char *const *names, size_t n, hf_
 static void test_a_look_that_an_upgrade_overtook_loses_nothing(void **state)
 {
     (void)state;
-    begin("memory:verified", HF_SHARED);
     static hf_store_ops slow;
-    real_ops = store->inner->ops;
+    hf_client *any = open_client("memory:any", 1000);
+    real_ops = any->store->ops;
+    hf_close(any);
     slow = *real_ops;
     slow.look = slow_look;
     is_looking = false;
     is_slow = true;
-    store->inner->ops = &slow;
+    looks_of = &slow;
+    begin("memory:verified", HF_SHARED);
+    looks_of = NULL;
     for (int i = 0; i < 300 && !is_looking; i++)
         pause_ms(10);
     assert_true(is_looking);
@@ -559,7 +542,7 @@ static void test_an_ask_for_an_upgrade_without_an_answer_counts(void **state)
     begin_unanswered("memory:asked-too");
     ask_for(look_at(store->inner, "x").holder.ticket);
     await_loss();
-    losses = 0;
+    lost_answers = 0;
     upgraded(HF_LOST);
     assert_int_equal(try_take(two, "x", 5000), HF_OK);
     end();
