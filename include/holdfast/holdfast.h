@@ -239,11 +239,36 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err);
  * caller, and before the same client's next acquire of that name. */
 void hf_lock_close(hf_lock *lock);
 
+/* What is believed while hf_lock_check() says HF_OK: taken shared, or downgraded, it is HF_SHARED;
+ * a semaphore is HF_EXCLUSIVE only with all its permits. */
+hf_mode hf_lock_mode(const hf_lock *lock);
+
+/* Exclusive to shared on the same handle, without a gap: the lock is held all the time, with the
+ * same token, and readers that wait next in line are let in by the same step. Belief in exclusive
+ * ends when the call begins, belief in shared goes on; then it waits for the acknowledgement. A
+ * lock that is shared: HF_OK. HF_UNKNOWN, HF_UNREACHABLE and its kin: not acknowledged in time; for
+ * the holder it is done, but readers may still wait: it is tried on in the background, and may be
+ * called again. HF_LOST: it is not held any more. HF_INVALID: a semaphore, a lock taken with
+ * period_ms, or another thread is upgrading or downgrading it. HF_UNSUPPORTED: protocols without
+ * shared locks. From any thread; not while the handle is being closed. */
+hf_code hf_lock_downgrade(hf_lock *lock, hf_error *err);
+
+/* Shared to exclusive, tried: at once or not at all, so that two who want it never wait for each
+ * other. HF_OK: nobody shared it and nobody waited; it is exclusive, with the next token
+ * (hf_lock_token(), hf_lock_previous()). An exclusive lock: HF_OK. HF_HELD: others share it, or
+ * somebody waits in line, who would be passed; it is still held, shared. To have it exclusively all
+ * the same, release it and acquire: others may come between. HF_UNKNOWN, HF_UNREACHABLE and its
+ * kin (after patience_ms): shared is all that is believed. Others may find it exclusive for up to a
+ * ttl or two; then the background has seen to it that it is shared. May be called again.
+ * Other errors: those of hf_lock_downgrade(). From any thread, as that. */
+hf_code hf_lock_upgrade(hf_lock *lock, hf_error *err);
+
 /* Becomes readable (poll, select) when the lock is lost, and stays so; made at the first call, -1
  * when no descriptor is to be had. Do not read or close it. */
 int hf_lock_fd(hf_lock *lock);
 
-/* The fencing token: larger than that of every earlier grant of this lock; below 2^53. */
+/* The fencing token: larger than that of every earlier grant of this lock; below 2^53. An upgrade
+ * takes the next one. */
 int64_t hf_lock_token(const hf_lock *lock);
 
 const char *hf_lock_name(const hf_lock *lock);
@@ -275,7 +300,8 @@ typedef struct hf_last {
     const char *reason; /* why it was lost: its dog; "" when nothing was said */
 } hf_last;
 
-/* How the holder before this one left; its strings live as long as the lock. The first call asks
+/* How the holder before this one left; its strings live as long as the lock, or until it is
+ * upgraded: then it is how the last one left of those that shared it. The first call asks
  * the database, if the lock was handed over while this one waited: a notice has the token, no more.
  * HF_LOST: it is not known, and the lock is not held any more. HF_UNREACHABLE and its kin: not
  * known now. */

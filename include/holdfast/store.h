@@ -123,8 +123,17 @@ typedef struct hf_death {
     char who[HF_TEXT_MAX + 1];
 } hf_death;
 
+/* A downgrade: lowers a holder's permits in place, which keep their ticket and token. Never raises
+ * them; of one that waits, or is not there, it changes nothing. */
+typedef struct hf_change {
+    hf_id ticket;
+    int32_t permits; /* at least 1 */
+} hf_change;
+
 typedef struct hf_enter {
     hf_entry entry; /* token, since and granted_at are the step's to set */
+    hf_id replaces; /* 0: nobody. An upgrade: the holder whose place the entrant takes if it fits
+                     * with that one gone and nobody waits; otherwise nothing changes */
     int32_t limit;
     int32_t queue_max; /* bound of the queue; the last quarter is for returners */
     bool returner;     /* heard BUSY before */
@@ -143,9 +152,10 @@ typedef struct hf_step {
     size_t n_leaves;
     const hf_death *deaths;
     size_t n_deaths;
-    const hf_enter *enter; /* NULL: none */
-    const hf_dbtime *now;  /* tests only: instead of the store's clock */
-    const int64_t *floor;  /* tests only: instead of the store's floor for tokens */
+    const hf_change *change; /* NULL: none */
+    const hf_enter *enter;   /* NULL: none */
+    const hf_dbtime *now;    /* tests only: instead of the store's clock */
+    const int64_t *floor;    /* tests only: instead of the store's floor for tokens */
 } hf_step;
 
 /* A place in the store's history; a look can be told to be no older. 0: any. */
@@ -155,9 +165,9 @@ typedef struct hf_stamp {
 
 typedef struct hf_step_reply {
     hf_stamp stamp;
-    /* What `leaves` names is out for sure. False: nothing was changed, and in this store that does
-     * not prove that a ticket is not there (it may have been a deposed primary): look again,
-     * linearizable. */
+    /* What `leaves` names is out for sure, and `change` is made. False: nothing was changed, and in
+     * this store that does not prove that a ticket is not there (it may have been a deposed
+     * primary): look again, linearizable. */
     bool confirmed;
     /* Without a queue: the lock is held by others, come back after so long (0: as you like), or at
      * a notice. */
@@ -278,8 +288,9 @@ typedef struct hf_store_ops {
                              hf_session_state *states, hf_error *err);
 
     /* The one transition (src/core/record.c). out, when not NULL, is the record after it, to be
-     * freed with record_done(). A step that changes nothing writes nothing. Only `enter` makes a
-     * record. HF_SHAPE: the document there is none of ours; it is left alone. */
+     * freed with record_done(). A step that changes nothing writes nothing. Only an `enter` that
+     * replaces nobody makes a record. HF_SHAPE: the document there is none of ours; it is left
+     * alone. */
     hf_code (*step)(hf_store *store, const char *name, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err);
 

@@ -2,7 +2,6 @@
 /* attempt_enter.c: enters, judges the answer, and believes a grant; called by attempt.c. */
 #include "client/attempt.h"
 
-#include "core/alloc.h"
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
@@ -25,6 +24,8 @@ void attempt_fill_lock(const struct attempt *attempt, struct hf_lock *lock, hf_m
     lock->thread = attempt->thread;
     snprintf(lock->actor, sizeof lock->actor, "%s", attempt->enter.entry.actor);
     lock->linger_ms = options->linger_ms;
+    lock->enter = attempt->enter;
+    lock->permits = attempt->enter.entry.permits;
     lock->is_by_hand = options->no_refresh;
     dog_begin(&lock->dog, options, now);
     if (attempt->claim || options->no_refresh)
@@ -104,34 +105,12 @@ static void take_ticket_locked(struct attempt *attempt)
     waiters_add(&client->waiters, &attempt->waiter);
 }
 
-/* What a step of ours carries along: the releases of this name that wait in the background. */
-struct cargo {
-    struct release *releases;
-    hf_leave *leaves;
-    size_t n;
-};
-
 static bool load_locked(struct attempt *attempt, struct cargo *cargo)
 {
-    bool is_busy;
     *cargo = (struct cargo){.n = 0};
     if (PLANTED(CLOSE_UNORDERED) || attempt->claim)
         return true;
-    cargo->releases = release_take_locked(attempt->client, attempt->name, &is_busy);
-    for (struct release *r = cargo->releases; r; r = r->cargo_next) {
-        cargo->leaves = alloc_array(cargo->leaves, cargo->n + 1, sizeof *cargo->leaves);
-        cargo->leaves[cargo->n++] = r->leave;
-    }
-    return !is_busy;
-}
-
-static void unload_locked(hf_client *client, struct cargo *cargo, hf_code code, bool confirmed)
-{
-    if (code == HF_OK && confirmed)
-        release_done_locked(client, cargo->releases);
-    else
-        release_put_back_locked(client, cargo->releases, code == HF_UNKNOWN);
-    free(cargo->leaves);
+    return cargo_load_locked(attempt->client, attempt->name, cargo);
 }
 
 static bool prepare(struct attempt *attempt, struct cargo *cargo)
@@ -178,7 +157,7 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
     hf_record record;
     hf_code code = step_or_claim(attempt, cargo, &record, &reply);
     pthread_mutex_lock(&client->mutex);
-    unload_locked(client, cargo, code, reply.confirmed);
+    cargo_unload_locked(client, cargo, code, reply.confirmed);
     if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
         session_suspect_locked(client, attempt->name);
         attempt->is_unanswered = true;

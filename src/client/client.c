@@ -279,7 +279,7 @@ static void give_up_all_locked(hf_client *client)
         hf_leave leave = lock_leave(lock);
         lock->is_told = lock->is_left = true; /* the caller of hf_close() knows */
         lock_lose_locked(lock, &why, client_now(client));
-        release_push_locked(client, lock->name, &leave, true);
+        lock_push_leave_locked(lock, &leave, true);
     }
 }
 

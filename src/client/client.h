@@ -58,8 +58,17 @@ struct hf_lock {
     struct hf_lock *next, **link; /* in client->locks; client is NULL once that is closed */
     lock_state state;
     char *name;
+    hf_enter enter; /* as it entered: an upgrade enters again */
     hf_id ticket, session;
-    int64_t token;
+    _Atomic int64_t token;
+    _Atomic int32_t permits; /* that are believed: fewer than were granted from a downgrade on */
+    hf_id upgrade;           /* a ticket that may have taken the place of `ticket`, or may still do
+                              * so: its answer is not known; 0: none */
+    hf_id former;            /* the ticket before the last upgrade */
+    bool is_changing;        /* a thread is at a downgrade or an upgrade */
+    bool is_lowering;        /* a downgrade is not acknowledged yet */
+    unsigned lower_failures;
+    hf_mono lower_due;
     hf_stamp stamp;    /* a version of the record that shows the grant */
     hf_mono born;      /* when it was believed */
     hf_mono lease_end; /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
@@ -96,6 +105,7 @@ struct release {
     struct release *cargo_next; /* in a step that carries it along */
     char *name;
     hf_leave leave;
+    hf_id upgrade;  /* goes in the same step: of the two tickets, one stands; 0: none */
     bool is_held;   /* it was believed, and its absence is a loss */
     bool in_flight; /* somebody is sending it */
     bool is_moot;   /* the session was lost under way: whoever sends it frees it */
@@ -240,7 +250,21 @@ hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now);
 /* Until when work under a lost lock may still be stopping; `now` when there is none. */
 hf_mono lock_stops_by_locked(hf_client *client, hf_mono now);
 
+/* The lock that an ask is for: the ticket may have been replaced by an upgrade since. */
+struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket);
+/* Puts its ticket on the list of releases; as release_push_locked(). */
+struct release *lock_push_leave_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held);
+
+/* change.c */
+/* Whether the record shows the ticket of an upgrade of this lock that got no answer: then the lock
+ * goes on under that one, as one that is to be downgraded. */
+bool change_found_locked(struct hf_lock *lock, const hf_record *record);
+hf_mono change_tick(hf_client *client, hf_mono now); /* sends the downgrades that are due */
+
 /* release.c */
+enum { RELEASE_LEAVES = 2 };
+/* What a release takes out: how many leaves. */
+size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES]);
 /* Puts a ticket of the current session on the list; is_held: it was believed, its absence is a
  * loss. The caller either pokes upkeep or marks it in_flight and sends it itself. */
 struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
@@ -256,6 +280,17 @@ hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by
 hf_mono release_tick(hf_client *client, hf_mono now); /* sends what is due */
 bool release_is_pending_locked(hf_client *client, hf_id ticket);
 void release_drop_locked(hf_client *client); /* of a session that is lost: its mark does it */
+
+/* cargo.c */
+struct cargo {
+    struct release *releases;
+    hf_leave *leaves;
+    size_t n;
+};
+
+/* False: some of that name is in flight already: unload, and come back. */
+bool cargo_load_locked(hf_client *client, const char *name, struct cargo *cargo);
+void cargo_unload_locked(hf_client *client, struct cargo *cargo, hf_code code, bool confirmed);
 
 /* upkeep.c */
 enum { JOB_SUSPECTS, JOB_VERIFY, JOB_SWEEP };

@@ -64,12 +64,26 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
     return lock;
 }
 
+static bool stands_for(const struct hf_lock *lock, hf_id ticket)
+{
+    return lock->state != LOCK_RELEASED && !id_is_zero(ticket) &&
+           (id_equal(lock->ticket, ticket) || id_equal(lock->upgrade, ticket));
+}
+
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket)
 {
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
-        if (lock->state != LOCK_RELEASED && id_equal(lock->ticket, ticket))
+        if (stands_for(lock, ticket))
             return lock;
     return NULL;
+}
+
+struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket)
+{
+    for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
+        if (lock->state != LOCK_RELEASED && id_equal(lock->former, ticket))
+            return lock;
+    return lock_find_locked(client, ticket);
 }
 
 static void raise_fd(struct hf_lock *lock)
@@ -346,6 +360,13 @@ void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at)
     client_who(lock->client, out->who);
 }
 
+struct release *lock_push_leave_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held)
+{
+    struct release *release = release_push_locked(lock->client, lock->name, leave, is_held);
+    release->upgrade = lock->upgrade;
+    return release;
+}
+
 /* Belief ends here, before the leave is sent (R4). */
 static struct release *start_release_locked(struct hf_lock *lock)
 {
@@ -353,7 +374,7 @@ static struct release *start_release_locked(struct hf_lock *lock)
     if (!PLANTED(BELIEF_WHILE_LEAVING))
         lock->state = LOCK_RELEASED;
     turns_left_locked(lock);
-    return release_push_locked(lock->client, lock->name, &leave, true);
+    return lock_push_leave_locked(lock, &leave, true);
 }
 
 hf_code hf_lock_release(hf_lock *lock, hf_error *err)
@@ -404,7 +425,7 @@ hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now)
         }
         hf_leave leave = lock_leave(lock);
         leave.outcome = HF_OUTCOME_ABANDONED;
-        release_push_locked(client, lock->name, &leave, false);
+        lock_push_leave_locked(lock, &leave, false);
         lock->is_left = true;
     }
     return due;

@@ -7,7 +7,8 @@
 #include "core/id.h"
 
 typedef struct sought {
-    hf_id ticket;
+    hf_id ticket, upgrade; /* one of the two stands */
+    hf_stamp stamp;
     bool is_found;
     hf_last_mark last;
 } sought;
@@ -17,17 +18,27 @@ static bool find(void *ctx, const hf_record *record)
 {
     sought *it = ctx;
     const hf_entry *entry = record_find(record, it->ticket);
+    if (!entry)
+        entry = record_find(record, it->upgrade);
     it->is_found = entry && record_position(record, entry) == 0;
     it->last = record->last;
     return false;
 }
 
+static sought sought_of(hf_client *client, const hf_lock *lock)
+{
+    pthread_mutex_lock(&client->mutex);
+    sought it = {.ticket = lock->ticket, .upgrade = lock->upgrade, .stamp = lock->stamp};
+    pthread_mutex_unlock(&client->mutex);
+    return it;
+}
+
 static hf_code look(hf_client *client, hf_lock *lock, hf_error *err)
 {
-    sought it = {.ticket = lock->ticket};
+    sought it = sought_of(client, lock);
     const char *names[] = {lock->name};
     hf_code code =
-        client->store->ops->look(client->store, names, 1, lock->stamp, false, find, &it, err);
+        client->store->ops->look(client->store, names, 1, it.stamp, false, find, &it, err);
     if (code)
         return code;
     if (!it.is_found)

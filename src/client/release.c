@@ -39,10 +39,22 @@ static void free_one(struct release *release)
     free(release);
 }
 
+static bool takes_out(const struct release *release, hf_id ticket)
+{
+    return id_equal(release->leave.ticket, ticket) || id_equal(release->upgrade, ticket);
+}
+
+size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES])
+{
+    out[0] = out[1] = release->leave;
+    out[1].ticket = release->upgrade;
+    return id_is_zero(release->upgrade) ? 1 : 2;
+}
+
 bool release_is_pending_locked(hf_client *client, hf_id ticket)
 {
     for (struct release *r = client->releases; r; r = r->next)
-        if (id_equal(r->leave.ticket, ticket))
+        if (takes_out(r, ticket))
             return true;
     return false;
 }
@@ -67,9 +79,9 @@ struct release *release_take_locked(hf_client *client, const char *name, bool *i
 /* Out for sure: if it was asked for, the next beat takes the ask out (R9). */
 static void done_locked(hf_client *client, struct release *release)
 {
-    session_ask *ask = session_find_ask_locked(client, release->leave.ticket);
-    if (ask)
-        ask->is_answered = true;
+    for (size_t i = 0; i < client->session.n_asks; i++)
+        if (takes_out(release, client->session.asks[i].ask.ticket))
+            client->session.asks[i].is_answered = true;
     unlink_locked(client, release);
     free_one(release);
     pthread_cond_broadcast(&client->changed);
@@ -115,14 +127,15 @@ void release_drop_locked(hf_client *client)
  * ------------------------------------------------------------------------------------- */
 
 struct sought {
-    hf_id ticket;
+    const struct release *release;
     bool is_there;
 };
 
 static bool seek(void *ctx, const hf_record *record)
 {
     struct sought *sought = ctx;
-    sought->is_there |= record_find(record, sought->ticket) != NULL;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        sought->is_there |= takes_out(sought->release, record->entries[i].ticket);
     return !sought->is_there;
 }
 
@@ -130,7 +143,7 @@ static bool seek(void *ctx, const hf_record *record)
 static hf_code confirm(hf_client *client, const struct release *release, bool *is_there,
                        hf_error *err)
 {
-    struct sought sought = {release->leave.ticket, false};
+    struct sought sought = {release, false};
     const char *names[] = {release->name};
     hf_code code = client->store->ops->look(client->store, names, 1, (hf_stamp){0},
                                             !PLANTED(LAGGING_CONFIRM), seek, &sought, err);
@@ -141,7 +154,8 @@ static hf_code confirm(hf_client *client, const struct release *release, bool *i
 /* One try. HF_HELD: it is still there, send it again. */
 static hf_code send_once(hf_client *client, struct release *release, hf_error *err)
 {
-    hf_step step = {.leaves = &release->leave, .n_leaves = 1};
+    hf_leave leaves[RELEASE_LEAVES];
+    hf_step step = {.leaves = leaves, .n_leaves = release_leaves(release, leaves)};
     hf_step_reply reply;
     bool is_there;
     hf_code code = client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);

@@ -219,18 +219,21 @@ static bool has_left_locked(hf_client *client, hf_id ticket)
 }
 
 /* An ask fixes the ticket's deadline at the lease that ran before the beat which brought it: that
- * lease counts from before the ask was there, so it ends before the breaker's wait does. */
+ * lease counts from before the ask was there, so it ends before the breaker's wait does. An upgrade
+ * does not escape an ask for the ticket that it replaced. */
 static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
 {
     struct session *session = &client->session;
     if (session_find_ask_locked(client, ask->ticket))
         return;
+    struct hf_lock *lock = lock_find_asked_locked(client, ask->ticket);
+    bool was_replaced = lock && id_equal(lock->former, ask->ticket);
     session->asks = alloc_array(session->asks, session->n_asks + 1, sizeof *session->asks);
-    session->asks[session->n_asks++] = (session_ask){
-        .ask = *ask,
-        .deadline = deadline,
-        .is_answered = has_left_locked(client, ask->ticket) || PLANTED(ASK_ANSWERED_EARLY)};
-    struct hf_lock *lock = lock_find_locked(client, ask->ticket);
+    session->asks[session->n_asks++] =
+        (session_ask){.ask = *ask,
+                      .deadline = deadline,
+                      .is_answered = was_replaced || has_left_locked(client, ask->ticket) ||
+                                     PLANTED(ASK_ANSWERED_EARLY)};
     if (!lock)
         return;
     hf_error why;

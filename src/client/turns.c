@@ -169,6 +169,8 @@ static struct hf_lock *succeed_locked(struct hf_lock *before, hf_mono now)
     hf_record record = {.limit = 0};
     static const hf_lock_options plain = {0};
     struct hf_lock *lock = lock_new_locked(client, before->name, &entry, &record, 0);
+    lock->enter = before->enter;
+    lock->permits = before->permits;
     dog_begin(&lock->dog, &plain, now);
     lock_mark(before, &lock->previous, client->env.wall(client->env.ctx));
     lock->knows_previous = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upkeep.c: the client's background work: ends lost sessions, sends releases, looks at suspects
- * (R8), verifies what is held (L3), sweeps after dead clients (R5); called by the upkeep thread. */
+/* upkeep.c: the client's background work: ends lost sessions, sends releases and downgrades, looks
+ * at suspects (R8), verifies what is held (L3), sweeps after dead clients (R5); called by the
+ * upkeep thread. */
 #include "client/client.h"
 
 #include "core/alloc.h"
@@ -157,7 +158,7 @@ void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock)
 
 static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
 {
-    if (record_find(record, lock->ticket))
+    if (record_find(record, lock->ticket) || change_found_locked(lock, record))
         return; /* as a holder, or, in a look older than the grant, as a waiter */
     hf_error why;
     error_set(&why, HF_LOST,
@@ -321,6 +322,7 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     due = mono_min(due, turns_tick_locked(client, client_now(client)));
     pthread_mutex_unlock(&client->mutex);
     due = mono_min(due, release_tick(client, client_now(client)));
+    due = mono_min(due, change_tick(client, client_now(client)));
     if (works)
         due = mono_min(due, watch_overdue(client, client_now(client)));
     pthread_mutex_lock(&client->mutex);

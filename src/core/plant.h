@@ -43,6 +43,12 @@
     X(GRANT_PAST_LIMIT, "a grant does not look at the limit")                                      \
     X(GRANT_SKIPS_HEAD, "a grant passes a head of the queue that does not fit")                    \
     X(READER_BEFORE_WRITER, "a reader is let in before a writer that waits")                       \
+    X(DOWNGRADE_BELIEVED, "exclusive is believed until a downgrade is acknowledged")               \
+    X(DOWNGRADE_FORGOTTEN, "a downgrade that was not acknowledged is not sent again")              \
+    X(UPGRADE_SAME_TICKET, "an upgrade keeps its ticket, which a late downgrade may name")         \
+    X(UPGRADE_UNANSWERED, "an upgrade without an answer is believed")                              \
+    X(UPGRADE_ORPHANED, "the ticket of an upgrade without an answer is forgotten")                 \
+    X(UPGRADE_OVERTAKES, "an upgrade passes whoever waits")                                        \
     X(TICKET_TWICE, "a repeated enter takes a second place")                                       \
     X(TRY_STAYS, "a try that was refused goes on waiting")                                         \
     X(ABANDONED_FORGOTTEN, "the pipeline lets any leave overwrite `abandoned`")                    \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.c: decides what a step does to a lock's record: who leaves, who is granted, who queues.
+/* record.c: decides what a step does to a lock's record: who leaves, who is granted, who queues,
+ * who has less than before, and who more.
  * The pipeline in store/mongo/pipeline.c must say exactly the same; tests/differential compares. */
 #include "core/record.h"
 
@@ -164,6 +165,21 @@ static bool edit(hf_record *record, const hf_step *step, hf_dbtime now)
     return kept < n;
 }
 
+/* Lowers a holder's permits; never raises them. */
+static bool lower(hf_record *record, const hf_change *change)
+{
+    for (size_t i = 0; i < record->holders; i++) {
+        hf_entry *holder = &record->entries[i];
+        if (!id_equal(holder->ticket, change->ticket))
+            continue;
+        if (change->permits < 1 || change->permits >= holder->permits)
+            return false;
+        holder->permits = change->permits;
+        return true;
+    }
+    return false;
+}
+
 static void note_grant(char *notify, const hf_entry *entry)
 {
     notify_note note = {entry->session, entry->ticket, entry->token};
@@ -221,6 +237,15 @@ static bool has_room(const hf_record *record, const hf_enter *enter)
     return record->queued < (size_t)bound && record->holders + record->queued < HF_ENTRIES_MAX;
 }
 
+static void append_entrant(hf_record *record, const hf_enter *enter, hf_dbtime now)
+{
+    hf_entry entry = enter->entry;
+    entry.token = 0;
+    entry.since = now;
+    entry.granted_at = (hf_dbtime){0};
+    record_append(record, &entry, false);
+}
+
 /* Judges the entrant against what is left, and appends it. A lock that nobody holds or waits for
  * takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
@@ -234,17 +259,39 @@ static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
         return false;
     if (!has_room(record, enter))
         return false;
-    hf_entry entry = enter->entry;
-    entry.token = 0;
-    entry.since = now;
-    entry.granted_at = (hf_dbtime){0};
-    record_append(record, &entry, false);
-    if (PLANTED(READER_BEFORE_WRITER) && entry.permits == 1)
+    append_entrant(record, enter, now);
+    if (PLANTED(READER_BEFORE_WRITER) && enter->entry.permits == 1)
         overtake(record);
     if (enter->try_only && !PLANTED(TRY_STAYS) && !(record->queued == 1 && head_fits(record))) {
         record->queued--;
         return false;
     }
+    return true;
+}
+
+static bool fits_instead(const hf_record *record, const hf_entry *of, const hf_enter *enter)
+{
+    return permits_held(record) - of->permits + enter->entry.permits <= record->limit;
+}
+
+/* An upgrade: the entrant takes that holder's place if it fits with it gone, and passes nobody
+ * (I3); the grant that follows gives it its token. Otherwise nothing changes: the holder stays. */
+static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
+{
+    size_t at = 0;
+    while (at < record->holders && !id_equal(record->entries[at].ticket, enter->replaces))
+        at++;
+    bool is_there = record_find(record, enter->entry.ticket) && !PLANTED(UPGRADE_SAME_TICKET);
+    if (at == record->holders || is_there || record->limit != enter->limit ||
+        (record->queued && !PLANTED(UPGRADE_OVERTAKES)) ||
+        !fits_instead(record, &record->entries[at], enter))
+        return false;
+    record->holders--;
+    memmove(&record->entries[at], &record->entries[at + 1],
+            (record->holders + record->queued - at) * sizeof *record->entries);
+    append_entrant(record, enter, now);
+    if (PLANTED(UPGRADE_OVERTAKES))
+        overtake(record);
     return true;
 }
 
@@ -258,6 +305,17 @@ static void recall(const hf_record *record, const hf_enter *enter, char *notify)
         note_recall(notify, &record->entries[i], head);
 }
 
+bool record_makes(const hf_step *step)
+{
+    return step->enter && id_is_zero(step->enter->replaces);
+}
+
+/* Whether it is in. */
+static bool let_in(hf_record *record, const hf_step *step, hf_dbtime now)
+{
+    return record_makes(step) ? admit(record, step->enter, now) : replace(record, step->enter, now);
+}
+
 bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,
                          const char **news)
 {
@@ -265,11 +323,12 @@ bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, 
     char *notify = alloc_array(NULL, most, NOTE_SIZE);
     notify[0] = '\0';
     bool changed = edit(record, step, now);
+    changed |= step->change && lower(record, step->change);
     changed |= grant(record, now, floor, notify);
     if (step->enter) {
-        changed |= !record->exists;
-        record->exists = true;
-        bool is_new = admit(record, step->enter, now);
+        changed |= !record->exists && record_makes(step);
+        record->exists |= record_makes(step);
+        bool is_new = let_in(record, step, now);
         grant(record, now, floor, notify);
         if (is_new)
             recall(record, step->enter, notify);

@@ -232,6 +232,34 @@ static void test_who_holds_something_waits_with_a_ticket_of_its_own(void **state
     hf_close(client);
 }
 
+/* Shared, it is not passed on as an exclusive one, and does not linger. */
+static void test_a_lock_that_was_downgraded_is_not_passed_on(void **state)
+{
+    (void)state;
+    hf_client *client, *other = open_client("memory:downgraded", 10000);
+    hf_error err;
+    faulty *f = faulty_open("memory:downgraded", NULL, &client);
+    const hf_lock_options options = {.linger_ms = 60000}, shared = {.mode = HF_SHARED};
+    hf_lock *lock, *reader;
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
+    struct taking writer = {.client = client};
+    start(&writer);
+    pause_ms(50);
+    assert_int_equal(n_queued(f), 0);
+    assert_int_equal(hf_lock_acquire(other, "y", NULL, &reader, &err), HF_OK);
+    hf_lock_close(reader);
+    assert_int_equal(hf_lock_downgrade(lock, &err), HF_OK);
+    await_queued(f, 1);
+    hf_lock_close(lock);
+    pthread_join(writer.thread, NULL);
+    assert_int_equal(writer.code, HF_OK);
+    hf_lock_close(writer.lock);
+    assert_int_equal(hf_lock_acquire(other, "x", &shared, &reader, &err), HF_OK);
+    hf_lock_close(reader);
+    hf_close(client);
+    hf_close(other);
+}
+
 /* ---- Linger ---- */
 
 static const hf_lock_options lingering = {.linger_ms = 60000};
@@ -410,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_one_in_line_gives_up_without_a_request),
         cmocka_unit_test(test_a_try_while_another_thread_holds),
         cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),
+        cmocka_unit_test(test_a_lock_that_was_downgraded_is_not_passed_on),
         cmocka_unit_test(test_a_lingering_lock_is_had_again_without_a_request),
         cmocka_unit_test(test_a_lingering_lock_is_recalled),
         cmocka_unit_test(test_a_lost_recall_costs_a_third_of_the_ttl),

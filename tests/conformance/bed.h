@@ -146,6 +146,7 @@ int run_session_cases(void);
 int run_client_cases(void);
 int run_period_cases(void);
 int run_dog_cases(void);
+int run_change_cases(void);
 int run_wait_cases(void);
 int run_lost_cases(void);
 int run_ttl_cases(void);

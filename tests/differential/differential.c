@@ -60,6 +60,7 @@ typedef struct random_step {
     hf_step step;
     hf_leave leaves[MOST];
     hf_death deaths[MOST];
+    hf_change change;
     hf_enter enter;
     hf_dbtime now;
     int64_t floor;
@@ -94,6 +95,13 @@ static void fill_death(hf_death *death)
     snprintf(death->who, sizeof death->who, "$dead.%zu", below(9));
 }
 
+static void fill_change(hf_change *change, const hf_record *record)
+{
+    static const int32_t permits[] = {1, 1, 1, 2, 2, 0, -1, HF_LIMIT_RW};
+    *change = (hf_change){.ticket = choose_ticket(record),
+                          .permits = permits[below(sizeof permits / sizeof *permits)]};
+}
+
 static int32_t usual_limit(size_t name)
 {
     static const int32_t limits[NAMES] = {HF_LIMIT_RW, 3, 1};
@@ -123,6 +131,8 @@ static void fill_enter(hf_enter *enter, const hf_record *record, size_t name)
     entry->token = 77; /* the step's to set */
     entry->yields = percent(40);
     entry->block = percent(60) ? 0 : 1 + (int32_t)below(5);
+    if (percent(30))
+        enter->replaces = percent(98) ? choose_ticket(record) : entry->ticket;
     snprintf(entry->actor, sizeof entry->actor, "$actor%zu", below(9));
     snprintf(entry->why, sizeof entry->why, "%s", percent(50) ? "$$ROOT" : "{$set: 1}");
 }
@@ -140,6 +150,9 @@ static void fill_step(random_step *r, const hf_record *record, size_t name)
         fill_leave(&r->leaves[i], record);
     for (size_t i = 0; i < r->step.n_deaths; i++)
         fill_death(&r->deaths[i]);
+    r->step.change = percent(20) ? &r->change : NULL;
+    if (r->step.change)
+        fill_change(&r->change, record);
     r->step.enter = percent(70) ? &r->enter : NULL;
     if (r->step.enter)
         fill_enter(&r->enter, record, name);
@@ -172,8 +185,14 @@ static void print_step(const random_step *r)
         id_write(r->deaths[i].session, hex);
         printf("    dead %s\n", hex);
     }
+    if (r->step.change) {
+        id_write(r->change.ticket, hex);
+        printf("    change %s to permits %d\n", hex, (int)r->change.permits);
+    }
     if (!r->step.enter)
         return;
+    id_write(r->enter.replaces, hex);
+    printf("    enter replaces %s\n", hex);
     id_write(r->enter.entry.ticket, hex);
     printf("    enter %s permits %d limit %d queue_max %d returner %d try %d yields %d block %d\n",
            hex, (int)r->enter.entry.permits, (int)r->enter.limit, (int)r->enter.queue_max,

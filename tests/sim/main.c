@@ -272,6 +272,7 @@ int main(int argc, char **argv)
     int64_t drift = (int64_t)number_after(argc, argv, "--drift", 1900);
     bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
+    uint64_t downgrades = 0, upgrades = 0;
     for (; seconds < wanted; worlds++, seed++) {
         run_world(seed, drift, verbose);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
@@ -280,12 +281,16 @@ int main(int argc, char **argv)
         losses += sim.losses;
         crashes += sim.crashes;
         late += sim.late;
+        downgrades += sim.downgrades;
+        upgrades += sim.upgrades;
         fflush(stdout);
     }
-    printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu losses told, "
-           "%llu crashes, %llu requests landed late; %llu worlds broke a rule\n",
+    printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu downgrades, "
+           "%llu upgrades, %llu losses told, %llu crashes, %llu requests landed late; %llu worlds "
+           "broke a rule\n",
            (unsigned long long)seconds, (unsigned long long)worlds, (unsigned long long)(seed - 1),
-           (unsigned long long)grants, (unsigned long long)losses, (unsigned long long)crashes,
-           (unsigned long long)late, (unsigned long long)broken);
+           (unsigned long long)grants, (unsigned long long)downgrades, (unsigned long long)upgrades,
+           (unsigned long long)losses, (unsigned long long)crashes, (unsigned long long)late,
+           (unsigned long long)broken);
     return broken > 0;
 }

@@ -141,8 +141,10 @@ typedef struct late {
     hf_store *to;
     char name[HF_NAME_MAX + 1];
     hf_enter enter;
-    hf_leave leave;
-    bool has_enter, has_leave;
+    hf_leave leaves[2]; /* an upgrade's two tickets go together, or not at all */
+    size_t n_leaves;
+    hf_change change;
+    bool has_enter, has_change;
     hf_session_state state;
 } late;
 
@@ -158,8 +160,9 @@ static void apply_step(hf_store *to, const char *name, const hf_step *step, hf_r
 static void land_step(const late *l)
 {
     hf_step step = {.enter = l->has_enter ? &l->enter : NULL,
-                    .leaves = &l->leave,
-                    .n_leaves = l->has_leave ? 1 : 0};
+                    .change = l->has_change ? &l->change : NULL,
+                    .leaves = l->leaves,
+                    .n_leaves = l->n_leaves};
     hf_record record;
     hf_step_reply reply;
     hf_error err;
@@ -190,18 +193,21 @@ static void land_later(late what)
     late *l = malloc(sizeof *l);
     *l = what;
     l->to = sim.server;
-    l->at_ns = sim_now_ns + sim_below(4 * sim.ttl_ms) * MS;
+    l->at_ns = sim_now_ns + sim_below(CALL_MS + 4 * sim.ttl_ms) * MS; /* often after a repeat */
     fiber_start(NULL, land, l);
 }
 
 static void land_step_later(const char *name, const hf_step *step)
 {
-    late l = {.kind = LATE_STEP, .has_enter = step->enter != NULL, .has_leave = step->n_leaves > 0};
+    late l = {
+        .kind = LATE_STEP, .has_enter = step->enter != NULL, .has_change = step->change != NULL};
     strcpy(l.name, name);
     if (step->enter)
         l.enter = *step->enter;
-    if (step->n_leaves)
-        l.leave = step->leaves[0];
+    if (step->change)
+        l.change = *step->change;
+    for (; l.n_leaves < step->n_leaves && l.n_leaves < 2; l.n_leaves++)
+        l.leaves[l.n_leaves] = step->leaves[l.n_leaves];
     if (!step->n_deaths)
         land_later(l);
 }

@@ -120,7 +120,6 @@ static void choose(worker *w, hf_lock_options *options)
         options->mode = HF_SHARED;
     else if (sim_chance(300))
         options->linger_ms = 1 + sim_below(2 * sim.ttl_ms);
-    w->permits = counts ? options->permits : options->mode == HF_SHARED ? 1 : HF_LIMIT_RW;
     w->limit = counts ? 3 : HF_LIMIT_RW;
     int64_t kind = sim_below(10);
     options->wait_ms = kind < 4 ? 0 : kind < 5 ? HF_TRY : 1 + sim_below(3 * sim.ttl_ms);
@@ -153,10 +152,40 @@ static int64_t time_to_hold(void)
     return sim_below(kind < 6 ? 50 : kind < 8 ? sim.ttl_ms : 4 * sim.ttl_ms) * MS;
 }
 
+static void downgrade(const worker *w)
+{
+    sim.downgrades++;
+    hf_lock_downgrade(w->lock, NULL);
+    if (hf_lock_mode(w->lock) == HF_EXCLUSIVE && !hf_lock_check(w->lock, NULL, NULL))
+        sim_violation("R4: a downgraded lock is believed to be exclusive");
+}
+
+static void upgrade(const worker *w)
+{
+    int64_t before = hf_lock_token(w->lock);
+    if (hf_lock_upgrade(w->lock, NULL))
+        return;
+    sim.upgrades++;
+    if (hf_lock_token(w->lock) <= before)
+        sim_violation("P3: the token of an upgrade of %s is not higher", sim_name(w->name));
+}
+
+/* Now and then, from the one mode to the other. */
+static void change(const worker *w)
+{
+    if (w->limit != HF_LIMIT_RW || !sim_chance(300))
+        return;
+    if (hf_lock_mode(w->lock) == HF_EXCLUSIVE)
+        downgrade(w);
+    if (hf_lock_mode(w->lock) == HF_SHARED && sim_chance(500))
+        upgrade(w);
+}
+
 static void hold(const worker *w)
 {
     int64_t until = sim_now_ns + time_to_hold();
     while (sim_now_ns < until && !sim.is_draining) {
+        change(w);
         int64_t piece = 1 + sim_below(sim.ttl_ms) * MS;
         fiber_sleep_until(sim_now_ns + piece < until ? sim_now_ns + piece : until);
         if (sim_chance(300) && hf_lock_check(w->lock, NULL, NULL))
@@ -167,10 +196,10 @@ static void hold(const worker *w)
 static void give_back(worker *w)
 {
     hf_lock *lock = w->lock;
-    hf_id ticket = lock->ticket;
+    hf_id ticket = lock->ticket, doubtful = lock->upgrade;
     if (sim_chance(500) && hf_lock_release(lock, NULL) == HF_OK &&
         !lock_find_locked(w->node->client, ticket)) /* it was not passed on, and does not linger */
-        rules_left(sim_name(w->name), ticket);
+        rules_left(sim_name(w->name), ticket, doubtful);
     w->lock = NULL;
     hf_lock_close(lock);
 }

@@ -62,7 +62,7 @@ void rules_check_beliefs(void)
     for (const node *n = sim.nodes; n; n = n->next)
         for (int i = 0; !n->is_dead && i < WORKERS; i++)
             if (believes(&n->workers[i])) {
-                sum[n->workers[i].name] += n->workers[i].permits;
+                sum[n->workers[i].name] += n->workers[i].lock->permits;
                 limit[n->workers[i].name] = n->workers[i].limit;
             }
     for (int i = 0; i < NAMES; i++)
@@ -171,7 +171,7 @@ void rules_believed(const worker *w)
 {
     history *h = &histories[w->name];
     int64_t token = hf_lock_token(w->lock);
-    bool is_alone = w->permits == HF_LIMIT_RW;
+    bool is_alone = w->lock->permits == HF_LIMIT_RW;
     if (token <= h->alone || (is_alone && token <= h->believed))
         sim_violation("P3: %s is believed with a token that is no higher", sim_name(w->name));
     h->believed = token > h->believed ? token : h->believed;
@@ -185,14 +185,20 @@ void rules_unanswered(hf_id ticket)
     unanswered[n_unanswered++ % UNANSWERED] = ticket;
 }
 
-void rules_left(const char *name, hf_id ticket)
+/* An upgrade, late or not, finds nobody whose place it could take. */
+void rules_left(const char *name, hf_id ticket, hf_id upgrade)
 {
     size_t n = n_unanswered < UNANSWERED ? n_unanswered : UNANSWERED;
     if (is_among(ticket, unanswered, n))
         return; /* an older request of it may still land: it is a suspect (R8) */
-    for (int i = 0; i < NAMES; i++)
-        if (strcmp(name, sim_name(i)) == 0)
-            histories[i].left[histories[i].n_left++ % LEFT] = ticket;
+    for (int i = 0; i < NAMES; i++) {
+        history *h = &histories[i];
+        if (strcmp(name, sim_name(i)) != 0)
+            continue;
+        h->left[h->n_left++ % LEFT] = ticket;
+        if (!id_is_zero(upgrade))
+            h->left[h->n_left++ % LEFT] = upgrade;
+    }
 }
 
 /* ---- No orphans: tickets of a living session that its client does not know (R8) ---- */

@@ -28,7 +28,7 @@ typedef struct worker {
     bool is_woken;
     hf_lock *lock; /* while it holds */
     int name;
-    int32_t permits, limit;
+    int32_t limit;
     int64_t trying_since;
 } worker;
 
@@ -65,7 +65,7 @@ typedef struct world {
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
     node *nodes; /* newest first */
-    unsigned grants, losses, crashes, late;
+    unsigned grants, losses, crashes, late, downgrades, upgrades;
     unsigned violations;
 } world;
 
@@ -97,10 +97,11 @@ hf_store *network_open(node *node);
 void rules_begin(void);
 void rules_check_beliefs(void); /* after every slice */
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
-void rules_believed(const worker *worker);       /* has just taken its lock */
-void rules_unanswered(hf_id ticket);             /* its enter may still land */
-void rules_left(const char *name, hf_id ticket); /* its leave was acknowledged */
-void rules_check_orphans(int64_t since_ns);      /* now and then; when it was called before */
-void rules_check_rest(void);                     /* when all should be free */
+void rules_believed(const worker *worker); /* has just taken its lock */
+void rules_unanswered(hf_id ticket);       /* its enter may still land */
+/* Its leave was acknowledged. upgrade: what may have taken its place, or may still do so; or 0. */
+void rules_left(const char *name, hf_id ticket, hf_id upgrade);
+void rules_check_orphans(int64_t since_ns); /* now and then; when it was called before */
+void rules_check_rest(void);                /* when all should be free */
 
 #endif

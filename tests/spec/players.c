@@ -3,6 +3,7 @@
 #include "spec/spec.h"
 
 #include "client/client.h"
+#include "core/id.h"
 #include "core/record.h"
 
 #include <poll.h>
@@ -101,11 +102,17 @@ static hf_code break_lock(struct player *p, const char *name)
     return hf_break(p->client, name, &options, &err);
 }
 
-static hf_code cancel(const struct player *p, const char *whose)
+static struct player *find_player(const struct player *p, const char *name)
 {
     for (struct player *each = p->all; each < p->all + SESSIONS; each++)
-        if (strcmp(each->name, whose) == 0)
-            hf_cancel_fire(each->cancel);
+        if (strcmp(each->name, name) == 0)
+            return each;
+    return NULL;
+}
+
+static hf_code cancel(const struct player *p, const char *whose)
+{
+    hf_cancel_fire(find_player(p, whose)->cancel);
     return HF_OK;
 }
 
@@ -149,6 +156,32 @@ static hf_code disperse(struct player *p, const char *name)
     return code ? code : store->ops->session_end(store, p->crowd, &err);
 }
 
+/* From exclusive to shared, or back. */
+static hf_code change(struct player *p, const char *name, hf_code (*how)(hf_lock *, hf_error *))
+{
+    hf_error err;
+    pthread_mutex_lock(&p->mutex);
+    struct held *held = find_held(p, name);
+    hf_lock *lock = held ? held->lock : NULL;
+    pthread_mutex_unlock(&p->mutex);
+    hf_code code = lock ? how(lock, &err) : HF_NOT_FOUND;
+    if (!code && hf_lock_token(lock) != held->token) {
+        held->token = hf_lock_token(lock);
+        note_token(name, held->token);
+    }
+    return code;
+}
+
+/* What another session's network kept back arrives now. */
+static hf_code land(const struct player *p, const char *whose)
+{
+    struct player *of = find_player(p, whose);
+    hf_store *store = of->store->inner;
+    hf_step_reply reply;
+    hf_error err;
+    return store->ops->step(store, of->kept_name, &of->kept, NULL, &reply, &err);
+}
+
 static hf_code do_step(struct player *p, const struct step *step)
 {
     char name[64];
@@ -158,6 +191,12 @@ static hf_code do_step(struct player *p, const struct step *step)
         return acquire(p, step, name);
     if (strcmp(verb, "release") == 0)
         return release(p, name);
+    if (strcmp(verb, "downgrade") == 0)
+        return change(p, name, hf_lock_downgrade);
+    if (strcmp(verb, "upgrade") == 0)
+        return change(p, name, hf_lock_upgrade);
+    if (strcmp(verb, "land") == 0)
+        return land(p, word);
     if (strcmp(verb, "break") == 0)
         return break_lock(p, name);
     if (strcmp(verb, "cancel") == 0)
@@ -168,6 +207,8 @@ static hf_code do_step(struct player *p, const struct step *step)
         return disperse(p, name);
     if (strcmp(verb, "pause") == 0)
         poll(NULL, 0, atoi(word));
+    else if (strcmp(verb, "keep-back") == 0)
+        atomic_store(&p->keeps_back, true);
     else if (strcmp(verb, "cut") == 0 || strcmp(verb, "heal") == 0)
         atomic_store(&p->is_cut, verb[0] == 'c');
     else
@@ -227,6 +268,13 @@ bool player_await(struct player *p, int64_t ms)
 
 /* ---- What must be true ---- */
 
+static int64_t permits_of(const struct held *held)
+{
+    if (held->limit != HF_LIMIT_RW)
+        return held->permits;
+    return hf_lock_mode(held->lock) == HF_SHARED ? 1 : HF_LIMIT_RW;
+}
+
 /* How many permits of that lock one session believes to hold. */
 static int64_t believed(struct player *p, const char *name)
 {
@@ -236,7 +284,7 @@ static int64_t believed(struct player *p, const char *name)
         struct held *held = &p->held[i];
         if (held->lock && strcmp(held->name, name) == 0 &&
             hf_lock_check(held->lock, NULL, NULL) == HF_OK)
-            sum += held->permits;
+            sum += permits_of(held);
     }
     pthread_mutex_unlock(&p->mutex);
     return sum;
@@ -266,12 +314,35 @@ void players_check(struct player *players)
 
 /* ---- Beginning and end ---- */
 
+static void keep_back(struct player *p, const struct faulty_step *of)
+{
+    snprintf(p->kept_name, sizeof p->kept_name, "%s", of->name);
+    p->kept = (hf_step){.change = NULL};
+    if (of->step->change) {
+        p->kept_change = *of->step->change;
+        p->kept.change = &p->kept_change;
+    } else {
+        p->kept_enter = *of->step->enter;
+        p->kept.enter = &p->kept_enter;
+    }
+}
+
+static bool is_change(faulty_call call, const void *arg)
+{
+    const hf_step *step = call == FAULTY_STEP ? ((const struct faulty_step *)arg)->step : NULL;
+    return step && (step->change || (step->enter && !id_is_zero(step->enter->replaces)));
+}
+
+/* Between a session and its store. */
 static hf_code cut(faulty *f, faulty_call call, const void *arg)
 {
-    (void)call;
-    (void)arg;
-    const struct player *p = f->ctx;
-    return atomic_load(&p->is_cut) ? HF_UNREACHABLE : HF_OK;
+    struct player *p = f->ctx;
+    if (atomic_load(&p->is_cut))
+        return HF_UNREACHABLE;
+    if (!is_change(call, arg) || !atomic_exchange(&p->keeps_back, false))
+        return HF_OK;
+    keep_back(p, arg);
+    return HF_UNKNOWN;
 }
 
 static void open_one(struct player *p, struct player *all, const struct session_spec *session,

@@ -61,7 +61,13 @@ struct player {
     bool is_over;
     struct held held[LOCKS];
     atomic_bool is_cut;
-    hf_id crowd; /* a session that has put many tickets into a queue */
+    atomic_bool
+        keeps_back; /* the next downgrade or upgrade: it gets no answer, and can land later */
+    char kept_name[64];
+    hf_change kept_change;
+    hf_enter kept_enter;
+    hf_step kept; /* of these two */
+    hf_id crowd;  /* a session that has put many tickets into a queue */
     hf_id *tickets;
     size_t n_tickets;
 };

@@ -84,7 +84,7 @@ hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_re
     hf_dbtime now = step->now ? *step->now : memory_time((struct memory_store *)base);
     struct memory *memory = memory_lock(base);
     hf_record *record = find_record(memory, name);
-    if (!record && step->enter)
+    if (!record && record_makes(step))
         record = add_record(memory, name);
     bool changed = record && apply(memory, record, step, now);
     if (out)

@@ -8,12 +8,17 @@
  *   {now, floor}                              where they are given
  *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue, for this one;
  *                                             new: the record, where there is none; asks: its
- * ticket {ticket, mark, used}                      the only leave; mark: `last` as it leaves it;
- * used: the last token that was used {tickets, dead, marks: [{ticket | dead, mark, used}]} several
- * leaves, or deaths so each text is made only once.
+ *                                             ticket
+ *   {replaces}                                the holder whose place the entrant wants
+ *   {change: {ticket, permits}}               the holder that has less from now on
+ *   {ticket, mark, used}                      the only leave; mark: `last` as it leaves it; used:
+ *                                             the last token that was used
+ *   {tickets, dead, marks: [{ticket | dead, mark, used}]}    several leaves, or deaths
+ * so each text is made only once.
  */
 #include "store/mongo/pipeline.h"
 
+#include "core/id.h"
 #include "core/plant.h"
 
 #include <assert.h>
@@ -65,9 +70,18 @@ static const char given_back_many[] =
     " {'$lte': ['$$gone.used', '$$value']}, {'$eq': [@v, '$$value']}]},"
     " '$$gone.used', '$$value']}}}}}";
 
-/* Leaves and deaths, then the grant; the result is the whole record. */
-static const char edit[] = "{'$let': {'vars': {'h': {'$filter': {'input': '$holders', 'cond': @s}},"
-                           " 'q': {'$filter': {'input': '$queue', 'cond': @s}}@l}, 'in': @g}}";
+static const char stayers[] = "{'$filter': {'input': '$holders', 'cond': @s}}";
+static const char waiters[] = "{'$filter': {'input': '$queue', 'cond': @s}}";
+
+/* Permits are lowered, never raised. */
+static const char lowered[] =
+    "{'$map': {'input': @1, 'in': {'$cond': [{'$and': ["
+    "{'$eq': ['$$this.ticket', '$$x.change.ticket']},"
+    " {'$gt': ['$$this.permits', '$$x.change.permits']}]},"
+    " {'$mergeObjects': ['$$this', {'permits': '$$x.change.permits'}]}, '$$this']}}}";
+
+/* Leaves, deaths and a change, then the grant; the result is the whole record. */
+static const char edit[] = "{'$let': {'vars': {'h': @2, 'q': @3@l}, 'in': @g}}";
 
 /* The fold over the queue from its head (I3, I4); after the first that does not fit, none does. */
 static const char grant[] =
@@ -144,6 +158,17 @@ static const char recalls[] =
     " '$$this.session'}, ':recall:', '$$x.asks']}}}}}}, 'in': {'$cond': ["
     "{'$eq': ['$$recalls', '']}, '$$r.notify', {'$concat': [@c'$$recalls']}]}}}";
 
+/* An upgrade: as if the holder whose place it wants were gone; if it does not fit then, the record
+ * stays as it was. */
+static const char upgrade[] =
+    "{'$let': {'vars': {'was': '$$r', 'r': {'$mergeObjects': ['$$r', {'holders': {'$filter': {"
+    "'input': '$$r.holders', 'cond': {'$ne': ['$$this.ticket', '$$x.replaces']}}}}]}},"
+    " 'in': {'$cond': [{'$and': ["
+    "{'$gte': [{'$add': ['$$r.limit', '$$r.token', {'$strLenBytes': '$$r.notify'}]}, 1]},"
+    " {'$eq': ['$$r.limit', '$$x.limit']}, {'$ne': ['$$r.holders', '$$was.holders']},"
+    " {'$allElementsTrue': [{'$map': {'input': '$$was.holders', 'in': @z}}]}, @h]},"
+    " {'$mergeObjects': ['$$r', @k]}, '$$was']}}}";
+
 /* What the edit of the same step granted comes first. */
 static const char noted[] =
     "{'$cond': [{'$in': ['$$r.notify', ['', '$notify']]}, '', {'$concat': ['$$r.notify', ' ']}]}, ";
@@ -159,21 +184,31 @@ static const char with_enter[] =
 /* ---- Which parts ---- */
 
 typedef enum edit_kind { EDIT_NONE, EDIT_ONE, EDIT_MANY } edit_kind;
-typedef enum enter_kind { ENTER_NONE, ENTER_WAIT, ENTER_TRY, ENTER_REFUSED } enter_kind;
+typedef enum enter_kind {
+    ENTER_NONE,
+    ENTER_WAIT,
+    ENTER_TRY,
+    ENTER_UPGRADE,
+    ENTER_REFUSED
+} enter_kind;
 typedef enum floor_kind { FLOOR_CLUSTER, FLOOR_SECONDS, FLOOR_WALL, FLOOR_GIVEN } floor_kind;
 
 typedef struct variant {
     edit_kind edit;
     enter_kind enter;
     floor_kind floor;
-    bool has_now, has_last, has_used;
+    bool has_now, has_last, has_used, has_change;
 } variant;
 
 static enter_kind enter_kind_of(const hf_enter *enter)
 {
     if (!enter)
         return ENTER_NONE;
-    if (enter->entry.permits > enter->limit || pipeline_bound(enter) < 1)
+    if (enter->entry.permits > enter->limit)
+        return ENTER_REFUSED;
+    if (!id_is_zero(enter->replaces))
+        return ENTER_UPGRADE;
+    if (pipeline_bound(enter) < 1)
         return ENTER_REFUSED;
     return enter->try_only ? ENTER_TRY : ENTER_WAIT;
 }
@@ -183,7 +218,8 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
     variant v = {.enter = enter_kind_of(step->enter),
                  .floor = step->floor ? FLOOR_GIVEN : (floor_kind)clock,
                  .has_now = step->now != NULL,
-                 .has_last = step->n_deaths > 0};
+                 .has_last = step->n_deaths > 0,
+                 .has_change = step->change && step->change->permits > 0};
     if (step->n_leaves + step->n_deaths > 0)
         v.edit = pipeline_is_single(step) ? EDIT_ONE : EDIT_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
@@ -195,8 +231,8 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
 
 static size_t index_of(variant v)
 {
-    return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 4 | (size_t)v.has_now << 6 |
-           (size_t)v.has_last << 7 | (size_t)v.has_used << 8;
+    return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 5 | (size_t)v.has_now << 7 |
+           (size_t)v.has_last << 8 | (size_t)v.has_used << 9 | (size_t)v.has_change << 10;
 }
 
 static const char *floor_text(floor_kind kind)
@@ -225,6 +261,9 @@ typedef struct parts {
 static void choose_edit(parts *p, variant v)
 {
     p->of['s'] = v.edit == EDIT_MANY ? stays_many : stays_one;
+    p->of['1'] = v.edit ? stayers : "'$holders'";
+    p->of['2'] = v.has_change ? lowered : p->of['1'];
+    p->of['3'] = v.edit ? waiters : "'$queue'";
     p->of['l'] = !v.has_last ? "" : v.edit == EDIT_MANY ? last_many : last_one;
     p->of['m'] = v.has_last ? with_last : "";
     p->of['i'] = PLANTED(ABANDONED_FORGOTTEN) ? "true" : rises;
@@ -242,8 +281,9 @@ static void choose_edit(parts *p, variant v)
 
 static void choose_enter(parts *p, variant v)
 {
-    p->of['d'] = v.edit ? only_edit : "'$$ROOT'";
-    p->of['a'] = v.enter == ENTER_REFUSED ? "'$$r'" : admit;
+    bool is_edited = v.edit || v.has_change;
+    p->of['d'] = is_edited ? only_edit : "'$$ROOT'";
+    p->of['a'] = v.enter == ENTER_REFUSED ? "'$$r'" : v.enter == ENTER_UPGRADE ? upgrade : admit;
     p->of['t'] = v.enter == ENTER_TRY ? try_fits : "";
     p->of['y'] = v.enter == ENTER_TRY ? taken : wait;
     p->of['z'] = neighbour;
@@ -251,7 +291,7 @@ static void choose_enter(parts *p, variant v)
     p->of['k'] = taken;
     p->of['q'] = queued;
     p->of['r'] = recalls;
-    p->of['c'] = v.edit ? noted : "";
+    p->of['c'] = is_edited ? noted : "";
 }
 
 static parts choose(variant v)

@@ -106,8 +106,19 @@ static void append_enter(bson_t *x, const char *name, const hf_enter *enter)
     BSON_APPEND_UTF8(x, "note", note);
     BSON_APPEND_UTF8(x, "asks", ticket);
     BSON_APPEND_DOCUMENT(x, "entry", &entry);
+    if (!id_is_zero(enter->replaces))
+        document_append_id(x, "replaces", enter->replaces);
     bson_destroy(&entry);
     bson_destroy(&new);
+}
+
+static void append_change(bson_t *x, const hf_change *change)
+{
+    bson_t to;
+    BSON_APPEND_DOCUMENT_BEGIN(x, "change", &to);
+    document_append_id(&to, "ticket", change->ticket);
+    BSON_APPEND_INT32(&to, "permits", change->permits);
+    bson_append_document_end(x, &to);
 }
 
 void pipeline_values(const char *name, const hf_step *step, bson_t *x)
@@ -121,6 +132,8 @@ void pipeline_values(const char *name, const hf_step *step, bson_t *x)
         append_leave(x, &step->leaves[0]);
     else if (step->n_leaves + step->n_deaths > 0)
         append_many(x, step);
+    if (step->change)
+        append_change(x, step->change);
     if (step->enter)
         append_enter(x, name, step->enter);
 }

@@ -41,7 +41,7 @@ static void append_find_and_modify(mongo_store *store, const char *name, const h
     bson_append_document_end(command, &query);
     pipeline_append(&store->texts, mongo_clock_of(store), name, step, command, "update");
     BSON_APPEND_BOOL(command, "new", true);
-    BSON_APPEND_BOOL(command, "upsert", step->enter != NULL);
+    BSON_APPEND_BOOL(command, "upsert", record_makes(step));
     mongo_append_write_concern(store, command, false);
 }
 
@@ -63,8 +63,8 @@ static hf_code explain(mongo_store *store, const char *name, hf_code code, hf_er
     return error_set(err, HF_SHAPE, "%s", shape.text);
 }
 
-/* Nothing but leaves, and nobody wants the record: an update gives back no document. A change that
- * a majority acknowledged is sure; no change may come from a deposed primary. */
+/* Nothing but leaves or a change, and nobody wants the record: an update gives back no document. A
+ * change that a majority acknowledged is sure; no change may come from a deposed primary. */
 static hf_code update(mongo_store *store, const mongo_call *call, const hf_step *step,
                       hf_step_reply *reply, hf_error *err)
 {
@@ -109,18 +109,24 @@ static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const
     reply->stamp = answer.stamp;
     /* The ticket that it shows was written in the same step, or by an earlier copy of it. */
     reply->confirmed = !code && (step->enter ? record_find(out, step->enter->entry.ticket) != NULL
-                                             : step->n_leaves == 0);
+                                             : step->n_leaves == 0 && !step->change);
     bson_destroy(&answer.doc);
     bson_destroy(&command);
     return code;
+}
+
+static const char *what(const hf_step *step)
+{
+    if (step->enter)
+        return record_makes(step) ? "acquiring" : "upgrading";
+    return step->change ? "downgrading" : "releasing";
 }
 
 static hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                           hf_step_reply *reply, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
-    mongo_call call = {
-        .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
+    mongo_call call = {.what = what(step), .name = name, .writes = true};
     hf_record unwanted;
     hf_step_reply answer = {.confirmed = false};
     hf_code code = mongo_ready(store, err);
