@@ -16,7 +16,7 @@ struct upgrade {
     struct hf_lock *lock;
     struct attempt attempt;
     hf_stamp stamp;
-    bool is_unanswered; /* its enter may still land */
+    bool may_stand; /* its ticket may be in the record, or its enter may still land */
 };
 
 /* The ticket is a new one, so that a downgrade of the old one, if it lands late, finds nobody. One
@@ -27,8 +27,8 @@ static void start(struct upgrade *up)
     hf_client *client = lock->client;
     hf_enter *enter = &up->attempt.enter;
     pthread_mutex_lock(&client->mutex);
-    up->is_unanswered = !id_is_zero(lock->upgrade);
-    if (!up->is_unanswered)
+    up->may_stand = !id_is_zero(lock->upgrade);
+    if (!up->may_stand)
         lock->upgrade = PLANTED(UPGRADE_SAME_TICKET) ? lock->ticket : client_new_id(client);
     *enter = lock->enter;
     enter->entry.ticket = lock->upgrade;
@@ -56,7 +56,7 @@ static void sent(struct upgrade *up, struct cargo *cargo, hf_code code, bool con
     cargo_unload_locked(client, cargo, code, confirmed);
     if (code == HF_UNKNOWN) {
         session_suspect_locked(client, up->lock->name);
-        up->is_unanswered = true;
+        up->may_stand = true;
     }
     pthread_mutex_unlock(&client->mutex);
 }
@@ -89,6 +89,7 @@ static hf_code believe(struct upgrade *up, const hf_entry *own, hf_error *err)
     struct hf_lock *lock = up->lock;
     pthread_mutex_lock(&lock->client->mutex);
     hf_code code = change_check_locked(lock, err);
+    up->may_stand |= code != HF_OK; /* whoever ended belief takes it out */
     if (!code) {
         change_replace_locked(lock);
         lock->is_lowering = false;
@@ -186,7 +187,7 @@ static void finish(struct upgrade *up)
 {
     struct hf_lock *lock = up->lock;
     pthread_mutex_lock(&lock->client->mutex);
-    if (!up->is_unanswered || PLANTED(UPGRADE_ORPHANED))
+    if (!up->may_stand || PLANTED(UPGRADE_ORPHANED))
         lock->upgrade = (hf_id){{0}};
     pthread_mutex_unlock(&lock->client->mutex);
     judge_done(&up->attempt.judge);

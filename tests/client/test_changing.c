@@ -548,6 +548,25 @@ static void test_an_ask_for_an_upgrade_without_an_answer_counts(void **state)
     end();
 }
 
+/* The upgrade was granted, and is answered when the lock is lost and not yet left. */
+static void test_an_upgrade_that_is_answered_after_the_loss_is_left(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    hf_code code;
+    begin("memory:asked-under-way", HF_SHARED);
+    hf_id ticket = lock->ticket;
+    pause_after = 500;
+    pthread_create(&thread, NULL, upgrade_in_thread, &code);
+    pause_ms(50);
+    ask_for(ticket);
+    await_loss();
+    pthread_join(thread, NULL);
+    assert_int_equal(code, HF_LOST);
+    assert_int_equal(try_take(two, "x", 5000), HF_OK);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_a_look_that_an_upgrade_overtook_loses_nothing),
         cmocka_unit_test(test_an_ask_for_the_ticket_before_the_upgrade_counts),
         cmocka_unit_test(test_an_ask_for_an_upgrade_without_an_answer_counts),
+        cmocka_unit_test(test_an_upgrade_that_is_answered_after_the_loss_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
