@@ -25,6 +25,7 @@ void attempt_fill_lock(const struct attempt *attempt, struct hf_lock *lock, hf_m
     snprintf(lock->actor, sizeof lock->actor, "%s", attempt->enter.entry.actor);
     lock->linger_ms = options->linger_ms;
     lock->enter = attempt->enter;
+    lock->enter.entry.session = lock->session; /* one that stood in line had none to enter with */
     lock->permits = attempt->enter.entry.permits;
     lock->is_by_hand = options->no_refresh;
     dog_begin(&lock->dog, options, now);

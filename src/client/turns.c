@@ -203,7 +203,7 @@ static void give_up_lingering_locked(struct hf_lock *kept)
     hf_client *client = kept->client;
     hf_leave leave = lock_leave(kept);
     kept->state = LOCK_RELEASED;
-    release_push_locked(client, kept->name, &leave, true);
+    lock_push_leave_locked(kept, &leave, true);
     ticker_poke(client, TICK_UPKEEP);
     turns_left_locked(kept);
     lock_discard_locked(kept);

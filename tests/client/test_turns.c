@@ -3,6 +3,8 @@
  * and give it up when another session waits; a lock that lingers is had again without a request. */
 #include "client/client_bed.h"
 
+#include "core/id.h"
+
 #include <unistd.h>
 
 #define THREADS 8
@@ -260,6 +262,31 @@ static void test_a_lock_that_was_downgraded_is_not_passed_on(void **state)
     hf_close(other);
 }
 
+/* What stood in line has entered with nothing; the upgrade must know its session all the same. */
+static void test_a_lock_that_was_passed_on_can_be_upgraded(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    faulty *f = faulty_open("memory:passed", NULL, &client);
+    const hf_lock_options options = {.linger_ms = 60000};
+    hf_lock *lock;
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
+    hf_id session = look_at(f->inner, "x").holder.session;
+    struct taking next = {.client = client};
+    start(&next);
+    pause_ms(50);
+    int before = f->calls[FAULTY_STEP];
+    hf_lock_close(lock);
+    pthread_join(next.thread, NULL);
+    assert_int_equal(f->calls[FAULTY_STEP], before);
+    assert_int_equal(hf_lock_downgrade(next.lock, &err), HF_OK);
+    assert_int_equal(hf_lock_upgrade(next.lock, &err), HF_OK);
+    assert_true(id_equal(look_at(f->inner, "x").holder.session, session));
+    hf_lock_close(next.lock);
+    hf_close(client);
+}
+
 /* ---- Linger ---- */
 
 static const hf_lock_options lingering = {.linger_ms = 60000};
@@ -439,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_a_try_while_another_thread_holds),
         cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),
         cmocka_unit_test(test_a_lock_that_was_downgraded_is_not_passed_on),
+        cmocka_unit_test(test_a_lock_that_was_passed_on_can_be_upgraded),
         cmocka_unit_test(test_a_lingering_lock_is_had_again_without_a_request),
         cmocka_unit_test(test_a_lingering_lock_is_recalled),
         cmocka_unit_test(test_a_lost_recall_costs_a_third_of_the_ttl),
