@@ -64,7 +64,7 @@ hf_mono attempt_give_up(struct attempt *attempt, hf_code code, hf_mono now)
 const char *attempt_holder_of(const struct attempt *attempt)
 {
     const hf_record *record = &attempt->record;
-    if (attempt->state == ATTEMPT_IN_LINE || attempt->is_shut_out ||
+    if (attempt->is_shut_out ||
         (record->holders && id_equal(record->entries[0].session, attempt->enter.entry.session)))
         return "this very process";
     if (record->who)

@@ -157,7 +157,7 @@ struct hf_client {
     struct attempt *attempts;
     struct waiters waiters;
     struct turns turns;
-    struct waker *wakers; /* of nobody */
+    struct waker *wakers[2]; /* of nobody; by whether they sleep on an fd */
     struct release *releases;
     struct agenda agenda;
     hf_session_state *overdue; /* upkeep's own: sessions that the sweep found, being watched */
@@ -327,7 +327,7 @@ struct attempt {
     struct attempt *next_in_line;
     turns_news news;
     bool is_alone;    /* stands in no line */
-    bool is_shut_out; /* a try, while another thread has the lock */
+    bool is_shut_out; /* another thread has the lock */
     pthread_t thread;
     struct judge judge;
     hf_record record; /* as last seen */

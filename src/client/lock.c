@@ -424,7 +424,8 @@ hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now)
             continue;
         }
         hf_leave leave = lock_leave(lock);
-        leave.outcome = HF_OUTCOME_ABANDONED;
+        if (!lock->lingers) /* nobody was at work */
+            leave.outcome = HF_OUTCOME_ABANDONED;
         lock_push_leave_locked(lock, &leave, false);
         lock->is_left = true;
     }

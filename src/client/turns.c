@@ -262,6 +262,7 @@ turns_news turns_hear_locked(struct attempt *attempt)
 {
     turns_news news = attempt->news;
     attempt->news = NEWS_NONE;
+    attempt->is_shut_out = attempt->in_line && attempt->in_line->user;
     return news;
 }
 

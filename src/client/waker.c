@@ -13,36 +13,40 @@
 
 struct waker *waker_take_locked(hf_client *client, bool by_fd)
 {
-    struct waker *waker = client->wakers;
+    struct waker **kept = &client->wakers[by_fd], *waker = *kept;
     if (waker) {
-        client->wakers = waker->next;
-    } else {
-        waker = alloc_zeroed(sizeof *waker);
-        waker->fd = -1;
-        sem_init(&waker->sem, 0, 0);
+        *kept = waker->next;
+        return waker;
     }
+    waker = alloc_zeroed(sizeof *waker);
     waker->by_fd = by_fd;
-    if (by_fd && waker->fd < 0)
-        waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    waker->fd = by_fd ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    sem_init(&waker->sem, 0, 0);
     return waker;
 }
 
 void waker_give_locked(hf_client *client, struct waker *waker)
 {
-    waker->next = client->wakers;
-    client->wakers = waker;
+    waker->next = client->wakers[waker->by_fd];
+    client->wakers[waker->by_fd] = waker;
 }
 
-void waker_free_all(hf_client *client)
+static void free_list(struct waker *waker)
 {
-    while (client->wakers) {
-        struct waker *waker = client->wakers;
-        client->wakers = waker->next;
+    while (waker) {
+        struct waker *next = waker->next;
         if (waker->fd >= 0)
             close(waker->fd);
         sem_destroy(&waker->sem);
         free(waker);
+        waker = next;
     }
+}
+
+void waker_free_all(hf_client *client)
+{
+    free_list(client->wakers[false]);
+    free_list(client->wakers[true]);
 }
 
 void waker_wake(struct waker *waker)

@@ -10,9 +10,9 @@
 
 struct waker {
     struct waker *next;
+    bool by_fd; /* sleeps on that, beside a cancel's; as long as it lives: who wakes it reads this */
+    int fd;
     sem_t sem;
-    int fd;     /* -1 until one is needed: */
-    bool by_fd; /* beside a cancel's */
 };
 
 struct waker *waker_take_locked(hf_client *client, bool by_fd);

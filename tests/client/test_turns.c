@@ -194,6 +194,38 @@ static void test_one_in_line_gives_up_without_a_request(void **state)
     hf_close(client);
 }
 
+static void assert_gives_up_because_of(hf_client *client, const char *whom)
+{
+    hf_lock *lock;
+    hf_error err;
+    const hf_lock_options options = {.wait_ms = 50};
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_TIMEOUT);
+    assert_non_null(strstr(err.text, whom));
+}
+
+static void test_who_is_in_line_says_who_has_it(void **state)
+{
+    (void)state;
+    hf_client *client, *other = open_client("memory:whom", 10000);
+    faulty *f = faulty_open("memory:whom", NULL, &client);
+    hf_lock *lock = take(other, "x");
+    struct taking leader = {.client = client};
+    start(&leader);
+    await_queued(f, 1);
+    assert_gives_up_because_of(client, "another session");
+    hf_lock_close(lock);
+    pthread_join(leader.thread, NULL);
+    struct taking next = {.client = client};
+    start(&next);
+    await_queued(f, 1);
+    assert_gives_up_because_of(client, "this very process");
+    hf_lock_close(leader.lock);
+    pthread_join(next.thread, NULL);
+    hf_lock_close(next.lock);
+    hf_close(client);
+    hf_close(other);
+}
+
 static void test_a_try_while_another_thread_holds(void **state)
 {
     (void)state;
@@ -434,6 +466,9 @@ static void test_a_lingering_lock_can_be_broken(void **state)
     hf_lock_close(take_lingering(client, &lingering));
     assert_int_equal(hf_break(other, "x", &options, &err), HF_OK);
     hf_lock *lock = take(other, "x");
+    hf_last last;
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+    assert_int_equal(last.outcome, HF_OUTCOME_RELEASED); /* nobody was at work */
     pause_ms(400);
     assert_int_equal(try_take(client, "x", HF_TRY), HF_HELD);
     hf_lock_close(lock);
@@ -463,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_another_session_has_its_turn),
         cmocka_unit_test(test_a_leader_that_gives_up_leaves_its_place_to_the_next),
         cmocka_unit_test(test_one_in_line_gives_up_without_a_request),
+        cmocka_unit_test(test_who_is_in_line_says_who_has_it),
         cmocka_unit_test(test_a_try_while_another_thread_holds),
         cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),
         cmocka_unit_test(test_a_lock_that_was_downgraded_is_not_passed_on),
