@@ -10,7 +10,8 @@
 
 struct waker {
     struct waker *next;
-    bool by_fd; /* sleeps on that, beside a cancel's; as long as it lives: who wakes it reads this */
+    bool
+        by_fd; /* sleeps on that, beside a cancel's; as long as it lives: who wakes it reads this */
     int fd;
     sem_t sem;
 };

@@ -316,7 +316,7 @@ class Listings(OnASet):
         contest = Contest(self.uri, self.name)
         self.addCleanup(contest.__exit__)
         for _ in range(8):
-            contest.add("--threads=10", "--turns=1", "--work=1")
+            contest.add("--threads=10", "--turns=1", "--work=1", "--local-turns=-1")
         lock = until(lambda: [each for each in self.json_of("list", self.name)
                               if len(each["queue"]) >= 64], 30, "a full queue")[0]
         self.assertEqual(len(lock["queue"]), 64)
