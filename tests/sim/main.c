@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: the simulator: worlds from seeds, each with clients, a server and bad weather.
  *
- *     sim [--seed N] [--client-seconds N] [--drift PPM] [--verbose]
+ *     sim [--seed N] [--client-seconds N] [--most-broken N] [--drift PPM] [--verbose]
  *
- * Prints what a seed broke; `--seed N` with --client-seconds 1 replays that one world. Exits 1 when
+ * Prints what a seed broke, and goes on (until N are broken); `--seed N` with --client-seconds 1
+ * replays that one world. Exits 1 when
  * a rule was broken. With a drift beyond the allowance of 2000 ppm rules must break. */
 #include "sim/world.h"
 
@@ -270,10 +271,11 @@ int main(int argc, char **argv)
     uint64_t seed = number_after(argc, argv, "--seed", 1);
     uint64_t wanted = number_after(argc, argv, "--client-seconds", 10000);
     int64_t drift = (int64_t)number_after(argc, argv, "--drift", 1900);
+    uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
     bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
     uint64_t downgrades = 0, upgrades = 0;
-    for (; seconds < wanted; worlds++, seed++) {
+    for (; seconds < wanted && broken < most; worlds++, seed++) {
         run_world(seed, drift, verbose);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
         broken += sim.violations > 0;
