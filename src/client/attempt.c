@@ -108,8 +108,7 @@ static bool is_orphaned(struct attempt *attempt)
 {
     hf_client *client = attempt->client;
     pthread_mutex_lock(&client->mutex);
-    bool orphaned = client->session.state != SESSION_ALIVE ||
-                    !id_equal(client->session.self.id, attempt->enter.entry.session);
+    bool orphaned = !session_is_present_locked(client, attempt->enter.entry.session);
     pthread_mutex_unlock(&client->mutex);
     return orphaned;
 }
@@ -274,26 +273,30 @@ static void info_in_line(const struct attempt *attempt, hf_wait_info *info)
     info->holder = attempt_holder_of(attempt);
 }
 
+static void info_of_record(const struct attempt *attempt, hf_wait_info *info)
+{
+    const hf_record *record = &attempt->record;
+    const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
+    const hf_entry *holder = record->holders ? &record->entries[0] : NULL;
+    info->position = own ? record_position(record, own) : 0;
+    info->queued = record->queued;
+    info->n_holders = record->holders;
+    if (!holder)
+        return;
+    info->holder = attempt_holder_of(attempt);
+    info->why = holder->why;
+    info->held_since_ms = holder->granted_at.ms;
+}
+
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now)
 {
     *info = (hf_wait_info){.name = attempt_title_of(attempt),
                            .waited_ms = (now.ns - attempt->started.ns) / 1000000,
+                           .holder = "",
                            .why = "",
-                           .trouble = ""};
-    if (attempt->state == ATTEMPT_IN_LINE) {
-        info_in_line(attempt, info);
-        return;
-    }
-    const hf_record *record = &attempt->record;
-    const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
-    const hf_entry *holder = record->holders ? &record->entries[0] : NULL;
-    *info = (hf_wait_info){.name = attempt_title_of(attempt),
-                           .waited_ms = (now.ns - attempt->started.ns) / 1000000,
-                           .position = own ? record_position(record, own) : 0,
-                           .queued = record->queued,
-                           .n_holders = record->holders,
-                           .holder = holder ? attempt_holder_of(attempt) : "",
-                           .why = holder ? holder->why : "",
-                           .held_since_ms = holder ? holder->granted_at.ms : 0,
                            .trouble = attempt->failures ? attempt->err.text : ""};
+    if (attempt->state == ATTEMPT_IN_LINE)
+        info_in_line(attempt, info);
+    else
+        info_of_record(attempt, info);
 }

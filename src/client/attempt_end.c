@@ -38,11 +38,10 @@ static void give_back(struct attempt *attempt, hf_mono now)
     bool closing = false;
     pthread_mutex_lock(&client->mutex);
     waiters_remove(&attempt->waiter);
-    bool ours = client->session.state == SESSION_ALIVE &&
-                id_equal(client->session.self.id, attempt->enter.entry.session);
-    bool is_given = attempt->is_in_flight && ours && may_be_given_locked(attempt) &&
-                    turns_bequeath_locked(attempt);
-    if (attempt->is_in_flight && ours && !is_given && !PLANTED(TICKET_FORGOTTEN)) {
+    bool stands =
+        attempt->is_in_flight && session_is_present_locked(client, attempt->enter.entry.session);
+    bool is_given = stands && may_be_given_locked(attempt) && turns_bequeath_locked(attempt);
+    if (stands && !is_given && !PLANTED(TICKET_FORGOTTEN)) {
         release = release_push_locked(client, attempt->name, &leave, false);
         closing = client->is_closing; /* the background has a bound of its own */
         release->in_flight = !closing;

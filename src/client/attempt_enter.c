@@ -33,7 +33,6 @@ void attempt_fill_lock(const struct attempt *attempt, struct hf_lock *lock, hf_m
         lock->lease_end = lease_end(attempt->sent, attempt->client->ttl_ms);
     if (lock_due(lock).ns != MONO_NEVER.ns)
         ticker_poke(attempt->client, TICK_WATCH);
-    lock->verify_due = mono_add_ms(now, attempt->client->ttl_ms);
     lock->waited_ms = (now.ns - attempt->started.ns) / 1000000;
     lock->on_lost = options->on_lost;
     lock->lost_ctx = options->lost_ctx;
@@ -58,6 +57,7 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
             lock_new_locked(client, attempt->claim ? attempt->record.name : attempt->name, entry,
                             &attempt->record, attempt->options->period_ms);
         attempt->lock->stamp = attempt->waiter.stamp;
+        attempt->lock->verify_due = mono_add_ms(now, client->ttl_ms);
         attempt_fill_lock(attempt, attempt->lock, now);
         turns_granted_locked(attempt, attempt->lock, entry, &attempt->record);
         waiters_remove(&attempt->waiter);

@@ -290,7 +290,7 @@ static void hurry_releases_locked(hf_client *client)
         release->due = client_now(client);
 }
 
-static struct timespec deadline_after_ms(int64_t ms)
+struct timespec client_deadline(int64_t ms)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -301,7 +301,7 @@ static struct timespec deadline_after_ms(int64_t ms)
 /* Returns whether the store answers. */
 static bool await_the_end_locked(hf_client *client)
 {
-    struct timespec until = deadline_after_ms(CLOSE_MS);
+    struct timespec until = client_deadline(CLOSE_MS);
     bool in_time = true;
     while (client->attempts || client->calls)
         pthread_cond_wait(&client->changed, &client->mutex);

@@ -189,6 +189,7 @@ hf_code client_begin(hf_client *client, hf_error *err);
 void client_end(hf_client *client);
 bool client_is_closing(hf_client *client);
 hf_mono client_now(hf_client *client);
+struct timespec client_deadline(int64_t ms); /* for waits on CLOCK_MONOTONIC */
 uint64_t client_chance(hf_client *client);
 hf_id client_new_id(hf_client *client);
 void client_log(hf_client *client, hf_log_level level, const char *format, ...)
@@ -217,6 +218,7 @@ void ticker_stop_all(hf_client *client);
 hf_code session_ensure(hf_client *client, hf_error *err);
 hf_mono session_tick(hf_client *client, hf_mono now);  /* beats */
 hf_mono session_watch(hf_client *client, hf_mono now); /* ends belief in time, calls no store */
+bool session_is_present_locked(const hf_client *client, hf_id session); /* and not lost */
 bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now);
 void session_lose_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
 void session_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
@@ -239,6 +241,8 @@ void lock_renewed_locked(hf_client *client, hf_mono sent);
 hf_mono lock_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
 hf_leave lock_leave(const struct hf_lock *lock);
+/* Belief ends, the next in line leads, its leave is on the list (release_push_locked()). */
+struct release *lock_start_release_locked(struct hf_lock *lock);
 /* How it was left, for the next local holder. */
 void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at);
 void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a handle of */

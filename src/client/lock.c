@@ -58,7 +58,7 @@ struct hf_lock *lock_new_locked(hf_client *client, const char *name, const hf_en
     lock->knows_previous = shows_grant(record, entry->ticket);
     lock->period = period_at(entry->granted_at, period_ms);
     lock->document = record->document ? alloc_text(record->document) : NULL;
-    lock->lease_end = MONO_NEVER;
+    lock->lease_end = lock->dog.feed_by = lock->dog.hold_until = MONO_NEVER;
     lock->lost_fd = -1;
     link_locked(client, lock);
     return lock;
@@ -303,24 +303,6 @@ void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
     pthread_mutex_unlock(&lock->client->mutex);
 }
 
-bool hf_lock_has_run(const hf_lock *lock)
-{
-    return period_is_done(lock->period, &lock->previous);
-}
-
-hf_last lock_last(const hf_last_mark *mark)
-{
-    return (hf_last){.outcome = mark->outcome,
-                     .who = mark->who,
-                     .token = mark->token,
-                     .has_exit_status = mark->has_exit_status,
-                     .exit_status = mark->exit_status,
-                     .at_ms = mark->at.ms,
-                     .period_start_ms = mark->period.start.ms,
-                     .period_end_ms = mark->period.end.ms,
-                     .reason = mark->reason};
-}
-
 /* ---- Release
  * ---------------------------------------------------------------------------------------- */
 
@@ -368,7 +350,7 @@ struct release *lock_push_leave_locked(struct hf_lock *lock, const hf_leave *lea
 }
 
 /* Belief ends here, before the leave is sent (R4). */
-static struct release *start_release_locked(struct hf_lock *lock)
+struct release *lock_start_release_locked(struct hf_lock *lock)
 {
     hf_leave leave = lock_leave(lock);
     if (!PLANTED(BELIEF_WHILE_LEAVING))
@@ -396,7 +378,7 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
     struct waker *to_wake = NULL;
     if (!was_released && !(code = lock_check_locked(lock, &left, now, err)) &&
         !turns_pass_locked(lock, now, &to_wake)) {
-        release = start_release_locked(lock);
+        release = lock_start_release_locked(lock);
         release->in_flight = true;
     }
     pthread_mutex_unlock(&client->mutex);
@@ -406,18 +388,13 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
     return release_send(client, release, mono_add_ms(now, client->patience_ms), err);
 }
 
-static bool is_of_session_locked(const struct hf_lock *lock)
-{
-    const struct session *session = &lock->client->session;
-    return session->state == SESSION_ALIVE && id_equal(session->self.id, lock->session);
-}
-
 /* Nobody can believe in it any more, so nothing is gained by waiting for hf_lock_close(). */
 hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now)
 {
     hf_mono due = MONO_NEVER;
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next) {
-        if (lock->state != LOCK_LOST || lock->is_left || !is_of_session_locked(lock))
+        if (lock->state != LOCK_LOST || lock->is_left ||
+            !session_is_present_locked(client, lock->session))
             continue;
         if (!mono_reached(lock->stop_by, now)) {
             due = mono_min(due, lock->stop_by);
@@ -476,9 +453,10 @@ static void close_locked(struct hf_lock *lock, struct waker **to_wake)
         unlink_locked(lock);
         return;
     }
-    if (lock->state != LOCK_RELEASED && !lock->is_left && is_of_session_locked(lock)) {
+    if (lock->state != LOCK_RELEASED && !lock->is_left &&
+        session_is_present_locked(client, lock->session)) {
         bool was_lost = lock->state == LOCK_LOST;
-        struct release *release = start_release_locked(lock);
+        struct release *release = lock_start_release_locked(lock);
         if (was_lost)
             release->leave.outcome = HF_OUTCOME_ABANDONED;
         release->is_held = false;

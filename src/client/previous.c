@@ -4,7 +4,20 @@
 #include "client/client.h"
 
 #include "core/error.h"
-#include "core/id.h"
+#include "core/period.h"
+
+hf_last lock_last(const hf_last_mark *mark)
+{
+    return (hf_last){.outcome = mark->outcome,
+                     .who = mark->who,
+                     .token = mark->token,
+                     .has_exit_status = mark->has_exit_status,
+                     .exit_status = mark->exit_status,
+                     .at_ms = mark->at.ms,
+                     .period_start_ms = mark->period.start.ms,
+                     .period_end_ms = mark->period.end.ms,
+                     .reason = mark->reason};
+}
 
 typedef struct sought {
     hf_id ticket, upgrade; /* one of the two stands */
@@ -79,4 +92,9 @@ hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err)
     hf_code code = is_known(lock) ? HF_OK : learn(lock, err);
     *out = code ? (hf_last){.who = ""} : lock_last(&lock->previous);
     return code;
+}
+
+bool hf_lock_has_run(const hf_lock *lock)
+{
+    return period_is_done(lock->period, &lock->previous);
 }

@@ -179,9 +179,14 @@ static void expire_locked(hf_client *client, hf_mono now)
     session_lose_locked(client, &why, client->session.lease_end);
 }
 
+bool session_is_present_locked(const hf_client *client, hf_id session)
+{
+    return client->session.state == SESSION_ALIVE && id_equal(client->session.self.id, session);
+}
+
 bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now)
 {
-    if (client->session.state != SESSION_ALIVE || !id_equal(client->session.self.id, session))
+    if (!session_is_present_locked(client, session))
         return false;
     if (!mono_reached(notice_at(client), now))
         return true;

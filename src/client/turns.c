@@ -65,6 +65,12 @@ static struct line *make_locked(hf_client *client, const char *name)
     return line;
 }
 
+static struct line *find_or_make_locked(hf_client *client, const char *name)
+{
+    struct line *line = find_locked(client, name);
+    return line ? line : make_locked(client, name);
+}
+
 static void free_if_empty_locked(struct line *line)
 {
     if (line->leader || line->user || line->first)
@@ -160,6 +166,12 @@ static bool has_token(const struct line *line, int64_t token, hf_mono now)
            token - line->first_token <= earned;
 }
 
+static bool goes_on_locked(const struct line *line, const struct hf_lock *lock, hf_mono now)
+{
+    return !lock->client->is_closing && !is_asked_locked(lock) &&
+           has_token(line, lock->token + 1, now);
+}
+
 /* The same ticket with the next token. The one before has been released: its belief is over. */
 static struct hf_lock *succeed_locked(struct hf_lock *before, hf_mono now)
 {
@@ -167,11 +179,9 @@ static struct hf_lock *succeed_locked(struct hf_lock *before, hf_mono now)
     hf_entry entry = {
         .ticket = before->ticket, .session = before->session, .token = before->token + 1};
     hf_record record = {.limit = 0};
-    static const hf_lock_options plain = {0};
     struct hf_lock *lock = lock_new_locked(client, before->name, &entry, &record, 0);
     lock->enter = before->enter;
     lock->permits = before->permits;
-    dog_begin(&lock->dog, &plain, now);
     lock_mark(before, &lock->previous, client->env.wall(client->env.ctx));
     lock->knows_previous = true;
     lock->stamp = before->stamp;
@@ -183,30 +193,32 @@ static struct hf_lock *succeed_locked(struct hf_lock *before, hf_mono now)
     return lock;
 }
 
-static bool take_lingering_locked(struct line *line, struct attempt *attempt, hf_mono now)
+static void give_up_lingering_locked(struct hf_lock *kept)
 {
-    struct hf_lock *kept = line->user;
-    if (!session_is_believed_locked(attempt->client, kept->session, now) ||
-        kept->state != LOCK_HELD || is_asked_locked(kept) || !has_token(line, kept->token + 1, now))
+    lock_start_release_locked(kept);
+    ticker_poke(kept->client, TICK_UPKEEP);
+    lock_discard_locked(kept);
+}
+
+/* One that cannot be taken again is given up, if a lost session has not ended it already. */
+static bool take_lingering_locked(struct attempt *attempt, hf_mono now)
+{
+    struct line *line = find_locked(attempt->client, attempt->name);
+    struct hf_lock *kept = line ? line->user : NULL;
+    if (!kept || !kept->lingers)
         return false;
+    if (!session_is_believed_locked(attempt->client, kept->session, now) ||
+        kept->state != LOCK_HELD || !goes_on_locked(line, kept, now)) {
+        if (kept->line)
+            give_up_lingering_locked(kept);
+        return false;
+    }
     kept->state = LOCK_RELEASED;
     attempt->lock = succeed_locked(kept, now);
     attempt_fill_lock(attempt, attempt->lock, now);
     attempt->lock->previous = kept->previous;
-    attempt->lock->verify_due = kept->verify_due;
     lock_discard_locked(kept);
     return true;
-}
-
-static void give_up_lingering_locked(struct hf_lock *kept)
-{
-    hf_client *client = kept->client;
-    hf_leave leave = lock_leave(kept);
-    kept->state = LOCK_RELEASED;
-    lock_push_leave_locked(kept, &leave, true);
-    ticker_poke(client, TICK_UPKEEP);
-    turns_left_locked(kept);
-    lock_discard_locked(kept);
 }
 
 turns_place turns_join_locked(struct attempt *attempt, hf_mono now)
@@ -216,17 +228,9 @@ turns_place turns_join_locked(struct attempt *attempt, hf_mono now)
         return PLACE_LEADS;
     if (!suits(attempt))
         return PLACE_ALONE;
-    struct line *line = find_locked(client, attempt->name);
-    if (line && line->user && line->user->lingers) {
-        if (take_lingering_locked(line, attempt, now))
-            return PLACE_TAKEN;
-        line = find_locked(client, attempt->name); /* a lost session has ended it */
-        if (line && line->user)
-            give_up_lingering_locked(line->user);
-        line = find_locked(client, attempt->name);
-    }
-    if (!line)
-        line = make_locked(client, attempt->name);
+    if (take_lingering_locked(attempt, now))
+        return PLACE_TAKEN;
+    struct line *line = find_or_make_locked(client, attempt->name);
     if (attempt->enter.try_only && (line->leader || line->user))
         return PLACE_HELD;
     if ((line->user || line->leader) && holds_any_locked(attempt))
@@ -357,12 +361,6 @@ void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const h
     upkeep_look_after_locked(attempt->client, lock);
 }
 
-static bool goes_on_locked(const struct line *line, const struct hf_lock *lock, hf_mono now)
-{
-    return !lock->client->is_closing && !is_asked_locked(lock) &&
-           has_token(line, lock->token + 1, now);
-}
-
 /* While another session waits, a few may still have their turn. */
 static bool may_have_turn(struct line *line, const hf_client *client, hf_mono now)
 {
@@ -377,7 +375,6 @@ static void hand_to_locked(struct attempt *next, struct hf_lock *before, hf_mono
 {
     next->lock = succeed_locked(before, now);
     attempt_fill_lock(next, next->lock, now);
-    next->lock->verify_due = before->verify_due;
     next->news = NEWS_LOCK;
     next->is_woken = true;
 }
@@ -459,9 +456,8 @@ void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp)
 /* A lost one that lingered has no handle that anybody would close. */
 static bool is_over(const struct hf_lock *lock)
 {
-    bool is_ours = lock->client->session.state == SESSION_ALIVE &&
-                   id_equal(lock->client->session.self.id, lock->session);
-    return lock->state == LOCK_LOST && (lock->is_left || !is_ours);
+    return lock->state == LOCK_LOST &&
+           (lock->is_left || !session_is_present_locked(lock->client, lock->session));
 }
 
 hf_mono turns_tick_locked(hf_client *client, hf_mono now)

@@ -94,8 +94,7 @@ static hf_code look(hf_client *client, const struct names *names, hf_record_fn e
 
 static bool is_unknown_locked(hf_client *client, const hf_entry *entry)
 {
-    return client->session.state == SESSION_ALIVE &&
-           id_equal(entry->session, client->session.self.id) &&
+    return session_is_present_locked(client, entry->session) &&
            !waiters_find(&client->waiters, entry->ticket) &&
            !lock_find_locked(client, entry->ticket) &&
            !release_is_pending_locked(client, entry->ticket);

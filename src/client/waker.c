@@ -66,18 +66,10 @@ void waker_drain(struct waker *waker)
         return; /* nobody has woken it */
 }
 
-static struct timespec after_ms(int64_t ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    int64_t ns = t.tv_nsec + ms % 1000 * 1000000;
-    return (struct timespec){t.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
-}
-
 void waker_sleep(struct waker *waker, int cancel_fd, int64_t ms)
 {
     struct pollfd fds[] = {{waker->fd, POLLIN, 0}, {cancel_fd, POLLIN, 0}};
-    struct timespec until = after_ms(ms);
+    struct timespec until = client_deadline(ms);
     if (waker->by_fd)
         poll(fds, 2, (int)ms);
     else

@@ -6,9 +6,9 @@
  * step has in it, and ' for ". Everything from outside is in one $literal, the variable x, made by
  * pipeline_values.c:
  *   {now, floor}                              where they are given
- *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue, for this one;
+ *   {new, limit, bound, note, asks, more, entry}    the entrant; bound: of the queue, for this one;
  *                                             new: the record, where there is none; asks: its
- *                                             ticket
+ *                                             ticket; more: tokens of its block after the first
  *   {replaces}                                the holder whose place the entrant wants
  *   {change: {ticket, permits}}               the holder that has less from now on
  *   {ticket, mark, used}                      the only leave; mark: `last` as it leaves it; used:
@@ -58,8 +58,8 @@ static const char last_many[] =
 static const char whose[] = "{'session': '$$this.session', 'token': @u, 'at': @n}";
 
 /* What a holder has not used of its tokens it gives back, if nothing was given since. */
-static const char last_token[] =
-    "{'$add': ['$$this.token', {'$max': [{'$subtract': ['$$this.block', 1]}, 0]}]}";
+static const char more[] = "{'$max': [{'$subtract': ['$$this.block', 1]}, 0]}";
+static const char last_token[] = "{'$add': ['$$this.token', @x]}";
 static const char given_back_one[] =
     "{'$reduce': {'input': '$holders', 'initialValue': '$token', 'in': {'$cond': [{'$and': ["
     "{'$eq': ['$$this.ticket', '$$x.ticket']}, {'$gte': ['$$x.used', '$$this.token']},"
@@ -91,8 +91,7 @@ static const char grant[] =
     " {'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$value.token', 1]}, @f]}}},"
     " 'in': {'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': ['$$value.sum', '$$this.permits']},"
     " 'holders': {'$concatArrays': ['$$value.holders', [{'$mergeObjects': ['$$this',"
-    " {'token': '$$token', 'granted_at': @n}]}]]}, 'token': {'$add': ['$$token',"
-    " {'$max': [{'$subtract': ['$$this.block', 1]}, 0]}]},"
+    " {'token': '$$token', 'granted_at': @n}]}]]}, 'token': {'$add': ['$$token', @x]},"
     " 'notify': {'$concat': ['$$value.notify', ' ', {'$toString': '$$this.session'}, ':',"
     " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'},"
     " {'$cond': [{'$and': ['$$this.yields',"
@@ -140,9 +139,8 @@ static const char wait[] = "{'$cond': [{'$and': [@h]}, @k, @q]}";
 
 static const char taken[] =
     "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$r.token', 1]}, @f]}}}, 'in': {"
-    "'limit': '$$x.limit', 'token': {'$add': ['$$token',"
-    " {'$max': [{'$subtract': ['$$x.entry.block', 1]}, 0]}]}, 'holders': {'$concatArrays': "
-    "['$$r.holders',"
+    "'limit': '$$x.limit', 'token': {'$add': ['$$token', '$$x.more']},"
+    " 'holders': {'$concatArrays': ['$$r.holders',"
     " [{'$mergeObjects': ['$$x.entry', {'since': @n, 'token': '$$token', 'granted_at': @n}]}]]},"
     " 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}}}";
 
@@ -270,6 +268,7 @@ static void choose_edit(parts *p, variant v)
     p->of['w'] = whose;
     p->of['p'] = gone;
     p->of['v'] = last_token;
+    p->of['x'] = more;
     p->of['u'] = !v.has_used           ? "'$$this.token'"
                  : v.edit == EDIT_MANY ? "{'$max': ['$$this.token', '$$gone.used']}"
                                        : "{'$max': ['$$this.token', '$$x.used']}";
