@@ -126,6 +126,9 @@ typedef struct hf_options {
                           * behind one ticket, and pass the lock on among them. While another
                           * session waits, so many of them in a row may have it; default 8;
                           * negative: each waits by itself, in the order of all */
+    int64_t deadlock_ms; /* who holds a lock and has waited so long for another looks whether those
+                          * ahead wait for it in turn (HF_DEADLOCK); default 1,000; negative: never;
+                          * at least 10 */
     const char *app;     /* what this program is called in listings; default: its name */
     hf_log_fn log;       /* default: none */
     void *log_ctx;
@@ -210,9 +213,16 @@ typedef struct hf_lock_options {
 } hf_lock_options;
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes.
- * Errors: HF_HELD (HF_TRY), HF_TIMEOUT, HF_CANCELLED, HF_LIMIT (the lock is in use with another
- * limit), HF_INVALID, HF_SHAPE, HF_UNREACHABLE and its kin, HF_FORKED, HF_CLOSED. Whatever the
- * error, nothing stays in the queue: what could not be taken back at once is in the background. */
+ * Errors: HF_HELD (HF_TRY), HF_TIMEOUT, HF_DEADLOCK, HF_CANCELLED, HF_LIMIT (the lock is in use
+ * with another limit), HF_INVALID, HF_SHAPE, HF_UNREACHABLE and its kin, HF_FORKED, HF_CLOSED.
+ * Whatever the error, nothing stays in the queue: what could not be taken back at once is in the
+ * background.
+ *
+ * HF_DEADLOCK: the caller's thread, or actor, holds a lock that others wait for who hold, directly
+ * or through others still, this one. The last of them to come is told, with the whole circle in the
+ * text, and keeps what it holds: release that, and begin again. Found soon after deadlock_ms (twice
+ * that, as a rule), and by thread: where handles pass between threads, give their owners an `actor`
+ * each. Not found among waits that a full queue refuses, and in protocols without a queue. */
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 
@@ -432,12 +442,14 @@ typedef struct hf_finding {
     const char *topic; /* "reach", "server", "members", "notices", "write concern", "latency",
                         * "clock" ... */
     const char *text;
-    bool is_danger; /* this endangers safety */
+    bool is_danger;  /* this endangers safety */
+    bool wants_care; /* somebody should look: a deadlock, a long wait */
 } hf_finding;
 
 typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
 
-/* Looks at what this client depends on. The call fails only if the store cannot be reached. */
+/* Looks at what this client depends on, and at who has waited for long. The call fails only if the
+ * store cannot be reached. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
 /* ---- Leader election ------------------------------------------------------------------------ */

@@ -208,6 +208,21 @@ typedef struct hf_session_state {
     hf_ask asked[HF_ASKS_MAX];
 } hf_session_state;
 
+/* What a beat brings besides. */
+typedef struct hf_beat {
+    const hf_id *answered; /* asks to be taken out */
+    size_t n_answered;
+    const char *waits; /* NULL: none; its long waits, as text: core/waits.h */
+    int64_t seen;      /* the last beat whose answer had come when this one was made */
+} hf_beat;
+
+/* What a living session said with its last beat that it waits for. */
+typedef struct hf_waits {
+    hf_session session; /* without ttl_ms and started_at */
+    int64_t beat, seen;
+    const char *text;
+} hf_waits;
+
 /* ---- Notices
  * ------------------------------------------------------------------------------------- */
 
@@ -248,6 +263,7 @@ typedef struct hf_store hf_store;
 
 typedef bool (*hf_record_fn)(void *ctx, const hf_record *record); /* false: stop */
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
+typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
 
 /* A store without HF_CAN_QUEUE takes no entry but a holder, and decides by itself, inside the step,
@@ -267,11 +283,13 @@ typedef struct hf_store_ops {
     /* Makes the session known, as its first beat. Not idempotent: after UNKNOWN take a new id. */
     hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
 
-    /* Raises the beat, and takes out the asks named in `answered`. Returns the state after it, as
-     * far as beat and asks go. HF_LOST: the session is missing or marked dead. Never waits behind
-     * other calls of this store. */
-    hf_code (*session_beat)(hf_store *store, hf_id id, const hf_id *answered, size_t n,
-                            hf_session_state *out, hf_error *err);
+    /* Raises the beat, takes out the asks that were answered, and keeps what it says of waits in
+     * the place of what the one before said. Returns the state after it, as far as beat and asks
+     * go. HF_LOST: the session is missing or marked dead. Never waits behind other calls of this
+     * store.
+     */
+    hf_code (*session_beat)(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
+                            hf_error *err);
 
     /* Marks another session dead, if it still is as it was seen: same beat, or, for one that was
      * seen gone, still gone. HF_OK: it is marked (by this or an earlier call). HF_HELD: it lives.
@@ -286,6 +304,11 @@ typedef struct hf_store_ops {
      * judge by its clock (R6) what is overdue by more than that. */
     hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
+
+    /* What those of n sessions (n <= 1000) say that live and wait for long; ids NULL: all of them.
+     * A read that may be believed (R1). May be NULL: deadlocks are not found. */
+    hf_code (*waits)(hf_store *store, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                     hf_error *err);
 
     /* The one transition (src/core/record.c). out, when not NULL, is the record after it, to be
      * freed with record_done(). A step that changes nothing writes nothing. Only an `enter` that

@@ -40,7 +40,9 @@ static bool add_finding(void *ctx, const hf_finding *finding)
         json_append(rep->array, json_of_finding(finding));
         return true;
     }
-    table_add(rep->rows, text_copy(finding->is_danger ? "DANGER" : "ok"));
+    table_add(rep->rows, text_copy(finding->is_danger    ? "DANGER"
+                                   : finding->wants_care ? "LOOK"
+                                                         : "ok"));
     table_add(rep->rows, text_copy(finding->topic));
     table_add(rep->rows, text_copy(finding->text));
     return true;

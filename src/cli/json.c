@@ -132,6 +132,7 @@ json_t *json_of_finding(const hf_finding *finding)
     put_text(out, "topic", finding->topic);
     put_text(out, "text", finding->text);
     json_put(out, "is_danger", json_boolean(finding->is_danger));
+    json_put(out, "wants_care", json_boolean(finding->wants_care));
     return out;
 }
 

@@ -47,6 +47,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
     attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->started, wait_ms) : MONO_NEVER;
     attempt->look_due = attempt->failing_since = MONO_NEVER;
+    attempt->deadlock_due = mono_add_ms(attempt->started, client->deadlock_ms);
     record_init(&attempt->record, name);
     pthread_mutex_lock(&client->mutex);
     link_locked(client, attempt);
@@ -76,6 +77,7 @@ void attempt_done(struct attempt *attempt)
     pthread_mutex_unlock(&client->mutex);
     judge_done(&attempt->judge);
     record_done(&attempt->record);
+    deadlock_forget(attempt);
 }
 
 void attempt_wake_locked(struct attempt *attempt)
@@ -172,7 +174,10 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
         if (attempt->state != ATTEMPT_WAITS || attempt->failures)
             return due;
     }
-    return watch_ahead(attempt, client_now(client), attempt->look_due);
+    hf_mono deadlock_due;
+    if (deadlock_tick(attempt, now, &deadlock_due))
+        return attempt_give_up(attempt, HF_DEADLOCK, client_now(client));
+    return watch_ahead(attempt, client_now(client), mono_min(attempt->look_due, deadlock_due));
 }
 
 /* It may be free: worth coming back before the time. */

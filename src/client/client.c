@@ -16,6 +16,8 @@
 
 #define PATIENCE_MS 30000
 #define CLOCK_TRUST_MS 300000
+#define DEADLOCK_MS 1000
+#define DEADLOCK_LEAST_MS 10
 #define CLOSE_MS 4000 /* for the releases that are still to be sent */
 
 /* ---- What all files ask ------------------------------------------------------------------------
@@ -156,6 +158,11 @@ static hf_code check_options(const hf_options *options, hf_error *err)
     if (options->patience_ms < 0)
         return error_set(err, HF_INVALID, "a patience of %lld ms is negative",
                          (long long)options->patience_ms);
+    if (options->deadlock_ms > 0 && options->deadlock_ms < DEADLOCK_LEAST_MS)
+        return error_set(err, HF_INVALID,
+                         "looking for deadlocks after %lld ms: at least %d, or "
+                         "negative: never",
+                         (long long)options->deadlock_ms, DEADLOCK_LEAST_MS);
     return text_check("the app's name", options->app, 100, err);
 }
 
@@ -184,6 +191,7 @@ static void set_options(hf_client *client, const hf_options *options)
     client->notice_ms = options->notice_ms;
     client->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
     client->clock_trust_ms = options->clock_trust_ms ? options->clock_trust_ms : CLOCK_TRUST_MS;
+    client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;
     client->log = options->log;
     client->log_ctx = options->log_ctx;
     snprintf(client->app, sizeof client->app, "%s",

@@ -41,7 +41,8 @@ struct session {
     session_state state;
     hf_session self;
     hf_mono lease_end; /* belief ends here at the latest; by the last acknowledged beat */
-    hf_mono beat_due;
+    hf_mono beat_due, beat_sent;
+    int64_t seen;          /* the last beat that was acknowledged */
     hf_error last_failure; /* of a beat, for the message when the lease runs out */
     session_ask *asks;
     size_t n_asks;
@@ -145,7 +146,7 @@ struct hf_client {
     hf_env env;
     pid_t owner;
     char app[HF_TEXT_MAX + 1], host[HF_TEXT_MAX + 1], who[HF_TEXT_MAX + 1];
-    int64_t ttl_ms, notice_ms, patience_ms, clock_trust_ms;
+    int64_t ttl_ms, notice_ms, patience_ms, clock_trust_ms, deadlock_ms;
     hf_log_fn log;
     void *log_ctx;
     pthread_mutex_t log_mutex;
@@ -222,6 +223,8 @@ bool session_is_present_locked(const hf_client *client, hf_id session); /* and n
 bool session_is_believed_locked(hf_client *client, hf_id session, hf_mono now);
 void session_lose_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
 void session_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
+/* The next beat is sent at once, unless the last was less than ms ago. */
+void session_hurry_locked(hf_client *client, int64_t ms);
 session_ask *session_find_ask_locked(hf_client *client, hf_id ticket);
 void session_suspect_locked(hf_client *client, const char *name);
 void session_forget(struct session *session); /* frees what it points to */
@@ -346,6 +349,8 @@ struct attempt {
     bool is_unanswered;           /* an enter of this ticket got no answer: it may still land */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */
     struct waker *waker;          /* NULL until it has to wait */
+    struct snare *snare;          /* a deadlock that it may be in: deadlock.c */
+    hf_mono deadlock_due;
     bool is_woken;
     hf_code code; /* how it ended */
     hf_error err;
@@ -376,6 +381,16 @@ typedef enum judging {
  * trusts: may use the store's clock (R6). */
 hf_code judging_tick(struct attempt *attempt, hf_mono now, bool trusts, judging *out,
                      hf_error *err);
+
+/* deadlock.c */
+/* What the next beat says of long waits (core/waits.h): the caller's to free; NULL: nothing. */
+char *deadlock_say_locked(hf_client *client, hf_mono now);
+/* Looks whether this attempt, which waits in the queue, is the youngest in a deadlock: then true,
+ * and its err says which. *due: when it wants to look again. */
+bool deadlock_tick(struct attempt *attempt, hf_mono now, hf_mono *due);
+void deadlock_forget(struct attempt *attempt);
+/* For all that wait for each other now, as far as a single look can say; and for long waits. */
+hf_code deadlock_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
 /* cancel.c */
 bool cancel_is_fired(const hf_cancel *cancel); /* NULL: no */

@@ -233,6 +233,8 @@ hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *er
     if (code)
         return code;
     code = client->store->ops->doctor(client->store, each, ctx, err);
+    if (!code)
+        code = deadlock_doctor(client, each, ctx, err);
     client_end(client);
     return code;
 }

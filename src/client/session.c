@@ -76,6 +76,8 @@ static void begun_locked(hf_client *client, hf_mono sent)
     session->state = SESSION_ALIVE;
     session->lease_end = lease_end(sent, client->ttl_ms);
     session->beat_due = beat_due(client, sent);
+    session->beat_sent = sent;
+    session->seen = 1;
     upkeep_begin_locked(client, sent);
     ticker_start_all(client);
     for (unsigned i = 0; i < TICKERS; i++)
@@ -281,6 +283,7 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
         lease_before = session->lease_end;
     session->beat_due = beat_due(client, sent);
     session->last_failure.code = HF_OK;
+    session->seen = state->beat;
     lock_renewed_locked(client, sent);
     for (size_t i = 0; i < state->n_asked; i++)
         asked_locked(client, &state->asked[i], lease_before);
@@ -306,12 +309,12 @@ static void marked_dead_locked(hf_client *client, const hf_error *err)
     session_lose_locked(client, &why, client_now(client));
 }
 
-static void beat(hf_client *client, hf_id id, const hf_id *answered, size_t n)
+static void beat(hf_client *client, hf_id id, const hf_beat *says)
 {
     hf_session_state state;
     hf_error err;
     hf_mono sent = client_now(client);
-    hf_code code = client->store->ops->session_beat(client->store, id, answered, n, &state, &err);
+    hf_code code = client->store->ops->session_beat(client->store, id, says, &state, &err);
     if (PLANTED(LEASE_FROM_REPLY))
         sent = client_now(client);
     pthread_mutex_lock(&client->mutex);
@@ -323,10 +326,20 @@ static void beat(hf_client *client, hf_id id, const hf_id *answered, size_t n)
             not_acknowledged_locked(client, &err);
         } else {
             acknowledged_locked(client, sent, &state);
-            forget_answered_locked(&client->session, answered, n);
+            forget_answered_locked(&client->session, says->answered, says->n_answered);
         }
     }
     pthread_mutex_unlock(&client->mutex);
+}
+
+void session_hurry_locked(hf_client *client, int64_t ms)
+{
+    struct session *session = &client->session;
+    hf_mono due = mono_add_ms(session->beat_sent, ms);
+    if (session->last_failure.code || mono_reached(session->beat_due, due))
+        return;
+    session->beat_due = due;
+    ticker_poke(client, TICK_BEAT);
 }
 
 hf_mono session_tick(hf_client *client, hf_mono now)
@@ -336,10 +349,17 @@ hf_mono session_tick(hf_client *client, hf_mono now)
     bool alive = session->state == SESSION_ALIVE;
     bool due = alive && mono_reached(session->beat_due, now);
     hf_id id = session->self.id, answered[HF_ASKS_MAX];
-    size_t n = due ? answered_locked(session, answered) : 0;
+    hf_beat says = {.answered = answered, .seen = session->seen};
+    char *waits = due ? deadlock_say_locked(client, now) : NULL;
+    if (due) {
+        says.n_answered = answered_locked(session, answered);
+        says.waits = waits;
+        session->beat_sent = now;
+    }
     pthread_mutex_unlock(&client->mutex);
     if (due)
-        beat(client, id, answered, n);
+        beat(client, id, &says);
+    free(waits);
     pthread_mutex_lock(&client->mutex);
     hf_mono next = session->state == SESSION_ALIVE ? session->beat_due : MONO_NEVER;
     pthread_mutex_unlock(&client->mutex);

@@ -143,11 +143,16 @@ static bool is_actor(const struct hf_lock *lock, const struct attempt *attempt)
     return pthread_equal(lock->thread, attempt->thread);
 }
 
+bool turns_is_held_by_locked(const struct hf_lock *lock, const struct attempt *attempt)
+{
+    return lock->state == LOCK_HELD && !lock->lingers && is_actor(lock, attempt);
+}
+
 /* Waiting in line it would not be seen to hold something, by whoever looks for deadlocks. */
 static bool holds_any_locked(const struct attempt *attempt)
 {
     for (const struct hf_lock *lock = attempt->client->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD && !lock->lingers && is_actor(lock, attempt))
+        if (turns_is_held_by_locked(lock, attempt))
             return true;
     return false;
 }

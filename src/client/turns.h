@@ -32,6 +32,9 @@ typedef enum turns_place {
     PLACE_TAKEN,   /* the lock had lingered: attempt->lock is it */
 } turns_place;
 
+/* Whether it is held by the thread, or actor, that makes the attempt. */
+bool turns_is_held_by_locked(const struct hf_lock *lock, const struct attempt *attempt);
+
 void turns_init(struct turns *turns, int32_t bound);
 
 turns_place turns_join_locked(struct attempt *attempt, hf_mono now);

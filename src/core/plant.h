@@ -49,6 +49,9 @@
     X(UPGRADE_UNANSWERED, "an upgrade without an answer is believed")                              \
     X(UPGRADE_ORPHANED, "the ticket of an upgrade without an answer is forgotten")                 \
     X(UPGRADE_OVERTAKES, "an upgrade passes whoever waits")                                        \
+    X(DEADLOCK_UNCONFIRMED, "a deadlock that was seen twice is believed")                          \
+    X(DEADLOCK_ALL_GIVE_UP, "all in a deadlock give up, not the youngest")                         \
+    X(DEADLOCK_UNSAID, "what is held meanwhile is not said")                                       \
     X(TICKET_TWICE, "a repeated enter takes a second place")                                       \
     X(TRY_STAYS, "a try that was refused goes on waiting")                                         \
     X(ABANDONED_FORGOTTEN, "the pipeline lets any leave overwrite `abandoned`")                    \

@@ -109,7 +109,7 @@ static bool beat_misses(void)
 {
     hf_session_state state;
     hf_error err;
-    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &state, &err), &err);
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &state, &err), &err);
     return state.misses;
 }
 

@@ -255,7 +255,8 @@ static hf_id begin_and_beat(hf_store *store)
     hf_session_state after;
     hf_error err;
     for (int i = 0; i < 2; i++)
-        assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+        assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err),
+                    &err);
     return session;
 }
 

@@ -37,14 +37,15 @@ static hf_session_state beat(hf_id session, const hf_id *answered, size_t n)
 {
     hf_session_state after;
     hf_error err;
-    assert_code(HF_OK, store->ops->session_beat(store, session, answered, n, &after, &err), &err);
+    hf_beat says = {.answered = answered, .n_answered = n};
+    assert_code(HF_OK, store->ops->session_beat(store, session, &says, &after, &err), &err);
     return after;
 }
 
 static hf_code beat_code(hf_id session)
 {
     hf_session_state after;
-    return store->ops->session_beat(store, session, NULL, 0, &after, NULL);
+    return store->ops->session_beat(store, session, &(hf_beat){0}, &after, NULL);
 }
 
 /* ---- Sessions ---- */

@@ -115,7 +115,7 @@ static void end(hf_store *store, hf_id session)
 static bool beat(hf_store *store, hf_id session)
 {
     hf_session_state state;
-    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &state, &err), &err);
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &state, &err), &err);
     return state.misses;
 }
 

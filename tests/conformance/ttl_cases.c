@@ -76,7 +76,7 @@ static void test_a_beat_renews_what_was_taken_without_an_answer(void **state)
     fail_next_acknowledgement();
     assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
     int64_t before = updated_of(name);
-    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
     assert_true(updated_of(name) > before);
     assert_false(after.misses);
 }
@@ -95,7 +95,7 @@ static void test_a_beat_misses_what_is_gone(void **state)
     bson_t *filter = BCON_NEW("_id", BCON_UTF8(name));
     assert_true(mongoc_collection_delete_one(locks, filter, NULL, NULL, NULL));
     bson_destroy(filter);
-    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
     assert_true(after.misses);
 }
 

@@ -189,7 +189,8 @@ static void judge_each_other(hf_id first, hf_id second, hf_id ticket)
     hf_ask ask = {.ticket = ticket, .by = MARK " by", .reason = MARK " reason"};
     hf_id ids[] = {first, second};
     assert_code(HF_OK, store->ops->ask(store, first, &ask, &err), &err);
-    assert_code(HF_OK, store->ops->session_beat(store, first, &ticket, 1, &after, &err), &err);
+    hf_beat says = {.answered = &ticket, .n_answered = 1, .waits = MARK " waits"};
+    assert_code(HF_OK, store->ops->session_beat(store, first, &says, &after, &err), &err);
     assert_code(HF_OK, store->ops->sessions_look(store, ids, 2, -1, states, &err), &err);
     assert_code(HF_OK, store->ops->session_mark(store, &states[1], &err), &err);
 }
@@ -427,12 +428,13 @@ static void test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl(void **
     (void)state;
     hf_session_state after;
     hf_id session = begin_marked();
-    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
     fail_next(BCON_NEW("blockConnection", BCON_BOOL(true), "blockTimeMS", BCON_INT32(4000)));
     int64_t began = bed_now_ms();
-    assert_code(HF_UNKNOWN, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_code(HF_UNKNOWN, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err),
+                &err);
     assert_in_range(bed_now_ms() - began, 0, 10000 / 6);
-    assert_code(HF_OK, store->ops->session_beat(store, session, NULL, 0, &after, &err), &err);
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
 }
 
 #define WIRE_CASE(test)                                                                            \

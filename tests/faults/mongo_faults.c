@@ -52,6 +52,12 @@ static bool see_state(void *ctx, const hf_session_state *state)
     return false;
 }
 
+static bool see_waits(void *ctx, const hf_waits *waits)
+{
+    (void)ctx;
+    return waits->text[0] != '\0';
+}
+
 static void see_notice(void *ctx, const hf_notice *notice)
 {
     (void)ctx, (void)notice;
@@ -138,7 +144,9 @@ static void use_store(hf_store *store)
     (void)WELL(enter(store, name, ids[0], tickets[0], &err));
     (void)WELL(enter(store, name, ids[1], tickets[1], &err));
     (void)WELL(store->ops->ask(store, ids[0], &ask, &err));
-    (void)WELL(store->ops->session_beat(store, ids[0], tickets, 1, &state, &err));
+    hf_beat says = {.answered = tickets, .n_answered = 1, .waits = "waits"};
+    (void)WELL(store->ops->session_beat(store, ids[0], &says, &state, &err));
+    (void)WELL(store->ops->waits(store, ids, 2, see_waits, NULL, &err));
     look_around(store, ids);
     (void)WELL(leave(store, name, tickets[0], &err));
     (void)WELL(leave(store, name, tickets[1], &err));

@@ -50,6 +50,12 @@ static bool see_state(void *ctx, const hf_session_state *state)
     return state->presence != HF_MISSING;
 }
 
+static bool see_waits(void *ctx, const hf_waits *waits)
+{
+    (void)ctx;
+    return waits->text[0] != '\0';
+}
+
 static void see_notice(void *ctx, const hf_notice *notice)
 {
     (void)ctx, (void)notice;
@@ -116,7 +122,9 @@ static void use_store(hf_store *store)
     tickets[1] = step_in(store, FIRST, ids[1]);
     hf_ask ask = {.ticket = tickets[0], .by = "me", .reason = "because"};
     (void)WELL(store->ops->ask(store, ids[0], &ask, &err));
-    (void)WELL(store->ops->session_beat(store, ids[0], tickets, 1, &state, &err));
+    hf_beat says = {.answered = tickets, .n_answered = 1, .waits = "waits"};
+    (void)WELL(store->ops->session_beat(store, ids[0], &says, &state, &err));
+    (void)WELL(store->ops->waits(store, ids, 2, see_waits, NULL, &err));
     if (begun)
         look_around(store, ids);
     step_out(store, FIRST, tickets[0]);

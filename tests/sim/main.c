@@ -141,10 +141,24 @@ static void narrow_escape(node *n)
     sim_trace("node %d escapes narrowly at %.3f", n->number, (double)n->cut_until / 1e9);
 }
 
+/* Cut off before it gives up waiting, with something in its hands: others go on seeing it wait. */
+static void give_up_unheard(void)
+{
+    for (node *n = sim.nodes; n; n = n->next)
+        for (int i = WORKERS; !n->is_dead && i < SLOTS; i++) {
+            const struct attempt *a = n->workers[i].attempt;
+            if (!a || a->deadline.ns == MONO_NEVER.ns)
+                continue;
+            n->cut_until = node_true_ns(n, a->deadline) + sim_below(2 * sim.ttl_ms) * MS;
+            sim_trace("node %d gives up unheard until %.3f", n->number, (double)n->cut_until / 1e9);
+            return;
+        }
+}
+
 static void happen(void)
 {
     node *n = living((int)sim_below(NODES - 1));
-    switch (sim_below(8)) {
+    switch (sim_below(10)) {
     case 0:
         n->stopped_until = soon(3);
         sim_trace("node %d stops until %.3f", n->number, (double)n->stopped_until / 1e9);
@@ -167,6 +181,10 @@ static void happen(void)
     case 6:
         n->ambush = ANSWER_LATE_BACK;
         sim_trace("node %d is cut off after its next beat", n->number);
+        return;
+    case 7:
+    case 8:
+        give_up_unheard();
         return;
     default:
         elect();
@@ -274,7 +292,7 @@ int main(int argc, char **argv)
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
     bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
-    uint64_t downgrades = 0, upgrades = 0;
+    uint64_t downgrades = 0, upgrades = 0, victims = 0;
     for (; seconds < wanted && broken < most; worlds++, seed++) {
         run_world(seed, drift, verbose);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
@@ -285,14 +303,16 @@ int main(int argc, char **argv)
         late += sim.late;
         downgrades += sim.downgrades;
         upgrades += sim.upgrades;
+        victims += sim.victims;
         fflush(stdout);
     }
     printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu downgrades, "
-           "%llu upgrades, %llu losses told, %llu crashes, %llu requests landed late; %llu worlds "
+           "%llu upgrades, %llu victims of deadlocks, %llu losses told, %llu crashes, %llu "
+           "requests landed late; %llu worlds "
            "broke a rule\n",
            (unsigned long long)seconds, (unsigned long long)worlds, (unsigned long long)(seed - 1),
            (unsigned long long)grants, (unsigned long long)downgrades, (unsigned long long)upgrades,
-           (unsigned long long)losses, (unsigned long long)crashes, (unsigned long long)late,
-           (unsigned long long)broken);
+           (unsigned long long)victims, (unsigned long long)losses, (unsigned long long)crashes,
+           (unsigned long long)late, (unsigned long long)broken);
     return broken > 0;
 }

@@ -145,6 +145,8 @@ typedef struct late {
     size_t n_leaves;
     hf_change change;
     bool has_enter, has_change;
+    char *waits; /* that a beat says */
+    int64_t seen;
     hf_session_state state;
 } late;
 
@@ -172,19 +174,28 @@ static void land_step(const late *l)
         record_done(&record);
 }
 
+/* What it said may be over by now. */
+static void land_beat(const late *l)
+{
+    hf_session_state state;
+    hf_error err;
+    hf_beat says = {.waits = l->waits, .seen = l->seen};
+    l->to->ops->session_beat(l->to, l->state.session.id, &says, &state, &err);
+}
+
 static void land(void *arg)
 {
     late *l = arg;
-    hf_session_state state;
     hf_error err;
     fiber_sleep_until(l->at_ns);
     sim.late++;
     if (l->kind == LATE_STEP)
         land_step(l);
     else if (l->kind == LATE_BEAT)
-        l->to->ops->session_beat(l->to, l->state.session.id, NULL, 0, &state, &err);
+        land_beat(l);
     else
         l->to->ops->session_mark(l->to, &l->state, &err);
+    free(l->waits);
     free(l);
 }
 
@@ -258,19 +269,57 @@ static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
     return come_back(&p, code, err);
 }
 
-static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                    hf_session_state *out, hf_error *err)
+static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                    hf_error *err)
 {
     network *net = (network *)base;
     passage p;
     hf_code code;
     if (!travel(net, &p, true, true, &code, err)) {
         if (p.fate == LATE)
-            land_later((late){.kind = LATE_BEAT, .state.session.id = id});
+            land_later((late){.kind = LATE_BEAT,
+                              .state.session.id = id,
+                              .waits = says->waits ? strdup(says->waits) : NULL,
+                              .seen = says->seen});
         return code;
     }
-    code = net->to->ops->session_beat(net->to, id, answered, n, out, err);
+    code = net->to->ops->session_beat(net->to, id, says, out, err);
     return come_back(&p, code, err);
+}
+
+/* As it was at the server, until it has come back. */
+struct said {
+    hf_waits *all;
+    size_t n;
+};
+
+static bool keep_said(void *ctx, const hf_waits *waits)
+{
+    struct said *said = ctx;
+    said->all = realloc(said->all, (said->n + 1) * sizeof *said->all);
+    said->all[said->n] = *waits;
+    said->all[said->n++].text = strdup(waits->text);
+    return true;
+}
+
+static hf_code waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                     hf_error *err)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    if (!travel(net, &p, false, false, &code, err))
+        return code;
+    struct said said = {.n = 0};
+    net->to->ops->waits(net->to, ids, n, keep_said, &said, err);
+    code = come_back(&p, HF_OK, err);
+    for (size_t i = 0; i < said.n; i++) {
+        if (!code)
+            each(ctx, &said.all[i]);
+        free((char *)said.all[i].text);
+    }
+    free(said.all);
+    return code;
 }
 
 static hf_code mark(hf_store *base, const hf_session_state *seen, hf_error *err)
@@ -437,6 +486,7 @@ static const hf_store_ops ops = {
     .close = close_network,
     .session_begin = begin,
     .session_beat = beat,
+    .waits = waits,
     .session_mark = mark,
     .session_end = end,
     .sessions_look = sessions_look,

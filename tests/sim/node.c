@@ -106,7 +106,7 @@ static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left_ms)
 static const char *actor_of(const worker *w)
 {
     static const char *const actors[WORKERS] = {"one", "two", "three"};
-    return actors[w - w->node->workers];
+    return actors[(w - w->node->workers) % WORKERS];
 }
 
 static void choose(worker *w, hf_lock_options *options)
@@ -131,6 +131,7 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
     struct attempt a;
     attempt_init(&a, n->client, sim_name(w->name), options);
     w->attempt = &a;
+    w->was_stuck = false;
     w->trying_since = sim_now_ns;
     for (;;) {
         hf_mono due = attempt_step(&a, client_now(n->client));
@@ -139,8 +140,12 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
         int64_t ns = node_true_ns(n, due);
         fiber_idle_until(ns > sim_now_ns ? ns : sim_now_ns + 1000, &a.is_woken);
     }
-    w->attempt = NULL;
     hf_code code = a.code;
+    w->attempt = NULL;
+    if (code == HF_DEADLOCK) {
+        sim.victims++;
+        rules_victim(w);
+    }
     *out = a.lock;
     attempt_done(&a);
     return code;
@@ -181,18 +186,6 @@ static void change(const worker *w)
         upgrade(w);
 }
 
-static void hold(const worker *w)
-{
-    int64_t until = sim_now_ns + time_to_hold();
-    while (sim_now_ns < until && !sim.is_draining) {
-        change(w);
-        int64_t piece = 1 + sim_below(sim.ttl_ms) * MS;
-        fiber_sleep_until(sim_now_ns + piece < until ? sim_now_ns + piece : until);
-        if (sim_chance(300) && hf_lock_check(w->lock, NULL, NULL))
-            return;
-    }
-}
-
 static void give_back(worker *w)
 {
     hf_lock *lock = w->lock;
@@ -202,6 +195,38 @@ static void give_back(worker *w)
         rules_left(sim_name(w->name), ticket, doubtful);
     w->lock = NULL;
     hf_lock_close(lock);
+}
+
+/* While it holds one: so deadlocks come about. */
+static void take_another(worker *first)
+{
+    worker *w = first + WORKERS;
+    hf_lock_options options;
+    hf_lock *lock = NULL;
+    if (first >= &first->node->workers[WORKERS] || sim.is_draining)
+        return;
+    choose(w, &options);
+    if (attempt(w, &options, &lock))
+        return;
+    sim.grants++;
+    w->lock = lock;
+    rules_believed(w);
+    fiber_sleep_until(sim_now_ns + time_to_hold());
+    give_back(w);
+}
+
+static void hold(worker *w)
+{
+    int64_t until = sim_now_ns + time_to_hold();
+    while (sim_now_ns < until && !sim.is_draining) {
+        change(w);
+        int64_t piece = 1 + sim_below(sim.ttl_ms) * MS;
+        fiber_sleep_until(sim_now_ns + piece < until ? sim_now_ns + piece : until);
+        if (sim_chance(300) && hf_lock_check(w->lock, NULL, NULL))
+            return;
+        if (sim_chance(100))
+            take_another(w);
+    }
 }
 
 static void work(void *arg)
@@ -244,7 +269,7 @@ static void start_fibers(node *n)
                                               run_notify};
     for (size_t i = 0; i < sizeof tickers / sizeof *tickers; i++)
         fiber_start(n, tickers[i], NULL);
-    for (int i = 0; i < WORKERS; i++)
+    for (int i = 0; i < SLOTS; i++)
         n->workers[i].node = n;
     if (n->number == NODES - 1)
         return; /* the observer */

@@ -55,12 +55,98 @@ static bool believes(const worker *w)
            node_clock_ns(w->node) < client->session.lease_end.ns;
 }
 
+/* ---- P20: a victim was in a deadlock ---- */
+
+static bool waits(const worker *w)
+{
+    return w->attempt && !w->node->is_dead && w->attempt->state != ATTEMPT_ENDED;
+}
+
+/* What its thread holds while it waits for a second one. */
+static const worker *other_of(const worker *w)
+{
+    const worker *first = w->node->workers;
+    return w - first < WORKERS ? NULL : w - WORKERS;
+}
+
+static int64_t permits_stuck(int name)
+{
+    int64_t sum = 0;
+    for (const node *n = sim.nodes; n; n = n->next)
+        for (int i = WORKERS; i < SLOTS; i++) {
+            const worker *w = &n->workers[i], *other = w->is_stuck ? other_of(w) : NULL;
+            if (other && other->name == name && believes(other))
+                sum += other->lock->permits;
+        }
+    return sum;
+}
+
+static size_t place_of(const worker *w)
+{
+    const history *h = &histories[w->name];
+    size_t at = 0;
+    while (at < h->queued && !id_equal(h->queue[at], w->attempt->enter.entry.ticket))
+        at++;
+    return at;
+}
+
+static bool is_behind_a_stuck_one(const worker *w)
+{
+    for (const node *n = sim.nodes; n; n = n->next)
+        for (int i = 0; i < SLOTS; i++) {
+            const worker *u = &n->workers[i];
+            if (u != w && u->is_stuck && u->name == w->name && place_of(u) < place_of(w))
+                return true;
+        }
+    return false;
+}
+
+static bool can_go_on(const worker *w)
+{
+    return permits_stuck(w->name) + w->attempt->enter.entry.permits <= w->limit &&
+           !is_behind_a_stuck_one(w);
+}
+
+static bool free_one(void)
+{
+    for (node *n = sim.nodes; n; n = n->next)
+        for (int i = 0; i < SLOTS; i++)
+            if (n->workers[i].is_stuck && can_go_on(&n->workers[i])) {
+                n->workers[i].is_stuck = false;
+                return true;
+            }
+    return false;
+}
+
+/* By what the threads really hold and wait for, whatever the store says. */
+static void check_knots(void)
+{
+    bool any = false;
+    for (node *n = sim.nodes; n; n = n->next)
+        for (int i = 0; i < SLOTS; i++) {
+            n->workers[i].is_stuck = waits(&n->workers[i]);
+            any |= n->workers[i].is_stuck && i >= WORKERS;
+        }
+    while (any && free_one())
+        ;
+    for (node *n = sim.nodes; n; n = n->next)
+        for (int i = 0; i < SLOTS; i++)
+            n->workers[i].was_stuck |= any && n->workers[i].is_stuck;
+}
+
+void rules_victim(const worker *w)
+{
+    if (!w->was_stuck)
+        sim_violation("P20: who waited for %s was told of a deadlock that was none",
+                      sim_name(w->name));
+}
+
 void rules_check_beliefs(void)
 {
     int64_t sum[NAMES] = {0};
     int32_t limit[NAMES] = {0};
     for (const node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; !n->is_dead && i < WORKERS; i++)
+        for (int i = 0; !n->is_dead && i < SLOTS; i++)
             if (believes(&n->workers[i])) {
                 sum[n->workers[i].name] += n->workers[i].lock->permits;
                 limit[n->workers[i].name] = n->workers[i].limit;
@@ -68,6 +154,7 @@ void rules_check_beliefs(void)
     for (int i = 0; i < NAMES; i++)
         if (sum[i] > limit[i])
             sim_violation("P1: %s is believed to be held by too many", sim_name(i));
+    check_knots();
 }
 
 /* ---- P3, P4, P7: what a step may do ---- */
@@ -288,7 +375,7 @@ static bool check_rest(void *ctx, const hf_record *record)
 void rules_check_rest(void)
 {
     for (const node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; !n->is_dead && i < WORKERS; i++) {
+        for (int i = 0; !n->is_dead && i < SLOTS; i++) {
             if (n->workers[i].attempt)
                 sim_violation("L1: node %d worker %d still waits for %s, since %lld s", n->number,
                               i, sim_name(n->workers[i].name),

@@ -11,6 +11,7 @@
 #define SECOND (1000 * MS)
 #define NODES 6 /* the last one only looks whether all is free in the end */
 #define WORKERS 3
+#define SLOTS (2 * WORKERS) /* each worker may hold a second lock: slot WORKERS further on */
 #define NAMES 3
 
 /* What the network does to a node's next beat that lands, when it lies in ambush. */
@@ -30,6 +31,7 @@ typedef struct worker {
     int name;
     int32_t limit;
     int64_t trying_since;
+    bool is_stuck, was_stuck; /* in a deadlock, at some time of this attempt */
 } worker;
 
 typedef struct node {
@@ -42,7 +44,7 @@ typedef struct node {
     ambush ambush;
     hf_env env;
     hf_client *client;
-    worker workers[WORKERS];
+    worker workers[SLOTS];
     fiber *listener;   /* while it awaits notices */
     struct node *next; /* all nodes there ever were */
 } node;
@@ -65,7 +67,7 @@ typedef struct world {
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
     node *nodes; /* newest first */
-    unsigned grants, losses, crashes, late, downgrades, upgrades;
+    unsigned grants, losses, crashes, late, downgrades, upgrades, victims;
     unsigned violations;
 } world;
 
@@ -98,6 +100,7 @@ void rules_begin(void);
 void rules_check_beliefs(void); /* after every slice */
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
 void rules_believed(const worker *worker); /* has just taken its lock */
+void rules_victim(const worker *worker);   /* was told that it is in a deadlock */
 void rules_unanswered(hf_id ticket);       /* its enter may still land */
 /* Its leave was acknowledged. upgrade: what may have taken its place, or may still do so; or 0. */
 void rules_left(const char *name, hf_id ticket, hf_id upgrade);

@@ -42,9 +42,8 @@ static hf_code after(faulty *f, faulty_call call, const void *arg, hf_code code,
 FORWARD(begin, (hf_store * base, const hf_session *self, hf_error *err), FAULTY_BEGIN, self,
         to->ops->session_begin(to, self, err))
 FORWARD(beat,
-        (hf_store * base, hf_id id, const hf_id *answered, size_t n, hf_session_state *out,
-         hf_error *err),
-        FAULTY_BEAT, &id, to->ops->session_beat(to, id, answered, n, out, err))
+        (hf_store * base, hf_id id, const hf_beat *says, hf_session_state *out, hf_error *err),
+        FAULTY_BEAT, &id, to->ops->session_beat(to, id, says, out, err))
 FORWARD(mark, (hf_store * base, const hf_session_state *seen, hf_error *err), FAULTY_MARK,
         &seen->session.id, to->ops->session_mark(to, seen, err))
 FORWARD(end, (hf_store * base, hf_id id, hf_error *err), FAULTY_END, &id,
@@ -53,6 +52,9 @@ FORWARD(sessions_look,
         (hf_store * base, const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
          hf_error *err),
         FAULTY_SESSIONS_LOOK, ids, to->ops->sessions_look(to, ids, n, trust_ms, states, err))
+FORWARD(waits,
+        (hf_store * base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx, hf_error *err),
+        FAULTY_WAITS, ids, to->ops->waits(to, ids, n, each, ctx, err))
 FORWARD(ask, (hf_store * base, hf_id session, const hf_ask *asked, hf_error *err), FAULTY_ASK,
         asked, to->ops->ask(to, session, asked, err))
 FORWARD(sweep, (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err),
@@ -156,6 +158,7 @@ static const hf_store_ops ops = {
     .close = close_both,
     .session_begin = begin,
     .session_beat = beat,
+    .waits = waits,
     .session_mark = mark,
     .session_end = end,
     .sessions_look = sessions_look,

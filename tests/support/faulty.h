@@ -14,9 +14,10 @@ typedef enum faulty_call {
     FAULTY_MARK,
     FAULTY_END,
     FAULTY_SESSIONS_LOOK,
-    FAULTY_STEP, /* const struct faulty_step * */
-    FAULTY_LOOK, /* const struct faulty_look * */
-    FAULTY_ASK,  /* const hf_ask * */
+    FAULTY_STEP,  /* const struct faulty_step * */
+    FAULTY_LOOK,  /* const struct faulty_look * */
+    FAULTY_WAITS, /* const hf_id *: the first */
+    FAULTY_ASK,   /* const hf_ask * */
     FAULTY_SWEEP,
     FAULTY_CALLS
 } faulty_call;

@@ -44,13 +44,27 @@ static void refuses_another_programs_database(void **state)
     expect_unusable("0x00000007");
 }
 
+static void takes_over_schema_1(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store = open_store();
+    store->ops->close(store);
+    run_sql("DROP TABLE waits; PRAGMA user_version = 1");
+    store = open_store();
+    assert_int_equal(store->ops->waits(store, NULL, 0, NULL, NULL, &err), HF_OK);
+    store->ops->close(store);
+    run_sql("DROP TABLE waits; DROP TABLE asks; PRAGMA user_version = 1");
+    expect_unusable("changed by another program");
+}
+
 static void refuses_a_newer_schema(void **state)
 {
     (void)state;
     hf_store *store = open_store();
     store->ops->close(store);
-    run_sql("PRAGMA user_version = 2");
-    expect_unusable("schema 2");
+    run_sql("PRAGMA user_version = 3");
+    expect_unusable("schema 3");
 }
 
 static void refuses_paths_that_cannot_be(void **state)
@@ -375,6 +389,7 @@ int main(void)
         TEST(makes_a_database_of_its_own),
         TEST(refuses_what_is_no_database),
         TEST(refuses_another_programs_database),
+        TEST(takes_over_schema_1),
         TEST(refuses_a_newer_schema),
         TEST(refuses_paths_that_cannot_be),
         TEST(lists_what_it_cannot_write),

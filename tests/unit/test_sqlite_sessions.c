@@ -15,7 +15,8 @@ static hf_code beat(hf_store *store, hf_id id, const hf_id *answered, size_t n)
 {
     hf_error err;
     static hf_session_state state;
-    return store->ops->session_beat(store, id, answered, n, &state, &err);
+    hf_beat says = {.answered = answered, .n_answered = n};
+    return store->ops->session_beat(store, id, &says, &state, &err);
 }
 
 static void marks_only_what_is_as_it_was_seen(void **state)
@@ -250,7 +251,7 @@ static void *work(void *ctx)
         const hf_store_ops *ops = w->store->ops;
         if (ops->step(w->store, name, &step, NULL, &reply, &err) ||
             ops->look(w->store, &name, 1, reply.stamp, false, is_fine, NULL, &err) ||
-            ops->session_beat(w->store, w->session, NULL, 0, &seen, &err) ||
+            ops->session_beat(w->store, w->session, &(hf_beat){0}, &seen, &err) ||
             ops->sessions_look(w->store, &w->session, 1, 0, &seen, &err) ||
             ops->step(w->store, name, &back, NULL, &reply, &err))
             return w;

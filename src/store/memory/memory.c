@@ -146,7 +146,8 @@ static hf_code doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *e
 {
     (void)base;
     (void)err;
-    each(ctx, &(hf_finding){"reach", "in memory: locks reach no further than this process", false});
+    each(ctx, &(hf_finding){.topic = "reach",
+                            .text = "in memory: locks reach no further than this process"});
     return HF_OK;
 }
 
@@ -159,6 +160,8 @@ static void free_memory(struct memory *memory)
     pthread_mutex_destroy(&memory->mutex);
     pthread_cond_destroy(&memory->news);
     free(memory->records);
+    for (size_t i = 0; i < memory->n_sessions; i++)
+        free(memory->sessions[i].waits);
     free(memory->sessions);
     free(memory->name);
     free(memory);
@@ -224,6 +227,7 @@ static const hf_store_ops ops = {
     .session_mark = memory_mark,
     .session_end = memory_end,
     .sessions_look = memory_look_sessions,
+    .waits = memory_waits,
     .step = memory_step,
     .look = memory_look,
     .list = memory_list,

@@ -20,6 +20,8 @@ struct event {
 struct presence {
     hf_session_state state;
     hf_mono expires;
+    char *waits; /* NULL: it says nothing */
+    int64_t seen;
     uint64_t heard; /* events up to this one were given, or came before the session */
 };
 
@@ -70,8 +72,10 @@ void memory_free_record(hf_record *record);
 
 /* The functions of the store's table that are not in memory.c; see holdfast/store.h. */
 hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err);
-hf_code memory_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                    hf_session_state *out, hf_error *err);
+hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                    hf_error *err);
+hf_code memory_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                     hf_error *err);
 hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
 hf_code memory_end(hf_store *base, hf_id id, hf_error *err);
 hf_code memory_look_sessions(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,

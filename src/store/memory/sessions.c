@@ -55,8 +55,15 @@ static void show(const struct presence *presence, hf_mono now, hf_session_state 
     out->lease_left_ms = mono_ms_until(presence->expires, now);
 }
 
-hf_code memory_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                    hf_session_state *out, hf_error *err)
+static void keep_waits(struct presence *presence, const hf_beat *says)
+{
+    free(presence->waits);
+    presence->waits = says->waits ? alloc_text(says->waits) : NULL;
+    presence->seen = says->seen;
+}
+
+hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                    hf_error *err)
 {
     struct memory *memory = memory_lock(base);
     struct presence *presence = memory_find_session(memory, id);
@@ -65,7 +72,8 @@ hf_code memory_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
         return error_set(err, HF_LOST, "this session was marked dead or removed by another");
     }
     hf_mono now = memory_mono((struct memory_store *)base);
-    take_asks_out(&presence->state, answered, n);
+    take_asks_out(&presence->state, says->answered, says->n_answered);
+    keep_waits(presence, says);
     presence->state.beat++;
     presence->expires = mono_add_ms(now, presence->state.session.ttl_ms);
     show(presence, now, out);
@@ -144,6 +152,38 @@ hf_code memory_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_err
     return HF_OK;
 }
 
+static bool is_wanted(const struct presence *presence, const hf_id *ids, size_t n)
+{
+    bool wanted = !ids;
+    for (size_t i = 0; i < n && !wanted; i++)
+        wanted = id_equal(ids[i], presence->state.session.id);
+    return wanted && presence->waits && presence->state.presence == HF_LIVE;
+}
+
+hf_code memory_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                     hf_error *err)
+{
+    (void)err;
+    struct memory *memory = memory_lock(base);
+    hf_waits *all = alloc_array(NULL, memory->n_sessions, sizeof *all);
+    size_t n_all = 0;
+    for (size_t i = 0; i < memory->n_sessions; i++) {
+        const struct presence *presence = &memory->sessions[i];
+        if (is_wanted(presence, ids, n))
+            all[n_all++] = (hf_waits){.session = presence->state.session,
+                                      .beat = presence->state.beat,
+                                      .seen = presence->seen,
+                                      .text = alloc_text(presence->waits)};
+    }
+    memory_unlock(memory);
+    for (size_t i = 0; i < n_all && each(ctx, &all[i]); i++)
+        ;
+    for (size_t i = 0; i < n_all; i++)
+        free((char *)all[i].text);
+    free(all);
+    return HF_OK;
+}
+
 /* One that asks for the same ticket again changes nothing. */
 static hf_code put_ask(hf_session_state *state, const hf_ask *ask, hf_error *err)
 {
@@ -177,8 +217,10 @@ size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, s
     for (size_t i = 0; i < memory->n_sessions; i++) {
         struct presence *presence = &memory->sessions[i];
         bool is_old = mono_ms_until(presence->expires, now) < -DAY_MS;
-        if (is_old && presence->state.presence == HF_DEAD)
+        if (is_old && presence->state.presence == HF_DEAD) {
+            free(presence->waits);
             continue;
+        }
         if (is_old && n < max)
             show(presence, now, &out[n++]);
         if (kept != i)

@@ -286,16 +286,15 @@ static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_hel
 }
 
 /* One command for all that is held; fewer matched than held: some are lost. */
-static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_answered,
-                    hf_session_state *out, hf_error *err)
+static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                    hf_error *err)
 {
     static const mongo_call call = {
         .what = "refreshing what is held", .writes = true, .is_beat = true};
     mongo_store *store = (mongo_store *)base;
     int64_t matched = 0;
     size_t n;
-    (void)answered;
-    (void)n_answered;
+    (void)says;
     *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
     mongo_held *all = mongo_held_copy(store, &n);
     hf_code code = n ? renew(store, &call, all, n, &matched, err) : HF_OK;

@@ -343,10 +343,12 @@ bool mongo_server_judges_gone(mongo_store *store, const bson_t *session, int64_t
 
 void mongo_close(hf_store *base);
 hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *err);
-hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                           hf_session_state *out, hf_error *err);
+hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                           hf_error *err);
 hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
 hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err);
+hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                    hf_error *err);
 hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                             hf_session_state *states, hf_error *err);
 hf_code mongo_session_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err);

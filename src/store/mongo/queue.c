@@ -157,6 +157,7 @@ static const hf_store_ops ops = {
     .session_mark = mongo_session_mark,
     .session_end = mongo_session_end,
     .sessions_look = mongo_sessions_look,
+    .waits = mongo_waits,
     .step = mongo_step,
     .look = mongo_look,
     .list = mongo_list,

@@ -23,7 +23,7 @@ static const char begin_text[] =
 static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
                                 " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
                                     "'$$x.answered'") "},"
-                                                      " '$$x.server']}";
+                                                      " '$$x.server', '$$x.said']}";
 
 /* Dead from now on, if `beat` is still the one (R5). */
 static const char mark_text[] =
@@ -111,15 +111,19 @@ static void refresh_server(mongo_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-static void append_raise(mongo_store *store, const hf_id *answered, size_t n, bson_t *command)
+static void append_raise(mongo_store *store, const hf_beat *says, bson_t *command)
 {
     mongo_server server = server_of(store);
     bson_t x = BSON_INITIALIZER, part;
     char key[16];
     BSON_APPEND_ARRAY_BEGIN(&x, "answered", &part);
-    for (size_t i = 0; i < n; i++)
-        document_append_id(&part, mongo_key(i, key), answered[i]);
+    for (size_t i = 0; i < says->n_answered; i++)
+        document_append_id(&part, mongo_key(i, key), says->answered[i]);
     bson_append_array_end(&x, &part);
+    BSON_APPEND_DOCUMENT_BEGIN(&x, "said", &part);
+    BSON_APPEND_UTF8(&part, "waits", says->waits ? says->waits : "");
+    BSON_APPEND_INT64(&part, "seen", says->seen);
+    bson_append_document_end(&x, &part);
     BSON_APPEND_DOCUMENT_BEGIN(&x, "server", &part);
     if (server.is_known) {
         document_append_id(&part, "election", server.election);
@@ -160,8 +164,8 @@ static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *comman
     return code;
 }
 
-hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                           hf_session_state *out, hf_error *err)
+hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                           hf_error *err)
 {
     static const mongo_call call = {
         .what = "the beat of the session", .writes = true, .is_beat = true};
@@ -169,7 +173,7 @@ hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_id *answered, size
     bson_t command = BSON_INITIALIZER;
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);
-    append_raise(store, answered, n, &command);
+    append_raise(store, says, &command);
     hf_code code = modify(store, &call, &command, out, err);
     bson_destroy(&command);
     if (code == HF_NOT_FOUND)

@@ -6,6 +6,7 @@
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
+#define WAITS_MOST 1000 /* sessions that say something, of all */
 #define LEFT "{'$set': {'left': {'$subtract': ['$expires_at', '$$NOW']}}}"
 
 /* ---- Look ---- */
@@ -101,6 +102,46 @@ hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t 
         code = read_states(store, &call, &reply.doc, ids, n, clock_trust_ms, states, err);
     bson_destroy(&reply.doc);
     bson_destroy(&match);
+    return code;
+}
+
+/* ---- What they wait for ---- */
+
+/* Of any that were not read as they should be, nothing is known. */
+static bool give_waits(const bson_t *doc, hf_waits_fn each, void *ctx)
+{
+    bson_iter_t it;
+    hf_session_state state;
+    if (document_to_state(doc, MONGO_SESSIONS, &state, NULL) ||
+        !bson_iter_init_find(&it, doc, "waits") || !BSON_ITER_HOLDS_UTF8(&it))
+        return true;
+    hf_waits waits = {.session = state.session,
+                      .beat = state.beat,
+                      .seen = mongo_int_at(doc, "seen", 0),
+                      .text = bson_iter_utf8(&it, NULL)};
+    return each(ctx, &waits);
+}
+
+hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                    hf_error *err)
+{
+    static const mongo_call call = {.what = "looking at what sessions wait for"};
+    mongo_store *store = (mongo_store *)base;
+    bson_t batch, doc;
+    bson_iter_t it;
+    mongo_reply reply;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    bson_t *match = pipeline_json("{'waits': {'$gt': ''}, 'dead': {'$ne': true}}");
+    if (ids)
+        append_ids(match, ids, n);
+    code = aggregate(store, &call, match, "{}", ids ? n : WAITS_MOST, &reply, err);
+    if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
+        while (mongo_next(&it, &doc) && give_waits(&doc, each, ctx))
+            ;
+    bson_destroy(&reply.doc);
+    bson_destroy(match);
     return code;
 }
 

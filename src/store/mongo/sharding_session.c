@@ -195,15 +195,14 @@ static bool has_time(const mongo_store *store, hf_mono began)
     return !mono_reached(mono_add_ms(began, store->config.ttl_ms / 12), now_of(store));
 }
 
-hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                              hf_session_state *out, hf_error *err)
+hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                              hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     hf_mono began = now_of(store);
     hf_id owed;
     sharding_sent sent;
-    (void)answered;
-    (void)n;
+    (void)says;
     *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
     hf_code code = sharding_ping(store, id, true, &sent, err);
     sharding_sent_done(&sent);

@@ -327,8 +327,8 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
 }
 
 /* One command for all that is held or asked for; fewer matched: some may be lost. */
-static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_answered,
-                    hf_session_state *out, hf_error *err)
+static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                    hf_error *err)
 {
     static const mongo_call call = {
         .what = "renewing what is held", .writes = true, .is_beat = true};
@@ -336,8 +336,7 @@ static hf_code beat(hf_store *base, hf_id id, const hf_id *answered, size_t n_an
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     size_t n;
-    (void)answered;
-    (void)n_answered;
+    (void)says;
     *out = (hf_session_state){.session = {.id = id}, .presence = HF_LIVE};
     mongo_held *all = mongo_held_copy(store, &n);
     hf_code code = HF_OK;

@@ -93,12 +93,14 @@ void notice_watch_row(sqlite_store *store, int64_t row);
 
 /* The interface; each as store.h says. */
 hf_code sqlite_session_begin(hf_store *store, const hf_session *self, hf_error *err);
-hf_code sqlite_session_beat(hf_store *store, hf_id id, const hf_id *answered, size_t n,
-                            hf_session_state *out, hf_error *err);
+hf_code sqlite_session_beat(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
+                            hf_error *err);
 hf_code sqlite_session_mark(hf_store *store, const hf_session_state *seen, hf_error *err);
 hf_code sqlite_session_end(hf_store *store, hf_id id, hf_error *err);
 hf_code sqlite_sessions_look(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
+hf_code sqlite_waits(hf_store *store, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
+                     hf_error *err);
 hf_code sqlite_list_sessions(hf_store *store, hf_state_fn each, void *ctx, hf_error *err);
 hf_code sqlite_ask(hf_store *store, hf_id session, const hf_ask *ask, hf_error *err);
 int sqlite_keep_fd(hf_store *store, hf_id session);
@@ -120,6 +122,10 @@ hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_er
 /* HF_SHAPE: the row is none of ours; it is left alone. */
 hf_code record_decode(const sqlite_store *store, const char *name, const void *bytes, size_t size,
                       hf_record *out, hf_error *err);
+
+/* waits.c: what a beat says of waits, inside its transaction; NULL: nothing, or no more */
+hf_code waits_keep(sqlite_store *store, hf_id session, const hf_beat *says, hf_error *err);
+hf_code waits_forget(sql *conn, hf_id session, hf_error *err);
 
 /* own.c: the sessions of this process */
 sqlite_own *own_find(sqlite_store *store, hf_id id); /* mutex held */

@@ -8,8 +8,14 @@
 #include <time.h>
 
 #define APPLICATION_ID 0x486f6c64 /* "Hold" */
-#define SCHEMA_VERSION 1
-#define N_TABLES 6 /* with the index: those that begin with CREATE */
+#define SCHEMA_VERSION 2
+#define N_TABLES 7 /* with the index: those that begin with CREATE */
+
+/* Since schema 2, which is otherwise as 1 was. */
+#define WAITS                                                                                      \
+    "CREATE TABLE waits (session BLOB NOT NULL PRIMARY KEY, seen INTEGER NOT NULL,"                \
+    " said TEXT NOT NULL) WITHOUT ROWID"
+#define VERSION "PRAGMA user_version = 2"
 
 /* locks.record is the BSON document of protocol `queue`. sessions.row is never used twice: it is
  * the byte in the alive file. expires_at is CLOCK_BOOTTIME in ms, dead_at and started_at are Unix
@@ -26,9 +32,10 @@ static const char *const tables[] = {
     "CREATE TABLE boots (boot TEXT NOT NULL PRIMARY KEY, machine TEXT NOT NULL,"
     " alive_dev INTEGER NOT NULL, alive_ino INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    WAITS,
     "INSERT INTO meta(key, value) VALUES('high_water', 0), ('reserved', 0), ('swept_at', 0)",
     "PRAGMA application_id = 1215261796",
-    "PRAGMA user_version = 1",
+    VERSION,
 };
 
 /* What a database says of itself; read in one transaction, for it may just be made. */
@@ -61,7 +68,7 @@ static hf_code judge(const sql *conn, const identity *found, hf_error *err)
                          "%lld tables and indexes): name another path",
                          conn->path, (unsigned long long)found->application,
                          (long long)found->objects);
-    if (found->version != SCHEMA_VERSION)
+    if (found->version < 1 || found->version > SCHEMA_VERSION)
         return error_set(err, HF_UNUSABLE,
                          "%s: has schema %lld, this program knows %d: use a newer "
                          "holdfast for it, or name another path",
@@ -96,17 +103,45 @@ static hf_code count_ours(sql *conn, size_t *ours, bool *has_trigger, hf_error *
 
 /* With a view in a table's place, or a table of another shape, a statement of ours might not end.
  */
-static hf_code check_tables(sql *conn, hf_error *err)
+static hf_code check_tables(sql *conn, size_t n_tables, hf_error *err)
 {
     size_t ours = 0;
     bool has_trigger = false;
     hf_code code = count_ours(conn, &ours, &has_trigger, err);
-    if (code || (ours == N_TABLES && !has_trigger))
+    if (code || (ours == n_tables && !has_trigger))
         return code;
     return error_set(err, HF_UNUSABLE,
-                     "%s: its tables were changed by another program (%zu of %d are as holdfast "
+                     "%s: its tables were changed by another program (%zu of %zu are as holdfast "
                      "makes them%s): restore it, or name another path",
-                     conn->path, ours, N_TABLES, has_trigger ? ", and there is a trigger" : "");
+                     conn->path, ours, n_tables, has_trigger ? ", and there is a trigger" : "");
+}
+
+static hf_code refuse_old(const sql *conn, hf_error *err)
+{
+    return error_set(err, HF_READONLY,
+                     "%s: has schema 1, and cannot be written: open it once with a program that "
+                     "has the right to",
+                     conn->path);
+}
+
+/* From schema 1. Programs that know no newer one, and have it open, go on. */
+static hf_code upgrade(sql *conn, hf_error *err)
+{
+    int64_t version;
+    if (sqlite3_db_readonly(conn->db, "main") == 1)
+        return refuse_old(conn, err);
+    hf_code code = sql_begin(conn, err);
+    if (code)
+        return code;
+    code = sql_exec(conn, "PRAGMA user_version", &version, err);
+    bool is_old = !code && version == 1; /* nobody was faster */
+    if (is_old)
+        code = check_tables(conn, N_TABLES - 1, err);
+    if (!code && is_old)
+        code = sql_exec(conn, WAITS, NULL, err);
+    if (!code && is_old)
+        code = sql_exec(conn, VERSION, NULL, err);
+    return sql_end(conn, code, err);
 }
 
 static bool is_wal(sql *conn, hf_error *err, hf_code *code)
@@ -175,8 +210,10 @@ hf_code schema_check(sql *conn, hf_error *err)
     hf_code code = look(conn, &found, err);
     if (!code)
         code = judge(conn, &found, err);
+    if (!code && found.version == 1)
+        code = upgrade(conn, err);
     if (!code && !is_empty(&found))
-        code = check_tables(conn, err);
+        code = check_tables(conn, N_TABLES, err);
     if (code)
         return code;
     conn->is_readonly = sqlite3_db_readonly(conn->db, "main") == 1;

@@ -96,7 +96,8 @@ static hf_code mark(sqlite_store *store, hf_id id, hf_error *err)
     if (code)
         return code;
     sql_bind_id(forget, 1, &id);
-    return sql_run(&store->main, forget, err);
+    code = sql_run(&store->main, forget, err);
+    return code ? code : waits_forget(&store->main, id, err);
 }
 
 /* The byte is freed after the mark, or without one if it cannot be written: a free byte says that
@@ -167,8 +168,8 @@ static hf_code read_back(sqlite_store *store, hf_id id, hf_session_state *out, h
     return session_read_asks(&store->beats, out, err);
 }
 
-hf_code sqlite_session_beat(hf_store *base, hf_id id, const hf_id *answered, size_t n,
-                            hf_session_state *out, hf_error *err)
+hf_code sqlite_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                            hf_error *err)
 {
     sqlite_store *store = store_of(base);
     pthread_mutex_lock(&store->beats.mutex);
@@ -176,7 +177,9 @@ hf_code sqlite_session_beat(hf_store *base, hf_id id, const hf_id *answered, siz
     if (!code) {
         code = raise_beat(store, id, err);
         if (!code)
-            code = drop_answered(store, id, answered, n, err);
+            code = drop_answered(store, id, says->answered, says->n_answered, err);
+        if (!code)
+            code = waits_keep(store, id, says, err);
         if (!code)
             code = read_back(store, id, out, err);
         code = sql_end(&store->beats, code, err);

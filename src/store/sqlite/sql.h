@@ -44,10 +44,18 @@
     X(SQL_ASK_SET,                                                                                 \
       "INSERT OR REPLACE INTO asks(session, ticket, by_whom, reason) VALUES(?1, ?2, ?3, ?4)")      \
     X(SQL_ASK_ANSWER, "DELETE FROM asks WHERE session = ?1 AND ticket = ?2")                       \
-    X(SQL_ASK_FORGET, "DELETE FROM asks WHERE session = ?1")
+    X(SQL_ASK_FORGET, "DELETE FROM asks WHERE session = ?1")                                       \
+    X(SQL_WAITS_SET, "INSERT OR REPLACE INTO waits(session, seen, said) VALUES(?1, ?2, ?3)")       \
+    X(SQL_WAITS_FORGET, "DELETE FROM waits WHERE session = ?1")                                    \
+    X(SQL_WAITS_GET, SQL_WAITS_SAID " AND session = ?1")                                           \
+    X(SQL_WAITS_LIST, SQL_WAITS_SAID " LIMIT 1000")
 
 #define SQL_SESSION_COLUMNS                                                                        \
     "row, id, beat, ttl_ms, expires_at, boot, machine, clock, dead_at, app, host, pid, started_at"
+
+#define SQL_WAITS_SAID                                                                             \
+    "SELECT id, app, host, pid, beat, seen, said FROM waits JOIN sessions ON id = session"         \
+    " WHERE dead_at IS NULL"
 
 typedef enum sql_id {
 #define X(name, text) name,

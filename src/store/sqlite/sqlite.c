@@ -55,6 +55,7 @@ static const hf_store_ops ops = {
     .session_mark = sqlite_session_mark,
     .session_end = sqlite_session_end,
     .sessions_look = sqlite_sessions_look,
+    .waits = sqlite_waits,
     .step = sqlite_step,
     .look = sqlite_look,
     .list = sqlite_list,

@@ -143,7 +143,9 @@ static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error 
     sqlite3_bind_int64(forget, 1, old->row);
     code = sql_run(&store->main, forget, err);
     sql_bind_id(asks, 1, &old->id);
-    return code ? code : sql_run(&store->main, asks, err);
+    if (!code)
+        code = sql_run(&store->main, asks, err);
+    return code ? code : waits_forget(&store->main, old->id, err);
 }
 
 static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf_error *err)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waits.h: what a session says with its beats about its long waits, as text: which of its tickets
+ * wait, for which locks, and what their actors hold meanwhile. From it others find deadlocks.
+ *
+ * One line a wait: "TICKET LENGTH:NAME N" and N times " TICKET LENGTH:NAME". */
+#ifndef CORE_WAITS_H
+#define CORE_WAITS_H
+
+#include <holdfast/store.h>
+
+#define WAITS_TEXT_MAX 16384 /* bytes; what does not fit is not said */
+#define WAITS_HOLDS_MAX 32   /* of one wait */
+
+/* A ticket, and the lock it waits for, or holds. */
+typedef struct waits_item {
+    hf_id ticket;
+    char name[HF_NAME_MAX + 1];
+} waits_item;
+
+typedef struct waits_entry {
+    waits_item on;
+    waits_item *holds; /* of the same actor */
+    size_t n_holds;
+} waits_entry;
+
+/* The text goes to *text, which is NULL at first and the caller's to free. false: it was full. */
+bool waits_write(char **text, const waits_entry *entry);
+
+/* The entries of a text, up to the first that is none: the caller's, for waits_free(). */
+size_t waits_read(const char *text, waits_entry **out);
+void waits_free(waits_entry *entries, size_t n);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_deadlock.c: nobody is told of a deadlock that is none, however late others are heard of; and
+ * looking for one costs nothing where nobody waits for what is held; run by ctest. */
+#include "client/client_bed.h"
+
+static atomic_bool is_cut_off;
+
+/* Nothing that it says about the end of its wait gets through. */
+static hf_code cut_off(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    return is_cut_off && (call == FAULTY_BEAT || is_leave(call, arg)) ? HF_UNREACHABLE : HF_OK;
+}
+
+static const hf_options quick = {.ttl_ms = 5000, .patience_ms = 100, .deadlock_ms = 100};
+
+static hf_code wait_as(hf_client *client, const char *name, int64_t ms, hf_lock **out)
+{
+    hf_error err;
+    hf_lock_options options = {.wait_ms = ms, .actor = "a"};
+    return hf_lock_acquire(client, name, &options, out, &err);
+}
+
+struct waiting {
+    hf_client *client;
+    pthread_t thread;
+    hf_code code;
+};
+
+static void *wait_for_y(void *arg)
+{
+    struct waiting *w = arg;
+    hf_lock *lock;
+    w->code = wait_as(w->client, "y", 600, &lock);
+    return NULL;
+}
+
+/* Who has given up still stands in the queue, and its last beat says that it waits. */
+static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
+{
+    (void)state;
+    hf_client *one, *two;
+    hf_lock *x, *y, *again;
+    struct waiting w;
+    faulty_open("memory:unheard", &quick, &one)->before = cut_off;
+    faulty_open("memory:unheard", &quick, &two);
+    assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
+    assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
+    w.client = one;
+    pthread_create(&w.thread, NULL, wait_for_y, &w);
+    pause_ms(450); /* long enough to say so */
+    is_cut_off = true;
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.code, HF_TIMEOUT);
+    assert_int_equal(wait_as(two, "x", 1000, &again), HF_TIMEOUT);
+    is_cut_off = false;
+    hf_lock_close(x);
+    hf_lock_close(y);
+    hf_close(one);
+    hf_close(two);
+}
+
+/* The youngest is told, the other one goes on. */
+static void test_the_last_to_come_gives_up(void **state)
+{
+    (void)state;
+    hf_client *one, *two;
+    hf_lock *x, *y, *again;
+    struct waiting w;
+    faulty_open("memory:youngest", &quick, &one);
+    faulty_open("memory:youngest", &quick, &two);
+    assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
+    assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
+    w.client = one;
+    pthread_create(&w.thread, NULL, wait_for_y, &w);
+    pause_ms(100);
+    assert_int_equal(wait_as(two, "x", 5000, &again), HF_DEADLOCK);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.code, HF_TIMEOUT); /* y was not released */
+    hf_lock_close(x);
+    hf_lock_close(y);
+    hf_close(one);
+    hf_close(two);
+}
+
+static void test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held(void **state)
+{
+    (void)state;
+    hf_client *one, *two;
+    hf_lock *x, *y, *z;
+    faulty *f = faulty_open("memory:rarely", &quick, &one);
+    faulty_open("memory:rarely", &quick, &two);
+    assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
+    assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
+    int beats = f->calls[FAULTY_BEAT], looks = f->calls[FAULTY_LOOK];
+    assert_int_equal(wait_as(one, "y", 1000, &z), HF_TIMEOUT);
+    assert_true(f->calls[FAULTY_BEAT] - beats <= 1); /* as otherwise */
+    assert_true(f->calls[FAULTY_LOOK] - looks <= 10);
+    hf_lock_close(x);
+    hf_lock_close(y);
+    hf_close(one);
+    hf_close(two);
+}
+
+static void test_it_can_be_turned_off(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = 2000, .deadlock_ms = -1};
+    hf_lock *x, *again;
+    hf_error err;
+    faulty *f = faulty_open("memory:off", &options, &client);
+    assert_int_equal(wait_as(client, "x", 0, &x), HF_OK);
+    assert_int_equal(wait_as(client, "x", 1500, &again), HF_TIMEOUT);
+    assert_int_equal(f->calls[FAULTY_WAITS], 0);
+    hf_lock_close(x);
+    hf_close(client);
+    options.deadlock_ms = 9;
+    assert_int_equal(hf_open("memory:off", &options, &client, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "deadlock"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest deadlock_tests[] = {
+        cmocka_unit_test(test_who_has_given_up_unheard_is_in_no_deadlock),
+        cmocka_unit_test(test_the_last_to_come_gives_up),
+        cmocka_unit_test(test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held),
+        cmocka_unit_test(test_it_can_be_turned_off),
+    };
+    return cmocka_run_group_tests(deadlock_tests, NULL, NULL);
+}

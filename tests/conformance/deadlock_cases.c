@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deadlock_cases.c: who waits for each other finds out, and just one of them gives up; on every
+ * store with a queue; run by main.c. */
+#include "conformance/bed.h"
+
+#include "core/waits.h"
+
+#define MOST 4
+#define DEADLOCK_MS 200
+
+/* A thread that takes one lock, waits for all others to have theirs, and takes a second one. */
+typedef struct actor {
+    pthread_t thread;
+    hf_client *client;
+    const char *first, *second;
+    hf_lock_options how_first, how_second;
+    pthread_barrier_t *all;
+    hf_code code; /* of the second */
+    hf_error err;
+} actor;
+
+static hf_client *clients[MOST];
+
+static int set_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MOST; i++) {
+        hf_options options = {.ttl_ms = 2000, .deadlock_ms = DEADLOCK_MS};
+        hf_error err;
+        assert_code(HF_OK, hf_open(bed.uri, &options, &clients[i], &err), &err);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MOST; i++)
+        hf_close(clients[i]);
+    return 0;
+}
+
+static void *act(void *arg)
+{
+    actor *a = arg;
+    hf_lock *first, *second = NULL;
+    hf_error err;
+    assert_code(HF_OK, hf_lock_acquire(a->client, a->first, &a->how_first, &first, &err), &err);
+    pthread_barrier_wait(a->all);
+    a->code = hf_lock_acquire(a->client, a->second, &a->how_second, &second, &a->err);
+    hf_lock_close(second);
+    hf_lock_close(first);
+    return NULL;
+}
+
+/* Returns how many were told of a deadlock; all others must have had both. */
+static int run(actor *actors, int n)
+{
+    pthread_barrier_t all;
+    int victims = 0;
+    pthread_barrier_init(&all, NULL, (unsigned)n);
+    for (int i = 0; i < n; i++) {
+        actors[i].all = &all;
+        actors[i].how_second.wait_ms = 60000;
+        pthread_create(&actors[i].thread, NULL, act, &actors[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(actors[i].thread, NULL);
+        victims += actors[i].code == HF_DEADLOCK;
+        if (actors[i].code != HF_DEADLOCK)
+            assert_code(HF_OK, actors[i].code, &actors[i].err);
+    }
+    pthread_barrier_destroy(&all);
+    return victims;
+}
+
+static const char *text_of(const actor *actors, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (actors[i].code == HF_DEADLOCK)
+            return actors[i].err.text;
+    return "";
+}
+
+static void test_two_that_wait_for_each_other(void **state)
+{
+    (void)state;
+    const char *a = bed_name("dl-a"), *b = bed_name("dl-b");
+    actor actors[] = {{.client = clients[0], .first = a, .second = b},
+                      {.client = clients[1], .first = b, .second = a}};
+    int64_t began = bed_now_ms();
+    assert_int_equal(run(actors, 2), 1);
+    assert_true(bed_now_ms() - began < BED_SOON);
+    assert_contains(text_of(actors, 2), a); /* the whole circle */
+    assert_contains(text_of(actors, 2), b);
+    assert_contains(text_of(actors, 2), "held by");
+}
+
+static void test_a_circle_of_four_threads_in_two_processes(void **state)
+{
+    (void)state;
+    const char *names[] = {bed_name("dl-1"), bed_name("dl-2"), bed_name("dl-3"), bed_name("dl-4")};
+    actor actors[MOST] = {{.code = HF_OK}};
+    for (int i = 0; i < MOST; i++) {
+        actors[i].client = clients[i / 2];
+        actors[i].first = names[i];
+        actors[i].second = names[(i + 1) % MOST];
+    }
+    assert_int_equal(run(actors, MOST), 1);
+    for (int i = 0; i < MOST; i++)
+        assert_contains(text_of(actors, MOST), names[i]);
+}
+
+/* Each shares what the other wants for itself. */
+static void test_two_readers_that_want_to_write(void **state)
+{
+    (void)state;
+    const char *a = bed_name("dl-rw");
+    actor actors[] = {{.client = clients[0], .first = a, .second = a},
+                      {.client = clients[1], .first = a, .second = a}};
+    actors[0].how_first.mode = actors[1].how_first.mode = HF_SHARED;
+    int victims = run(actors, 2);
+    assert_true(victims == 1 || victims == 2); /* the other one waits for what it holds itself */
+}
+
+static void test_who_waits_for_what_it_holds_itself(void **state)
+{
+    (void)state;
+    const char *a = bed_name("dl-self");
+    hf_error err;
+    hf_lock *lock = bed_acquire(clients[0], a, NULL), *again;
+    assert_code(HF_DEADLOCK, hf_lock_acquire(clients[0], a, NULL, &again, &err), &err);
+    assert_contains(err.text, "itself");
+    assert_code(HF_OK, hf_lock_check(lock, NULL, &err), &err); /* that it keeps */
+    bed_release(lock);
+}
+
+static hf_lock_options permits(int32_t n, int32_t limit)
+{
+    return (hf_lock_options){.permits = n, .limit = limit};
+}
+
+/* Two of three permits each way: both semaphores are too full for the other. */
+static void test_two_semaphores(void **state)
+{
+    (void)state;
+    const char *a = bed_name("dl-sem-a"), *b = bed_name("dl-sem-b");
+    actor actors[] = {{.client = clients[0], .first = a, .second = b},
+                      {.client = clients[1], .first = b, .second = a}};
+    for (int i = 0; i < 2; i++)
+        actors[i].how_first = actors[i].how_second = permits(2, 3);
+    assert_int_equal(run(actors, 2), 1);
+}
+
+static void *release_later(void *lock)
+{
+    struct timespec pause = {.tv_nsec = 8 * DEADLOCK_MS % 1000 * 1000000,
+                             .tv_sec = 8 * DEADLOCK_MS / 1000};
+    nanosleep(&pause, NULL);
+    bed_release(lock);
+    return NULL;
+}
+
+/* One permit comes back from somebody who waits for nothing. */
+static void test_no_deadlock_where_another_holder_goes_on(void **state)
+{
+    (void)state;
+    const char *a = bed_name("dl-free-a"), *b = bed_name("dl-free-b");
+    actor actors[] = {{.client = clients[0], .first = a, .second = b},
+                      {.client = clients[1], .first = b, .second = a}};
+    hf_lock_options one = permits(1, 2);
+    pthread_t thread;
+    hf_lock *third = bed_acquire(clients[2], b, &one);
+    for (int i = 0; i < 2; i++)
+        actors[i].how_first = actors[i].how_second = permits(1, 2);
+    actors[1].how_second = permits(2, 2);
+    pthread_create(&thread, NULL, release_later, third);
+    assert_int_equal(run(actors, 2), 0);
+    pthread_join(thread, NULL);
+}
+
+static bool find_deadlock(void *ctx, const hf_finding *finding)
+{
+    bool is = strcmp(finding->topic, "deadlock") == 0;
+    if (is)
+        snprintf(ctx, 512, "%s", finding->text);
+    return !is;
+}
+
+/* A session that waits for what it holds, says so, and does nothing about it. */
+static void test_the_doctor_lists_circles(void **state)
+{
+    (void)state;
+    const char *name = bed_name("dl-doctor");
+    char text[512] = "", *waits = NULL;
+    hf_error err;
+    hf_session_state after;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 10000);
+    hf_enter holds = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW), wants = holds;
+    wants.entry.ticket = bed_id();
+    waits_item held = {.ticket = holds.entry.ticket};
+    waits_entry wait = {.on = {.ticket = wants.entry.ticket}, .holds = &held, .n_holds = 1};
+    snprintf(wait.on.name, sizeof wait.on.name, "%s", name);
+    snprintf(held.name, sizeof held.name, "%s", name);
+    bed_take(store, name, &holds, NULL);
+    bed_take(store, name, &wants, NULL);
+    assert_true(waits_write(&waits, &wait));
+    hf_beat says = {.waits = waits, .seen = 1};
+    assert_code(HF_OK, store->ops->session_beat(store, session, &says, &after, &err), &err);
+    assert_code(HF_OK, hf_doctor(clients[3], find_deadlock, text, &err), &err);
+    assert_contains(text, name);
+    assert_contains(text, "itself");
+    text[0] = '\0';
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
+    assert_code(HF_OK, hf_doctor(clients[3], find_deadlock, text, &err), &err);
+    assert_string_equal(text, ""); /* it says nothing more */
+    free(waits);
+    bed_leave(store, name, wants.entry.ticket, NULL);
+    bed_leave(store, name, holds.entry.ticket, NULL);
+    assert_code(HF_OK, store->ops->session_end(store, session, &err), &err);
+    store->ops->close(store);
+}
+
+int run_deadlock_cases(void)
+{
+    const unsigned needed = HF_CAN_QUEUE | HF_CAN_SHARE;
+    const struct bed_case deadlock_cases[] = {
+        CASE_IF(needed, test_two_that_wait_for_each_other),
+        CASE_IF(needed, test_a_circle_of_four_threads_in_two_processes),
+        CASE_IF(needed, test_two_readers_that_want_to_write),
+        CASE_IF(needed, test_who_waits_for_what_it_holds_itself),
+        CASE_IF(needed, test_two_semaphores),
+        CASE_IF(needed, test_no_deadlock_where_another_holder_goes_on),
+        CASE_IF(needed, test_the_doctor_lists_circles),
+    };
+    return CASES(deadlock_cases);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_waits.c: proves that what a session says of its waits survives being written and read, names
+ * of any kind too, and that rubbish ends it; run by ctest. */
+#include "unit.h"
+
+#include "core/id.h"
+#include "core/waits.h"
+
+static waits_item item(unsigned n, const char *name)
+{
+    waits_item out = {.ticket = id_of(n)};
+    snprintf(out.name, sizeof out.name, "%s", name);
+    return out;
+}
+
+static void assert_item(const waits_item *a, const waits_item *b)
+{
+    assert_true(id_equal(a->ticket, b->ticket));
+    assert_string_equal(a->name, b->name);
+}
+
+static void test_written_and_read_back(void **state)
+{
+    (void)state;
+    waits_item holds[] = {item(1, "a b 3:c"), item(2, "line\nfeed"), item(3, "\xc3\xa4 0")};
+    waits_entry said[] = {{item(4, "orders/7"), holds, 3}, {item(5, " "), NULL, 0}};
+    char *text = NULL;
+    assert_true(waits_write(&text, &said[0]));
+    assert_true(waits_write(&text, &said[1]));
+    waits_entry *heard;
+    assert_int_equal(waits_read(text, &heard), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_item(&heard[i].on, &said[i].on);
+        assert_int_equal(heard[i].n_holds, said[i].n_holds);
+        for (size_t j = 0; j < heard[i].n_holds; j++)
+            assert_item(&heard[i].holds[j], &holds[j]);
+    }
+    waits_free(heard, 2);
+    free(text);
+}
+
+static void test_what_does_not_fit_is_not_said(void **state)
+{
+    (void)state;
+    waits_entry said = {.on = {.ticket = id_of(1)}}, *heard;
+    memset(said.on.name, 'x', HF_NAME_MAX);
+    char *text = NULL;
+    size_t n = 0;
+    while (waits_write(&text, &said))
+        n++;
+    assert_true(strlen(text) <= WAITS_TEXT_MAX && n > 10);
+    assert_int_equal(waits_read(text, &heard), n);
+    waits_free(heard, n);
+    free(text);
+}
+
+static void test_rubbish_ends_it(void **state)
+{
+    (void)state;
+#define TICKET "0001abcdef109900000000ff"
+    static const char *const texts[] = {"",
+                                        "x",
+                                        TICKET,
+                                        TICKET " ",
+                                        TICKET " 1",
+                                        TICKET " 1:",
+                                        TICKET " 1:a",
+                                        TICKET " 1:a ",
+                                        TICKET " 1:a 0",
+                                        TICKET " 2:a 0\n",
+                                        TICKET " 1:a 1\n",
+                                        TICKET " 1:a 1 x\n",
+                                        TICKET " 1:a 99999999999999999999\n",
+                                        TICKET " 99999999999999999999:a 0\n",
+                                        TICKET " 513:a 0\n",
+                                        TICKET " 1:a 33 " TICKET " 1:b\n",
+                                        TICKET " 1:a -1\n"};
+    waits_entry *heard;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(waits_read(texts[i], &heard), 0);
+        waits_free(heard, 0);
+    }
+    assert_int_equal(waits_read(TICKET " 1:a 0\n" TICKET " 1:b", &heard), 1);
+    waits_free(heard, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_written_and_read_back),
+        cmocka_unit_test(test_what_does_not_fit_is_not_said),
+        cmocka_unit_test(test_rubbish_ends_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
