@@ -12,7 +12,7 @@ static hf_code cut_off(faulty *f, faulty_call call, const void *arg)
     return is_cut_off && (call == FAULTY_BEAT || is_leave(call, arg)) ? HF_UNREACHABLE : HF_OK;
 }
 
-static const hf_options quick = {.ttl_ms = 5000, .patience_ms = 100, .deadlock_ms = 100};
+static const hf_options quick = {.ttl_ms = 1500, .patience_ms = 100, .deadlock_ms = 100};
 
 static hf_code wait_as(hf_client *client, const char *name, int64_t ms, hf_lock **out)
 {
@@ -24,6 +24,7 @@ static hf_code wait_as(hf_client *client, const char *name, int64_t ms, hf_lock 
 struct waiting {
     hf_client *client;
     pthread_t thread;
+    int64_t ms;
     hf_code code;
 };
 
@@ -31,7 +32,7 @@ static void *wait_for_y(void *arg)
 {
     struct waiting *w = arg;
     hf_lock *lock;
-    w->code = wait_as(w->client, "y", 600, &lock);
+    w->code = wait_as(w->client, "y", w->ms, &lock);
     return NULL;
 }
 
@@ -46,13 +47,13 @@ static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
     faulty_open("memory:unheard", &quick, &two);
     assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
-    w.client = one;
+    w = (struct waiting){.client = one, .ms = 900};
     pthread_create(&w.thread, NULL, wait_for_y, &w);
-    pause_ms(450); /* long enough to say so */
+    pause_ms(800); /* a beat has said so */
     is_cut_off = true;
     pthread_join(w.thread, NULL);
     assert_int_equal(w.code, HF_TIMEOUT);
-    assert_int_equal(wait_as(two, "x", 1000, &again), HF_TIMEOUT);
+    assert_int_equal(wait_as(two, "x", 450, &again), HF_TIMEOUT);
     is_cut_off = false;
     hf_lock_close(x);
     hf_lock_close(y);
@@ -71,7 +72,7 @@ static void test_the_last_to_come_gives_up(void **state)
     faulty_open("memory:youngest", &quick, &two);
     assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
-    w.client = one;
+    w = (struct waiting){.client = one, .ms = 600};
     pthread_create(&w.thread, NULL, wait_for_y, &w);
     pause_ms(100);
     assert_int_equal(wait_as(two, "x", 5000, &again), HF_DEADLOCK);
@@ -94,7 +95,7 @@ static void test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held(voi
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
     int beats = f->calls[FAULTY_BEAT], looks = f->calls[FAULTY_LOOK];
     assert_int_equal(wait_as(one, "y", 1000, &z), HF_TIMEOUT);
-    assert_true(f->calls[FAULTY_BEAT] - beats <= 1); /* as otherwise */
+    assert_true(f->calls[FAULTY_BEAT] - beats <= 3); /* as otherwise */
     assert_true(f->calls[FAULTY_LOOK] - looks <= 10);
     hf_lock_close(x);
     hf_lock_close(y);
