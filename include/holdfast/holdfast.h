@@ -226,6 +226,18 @@ typedef struct hf_lock_options {
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 
+/* Takes n locks (at least 1, no name twice), all or none, with the same options for each, whose
+ * wait_ms is for all of them together. out: n locks, in the order of the names, each to be released
+ * and closed as any other. They are waited for in the byte order of their names: callers that take
+ * several so never wait for each other in a circle; one that is had while a name before it is
+ * waited for is given back meanwhile, and `last` does not speak of that. When one of them is lost
+ * the others are, too, and on_lost is called once, with the one that was lost first; whichever was
+ * released before does not count. Thread-safe; errors as of hf_lock_acquire(), about the first name
+ * that failed: nothing is held then. On a network the locks are tried at the same time, by up to 8
+ * threads that end before it returns. */
+hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t n,
+                            const hf_lock_options *options, hf_lock **out, hf_error *err);
+
 /* HF_OK while the lock is held, with what is left of the lease; asks the clock, sends nothing.
  * HF_LOST with the reason once it is lost or released; left_ms (may be NULL) is then 0, or what is
  * left to stop working in. */

@@ -368,6 +368,7 @@ typedef struct hf_store_ops {
 struct hf_store {
     const hf_store_ops *ops;
     unsigned can;         /* HF_CAN_... */
+    bool is_remote;       /* calls wait for a network: several at a time take no longer than one */
     int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol; /* for messages: "queue" where there is no choice */
     int64_t beat_ms;      /* a session beats at least so often; 0: every third of its ttl */

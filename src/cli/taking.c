@@ -21,8 +21,7 @@ typedef struct taking {
     hf_client *client;
     hf_cancel *cancel;
     hf_lock **locks;
-    int64_t deadline_ms; /* of all together, when there is one */
-    int done_fd;         /* readable when the thread has ended; then: */
+    int done_fd; /* readable when the thread has ended; then: */
     hf_code code;
     hf_error err;
 } taking;
@@ -38,88 +37,38 @@ int64_t run_now_ms(void)
 
 static void show_wait(void *ctx, const hf_wait_info *info)
 {
-    taking *t = ctx;
+    (void)ctx;
     terminal_wait(info);
-    health_feed(t->plan->health, t->locks, t->plan->n_names);
 }
 
-static bool has_deadline(const plan *p)
+static hf_code take(taking *t)
 {
-    return p->wait_ms != HF_WAIT_DEFAULT && p->wait_ms != HF_WAIT_FOREVER && p->wait_ms != HF_TRY;
-}
-
-static int64_t wait_left(const taking *t)
-{
-    if (!has_deadline(t->plan))
-        return t->plan->wait_ms;
-    int64_t left = t->deadline_ms - run_now_ms();
-    return left > 0 ? left : HF_TRY;
-}
-
-static hf_code take_one(taking *t, size_t i)
-{
+    const plan *p = t->plan;
     hf_lock_options options = {
         .struct_size = sizeof options,
-        .mode = t->plan->mode,
-        .permits = t->plan->permits,
-        .limit = t->plan->limit,
-        .wait_ms = wait_left(t),
-        .why = t->plan->why,
-        .period_ms = t->plan->once ? t->plan->once->period_ms : 0,
+        .mode = p->mode,
+        .permits = p->permits,
+        .limit = p->limit,
+        .wait_ms = p->wait_ms,
+        .why = p->why,
+        .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,
         .on_wait = show_wait,
-        .wait_ctx = t,
-        .feed_ms = health_feed_ms(t->plan->health),
-        .max_hold_ms = t->plan->health->max_hold_ms,
+        .feed_ms = health_feed_ms(p->health),
+        .max_hold_ms = p->health->max_hold_ms,
     };
-    hf_code code =
-        t->plan->document
-            ? document_take(t->plan, t->client, &options, &t->locks[i], &t->err)
-            : hf_lock_acquire(t->client, t->plan->names[i], &options, &t->locks[i], &t->err);
+    hf_code code = p->document ? document_take(p, t->client, &options, &t->locks[0], &t->err)
+                               : hf_lock_acquire_all(t->client, (const char *const *)p->names,
+                                                     p->n_names, &options, t->locks, &t->err);
     terminal_wait_end();
     return code;
 }
 
-static void give_back(taking *t)
-{
-    for (size_t i = 0; i < t->plan->n_names; i++) {
-        hf_lock_close(t->locks[i]);
-        t->locks[i] = NULL;
-    }
-}
-
-static hf_code take_each(taking *t)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; i < t->plan->n_names && !code; i++)
-        code = take_one(t, i);
-    if (code)
-        give_back(t);
-    return code;
-}
-
-/* A lock can be lost while the next one is waited for. */
-static bool some_is_lost(taking *t)
-{
-    hf_error err = {0};
-    for (size_t i = 0; i < t->plan->n_names; i++)
-        if (hf_lock_check(t->locks[i], NULL, &err)) {
-            terminal_warn("\"%s\" was lost before all were taken, beginning again: %s",
-                          hf_lock_name(t->locks[i]), err.text);
-            return true;
-        }
-    return false;
-}
-
-static void *take_all(void *ctx)
+static void *take_in_here(void *ctx)
 {
     taking *t = ctx;
     uint64_t one = 1;
-    t->code = take_each(t);
-    while (!t->code && some_is_lost(t)) {
-        give_back(t);
-        t->code = take_each(t);
-    }
+    t->code = take(t);
     if (write(t->done_fd, &one, sizeof one) < 0)
         perror("holdfast: eventfd"); /* a counter that is 0 can be raised */
     return NULL;
@@ -161,7 +110,7 @@ static hf_code take_in_thread(taking *t, const signals *events, int *signal)
     t->done_fd = eventfd(0, EFD_CLOEXEC);
     if (t->done_fd < 0)
         return internal(&t->err, "eventfd", errno);
-    int failed = pthread_create(&thread, NULL, take_all, t);
+    int failed = pthread_create(&thread, NULL, take_in_here, t);
     if (failed) {
         close(t->done_fd);
         return internal(&t->err, "cannot start a thread", failed);
@@ -176,17 +125,15 @@ hf_code taking_run(const plan *p, hf_client *client, signals *events, hf_lock **
                    hf_error *err)
 {
     taking t = {.plan = p, .client = client, .locks = locks};
-    if (has_deadline(p))
-        t.deadline_ms = run_now_ms() + p->wait_ms;
     hf_code code = hf_cancel_new(&t.cancel, err);
     if (code)
         return code;
     code = take_in_thread(&t, events, signal);
     *err = t.err;
-    if (!code && *signal) { /* it was granted all the same */
-        give_back(&t);
+    for (size_t i = 0; !code && *signal && i < p->n_names; i++)
+        hf_lock_close(locks[i]); /* granted all the same */
+    if (!code && *signal)
         code = HF_CANCELLED;
-    }
     hf_cancel_free(t.cancel);
     return code;
 }

@@ -80,7 +80,9 @@ struct hf_lock {
     bool lingers;      /* nobody has it: it stays with the session for a while */
     int64_t linger_ms; /* so long, after its release */
     hf_mono linger_until;
-    pthread_t thread; /* who took it, or: */
+    struct hf_lock *peer; /* the next of those that were taken together, in a ring; NULL: none */
+    bool is_returned;     /* given back unused: `last` stays as it is */
+    pthread_t thread;     /* who took it, or: */
     char actor[HF_ACTOR_MAX + 1];
     hf_mono verify_due; /* L3 */
     hf_mono stop_by;    /* once lost: until then its work may take to stop */
@@ -370,7 +372,7 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
 
 /* acquire.c: checks the options, and drives an attempt for the lock or the claim to its end. */
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
-                    const hf_lock_options *options, hf_lock **out, hf_error *err);
+                    const hf_lock_options *options, pthread_t actor, hf_lock **out, hf_error *err);
 
 /* judging.c */
 typedef enum judging {

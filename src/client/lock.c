@@ -93,10 +93,8 @@ static void raise_fd(struct hf_lock *lock)
         return; /* it is readable already */
 }
 
-void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
+static void lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
 {
-    if (lock->state != LOCK_HELD)
-        return;
     lock->state = LOCK_LOST;
     lock->lost = *why;
     lock->stop_by = lock->lingers ? lock->born : stop_by;
@@ -105,6 +103,39 @@ void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by
     if (lock->on_lost)
         ticker_poke(lock->client, TICK_NOTIFY);
     ticker_poke(lock->client, TICK_UPKEEP);
+}
+
+/* Nothing ties it to those that it was taken together with any more. */
+static void untie_locked(struct hf_lock *lock)
+{
+    struct hf_lock *before = lock->peer;
+    if (!before)
+        return;
+    while (before->peer != lock)
+        before = before->peer;
+    before->peer = before == lock->peer ? NULL : lock->peer;
+    lock->peer = NULL;
+}
+
+/* What was taken together is lost together, and one notice is enough. */
+static void lose_peers_locked(const struct hf_lock *lock, hf_mono stop_by)
+{
+    hf_error why;
+    for (struct hf_lock *peer = lock->peer; peer && peer != lock; peer = peer->peer) {
+        error_set(&why, HF_LOST, "%.128s goes with %.128s, with which it was taken: %.220s",
+                  peer->name, lock->name, lock->lost.text);
+        peer->is_told = true;
+        if (peer->state == LOCK_HELD && !PLANTED(PEERS_KEPT))
+            lose_locked(peer, &why, stop_by);
+    }
+}
+
+void lock_lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
+{
+    if (lock->state != LOCK_HELD)
+        return;
+    lose_locked(lock, why, stop_by);
+    lose_peers_locked(lock, stop_by);
 }
 
 /* ---- The lost notice ----------------------------------------------------------------------------
@@ -310,8 +341,8 @@ void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
  * has not done it gives the lock back. */
 static bool gives_back(const struct hf_lock *lock)
 {
-    return period_is_any(lock->period) && !lock->has_exit_status && lock->state != LOCK_LOST &&
-           !PLANTED(SKIP_IS_TOLD);
+    bool is_skipped = period_is_any(lock->period) && !lock->has_exit_status;
+    return (is_skipped || lock->is_returned) && lock->state != LOCK_LOST && !PLANTED(SKIP_IS_TOLD);
 }
 
 hf_leave lock_leave(const struct hf_lock *lock)
@@ -376,8 +407,9 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
                          lock->name);
     struct release *release = NULL;
     struct waker *to_wake = NULL;
-    if (!was_released && !(code = lock_check_locked(lock, &left, now, err)) &&
-        !turns_pass_locked(lock, now, &to_wake)) {
+    if (!was_released && !(code = lock_check_locked(lock, &left, now, err)))
+        untie_locked(lock);
+    if (!was_released && !code && !turns_pass_locked(lock, now, &to_wake)) {
         release = lock_start_release_locked(lock);
         release->in_flight = true;
     }
@@ -438,8 +470,8 @@ static bool passes_locked(struct hf_lock *lock, struct waker **to_wake)
 {
     hf_mono now = client_now(lock->client);
     int64_t left_ms;
-    return lock->state == LOCK_HELD && !lock_check_locked(lock, &left_ms, now, NULL) &&
-           turns_pass_locked(lock, now, to_wake);
+    return lock->state == LOCK_HELD && !lock->is_returned &&
+           !lock_check_locked(lock, &left_ms, now, NULL) && turns_pass_locked(lock, now, to_wake);
 }
 
 /* A lost lock's ticket is taken out too, if its session still lives: it may have been asked for. */
@@ -449,6 +481,7 @@ static void close_locked(struct hf_lock *lock, struct waker **to_wake)
     await_callback_locked(lock);
     if (client->calling == lock)
         client->calling = NULL;
+    untie_locked(lock);
     if (passes_locked(lock, to_wake)) {
         unlink_locked(lock);
         return;

@@ -78,6 +78,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     mongo_store *store = alloc_zeroed(sizeof *store);
     store->protocol = read.protocol;
     store->base = (hf_store){.ops = read.protocol->ops,
+                             .is_remote = true,
                              .can = read.protocol->can | (read.token_field ? HF_CAN_TOKENS : 0),
                              .wait_ms = read.protocol->wait_ms,
                              .protocol = read.protocol->name};
