@@ -96,7 +96,7 @@ class Json(cli.Case):
         findings = self.json("doctor", "--json")
         self.assertTrue(findings)
         for finding in findings:
-            self.assertEqual(list(finding), ["topic", "text", "is_danger"])
+            self.assertEqual(list(finding), ["topic", "text", "is_danger", "wants_care"])
             self.assertIs(finding["is_danger"], False)
 
     def test_what_fails_prints_no_json(self):
