@@ -111,6 +111,38 @@ static int holders(const fellow *f)
     return n;
 }
 
+/* ---- What is sent ---- */
+
+static size_t n_batches, n_looks;
+
+static bool has_text(const bson_t *doc, const char *path, const char *text)
+{
+    bson_iter_t it, found;
+    return bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, path, &found) &&
+           BSON_ITER_HOLDS_UTF8(&found) && strcmp(bson_iter_utf8(&found, NULL), text) == 0;
+}
+
+static bool has_stamp(const bson_t *doc, const char *path)
+{
+    bson_iter_t it, found;
+    return bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, path, &found) &&
+           BSON_ITER_HOLDS_TIMESTAMP(&found);
+}
+
+/* One write that a majority acknowledges (R2), then one look that is no older than it (R1). */
+static void check_sent(const char *verb, const bson_t *command)
+{
+    if (strcmp(verb, "update") == 0) {
+        assert_true(has_text(command, "writeConcern.w", "majority"));
+        n_batches++;
+    } else if (strcmp(verb, "find") == 0) {
+        assert_int_equal(n_batches, 1);
+        assert_true(has_text(command, "readConcern.level", "majority"));
+        assert_true(has_stamp(command, "readConcern.afterClusterTime"));
+        n_looks++;
+    }
+}
+
 /* ---- The cases ---- */
 
 static void test_each_has_its_own_outcome(void **state)
@@ -120,7 +152,12 @@ static void test_each_has_its_own_outcome(void **state)
     fellow holder = holds_and_leaves(taken);
     fellow all[] = {enters_known(bed_name("free")), holds_and_leaves(bed_name("held")),
                     enters(taken), holds_and_leaves(bed_name("held too"))};
+    n_batches = n_looks = 0;
+    bed.on_command = check_sent;
     send_all(all, 4);
+    bed.on_command = NULL;
+    assert_int_equal(n_batches, 1);
+    assert_int_equal(n_looks, 1);
     for (size_t i = 0; i < 4; i++)
         assert_done(&all[i], HF_OK);
     assert_int_equal(record_judge(&all[0].out, &all[0].enter), RECORD_HOLDS);

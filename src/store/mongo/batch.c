@@ -10,7 +10,6 @@
  *   - an enter is told from a look begun after the acknowledgement (R1), and goes by itself, once
  *     more, if there is none. */
 #include "core/error.h"
-#include "core/plant.h"
 #include "core/record.h"
 #include "store/mongo/parts.h"
 
@@ -178,18 +177,36 @@ static void settle_enters(mongo_store *store, batch *b, hf_stamp stamp)
         settle(store, b, i, b->members[i]->is_read ? MEMBER_DONE : MEMBER_AGAIN, HF_OK);
 }
 
-/* A statement failed, and those before it were done. */
-static void settle_stopped(mongo_store *store, batch *b, int64_t statement, hf_code code,
-                           const hf_error *err)
+static void settle_unknown(mongo_store *store, batch *b, const hf_error *why)
 {
-    if (code == HF_UNREACHABLE || code == HF_UNKNOWN) {
-        settle_all(store, b, MEMBER_DONE, HF_UNKNOWN, err);
-    } else if (statement == 0 && b->n_leaves) {
-        settle_all(store, b, MEMBER_ALONE, code, err);
-    } else {
-        settle_leaves(store, b, false, (hf_stamp){0});
-        settle_all(store, b, MEMBER_AGAIN, code, err);
+    hf_error err;
+    error_set(&err, HF_UNKNOWN, "%s", why->text);
+    settle_all(store, b, MEMBER_DONE, HF_UNKNOWN, &err);
+}
+
+/* A statement failed, and those before it were done; the first is the demand. */
+static void settle_stopped(mongo_store *store, batch *b, bool is_first, const hf_error *err)
+{
+    if (is_first && b->n_leaves) {
+        settle_all(store, b, MEMBER_ALONE, HF_OK, err);
+        return;
     }
+    settle_leaves(store, b, false, (hf_stamp){0});
+    settle_all(store, b, MEMBER_AGAIN, HF_OK, err);
+}
+
+/* What would be certain of one step, that it was not done, is not of several: it may have come
+ * under way. */
+static void settle_failed(mongo_store *store, batch *b, const mongo_reply *answer, hf_code code,
+                          const hf_error *err)
+{
+    int64_t statement = mongo_int_at(&answer->doc, "writeErrors.0.index", -1);
+    if (code == HF_UNKNOWN || (code == HF_UNREACHABLE && answer->server_code))
+        settle_unknown(store, b, err);
+    else if (bson_has_field(&answer->doc, "writeErrors"))
+        settle_stopped(store, b, statement == 0, err);
+    else
+        settle_all(store, b, MEMBER_DONE, code, err);
 }
 
 static void settle_done(mongo_store *store, batch *b, const mongo_reply *answer)
@@ -208,13 +225,10 @@ void mongo_batch_send(mongo_store *store, mongo_member *const *members, size_t n
     sort(&b, members, n);
     append_command(store, &b, &command);
     hf_code code = mongo_run(store, &call, &command, &answer, &err);
-    int64_t statement = mongo_int_at(&answer.doc, "writeErrors.0.index", -1);
-    if (!code)
-        settle_done(store, &b, &answer);
-    else if (bson_has_field(&answer.doc, "writeErrors"))
-        settle_stopped(store, &b, statement, code, &err);
+    if (code)
+        settle_failed(store, &b, &answer, code, &err);
     else
-        settle_all(store, &b, MEMBER_DONE, code, &err);
+        settle_done(store, &b, &answer);
     bson_destroy(&answer.doc);
     bson_destroy(&command);
 }

@@ -8,7 +8,6 @@
  * nobody else hang. Only plain enters and plain leaves travel, whose outcome can be told from what
  * a batch comes to know; all else goes by itself. */
 #include "core/error.h"
-#include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/parts.h"
 
