@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* differential.c: the same random steps to core/record.c and to each store; after every step the
  * records must be equal. The mongo store does a step by a pipeline on the server, so this is what
- * keeps pipeline.c and record.c one. ctest runs it beside a replica set.
+ * keeps pipeline.c and record.c one; one in eight of its steps goes as a batch, with others. ctest
+ * runs it beside a replica set.
  *
  *     differential [URI...]      default: memory:, sqlite: in a temporary folder,
  * $HOLDFAST_TEST_URI
@@ -12,6 +13,7 @@
 #include "core/period.h"
 #include "core/record.h"
 #include "store/document.h"
+#include "store/mongo/parts.h"
 
 #include <mongoc/mongoc.h>
 #include <stdio.h>
@@ -217,18 +219,18 @@ static hf_code apply(hf_store *store, const char *name, const random_step *r, hf
     return store->ops->look(store, &name, 1, reply.stamp, false, keep, out, err);
 }
 
-/* Prints the first difference. */
-static bool check(hf_store *store, const char *name, const random_step *r, const char *before,
-                  const hf_record *model, size_t number)
+static bool failed(const char *name, const random_step *r, size_t number, const hf_error *err)
 {
-    hf_record stored;
-    hf_error err = {.code = HF_OK};
-    if (apply(store, name, r, &stored, &err)) {
-        printf("step %zu on %s: %s: %s\n", number, name, hf_code_name(err.code), err.text);
-        print_step(r);
-        return false;
-    }
-    char *want = text_of(model), *got = text_of(&stored);
+    printf("step %zu on %s: %s: %s\n", number, name, hf_code_name(err->code), err->text);
+    print_step(r);
+    return false;
+}
+
+/* Prints the first difference; frees what is stored. */
+static bool is_same(hf_record *stored, const char *name, const random_step *r, const char *before,
+                    const hf_record *model, size_t number)
+{
+    char *want = text_of(model), *got = text_of(stored);
     bool same = strcmp(want, got) == 0;
     if (!same) {
         printf("step %zu on %s differs\n  before: %s\n", number, name, before);
@@ -237,7 +239,89 @@ static bool check(hf_store *store, const char *name, const random_step *r, const
     }
     bson_free(want);
     bson_free(got);
-    record_done(&stored);
+    record_done(stored);
+    return same;
+}
+
+static bool check(hf_store *store, const char *name, const random_step *r, const char *before,
+                  const hf_record *model, size_t number)
+{
+    hf_record stored;
+    hf_error err = {.code = HF_OK};
+    if (apply(store, name, r, &stored, &err))
+        return failed(name, r, number, &err);
+    return is_same(&stored, name, r, before, model, number);
+}
+
+/* ---- Several steps as one command ---- */
+
+/* What may travel with others: a plain enter, or one leave. */
+static void make_plain(random_step *r, const hf_record *record)
+{
+    r->step.n_deaths = 0;
+    r->step.change = NULL;
+    r->enter.try_only = r->enter.returner = false;
+    r->enter.replaces = (hf_id){{0}};
+    if (r->enter.entry.permits > r->enter.limit)
+        r->enter.entry.permits = r->enter.limit;
+    r->wants_record = r->step.enter != NULL;
+    if (r->step.enter)
+        return;
+    r->step.n_leaves = 1;
+    fill_leave(&r->leaves[0], record);
+}
+
+static void send_batch(hf_store *store, mongo_member *members, hf_record *out)
+{
+    mongo_member *all[NAMES];
+    for (size_t i = 0; i < NAMES; i++) {
+        members[i].out = &out[i];
+        pthread_cond_init(&members[i].changed, NULL);
+        all[i] = &members[i];
+    }
+    mongo_batch_send((mongo_store *)store, all, NAMES);
+    for (size_t i = 0; i < NAMES; i++)
+        pthread_cond_destroy(&members[i].changed);
+}
+
+/* What the batch made of its step; one that was not settled goes by itself. */
+static bool check_member(hf_store *store, mongo_member *member, const random_step *r,
+                         const char *before, const hf_record *model, size_t number)
+{
+    hf_record *stored = member->out;
+    if (member->state != MEMBER_DONE)
+        return check(store, member->name, r, before, model, number);
+    if (member->code != (r->step.enter || member->reply.confirmed ? HF_OK : HF_UNKNOWN))
+        return failed(member->name, r, number, &member->err);
+    if (!r->step.enter && store->ops->look(store, &member->name, 1, member->reply.stamp, false,
+                                           keep, stored, &member->err))
+        return failed(member->name, r, number, &member->err);
+    return is_same(stored, member->name, r, before, model, number);
+}
+
+static bool check_batch(hf_store *store, char names[NAMES][32], hf_record models[NAMES],
+                        hf_dbtime *now, size_t number)
+{
+    random_step r[NAMES];
+    mongo_member members[NAMES];
+    hf_record out[NAMES];
+    char *before[NAMES];
+    bool same = true;
+    for (size_t i = 0; i < NAMES; i++) {
+        r[i].now = *now;
+        fill_step(&r[i], &models[i], i);
+        fill_enter(&r[i].enter, &models[i], i);
+        make_plain(&r[i], &models[i]);
+        *now = r[i].now;
+        before[i] = text_of(&models[i]);
+        record_step(&models[i], &r[i].step, r[i].now, r[i].floor);
+        members[i] = (mongo_member){.name = names[i], .step = &r[i].step, .state = MEMBER_GOES};
+    }
+    send_batch(store, members, out);
+    for (size_t i = 0; i < NAMES; i++) {
+        same = same && check_member(store, &members[i], &r[i], before[i], &models[i], number);
+        bson_free(before[i]);
+    }
     return same;
 }
 
@@ -258,6 +342,10 @@ static bool compare(hf_store *store, uint64_t seed, size_t steps)
         record_init(&models[i], names[i]);
     }
     for (size_t i = 0; same && i < steps; i++) {
+        if (strcmp(store->ops->scheme, "mongodb") == 0 && i % 8 == 0) {
+            same = check_batch(store, names, models, &r.now, i);
+            continue;
+        }
         size_t name = below(NAMES);
         char *before = text_of(&models[name]);
         fill_step(&r, &models[name], name);
@@ -332,7 +420,7 @@ static size_t number_from(const char *variable, size_t otherwise)
 }
 
 /* A database of our own, and writes that need no majority: there is no failover here. */
-static char *mongo_uri(const char *given, const char *database)
+static char *uri_on_set(const char *given, const char *database)
 {
     size_t hosts = strcspn(given + strlen("mongodb://"), "/?") + strlen("mongodb://");
     const char *options = strchr(given, '?');
@@ -353,7 +441,7 @@ static bool run_mongo(const char *given, uint64_t seed, size_t steps)
 {
     char database[40];
     snprintf(database, sizeof database, "holdfast_diff_%d", (int)getpid());
-    char *uri = mongo_uri(given, database);
+    char *uri = uri_on_set(given, database);
     bool same = run(uri, seed, steps);
     bson_free(uri);
     drop(given, database);

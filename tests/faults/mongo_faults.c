@@ -7,6 +7,7 @@
 #include "client/client_bed.h"
 #include "core/record.h"
 #include "faults/mongo_seam.h"
+#include "store/mongo/parts.h"
 
 #include <unistd.h>
 
@@ -82,14 +83,19 @@ static hf_code begin(hf_store *store, hf_id id, hf_error *err)
     return store->ops->session_begin(store, &self, err);
 }
 
+static hf_enter entrant(hf_id session, hf_id ticket)
+{
+    return (hf_enter){
+        .entry = {.ticket = ticket, .session = session, .ttl_ms = 1000, .permits = HF_LIMIT_RW},
+        .limit = HF_LIMIT_RW,
+        .queue_max = HF_QUEUE_MAX};
+}
+
 static hf_code enter(hf_store *store, const char *lock, hf_id session, hf_id ticket, hf_error *err)
 {
     hf_record record;
     hf_step_reply reply;
-    hf_enter in = {
-        .entry = {.ticket = ticket, .session = session, .ttl_ms = 1000, .permits = HF_LIMIT_RW},
-        .limit = HF_LIMIT_RW,
-        .queue_max = HF_QUEUE_MAX};
+    hf_enter in = entrant(session, ticket);
     hf_code code = store->ops->step(store, lock, &(hf_step){.enter = &in}, &record, &reply, err);
     if (!code)
         record_done(&record);
@@ -102,6 +108,47 @@ static hf_code leave(hf_store *store, const char *lock, hf_id ticket, hf_error *
     hf_leave out = {.ticket = ticket, .outcome = HF_OUTCOME_RELEASED, .told = true, .who = "test"};
     hf_step step = {.leaves = &out, .n_leaves = 1};
     return store->ops->step(store, lock, &step, NULL, &reply, err);
+}
+
+/* Two steps as one command. One that was not settled goes by itself. */
+static void travel(hf_store *store, const char *const locks[2], const hf_step steps[2])
+{
+    hf_record out[2];
+    mongo_member two[2], *members[2];
+    for (size_t i = 0; i < 2; i++) {
+        two[i] = (mongo_member){
+            .name = locks[i], .step = &steps[i], .out = &out[i], .state = MEMBER_GOES};
+        pthread_cond_init(&two[i].changed, NULL);
+        members[i] = &two[i];
+    }
+    mongo_batch_send((mongo_store *)store, members, 2);
+    for (size_t i = 0; i < 2; i++) {
+        pthread_cond_destroy(&two[i].changed);
+        hf_error err = two[i].err;
+        hf_step_reply reply;
+        hf_code code = two[i].code;
+        if (two[i].state != MEMBER_DONE)
+            code = store->ops->step(store, locks[i], &steps[i], steps[i].enter ? &out[i] : NULL,
+                                    &reply, &err);
+        if (well(code, &err, "travelling") && steps[i].enter)
+            record_done(&out[i]);
+    }
+}
+
+static void enter_two(hf_store *store, const hf_id sessions[2], const hf_id tickets[2])
+{
+    hf_enter in[] = {entrant(sessions[0], tickets[0]), entrant(sessions[1], tickets[1])};
+    travel(store, (const char *const[]){"fellow", name},
+           (const hf_step[]){{.enter = &in[0]}, {.enter = &in[1]}});
+}
+
+static void leave_two(hf_store *store, const hf_id tickets[2])
+{
+    hf_leave out[] = {{.ticket = tickets[0], .outcome = HF_OUTCOME_RELEASED, .told = true},
+                      {.ticket = tickets[1], .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    travel(
+        store, (const char *const[]){"fellow", name},
+        (const hf_step[]){{.leaves = &out[0], .n_leaves = 1}, {.leaves = &out[1], .n_leaves = 1}});
 }
 
 /* One of the two has entered: a look must not say that nobody has. */
@@ -137,19 +184,19 @@ static void use_store(hf_store *store)
 {
     static hf_session_state state;
     hf_error err;
-    hf_id ids[2] = {new_id(), new_id()}, tickets[2] = {new_id(), new_id()};
+    hf_id ids[2] = {new_id(), new_id()}, tickets[2] = {new_id(), new_id()}, fellow = new_id();
     hf_ask ask = {.ticket = tickets[0], .by = "me", .reason = "because"};
     (void)WELL(begin(store, ids[0], &err));
     (void)WELL(begin(store, ids[1], &err));
     (void)WELL(enter(store, name, ids[0], tickets[0], &err));
-    (void)WELL(enter(store, name, ids[1], tickets[1], &err));
+    enter_two(store, ids, (const hf_id[]){fellow, tickets[1]});
     (void)WELL(store->ops->ask(store, ids[0], &ask, &err));
     hf_beat says = {.answered = tickets, .n_answered = 1, .waits = "waits"};
     (void)WELL(store->ops->session_beat(store, ids[0], &says, &state, &err));
     (void)WELL(store->ops->waits(store, ids, 2, see_waits, NULL, &err));
     look_around(store, ids);
     (void)WELL(leave(store, name, tickets[0], &err));
-    (void)WELL(leave(store, name, tickets[1], &err));
+    leave_two(store, (const hf_id[]){fellow, tickets[1]});
     (void)WELL(store->ops->session_end(store, ids[0], &err));
     (void)WELL(store->ops->session_end(store, ids[1], &err));
 }

@@ -88,6 +88,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     pipeline_init(&store->texts);
     pthread_mutex_init(&store->mutex, NULL);
     prepare_lanes(store);
+    mongo_group_init(&store->group);
     warn_if_weak(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
                                                   (int32_t)*patience_ms);
@@ -105,6 +106,7 @@ void mongo_close(hf_store *base)
         mongo_watch_done(store);
         mongo_lane_done(&store->beats);
         mongo_lane_done(&store->work);
+        mongo_group_done(&store->group);
         pthread_mutex_destroy(&store->mutex);
         pipeline_done(&store->texts);
     }

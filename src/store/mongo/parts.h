@@ -73,6 +73,43 @@ typedef struct mongo_lane {
     size_t n_idle;
 } mongo_lane;
 
+#define MONGO_BATCH_MOST 32 /* steps in one command */
+#define MONGO_NAMES 65536   /* a power of two */
+
+typedef enum mongo_member_state {
+    MEMBER_WAITS, /* for its turn */
+    MEMBER_GOES,  /* with what another sends */
+    MEMBER_LEADS, /* sends what has gathered */
+    MEMBER_DONE,  /* code, reply and out say what came of it */
+    MEMBER_ALONE, /* nothing was done: it is to go by itself */
+    MEMBER_AGAIN, /* the same, and it may have been done */
+} mongo_member_state;
+
+/* One of several steps that may travel together: what its thread asked for, and what came of it.
+ * Guarded by the group's mutex while it waits; then it is its batch's until it is settled. */
+typedef struct mongo_member {
+    struct mongo_member *next;
+    const char *name;
+    const hf_step *step;
+    hf_record *out;
+    hf_step_reply reply;
+    hf_error err;
+    hf_code code;
+    mongo_member_state state;
+    bool is_read; /* out was */
+    pthread_cond_t changed;
+} mongo_member;
+
+/* Steps on different locks that travel together. See group.c. */
+typedef struct mongo_group {
+    pthread_mutex_t mutex;
+    mongo_member *first; /* of those that wait, in the order of their coming */
+    size_t n_waiting, n_in_flight;
+    size_t few;                    /* steps in flight that need no company */
+    int64_t best_ns;               /* that a command took */
+    uint8_t seen[MONGO_NAMES / 8]; /* names, by a hash, whose record was seen to exist */
+} mongo_group;
+
 /* What the last serverStatus said of the server that takes our beats (R3). */
 typedef struct mongo_server {
     bool is_known, is_denied;
@@ -102,6 +139,7 @@ struct mongo_store {
     mongo_uri uri;
     pipeline_texts texts;
     mongo_lane work, beats;
+    mongo_group group;
     atomic_int topology, wire;    /* found out at the first use */
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
     pthread_mutex_t mutex;        /* pools, server, watch, swept */
@@ -328,6 +366,21 @@ hf_code mongo_own_read_answer(mongo_store *store, const bson_t *answer, const hf
 void mongo_own_settle(mongo_store *store, const hf_enter *enter, hf_code code, bool is_taken);
 hf_code mongo_own_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
                         hf_record *out, hf_step_reply *reply, hf_error *err);
+
+/* ---- Protocol queue (queue.c, group.c, batch.c) ---- */
+
+void mongo_group_init(mongo_group *group);
+void mongo_group_done(mongo_group *group);
+/* One step: by itself, or with those of other threads. */
+hf_code mongo_group_step(mongo_store *store, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err);
+hf_code mongo_step_alone(mongo_store *store, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err);
+/* Sends the steps as one command, and settles each. All their names differ. */
+void mongo_batch_send(mongo_store *store, mongo_member *const *members, size_t n);
+/* Its thread goes on, and the member is not to be touched any more. */
+void mongo_group_settle(mongo_store *store, mongo_member *member, mongo_member_state state,
+                        hf_code code);
 
 /* ---- The server's clock (server.c) ---- */
 

@@ -350,26 +350,33 @@ void pipeline_done(pipeline_texts *texts)
     pthread_mutex_destroy(&texts->mutex);
 }
 
-/* [{$replaceWith: {$let: {vars: {x: {$literal: x}}, in: body}}}] */
-static void append(bson_t *command, const char *field, const bson_t *body, const bson_t *x)
+/* [{$replaceWith: {$let: {vars: vars, in: body}}}] */
+static void append_let(bson_t *command, const char *field, const bson_t *vars, const bson_t *body)
 {
-    bson_t stages, stage, replace, let, vars, literal;
+    bson_t stages, stage, replace, let;
     BSON_APPEND_ARRAY_BEGIN(command, field, &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$replaceWith", &replace);
     BSON_APPEND_DOCUMENT_BEGIN(&replace, "$let", &let);
-    BSON_APPEND_DOCUMENT_BEGIN(&let, "vars", &vars);
-    BSON_APPEND_DOCUMENT_BEGIN(&vars, PLANTED(NO_LITERAL) ? "y" : "x", &literal);
-    BSON_APPEND_DOCUMENT(&literal, "$literal", x);
-    bson_append_document_end(&vars, &literal);
-    if (PLANTED(NO_LITERAL))
-        BSON_APPEND_DOCUMENT(&vars, "x", x);
-    bson_append_document_end(&let, &vars);
+    BSON_APPEND_DOCUMENT(&let, "vars", vars);
     BSON_APPEND_DOCUMENT(&let, "in", body);
     bson_append_document_end(&replace, &let);
     bson_append_document_end(&stage, &replace);
     bson_append_document_end(&stages, &stage);
     bson_append_array_end(command, &stages);
+}
+
+/* vars: {x: {$literal: x}} */
+static void append(bson_t *command, const char *field, const bson_t *body, const bson_t *x)
+{
+    bson_t vars = BSON_INITIALIZER, literal;
+    BSON_APPEND_DOCUMENT_BEGIN(&vars, PLANTED(NO_LITERAL) ? "y" : "x", &literal);
+    BSON_APPEND_DOCUMENT(&literal, "$literal", x);
+    bson_append_document_end(&vars, &literal);
+    if (PLANTED(NO_LITERAL))
+        BSON_APPEND_DOCUMENT(&vars, "x", x);
+    append_let(command, field, &vars, body);
+    bson_destroy(&vars);
 }
 
 void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const char *name,
@@ -379,6 +386,83 @@ void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const char *na
     pipeline_values(name, step, &x);
     append(command, field, text_of(texts, variant_of(step, clock)), &x);
     bson_destroy(&x);
+}
+
+/* ---- One text for several documents ---- */
+
+size_t pipeline_text(pipeline_clock clock, const hf_step *step)
+{
+    return index_of(variant_of(step, clock));
+}
+
+static void append_values(bson_t *array, const pipeline_item *items, size_t n)
+{
+    bson_t literal, x;
+    char key[16];
+    BSON_APPEND_ARRAY_BEGIN(array, "$literal", &literal);
+    for (size_t i = 0; i < n; i++) {
+        pipeline_values(items[i].name, items[i].step, &x);
+        BSON_APPEND_DOCUMENT(&literal, pipeline_key(i, key), &x);
+        bson_destroy(&x);
+    }
+    bson_append_array_end(array, &literal);
+}
+
+/* {$indexOfArray: [names, "$_id"]} */
+static void append_index(bson_t *at, const pipeline_item *items, size_t n)
+{
+    bson_t index, names, literal;
+    char key[16];
+    BSON_APPEND_ARRAY_BEGIN(at, "$indexOfArray", &index);
+    BSON_APPEND_DOCUMENT_BEGIN(&index, "0", &names);
+    BSON_APPEND_ARRAY_BEGIN(&names, "$literal", &literal);
+    for (size_t i = 0; i < n; i++)
+        BSON_APPEND_UTF8(&literal, pipeline_key(i, key), items[i].name);
+    bson_append_array_end(&names, &literal);
+    bson_append_document_end(&index, &names);
+    BSON_APPEND_UTF8(&index, "1", "$_id");
+    bson_append_array_end(at, &index);
+}
+
+/* {x: {$arrayElemAt: [values, index]}}: each document finds its own. */
+static void values_of_each(bson_t *vars, const pipeline_item *items, size_t n)
+{
+    bson_t x, pair, part;
+    bson_init(vars);
+    BSON_APPEND_DOCUMENT_BEGIN(vars, "x", &x);
+    BSON_APPEND_ARRAY_BEGIN(&x, "$arrayElemAt", &pair);
+    BSON_APPEND_DOCUMENT_BEGIN(&pair, "0", &part);
+    append_values(&part, items, n);
+    bson_append_document_end(&pair, &part);
+    BSON_APPEND_DOCUMENT_BEGIN(&pair, "1", &part);
+    append_index(&part, items, n);
+    bson_append_document_end(&pair, &part);
+    bson_append_array_end(&x, &pair);
+    bson_append_document_end(vars, &x);
+}
+
+void pipeline_append_each(pipeline_texts *texts, pipeline_clock clock, const pipeline_item *items,
+                          size_t n, bson_t *command, const char *field)
+{
+    bson_t vars;
+    values_of_each(&vars, items, n);
+    append_let(command, field, &vars, text_of(texts, variant_of(items[0].step, clock)));
+    bson_destroy(&vars);
+}
+
+/* Not a number, and no constant, which the server would work out when it reads the text. */
+static const char demand[] =
+    "{'$cond': [{'$in': ['$$x.ticket', {'$concatArrays': ['$holders.ticket', '$queue.ticket']}]},"
+    " '$$ROOT', {'$toInt': {'$concat': ['the ticket is not in ', '$_id']}}]}";
+
+void pipeline_append_demand(const pipeline_item *items, size_t n, bson_t *command,
+                            const char *field)
+{
+    bson_t vars, *body = pipeline_json(demand);
+    values_of_each(&vars, items, n);
+    append_let(command, field, &vars, body);
+    bson_destroy(&vars);
+    bson_destroy(body);
 }
 
 bson_t *pipeline_json(const char *text)

@@ -30,7 +30,27 @@ void pipeline_done(pipeline_texts *texts);
 void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const char *name,
                      const hf_step *step, bson_t *command, const char *field);
 
-/* The same for a text of the caller's, in which ' stands for " and $$x for the values. */
+/* A step on the lock of that name. */
+typedef struct pipeline_item {
+    const char *name;
+    const hf_step *step;
+} pipeline_item;
+
+/* Steps for which this is the same have one text. */
+size_t pipeline_text(pipeline_clock clock, const hf_step *step);
+
+/* One pipeline for an update of several documents, one for each item; their steps have one text,
+ * which the server so reads but once. */
+void pipeline_append_each(pipeline_texts *texts, pipeline_clock clock, const pipeline_item *items,
+                          size_t n, bson_t *command, const char *field);
+
+/* A pipeline that changes none of these documents, and is an error of the server where the ticket
+ * of an item, which is a leave, is not in its document. */
+void pipeline_append_demand(const pipeline_item *items, size_t n, bson_t *command,
+                            const char *field);
+
+/* The same as pipeline_append() for a text of the caller's, in which ' stands for " and $$x for the
+ * values. */
 void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x);
 
 /* The document that a text means, in which ' stands for "; the caller's to destroy. */
@@ -39,6 +59,7 @@ bson_t *pipeline_json(const char *text);
 /* Between pipeline.c and pipeline_values.c: */
 void pipeline_values(const char *name, const hf_step *step, bson_t *x); /* initialises x */
 bool pipeline_is_single(const hf_step *step);                           /* one leave, no deaths */
-int32_t pipeline_bound(const hf_enter *enter); /* of the queue, for this entrant */
+int32_t pipeline_bound(const hf_enter *enter);       /* of the queue, for this entrant */
+const char *pipeline_key(size_t i, char buffer[16]); /* of an array's item */
 
 #endif

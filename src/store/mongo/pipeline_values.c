@@ -18,7 +18,7 @@ int32_t pipeline_bound(const hf_enter *enter)
     return enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
 }
 
-static const char *key_of(size_t i, char buffer[16])
+const char *pipeline_key(size_t i, char buffer[16])
 {
     const char *key;
     bson_uint32_to_string((uint32_t)i, &key, buffer, 16);
@@ -58,12 +58,12 @@ static void append_marks(bson_t *x, const hf_step *step)
     char key[16];
     BSON_APPEND_ARRAY_BEGIN(x, "marks", &marks);
     for (size_t i = 0; i < step->n_leaves; i++) {
-        BSON_APPEND_DOCUMENT_BEGIN(&marks, key_of(i, key), &each);
+        BSON_APPEND_DOCUMENT_BEGIN(&marks, pipeline_key(i, key), &each);
         append_leave(&each, &step->leaves[i]);
         bson_append_document_end(&marks, &each);
     }
     for (size_t i = 0; i < step->n_deaths; i++) {
-        BSON_APPEND_DOCUMENT_BEGIN(&marks, key_of(step->n_leaves + i, key), &each);
+        BSON_APPEND_DOCUMENT_BEGIN(&marks, pipeline_key(step->n_leaves + i, key), &each);
         document_append_id(&each, "dead", step->deaths[i].session);
         append_mark(&each, HF_OUTCOME_ABANDONED, step->deaths[i].who, NULL);
         bson_append_document_end(&marks, &each);
@@ -77,11 +77,11 @@ static void append_many(bson_t *x, const hf_step *step)
     char key[16];
     BSON_APPEND_ARRAY_BEGIN(x, "tickets", &ids);
     for (size_t i = 0; i < step->n_leaves; i++)
-        document_append_id(&ids, key_of(i, key), step->leaves[i].ticket);
+        document_append_id(&ids, pipeline_key(i, key), step->leaves[i].ticket);
     bson_append_array_end(x, &ids);
     BSON_APPEND_ARRAY_BEGIN(x, "dead", &ids);
     for (size_t i = 0; i < step->n_deaths; i++)
-        document_append_id(&ids, key_of(i, key), step->deaths[i].session);
+        document_append_id(&ids, pipeline_key(i, key), step->deaths[i].session);
     bson_append_array_end(x, &ids);
     append_marks(x, step);
 }

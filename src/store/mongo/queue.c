@@ -122,17 +122,16 @@ static const char *what(const hf_step *step)
     return step->change ? "downgrading" : "releasing";
 }
 
-static hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                          hf_step_reply *reply, hf_error *err)
+hf_code mongo_step_alone(mongo_store *store, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err)
 {
-    mongo_store *store = (mongo_store *)base;
     mongo_call call = {.what = what(step), .name = name, .writes = true};
     hf_record unwanted;
     hf_step_reply answer = {.confirmed = false};
-    hf_code code = mongo_ready(store, err);
-    if (!code && changes_only(step, out)) {
+    hf_code code = HF_OK;
+    if (changes_only(step, out)) {
         code = update(store, &call, step, &answer, err);
-    } else if (!code) {
+    } else {
         code = find_and_modify(store, &call, step, out ? out : &unwanted, &answer, err);
         if (!code && !out)
             record_done(&unwanted);
@@ -140,6 +139,16 @@ static hf_code mongo_step(hf_store *base, const char *name, const hf_step *step,
     if (reply)
         *reply = answer;
     return explain(store, name, code, err);
+}
+
+static hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                          hf_step_reply *reply, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    hf_code code = mongo_ready(store, err);
+    if (code && reply)
+        *reply = (hf_step_reply){.confirmed = false};
+    return code ? code : mongo_group_step(store, name, step, out, reply, err);
 }
 
 /* ---- The protocol ---- */

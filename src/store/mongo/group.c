@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c: lets steps of several threads on different locks travel together; called by queue.c for
+ * each step.
+ *
+ * While few steps are in flight each goes at once, by itself. Further ones gather, until a command
+ * comes back, or a full load has gathered: then the first of them leads, and sends all (batch.c).
+ * How many are few is learned from how long commands take, as TCP Vegas learns its window: where
+ * they take hardly longer than at best, the servers could do more at the same time, and nobody is
+ * to wait; where they take longer, it is because of each other, and company is cheaper.
+ * Who has waited for LONGEST_MS leads whatever is in flight, so that a command that hangs makes
+ * nobody else hang. Only plain enters and plain leaves travel, whose outcome can be told from what
+ * a batch comes to know; all else goes by itself. */
+#include "core/error.h"
+#include "core/record.h"
+#include "store/mongo/parts.h"
+
+#include <time.h>
+
+#define FEW_LEAST 4 /* steps in flight that need no company, at the least; and at the most: */
+#define FEW_MOST 1024
+#define SLOW 2         /* times what a command took at best: the servers have too much to do */
+#define FORGETS 1024   /* commands after which what it took at best has lost most of its weight */
+#define FULL_LOAD 16   /* that gathered, and need not wait */
+#define LONGEST_MS 200 /* that a step waits for its turn */
+
+void mongo_group_init(mongo_group *group)
+{
+    pthread_mutex_init(&group->mutex, NULL);
+    group->few = FEW_LEAST;
+}
+
+void mongo_group_done(mongo_group *group)
+{
+    pthread_mutex_destroy(&group->mutex);
+}
+
+/* ---- Which steps ---- */
+
+static uint8_t *place_of(mongo_group *group, const char *name, uint8_t *bit)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    hash = (hash ^ hash >> 16) % MONGO_NAMES;
+    *bit = (uint8_t)(1u << hash % 8);
+    return &group->seen[hash / 8];
+}
+
+/* Only an enter that goes by itself makes a record: one update of several documents makes none. */
+static bool is_seen_locked(mongo_group *group, const char *name)
+{
+    uint8_t bit;
+    return *place_of(group, name, &bit) & bit;
+}
+
+static bool enters_plainly(const hf_step *step)
+{
+    const hf_enter *enter = step->enter;
+    return record_makes(step) && !enter->try_only && !enter->returner &&
+           enter->entry.permits <= enter->limit;
+}
+
+static bool may_travel(mongo_store *store, const hf_step *step, const hf_record *out)
+{
+    if (mongo_topology_of(store) != MONGO_SET || step->n_deaths || step->change)
+        return false;
+    return step->enter ? out && enters_plainly(step) : !out && step->n_leaves == 1;
+}
+
+/* ---- Whose turn ---- */
+
+static bool may_send_locked(const mongo_group *group)
+{
+    return group->n_in_flight < group->few || group->n_waiting >= FULL_LOAD;
+}
+
+static void call_next_locked(mongo_group *group)
+{
+    if (!group->first || group->first->state != MEMBER_WAITS || !may_send_locked(group))
+        return;
+    group->first->state = MEMBER_LEADS;
+    pthread_cond_signal(&group->first->changed);
+}
+
+static struct timespec longest(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LONGEST_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return until;
+}
+
+static void append_locked(mongo_group *group, mongo_member *me)
+{
+    mongo_member **at = &group->first;
+    while (*at)
+        at = &(*at)->next;
+    *at = me;
+    group->n_waiting++;
+}
+
+static void take_out_locked(mongo_group *group, mongo_member *gone)
+{
+    mongo_member **at = &group->first;
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    group->n_waiting--;
+}
+
+static void wait_for_turn_locked(mongo_group *group, mongo_member *me)
+{
+    struct timespec until = longest();
+    int error = 0;
+    append_locked(group, me);
+    call_next_locked(group);
+    while (me->state == MEMBER_WAITS && !error)
+        error = pthread_cond_timedwait(&me->changed, &group->mutex, &until);
+    if (me->state == MEMBER_WAITS)
+        me->state = MEMBER_LEADS;
+    if (me->state == MEMBER_LEADS)
+        take_out_locked(group, me);
+    while (me->state == MEMBER_GOES)
+        pthread_cond_wait(&me->changed, &group->mutex);
+}
+
+/* What a command took at best fades, as servers and networks change. */
+static void learn_locked(mongo_group *group, int64_t ns)
+{
+    group->best_ns += group->best_ns / FORGETS;
+    if (!group->best_ns || ns < group->best_ns)
+        group->best_ns = ns;
+    if (ns > SLOW * group->best_ns)
+        group->few = group->few / 2 > FEW_LEAST ? group->few / 2 : FEW_LEAST;
+    else if (group->few < FEW_MOST)
+        group->few++;
+}
+
+/* ---- Sending ---- */
+
+static bool has_name(mongo_member *const *members, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(members[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Takes what has gathered, but two steps on one lock, which keep their order. */
+static size_t load_locked(mongo_group *group, mongo_member *me,
+                          mongo_member *members[MONGO_BATCH_MOST])
+{
+    size_t n = 0;
+    members[n++] = me;
+    for (mongo_member *m = group->first, *next; m && n < MONGO_BATCH_MOST; m = next) {
+        next = m->next;
+        if (m->state != MEMBER_WAITS || has_name(members, n, m->name))
+            continue;
+        take_out_locked(group, m);
+        m->state = MEMBER_GOES;
+        members[n++] = m;
+    }
+    return n;
+}
+
+/* What may have been done before is not known to be undone because the repeat failed. Only in a
+ * document that is none of ours nothing can have been done. */
+static hf_code go_alone(mongo_store *store, mongo_member *me)
+{
+    hf_code code = mongo_step_alone(store, me->name, me->step, me->out, &me->reply, &me->err);
+    if (!code || code == HF_SHAPE || me->state != MEMBER_AGAIN)
+        return code;
+    hf_error why = me->err;
+    return error_set(&me->err, HF_UNKNOWN, "%s", why.text);
+}
+
+static int64_t now_ns(mongo_store *store)
+{
+    return store->config.env->mono(store->config.env->ctx).ns;
+}
+
+static void lead(mongo_store *store, mongo_member *me)
+{
+    mongo_group *group = &store->group;
+    mongo_member *members[MONGO_BATCH_MOST];
+    pthread_mutex_lock(&group->mutex);
+    size_t n = load_locked(group, me, members);
+    group->n_in_flight += n;
+    call_next_locked(group);
+    pthread_mutex_unlock(&group->mutex);
+    int64_t began = now_ns(store);
+    if (n > 1)
+        mongo_batch_send(store, members, n);
+    else
+        me->code = go_alone(store, me);
+    pthread_mutex_lock(&group->mutex);
+    learn_locked(group, now_ns(store) - began);
+    if (n == 1)
+        me->state = MEMBER_DONE;
+    group->n_in_flight -= n;
+    call_next_locked(group);
+    pthread_mutex_unlock(&group->mutex);
+}
+
+void mongo_group_settle(mongo_store *store, mongo_member *member, mongo_member_state state,
+                        hf_code code)
+{
+    pthread_mutex_lock(&store->group.mutex);
+    member->code = code;
+    member->state = state;
+    pthread_cond_signal(&member->changed);
+    pthread_mutex_unlock(&store->group.mutex);
+}
+
+/* ---- A step ---- */
+
+static void init_member(mongo_member *me)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&me->changed, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static void travel(mongo_store *store, mongo_member *me)
+{
+    mongo_group *group = &store->group;
+    init_member(me);
+    pthread_mutex_lock(&group->mutex);
+    if (me->step->enter && !is_seen_locked(group, me->name))
+        me->state = MEMBER_ALONE;
+    else if (!group->first && may_send_locked(group))
+        me->state = MEMBER_LEADS;
+    else
+        wait_for_turn_locked(group, me);
+    bool leads = me->state == MEMBER_LEADS;
+    pthread_mutex_unlock(&group->mutex);
+    if (leads)
+        lead(store, me);
+    pthread_cond_destroy(&me->changed);
+}
+
+static void note_seen(mongo_group *group, const char *name)
+{
+    uint8_t bit;
+    pthread_mutex_lock(&group->mutex);
+    *place_of(group, name, &bit) |= bit;
+    pthread_mutex_unlock(&group->mutex);
+}
+
+hf_code mongo_group_step(mongo_store *store, const char *name, const hf_step *step, hf_record *out,
+                         hf_step_reply *reply, hf_error *err)
+{
+    mongo_member me = {.name = name, .step = step, .out = out, .state = MEMBER_ALONE};
+    if (may_travel(store, step, out)) {
+        me.state = MEMBER_WAITS;
+        travel(store, &me);
+    }
+    if (me.state != MEMBER_DONE)
+        me.code = go_alone(store, &me);
+    if (!me.code && record_makes(step))
+        note_seen(&store->group, name);
+    if (me.code && err)
+        *err = me.err;
+    if (reply)
+        *reply = me.reply;
+    return me.code;
+}
