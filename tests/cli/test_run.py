@@ -248,10 +248,6 @@ class Command(cli.Case):
         lines = self.check(0, "run", "x", "--", "env", env=env).out.splitlines()
         self.assertEqual(lines[2:], ["%s=%s" % pair for pair in env.items()])
 
-    def test_nothing_is_left_in_shared_memory(self):
-        holder = self.hold("x")
-        self.assertFalse(os.path.exists("/dev/shm/mongoc-%d" % holder.pid))
-
     def test_what_it_left_running_goes_on(self):
         result = self.start("run", "x", "--", "sh", "-c", "sleep 600 >&- 2>&- & echo $!")
         left = int(result.out.line())
