@@ -43,6 +43,12 @@ static void show_wait(void *ctx, const hf_wait_info *info)
     health_feed(t->plan->health, t->locks, t->plan->n_names);
 }
 
+/* Where nobody is shown anything, and nothing is to be fed, the wait is not woken up for it. */
+static hf_wait_fn wait_fn(const taking *t)
+{
+    return terminal_shows_waits() || health_feed_ms(t->plan->health) ? show_wait : NULL;
+}
+
 static bool has_deadline(const plan *p)
 {
     return p->wait_ms != HF_WAIT_DEFAULT && p->wait_ms != HF_WAIT_FOREVER && p->wait_ms != HF_TRY;
@@ -67,7 +73,7 @@ static hf_code take_one(taking *t, size_t i)
         .why = t->plan->why,
         .period_ms = t->plan->once ? t->plan->once->period_ms : 0,
         .cancel = t->cancel,
-        .on_wait = show_wait,
+        .on_wait = wait_fn(t),
         .wait_ctx = t,
         .feed_ms = health_feed_ms(t->plan->health),
         .max_hold_ms = t->plan->health->max_hold_ms,
