@@ -372,6 +372,8 @@ struct hf_store {
     int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol; /* for messages: "queue" where there is no choice */
     int64_t beat_ms;      /* a session beats at least so often; 0: every third of its ttl */
+    int64_t await_ms; /* how long await() is best asked to sleep; 0: a second. More where wake(),
+                       * and the beginning of a session, end it for sure */
 };
 
 /* What a store is told when it is opened. */

@@ -55,66 +55,51 @@ static void open_terminal(child *c)
 
 /* ---- Starting it ---- */
 
-/* In the child, between fork and exec: only what is safe in a copy of a program with threads. */
-static void become(const child *c, char **command, char **environment, const signals *events,
-                   pid_t parent, int input, int failed_fd)
+typedef struct beginning {
+    const child *c;
+    char **command, **environment;
+    const signals *events;
+    pid_t parent;
+    int input;
+    volatile int failed; /* errno of the exec, written by the child */
+} beginning;
+
+/* In the child, between vfork and exec: in the memory, and on the stack, of the parent, whose
+ * thread stands still meanwhile. */
+static _Noreturn void become(beginning *b)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != b->parent)
         _exit(128 + SIGKILL); /* it ended before it could be said */
     setpgid(0, 0);
-    if (c->uses_terminal)
-        tcsetpgrp(c->tty, getpid());
-    signals_restore(events);
-    if (input < 0 || dup2(input, STDIN_FILENO) >= 0)
-        execvpe(command[0], command, environment);
-    int failed = errno;
-    if (write(failed_fd, &failed, sizeof failed) < 0)
-        _exit(126);
+    if (b->c->uses_terminal)
+        tcsetpgrp(b->c->tty, getpid());
+    signals_restore(b->events);
+    if (b->input < 0 || dup2(b->input, STDIN_FILENO) >= 0)
+        execvpe(b->command[0], b->command, b->environment);
+    b->failed = errno;
     _exit(127);
 }
 
-/* Waits for the exec: the pipe closes with it, or brings its errno. */
-static int read_failure(int fd)
+/* vfork, as a copy of this process, with its threads and the stores' memory, would cost more than
+ * all else that is done to run a command. */
+int child_start(child *c, char **command, char **environment, int input, const signals *events)
 {
-    int failed = 0;
-    ssize_t n;
-    do
-        n = read(fd, &failed, sizeof failed);
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof failed ? failed : 0;
-}
-
-static int await_exec(child *c, int fd)
-{
-    int failed = read_failure(fd);
-    if (failed) {
+    beginning b = {c, command, environment, events, getpid(), input, 0};
+    *c = (child){.pid = -1, .tty = -1};
+    open_terminal(c);
+    pid_t pid = vfork();
+    if (pid == 0)
+        become(&b);
+    if (pid < 0)
+        return errno;
+    c->pid = pid;
+    if (b.failed) {
         waitpid(c->pid, NULL, 0);
         child_take_terminal(c);
         c->has_ended = true;
     }
-    return failed;
-}
-
-int child_start(child *c, char **command, char **environment, int input, const signals *events)
-{
-    int ends[2];
-    pid_t parent = getpid();
-    *c = (child){.pid = -1, .tty = -1};
-    open_terminal(c);
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return errno;
-    c->pid = fork();
-    int failed = c->pid < 0 ? errno : 0;
-    if (c->pid == 0)
-        become(c, command, environment, events, parent, input, ends[1]);
-    close(ends[1]);
-    if (c->pid > 0) {
-        setpgid(c->pid, c->pid);
-        failed = await_exec(c, ends[0]);
-    }
-    close(ends[0]);
-    return failed;
+    return b.failed;
 }
 
 /* ---- While it runs ---- */

@@ -53,7 +53,7 @@ static hf_code take(taking *t)
         .why = p->why,
         .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,
-        .on_wait = show_wait,
+        .on_wait = terminal_shows_waits() ? show_wait : NULL /* not woken up for nothing */,
         .feed_ms = health_feed_ms(p->health),
         .max_hold_ms = p->health->max_hold_ms,
     };

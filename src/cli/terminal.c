@@ -163,6 +163,14 @@ void terminal_wait(const hf_wait_info *info)
     free(text);
 }
 
+bool terminal_shows_waits(void)
+{
+    pthread_mutex_lock(&lock);
+    int level = level_shown;
+    pthread_mutex_unlock(&lock);
+    return level > 0 || (level == 0 && isatty(STDERR_FILENO));
+}
+
 void terminal_wait_end(void)
 {
     pthread_mutex_lock(&lock);

@@ -18,6 +18,9 @@ void terminal_log(void *ctx, hf_log_level level, const char *text); /* an hf_log
  * Called in the thread that waits. */
 void terminal_wait(const hf_wait_info *info);
 
+/* Whether terminal_wait() may have anything to show. */
+bool terminal_shows_waits(void);
+
 /* The wait is over: the line goes away. */
 void terminal_wait_end(void);
 

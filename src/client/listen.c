@@ -148,8 +148,9 @@ hf_mono listen_tick(hf_client *client, hf_mono now)
     if (!wanted)
         return MONO_NEVER;
     hf_error err;
-    hf_code code =
-        client->store->ops->await(client->store, session, from, AWAIT_MS, hear, client, &err);
+    hf_store *store = client->store;
+    int64_t await_ms = store->await_ms ? store->await_ms : AWAIT_MS;
+    hf_code code = store->ops->await(store, session, from, await_ms, hear, client, &err);
     if (code)
         return failed(client, code, &err);
     pthread_mutex_lock(&client->mutex);

@@ -289,7 +289,7 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
         asked_locked(client, &state->asked[i], lease_before);
     if (state->misses)
         upkeep_verify_locked(client, NULL);
-    ticker_poke(client, TICK_WATCH);
+    /* the watch thread need not hear of it: it wakes at the lease's former end, and sleeps on */
 }
 
 /* The first retry is at once, further ones come every twentieth of the ttl (R7). */

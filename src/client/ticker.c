@@ -109,7 +109,7 @@ void ticker_poke_later_locked(hf_client *client, unsigned which, int64_t delay_n
 }
 
 /* A wake can come just before the await that it is meant for: it is repeated. */
-static void join(struct ticker *ticker)
+static void join_listener(struct ticker *ticker)
 {
     hf_store *store = ticker->client->store;
     struct timespec until;
@@ -121,13 +121,12 @@ static void join(struct ticker *ticker)
     } while (pthread_timedjoin_np(ticker->thread, NULL, &until) == ETIMEDOUT);
 }
 
-static void stop(struct ticker *ticker, bool awaits)
+static void join(struct ticker *ticker, bool awaits)
 {
     if (!ticker->is_started)
         return;
-    ticker_poke(ticker->client, (unsigned)(ticker - ticker->client->tickers));
     if (awaits)
-        join(ticker);
+        join_listener(ticker);
     else
         pthread_join(ticker->thread, NULL);
 }
@@ -139,7 +138,9 @@ void ticker_stop_all(hf_client *client)
     client->is_stopping = true;
     pthread_mutex_unlock(&client->mutex);
     for (unsigned i = 0; i < TICKERS; i++)
-        stop(&client->tickers[i], i == TICK_LISTEN);
+        ticker_poke(client, i);
+    for (unsigned i = 0; i < TICKERS; i++)
+        join(&client->tickers[i], i == TICK_LISTEN);
     for (unsigned i = 0; i < TICKERS; i++) {
         if (!client->tickers[i].is_started)
             continue;

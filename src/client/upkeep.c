@@ -306,7 +306,9 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     bool works = !client->is_closing;
     bool suspects = works && take_locked(client, JOB_SUSPECTS, client->ttl_ms, now);
-    bool verifies = works && take_locked(client, JOB_VERIFY, client->ttl_ms / 3, now);
+    /* what is taken from now on is due a ttl later */
+    int64_t verify_ms = client->locks ? client->ttl_ms / 3 : client->ttl_ms;
+    bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
     bool sweeps = works && take_locked(client, JOB_SWEEP, SWEEP_MS, now);
     pthread_mutex_unlock(&client->mutex);
     hf_mono due = end_sessions(client, now);

@@ -37,7 +37,16 @@ static judge_watch *find_or_add(struct judge *judge, hf_id id, int32_t ttl_ms, h
 
 void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at)
 {
-    find_or_add(judge, session, ttl_ms, look_at);
+    judge_watch *watch = find_or_add(judge, session, ttl_ms, look_at);
+    if (watch->is_far)
+        watch->look_at = (hf_mono){0};
+    watch->is_far = false;
+}
+
+void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at)
+{
+    if (!find(judge, session))
+        find_or_add(judge, session, ttl_ms, look_at)->is_far = true;
 }
 
 static bool is_among(hf_id id, const hf_id *ids, size_t n)
@@ -94,11 +103,14 @@ static bool is_unchanged_for_ttl(judge_watch *watch, int64_t value, hf_mono now)
  * sooner that is seen the sooner a crash after it is. */
 static hf_mono next_look(const judge_watch *watch, bool is_new, int64_t lease_left_ms, hf_mono now)
 {
+    hf_mono end = lease_watch_end(watch->since, watch->ttl_ms);
+    if (mono_reached(end, now))
+        return mono_add_ms(now, TOGETHER_MS);
+    if (watch->is_far)
+        return end;
     if (is_new)
         return lease_look_due(now, watch->ttl_ms, lease_left_ms);
-    hf_mono soon = mono_add_ms(now, watch->ttl_ms / 6);
-    hf_mono end = lease_watch_end(watch->since, watch->ttl_ms);
-    return mono_reached(end, now) ? mono_add_ms(now, TOGETHER_MS) : mono_min(soon, end);
+    return mono_min(mono_add_ms(now, watch->ttl_ms / 6), end);
 }
 
 judge_verdict judge_session(struct judge *judge, const hf_session_state *state, hf_mono now)

@@ -14,6 +14,7 @@ typedef struct judge_watch {
     hf_mono since; /* arrival of the first look that showed this value */
     hf_mono look_at;
     bool is_ask;
+    bool is_far;    /* looked at once a ttl, not after each beat */
     bool is_seen;   /* looked at since it was put on watch */
     bool was_alive; /* seen to beat while watched */
 } judge_watch;
@@ -36,6 +37,10 @@ void judge_done(struct judge *judge);
 /* Puts a session on watch, to be looked at from `look_at` on, unless it is. ttl_ms: as its ticket
  * says, until its own document is seen. */
 void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
+
+/* The same for one that is looked at once a ttl, not after each beat: it is found dead up to a ttl
+ * later. judge_add() makes an ordinary one of it, to be looked at at once. */
+void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
 /* Ends the watch of everything that is not among ids. */
 void judge_keep(struct judge *judge, const hf_id *ids, size_t n);

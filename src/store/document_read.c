@@ -52,10 +52,10 @@ static bool read_int(const reader *r, const bson_t *doc, const char *field, bool
     bson_iter_t it;
     int64_t value;
     char expected[80];
-    if (!bson_iter_init_find(&it, doc, field) && !required)
+    bool is_there = bson_iter_init_find(&it, doc, field);
+    if (!is_there && !required)
         return true;
-    if (bson_iter_init_find(&it, doc, field) && integral(&it, &value) && value >= min &&
-        value <= max) {
+    if (is_there && integral(&it, &value) && value >= min && value <= max) {
         *out = value;
         return true;
     }

@@ -2,6 +2,7 @@
 """`holdfast run`: exit statuses, what the command gets, several names, modes."""
 # SPDX-License-Identifier: Apache-2.0
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -248,9 +249,26 @@ class Command(cli.Case):
         lines = self.check(0, "run", "x", "--", "env", env=env).out.splitlines()
         self.assertEqual(lines[2:], ["%s=%s" % pair for pair in env.items()])
 
-    def test_nothing_is_left_in_shared_memory(self):
-        holder = self.hold("x")
-        self.assertFalse(os.path.exists("/dev/shm/mongoc-%d" % holder.pid))
+    def test_who_waits_sleeps(self):
+        """A wait that shows nothing wakes up for its beats, and for a look now and then; not more
+        often because others wait, too."""
+        self.hold("x")
+        waiters = [self.start("run", "x", "--", "true") for _ in range(4)]
+        self.await_queue("x", len(waiters))
+        time.sleep(1)
+        before = [self.wakes(waiter.pid) for waiter in waiters]
+        time.sleep(5)
+        for waiter, was in zip(waiters, before):
+            self.assertLess(self.wakes(waiter.pid) - was, 13)
+
+    @staticmethod
+    def wakes(pid):
+        """How often its threads have gone to sleep."""
+        count = 0
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, task)) as status:
+                count += int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status.read()).group(1))
+        return count
 
     def test_what_it_left_running_goes_on(self):
         result = self.start("run", "x", "--", "sh", "-c", "sleep 600 >&- 2>&- & echo $!")

@@ -68,6 +68,25 @@ static void test_a_watch_begins_when_the_first_look_arrives(void **state)
     hf_close(client);
 }
 
+/* Where a crash shows at once those who wait are looked at once a ttl: one that was stopped and is
+ * granted the lock is found all the same. */
+static void test_one_that_waits_and_was_stopped_is_found(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:stopped", &options, &client);
+    f->base.can |= HF_CAN_SEE_CRASH;
+    hf_client *holder = open_client("memory:stopped", TTL);
+    hf_lock *held = take(holder, "x");
+    enter_as(f->inner, "x", begin_dead(f->inner, 1, TTL), 1);
+    assert_int_equal(try_take(client, "x", TTL / 2), HF_TIMEOUT);
+    hf_lock_close(held);
+    assert_int_equal(try_take(client, "x", 4 * TTL), HF_OK);
+    hf_close(holder);
+    hf_close(client);
+}
+
 static void *take_x(void *client)
 {
     hf_lock_close(take(client, "x"));
@@ -118,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tickets_stay_until_the_mark_is_acknowledged),
         cmocka_unit_test(test_a_watch_begins_when_the_first_look_arrives),
+        cmocka_unit_test(test_one_that_waits_and_was_stopped_is_found),
         cmocka_unit_test(test_the_dead_ahead_are_all_found_in_one_ttl),
         cmocka_unit_test(test_who_does_not_fit_into_the_queue_judges_too),
     };

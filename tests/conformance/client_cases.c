@@ -3,6 +3,7 @@
  * on every store; run by main.c. */
 #include "conformance/bed.h"
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -446,19 +447,26 @@ static bool see(void *ctx, const hf_session_info *info)
     return true;
 }
 
+static size_t count_alive(struct seen *seen)
+{
+    hf_error err;
+    seen->alive = 0;
+    assert_code(HF_OK, hf_sessions(one, see, seen, &err), &err);
+    return seen->alive;
+}
+
+/* The end of a session is not waited for until a majority has it, and a list is what one has. */
 static void test_sessions_are_listed(void **state)
 {
     (void)state;
     hf_client *special = bed_client("special", 54321);
     struct seen seen = {.app = "special", .ttl_ms = 54321};
-    hf_error err;
     hf_lock *lock = bed_acquire(special, bed_name("sessions"), NULL);
-    assert_code(HF_OK, hf_sessions(one, see, &seen, &err), &err);
-    assert_int_equal(seen.alive, 1);
+    assert_int_equal(count_alive(&seen), 1);
     hf_lock_close(lock);
     hf_close(special);
-    seen.alive = 0;
-    assert_code(HF_OK, hf_sessions(one, see, &seen, &err), &err);
+    for (int i = 0; i < 500 && count_alive(&seen); i++)
+        poll(NULL, 0, 10);
     assert_int_equal(seen.alive, 0);
 }
 

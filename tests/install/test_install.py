@@ -92,5 +92,13 @@ class Installed(unittest.TestCase):
         command = os.path.join(self.root, "bin", "holdfast")
         self.assertIn(self.pkg_config("--modversion", "holdfast")[0], run(command, "--version"))
 
+    def test_command_finds_its_module(self):
+        """The key is refused by the module, which the command has loaded from the moved tree."""
+        command = os.path.join(self.root, "bin", "holdfast")
+        done = subprocess.run([command, "--store", "mongodb://127.0.0.1:1/x?hfNoSuchKey=1", "list"],
+                              stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertIn("hfNoSuchKey", done.stderr)
+        self.assertEqual(done.returncode, 65)
+
 
 unittest.main()

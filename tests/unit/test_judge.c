@@ -230,6 +230,35 @@ static void test_following_judge_due_finds_a_crash_in_time(void **state)
     }
 }
 
+static void test_one_that_is_far_is_looked_at_once_a_ttl(void **state)
+{
+    (void)state;
+    struct judge judge = {0};
+    judge_add_far(&judge, id_of(1), TTL, at_ms(0));
+    for (int64_t look = 0; look < 3; look++) {
+        assert_int_equal(judge_due(&judge).ns, at_ms(look * MERCY).ns);
+        assert_int_equal(judge_at(&judge, seen(1, look), look * MERCY), JUDGE_LIVES);
+    }
+    assert_int_equal(judge_due(&judge).ns, at_ms(3 * MERCY).ns);
+    assert_int_equal(judge_at(&judge, seen(1, 2), 3 * MERCY), JUDGE_OVERDUE);
+    judge_done(&judge);
+}
+
+static void test_one_that_is_far_no_more_is_looked_at_at_once_and_often(void **state)
+{
+    (void)state;
+    struct judge judge = {0};
+    judge_add_far(&judge, id_of(1), TTL, at_ms(0));
+    judge_at(&judge, seen(1, 4), 0);
+    judge_add(&judge, id_of(1), TTL, at_ms(500));
+    assert_true(judge_due(&judge).ns <= at_ms(500).ns);
+    judge_add_far(&judge, id_of(1), TTL, at_ms(500)); /* another ticket of the same session */
+    judge_at(&judge, seen(1, 4), 500);
+    assert_in_range(judge_due(&judge).ns, at_ms(501).ns, at_ms(500 + TTL / 6).ns);
+    assert_int_equal(judge_at(&judge, seen(1, 4), MERCY), JUDGE_OVERDUE); /* seen since 0 */
+    judge_done(&judge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_keep_ends_all_other_watches),
         cmocka_unit_test(test_one_whose_beat_is_late_is_looked_at_more_often),
         cmocka_unit_test(test_following_judge_due_finds_a_crash_in_time),
+        cmocka_unit_test(test_one_that_is_far_is_looked_at_once_a_ttl),
+        cmocka_unit_test(test_one_that_is_far_no_more_is_looked_at_at_once_and_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

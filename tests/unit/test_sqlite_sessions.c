@@ -289,6 +289,20 @@ static void serves_threads_at_the_same_time(void **state)
     store->ops->close(store);
 }
 
+/* The listener sleeps for long, and its session may have been lost meanwhile. */
+static void whoever_listens_turns_to_a_new_session(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    begin_session(store);
+    int64_t before = clock_ns(CLOCK_MONOTONIC);
+    must(store->ops->await(store, session, (hf_stamp){0}, 10000, ignore_notice, NULL, &err), &err);
+    assert_true(clock_ns(CLOCK_MONOTONIC) - before < 5000000000);
+    store->ops->close(store);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
@@ -302,6 +316,7 @@ int main(void)
         TEST(test_a_removed_database_is_lost),
         TEST(sweeps_the_dead_and_names_the_gone),
         TEST(doctor_finds_no_danger_here),
+        TEST(whoever_listens_turns_to_a_new_session),
         TEST(serves_threads_at_the_same_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

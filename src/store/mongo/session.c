@@ -207,22 +207,28 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
     return code;
 }
 
-/* Best effort: what does not arrive ends with the lease. */
+/* Best effort: what does not arrive ends with the lease. So no majority is waited for: nobody
+ * relies on this mark before a majority look shows it, and it gets to a majority by itself
+ * (docs/rationale.md). */
 hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err)
 {
     static const mongo_call call = {.what = "ending a session", .writes = true};
     mongo_store *store = (mongo_store *)base;
-    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER;
-    hf_session_state after;
+    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER, concern;
+    mongo_reply reply;
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);
     pipeline_append_text(&command, "update", end_text, &x);
-    code = modify(store, &call, &command, &after, err);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "writeConcern", &concern);
+    BSON_APPEND_INT32(&concern, "w", 1);
+    bson_append_document_end(&command, &concern);
+    code = mongo_run(store, &call, &command, &reply, err);
+    bson_destroy(&reply.doc);
     bson_destroy(&command);
-    return code == HF_NOT_FOUND ? HF_OK : code;
+    return code;
 }
 
 /* ---- Ask ---- */

@@ -5,7 +5,7 @@
  * Whoever grants sends one datagram per ticket to the waiting session's socket, which has an
  * abstract address made of the alive file's identity and the session's id. Anybody on this machine
  * can send there; so a notice only says "look". Abstract addresses belong to a network namespace: a
- * waiter in another one hears nothing, and finds out when it looks by itself, every second or two.
+ * waiter in another one hears nothing, and finds out when it looks by itself, every few seconds.
  *
  * A session that ends, or whose process dies, closes a writer's description of the alive file. An
  * inotify watch tells that to all who wait; each tests the bytes of the sessions that it was

@@ -22,9 +22,12 @@ sqlite_own *own_find(sqlite_store *store, hf_id id)
     return own;
 }
 
+/* Who awaits notices of an older one is to turn to this one. */
 void own_add(sqlite_store *store, sqlite_own *own)
 {
     pthread_mutex_lock(&store->mutex);
+    if (store->own)
+        sqlite_wake(&store->base);
     own->next = store->own;
     store->own = own;
     pthread_mutex_unlock(&store->mutex);

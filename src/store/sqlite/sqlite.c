@@ -76,6 +76,7 @@ static sqlite_store *new_store(const char *path, const hf_store_config *config,
     store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
                       HF_CAN_PROCESSES | HF_CAN_SEE_CRASH;
     store->base.protocol = "queue";
+    store->base.await_ms = 60000; /* a process that waits has nothing to wake up for */
     store->config = *config;
     store->place = *place;
     store->pid = getpid();
