@@ -92,5 +92,11 @@ class Installed(unittest.TestCase):
         command = os.path.join(self.root, "bin", "holdfast")
         self.assertIn(self.pkg_config("--modversion", "holdfast")[0], run(command, "--version"))
 
+    def test_bench_runs(self):
+        command = os.path.join(self.root, "bin", "holdfast")
+        out = run(command, "--store", "sqlite:" + self.out("bench.db"), "bench", "--runs", "1",
+                  "--only", "threads")
+        self.assertIn("hand-overs/s of one lock among 16 threads", out)
+
 
 unittest.main()
