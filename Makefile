@@ -38,8 +38,9 @@ coverage: deps-coverage
 soak: build
 	@tools/soak
 
+# FLAGS='--runs 3': those of `holdfast bench`.
 bench: build
-	@tools/bench
+	@tools/bench $(FLAGS)
 
 clean:
 	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted \

@@ -1,147 +1,189 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pairs.c: acquire + release on a replica set, against a raw loop of two majority writes, in turn:
- * the release awaited, closed in the background, lingering; and hand-overs among threads. */
-#include "mongo.h"
-
+/* pairs.c: acquire + release by threads, each of a lock of its own: the release awaited, closed in
+ * the background, lingering; in turn with the loop by hand. And one lock among the threads. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
-#define ROUNDS 11
+#include "bench.h"
+#include "raw.h"
+#include "table.h"
+
 #define MOST_THREADS 64
+#define LINGER_MS 10000
+#define WARM_MS 300
 
-struct setup {
+struct bed {
+    const struct place *place;
     hf_client *client;
-    mongoc_client_pool_t *raw;
+    struct raw *raws[MOST_THREADS];
 };
 
-struct crew {
-    void (*work)(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs);
-    const struct setup *setup;
+struct round {
+    const struct bed *bed;
+    void (*work)(const struct round *round, int number, int64_t *pairs);
     atomic_int numbers;
     atomic_bool stop;
-    atomic_int_least64_t pairs;
+    atomic_llong pairs;
 };
 
-static void raw(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+typedef void work_fn(const struct round *round, int number, int64_t *pairs);
+
+/* ---- What a thread repeats ---- */
+
+static void by_hand(const struct round *round, int number, int64_t *pairs)
 {
-    mongoc_client_t *client = mongoc_client_pool_pop(setup->raw);
-    mongoc_collection_t *collection = raw_open(client);
-    for (; !atomic_load(stop); ++*pairs) {
-        raw_put(collection, number);
-        raw_remove(collection, number);
+    for (; !atomic_load(&round->stop); ++*pairs) {
+        raw_put(round->bed->raws[number], number);
+        raw_remove(round->bed->raws[number], number);
     }
-    mongoc_collection_destroy(collection);
-    mongoc_client_pool_push(setup->raw, client);
 }
 
-/* Acquires and gives up the lock of that number, again and again. */
-static void loop(const struct setup *setup, int number, const hf_lock_options *options,
-                 bool is_awaited, atomic_bool *stop, int64_t *pairs)
+static void repeat(const struct round *round, int number, const hf_lock_options *options,
+                   bool is_awaited, int64_t *pairs)
 {
-    char name[16];
+    char own[32], name[PLACE_NAME_MAX];
     hf_error err;
     hf_lock *held;
-    snprintf(name, sizeof name, "pair-%d", number);
-    for (; !atomic_load(stop); ++*pairs) {
-        must(hf_lock_acquire(setup->client, name, options, &held, &err), &err);
+    snprintf(own, sizeof own, "pair-%d", number);
+    place_name(round->bed->place, own, name);
+    for (; !atomic_load(&round->stop); ++*pairs) {
+        must(hf_lock_acquire(round->bed->client, name, options, &held, &err), &err);
         if (is_awaited)
             must(hf_lock_release(held, &err), &err);
         hf_lock_close(held);
     }
 }
 
-static void lock(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+static void awaited(const struct round *round, int number, int64_t *pairs)
 {
-    loop(setup, number, NULL, true, stop, pairs);
+    repeat(round, number, NULL, true, pairs);
 }
 
-static void lock_closed(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+static void closed(const struct round *round, int number, int64_t *pairs)
 {
-    loop(setup, number, NULL, false, stop, pairs);
+    repeat(round, number, NULL, false, pairs);
 }
 
-static void lock_lingering(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+static void lingering(const struct round *round, int number, int64_t *pairs)
 {
-    loop(setup, number, &(hf_lock_options){.linger_ms = 10000}, true, stop, pairs);
+    repeat(round, number, &(hf_lock_options){.linger_ms = LINGER_MS}, true, pairs);
 }
 
-static void one_lock(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs)
+static void one_lock(const struct round *round, int number, int64_t *pairs)
 {
     (void)number;
-    loop(setup, 1000, NULL, true, stop, pairs);
+    repeat(round, MOST_THREADS, NULL, true, pairs);
 }
+
+/* ---- A round ---- */
 
 static void *run_one(void *arg)
 {
-    struct crew *crew = arg;
+    struct round *round = arg;
     int64_t pairs = 0;
-    crew->work(crew->setup, atomic_fetch_add(&crew->numbers, 1), &crew->stop, &pairs);
-    atomic_fetch_add(&crew->pairs, pairs);
+    round->work(round, atomic_fetch_add(&round->numbers, 1), &pairs);
+    atomic_fetch_add(&round->pairs, pairs);
     return NULL;
 }
 
-static double pairs_per_s(const struct setup *setup, size_t threads, int64_t ms,
-                          void (*work)(const struct setup *, int, atomic_bool *, int64_t *))
+static double pairs_per_s(const struct bed *bed, int threads, int64_t ms, work_fn *work)
 {
     pthread_t thread[MOST_THREADS];
-    struct crew crew = {.work = work, .setup = setup};
+    struct round round = {.bed = bed, .work = work};
     int64_t from = now_ns();
-    for (size_t i = 0; i < threads; i++)
-        pthread_create(&thread[i], NULL, run_one, &crew);
+    for (int i = 0; i < threads; i++)
+        pthread_create(&thread[i], NULL, run_one, &round);
     pause_ms(ms);
-    atomic_store(&crew.stop, true);
-    for (size_t i = 0; i < threads; i++)
+    atomic_store(&round.stop, true);
+    for (int i = 0; i < threads; i++)
         pthread_join(thread[i], NULL);
-    return (double)atomic_load(&crew.pairs) * 1e9 / (double)(now_ns() - from);
+    return (double)atomic_load(&round.pairs) * 1e9 / (double)(now_ns() - from);
 }
 
-typedef void work_fn(const struct setup *setup, int number, atomic_bool *stop, int64_t *pairs);
+/* ---- The table ---- */
 
-static void measure(const struct setup *setup, size_t threads, const char *how, work_fn *work,
-                    struct goal goal)
+struct way {
+    const char *how;
+    work_fn *work;
+    goal on_mongo;
+};
+
+#define MOST_WAYS 3
+
+static const struct {
+    int threads;
+    struct way ways[MOST_WAYS];
+} sizes[] = {
+    {1,
+     {{"release awaited", awaited, {LEAST, 1}},
+      {"closed in the background", closed, {LEAST, 1.8}},
+      {"lingering", lingering, {LEAST, 1000}}}},
+    {16,
+     {{"release awaited", awaited, {LEAST, 1.2}},
+      {"closed in the background", closed, {NONE, 0}},
+      {"lingering", lingering, {NONE, 0}}}},
+    {64, {{"release awaited", awaited, {LEAST, 1.15}}}},
+};
+
+static int64_t round_ms(const struct bed *bed)
 {
-    char title[80];
-    series ours = {.n = 0}, other = {.n = 0};
-    pairs_per_s(setup, threads, 500, raw);
-    pairs_per_s(setup, threads, 500, work);
-    for (int round = 0; round < ROUNDS; round++) {
-        series_add(&other, pairs_per_s(setup, threads, 1500, raw));
-        series_add(&ours, pairs_per_s(setup, threads, 1500, work));
+    return bed->place->kind == PLACE_MONGO ? 1000 : 400;
+}
+
+static void print(const struct bed *bed, int threads, const struct way *way, const series *ours,
+                  const series *other)
+{
+    static const char *const forms[] = {"pairs/s, 1 lock, %2$s",
+                                        "pairs/s, %1$d locks in %1$d threads, %2$s"};
+    char figure[100];
+    snprintf(figure, sizeof figure, forms[threads > 1], threads, way->how);
+    if (raw_is_there(bed->place))
+        table_ratio(ours, other, bed->place->kind == PLACE_MONGO ? way->on_mongo : NO_GOAL, "%s",
+                    figure);
+    else
+        table_row(ours, NO_GOAL, "%s", figure);
+}
+
+/* All ways in turn with the loop by hand, round by round. */
+static void measure_size(const struct bed *bed, int runs, int threads,
+                         const struct way ways[MOST_WAYS])
+{
+    series ours[MOST_WAYS] = {{.n = 0}}, other = {.n = 0};
+    for (int run = -1; run < runs; run++) {
+        int64_t ms = run < 0 ? WARM_MS : round_ms(bed);
+        double raw = bed->raws[0] ? pairs_per_s(bed, threads, ms, by_hand) : 0;
+        if (run >= 0)
+            series_add(&other, raw);
+        for (int i = 0; i < MOST_WAYS && ways[i].work; i++) {
+            double pairs = pairs_per_s(bed, threads, ms, ways[i].work);
+            if (run >= 0)
+                series_add(&ours[i], pairs);
+        }
     }
-    snprintf(title, sizeof title, "MongoDB, pairs/s, %zu lock%s and thread%s, %s", threads,
-             threads > 1 ? "s" : "", threads > 1 ? "s" : "", how);
-    row(title, &ours, &other, goal);
+    for (int i = 0; i < MOST_WAYS && ways[i].work; i++)
+        print(bed, threads, &ways[i], &ours[i], &other);
 }
 
-static void measure_turns(const struct setup *setup)
+void measure_pairs(const struct bench *bench)
 {
+    struct bed bed = {.place = &bench->place, .client = client_open(&bench->place, 0)};
+    for (int i = 0; i < MOST_THREADS && raw_is_there(bed.place); i++)
+        bed.raws[i] = raw_open(bed.place);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        measure_size(&bed, bench->runs, sizes[i].threads, sizes[i].ways);
+    for (int i = 0; i < MOST_THREADS && bed.raws[i]; i++)
+        raw_close(bed.raws[i]);
+    hf_close(bed.client);
+}
+
+void measure_threads(const struct bench *bench)
+{
+    struct bed bed = {.place = &bench->place, .client = client_open(&bench->place, 0)};
     series ours = {.n = 0};
-    for (int round = 0; round < ROUNDS; round++)
-        series_add(&ours, pairs_per_s(setup, 16, 500, one_lock));
-    row("MongoDB, hand-overs/s, 1 lock, 16 threads of one process", &ours, NULL, AT_LEAST(100000));
-}
-
-static mongoc_client_pool_t *open_pool(void)
-{
-    mongoc_uri_t *uri = mongoc_uri_new(bench_uri());
-    mongoc_client_pool_t *pool = mongoc_client_pool_new(uri);
-    mongoc_uri_destroy(uri);
-    return pool;
-}
-
-int main(void)
-{
-    hf_error err;
-    mongoc_init();
-    struct setup setup = {.raw = open_pool()};
-    must(hf_open(bench_uri(), NULL, &setup.client, &err), &err);
-    measure(&setup, 1, "release awaited", lock, AT_LEAST(1.0));
-    measure(&setup, 1, "closed in the background", lock_closed, AT_LEAST(1.8));
-    measure(&setup, 1, "lingering", lock_lingering, AT_LEAST(1000));
-    measure(&setup, 16, "release awaited", lock, AT_LEAST(1.2));
-    measure(&setup, MOST_THREADS, "release awaited", lock, AT_LEAST(1.15));
-    measure_turns(&setup);
-    hf_close(setup.client);
-    mongoc_client_pool_destroy(setup.raw);
-    mongoc_cleanup();
+    pairs_per_s(&bed, 16, WARM_MS, one_lock);
+    for (int run = 0; run < bench->runs; run++)
+        series_add(&ours, pairs_per_s(&bed, 16, 500, one_lock));
+    table_row(&ours, AT_LEAST(100000), "hand-overs/s of one lock among 16 threads of one process");
+    hf_close(bed.client);
 }

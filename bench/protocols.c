@@ -1,148 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protocols.c: the protocols on a replica set: acquire + release against a raw loop of two majority
- * writes, in turn; and how soon a holder hears that its document was deleted. */
-#include "mongo.h"
-
+/* protocols.c: the protocols on MongoDB, in a database of their own: acquire + release in turn with
+ * the loop by hand; and how soon a holder hears that its document was deleted. */
+#include <mongoc/mongoc.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 
-#define ROUNDS 7
-#define ROUND_MS 1000
-#define LOSSES 20
+#include "bench.h"
+#include "raw.h"
+#include "table.h"
+
+#define ROUND_NS INT64_C(500000000)
+#define LOSSES 4 /* for each run that was asked for */
+#define NAME "pair"
 
 typedef struct protocol {
     const char *title, *keys, *collection;
-    const char *name; /* of the lock */
     bool tells_lost, is_in_document;
 } protocol;
 
 static const protocol protocols[] = {
-    {"queue", "hfProtocol=queue", "queue", "pair", false, false},
-    {"ttl, updated", "hfProtocol=ttl", "updated", "pair", true, false},
-    {"ttl, expire-at", "hfProtocol=ttl&hfShape=expire-at", "expire_at", "pair", true, false},
-    {"document", "hfProtocol=document", "documents", "pair", true, true},
-    {"sharding", "hfProtocol=sharding", "sharding", "pair", true, false},
+    {"queue", "hfProtocol=queue", "queue", false, false},
+    {"ttl, updated", "hfProtocol=ttl", "updated", true, false},
+    {"ttl, expire-at", "hfProtocol=ttl&hfShape=expire-at", "expire_at", true, false},
+    {"document", "hfProtocol=document", "documents", true, true},
+    {"sharding", "hfProtocol=sharding", "sharding", true, false},
 };
 
-/* The set's URI with the database bench and these keys. */
-static void write_uri(const protocol *p, char *out, size_t size)
+/* The same server, with a database of our own and these keys. Whoever has a password and no
+ * authSource is looked up in the database that the URI names. */
+static void write_uri(const struct place *place, const protocol *p, char *out, size_t size)
 {
-    const char *uri = bench_uri(), *hosts = strstr(uri, "://") + 3;
+    const char *uri = place->driver_uri, *hosts = strstr(uri, "://") + 3;
     const char *options = strchr(uri, '?');
     int n = (int)(hosts - uri) + (int)strcspn(hosts, "/?");
-    snprintf(out, size, "%.*s/bench%s%s%s&hfCollection=%s", n, uri, options ? options : "?",
-             options ? "&" : "", p->keys, p->collection);
+    bool has_source = !strchr(hosts, '@') || (options && strstr(options, "authSource="));
+    snprintf(out, size, "%.*s/%s%s%s%s%s%s&hfCollection=%s", n, uri, place->side,
+             options ? options : "?",
+             has_source ? ""
+             : options  ? "&authSource="
+                        : "authSource=",
+             has_source                           ? ""
+             : hosts[strcspn(hosts, "/?")] == '/' ? place->database
+                                                  : "admin",
+             has_source && !options ? "" : "&", p->keys, p->collection);
 }
 
-static double raw_pairs_per_s(mongoc_collection_t *raw)
+static double raw_pairs_per_s(struct raw *raw)
 {
     int64_t from = now_ns(), pairs = 0;
-    for (; now_ns() - from < ROUND_MS * INT64_C(1000000); pairs++) {
+    for (; now_ns() - from < ROUND_NS; pairs++) {
         raw_put(raw, 0);
         raw_remove(raw, 0);
     }
     return (double)pairs * 1e9 / (double)(now_ns() - from);
 }
 
-static double pairs_per_s(hf_client *client, const char *name)
+static double pairs_per_s(hf_client *client)
 {
     int64_t from = now_ns(), pairs = 0;
     hf_error err;
     hf_lock *lock;
-    for (; now_ns() - from < ROUND_MS * INT64_C(1000000); pairs++) {
-        must(hf_lock_acquire(client, name, NULL, &lock, &err), &err);
+    for (; now_ns() - from < ROUND_NS; pairs++) {
+        must(hf_lock_acquire(client, NAME, NULL, &lock, &err), &err);
         must(hf_lock_release(lock, &err), &err);
         hf_lock_close(lock);
     }
     return (double)pairs * 1e9 / (double)(now_ns() - from);
 }
 
-static void measure_pairs(const protocol *p, hf_client *client, mongoc_collection_t *raw)
+static void measure_pairs_of(const struct bench *bench, const protocol *p, hf_client *client,
+                             struct raw *raw)
 {
-    char title[80];
     series ours = {.n = 0}, loop = {.n = 0};
-    pairs_per_s(client, p->name);
-    for (int round = 0; round < ROUNDS; round++) {
+    pairs_per_s(client);
+    for (int run = 0; run < bench->runs; run++) {
         series_add(&loop, raw_pairs_per_s(raw));
-        series_add(&ours, pairs_per_s(client, p->name));
+        series_add(&ours, pairs_per_s(client));
     }
-    snprintf(title, sizeof title, "protocol %s, pairs/s, 1 lock and thread", p->title);
-    row(title, &ours, &loop, NO_GOAL);
+    table_ratio(&ours, &loop, NO_GOAL, "protocol %s, pairs/s", p->title);
 }
 
-static void delete_all(mongoc_client_t *driver, const protocol *p)
+static void delete_all(mongoc_collection_t *locks)
 {
     bson_error_t error;
-    mongoc_collection_t *locks = mongoc_client_get_collection(driver, "bench", p->collection);
     bson_t all = BSON_INITIALIZER;
     if (!mongoc_collection_delete_many(locks, &all, NULL, NULL, &error))
         fail("deleting the locks", error.message);
-    mongoc_collection_destroy(locks);
 }
 
-/* The user's document, that the lock stands in. */
-static void place(mongoc_client_t *driver, const protocol *p)
+/* The user's document, that the lock stands in. False: no documents can be made there. */
+static bool place_document(mongoc_collection_t *documents)
 {
-    if (!p->is_in_document)
-        return;
-    bson_error_t error;
-    mongoc_collection_t *documents = mongoc_client_get_collection(driver, "bench", p->collection);
-    bson_t *document = BCON_NEW("_id", BCON_UTF8(p->name));
-    if (!mongoc_collection_insert_one(documents, document, NULL, NULL, &error))
-        fail("inserting a document", error.message);
+    bson_t *document = BCON_NEW("_id", BCON_UTF8(NAME));
+    bool is_there = mongoc_collection_insert_one(documents, document, NULL, NULL, NULL);
     bson_destroy(document);
-    mongoc_collection_destroy(documents);
+    return is_there;
 }
 
-static double lose(hf_client *client, mongoc_client_t *driver, const protocol *p)
+static double lose(hf_client *client, mongoc_collection_t *locks, const protocol *p)
 {
     hf_error err;
     hf_lock *lock;
-    must(hf_lock_acquire(client, p->name, NULL, &lock, &err), &err);
+    must(hf_lock_acquire(client, NAME, NULL, &lock, &err), &err);
     struct pollfd lost = {hf_lock_fd(lock), POLLIN, 0};
     pause_ms(100); /* the stream is open */
     int64_t from = now_ns();
-    delete_all(driver, p);
+    delete_all(locks);
     if (poll(&lost, 1, 20000) != 1)
         fail("lost notice", "it did not come");
     double ms = (double)(now_ns() - from) / 1e6;
     hf_lock_close(lock);
-    place(driver, p);
+    if (p->is_in_document)
+        place_document(locks);
     return ms;
 }
 
-static void measure_losses(const protocol *p, hf_client *client, mongoc_client_t *driver)
+static void measure_losses(const struct bench *bench, const protocol *p, hf_client *client,
+                           mongoc_collection_t *locks)
 {
-    char title[80];
     series ms = {.n = 0};
-    lose(client, driver, p);
-    for (int i = 0; i < LOSSES; i++)
-        series_add(&ms, lose(client, driver, p));
-    snprintf(title, sizeof title, "protocol %s, deletion to lost notice, ms", p->title);
-    row(title, &ms, NULL, AT_MOST(200));
+    lose(client, locks, p);
+    for (int i = 0; i < bench->runs * LOSSES; i++)
+        series_add(&ms, lose(client, locks, p));
+    table_row(&ms, AT_MOST(200), "protocol %s, deletion to lost notice, ms", p->title);
 }
 
-static void measure(const protocol *p, mongoc_client_t *driver, mongoc_collection_t *raw)
+static void measure(const struct bench *bench, const protocol *p, mongoc_client_t *driver,
+                    struct raw *raw)
 {
-    char uri[1024];
+    char uri[PLACE_URI_MAX + 512];
     hf_error err;
     hf_client *client;
-    write_uri(p, uri, sizeof uri);
-    place(driver, p);
-    must(hf_open(uri, NULL, &client, &err), &err);
-    measure_pairs(p, client, raw);
+    hf_options options = {.app = bench->place.prefix};
+    mongoc_collection_t *locks =
+        mongoc_client_get_collection(driver, bench->place.side, p->collection);
+    write_uri(&bench->place, p, uri, sizeof uri);
+    if (p->is_in_document)
+        place_document(locks);
+    must(hf_open(uri, &options, &client, &err), &err);
+    measure_pairs_of(bench, p, client, raw);
     if (p->tells_lost)
-        measure_losses(p, client, driver);
+        measure_losses(bench, p, client, locks);
     hf_close(client);
+    mongoc_collection_destroy(locks);
 }
 
-int main(void)
+static bool may_make(const struct place *place, mongoc_client_t *driver)
 {
-    mongoc_init();
-    mongoc_client_t *driver = mongoc_client_new(bench_uri());
-    mongoc_collection_t *raw = raw_open(driver);
-    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
-        measure(&protocols[i], driver, raw);
-    mongoc_collection_destroy(raw);
+    mongoc_collection_t *first = mongoc_client_get_collection(driver, place->side, "first");
+    bool may = place_document(first);
+    mongoc_collection_destroy(first);
+    return may;
+}
+
+void measure_protocols(const struct bench *bench)
+{
+    if (bench->place.kind != PLACE_MONGO) {
+        table_note("needs MongoDB", "the other protocols");
+        return;
+    }
+    mongoc_client_t *driver = mongoc_client_new(bench->place.driver_uri);
+    struct raw *raw = raw_open(&bench->place);
+    if (may_make(&bench->place, driver))
+        for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+            measure(bench, &protocols[i], driver, raw);
+    else
+        table_note("need a database of their own, which this user may not make",
+                   "the other protocols");
+    raw_close(raw);
     mongoc_client_destroy(driver);
-    mongoc_cleanup();
 }

@@ -46,7 +46,7 @@ typedef struct hf_env {
 #define HF_TEXT_MAX 256 /* why, reason, who */
 #define HF_ACTOR_MAX 64
 #define HF_ENTRIES_MAX 1000 /* holders and queue together */
-#define HF_QUEUE_MAX 64     /* default of the queue's bound */
+#define HF_QUEUE_MAX 85     /* default of the queue's bound: 64, and a quarter kept for returners */
 #define HF_BLOCK_MAX 65536  /* tokens of one entry */
 #define HF_ASKS_MAX 16      /* asks that one session can have open; more are refused */
 

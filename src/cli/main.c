@@ -21,6 +21,7 @@ static const struct verb {
     {"sessions", "list the processes that hold or wait", cmd_sessions},
     {"break", "take a lock from its holders", cmd_break},
     {"doctor", "look at what the locks depend on", cmd_doctor},
+    {"bench", "measure how fast locks are on the store", cmd_bench},
     {"help", "say how a command is used", help},
 };
 #define N_VERBS (sizeof verbs / sizeof verbs[0])

@@ -150,7 +150,7 @@ static char *default_store(void)
     return uri;
 }
 
-static char *store_of(const settings *given)
+char *options_store(const settings *given)
 {
     const char *named = given->store ? given->store : getenv("HOLDFAST_STORE");
     return named && (*named || given->store) ? text_copy(named) : default_store();
@@ -177,7 +177,7 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
 {
     hf_options options = more ? *more : (hf_options){0};
     hf_error err = {0};
-    char *uri = store_of(given);
+    char *uri = options_store(given);
     if (uri && given->collection && !(uri = document_store(uri, given->collection)))
         return STATUS_VALUE;
     if (!uri)

@@ -21,7 +21,11 @@ int64_t options_number(const char *option, const char *text, int64_t least, int6
 /* Ends the program with a message and STATUS_VALUE. */
 void options_bad_value(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* Opens the store that was given, or the default one, whose folders are made. more may be NULL.
+/* The URI of the store that was given, or of the default one, whose folders are made; in new
+ * memory. NULL after a message. */
+char *options_store(const settings *given);
+
+/* Opens that store. more may be NULL.
  * Says on stderr what went wrong, and returns the exit status, 0 when it is well. */
 int options_open(const settings *given, const hf_options *more, hf_client **out);
 

@@ -356,6 +356,7 @@ void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const h
     line->last_token = entry->token + (lock->has_block ? entry->block - 1 : 0);
     line->granted = lock->born;
     line->is_wanted &= line->recalled.value >= lock->stamp.value; /* older ones were for another */
+    line->wanted_at = lock->born;
     if (lock->knows_previous && record->queued)
         want_locked(line, lock->born);
     see_to_leader_locked(line);

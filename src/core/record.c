@@ -210,7 +210,9 @@ static void overtake(hf_record *record)
     *last = entry;
 }
 
-/* Folds over the queue from its head; stops at the first that does not fit (I3, I5). */
+/* Folds over the queue from its head; stops at the first that does not fit (I3, I5). A recall
+ * stands before its grant: the threads of who hears the grant first pass the lock on by hundreds of
+ * turns until they hear the rest. */
 static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
 {
     bool any = false;
@@ -224,9 +226,9 @@ static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
         record->token = last_token(entry);
         record->holders++;
         record->queued--;
-        note_grant(notify, entry);
         if (record->queued)
             note_recall(notify, entry, entry + 1);
+        note_grant(notify, entry);
     }
     return any;
 }

@@ -100,5 +100,11 @@ class Installed(unittest.TestCase):
         self.assertIn("hfNoSuchKey", done.stderr)
         self.assertEqual(done.returncode, 65)
 
+    def test_bench_runs(self):
+        command = os.path.join(self.root, "bin", "holdfast")
+        out = run(command, "--store", "sqlite:" + self.out("bench.db"), "bench", "--runs", "1",
+                  "--only", "threads")
+        self.assertIn("hand-overs/s of one lock among 16 threads", out)
+
 
 unittest.main()

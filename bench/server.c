@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server.c: reads serverStatus and counts documents of the oplog; see server.h. */
+#include "server.h"
+
+#include <mongoc/mongoc.h>
+
+#include "bench.h"
+
+struct server {
+    mongoc_client_t *client;
+    mongoc_collection_t *oplog; /* NULL: it may not be read, or there is none */
+    char namespaces[PLACE_NAME_MAX + 4];
+};
+
+static int64_t number_at(const bson_t *doc, const char *path)
+{
+    bson_iter_t it, found;
+    if (!bson_iter_init(&it, doc) || !bson_iter_find_descendant(&it, path, &found))
+        return 0;
+    return bson_iter_as_int64(&found);
+}
+
+static double commands_in(const bson_t *status, const char *const *names)
+{
+    int64_t sum = 0;
+    char path[80];
+    for (; *names; names++) {
+        snprintf(path, sizeof path, "metrics.commands.%s.total", *names);
+        sum += number_at(status, path);
+    }
+    return (double)sum;
+}
+
+static bool read_status(struct server *from, counts *out, bson_error_t *error)
+{
+    static const char *const writes[] = {"findAndModify", "update", "insert", "delete", NULL};
+    static const char *const reads[] = {"find", "aggregate", NULL};
+    bson_t reply, *command = BCON_NEW("serverStatus", BCON_INT32(1));
+    bson_iter_t time;
+    bool is_well =
+        mongoc_client_command_simple(from->client, "admin", command, NULL, &reply, error);
+    *out = (counts){.ns = now_ns()};
+    out->writes = commands_in(&reply, writes);
+    out->reads = commands_in(&reply, reads);
+    if (bson_iter_init_find(&time, &reply, "operationTime") && BSON_ITER_HOLDS_TIMESTAMP(&time))
+        bson_iter_timestamp(&time, &out->seconds, &out->increment);
+    bson_destroy(&reply);
+    bson_destroy(command);
+    return is_well;
+}
+
+counts server_count(struct server *from)
+{
+    counts now;
+    bson_error_t error;
+    if (!read_status(from, &now, &error))
+        fail("serverStatus", error.message);
+    return now;
+}
+
+static int64_t oplog_between(struct server *from, const counts *before, const counts *after)
+{
+    bson_error_t error;
+    bson_t *filter = BCON_NEW(
+        "ts", "{", "$gt", BCON_TIMESTAMP((int32_t)before->seconds, (int32_t)before->increment),
+        "$lte", BCON_TIMESTAMP((int32_t)after->seconds, (int32_t)after->increment), "}", "ns",
+        BCON_REGEX(from->namespaces, ""));
+    int64_t n = mongoc_collection_count_documents(from->oplog, filter, NULL, NULL, NULL, &error);
+    bson_destroy(filter);
+    return n;
+}
+
+struct server *server_open(const struct place *place, const char **why)
+{
+    bson_error_t error;
+    counts now;
+    *why = "it has no server that counts";
+    if (place->kind != PLACE_MONGO)
+        return NULL;
+    struct server *out = bson_malloc0(sizeof *out);
+    out->client = mongoc_client_new(place->driver_uri);
+    out->oplog = mongoc_client_get_collection(out->client, "local", "oplog.rs");
+    snprintf(out->namespaces, sizeof out->namespaces, "^%s[.]", place->database);
+    if (!read_status(out, &now, &error)) {
+        *why = "needs the right to serverStatus (role clusterMonitor)";
+        server_close(out);
+        return NULL;
+    }
+    if (!now.seconds || oplog_between(out, &now, &now) < 0) {
+        mongoc_collection_destroy(out->oplog);
+        out->oplog = NULL;
+    }
+    return out;
+}
+
+void server_close(struct server *from)
+{
+    if (!from)
+        return;
+    mongoc_collection_destroy(from->oplog);
+    mongoc_client_destroy(from->client);
+    bson_free(from);
+}
+
+/* ---- Costs ---- */
+
+typedef struct sums {
+    double s, writes, reads, entries;
+} sums;
+
+static sums between(struct server *from, const counts *before, const counts *after)
+{
+    return (sums){(double)(after->ns - before->ns) / 1e9, after->writes - before->writes,
+                  after->reads - before->reads,
+                  from->oplog ? (double)oplog_between(from, before, after) : 0};
+}
+
+static void add(const struct server *from, const sums *of, double n, struct costs *out)
+{
+    series_add(&out->writes, of->writes / n);
+    series_add(&out->reads, of->reads / n);
+    if (from->oplog)
+        series_add(&out->entries, of->entries / n);
+}
+
+void server_add(struct server *from, const counts *before, const counts *after, double n,
+                struct costs *out)
+{
+    sums all = between(from, before, after);
+    add(from, &all, n, out);
+}
+
+void server_add_less(struct server *from, const counts *before, const counts *after,
+                     const counts *idle_before, const counts *idle_after, double n,
+                     struct costs *out)
+{
+    sums all = between(from, before, after), idle = between(from, idle_before, idle_after);
+    double part = all.s / idle.s;
+    all.writes -= idle.writes * part;
+    all.reads -= idle.reads * part;
+    all.entries -= idle.entries * part;
+    add(from, &all, n, out);
+}
+
+void server_rows(const struct server *from, const char *why, const struct costs *of, goal aim,
+                 const char *what)
+{
+    if (!from) {
+        table_note(why, "%s: commands and oplog entries", what);
+        return;
+    }
+    table_row(&of->writes, aim, "%s: write commands", what);
+    table_row(&of->reads, NO_GOAL, "%s: read commands", what);
+    if (from->oplog)
+        table_row(&of->entries, NO_GOAL, "%s: oplog entries", what);
+    else
+        table_note("needs a replica set and the right to read local.oplog.rs", "%s: oplog entries",
+                   what);
+}

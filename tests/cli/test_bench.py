@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""The benchmark still measures: quick parts of it on SQLite; what it made there is gone."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import signal
+import sqlite3
+
+import cli
+
+
+class Bench(cli.Case):
+    def rows(self, *words):
+        result = self.check(0, "--json", "bench", "--runs", "1", *words, timeout=120)
+        self.assertIn("figure", result.err)  # the table for people
+        return json.loads(result.out)
+
+    def assert_nothing_left(self):
+        left = [name for name in os.listdir(self.folder) if "bench" in name]
+        self.assertEqual(left, [])
+        db = sqlite3.connect(self.path("locks.db"))
+        self.addCleanup(db.close)
+        self.assertEqual(db.execute("SELECT name FROM locks").fetchall(), [])
+
+    def test_quick_parts(self):
+        rows = self.rows("--only", "process,threads,recovery,work")
+        self.assertEqual([row["part"] for row in rows if row["part"] != "noise"],
+                         ["process"] * 3 + ["threads"] + ["work"] * 8 + ["recovery"])
+        for row in rows:
+            self.assertTrue("note" in row or row["ours"]["runs"] > 0, row)
+        [crash] = [row for row in rows if row["part"] == "recovery"]
+        self.assertEqual(crash["goal"], "<= 50")
+        self.assert_nothing_left()
+
+    def test_hand_over_and_its_plot(self):
+        plot = self.path("plot.svg")
+        rows = self.rows("--only", "handover", "--plot", plot)
+        figures = [row["figure"] for row in rows]
+        for processes in (2, 4, 8, 16, 32, 64):
+            self.assertIn("hand-over, %d processes, median ms / one write" % processes, figures)
+        with open(plot) as svg:
+            self.assertEqual(svg.read().count("<polyline"), 2)
+        self.assert_nothing_left()
+
+    def test_a_crowd(self):
+        rows = self.rows("--only", "crowd", "--seconds", "2")
+        of = {row["figure"]: row["ours"]["median"] for row in rows}
+        self.assertEqual(of["the same, who did not time out when told to give up"], 0)
+        self.assertEqual(of["the same, tickets left a second later"], 0)
+
+    def test_interrupted_it_cleans_up(self):
+        bench = self.start("bench", "--only", "threads,pairs", "--runs", "3")
+        bench.out.expect("pairs/s, 1 lock, lingering")
+        bench.signal(signal.SIGINT)
+        self.assertEqual(bench.status(), 128 + signal.SIGTERM)
+        self.assert_nothing_left()
+
+    def test_no_such_part(self):
+        self.assertIn("no such part", self.check(1, "bench", "--only", "all").err)
+
+
+if __name__ == "__main__":
+    cli.main()
