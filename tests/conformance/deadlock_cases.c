@@ -61,16 +61,17 @@ static int run(actor *actors, int n)
     pthread_barrier_init(&all, NULL, (unsigned)n);
     for (int i = 0; i < n; i++) {
         actors[i].all = &all;
-        actors[i].how_second.wait_ms = 60000;
+        actors[i].how_second.wait_ms = 20000;
         pthread_create(&actors[i].thread, NULL, act, &actors[i]);
     }
     for (int i = 0; i < n; i++) {
         pthread_join(actors[i].thread, NULL);
         victims += actors[i].code == HF_DEADLOCK;
-        if (actors[i].code != HF_DEADLOCK)
-            assert_code(HF_OK, actors[i].code, &actors[i].err);
     }
     pthread_barrier_destroy(&all);
+    for (int i = 0; i < n; i++)
+        if (actors[i].code != HF_DEADLOCK)
+            assert_code(HF_OK, actors[i].code, &actors[i].err);
     return victims;
 }
 

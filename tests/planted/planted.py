@@ -77,7 +77,7 @@ CAUGHT_BY = {
     "DEADLOCK_UNCONFIRMED": ["test_deadlock given_up_unheard"],
     "DEADLOCK_ALL_GIVE_UP": ["test_deadlock last_to_come"],
     "DEADLOCK_UNSAID": ["conformance memory: wait_for_each_other", "sim 60000"],
-    "ALL_UNORDERED": ["conformance memory: do_not_block_each_other"],
+    "ALL_UNORDERED": ["conformance mongodb do_not_block_each_other"],
     "PEERS_KEPT": ["conformance memory: lost_together"],
     "TICKET_TWICE": ["test_record entering_again"],
     "TRY_STAYS": ["test_record try_takes_its_ticket_out"],
