@@ -22,14 +22,16 @@ hf_mono attempt_end(struct attempt *attempt, hf_code code)
 
 static bool may_be_given_locked(const struct attempt *attempt)
 {
-    return (attempt->state == ATTEMPT_WAITS || attempt->is_unanswered) &&
-           !attempt->client->is_closing && !attempt->enter.try_only &&
+    bool has_ticket = attempt->state == ATTEMPT_WAITS || attempt->news == NEWS_TICKET;
+    return (has_ticket || attempt->is_unanswered) && !attempt->client->is_closing &&
+           !attempt->enter.try_only &&
            !session_find_ask_locked(attempt->client, attempt->enter.entry.ticket);
 }
 
 /* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
- * background goes on. */
-static void give_back(struct attempt *attempt, hf_mono now)
+ * background goes on. It stands in no line from here on, or another thread could still pass it the
+ * lock, or a ticket; false: one has passed it the lock just now. */
+static bool give_back(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
     hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
@@ -37,6 +39,10 @@ static void give_back(struct attempt *attempt, hf_mono now)
     struct release *release = NULL;
     bool closing = false;
     pthread_mutex_lock(&client->mutex);
+    if (attempt->news == NEWS_LOCK) {
+        pthread_mutex_unlock(&client->mutex);
+        return false;
+    }
     waiters_remove(&attempt->waiter);
     bool stands =
         attempt->is_in_flight && session_is_present_locked(client, attempt->enter.entry.session);
@@ -48,15 +54,17 @@ static void give_back(struct attempt *attempt, hf_mono now)
         ticker_poke(client, TICK_UPKEEP);
     }
     attempt->is_in_flight = false;
+    if (attempt->in_line && !PLANTED(ENDED_IN_LINE))
+        turns_quit_locked(attempt);
     pthread_mutex_unlock(&client->mutex);
     if (release && !closing)
         release_send(client, release, now, NULL);
+    return true;
 }
 
 hf_mono attempt_give_up(struct attempt *attempt, hf_code code, hf_mono now)
 {
-    give_back(attempt, now);
-    return attempt_end(attempt, code);
+    return attempt_end(attempt, give_back(attempt, now) ? code : HF_OK);
 }
 
 /* Who is in the way, for people: the first holder. */

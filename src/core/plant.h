@@ -54,6 +54,7 @@
     X(DEADLOCK_UNSAID, "what is held meanwhile is not said")                                       \
     X(ALL_UNORDERED, "of several locks those that come later are kept while one is waited for")    \
     X(PEERS_KEPT, "of several locks that were taken together one is lost, the others stay")        \
+    X(ENDED_IN_LINE, "who gives up stays in line until its thread goes on")                        \
     X(TICKET_TWICE, "a repeated enter takes a second place")                                       \
     X(TRY_STAYS, "a try that was refused goes on waiting")                                         \
     X(ABANDONED_FORGOTTEN, "the pipeline lets any leave overwrite `abandoned`")                    \

@@ -3,6 +3,8 @@
  * and give it up when another session waits; a lock that lingers is had again without a request. */
 #include "client/client_bed.h"
 
+#include "client/client.h"
+
 #include "core/id.h"
 
 #include <unistd.h>
@@ -201,6 +203,52 @@ static void assert_gives_up_because_of(hf_client *client, const char *whom)
     const hf_lock_options options = {.wait_ms = 50};
     assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_TIMEOUT);
     assert_non_null(strstr(err.text, whom));
+}
+
+static void begin_waiting(struct attempt *attempt, hf_client *client,
+                          const hf_lock_options *options)
+{
+    attempt_init(attempt, client, "x", options);
+    attempt_step(attempt, client_now(client));
+}
+
+/* Between its time-out and its thread's next step, neither a ticket nor the lock comes to it. */
+static void test_who_has_given_up_stands_in_no_line(void **state)
+{
+    (void)state;
+    hf_client *client, *other;
+    struct attempt first, second, third;
+    const hf_lock_options brief = {.wait_ms = 30};
+    faulty *f = faulty_open("memory:ended", NULL, &client);
+    faulty_open("memory:ended", NULL, &other);
+    hf_lock *x = take(other, "x");
+    begin_waiting(&first, client, &brief);
+    begin_waiting(&second, client, &brief);
+    assert_int_equal(look_at(f->inner, "x").queued, 1);
+    pause_ms(40);
+    attempt_step(&second, client_now(client));
+    attempt_step(&first, client_now(client)); /* its ticket would be the second one's */
+    assert_int_equal(first.code, HF_TIMEOUT);
+    assert_int_equal(second.code, HF_TIMEOUT);
+    attempt_done(&first);
+    attempt_done(&second);
+    assert_int_equal(look_at(f->inner, "x").queued, 0);
+    hf_lock_close(x);
+    hf_close(other);
+    /* the same, of the lock itself, once its tokens are enough for those in line */
+    hf_lock_options linger = {.linger_ms = 5000};
+    hf_error err;
+    assert_int_equal(hf_lock_acquire(client, "x", &linger, &x, &err), HF_OK);
+    begin_waiting(&third, client, &brief);
+    pause_ms(40);
+    attempt_step(&third, client_now(client));
+    assert_int_equal(third.code, HF_TIMEOUT);
+    assert_int_equal(hf_lock_release(x, &err), HF_OK);
+    assert_null(third.lock);
+    attempt_done(&third);
+    hf_lock_close(x);
+    assert_int_equal(try_take(client, "x", HF_TRY), HF_OK);
+    hf_close(client);
 }
 
 static void test_who_is_in_line_says_who_has_it(void **state)
@@ -498,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_another_session_has_its_turn),
         cmocka_unit_test(test_a_leader_that_gives_up_leaves_its_place_to_the_next),
         cmocka_unit_test(test_one_in_line_gives_up_without_a_request),
+        cmocka_unit_test(test_who_has_given_up_stands_in_no_line),
         cmocka_unit_test(test_who_is_in_line_says_who_has_it),
         cmocka_unit_test(test_a_try_while_another_thread_holds),
         cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),

@@ -79,6 +79,7 @@ CAUGHT_BY = {
     "DEADLOCK_UNSAID": ["conformance memory: wait_for_each_other", "sim 60000"],
     "ALL_UNORDERED": ["conformance mongodb do_not_block_each_other"],
     "PEERS_KEPT": ["conformance memory: lost_together"],
+    "ENDED_IN_LINE": ["test_turns given_up_stands_in_no_line"],
     "TICKET_TWICE": ["test_record entering_again"],
     "TRY_STAYS": ["test_record try_takes_its_ticket_out"],
     "ABANDONED_FORGOTTEN": ["differential"],
