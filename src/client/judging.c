@@ -30,11 +30,14 @@ static hf_mono first_look(const struct attempt *attempt, int32_t ttl_ms, hf_mono
     return spares ? mono_add_ms(now, most < FIRST_LOOK_MS ? most : FIRST_LOOK_MS) : now;
 }
 
-/* Where a crash shows at once, only one that was stopped has to be found by its beats. There those
- * who wait are looked at less often than those who hold: in a long queue each watches many. */
-static bool is_far(const struct attempt *attempt, size_t at)
+/* Where a crash shows at once, only one that was stopped has to be found by its beats. There the
+ * head of the queue watches those who hold; all others watch all whom they do less often: in a
+ * long queue they are many, and each watches many. */
+static bool is_far(const struct attempt *attempt, size_t at, const hf_entry *own)
 {
-    return attempt->client->store->can & HF_CAN_SEE_CRASH && at >= attempt->record.holders;
+    bool is_behind = own && record_position(&attempt->record, own) > 1;
+    return attempt->client->store->can & HF_CAN_SEE_CRASH &&
+           (is_behind || at >= attempt->record.holders);
 }
 
 /* Everybody in the record counts, but for this attempt's own session, and those behind it. */
@@ -51,9 +54,9 @@ static void watch_those_ahead(struct attempt *attempt, hf_mono now)
         const hf_entry *entry = &record->entries[i];
         if (id_equal(entry->session, attempt->enter.entry.session))
             continue;
-        (is_far(attempt, i) ? judge_add_far : judge_add)(&attempt->judge, entry->session,
-                                                         entry->ttl_ms,
-                                                         first_look(attempt, entry->ttl_ms, now));
+        (is_far(attempt, i, own) ? judge_add_far
+                                 : judge_add)(&attempt->judge, entry->session, entry->ttl_ms,
+                                              first_look(attempt, entry->ttl_ms, now));
         keep[kept++] = entry->session;
         keep[kept++] = entry->ticket;
     }

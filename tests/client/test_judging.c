@@ -93,6 +93,42 @@ static void *take_x(void *client)
     return NULL;
 }
 
+static atomic_int looks;
+
+static hf_code count_looks(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    looks += call == FAULTY_SESSIONS_LOOK;
+    return HF_OK;
+}
+
+/* The head of the queue watches the holder for all. */
+static void test_who_waits_further_behind_looks_less_often(void **state)
+{
+    (void)state;
+    hf_client *head, *behind;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *first = faulty_open("memory:behind", &options, &head);
+    faulty *second = faulty_open("memory:behind", &options, &behind);
+    hf_client *holder = open_client("memory:behind", TTL);
+    first->base.can |= HF_CAN_SEE_CRASH;
+    second->base.can |= HF_CAN_SEE_CRASH;
+    second->before = count_looks;
+    hf_lock *held = take(holder, "x");
+    pthread_t thread;
+    pthread_create(&thread, NULL, take_x, head);
+    while (!look_at(first->inner, "x").queued)
+        pause_ms(1);
+    assert_int_equal(try_take(behind, "x", 3 * TTL), HF_TIMEOUT);
+    assert_in_range(looks, 2, 5);
+    hf_lock_close(held);
+    pthread_join(thread, NULL);
+    hf_close(holder);
+    hf_close(behind);
+    hf_close(head);
+}
+
 /* And not one after the other, a ttl each. */
 static void test_the_dead_ahead_are_all_found_in_one_ttl(void **state)
 {
@@ -138,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_tickets_stay_until_the_mark_is_acknowledged),
         cmocka_unit_test(test_a_watch_begins_when_the_first_look_arrives),
         cmocka_unit_test(test_one_that_waits_and_was_stopped_is_found),
+        cmocka_unit_test(test_who_waits_further_behind_looks_less_often),
         cmocka_unit_test(test_the_dead_ahead_are_all_found_in_one_ttl),
         cmocka_unit_test(test_who_does_not_fit_into_the_queue_judges_too),
     };
