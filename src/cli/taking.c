@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -15,12 +16,14 @@
 #include "once.h"
 #include "run.h"
 #include "terminal.h"
+#include "text.h"
 
 typedef struct taking {
     const plan *plan;
     hf_client *client;
     hf_cancel *cancel;
     hf_lock **locks;
+    char *shown; /* the lock whose wait is shown */
     int done_fd; /* readable when the thread has ended; then: */
     hf_code code;
     hf_error err;
@@ -35,9 +38,14 @@ int64_t run_now_ms(void)
 
 /* ---- In the thread ---- */
 
+/* Of several locks each wait is shown as one of its own. */
 static void show_wait(void *ctx, const hf_wait_info *info)
 {
-    (void)ctx;
+    taking *t = ctx;
+    if (t->shown && strcmp(t->shown, info->name) != 0)
+        terminal_wait_end();
+    free(t->shown);
+    t->shown = text_copy(info->name);
     terminal_wait(info);
 }
 
@@ -53,6 +61,7 @@ static hf_code take(taking *t)
         .why = p->why,
         .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,
+        .wait_ctx = t,
         .on_wait = terminal_shows_waits() ? show_wait : NULL /* not woken up for nothing */,
         .feed_ms = health_feed_ms(p->health),
         .max_hold_ms = p->health->max_hold_ms,
@@ -61,6 +70,8 @@ static hf_code take(taking *t)
                                : hf_lock_acquire_all(t->client, (const char *const *)p->names,
                                                      p->n_names, &options, t->locks, &t->err);
     terminal_wait_end();
+    free(t->shown);
+    t->shown = NULL;
     return code;
 }
 
