@@ -316,15 +316,15 @@ class Listings(OnASet):
         contest = Contest(self.uri, self.name)
         self.addCleanup(contest.__exit__)
         for _ in range(8):
-            contest.add("--threads=10", "--turns=1", "--work=1", "--local-turns=-1")
+            contest.add("--threads=13", "--turns=1", "--work=1", "--local-turns=-1")
         lock = until(lambda: [each for each in self.json_of("list", self.name)
-                              if len(each["queue"]) >= 64], 30, "a full queue")[0]
-        self.assertEqual(len(lock["queue"]), 64)
-        self.assertEqual([each["position"] for each in lock["queue"]], list(range(1, 65)))
+                              if len(each["queue"]) >= 85], 30, "a full queue")[0]
+        self.assertEqual(len(lock["queue"]), 85)
+        self.assertEqual([each["position"] for each in lock["queue"]], list(range(1, 86)))
         self.assertEqual(len({each["session"] for each in lock["queue"]}), 8)
         holder.ask("release", "release")
         contest.finish(60)
-        self.assertEqual(contest.value(), 80)
+        self.assertEqual(contest.value(), 104)
         check_all(self, contest)
 
     def test_list_show_and_sessions(self):
@@ -371,7 +371,7 @@ class Listings(OnASet):
     def test_doctor(self):
         findings = {}
         for each in self.json_of("doctor"):
-            self.assertEqual(set(each), {"topic", "text", "is_danger"})
+            self.assertEqual(set(each), {"topic", "text", "is_danger", "wants_care"})
             self.assertFalse(each["is_danger"], each)
             findings.setdefault(each["topic"], []).append(each["text"])
         for topic, text in {"reach": "mongodb|127.0.0.1", "server": "6.0.5", "members": "PRIMARY.*SECONDARY",

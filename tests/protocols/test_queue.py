@@ -51,7 +51,8 @@ class Documents(OnASet):
         found = until(lambda: self.db.sessions.find_one({"pid": holder.pid,
                                                          "election": {"$exists": True}}),
                       15, "a beat that says which server it was")
-        found.update(app="<app>", host="<host>", pid=bson.Int64(0), beat=bson.Int64(0))
+        found.update(app="<app>", host="<host>", pid=bson.Int64(0), beat=bson.Int64(0),
+                     seen=bson.Int64(0))
         self.assertEqual(golden.seen(found), golden.load("queue.json")["a session"])
 
 
