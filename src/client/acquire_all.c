@@ -7,10 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/id.h"
 #include "core/plant.h"
-
-#include <stdio.h>
 
 #define MOST_AT_ONCE 8 /* threads that try */
 
@@ -175,18 +172,12 @@ static hf_code first_failure(const group *g, hf_error *err)
 /* ---- Together ---- */
 
 /* One can be lost while the next is waited for. */
-static bool some_is_lost(const group *g)
-{
-    for (size_t i = 0; i < g->n; i++)
-        if (hf_lock_check(g->parts[i].lock, NULL, NULL))
-            return true;
-    return false;
-}
-
 static bool is_whole_locked(const group *g)
 {
+    hf_mono now = client_now(g->client);
+    int64_t left_ms;
     for (size_t i = 0; i < g->n; i++)
-        if (g->parts[i].lock->state != LOCK_HELD)
+        if (lock_check_locked(g->parts[i].lock, &left_ms, now, NULL))
             return false;
     return true;
 }
@@ -228,7 +219,7 @@ static hf_code take_all(group *g, hf_error *err)
         }
         if (!code)
             code = take_in_order(g, err);
-    } while (!code && (some_is_lost(g) || !tie(g)));
+    } while (!code && !tie(g));
     if (code)
         give_back(g, 0);
     return code;

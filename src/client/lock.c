@@ -407,9 +407,10 @@ hf_code hf_lock_release(hf_lock *lock, hf_error *err)
                          lock->name);
     struct release *release = NULL;
     struct waker *to_wake = NULL;
-    if (!was_released && !(code = lock_check_locked(lock, &left, now, err)))
+    bool ends = !was_released && !(code = lock_check_locked(lock, &left, now, err));
+    if (ends)
         untie_locked(lock);
-    if (!was_released && !code && !turns_pass_locked(lock, now, &to_wake)) {
+    if (ends && !turns_pass_locked(lock, now, &to_wake)) {
         release = lock_start_release_locked(lock);
         release->in_flight = true;
     }

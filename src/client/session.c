@@ -30,7 +30,6 @@ void session_forget(struct session *session)
 /* ---- Begin ------------------------------------------------------------------------------------
  */
 
-/* A client that holds nothing, waits for nothing and has suspects takes a new session (R8). */
 /* Nothing is held, or still being stopped, or waited for. */
 static bool is_idle_locked(hf_client *client)
 {
@@ -42,6 +41,7 @@ static bool is_idle_locked(hf_client *client)
            mono_reached(lock_stops_by_locked(client, now), now);
 }
 
+/* A client that holds nothing, waits for nothing and has suspects takes a new session (R8). */
 static void renew_if_suspect_locked(hf_client *client)
 {
     if (client->session.state == SESSION_ALIVE && client->session.n_suspects &&

@@ -5,7 +5,6 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
-#include "core/plant.h"
 #include "core/record.h"
 
 #include <stdio.h>

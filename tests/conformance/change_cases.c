@@ -1,27 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* change_cases.c: from exclusive to shared and back on one handle, on every store; run by main.c.
  */
-#include "conformance/bed.h"
+#include "conformance/two_clients.h"
 
 #include "core/record.h"
-
-static hf_client *one, *two;
-
-static int set_up(void **state)
-{
-    (void)state;
-    one = bed_client("one", 5000);
-    two = bed_client("two", 5000);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hf_close(one);
-    hf_close(two);
-    return 0;
-}
 
 static const hf_lock_options shared = {.mode = HF_SHARED};
 

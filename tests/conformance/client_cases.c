@@ -1,29 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client_cases.c: what the public interface promises where nobody has to wait and nothing is lost,
  * on every store; run by main.c. */
-#include "conformance/bed.h"
+#include "conformance/two_clients.h"
 
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static hf_client *one, *two;
-
-static int set_up(void **state)
-{
-    (void)state;
-    one = bed_client("one", 5000);
-    two = bed_client("two", 5000);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hf_close(one);
-    hf_close(two);
-    return 0;
-}
 
 /* ---- Modes ---- */
 

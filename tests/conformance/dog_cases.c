@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dog_cases.c: a lock that must be fed, on every store; run by main.c. */
-#include "conformance/bed.h"
-
-static hf_client *one, *two;
-
-static int set_up(void **state)
-{
-    (void)state;
-    one = bed_client("one", 5000);
-    two = bed_client("two", 5000);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hf_close(one);
-    hf_close(two);
-    return 0;
-}
+#include "conformance/two_clients.h"
 
 /* The next one has it soon, long before the lease of the loser could end, and is told why. */
 static void loses_it(const char *name, const hf_lock_options *options, const char *why)

@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* period_cases.c: work that is done once per period, on every store; run by main.c. */
-#include "conformance/bed.h"
+#include "conformance/two_clients.h"
 
 #define TEN_YEARS (INT64_C(87600) * 3600 * 1000) /* none ends before 2029 */
-
-static hf_client *one, *two;
-
-static int set_up(void **state)
-{
-    (void)state;
-    one = bed_client("one", 5000);
-    two = bed_client("two", 5000);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hf_close(one);
-    hf_close(two);
-    return 0;
-}
 
 static const hf_lock_options once = {.period_ms = TEN_YEARS};
 

@@ -1,27 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wait_cases.c: what is promised to those who wait: their turn, an end in time, and that nothing of
  * them stays behind; run by main.c. */
-#include "conformance/bed.h"
+#include "conformance/two_clients.h"
 
 #include <poll.h>
-
-static hf_client *one, *two;
-
-static int set_up(void **state)
-{
-    (void)state;
-    one = bed_client("one", 5000);
-    two = bed_client("two", 5000);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hf_close(one);
-    hf_close(two);
-    return 0;
-}
 
 static void test_a_time_out_leaves_nothing_behind(void **state)
 {

@@ -125,18 +125,26 @@ static void test_two_and_one_who_looks_on(void **state)
     end(&w);
 }
 
-/* A reader behind a writer that waits for the first one's share. */
+/* A reader behind a writer that waits for the first one's share; the writer comes at that time. */
+static void begin_behind_a_writer(small_world *w, int64_t writer_at)
+{
+    begin(w);
+    assert_true(SHARED(w, 0, 0));
+    assert_true(EXCLUSIVE(w, 1, 1));
+    int64_t now = w->now;
+    w->now = writer_at;
+    assert_false(EXCLUSIVE(w, 2, 0));
+    w->now = now + 1;
+    assert_false(SHARED(w, 1, 0)); /* not while the writer waits */
+    assert_false(EXCLUSIVE(w, 0, 1));
+}
+
 static void test_through_a_writer_that_holds_nothing(void **state)
 {
     (void)state;
     small_world w;
     int youngest = -1;
-    begin(&w);
-    assert_true(SHARED(&w, 0, 0));
-    assert_true(EXCLUSIVE(&w, 1, 1));
-    assert_false(EXCLUSIVE(&w, 2, 0));
-    assert_false(SHARED(&w, 1, 0)); /* not while the writer waits */
-    assert_false(EXCLUSIVE(&w, 0, 1));
+    begin_behind_a_writer(&w, 1002);
     assert_int_equal(tie(&w, 0, &youngest), 3);
     assert_int_equal(youngest, 0);
     w.waits_for[2] = -1; /* the writer has not said that it waits: it may be gone */
@@ -150,14 +158,7 @@ static void test_the_youngest_is_one_that_others_wait_for(void **state)
     (void)state;
     small_world w;
     int youngest = -1;
-    begin(&w);
-    assert_true(SHARED(&w, 0, 0));
-    assert_true(EXCLUSIVE(&w, 1, 1));
-    w.now = 9000;
-    assert_false(EXCLUSIVE(&w, 2, 0));
-    w.now = 2000;
-    assert_false(SHARED(&w, 1, 0));
-    assert_false(EXCLUSIVE(&w, 0, 1));
+    begin_behind_a_writer(&w, 9000);
     assert_int_equal(tie(&w, 0, &youngest), 3);
     assert_int_equal(youngest, 0);
     end(&w);

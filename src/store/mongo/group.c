@@ -11,6 +11,7 @@
  * nobody else hang. Only plain enters and plain leaves travel, whose outcome can be told from what
  * a batch comes to know; all else goes by itself. */
 #include "core/error.h"
+#include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/parts.h"
 
@@ -38,10 +39,7 @@ void mongo_group_done(mongo_group *group)
 
 static uint8_t *place_of(mongo_group *group, const char *name, uint8_t *bit)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 16777619u;
-    hash = (hash ^ hash >> 16) % MONGO_NAMES;
+    uint64_t hash = id_hash(ID_HASH, name, strlen(name)) % MONGO_NAMES;
     *bit = (uint8_t)(1u << hash % 8);
     return &group->seen[hash / 8];
 }
