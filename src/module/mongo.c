@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mongo.c: stands in the command for the MongoDB store, and loads it from its module when the first
+ * mongodb:// URI is opened. */
+#include "store/mongo/mongo.h"
+
+#include "core/error.h"
+#include "module/load.h"
+#include "module/module.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const module *loaded;
+static hf_error failure; /* why there is none */
+
+/* libmongoc sets itself up while it is loaded; it is kept from leaving a file in /dev/shm for each
+ * process that is killed, and from warning on stderr when it meets one. */
+static void load(void)
+{
+    static const module_wanted wanted = {MODULE_FILE, MODULE_SYMBOL, "MongoDB", "libmongoc 1.0"};
+    const void *table;
+    bool is_set = getenv("MONGOC_DISABLE_SHM");
+    setenv("MONGOC_DISABLE_SHM", "1", 0);
+    if (module_load(&wanted, &table, &failure) == HF_OK)
+        loaded = table;
+    if (!is_set)
+        unsetenv("MONGOC_DISABLE_SHM");
+}
+
+hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
+                   int64_t *patience_ms, hf_error *err)
+{
+    pthread_once(&once, load);
+    if (loaded)
+        return loaded->open(uri, config, out, patience_ms, err);
+    return error_set(err, failure.code, "%s", failure.text);
+}

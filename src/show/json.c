@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c: says the listings in JSON; called by the verbs that take --json, and by the service. */
+#include "show/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "show/text.h"
+
+static json_t *need(json_t *value)
+{
+    if (!value)
+        text_no_memory();
+    return value;
+}
+
+json_t *json_array_new(void)
+{
+    return need(json_array());
+}
+
+json_t *json_object_new(void)
+{
+    return need(json_object());
+}
+
+void json_append(json_t *array, json_t *value)
+{
+    need(json_array_append_new(array, value) ? NULL : array);
+}
+
+void json_put(json_t *object, const char *key, json_t *value)
+{
+    need(json_object_set_new(object, key, need(value)) ? NULL : object);
+}
+
+/* A store can hold bytes that are not UTF-8, which JSON cannot. */
+void json_put_text(json_t *object, const char *key, const char *text)
+{
+    char *whole = text_repair(text ? text : "");
+    json_put(object, key, json_string(whole));
+    free(whole);
+}
+
+void json_put_number(json_t *object, const char *key, int64_t number)
+{
+    json_put(object, key, json_integer((json_int_t)number));
+}
+
+/* A moment, null when it is not known. */
+static void put_time(json_t *object, const char *key, int64_t unix_ms)
+{
+    char *text = text_iso(unix_ms);
+    json_put(object, key, unix_ms ? json_string(text) : json_null());
+    free(text);
+}
+
+static json_t *of_entry(const hf_entry_info *entry)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "session", entry->session);
+    json_put_text(out, "who", entry->who);
+    json_put_text(out, "why", entry->why);
+    json_put_number(out, "token", entry->token);
+    json_put_number(out, "permits", entry->permits);
+    put_time(out, "since", entry->granted_ms ? entry->granted_ms : entry->since_ms);
+    json_put_number(out, "lease_left_ms", entry->lease_left_ms);
+    if (entry->position)
+        json_put_number(out, "position", (int64_t)entry->position);
+    return out;
+}
+
+static json_t *of_entries(const hf_entry_info *entries, size_t n)
+{
+    json_t *out = json_array_new();
+    for (size_t i = 0; i < n; i++)
+        json_append(out, of_entry(&entries[i]));
+    return out;
+}
+
+static json_t *of_last(const hf_last *last)
+{
+    static const char *const names[] = {
+        [HF_OUTCOME_NONE] = "none",
+        [HF_OUTCOME_RELEASED] = "released",
+        [HF_OUTCOME_ABANDONED] = "abandoned",
+    };
+    json_t *out = json_object_new();
+    json_put_text(out, "outcome", names[last->outcome]);
+    json_put_text(out, "who", last->who);
+    json_put_number(out, "token", last->token);
+    json_put(out, "exit_status",
+             last->has_exit_status ? json_integer(last->exit_status) : json_null());
+    put_time(out, "period", last->period_start_ms);
+    put_time(out, "period_end", last->period_end_ms);
+    json_put_text(out, "reason", last->reason);
+    put_time(out, "at", last->at_ms);
+    return out;
+}
+
+json_t *json_of_holders(const hf_lock_info *info)
+{
+    return of_entries(info->holders, info->n_holders);
+}
+
+json_t *json_of_lock(const hf_lock_info *info)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "name", info->name);
+    json_put_number(out, "limit", info->limit);
+    json_put_number(out, "token", info->token);
+    json_put(out, "holders", json_of_holders(info));
+    json_put(out, "queue", of_entries(info->queue, info->n_queue));
+    json_put(out, "last", of_last(&info->last));
+    return out;
+}
+
+json_t *json_of_session(const hf_session_info *info)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "session", info->session);
+    json_put_text(out, "app", info->app);
+    json_put_text(out, "host", info->host);
+    json_put_number(out, "pid", info->pid);
+    put_time(out, "started", info->started_ms);
+    json_put_number(out, "ttl_ms", info->ttl_ms);
+    json_put_number(out, "lease_left_ms", info->lease_left_ms);
+    json_put(out, "dead", json_boolean(info->dead));
+    return out;
+}
+
+json_t *json_of_finding(const hf_finding *finding)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "topic", finding->topic);
+    json_put_text(out, "text", finding->text);
+    json_put(out, "is_danger", json_boolean(finding->is_danger));
+    json_put(out, "wants_care", json_boolean(finding->wants_care));
+    return out;
+}
+
+json_t *json_of_leader(const char *name, const hf_leader *leader)
+{
+    json_t *out = json_object_new(), *now = leader ? json_object_new() : json_null();
+    if (leader) {
+        json_put_text(now, "session", leader->session);
+        json_put_text(now, "who", leader->who);
+        json_put_text(now, "why", leader->value);
+        json_put_number(now, "token", leader->token);
+        put_time(now, "since", leader->since_ms);
+    }
+    json_put_text(out, "name", name);
+    json_put(out, "leader", now);
+    return out;
+}
+
+static int write_out(const char *bytes, size_t size, void *ctx)
+{
+    (void)ctx;
+    return fwrite(bytes, 1, size, stdout) == size ? 0 : -1;
+}
+
+/* main() looks at stdout's error flag when the verb has ended. */
+void json_print(const json_t *value)
+{
+    if (json_dump_callback(value, write_out, NULL, JSON_COMPACT) == 0)
+        putchar('\n');
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.h: text for people: what may be shown, how wide it is, and times in words. */
+#ifndef SHOW_TEXT_H
+#define SHOW_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sets the character type, so that width and printability of UTF-8 are known in any locale. */
+void text_init(void);
+
+/* printf into new memory; the caller frees it. Ends the program when memory is out. */
+char *text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *text_vprint(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+char *text_copy(const char *text);
+void *text_alloc(size_t size);
+void *text_realloc(void *memory, size_t size);
+void text_no_memory(void) __attribute__((noreturn)); /* says so, and ends the program */
+
+bool text_is_utf8(const char *text);
+
+/* A copy in which what does not print, or turns the line around, is written as \x07 or \u{202e};
+ * bytes that are not UTF-8 are \xff. */
+char *text_escape(const char *text);
+
+/* A copy in which bytes that are not UTF-8 are U+FFFD. */
+char *text_repair(const char *text);
+
+/* A copy for the value of a key in a URI: %20 for a blank. */
+char *text_escape_uri(const char *text);
+
+/* The columns that escaped text takes on a terminal. */
+size_t text_columns(const char *text);
+
+/* How many bytes of escaped text fit in so many columns. */
+size_t text_fit(const char *text, size_t columns);
+
+char *text_duration(int64_t ms);  /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */
+char *text_lease(int64_t ms);     /* what is left of one: "8s", "over by 3s", "-" for 0: unknown */
+char *text_token(int64_t token);  /* ", token 17"; "" where the protocol has none */
+char *text_when(int64_t unix_ms); /* here: "14:03:12", or with its date if that is another day */
+char *text_iso(int64_t unix_ms);  /* "2026-01-02T03:04:05.678Z" */
+int64_t text_now_ms(void);        /* Unix time */
+
+#endif
