@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "options.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 static verb_fn help;
 
@@ -22,6 +22,7 @@ static const struct verb {
     {"break", "take a lock from its holders", cmd_break},
     {"doctor", "look at what the locks depend on", cmd_doctor},
     {"bench", "measure how fast locks are on the store", cmd_bench},
+    {"serve", "serve locks over HTTP", cmd_serve},
     {"help", "say how a command is used", help},
 };
 #define N_VERBS (sizeof verbs / sizeof verbs[0])

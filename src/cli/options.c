@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "duration.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 #define LEAST_TTL_MS 1000
 #define MOST_TTL_MS 3600000

@@ -15,6 +15,7 @@
 #include "httpd/fail.h"
 
 #define HOST_SIZE 256
+#define SEND_SIZE 65536 /* what a client that does not read can make the kernel keep */
 
 /* Splits "HOST:PORT", without the brackets around an IPv6 address; port may be NULL. */
 static bool split(const char *text, char host[HOST_SIZE], const char **port)
@@ -104,11 +105,12 @@ static int port_of(int fd)
 
 hf_code address_listen(const address *at, int *fd, int *port, hf_error *err)
 {
-    int yes = 1;
+    int yes = 1, size = SEND_SIZE;
     *fd = socket(at->sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd < 0)
         return fail_to_listen(at, err);
     setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     if (bind(*fd, (const struct sockaddr *)&at->sock, at->size) || listen(*fd, SOMAXCONN)) {
         hf_code code = fail_to_listen(at, err);
         close(*fd);

@@ -47,6 +47,11 @@ static void give_memory(request *req, unsigned status, const char *type, char *t
          MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
 }
 
+void answer_made(request *req, const char *type, struct MHD_Response *response)
+{
+    give(req, MHD_HTTP_OK, type, response);
+}
+
 void answer_text(request *req, const char *type, char *text)
 {
     give_memory(req, MHD_HTTP_OK, type, text);
@@ -55,8 +60,7 @@ void answer_text(request *req, const char *type, char *text)
 void answer_bytes(request *req, const char *type, const void *bytes, size_t size)
 {
     void *there = (void *)(uintptr_t)bytes; /* it is only read */
-    give(req, MHD_HTTP_OK, type,
-         MHD_create_response_from_buffer(size, there, MHD_RESPMEM_PERSISTENT));
+    answer_made(req, type, MHD_create_response_from_buffer(size, there, MHD_RESPMEM_PERSISTENT));
 }
 
 static void dump(request *req, unsigned status, const char *type, json_t *value)

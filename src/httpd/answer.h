@@ -25,6 +25,7 @@ typedef enum problem {
 void answer_json(request *req, unsigned status, json_t *value); /* takes the reference */
 void answer_text(request *req, const char *type, char *text);   /* takes the memory */
 void answer_bytes(request *req, const char *type, const void *bytes, size_t size); /* static */
+void answer_made(request *req, const char *type, struct MHD_Response *response);   /* takes it */
 
 /* Problem documents (RFC 9457). */
 void answer_error(request *req, const hf_error *err);

@@ -138,6 +138,7 @@ static hf_code listen_and_serve(httpd *service, hf_error *err)
 
 static void close_all(httpd *service)
 {
+    watcher_done(&service->watcher);
     work_close(&service->work);
     door_close(&service->door);
     tokens_free(service->tokens);
@@ -163,7 +164,11 @@ static hf_code open_all(httpd *service, hf_error *err)
         code = fail(err, HF_INTERNAL, "no thread is to be had");
     if (!code && service->config.token_file)
         code = tokens_read(service->config.token_file, &service->tokens, err);
-    return code ? code : listen_and_serve(service, err);
+    if (!code && !watcher_open(&service->watcher, service->config.client, &service->metrics))
+        code = fail(err, HF_INTERNAL, "no thread is to be had");
+    if (!code && (code = listen_and_serve(service, err)))
+        watcher_close(&service->watcher);
+    return code;
 }
 
 static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
@@ -197,6 +202,7 @@ static void stop(httpd *service)
     hf_cancel_fire(service->stop);
     int fd = MHD_quiesce_daemon(service->daemon);
     work_close(&service->work);
+    watcher_close(&service->watcher);
     door_clear(&service->door, CLEAR_MS);
     MHD_stop_daemon(service->daemon);
     close(fd);

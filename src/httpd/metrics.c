@@ -29,6 +29,16 @@ void metrics_error(metrics *m, hf_code code)
     atomic_fetch_add(&m->errors[code], 1);
 }
 
+void metrics_news(metrics *m, news kind)
+{
+    atomic_fetch_add(&m->seen[kind], 1);
+}
+
+void metrics_look(metrics *m)
+{
+    atomic_fetch_add(&m->looks, 1);
+}
+
 /* ---- Telling ---- */
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
@@ -96,6 +106,17 @@ static void tell_errors(FILE *out, metrics *m)
 #undef X
 }
 
+static void tell_seen(FILE *out, metrics *m)
+{
+    static const char name[] = "holdfast_events_total";
+    head(out, name, "counter", "What was seen of all locks, while anybody followed /v1/events.");
+    for (news kind = 0; kind < N_NEWS; kind++)
+        fprintf(out, "%s{event=\"%s\"} %" PRIuFAST64 "\n", name, news_name(kind),
+                atomic_load(&m->seen[kind]));
+    head(out, "holdfast_looks_total", "counter", "How often all locks were listed for that.");
+    fprintf(out, "holdfast_looks_total %" PRIuFAST64 "\n", atomic_load(&m->looks));
+}
+
 static void tell_now(FILE *out, httpd *service)
 {
     size_t guests, requests;
@@ -115,6 +136,7 @@ void answer_metrics(request *req)
         text_no_memory();
     tell_requests(out, &req->service->metrics);
     tell_errors(out, &req->service->metrics);
+    tell_seen(out, &req->service->metrics);
     tell_now(out, req->service);
     fclose(out);
     answer_text(req, "text/plain; version=0.0.4", text);

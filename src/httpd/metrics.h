@@ -8,6 +8,8 @@
 
 #include <holdfast/holdfast.h>
 
+#include "httpd/changes.h"
+
 #define METRICS_ROUTES 24
 #define METRICS_BUCKETS 12
 #define METRICS_CODES 32
@@ -23,9 +25,13 @@ typedef struct metrics {
     histogram requests[METRICS_ROUTES];                             /* by the number of the route */
     atomic_uint_fast64_t answers[METRICS_ROUTES][METRICS_STATUSES]; /* and by status */
     atomic_uint_fast64_t errors[METRICS_CODES];                     /* by hf_code */
+    atomic_uint_fast64_t seen[N_NEWS];
+    atomic_uint_fast64_t looks;
 } metrics;
 
 void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us);
 void metrics_error(metrics *m, hf_code code);
+void metrics_news(metrics *m, news kind);
+void metrics_look(metrics *m); /* the watcher has listed the locks */
 
 #endif

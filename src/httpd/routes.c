@@ -14,6 +14,7 @@ static const route routes[] = {
     {"GET", "/v1/locks/" NAME, "", ROLE_READ, PACE_STORE, answer_lock},
     {"DELETE", "/v1/locks/" NAME, "if_token reason", ROLE_ADMIN, PACE_SLOW, answer_break},
     {"GET", "/v1/sessions", "all cursor limit", ROLE_READ, PACE_STORE, answer_sessions},
+    {"GET", "/v1/events", "prefix", ROLE_READ, PACE_AT_ONCE, answer_events},
     {"GET", "/metrics", "", ROLE_READ, PACE_AT_ONCE, answer_metrics},
     {"GET", "/healthz", "", ROLE_NONE, PACE_AT_ONCE, answer_alive},
     {"GET", "/readyz", "", ROLE_NONE, PACE_STORE, answer_ready},

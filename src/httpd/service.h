@@ -13,6 +13,7 @@
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
 #include "httpd/tokens.h"
+#include "httpd/watcher.h"
 #include "httpd/work.h"
 
 #define URL_SIZE 128
@@ -24,6 +25,7 @@ struct httpd {
     door door;
     work work;
     metrics metrics;
+    watcher watcher;
     hf_cancel *stop; /* fires when the service ends */
     atomic_bool is_stopping;
     char url[URL_SIZE];

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: stands in the command for the MongoDB store, and loads it from its module when the first
- * mongodb:// URI is opened: libmongoc and what it brings take longer to load than a lock in SQLite
- * takes to be had.
+/* load.c: loads a module of the command, a file of its own beside it, when it is first wanted: what
+ * most runs do without would take longer to load than a lock in SQLite takes to be had.
  *
- * The module is code that runs with our rights. It is looked for by our own place alone, as the
+ * A module is code that runs with our rights. It is looked for by our own place alone, as the
  * kernel tells it, and no environment is asked; who cannot change the command must not be able to
  * change it (a hard link to a setuid command may stand in a folder of anybody's); and the very file
  * that was checked is loaded. */
-#include "module/module.h"
-#include "store/mongo/mongo.h"
+#include "module/load.h"
 
 #include "core/error.h"
 
@@ -16,19 +14,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SELF "/proc/self/exe"
 #define PLACES 2
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static const module *loaded;
-static hf_error failure; /* why there is none */
 
 /* ---- Finding it ---- */
 
@@ -38,8 +30,8 @@ static hf_code find_home(char home[PATH_MAX], hf_error *err)
     ssize_t n = readlink(SELF, home, PATH_MAX - 1);
     if (n <= 0)
         return error_set(err, HF_UNUSABLE,
-                         SELF " cannot be read (%s): mount /proc; the store in MongoDB is looked "
-                              "for beside the command",
+                         SELF " cannot be read (%s): mount /proc; parts of the command are looked "
+                              "for beside it",
                          strerror(errno));
     home[n] = '\0';
     *strrchr(home, '/') = '\0';
@@ -47,20 +39,20 @@ static hf_code find_home(char home[PATH_MAX], hf_error *err)
 }
 
 /* Beside the command, as where it was built; or where it is installed. */
-static hf_code open_file(char path[PATH_MAX], int *fd, hf_error *err)
+static hf_code open_file(const module_wanted *wanted, char path[PATH_MAX], int *fd, hf_error *err)
 {
     static const char *const places[PLACES] = {"", MODULE_PLACE "/"};
     char home[PATH_MAX];
     hf_code code = find_home(home, err);
     *fd = -1;
     for (int i = 0; i < PLACES && !code && *fd < 0; i++) {
-        int n = snprintf(path, PATH_MAX, "%s/%s" MODULE_FILE, home, places[i]);
+        int n = snprintf(path, PATH_MAX, "%s/%s%s", home, places[i], wanted->file);
         *fd = n < PATH_MAX ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     }
     if (!code && *fd < 0)
         return error_set(err, HF_UNUSABLE,
-                         "%.300s: %s: the command's part for MongoDB is missing: install it there",
-                         path, strerror(errno));
+                         "%.300s: %s: the command's part for %s is missing: install it there", path,
+                         strerror(errno), wanted->what);
     return code;
 }
 
@@ -88,56 +80,41 @@ static hf_code check_owner(const char *path, int fd, hf_error *err)
                      path);
 }
 
-static hf_code check_version(const char *path, hf_error *err)
+static hf_code check_version(const char *path, const char *const *table, hf_error *err)
 {
-    if (loaded && strcmp(loaded->version, HF_VERSION) == 0)
+    if (table && strcmp(*table, HF_VERSION) == 0)
         return HF_OK;
-    hf_code code = error_set(err, HF_UNUSABLE,
-                             "%.300s is of holdfast %.40s, the command of " HF_VERSION
-                             ": install both from one package",
-                             path, loaded ? loaded->version : "(none)");
-    loaded = NULL;
-    return code;
+    return error_set(err, HF_UNUSABLE,
+                     "%.300s is of holdfast %.40s, the command of " HF_VERSION
+                     ": install both from one package",
+                     path, table ? *table : "(none)");
 }
 
-/* By its descriptor: the path may lead elsewhere by now. libmongoc sets itself up while it is
- * loaded; it is kept from leaving a file in /dev/shm for each process that is killed, and from
- * warning on stderr when it meets one. */
-static hf_code load_file(const char *path, int fd, hf_error *err)
+/* By its descriptor: the path may lead elsewhere by now. It stays open once that is done: the
+ * linker takes a file of the same name, that of the next module, for the one that it has. */
+static hf_code load_file(const module_wanted *wanted, const char *path, int fd, const void **table,
+                         hf_error *err)
 {
     char name[40];
-    bool is_set = getenv("MONGOC_DISABLE_SHM");
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    setenv("MONGOC_DISABLE_SHM", "1", 0);
     void *file = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    if (!is_set)
-        unsetenv("MONGOC_DISABLE_SHM");
     if (!file)
-        return error_set(err, HF_UNUSABLE,
-                         "%.200s cannot be loaded (%.200s): install libmongoc 1.0", path,
-                         dlerror());
-    loaded = dlsym(file, MODULE_SYMBOL);
-    return check_version(path, err);
+        return error_set(err, HF_UNUSABLE, "%.200s cannot be loaded (%.200s): install %s", path,
+                         dlerror(), wanted->needs);
+    *table = dlsym(file, wanted->symbol);
+    return check_version(path, *table, err);
 }
 
-static void load(void)
+hf_code module_load(const module_wanted *wanted, const void **table, hf_error *err)
 {
     int fd;
     char path[PATH_MAX];
-    hf_code code = open_file(path, &fd, &failure);
+    hf_code code = open_file(wanted, path, &fd, err);
     if (!code)
-        code = check_owner(path, fd, &failure);
+        code = check_owner(path, fd, err);
     if (!code)
-        load_file(path, fd, &failure);
-    if (fd >= 0)
+        code = load_file(wanted, path, fd, table, err);
+    if (code && fd >= 0)
         close(fd);
-}
-
-hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
-                   int64_t *patience_ms, hf_error *err)
-{
-    pthread_once(&once, load);
-    if (loaded)
-        return loaded->open(uri, config, out, patience_ms, err);
-    return error_set(err, failure.code, "%s", failure.text);
+    return code;
 }

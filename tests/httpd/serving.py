@@ -34,19 +34,22 @@ def operation_of(method, path):
     return None
 
 
+def check_schema(schema, value):
+    resolver = jsonschema.RefResolver.from_schema(OPENAPI)
+    jsonschema.Draft202012Validator(schema, resolver=resolver).validate(value)
+
+
 def check_described(method, path, answer):
     """The answer is one that openapi.json has for this call."""
     operation = operation_of(method, path)
     described = (operation["responses"].get(str(answer.status)) or operation["responses"]["default"]
                  if operation else {"$ref": "#/components/responses/Problem"})
-    resolver = jsonschema.RefResolver.from_schema(OPENAPI)
     if "$ref" in described:
-        described = resolver.resolve(described["$ref"])[1]
+        described = OPENAPI["components"]["responses"][described["$ref"].rpartition("/")[2]]
     kind = answer.headers["Content-Type"]
     assert kind in described["content"], (method, path, answer.status, kind)
     value = answer.json if kind.endswith("json") else answer.text
-    jsonschema.Draft202012Validator(described["content"][kind]["schema"],
-                                    resolver=resolver).validate(value)
+    check_schema(described["content"][kind]["schema"], value)
     if kind == "application/problem+json":
         assert value["status"] == answer.status, value
 
@@ -59,6 +62,70 @@ class Answer:
     @property
     def json(self):
         return json.loads(self.text)
+
+
+class Events:
+    """A connection that follows /v1/events; each event is held against the description."""
+
+    def __init__(self, service, query="", token=None, last_id=None):
+        self.connection = service.connect()
+        headers = {"Authorization": "Bearer " + token} if token else {}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        self.connection.request("GET", "/v1/events" + query, headers=headers)
+        self.response = self.connection.getresponse()
+        assert self.response.status == 200, self.response.read()
+        assert self.response.headers["Content-Type"] == "text/event-stream"
+        content = operation_of("GET", "/v1/events")["responses"]["200"]["content"]
+        self.schemas = content["text/event-stream"]["x-events"]
+        self.last_id = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+    def block(self):
+        """The fields of what comes next; None at the end."""
+        fields = {}
+        while True:
+            line = self.response.readline().decode()
+            if not line:
+                return None
+            if line == "\n":
+                return fields
+            key, _, value = line.rstrip("\n").partition(": ")
+            fields[key] = value
+
+    def next(self):
+        """The next event's name and data; None at the end."""
+        while True:
+            fields = self.block()
+            if fields is None:
+                return None
+            if "event" in fields:
+                self.last_id = fields["id"]
+                data = json.loads(fields["data"])
+                check_schema(self.schemas[fields["event"]], data)
+                return fields["event"], data
+
+    def until(self, kind, name=None):
+        """The data of the next such event, whatever comes before it."""
+        while True:
+            event = self.next()
+            assert event, "the stream has ended before %s" % kind
+            if event[0] == kind and name in (None, event[1].get("name")):
+                return event[1]
+
+    def news(self, name, n):
+        """The next n events of this lock, but for what it is like."""
+        found = []
+        while len(found) < n:
+            kind, data = self.next()
+            if data.get("name") == name and kind != "lock":
+                found.append((kind, data))
+        return found
 
 
 class Service:
