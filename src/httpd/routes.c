@@ -19,6 +19,11 @@ static const route routes[] = {
     {"GET", "/healthz", "", ROLE_NONE, PACE_AT_ONCE, answer_alive},
     {"GET", "/readyz", "", ROLE_NONE, PACE_STORE, answer_ready},
     {"GET", "/openapi.json", "", ROLE_NONE, PACE_AT_ONCE, answer_file},
+    {"GET", "/", "", ROLE_NONE, PACE_AT_ONCE, answer_file},
+    {"GET", "/page.css", "", ROLE_NONE, PACE_AT_ONCE, answer_file},
+    {"GET", "/page.js", "", ROLE_NONE, PACE_AT_ONCE, answer_file},
+    {"GET", "/events.js", "", ROLE_NONE, PACE_AT_ONCE, answer_file},
+    {"GET", "/card.js", "", ROLE_NONE, PACE_AT_ONCE, answer_file},
 };
 #define N_ROUTES (sizeof routes / sizeof routes[0])
 
