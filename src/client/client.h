@@ -353,6 +353,7 @@ struct attempt {
     struct waker *waker;          /* NULL until it has to wait */
     struct snare *snare;          /* a deadlock that it may be in: deadlock.c */
     hf_mono deadlock_due;
+    bool holds_nothing; /* when that was last looked at */
     bool is_woken;
     hf_code code; /* how it ended */
     hf_error err;
