@@ -254,6 +254,8 @@ void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a h
 hf_last lock_last(const hf_last_mark *mark);    /* its text is the mark's */
 /* hf_lock_check(), at a time that is told. */
 hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
+/* Its place is a lease's: nothing is left to be released. */
+void lock_went_over(struct hf_lock *lock);
 /* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */
 hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now);
 /* Until when work under a lost lock may still be stopping; `now` when there is none. */
