@@ -383,6 +383,25 @@ typedef struct hf_lease {
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err);
 
+/* A lease that is waited for without a thread: for services with many callers. */
+typedef struct hf_lease_wait hf_lease_wait;
+
+/* How it ended: the lease, or NULL and why. Called once, from a thread of the library, with no lock
+ * of ours held; it may take its time, but a few such threads serve all waits. hf_close() may not be
+ * called in it. */
+typedef void (*hf_lease_fn)(void *ctx, const hf_lease *lease, const hf_error *err);
+
+/* hf_lease_acquire() that returns at once; `done` is called when it has ended, perhaps before this
+ * returns. Options and name are copied; on_wait is not called, lock.cancel must be NULL. *out is
+ * set before `done` is called, and is gone when that returns. Errors: of the arguments only, then
+ * `done` is not called. */
+hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_options *options,
+                       hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err);
+
+/* Ends a wait soon: `done` hears HF_CANCELLED, unless it has the lease already. From any thread;
+ * the caller sees to it that `done` has not returned. */
+void hf_lease_cancel(hf_lease_wait *wait);
+
 /* Renews a lease for its whole ttl; *out (may be NULL) tells its token and what is left of it,
  * counted from before the request was sent. HF_LOST: it has run out, was released, or was broken:
  * stop working. HF_INVALID: that is no id. HF_UNREACHABLE and its kin: not renewed; left_ms of the

@@ -120,6 +120,7 @@ struct release {
 /* ---- Client ---------------------------------------------------------------------------------- */
 
 struct attempt;
+struct lease_pool;
 
 /* A session that has ended here. While work under its locks may still be stopping it is not marked:
  * that would let others in before the lease is over. */
@@ -160,6 +161,7 @@ struct hf_client {
     struct attempt *attempts;
     struct waiters waiters;
     struct turns turns;
+    struct lease_pool *pool; /* who drives waits for leases; NULL: nobody yet */
     struct waker *wakers[2]; /* of nobody; by whether they sleep on an fd */
     struct release *releases;
     struct agenda agenda;
@@ -373,9 +375,14 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now);
 void attempt_wake_locked(struct attempt *attempt);
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
 
-/* acquire.c: checks the options, and drives an attempt for the lock or the claim to its end. */
+/* acquire.c */
+hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err);
+/* Checks the options, and drives an attempt for the lock or the claim to its end. */
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
                     const hf_lock_options *options, pthread_t actor, hf_lock **out, hf_error *err);
+
+/* lease_wait.c: ends its threads; no wait is left */
+void lease_pool_stop(hf_client *client);
 
 /* judging.c */
 typedef enum judging {

@@ -2,7 +2,7 @@
 /* lease.c: locks that an id holds and no process: a lease is a session of its own with one ticket,
  * both named by hashes of the id. It is taken by the client's own session, with which it waits in
  * line as any lock; then the ticket's place goes over to the lease's session in one step. */
-#include "client/lease_id.h"
+#include "client/lease.h"
 
 #include "core/error.h"
 #include "core/id.h"
@@ -39,19 +39,6 @@ static hf_code check(hf_client *client, const hf_lease_options *options, hf_erro
 }
 
 /* ---- Making one ---- */
-
-typedef struct making {
-    hf_client *client;
-    const hf_lease_options *options;
-    lease_ids ids;
-    int64_t ttl_ms;
-    bool has_begun; /* its session is there, or may be */
-    bool is_known;  /* it was there before this call */
-    hf_mono sent;   /* before its last beat was */
-    hf_lock *lock;  /* whose place it takes */
-    hf_pass pass;
-    hf_lease *out;
-} making;
 
 static void tell_previous(const hf_last_mark *last, hf_lease *out)
 {
@@ -213,8 +200,9 @@ static void abandon(making *m)
         store->ops->session_end(store, m->ids.session, NULL);
 }
 
-static hf_code make(making *m, hf_error *err)
+hf_code making_finish(making *m, hf_error *err)
 {
+    m->out->waited_ms = m->lock->waited_ms;
     prepare_pass(m);
     hf_code code = repeat(m, begin_once, err);
     if (!code)
@@ -246,10 +234,13 @@ static hf_code find_ticket(making *m, bool *is_found, hf_error *err)
     return HF_OK;
 }
 
-static hf_code find(making *m, bool *is_found, hf_error *err)
+hf_code making_find(making *m, bool *is_found, hf_error *err)
 {
     hf_session_state state;
     hf_store *store = m->client->store;
+    *is_found = false;
+    if (!m->options->key)
+        return HF_OK;
     hf_code code = store->ops->sessions_look(store, &m->ids.session, 1, -1, &state, err);
     if (code || state.presence == HF_MISSING)
         return code;
@@ -271,41 +262,44 @@ static hf_lock_options lock_options(const hf_lease_options *options)
     return lock;
 }
 
-static hf_code wait_and_make(making *m, hf_error *err)
+hf_code making_prepare(making *m, hf_client *client, const char *name,
+                       const hf_lease_options *options, hf_lease *out, hf_error *err)
 {
-    hf_lock_options options = lock_options(m->options);
-    hf_code code =
-        acquire_run(m->client, m->ids.name, NULL, &options, pthread_self(), &m->lock, err);
+    *m = (making){.client = client, .options = options, .out = out};
+    *out = (hf_lease){.previous.who = ""};
+    hf_code code = client_name(client, name, m->ids.name, err);
+    if (!code)
+        code = check(client, options, err);
     if (code)
         return code;
-    m->out->waited_ms = m->lock->waited_ms;
-    return make(m, err);
+    m->ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
+    m->lock_options = lock_options(options);
+    lease_id_make(client, options->key, &m->ids, out->id);
+    return acquire_check(client, &m->lock_options, err);
 }
 
 static hf_code acquire(making *m, hf_error *err)
 {
-    bool is_found = false;
-    hf_code code = m->options->key ? find(m, &is_found, err) : HF_OK;
-    return code || is_found ? code : wait_and_make(m, err);
+    bool is_found;
+    hf_code code = making_find(m, &is_found, err);
+    if (code || is_found)
+        return code;
+    code =
+        acquire_run(m->client, m->ids.name, NULL, &m->lock_options, pthread_self(), &m->lock, err);
+    return code ? code : making_finish(m, err);
 }
 
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err)
 {
     static const hf_lease_options defaults = {0};
-    making m = {.client = client, .options = options ? options : &defaults, .out = out};
+    making m;
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    *out = (hf_lease){.previous.who = ""};
-    code = client_name(client, name, m.ids.name, err);
+    code = making_prepare(&m, client, name, options ? options : &defaults, out, err);
     if (!code)
-        code = check(client, m.options, err);
-    if (!code) {
-        m.ttl_ms = m.options->ttl_ms ? m.options->ttl_ms : client->ttl_ms;
-        lease_id_make(client, m.options->key, &m.ids, out->id);
         code = acquire(&m, err);
-    }
     client_end(client);
     return code;
 }

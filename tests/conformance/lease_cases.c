@@ -2,6 +2,8 @@
 /* lease_cases.c: locks that an id holds and no process, on every store; run by main.c. */
 #include "conformance/two_clients.h"
 
+#include <stdatomic.h>
+
 static void take(hf_client *client, const char *name, const hf_lease_options *options,
                  hf_lease *out)
 {
@@ -238,6 +240,108 @@ static void test_what_is_no_lease(void **state)
     assert_code(HF_INVALID, hf_lease_acquire(one, "a", &endless, &lease, &err), &err);
 }
 
+/* ---- Without a thread for each ---- */
+
+enum { MANY = 100 };
+
+static struct crowd {
+    hf_client *client;
+    atomic_int had, failed, inside, together;
+    _Atomic hf_code last;
+    hf_lease_wait *waits[MANY];
+} crowd;
+
+static void let_go(void *ctx, const hf_lease *lease, const hf_error *err)
+{
+    hf_error why;
+    (void)ctx;
+    if (!lease) {
+        crowd.last = err->code;
+        crowd.failed++;
+        return;
+    }
+    if (++crowd.inside > 1)
+        crowd.together++;
+    crowd.inside--;
+    hf_lease_release(crowd.client, lease->id, &why);
+    crowd.had++;
+}
+
+static void begin_many(const char *name, const hf_lease_options *options)
+{
+    hf_error err;
+    crowd = (struct crowd){.client = two};
+    for (int i = 0; i < MANY; i++)
+        assert_code(HF_OK, hf_lease_begin(two, name, options, let_go, NULL, &crowd.waits[i], &err),
+                    &err);
+}
+
+static bool all_ended(void *ctx)
+{
+    (void)ctx;
+    return crowd.had + crowd.failed == MANY;
+}
+
+static void test_many_wait_without_threads(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease many");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, NULL);
+    assert_false(bed_until(200, all_ended, NULL));
+    assert_int_equal(crowd.had + crowd.failed, 0);
+    bed_release(lock);
+    assert_true(bed_until(6 * BED_SOON, all_ended, NULL));
+    assert_int_equal(crowd.had, MANY);
+    assert_int_equal(crowd.together, 0);
+    assert_free(one, name);
+}
+
+static void test_their_time_is_over(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease over");
+    const hf_lease_options brief = {.lock.wait_ms = 300};
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, &brief);
+    assert_true(bed_until(BED_SOON, all_ended, NULL));
+    assert_int_equal(crowd.failed, MANY);
+    assert_int_equal(crowd.last, HF_TIMEOUT);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+    assert_free(one, name);
+}
+
+static void test_they_are_cancelled(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease cancelled");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, NULL);
+    for (int i = 0; i < MANY; i++)
+        hf_lease_cancel(crowd.waits[i]);
+    assert_true(bed_until(BED_SOON, all_ended, NULL));
+    assert_int_equal(crowd.failed, MANY);
+    assert_int_equal(crowd.last, HF_CANCELLED);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+    assert_free(one, name);
+}
+
+static void test_closing_ends_them(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease closing");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, NULL);
+    hf_close(two);
+    two = NULL;
+    assert_int_equal(crowd.failed, MANY);
+    assert_int_equal(crowd.last, HF_CLOSED);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+}
+
 static void test_without_a_queue_there_are_none(void **state)
 {
     (void)state;
@@ -260,6 +364,10 @@ int run_lease_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_shared_leases_stand_beside_each_other),
         CASE_IF(HF_CAN_QUEUE, test_names_of_any_bytes),
         CASE_IF(HF_CAN_QUEUE, test_what_is_no_lease),
+        CASE_IF(HF_CAN_QUEUE, test_many_wait_without_threads),
+        CASE_IF(HF_CAN_QUEUE, test_their_time_is_over),
+        CASE_IF(HF_CAN_QUEUE, test_they_are_cancelled),
+        CASE_IF(HF_CAN_QUEUE, test_closing_ends_them),
     };
     const struct bed_case others[] = {CASE(test_without_a_queue_there_are_none)};
     return bed.can & HF_CAN_QUEUE ? CASES(cases) : CASES(others);
