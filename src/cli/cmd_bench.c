@@ -99,6 +99,7 @@ static int become(asked *a, char *store)
     char *path = find_program(own);
     setenv("HOLDFAST_STORE", store, 1);
     setenv("HOLDFAST_COMMAND", own, 1);
+    setenv("HOLDFAST_CONFIG", "/dev/null", 1); /* what it starts shall be as it says */
     setenv("MONGOC_DISABLE_SHM", "1", 0); /* else the driver warns of what killed processes left */
     execv(path, a->words);
     terminal_error("cannot start the benchmark %s: %s", path, strerror(errno));

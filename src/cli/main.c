@@ -22,6 +22,7 @@ static const struct verb {
     {"break", "take a lock from its holders", cmd_break},
     {"doctor", "look at what the locks depend on", cmd_doctor},
     {"bench", "measure how fast locks are on the store", cmd_bench},
+    {"config", "show the settings, and where each one comes from", cmd_config},
     {"help", "say how a command is used", help},
 };
 #define N_VERBS (sizeof verbs / sizeof verbs[0])
@@ -120,6 +121,7 @@ static int run_verb(const struct verb *verb, settings *given, int argc, char **a
 {
     char *name = text_print("holdfast %s", verb->name);
     argv[0] = name;
+    given->is_verb = true;
     int status = verb->run(given, argc, argv);
     free(name);
     return status;
@@ -151,7 +153,7 @@ static int write_output(int status)
 int main(int argc, char **argv)
 {
     char program[] = "holdfast";
-    words all = {.given = {.ttl_ms = DEFAULT_TTL_MS}};
+    words all = {0};
     if (argc > 0)
         argv[0] = program;
     text_init();

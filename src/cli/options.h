@@ -21,8 +21,14 @@ int64_t options_number(const char *option, const char *text, int64_t least, int6
 /* Ends the program with a message and STATUS_VALUE. */
 void options_bad_value(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* The URI of the store that was given, or of the default one, whose folders are made; in new
- * memory. NULL after a message. */
+/* $VARIABLE/holdfast, or ~/BELOW_HOME/holdfast, in new memory; NULL when nobody has a home. */
+char *options_folder(const char *variable, const char *below_home);
+
+/* The URI of the store that was given, or of the default one, in new memory; NULL when that has no
+ * place. */
+char *options_uri(const settings *given);
+
+/* The same; the default store's folders are made. NULL after a message. */
 char *options_store(const settings *given);
 
 /* Opens that store. more may be NULL.

@@ -124,6 +124,7 @@ class Case(unittest.TestCase):
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("HOLDFAST_") or k == "HOLDFAST_PLANT"}
         self.env["HOLDFAST_STORE"] = self.store
+        self.env["HOLDFAST_CONFIG"] = os.devnull
         self.env["TZ"] = "UTC"
 
     def path(self, name):
