@@ -10,6 +10,7 @@
 #include "options.h"
 #include "terminal.h"
 #include "text.h"
+#include "verbs.h"
 
 #define PROGRAM "holdfast-bench"
 
@@ -57,7 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp bench_argp = {
+const struct argp bench_argp = {
     list,
     parse,
     "",

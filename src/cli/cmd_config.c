@@ -9,6 +9,7 @@
 #include "secret.h"
 #include "table.h"
 #include "text.h"
+#include "verbs.h"
 
 enum { KEY_STORES = 2000 };
 
@@ -34,7 +35,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return key == KEY_STORES || key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp config_argp = {
+const struct argp config_argp = {
     list,
     parse,
     "",

@@ -10,6 +10,7 @@
 #include "table.h"
 #include "terminal.h"
 #include "text.h"
+#include "verbs.h"
 
 typedef struct request {
     settings *given;
@@ -55,7 +56,7 @@ static error_t parse_show(int key, char *arg, struct argp_state *state)
     return parse(key, arg, state);
 }
 
-static const struct argp list_argp = {
+const struct argp list_argp = {
     list,
     parse_list,
     "[PREFIX]",
@@ -64,7 +65,7 @@ static const struct argp list_argp = {
     NULL,
     NULL};
 
-static const struct argp show_argp = {
+const struct argp show_argp = {
     NULL,
     parse_show,
     "NAME",

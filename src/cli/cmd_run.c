@@ -7,6 +7,7 @@
 #include "once.h"
 #include "options.h"
 #include "run.h"
+#include "verbs.h"
 
 /* ---- The words ---- */
 
@@ -121,7 +122,7 @@ static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},  {&pla
                                              {&document_argp, 0, NULL, 0}, {&once_argp, 0, NULL, 0},
                                              {&health_argp, 0, NULL, 0},   {NULL, 0, NULL, 0}};
 
-static const struct argp run_argp = {
+const struct argp run_argp = {
     list,
     parse,
     "NAME... -- COMMAND [ARG...]\n--document COLLECTION -- COMMAND [ARG...]",

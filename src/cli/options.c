@@ -72,8 +72,7 @@ static void set_verbosity(settings *given, int key)
     terminal_init(given->verbosity);
 }
 
-/* The flags before the verb and after it are read: what they left open is filled in. */
-static void settle(settings *given)
+void options_settle(settings *given)
 {
     config *c = &given->config;
     config_settle(c);
@@ -100,7 +99,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (given->is_verb)
-            settle(given);
+            options_settle(given);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

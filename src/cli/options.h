@@ -14,6 +14,10 @@ extern const struct argp options_argp;
 extern const struct argp_child options_children[];
 void options_inherit(int key, struct argp_state *state, settings *given);
 
+/* The flags before the verb and after it are read: fills in what they left open. The parsers of
+ * verbs do it themselves. */
+void options_settle(settings *given);
+
 /* The value of an option; what is not one ends the program with a message and STATUS_VALUE. */
 int64_t options_duration(const char *option, const char *text);
 int64_t options_number(const char *option, const char *text, int64_t least, int64_t most);

@@ -100,6 +100,11 @@ class Installed(unittest.TestCase):
         self.assertIn("hfNoSuchKey", done.stderr)
         self.assertEqual(done.returncode, 65)
 
+    def test_completion_is_where_shells_look(self):
+        for path in ("bash-completion/completions/holdfast", "zsh/site-functions/_holdfast",
+                     "fish/vendor_completions.d/holdfast.fish"):
+            self.assertTrue(os.path.isfile(os.path.join(self.root, "share", path)), path)
+
     def test_bench_runs(self):
         command = os.path.join(self.root, "bin", "holdfast")
         out = run(command, "--store", "sqlite:" + self.out("bench.db"), "bench", "--runs", "1",
