@@ -18,6 +18,7 @@ const verb verbs[] = {
     {"elect", "run a command while leader; or follow who leads", cmd_elect, &elect_argp},
     {"list", "list locks: who holds them, who waits", cmd_list, &list_argp},
     {"show", "show one lock: holders, queue, how it was left", cmd_show, &show_argp},
+    {"watch", "follow locks on the screen, or as events", cmd_watch, &watch_argp},
     {"sessions", "list the processes that hold or wait", cmd_sessions, &sessions_argp},
     {"break", "take a lock from its holders", cmd_break, &break_argp},
     {"doctor", "look at what the locks depend on", cmd_doctor, &doctor_argp},
