@@ -21,6 +21,11 @@ json_t *json_array_new(void)
     return need(json_array());
 }
 
+json_t *json_object_new(void)
+{
+    return need(json_object());
+}
+
 void json_append(json_t *array, json_t *value)
 {
     need(json_array_append_new(array, value) ? NULL : array);
@@ -32,7 +37,7 @@ void json_put(json_t *object, const char *key, json_t *value)
 }
 
 /* A store can hold bytes that are not UTF-8, which JSON cannot. */
-static void put_text(json_t *object, const char *key, const char *text)
+void json_put_text(json_t *object, const char *key, const char *text)
 {
     char *whole = text_repair(text ? text : "");
     json_put(object, key, json_string(whole));
@@ -54,10 +59,10 @@ static void put_time(json_t *object, const char *key, int64_t unix_ms)
 
 static json_t *of_entry(const hf_entry_info *entry)
 {
-    json_t *out = need(json_object());
-    put_text(out, "session", entry->session);
-    put_text(out, "who", entry->who);
-    put_text(out, "why", entry->why);
+    json_t *out = json_object_new();
+    json_put_text(out, "session", entry->session);
+    json_put_text(out, "who", entry->who);
+    json_put_text(out, "why", entry->why);
     put_number(out, "token", entry->token);
     put_number(out, "permits", entry->permits);
     put_time(out, "since", entry->granted_ms ? entry->granted_ms : entry->since_ms);
@@ -82,15 +87,15 @@ static json_t *of_last(const hf_last *last)
         [HF_OUTCOME_RELEASED] = "released",
         [HF_OUTCOME_ABANDONED] = "abandoned",
     };
-    json_t *out = need(json_object());
-    put_text(out, "outcome", names[last->outcome]);
-    put_text(out, "who", last->who);
+    json_t *out = json_object_new();
+    json_put_text(out, "outcome", names[last->outcome]);
+    json_put_text(out, "who", last->who);
     put_number(out, "token", last->token);
     json_put(out, "exit_status",
              last->has_exit_status ? json_integer(last->exit_status) : json_null());
     put_time(out, "period", last->period_start_ms);
     put_time(out, "period_end", last->period_end_ms);
-    put_text(out, "reason", last->reason);
+    json_put_text(out, "reason", last->reason);
     put_time(out, "at", last->at_ms);
     return out;
 }
@@ -102,8 +107,8 @@ json_t *json_of_holders(const hf_lock_info *info)
 
 json_t *json_of_lock(const hf_lock_info *info)
 {
-    json_t *out = need(json_object());
-    put_text(out, "name", info->name);
+    json_t *out = json_object_new();
+    json_put_text(out, "name", info->name);
     put_number(out, "limit", info->limit);
     put_number(out, "token", info->token);
     json_put(out, "holders", json_of_holders(info));
@@ -112,12 +117,42 @@ json_t *json_of_lock(const hf_lock_info *info)
     return out;
 }
 
+static int64_t not_below_zero(int64_t number)
+{
+    return number > 0 ? number : 0;
+}
+
+json_t *json_of_change(const change *what)
+{
+    static const char *const names[] = {
+        [CHANGE_WAIT] = "wait", [CHANGE_GRANT] = "grant",     [CHANGE_RELEASE] = "release",
+        [CHANGE_LOSS] = "loss", [CHANGE_GAVE_UP] = "gave_up", [CHANGE_LEFT] = "left",
+    };
+    const hf_entry_info *entry = &what->entry;
+    bool has_status = what->last && what->last->has_exit_status;
+    int64_t since = what->kind == CHANGE_GRANT ? entry->since_ms : board_since(entry);
+    json_t *out = json_object_new();
+    put_time(out, "at", what->at_ms);
+    json_put_text(out, "event", names[what->kind]);
+    json_put_text(out, "name", what->name);
+    json_put_text(out, "who", entry->who);
+    json_put_text(out, "session", entry->session);
+    json_put_text(out, "why", entry->why);
+    put_number(out, "token", entry->token);
+    put_number(out, "permits", entry->permits);
+    put_number(out, "for_ms", not_below_zero(what->at_ms - since));
+    json_put(out, "exit_status", has_status ? json_integer(what->last->exit_status) : json_null());
+    json_put_text(out, "reason", what->last ? what->last->reason : "");
+    json_put(out, "was_there", json_boolean(what->was_there));
+    return out;
+}
+
 json_t *json_of_session(const hf_session_info *info)
 {
-    json_t *out = need(json_object());
-    put_text(out, "session", info->session);
-    put_text(out, "app", info->app);
-    put_text(out, "host", info->host);
+    json_t *out = json_object_new();
+    json_put_text(out, "session", info->session);
+    json_put_text(out, "app", info->app);
+    json_put_text(out, "host", info->host);
     put_number(out, "pid", info->pid);
     put_time(out, "started", info->started_ms);
     put_number(out, "ttl_ms", info->ttl_ms);
@@ -128,9 +163,9 @@ json_t *json_of_session(const hf_session_info *info)
 
 json_t *json_of_finding(const hf_finding *finding)
 {
-    json_t *out = need(json_object());
-    put_text(out, "topic", finding->topic);
-    put_text(out, "text", finding->text);
+    json_t *out = json_object_new();
+    json_put_text(out, "topic", finding->topic);
+    json_put_text(out, "text", finding->text);
     json_put(out, "is_danger", json_boolean(finding->is_danger));
     json_put(out, "wants_care", json_boolean(finding->wants_care));
     return out;
@@ -138,15 +173,15 @@ json_t *json_of_finding(const hf_finding *finding)
 
 json_t *json_of_leader(const char *name, const hf_leader *leader)
 {
-    json_t *out = need(json_object()), *now = leader ? need(json_object()) : json_null();
+    json_t *out = json_object_new(), *now = leader ? json_object_new() : json_null();
     if (leader) {
-        put_text(now, "session", leader->session);
-        put_text(now, "who", leader->who);
-        put_text(now, "why", leader->value);
+        json_put_text(now, "session", leader->session);
+        json_put_text(now, "who", leader->who);
+        json_put_text(now, "why", leader->value);
         put_number(now, "token", leader->token);
         put_time(now, "since", leader->since_ms);
     }
-    put_text(out, "name", name);
+    json_put_text(out, "name", name);
     json_put(out, "leader", now);
     return out;
 }

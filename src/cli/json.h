@@ -6,10 +6,14 @@
 #include <holdfast/holdfast.h>
 #include <jansson.h>
 
+#include "changes.h"
+
 /* New references; they end the program when memory is out. */
 json_t *json_array_new(void);
+json_t *json_object_new(void);
 json_t *json_of_lock(const hf_lock_info *info);
 json_t *json_of_session(const hf_session_info *info);
+json_t *json_of_change(const change *what);
 json_t *json_of_finding(const hf_finding *finding);
 json_t *json_of_holders(const hf_lock_info *info);
 json_t *json_of_leader(const char *name, const hf_leader *leader); /* NULL: nobody leads */
@@ -17,6 +21,7 @@ json_t *json_of_leader(const char *name, const hf_leader *leader); /* NULL: nobo
 /* Puts value, whose reference it takes, at the end of an array, or into an object. */
 void json_append(json_t *array, json_t *value);
 void json_put(json_t *object, const char *key, json_t *value);
+void json_put_text(json_t *object, const char *key, const char *text); /* NULL is "" */
 
 /* Prints it on stdout as one line. */
 void json_print(const json_t *value);

@@ -30,6 +30,11 @@ void *text_alloc(size_t size)
     return need(calloc(1, size ? size : 1));
 }
 
+void *text_wider(void *array, size_t n, size_t size)
+{
+    return need(reallocarray(array, n, size));
+}
+
 char *text_copy(const char *text)
 {
     return need(strdup(text));

@@ -2,6 +2,7 @@
 static) and C++ by the CMake package; its header stands alone."""
 # SPDX-License-Identifier: Apache-2.0
 import os
+import pty
 import shutil
 import subprocess
 import tempfile
@@ -99,6 +100,23 @@ class Installed(unittest.TestCase):
                               stderr=subprocess.PIPE, universal_newlines=True)
         self.assertIn("hfNoSuchKey", done.stderr)
         self.assertEqual(done.returncode, 65)
+
+    def test_command_finds_its_screen(self):
+        """Loaded from the moved tree, it refuses the terminal that nobody knows."""
+        command = os.path.join(self.root, "bin", "holdfast")
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        done = subprocess.run([command, "--store", "memory:", "watch"], stdin=slave, stdout=slave,
+                              stderr=subprocess.PIPE, env=dict(os.environ, TERM="no-such"),
+                              universal_newlines=True)
+        os.close(slave)
+        self.assertIn("cannot draw on this terminal", done.stderr)
+        self.assertNotIn("missing", done.stderr)
+
+    def test_completion_is_where_shells_look(self):
+        for path in ("bash-completion/completions/holdfast", "zsh/site-functions/_holdfast",
+                     "fish/vendor_completions.d/holdfast.fish"):
+            self.assertTrue(os.path.isfile(os.path.join(self.root, "share", path)), path)
 
     def test_bench_runs(self):
         command = os.path.join(self.root, "bin", "holdfast")
