@@ -1,5 +1,5 @@
 """The installed tree, moved away from where it was installed, serves C by pkg-config (shared and
-static) and C++ by the CMake package; its header stands alone."""
+static) and C++ by the CMake package; its headers stand alone, and the one for C++ keeps its word."""
 # SPDX-License-Identifier: Apache-2.0
 import os
 import shutil
@@ -10,6 +10,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ["HOLDFAST_BUILD"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+CPP = ("c++", "c++", "c++17")
+LANGUAGES = {".h": [("cc", "c", "c11"), CPP], ".hpp": [CPP]}  # compiler, language, standard
 
 
 def run(*command, **env):
@@ -74,13 +76,22 @@ class Installed(unittest.TestCase):
     def test_header_alone(self):
         headers = os.path.join(self.root, "include", "holdfast")
         for name in sorted(os.listdir(headers)):
-            for compiler, language, standard in (("cc", "c", "c11"), ("c++", "c++", "c++17")):
+            for compiler, language, standard in LANGUAGES[os.path.splitext(name)[1]]:
                 with self.subTest(header=name, language=standard):
                     source = self.out("alone." + language)
                     with open(source, "w") as out:
                         out.write("#include <holdfast/%s>\n#include <holdfast/%s>\n" % (name, name))
                     run(compiler, "-std=" + standard, *STRICT, "-fsyntax-only", source,
                         "-I", os.path.join(self.root, "include"))
+
+    def test_wrapper_for_cpp(self):
+        for compiler, *sanitize in ["g++", "-fsanitize=address,undefined"], ["clang++"]:
+            with self.subTest(compiler):
+                program = self.out("wrapper-" + compiler)
+                run(compiler, "-std=c++17", *STRICT, "-Wconversion", "-Wshadow", "-g",
+                    *sanitize, os.path.join(HERE, "wrapper.cpp"), "-o", program,
+                    *self.pkg_config("--cflags", "--libs", "holdfast"))
+                self.assertIn("all as holdfast.hpp says\n", run(program, LD_LIBRARY_PATH=self.lib))
 
     def test_nothing_names_the_old_place(self):
         for folder, _, names in os.walk(self.pkg_dir):
