@@ -8,6 +8,8 @@
 
 #include <holdfast/holdfast.h>
 
+#include "config.h"
+
 /* Those of the library's failures come from its own table, hf_code_exit(). */
 enum {
     STATUS_USAGE = 64,
@@ -26,9 +28,11 @@ enum {
 
 /* The options that every verb takes. */
 typedef struct settings {
-    const char *store;      /* NULL: HOLDFAST_STORE, or the default */
-    const char *collection; /* of documents to be locked, in that store; NULL: locks */
+    bool is_verb;      /* the verb's own words are read, not those before it */
+    config config;     /* what was said where; the next two are what came of it */
+    const char *store; /* its URI; NULL: the default */
     int64_t ttl_ms;
+    const char *collection; /* of documents to be locked, in that store; NULL: locks */
     bool is_json;
     int verbosity; /* -1: -q, 1: -v, 2: -vv */
 } settings;
@@ -37,6 +41,6 @@ typedef struct settings {
 typedef int verb_fn(settings *given, int argc, char **argv);
 
 verb_fn cmd_run, cmd_elect, cmd_list, cmd_show, cmd_sessions, cmd_break, cmd_doctor, cmd_bench,
-    cmd_serve;
+    cmd_config, cmd_complete, cmd_watch, cmd_serve;
 
 #endif

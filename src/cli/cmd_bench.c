@@ -10,6 +10,7 @@
 #include "options.h"
 #include "show/text.h"
 #include "terminal.h"
+#include "verbs.h"
 
 #define PROGRAM "holdfast-bench"
 
@@ -57,7 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp bench_argp = {
+const struct argp bench_argp = {
     list,
     parse,
     "",
@@ -99,6 +100,7 @@ static int become(asked *a, char *store)
     char *path = find_program(own);
     setenv("HOLDFAST_STORE", store, 1);
     setenv("HOLDFAST_COMMAND", own, 1);
+    setenv("HOLDFAST_CONFIG", "/dev/null", 1); /* what it starts shall be as it says */
     setenv("MONGOC_DISABLE_SHM", "1", 0); /* else the driver warns of what killed processes left */
     execv(path, a->words);
     terminal_error("cannot start the benchmark %s: %s", path, strerror(errno));

@@ -9,6 +9,7 @@
 #include "show/json.h"
 #include "show/text.h"
 #include "terminal.h"
+#include "verbs.h"
 
 enum { KEY_IF_TOKEN = 2000, KEY_FORCE, KEY_REASON };
 
@@ -72,7 +73,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp break_argp = {
+const struct argp break_argp = {
     list,
     parse,
     "NAME",

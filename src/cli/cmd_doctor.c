@@ -8,6 +8,7 @@
 #include "show/text.h"
 #include "table.h"
 #include "terminal.h"
+#include "verbs.h"
 
 typedef struct report {
     table *rows;   /* for people, or */
@@ -22,7 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp doctor_argp = {
+const struct argp doctor_argp = {
     NULL,
     parse,
     "",

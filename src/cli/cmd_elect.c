@@ -11,6 +11,7 @@
 #include "show/json.h"
 #include "show/text.h"
 #include "terminal.h"
+#include "verbs.h"
 
 #define PAUSE_MS 1000 /* when the store was not reached for as long as the library is patient */
 
@@ -65,7 +66,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
     {&options_argp, 0, NULL, 0}, {&plan_argp, 0, NULL, 0}, {&health_argp, 0, NULL, 0}, {0}};
 
-static const struct argp elect_argp = {
+const struct argp elect_argp = {
     list,
     parse,
     "NAME -- COMMAND [ARG...]\n--print NAME",

@@ -10,11 +10,20 @@
 #include "show/text.h"
 #include "table.h"
 #include "terminal.h"
+#include "verbs.h"
 
 typedef struct request {
     settings *given;
     const char *name; /* the prefix, or the lock */
+    bool names_only;
 } request;
+
+enum { KEY_NAMES = 2000 };
+
+static const struct argp_option list[] = {
+    {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -28,6 +37,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static error_t parse_list(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    if (key == ARGP_KEY_END && req->names_only && req->given->is_json)
+        argp_error(state, "--names and --json exclude each other");
+    if (key != KEY_NAMES)
+        return parse(key, arg, state);
+    req->names_only = true;
+    return 0;
+}
+
 static error_t parse_show(int key, char *arg, struct argp_state *state)
 {
     request *req = state->input;
@@ -36,16 +56,16 @@ static error_t parse_show(int key, char *arg, struct argp_state *state)
     return parse(key, arg, state);
 }
 
-static const struct argp list_argp = {
-    NULL,
-    parse,
+const struct argp list_argp = {
+    list,
+    parse_list,
     "[PREFIX]",
     "Lists the locks whose name begins with PREFIX: who holds them, who waits.",
     options_children,
     NULL,
     NULL};
 
-static const struct argp show_argp = {
+const struct argp show_argp = {
     NULL,
     parse_show,
     "NAME",
@@ -133,6 +153,20 @@ static hf_code list_json(hf_client *client, const char *prefix, hf_error *err)
         json_print(array);
     json_decref(array);
     return code;
+}
+
+static bool print_name(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    char *shown = text_escape(info->name);
+    puts(shown);
+    free(shown);
+    return true;
+}
+
+static hf_code list_names(hf_client *client, const char *prefix, hf_error *err)
+{
+    return hf_list(client, prefix, print_name, NULL, err);
 }
 
 /* ---- show ---- */
@@ -263,14 +297,14 @@ static int answer(const request *req, print_fn *print)
 
 int cmd_list(settings *given, int argc, char **argv)
 {
-    request req = {given, NULL};
+    request req = {.given = given};
     argp_parse(&list_argp, argc, argv, 0, NULL, &req);
-    return answer(&req, given->is_json ? list_json : list_table);
+    return answer(&req, req.names_only ? list_names : given->is_json ? list_json : list_table);
 }
 
 int cmd_show(settings *given, int argc, char **argv)
 {
-    request req = {given, NULL};
+    request req = {.given = given};
     argp_parse(&show_argp, argc, argv, 0, NULL, &req);
     return answer(&req, given->is_json ? show_json : show_text);
 }

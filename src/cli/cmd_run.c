@@ -7,6 +7,7 @@
 #include "once.h"
 #include "options.h"
 #include "run.h"
+#include "verbs.h"
 
 /* ---- The words ---- */
 
@@ -121,7 +122,7 @@ static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},  {&pla
                                              {&document_argp, 0, NULL, 0}, {&once_argp, 0, NULL, 0},
                                              {&health_argp, 0, NULL, 0},   {NULL, 0, NULL, 0}};
 
-static const struct argp run_argp = {
+const struct argp run_argp = {
     list,
     parse,
     "NAME... -- COMMAND [ARG...]\n--document COLLECTION -- COMMAND [ARG...]",
@@ -161,8 +162,16 @@ static void plan_document(words *w)
     p->document = &w->document;
     p->n_names = 1; /* which has none yet */
     p->given->collection = w->document.collection;
-    if (w->document.is_each && !w->has_try && !w->has_wait)
-        p->wait_ms = HF_TRY;
+}
+
+/* What -n and -w left open. */
+static void plan_wait(words *w)
+{
+    if (w->has_try || w->has_wait)
+        return;
+    int64_t ms = config_ms(&w->plan.given->config, SETTING_WAIT, -1);
+    bool tries = w->document.is_each || ms == 0;
+    w->plan.wait_ms = tries ? HF_TRY : ms < 0 ? HF_WAIT_DEFAULT : ms;
 }
 
 int cmd_run(settings *given, int argc, char **argv)
@@ -175,6 +184,7 @@ int cmd_run(settings *given, int argc, char **argv)
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     if (w.document.collection)
         plan_document(&w);
+    plan_wait(&w);
     w.plan.health = &w.health;
     if (w.once.period_ms)
         w.plan.once = &w.once;

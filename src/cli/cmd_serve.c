@@ -5,9 +5,10 @@
 #include <stdio.h>
 
 #include "httpd/httpd.h"
-#include "module/load.h"
+#include "module/file.h"
 #include "options.h"
 #include "terminal.h"
+#include "verbs.h"
 
 #define STORE_PATIENCE_MS 5000 /* whoever asks over HTTP can ask again */
 #define MOST_CONNECTIONS 100000
@@ -57,36 +58,35 @@ static int64_t timeout_of(const char *text)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     request *req = state->input;
-    httpd_config *config = &req->config;
+    httpd_config *how = &req->config;
     options_inherit(key, state, req->given);
     switch (key) {
     case KEY_LISTEN:
-        config->listen = arg;
+        how->listen = arg;
         return 0;
     case KEY_CERT:
-        config->cert_file = arg;
+        how->cert_file = arg;
         return 0;
     case KEY_KEY:
-        config->key_file = arg;
+        how->key_file = arg;
         return 0;
     case KEY_TOKENS:
-        config->token_file = arg;
+        how->token_file = arg;
         return 0;
     case KEY_READ_ONLY:
-        config->is_read_only = true;
+        how->is_read_only = true;
         return 0;
     case KEY_ANYBODY:
-        config->serves_anybody = true;
+        how->serves_anybody = true;
         return 0;
     case KEY_CONNECTIONS:
-        config->max_connections =
-            (int)options_number("--max-connections", arg, 1, MOST_CONNECTIONS);
+        how->max_connections = (int)options_number("--max-connections", arg, 1, MOST_CONNECTIONS);
         return 0;
     case KEY_TIMEOUT:
-        config->patience_ms = timeout_of(arg);
+        how->patience_ms = timeout_of(arg);
         return 0;
     case ARGP_KEY_END:
-        if (!config->cert_file != !config->key_file)
+        if (!how->cert_file != !how->key_file)
             argp_error(state, "give --tls-cert and --tls-key, both");
         return 0;
     default:
@@ -94,7 +94,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp serve_argp = {
+const struct argp serve_argp = {
     list,
     parse,
     "",
@@ -122,15 +122,22 @@ static void await_signal(const sigset_t *set)
     terminal_note("signal %d: answering what is open, then ending", number);
 }
 
-static hf_code serve(const httpd_config *config, const sigset_t *signals, hf_error *err)
+static const httpd_module *load(void)
 {
-    static const module_wanted wanted = {HTTPD_FILE, HTTPD_SYMBOL, "HTTP", "libmicrohttpd"};
-    const void *table;
+    static const module_file wanted = {HTTPD_FILE, HTTPD_SYMBOL, "the command's part for HTTP",
+                                       "libmicrohttpd"};
+    hf_error err;
+    const httpd_module *module = module_load(&wanted, err.text, sizeof err.text);
+    if (!module)
+        terminal_error("%s", err.text);
+    return module;
+}
+
+static hf_code serve(const httpd_module *module, const httpd_config *how, const sigset_t *signals,
+                     hf_error *err)
+{
     httpd *service;
-    hf_code code = module_load(&wanted, &table, err);
-    const httpd_module *module = table;
-    if (!code)
-        code = module->start(config, &service, err);
+    hf_code code = module->start(how, &service, err);
     if (code)
         return code;
     printf("listening on %s\n", module->url(service));
@@ -151,11 +158,14 @@ int cmd_serve(settings *given, int argc, char **argv)
     hf_error err = {0};
     sigset_t signals;
     argp_parse(&serve_argp, argc, argv, 0, NULL, &req);
+    const httpd_module *module = load();
+    if (!module)
+        return STATUS_STORE;
     block_signals(&signals);
     int status = options_open(given, &options, &req.config.client);
     if (status)
         return status;
-    hf_code code = serve(&req.config, &signals, &err);
+    hf_code code = serve(module, &req.config, &signals, &err);
     if (code)
         terminal_error("%s", err.text);
     hf_close(req.config.client);

@@ -7,6 +7,7 @@
 #include "show/text.h"
 #include "table.h"
 #include "terminal.h"
+#include "verbs.h"
 
 typedef struct request {
     settings *given;
@@ -29,7 +30,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return key == 'a' || key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp sessions_argp = {
+const struct argp sessions_argp = {
     list,
     parse,
     NULL,

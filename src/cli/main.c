@@ -7,25 +7,28 @@
 #include "options.h"
 #include "show/text.h"
 #include "terminal.h"
+#include "verbs.h"
 
 static verb_fn help;
 
-static const struct verb {
-    const char *name, *help;
-    verb_fn *run;
-} verbs[] = {
-    {"run", "run a command under one or more locks", cmd_run},
-    {"elect", "run a command while leader; or follow who leads", cmd_elect},
-    {"list", "list locks: who holds them, who waits", cmd_list},
-    {"show", "show one lock: holders, queue, how it was left", cmd_show},
-    {"sessions", "list the processes that hold or wait", cmd_sessions},
-    {"break", "take a lock from its holders", cmd_break},
-    {"doctor", "look at what the locks depend on", cmd_doctor},
-    {"bench", "measure how fast locks are on the store", cmd_bench},
-    {"serve", "serve locks over HTTP", cmd_serve},
-    {"help", "say how a command is used", help},
+static const struct argp help_argp = {.args_doc = "[VERB]"};
+
+const verb verbs[] = {
+    {"run", "run a command under one or more locks", cmd_run, &run_argp},
+    {"elect", "run a command while leader; or follow who leads", cmd_elect, &elect_argp},
+    {"list", "list locks: who holds them, who waits", cmd_list, &list_argp},
+    {"show", "show one lock: holders, queue, how it was left", cmd_show, &show_argp},
+    {"watch", "follow locks on the screen, or as events", cmd_watch, &watch_argp},
+    {"sessions", "list the processes that hold or wait", cmd_sessions, &sessions_argp},
+    {"break", "take a lock from its holders", cmd_break, &break_argp},
+    {"doctor", "look at what the locks depend on", cmd_doctor, &doctor_argp},
+    {"bench", "measure how fast locks are on the store", cmd_bench, &bench_argp},
+    {"serve", "serve locks over HTTP", cmd_serve, &serve_argp},
+    {"config", "show the settings, and where each one comes from", cmd_config, &config_argp},
+    {"help", "say how a command is used", help, &help_argp},
+    {"complete", NULL, cmd_complete, NULL},
+    {NULL, NULL, NULL, NULL},
 };
-#define N_VERBS (sizeof verbs / sizeof verbs[0])
 
 const char *argp_program_version = "holdfast " HF_VERSION;
 
@@ -55,8 +58,9 @@ static char *with_verbs(int key, const char *text, void *ctx)
     if (key != ARGP_KEY_HELP_POST_DOC)
         return (char *)(uintptr_t)text;
     char *out = text_copy("Commands:\n");
-    for (size_t i = 0; i < N_VERBS; i++) {
-        char *longer = text_print("%s  %-10s%s\n", out, verbs[i].name, verbs[i].help);
+    for (const verb *v = verbs; v->name; v++) {
+        char *longer =
+            v->help ? text_print("%s  %-10s%s\n", out, v->name, v->help) : text_copy(out);
         free(out);
         out = longer;
     }
@@ -66,20 +70,19 @@ static char *with_verbs(int key, const char *text, void *ctx)
     return whole;
 }
 
-static const struct argp main_argp = {
-    NULL,
-    parse,
-    "COMMAND [ARG...]",
-    "Distributed locks, kept in a database that you already run.\v ",
-    options_children,
-    with_verbs,
-    NULL};
+const struct argp main_argp = {NULL,
+                               parse,
+                               "COMMAND [ARG...]",
+                               "Distributed locks, kept in a database that you already run.\v ",
+                               options_children,
+                               with_verbs,
+                               NULL};
 
-static const struct verb *verb_named(const char *name)
+const verb *verb_named(const char *name)
 {
-    for (size_t i = 0; i < N_VERBS; i++)
-        if (!strcmp(name, verbs[i].name))
-            return &verbs[i];
+    for (const verb *v = verbs; v->name; v++)
+        if (!strcmp(name, v->name))
+            return v;
     return NULL;
 }
 
@@ -98,18 +101,18 @@ static size_t distance(const char *a, const char *b)
     return 1 + least(distance(a + 1, b + 1), least(distance(a + 1, b), distance(a, b + 1)));
 }
 
-static bool is_near(const char *word, const char *verb)
+static bool is_near(const char *word, const char *name)
 {
     size_t n = strlen(word);
-    return n <= 10 && n > 1 && (!strncmp(word, verb, n) || distance(word, verb) <= 2);
+    return n <= 10 && n > 1 && (!strncmp(word, name, n) || distance(word, name) <= 2);
 }
 
 static int unknown(const char *word)
 {
     const char *meant = NULL;
-    for (size_t i = 0; i < N_VERBS && !meant; i++)
-        if (is_near(word, verbs[i].name))
-            meant = verbs[i].name;
+    for (const verb *v = verbs; v->name && !meant; v++)
+        if (v->help && is_near(word, v->name))
+            meant = v->name;
     if (meant)
         terminal_error("there is no command \"%s\"; do you mean \"%s\"?", word, meant);
     else
@@ -117,11 +120,12 @@ static int unknown(const char *word)
     return STATUS_USAGE;
 }
 
-static int run_verb(const struct verb *verb, settings *given, int argc, char **argv)
+static int run_verb(const verb *v, settings *given, int argc, char **argv)
 {
-    char *name = text_print("holdfast %s", verb->name);
+    char *name = text_print("holdfast %s", v->name);
     argv[0] = name;
-    int status = verb->run(given, argc, argv);
+    given->is_verb = true;
+    int status = v->run(given, argc, argv);
     free(name);
     return status;
 }
@@ -129,13 +133,13 @@ static int run_verb(const struct verb *verb, settings *given, int argc, char **a
 /* "help VERB" is "VERB --help". */
 static int help(settings *given, int argc, char **argv)
 {
-    const struct verb *verb = argc > 1 ? verb_named(argv[1]) : NULL;
-    if (argc > 1 && !verb)
+    const verb *v = argc > 1 ? verb_named(argv[1]) : NULL;
+    if (argc > 1 && !v)
         return unknown(argv[1]);
     char ask[] = "--help", program[] = "holdfast";
     char *asked[] = {program, ask, NULL};
-    if (verb && verb->run != help)
-        return run_verb(verb, given, 2, asked);
+    if (v && v->help && v->run != help)
+        return run_verb(v, given, 2, asked);
     words none = {0};
     argp_parse(&main_argp, 2, asked, ARGP_IN_ORDER, NULL, &none);
     return 0;
@@ -152,7 +156,7 @@ static int write_output(int status)
 int main(int argc, char **argv)
 {
     char program[] = "holdfast";
-    words all = {.given = {.ttl_ms = DEFAULT_TTL_MS}};
+    words all = {0};
     if (argc > 0)
         argv[0] = program;
     text_init();
@@ -161,7 +165,7 @@ int main(int argc, char **argv)
         argp_help(&main_argp, stderr, ARGP_HELP_STD_HELP, program);
         return STATUS_USAGE;
     }
-    const struct verb *verb = verb_named(all.verb[0]);
-    int status = verb ? run_verb(verb, &all.given, all.n, all.verb) : unknown(all.verb[0]);
+    const verb *v = verb_named(all.verb[0]);
+    int status = v ? run_verb(v, &all.given, all.n, all.verb) : unknown(all.verb[0]);
     return write_output(status);
 }

@@ -14,14 +14,14 @@
 #include "show/text.h"
 #include "terminal.h"
 
-#define LEAST_TTL_MS 1000
-#define MOST_TTL_MS 3600000
-
 enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
 
 static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, "For every command:", 90},
-    {"store", KEY_STORE, "URI", 0, "sqlite:PATH, memory:, mongodb://... or mongodb+srv://...", 90},
+    {"store", KEY_STORE, "STORE", 0,
+     "its name in the file of settings, or sqlite:PATH, memory:, mongodb://... or "
+     "mongodb+srv://...",
+     90},
     {"ttl", KEY_TTL, "D", 0,
      "how long the lease is: 1s to 1h, default 10s; each D is like 500ms, 10s, 2m, 1h or 1.5", 90},
     {"json", KEY_JSON, NULL, 0, "listings in JSON", 90},
@@ -63,14 +63,6 @@ int64_t options_number(const char *option, const char *text, int64_t least, int6
     return value;
 }
 
-static int64_t ttl_of(const char *text)
-{
-    int64_t ms = options_duration("--ttl", text);
-    if (ms < LEAST_TTL_MS || ms > MOST_TTL_MS)
-        options_bad_value("--ttl: %s is out of range: 1s to 1h", text);
-    return ms;
-}
-
 static void set_verbosity(settings *given, int key)
 {
     if (key == 'q')
@@ -80,15 +72,23 @@ static void set_verbosity(settings *given, int key)
     terminal_init(given->verbosity);
 }
 
+void options_settle(settings *given)
+{
+    config *c = &given->config;
+    config_settle(c);
+    given->store = config_store(c);
+    given->ttl_ms = config_ms(c, SETTING_TTL, DEFAULT_TTL_MS);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     settings *given = state->input;
     switch (key) {
     case KEY_STORE:
-        given->store = arg;
+        config_say(&given->config, SETTING_STORE, "--store", arg);
         return 0;
     case KEY_TTL:
-        given->ttl_ms = ttl_of(arg);
+        config_say(&given->config, SETTING_TTL, "--ttl", arg);
         return 0;
     case KEY_JSON:
         given->is_json = true;
@@ -96,6 +96,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'v':
     case 'q':
         set_verbosity(given, key);
+        return 0;
+    case ARGP_KEY_END:
+        if (given->is_verb)
+            options_settle(given);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -112,15 +116,14 @@ void options_inherit(int key, struct argp_state *state, settings *given)
         state->child_inputs[0] = given;
 }
 
-/* $XDG_STATE_HOME/holdfast, or ~/.local/state/holdfast; NULL when nobody has a home. */
-static char *state_folder(void)
+char *options_folder(const char *variable, const char *below_home)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && *state == '/')
-        return text_print("%s/holdfast", state);
+    const char *folder = getenv(variable), *home = getenv("HOME");
+    if (folder && *folder == '/')
+        return text_print("%s/holdfast", folder);
     const struct passwd *me = home && *home == '/' ? NULL : getpwuid(getuid());
     home = me ? me->pw_dir : home;
-    return home && *home == '/' ? text_print("%s/.local/state/holdfast", home) : NULL;
+    return home && *home == '/' ? text_print("%s/%s/holdfast", home, below_home) : NULL;
 }
 
 /* Makes a folder and those above it; 0, or errno. */
@@ -136,24 +139,32 @@ static int make_folders(char *path)
     return mkdir(path, 0700) && errno != EEXIST ? errno : 0;
 }
 
-/* The URI of the default store, in new memory; NULL after a message. */
-static char *default_store(void)
+char *options_uri(const settings *given)
 {
-    char *folder = state_folder();
+    if (given->store)
+        return text_copy(given->store);
+    char *folder = options_folder("XDG_STATE_HOME", ".local/state");
+    char *uri = folder ? text_print("sqlite:%s/locks.db", folder) : NULL;
+    free(folder);
+    return uri;
+}
+
+/* The folder of the default store is there, or made; false after a message. */
+static bool make_default_folder(void)
+{
+    char *folder = options_folder("XDG_STATE_HOME", ".local/state");
     int failed = folder ? make_folders(folder) : ENOENT;
-    char *uri = failed ? NULL : text_print("sqlite:%s/locks.db", folder);
     if (failed)
         terminal_error("cannot make the folder %s for the default store: %s; name a store with "
                        "--store or HOLDFAST_STORE",
                        folder ? folder : "~/.local/state/holdfast", strerror(failed));
     free(folder);
-    return uri;
+    return !failed;
 }
 
 char *options_store(const settings *given)
 {
-    const char *named = given->store ? given->store : getenv("HOLDFAST_STORE");
-    return named && (*named || given->store) ? text_copy(named) : default_store();
+    return given->store || make_default_folder() ? options_uri(given) : NULL;
 }
 
 /* The same database with protocol document; NULL after a message. Takes uri. */

@@ -14,6 +14,10 @@ extern const struct argp options_argp;
 extern const struct argp_child options_children[];
 void options_inherit(int key, struct argp_state *state, settings *given);
 
+/* The flags before the verb and after it are read: fills in what they left open. The parsers of
+ * verbs do it themselves. */
+void options_settle(settings *given);
+
 /* The value of an option; what is not one ends the program with a message and STATUS_VALUE. */
 int64_t options_duration(const char *option, const char *text);
 int64_t options_number(const char *option, const char *text, int64_t least, int64_t most);
@@ -21,8 +25,14 @@ int64_t options_number(const char *option, const char *text, int64_t least, int6
 /* Ends the program with a message and STATUS_VALUE. */
 void options_bad_value(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* The URI of the store that was given, or of the default one, whose folders are made; in new
- * memory. NULL after a message. */
+/* $VARIABLE/holdfast, or ~/BELOW_HOME/holdfast, in new memory; NULL when nobody has a home. */
+char *options_folder(const char *variable, const char *below_home);
+
+/* The URI of the store that was given, or of the default one, in new memory; NULL when that has no
+ * place. */
+char *options_uri(const settings *given);
+
+/* The same; the default store's folders are made. NULL after a message. */
 char *options_store(const settings *given);
 
 /* Opens that store. more may be NULL.

@@ -96,14 +96,17 @@ static void check_names(const plan *p)
 static void check_grace(plan *p)
 {
     int64_t ttl = p->given->ttl_ms;
+    bool is_flag = p->grace_ms >= 0;
+    const config *said = &p->given->config;
     int64_t standard = ttl / 4 < MOST_DEFAULT_GRACE_MS ? ttl / 4 : MOST_DEFAULT_GRACE_MS;
     p->margin_ms = ttl / 20 > LEAST_MARGIN_MS ? ttl / 20 : LEAST_MARGIN_MS;
-    if (p->grace_ms < 0)
-        p->grace_ms = standard;
+    if (!is_flag)
+        p->grace_ms = config_ms(said, SETTING_GRACE, standard);
     if (p->grace_ms + p->margin_ms > ttl / 2)
-        options_bad_value("--grace: %" PRId64 "ms does not fit a ttl of %" PRId64
+        options_bad_value("%s: %" PRId64 "ms does not fit a ttl of %" PRId64
                           "ms, in which the command must have stopped: at most %" PRId64 "ms",
-                          p->grace_ms, ttl, ttl / 2 - p->margin_ms);
+                          is_flag ? "--grace" : said->values[SETTING_GRACE].from, p->grace_ms, ttl,
+                          ttl / 2 - p->margin_ms);
 }
 
 void plan_check(plan *p)

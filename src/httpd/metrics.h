@@ -8,7 +8,7 @@
 
 #include <holdfast/holdfast.h>
 
-#include "httpd/changes.h"
+#include "httpd/news.h"
 
 #define METRICS_ROUTES 24
 #define METRICS_BUCKETS 12

@@ -115,6 +115,32 @@ json_t *json_of_lock(const hf_lock_info *info)
     return out;
 }
 
+static int64_t not_below_zero(int64_t number)
+{
+    return number > 0 ? number : 0;
+}
+
+json_t *json_of_change(const change *what)
+{
+    const hf_entry_info *entry = &what->entry;
+    bool has_status = what->last && what->last->has_exit_status;
+    int64_t since = what->kind == CHANGE_GRANT ? entry->since_ms : board_since(entry);
+    json_t *out = json_object_new();
+    put_time(out, "at", what->at_ms);
+    json_put_text(out, "event", change_name(what->kind));
+    json_put_text(out, "name", what->name);
+    json_put_text(out, "who", entry->who);
+    json_put_text(out, "session", entry->session);
+    json_put_text(out, "why", entry->why);
+    json_put_number(out, "token", entry->token);
+    json_put_number(out, "permits", entry->permits);
+    json_put_number(out, "for_ms", not_below_zero(what->at_ms - since));
+    json_put(out, "exit_status", has_status ? json_integer(what->last->exit_status) : json_null());
+    json_put_text(out, "reason", what->last ? what->last->reason : "");
+    json_put(out, "was_there", json_boolean(what->was_there));
+    return out;
+}
+
 json_t *json_of_session(const hf_session_info *info)
 {
     json_t *out = json_object_new();

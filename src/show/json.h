@@ -6,11 +6,14 @@
 #include <holdfast/holdfast.h>
 #include <jansson.h>
 
+#include "show/changes.h"
+
 /* New references; they end the program when memory is out. */
 json_t *json_array_new(void);
 json_t *json_object_new(void);
 json_t *json_of_lock(const hf_lock_info *info);
 json_t *json_of_session(const hf_session_info *info);
+json_t *json_of_change(const change *what);
 json_t *json_of_finding(const hf_finding *finding);
 json_t *json_of_holders(const hf_lock_info *info);
 json_t *json_of_leader(const char *name, const hf_leader *leader); /* NULL: nobody leads */

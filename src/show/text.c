@@ -35,9 +35,9 @@ void *text_alloc(size_t size)
     return need(calloc(1, size ? size : 1));
 }
 
-void *text_realloc(void *memory, size_t size)
+void *text_wider(void *array, size_t n, size_t size)
 {
-    return need(realloc(memory, size));
+    return need(reallocarray(array, n, size));
 }
 
 char *text_copy(const char *text)

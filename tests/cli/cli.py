@@ -2,14 +2,18 @@
 meanwhile, of which one waits for what they say or do, always with a deadline.
 """
 # SPDX-License-Identifier: Apache-2.0
+import fcntl
 import json
 import os
+import pty
 import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -124,6 +128,7 @@ class Case(unittest.TestCase):
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("HOLDFAST_") or k == "HOLDFAST_PLANT"}
         self.env["HOLDFAST_STORE"] = self.store
+        self.env["HOLDFAST_CONFIG"] = os.devnull
         self.env["TZ"] = "UTC"
 
     def path(self, name):
@@ -187,6 +192,37 @@ class Case(unittest.TestCase):
     def free(self, name):
         """The lock can be had at once."""
         return self.run_it("run", "-n", name, "--", "true").returncode == 0
+
+
+class TerminalCase(Case):
+    """A test whose commands have a terminal each."""
+
+    def open(self, words, columns=80, lines=24, **more):
+        """Starts the words on a terminal of their own; returns what runs, .screen being it."""
+        master, slave = pty.openpty()
+        self.resize(slave, columns, lines)
+
+        def become_leader():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        env = dict(self.env, TERM="xterm", PS1="$ ", HISTFILE="")
+        env.update(more)
+        process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, env=env,
+                                   preexec_fn=become_leader)
+        os.close(slave)
+        running = Running(process)
+        running.screen = Stream(master)
+        self.addCleanup(os.close, master)
+        self.addCleanup(self.stop, running)
+        return running
+
+    @staticmethod
+    def resize(terminal, columns, lines):
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    @staticmethod
+    def type(running, text):
+        os.write(running.screen.fd, text.encode())
 
 
 def main():

@@ -72,6 +72,13 @@ class Json(cli.Case):
                               ("ä", ["ä"]), ("", ["B", "a%", "a/1", "a/2", "a_", "b", "ä"])):
             self.assertEqual([lock["name"] for lock in self.json("list", "--json", prefix)], names)
 
+    def test_names(self):
+        for name in ("b", "a\n", "a b"):
+            self.check(0, "run", name, "--", "true")
+        self.assertEqual(self.check(0, "list", "--names").out, "a\\x0a\na b\nb\n")
+        self.assertEqual(self.check(0, "list", "--names", "a ").out, "a b\n")
+        self.check(64, "list", "--names", "--json")
+
     def test_odd_text(self):
         name, why = 'q"\\\n\x01🔒', "\x1b[0m\t\u2028"
         self.hold("--why", why, name)

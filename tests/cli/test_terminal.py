@@ -1,14 +1,9 @@
 #!/usr/bin/python3
 """`holdfast run` on a terminal: the line that shows a wait, ^C and ^Z, and who has the terminal."""
 # SPDX-License-Identifier: Apache-2.0
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
-import subprocess
-import termios
 import unicodedata
 
 import cli
@@ -17,32 +12,7 @@ import cli
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
 
 
-class Terminal(cli.Case):
-    def open(self, words, columns=80, **more):
-        """Starts the words on a terminal of their own; returns what runs, .screen being it."""
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-        def become_leader():
-            os.setsid()
-            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-        env = dict(self.env, TERM="xterm", PS1="$ ", HISTFILE="")
-        env.update(more)
-        process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, env=env,
-                                   preexec_fn=become_leader)
-        os.close(slave)
-        running = cli.Running(process)
-        running.screen = cli.Stream(master)
-        self.addCleanup(os.close, master)
-        self.addCleanup(self.stop, running)
-        return running
-
-    @staticmethod
-    def type(running, text):
-        os.write(running.screen.fd, text.encode())
-
-
-class WaitingLine(Terminal):
+class WaitingLine(cli.TerminalCase):
     def test_it_shows_holder_since_why_place_and_time(self):
         holder = self.hold("--why", "release 2.3", "x")
         waiter = self.open([cli.BIN, "run", "x", "--", "echo", "mine"])
@@ -114,7 +84,7 @@ class WaitingLine(Terminal):
         self.assertEqual(waiter.err.text.count("waiting for"), 1)
 
 
-class Jobs(Terminal):
+class Jobs(cli.TerminalCase):
     def shell(self):
         shell = self.open(SHELL)
         self.type(shell, "stty -echo\n")

@@ -34,7 +34,7 @@ class Following(serving.Case):
         self.assertEqual(events.until("lock", "x")["token"], data["token"])
         waiter = self.wait("--why", "second", "x", command=("cat",))
         [(kind, data)] = events.news("x", 1)
-        self.assertEqual((kind, data["why"], data["position"]), ("wait", "second", 1))
+        self.assertEqual((kind, data["why"], data["token"]), ("wait", "second", 0))
         holder.close_input()
         release, grant = events.news("x", 2)
         self.assertEqual((release[0], release[1]["why"], release[1]["exit_status"]),
@@ -53,20 +53,21 @@ class Following(serving.Case):
         waiter = self.wait("x")
         self.assertEqual([kind for kind, _ in events.news("x", 2)], ["grant", "wait"])
         waiter.signal(signal.SIGINT)
-        self.assertEqual([kind for kind, _ in events.news("x", 1)], ["leave"])
+        self.assertEqual([kind for kind, _ in events.news("x", 1)], ["gave_up"])
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
         [(kind, data)] = events.news("x", 1)
         self.assertEqual(kind, "loss")
 
-    def test_what_came_and_went_unseen(self):
+    def test_what_came_and_went_between_two_looks(self):
         service = self.serve()
         events = self.follow(service)
         events.until("snapshot")
         self.check(3, "run", "x", "--", "sh", "-c", "exit 3")
-        news = events.news("x", 1)
-        while news[-1][0] != "release":  # it may have been seen
-            news = events.news("x", 1)
-        self.assertEqual(news[-1][1]["exit_status"], 3)
+        while True:  # its holder may have been seen
+            last = events.until("lock", "x")["last"]
+            if last["outcome"] == "released":
+                break
+        self.assertEqual(last["exit_status"], 3)
 
     def test_leases_that_are_renewed(self):
         service = self.serve()

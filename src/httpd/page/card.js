@@ -3,7 +3,8 @@
 // the time pass.
 
 const ALL = 2 ** 30, LONG_MS = 60000;
-const WORDS = {grant: "has it", release: "gave it back", loss: "lost it", wait: "waits", leave: "gave up waiting"};
+const WORDS = {wait: "waits", grant: "has it", release: "gave it back", loss: "lost it",
+  gave_up: "gave up waiting", left: "waits no more"};
 
 // An element with these properties and children; texts become text.
 function make(name, properties, ...children) {
@@ -61,9 +62,10 @@ function lastRow({outcome, who: holder, reason, at, exit_status: status}) {
 const clock = ms => new Date(ms).toLocaleTimeString();
 
 function historyRow(event) {
-  return make("li", {className: event.what}, `${clock(event.at)} ${who(event)} ${WORDS[event.what]}`,
-    event.exit_status == null ? "" : `, exit status ${event.exit_status}`,
-    event.reason ? `: ${event.reason}` : "", event.why && event.what === "grant" ? `: ${event.why}` : "");
+  return make("li", {className: event.event},
+    `${clock(Date.parse(event.at))} ${who(event)} ${WORDS[event.event]}`,
+    event.exit_status === null ? "" : `, exit status ${event.exit_status}`,
+    event.reason ? `: ${event.reason}` : "", event.why && event.event === "grant" ? `: ${event.why}` : "");
 }
 
 // What this page has seen, or else how the lock was left before.

@@ -24,9 +24,9 @@ function takeLeases(leases) {
   }
 }
 
-function remember(what, entry) {
+function remember(entry) {
   const list = known.history.get(entry.name) || [];
-  list.unshift({what, at: Date.now() + known.skew, ...entry});
+  list.unshift(entry);
   known.history.set(entry.name, list.slice(0, HISTORY_MOST));
 }
 
@@ -42,8 +42,8 @@ const told = {
   leases: takeLeases,
   store: ({reachable, detail}) => show(reachable ? "live" : "lost", reachable ? "live" : detail),
 };
-for (const kind of ["grant", "release", "loss", "wait", "leave"])
-  told[kind] = entry => remember(kind, entry);
+for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
+  told[kind] = remember;
 
 // ---- What is shown
 

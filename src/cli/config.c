@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c: decides what the settings are from flags, environment and files; options.c has it
+ * settle them when a verb's words are read. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "duration.h"
+#include "ini.h"
+#include "options.h"
+#include "secret.h"
+#include "show/text.h"
+
+#define LEAST_TTL_MS 1000
+#define MOST_TTL_MS 3600000
+/* What a message quotes has these only: the rest of a line may be a password. */
+#define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+static const struct {
+    const char *key, *variable, *standard;
+} settings_known[N_SETTINGS] = {
+#define X(id, key, variable, standard) {key, variable, standard},
+    SETTING_TABLE(X)};
+#undef X
+
+/* "store, ttl, " */
+#define X(id, key, variable, standard) key ", "
+#define KEYS SETTING_TABLE(X)
+
+const char *config_key(setting which)
+{
+    return settings_known[which].key;
+}
+
+const char *config_standard(setting which)
+{
+    return settings_known[which].standard;
+}
+
+/* ---- Values ---- */
+
+/* Ends the program if it cannot be that setting; `from` opens the message. */
+static void check(setting which, const char *from, const char *text)
+{
+    if (which == SETTING_STORE)
+        return;
+    int64_t ms = options_duration(from, text);
+    if (which == SETTING_TTL && (ms < LEAST_TTL_MS || ms > MOST_TTL_MS))
+        options_bad_value("%s: %s is out of range: 1s to 1h", from, text);
+}
+
+/* Whoever is asked first is heard. */
+static void offer(config_value *v, const char *from, const char *text)
+{
+    if (!v->text)
+        *v = (config_value){text_copy(text), text_copy(from)};
+}
+
+void config_say(config *c, setting which, const char *flag, const char *text)
+{
+    config_value *v = &c->values[which];
+    check(which, flag, text);
+    free(v->text);
+    free(v->from);
+    *v = (config_value){0};
+    offer(v, flag, text);
+}
+
+static void hear_environment(config *c)
+{
+    for (setting i = 0; i < N_SETTINGS; i++) {
+        const char *variable = settings_known[i].variable, *text = getenv(variable);
+        if (!text || !*text)
+            continue;
+        if (!c->values[i].text)
+            check(i, variable, text);
+        offer(&c->values[i], variable, text);
+    }
+}
+
+/* ---- A file ---- */
+
+typedef struct reading {
+    config *config;
+    bool is_open_to_others; /* they can read the file */
+} reading;
+
+static bool is_name(const char *text)
+{
+    return *text && !text[strspn(text, NAME_LETTERS)];
+}
+
+static void check_uri(const reading *r, const ini_line *line)
+{
+    const char *uri = line->value;
+    if (strncmp(uri, "sqlite:", 7) == 0 && uri[7] != '/')
+        ini_refuse(line, "%s would be another file in each folder: give its path from / on", uri);
+    if (r->is_open_to_others && secret_is_in(uri))
+        ini_refuse(line, "a password stands here, and others can read the file: chmod 600 %s",
+                   line->path);
+}
+
+/* Twice in one file; another file may well say the same. */
+static void check_once(const ini_line *line, const char *from)
+{
+    size_t n = strlen(line->path);
+    if (from && strncmp(from, line->path, n) == 0 && from[n] == ':')
+        ini_refuse(line, "%s stands here a second time, after %s", line->key, from);
+}
+
+static void hear_setting(reading *r, const ini_line *line, const char *from)
+{
+    for (setting i = 0; i < N_SETTINGS; i++) {
+        if (strcmp(line->key, settings_known[i].key) != 0)
+            continue;
+        config_value *v = &r->config->values[i];
+        check_once(line, v->from);
+        check(i, from, line->value);
+        if (i == SETTING_STORE && !is_name(line->value))
+            check_uri(r, line);
+        offer(v, from, line->value);
+        return;
+    }
+    ini_refuse(line, "there is no setting \"%.*s\"; known are " KEYS "and the section [stores]",
+               (int)strspn(line->key, NAME_LETTERS), line->key);
+}
+
+static void hear_store(reading *r, const ini_line *line, const char *from)
+{
+    config *c = r->config;
+    size_t i = 0;
+    if (!is_name(line->key))
+        ini_refuse(line, "a store's name has letters, digits, _ and -, and nothing else");
+    if (is_name(line->value))
+        ini_refuse(line, "\"%s\" is no URI: a name stands for a URI, not for another name",
+                   line->value);
+    check_uri(r, line);
+    while (i < c->n_stores && strcmp(c->stores[i].name, line->key) < 0)
+        i++;
+    if (i < c->n_stores && strcmp(c->stores[i].name, line->key) == 0) {
+        check_once(line, c->stores[i].from);
+        return;
+    }
+    c->stores = text_wider(c->stores, c->n_stores + 1, sizeof *c->stores);
+    memmove(&c->stores[i + 1], &c->stores[i], (c->n_stores++ - i) * sizeof *c->stores);
+    c->stores[i] = (named_store){text_copy(line->key), text_copy(from), text_copy(line->value)};
+}
+
+static void hear_line(void *ctx, const ini_line *line)
+{
+    char *from = text_print("%s:%d", line->path, line->number);
+    if (!*line->value)
+        ini_refuse(line, "%s has no value", line->key);
+    if (!*line->section)
+        hear_setting(ctx, line, from);
+    else if (strcmp(line->section, "stores") == 0)
+        hear_store(ctx, line, from);
+    else
+        ini_refuse(line, "there is no section [%s], only [stores]", line->section);
+    free(from);
+}
+
+static void hear_open_file(config *c, FILE *file, const char *path)
+{
+    struct stat info;
+    if (fstat(fileno(file), &info) || S_ISDIR(info.st_mode))
+        options_bad_value("%s is no file of settings", path);
+    reading r = {c, info.st_mode & (S_IRGRP | S_IROTH)};
+    ini_read(file, path, hear_line, &r);
+    fclose(file);
+}
+
+/* One that is needed ends the program where it cannot be read. Takes path. */
+static void hear_file(config *c, char *path, bool must_be_there, bool must_be_readable)
+{
+    config_file *f = &c->files[c->n_files++];
+    FILE *file = fopen(path, "re");
+    *f = (config_file){path, file ? "read" : errno == EACCES ? "not readable" : "not there"};
+    if (file)
+        hear_open_file(c, file, path);
+    else if (errno == EACCES ? must_be_readable : must_be_there)
+        options_bad_value("the settings in %s cannot be read: %s", path, strerror(errno));
+}
+
+/* ---- All of them ---- */
+
+/* The system's may hold what is root's alone. */
+static void hear_files(config *c)
+{
+    const char *named = getenv("HOLDFAST_CONFIG");
+    if (named && *named) {
+        hear_file(c, text_copy(named), true, true);
+        return;
+    }
+    char *folder = options_folder("XDG_CONFIG_HOME", ".config");
+    if (folder)
+        hear_file(c, text_print("%s/config", folder), false, true);
+    hear_file(c, text_copy(SYSTEM_CONFIG), false, false);
+    free(folder);
+}
+
+void config_settle(config *c)
+{
+    hear_environment(c);
+    hear_files(c);
+}
+
+int64_t config_ms(const config *c, setting which, int64_t standard)
+{
+    const config_value *v = &c->values[which];
+    return v->text ? options_duration(v->from, v->text) : standard;
+}
+
+/* "prod, test", or that there are none; in new memory. */
+static char *names_of(const config *c)
+{
+    char *all = text_copy(c->n_stores ? "there are " : "no file of settings names one");
+    for (size_t i = 0; i < c->n_stores; i++) {
+        char *longer = text_print("%s%s%s", all, i ? ", " : "", c->stores[i].name);
+        free(all);
+        all = longer;
+    }
+    return all;
+}
+
+/* A name has no colon, a URI has one. What is neither is left to hf_open() to refuse. */
+const char *config_store(const config *c)
+{
+    const config_value *said = &c->values[SETTING_STORE];
+    if (!said->text || !is_name(said->text))
+        return said->text;
+    for (size_t i = 0; i < c->n_stores; i++)
+        if (strcmp(said->text, c->stores[i].name) == 0)
+            return c->stores[i].uri;
+    options_bad_value("%s: there is no store \"%s\": %s; or give a URI, like sqlite:%s", said->from,
+                      said->text, names_of(c), said->text);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.h: the settings that may stand in the environment and in a file, too: which there are,
+ * what each one is, and who said so. */
+#ifndef HOLDFAST_CLI_CONFIG_H
+#define HOLDFAST_CLI_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Name in a file, variable, in words what it is when nobody says anything. */
+#define SETTING_TABLE(X)                                                                           \
+    X(STORE, "store", "HOLDFAST_STORE", "sqlite:PATH, a file of this user's")                      \
+    X(TTL, "ttl", "HOLDFAST_TTL", "10s")                                                           \
+    X(GRACE, "grace", "HOLDFAST_GRACE", "a quarter of the ttl, at most 5s")                        \
+    X(WAIT, "wait", "HOLDFAST_WAIT", "for ever")
+
+typedef enum setting {
+#define X(id, key, variable, standard) SETTING_##id,
+    SETTING_TABLE(X)
+#undef X
+        N_SETTINGS
+} setting;
+
+/* A text, NULL where nobody said anything; and who did: "--ttl", "HOLDFAST_TTL", "PATH:3". */
+typedef struct config_value {
+    char *text, *from;
+} config_value;
+
+/* A store that a file names. */
+typedef struct named_store {
+    char *name, *from, *uri;
+} named_store;
+
+typedef struct config_file {
+    char *path;
+    const char *state; /* "read", "not there", "not readable" */
+} config_file;
+
+#define MOST_CONFIG_FILES 2
+
+typedef struct config {
+    config_value values[N_SETTINGS];
+    named_store *stores; /* in byte order of their names */
+    size_t n_stores;
+    config_file files[MOST_CONFIG_FILES]; /* the one that counts more comes first */
+    size_t n_files;
+} config;
+
+const char *config_key(setting which);
+const char *config_standard(setting which);
+
+/* A flag says what a setting is: the last one counts. What cannot be one ends the program with a
+ * message and STATUS_VALUE, as in all of these. */
+void config_say(config *c, setting which, const char *flag, const char *text);
+
+/* Fills in what no flag said from the environment, the user's file and the system's, in this order;
+ * or, instead of both files, from the one that HOLDFAST_CONFIG names. */
+void config_settle(config *c);
+
+/* The duration that a setting is, or `standard`. */
+int64_t config_ms(const config *c, setting which, int64_t standard);
+
+/* The URI of the store that was said, by its name or by itself; NULL: none was. */
+const char *config_store(const config *c);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret.c: finds the secrets in a store's URI; config.c, which refuses a file that shows them, and
+ * those who show a URI call it. Where it is in doubt, it takes more for a secret. */
+#include "secret.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "show/text.h"
+
+#define MASK "***"
+
+/* Puts the mask in the place of `size` bytes at `at`; takes uri. */
+static char *hide(char *uri, size_t at, size_t size)
+{
+    char *out = text_print("%.*s" MASK "%s", (int)at, uri, uri + at + size);
+    free(uri);
+    return out;
+}
+
+/* Between the colon after the user's name and the last @. */
+static char *hide_password(char *uri)
+{
+    const char *user = strstr(uri, "://");
+    const char *colon = user ? strchr(user + 3, ':') : NULL, *end = strrchr(uri, '@');
+    if (!colon || !end || end < colon)
+        return uri;
+    return hide(uri, (size_t)(colon + 1 - uri), (size_t)(end - colon - 1));
+}
+
+/* tlsCertificateKeyFilePassword and its like; the properties can hold a session token. */
+static bool is_secret_key(const char *key, size_t size)
+{
+    static const char *const ends[] = {"password", "authmechanismproperties"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t n = strlen(ends[i]);
+        if (size >= n && strncasecmp(key + size - n, ends[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static char *hide_options(char *uri)
+{
+    size_t at = strcspn(uri, "?");
+    while (uri[at]) {
+        size_t key = at + 1, sign = key + strcspn(uri + key, "=&");
+        if (uri[sign] == '=' && is_secret_key(uri + key, sign - key))
+            uri = hide(uri, sign + 1, strcspn(uri + sign + 1, "&"));
+        at = key + strcspn(uri + key, "&");
+    }
+    return uri;
+}
+
+char *secret_mask(const char *uri)
+{
+    bool is_server = strncmp(uri, "mongodb", 7) == 0;
+    return is_server ? hide_options(hide_password(text_copy(uri))) : text_copy(uri);
+}
+
+bool secret_is_in(const char *uri)
+{
+    char *masked = secret_mask(uri);
+    bool differs = strcmp(masked, uri) != 0;
+    free(masked);
+    return differs;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secret.h: what in a store's URI only its owner may see. */
+#ifndef HOLDFAST_CLI_SECRET_H
+#define HOLDFAST_CLI_SECRET_H
+
+#include <stdbool.h>
+
+/* A copy in which *** stands for the password, and for those in the URI's options. */
+char *secret_mask(const char *uri);
+
+bool secret_is_in(const char *uri);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* board.c: keeps what one look at the locks has found; `holdfast watch` and the service look with
+ * it. */
+#include "show/board.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "show/text.h"
+
+static hf_entry_info *copy_entries(const hf_entry_info *entries, size_t n)
+{
+    hf_entry_info *out = text_alloc(n * sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = entries[i];
+        out[i].session = text_copy(entries[i].session);
+        out[i].who = text_copy(entries[i].who);
+        out[i].actor = text_copy(entries[i].actor);
+        out[i].why = text_copy(entries[i].why);
+    }
+    return out;
+}
+
+static bool add_lock(void *ctx, const hf_lock_info *info)
+{
+    board *b = ctx;
+    b->locks = text_wider(b->locks, b->n + 1, sizeof *b->locks);
+    hf_lock_info *lock = &b->locks[b->n++];
+    *lock = *info;
+    lock->name = text_copy(info->name);
+    lock->holders = copy_entries(info->holders, info->n_holders);
+    lock->queue = copy_entries(info->queue, info->n_queue);
+    lock->last.who = text_copy(info->last.who ? info->last.who : "");
+    lock->last.reason = text_copy(info->last.reason ? info->last.reason : "");
+    return true;
+}
+
+hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err)
+{
+    *out = (board){.at_ms = text_now_ms()};
+    return hf_list(client, prefix, add_lock, out, err);
+}
+
+/* What the interface shows as const was allocated here. */
+static void let_go(const void *memory)
+{
+    free((void *)(uintptr_t)memory);
+}
+
+static void entries_done(const hf_entry_info *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        let_go(entries[i].session);
+        let_go(entries[i].who);
+        let_go(entries[i].actor);
+        let_go(entries[i].why);
+    }
+    let_go(entries);
+}
+
+void board_done(board *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const hf_lock_info *lock = &b->locks[i];
+        entries_done(lock->holders, lock->n_holders);
+        entries_done(lock->queue, lock->n_queue);
+        let_go(lock->name);
+        let_go(lock->last.who);
+        let_go(lock->last.reason);
+    }
+    free(b->locks);
+    *b = (board){0};
+}
+
+int64_t board_since(const hf_entry_info *entry)
+{
+    return entry->granted_ms ? entry->granted_ms : entry->since_ms;
+}

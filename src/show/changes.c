@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* changes.c: compares two looks at the locks; `holdfast watch --json` and the service call it. What
+ * came and went between the two is not seen, but for the last holder, of whom the record keeps how
+ * it left. */
+#include "show/changes.h"
+
+#include <string.h>
+
+typedef struct comparing {
+    const board *was, *now;
+    const hf_lock_info *old, *new; /* one lock; NULL: not there in that look */
+    change_fn *each;
+    void *ctx;
+} comparing;
+
+const char *change_name(change_kind kind)
+{
+    static const char *const names[] = {
+        [CHANGE_WAIT] = "wait", [CHANGE_GRANT] = "grant",     [CHANGE_RELEASE] = "release",
+        [CHANGE_LOSS] = "loss", [CHANGE_GAVE_UP] = "gave_up", [CHANGE_LEFT] = "left",
+    };
+    return names[kind];
+}
+
+static const hf_lock_info nothing = {.name = ""};
+
+/* A ticket has no number here: nobody asks twice in a millisecond, or for the same. */
+static bool is_same(const hf_entry_info *a, const hf_entry_info *b)
+{
+    return a->since_ms == b->since_ms && !strcmp(a->session, b->session) &&
+           !strcmp(a->actor, b->actor);
+}
+
+static bool is_among(const hf_entry_info *entry, const hf_entry_info *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_same(entry, &entries[i]))
+            return true;
+    return false;
+}
+
+static bool holds_in(const hf_lock_info *lock, const hf_entry_info *entry)
+{
+    return is_among(entry, lock->holders, lock->n_holders);
+}
+
+static bool waits_in(const hf_lock_info *lock, const hf_entry_info *entry)
+{
+    return is_among(entry, lock->queue, lock->n_queue);
+}
+
+static void tell(const comparing *c, change_kind kind, const hf_entry_info *entry, int64_t at_ms,
+                 const hf_last *last)
+{
+    c->each(c->ctx, &(change){kind, c->new->name[0] ? c->new->name : c->old->name, *entry,
+                              at_ms ? at_ms : c->now->at_ms, last, c->was->at_ms == 0});
+}
+
+/* Where the record says nothing of it, who was gone already, or overdue, has lost it. */
+static void tell_end(const comparing *c, const hf_entry_info *holder)
+{
+    const hf_last *last = &c->new->last;
+    bool is_known = holder->token && last->token == holder->token;
+    bool is_lost = is_known ? last->outcome == HF_OUTCOME_ABANDONED
+                            : holder->lease_left_ms < 0 || !*holder->who;
+    tell(c, is_lost ? CHANGE_LOSS : CHANGE_RELEASE, holder, is_known ? last->at_ms : 0,
+         is_known ? last : NULL);
+}
+
+/* Whether somebody who stood before it does so still: then it cannot have been served. */
+static bool is_anyone_ahead(const comparing *c, const hf_entry_info *waiter)
+{
+    for (size_t i = 0; i < c->old->n_queue; i++)
+        if (c->old->queue[i].position < waiter->position && waits_in(c->new, &c->old->queue[i]))
+            return true;
+    return false;
+}
+
+/* It was granted and has left since the last look. */
+static void tell_short_hold(const comparing *c, const hf_entry_info *waiter)
+{
+    hf_entry_info held = *waiter;
+    held.token = c->new->last.token;
+    tell(c, CHANGE_GRANT, &held, 0, NULL);
+    tell_end(c, &held);
+}
+
+static void tell_gone(const comparing *c, const hf_entry_info *waiter)
+{
+    const hf_last *last = &c->new->last;
+    bool has_held = last->token > c->old->token && last->who && !strcmp(last->who, waiter->who);
+    if (c->new->token == c->old->token || is_anyone_ahead(c, waiter))
+        tell(c, CHANGE_GAVE_UP, waiter, 0, NULL);
+    else if (has_held)
+        tell_short_hold(c, waiter);
+    else
+        tell(c, CHANGE_LEFT, waiter, 0, NULL);
+}
+
+/* Those that have gone come first: who gets a lock gets it after them. */
+static void compare_lock(const comparing *c)
+{
+    const hf_lock_info *old = c->old, *new = c->new;
+    for (size_t i = 0; i < old->n_holders; i++)
+        if (!holds_in(new, &old->holders[i]))
+            tell_end(c, &old->holders[i]);
+    for (size_t i = 0; i < old->n_queue; i++)
+        if (!waits_in(new, &old->queue[i]) && !holds_in(new, &old->queue[i]))
+            tell_gone(c, &old->queue[i]);
+    for (size_t i = 0; i < new->n_holders; i++)
+        if (!holds_in(old, &new->holders[i]))
+            tell(c, CHANGE_GRANT, &new->holders[i], board_since(&new->holders[i]), NULL);
+    for (size_t i = 0; i < new->n_queue; i++)
+        if (!waits_in(old, &new->queue[i]))
+            tell(c, CHANGE_WAIT, &new->queue[i], new->queue[i].since_ms, NULL);
+}
+
+/* Below 0: the first comes before; one that is past its end comes last. */
+static int order(const board *a, size_t i, const board *b, size_t j)
+{
+    if (i == a->n || j == b->n)
+        return (i == a->n) - (j == b->n);
+    return strcmp(a->locks[i].name, b->locks[j].name);
+}
+
+void changes_tell(const board *was, const board *now, change_fn *each, void *ctx)
+{
+    for (size_t i = 0, j = 0; i < was->n || j < now->n;) {
+        int difference = order(was, i, now, j);
+        comparing c = {.was = was, .now = now, .each = each, .ctx = ctx};
+        c.old = difference <= 0 ? &was->locks[i++] : &nothing;
+        c.new = difference >= 0 ? &now->locks[j++] : &nothing;
+        compare_lock(&c);
+    }
+}

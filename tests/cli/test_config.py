@@ -1,0 +1,243 @@
+#!/usr/bin/python3
+"""Settings: which of flags, environment and files counts, stores by name, what is refused and how."""
+# SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+
+import cli
+
+SECRET = "mongodb://me:hidden@a,b/app?replicaSet=rs0"
+
+
+class Config(cli.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.path("config")
+        self.env["HOLDFAST_CONFIG"] = self.file
+        del self.env["HOLDFAST_STORE"]
+        self.write("")
+
+    def write(self, text, path=None, mode=0o600):
+        path = path or self.file
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def settings(self, *words):
+        return self.json("config", "--json", *words)["settings"]
+
+    def said(self, key, *words):
+        each = self.settings(*words)[key]
+        return each["value"], each["from"]
+
+    def refused(self, pattern, *words):
+        result = self.check(65, *(words or ["list"]))
+        self.assertRegex(result.err, r"^holdfast: " + pattern)
+        self.assertEqual(result.err.count("\n"), 1, result.err)
+        return result.err
+
+
+class Precedence(Config):
+    def test_nobody_says_anything(self):
+        settings = self.settings()
+        self.assertEqual(list(settings), ["store", "ttl", "grace", "wait"])
+        self.assertEqual({each["from"] for each in settings.values()}, {"default"})
+        self.env["XDG_STATE_HOME"] = self.folder
+        self.assertEqual(self.said("store")[0], "sqlite:%s/holdfast/locks.db" % self.folder)
+        self.assertEqual(self.said("ttl")[0], "10s")
+        self.assertFalse(os.path.exists(self.path("holdfast")))  # shown only
+
+    def test_file_then_environment_then_flag(self):
+        self.write("# all\n\nttl = 7s\nstore = sqlite:/a.db\n")
+        self.assertEqual(self.said("ttl"), ("7s", self.file + ":3"))
+        self.assertEqual(self.said("store"), ("sqlite:/a.db", self.file + ":4"))
+        self.env.update(HOLDFAST_TTL="8s", HOLDFAST_STORE="sqlite:b.db")
+        self.assertEqual(self.said("ttl"), ("8s", "HOLDFAST_TTL"))
+        self.assertEqual(self.said("store"), ("sqlite:b.db", "HOLDFAST_STORE"))
+        for words in (["--ttl", "6s", "config", "--ttl", "9s"], ["--ttl", "9s", "config"]):
+            ttl = self.json(*words, "--json")["settings"]["ttl"]
+            self.assertEqual(ttl, {"value": "9s", "from": "--ttl"})
+        self.assertEqual(self.said("store", "--store", "memory:"), ("memory:", "--store"))
+
+    def test_an_empty_variable_says_nothing(self):
+        self.write("ttl = 7s\n")
+        self.env.update(HOLDFAST_TTL="", HOLDFAST_STORE="")
+        self.assertEqual(self.said("ttl")[0], "7s")
+        self.assertEqual(self.said("store")[1], "default")
+
+    def test_the_users_file_counts_more_than_the_systems(self):
+        """The system's is laid over in a mount namespace that nobody else sees."""
+        del self.env["HOLDFAST_CONFIG"]
+        self.env["XDG_CONFIG_HOME"] = self.path("home")
+        mine, system = [each["path"] for each in self.json("config", "--json")["files"]]
+        self.assertEqual(mine, self.path("home/holdfast/config"))
+        self.write("ttl = 7s\n[stores]\na = sqlite:/mine.db\n", mine)
+        theirs = self.write("ttl = 8s\ngrace = 1s\n[stores]\na = sqlite:/theirs.db\nb = memory:\n",
+                            self.path("theirs"))
+        script = ('mount -t tmpfs none "$(dirname "$(dirname "$1")")" && mkdir "$(dirname "$1")" '
+                  '&& cp "$2" "$1" && shift 2 && exec "$@"')
+        unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
+        done = subprocess.run([*unshare, "sh", "-c", script, "sh", system, theirs, cli.BIN,
+                               "config"], env=self.env, stdout=subprocess.PIPE, check=True)
+        rows = {line.split()[0]: line for line in done.stdout.decode().splitlines() if line}
+        self.assertIn("7s", rows["ttl"])
+        self.assertRegex(rows["grace"], "^grace +1s +%s:2$" % system)
+        self.assertIn("sqlite:/mine.db", rows["a"])
+        self.assertIn("memory:", rows["b"])
+        self.assertRegex(rows[system], "read$")
+
+    def test_a_file_in_the_home(self):
+        del self.env["HOLDFAST_CONFIG"]
+        self.env.pop("XDG_CONFIG_HOME", None)
+        self.env["HOME"] = self.folder
+        self.write("ttl = 7s\n", self.path(".config/holdfast/config"))
+        self.assertEqual(self.said("ttl"), ("7s", self.path(".config/holdfast/config:1")))
+
+
+class InForce(Config):
+    """What is shown is what counts."""
+
+    def test_ttl(self):
+        self.write("ttl = 7s\nstore = here\n[stores]\nhere = %s\n" % self.store)
+        self.hold("x")
+        [session] = self.json("sessions", "--json")
+        self.assertEqual(session["ttl_ms"], 7000)
+
+    def test_wait(self):
+        self.write("wait = 0\nstore = %s\n" % self.store)
+        self.hold("x")
+        self.check(75, "run", "x", "--", "true")
+        self.check(75, "run", "-w", "50ms", "x", "--", "true")  # a flag counts more
+        self.write("wait = 50ms\nstore = %s\n" % self.store)
+        self.assertIn("in time", self.check(75, "run", "x", "--", "true").err)
+
+    def test_grace(self):
+        self.write("grace = 6s\n")
+        self.refused(r"%s:1: 6000ms does not fit a ttl of 10000ms" % self.file,
+                     "run", "x", "--", "true")
+        self.check(0, "run", "--store", self.store, "--grace", "1s", "x", "--", "true")
+
+    def test_bench_gets_the_store_by_its_uri(self):
+        self.write("[stores]\nhere = %s\n" % self.store)
+        self.check(0, "--store", "here", "bench", "--runs", "1", "--only", "threads")
+
+
+class Names(Config):
+    def setUp(self):
+        super().setUp()
+        self.write("[stores]\nprod = sqlite:/p.db\n test=%s\nA-1_ = memory:\n" % self.store)
+
+    def test_by_flag_variable_and_file(self):
+        self.check(0, "--store", "test", "run", "x", "--", "true")
+        self.env["HOLDFAST_STORE"] = "test"
+        self.assertEqual([lock["name"] for lock in self.json("list", "--json")], ["x"])
+        self.assertEqual(self.said("store"), (self.store, "HOLDFAST_STORE"))
+        del self.env["HOLDFAST_STORE"]
+        self.write("store = test\n[stores]\ntest = %s\n" % self.store)
+        self.assertEqual(self.check(0, "list", "--names").out, "x\n")
+
+    def test_one_that_there_is_not(self):
+        self.refused(r'--store: there is no store "tset": there are A-1_, prod, test; or give a URI',
+                     "--store", "tset", "list")
+        self.env["HOLDFAST_STORE"] = "tset"
+        self.refused(r'HOLDFAST_STORE: there is no store "tset"')
+        self.write("")
+        self.refused(r'.*no file of settings names one')
+
+    def test_what_is_no_name_is_taken_as_before(self):
+        """A name has no colon, slash or point."""
+        self.check(0, "--store", "memory:", "list")
+        self.check(0, "--store", "sqlite:relative.db", "list", cwd=self.folder)
+        self.assertTrue(os.path.exists(self.path("relative.db")))
+        for text in ("locks.db", "./test", ""):
+            self.refused('store "%s": no such scheme' % text, "--store", text, "list")
+
+    def test_the_names_alone(self):
+        self.assertEqual(self.check(0, "config", "--stores").out, "A-1_\nprod\ntest\n")
+
+    def test_a_long_uri_with_signs_of_its_own(self):
+        uri = "mongodb://%s/app?x=1;#2" % ",".join("host-%03d:27017" % i for i in range(100))
+        self.write("[stores]\nlong = %s\n" % uri)
+        self.assertEqual(self.json("config", "--json")["stores"]["long"]["value"], uri)
+
+
+class Refused(Config):
+    def refuses(self, text, line, pattern):
+        self.write(text)
+        self.refused("%s:%d: %s" % (self.file, line, pattern))
+
+    def test_lines(self):
+        for text, line, pattern in (
+                ("ttl 10s\n", 1, "this is no setting: write KEY = VALUE"),
+                ("\n= 10s\n", 2, "this is no setting"),
+                ("tll = 10s\n", 1, 'there is no setting "tll"; known are store, ttl, grace, wait,'),
+                ("ttl =\n", 1, "ttl has no value"),
+                ("ttl = soon\n", 1, '"soon" is not a duration'),
+                ("ttl = 1ms\n", 1, "1ms is out of range"),
+                ("grace = -1s\n", 1, '"-1s" is negative'),
+                ("ttl = 7s\nttl = 7s\n", 2, "ttl stands here a second time, after .*config:1"),
+                ("[stores\n", 1, "this is no section"),
+                ("[store]\na = memory:\n", 2, r"there is no section \[store\]"),
+                ("[stores]\na b = memory:\n", 2, "a store's name has letters"),
+                ("[stores]\na = b\n", 2, '"b" is no URI'),
+                ("[stores]\na = memory:\na = memory:\n", 3, "a stands here a second time"),
+                ("[stores]\na = sqlite:x.db\n", 2, "sqlite:x.db would be another file"),
+                ("store = sqlite:x.db\n", 1, "sqlite:x.db would be another file")):
+            with self.subTest(text=text):
+                self.refuses(text, line, pattern)
+
+    def test_a_value_of_the_environment(self):
+        self.env["HOLDFAST_TTL"] = "soon"
+        self.refused('HOLDFAST_TTL: "soon" is not a duration')
+
+    def test_a_named_file_that_is_not_there(self):
+        os.remove(self.file)
+        self.refused("the settings in %s cannot be read: No such file" % self.file)
+        self.env["HOLDFAST_CONFIG"] = self.folder
+        self.refused("%s is no file of settings" % self.folder)
+
+    def test_help_needs_no_file(self):
+        self.write("nonsense\n")
+        self.check(0, "run", "--help")
+        self.check(0, "help")
+        self.check(0, "--version")
+
+
+class Passwords(Config):
+    def test_a_file_that_others_can_read(self):
+        for text in ("[stores]\nprod = %s\n" % SECRET, "store = %s\n" % SECRET,
+                     "store = mongodb://a/?tlsCertificateKeyFilePassword=hidden\n"):
+            for mode in (0o640, 0o604):
+                self.write(text, mode=mode)
+                err = self.refused(r"%s:\d: a password stands here, and others can read the file: "
+                                   "chmod 600 %s" % (self.file, self.file))
+                self.assertNotIn("hidden", err)
+            os.chmod(self.file, 0o600)
+            self.check(0, "config")
+
+    def test_a_file_without_one_may_be_open(self):
+        self.write("store = mongodb://me@a:27017,b:27017/app?replicaSet=rs0\n", mode=0o644)
+        self.assertEqual(self.said("store")[0], "mongodb://me@a:27017,b:27017/app?replicaSet=rs0")
+
+    def test_they_are_not_shown(self):
+        self.write("store = prod\n[stores]\nprod = %s&tlsCertificateKeyFilePassword=hidden&x=1\n"
+                   % SECRET)
+        for words in (["config"], ["config", "--json"]):
+            out = self.check(0, *words).out
+            self.assertNotIn("hidden", out)
+            self.assertEqual(out.count("mongodb://me:***@a,b/app?replicaSet=rs0&"
+                                       "tlsCertificateKeyFilePassword=***&x=1"), 2)
+        self.env["HOLDFAST_STORE"] = "mongodb://u:hid/d?en@host"
+        self.assertEqual(self.said("store")[0], "mongodb://u:***@host")
+
+    def test_a_broken_line_does_not_show_one(self):
+        for line in ("prod " + SECRET, "prod:" + SECRET, "[" + SECRET, SECRET):
+            for text in (line + "\n", "[stores]\n%s\n" % line):
+                self.write(text)
+                self.assertNotIn("hidden", self.refused(".*config:[12]: "))
+
+
+if __name__ == "__main__":
+    cli.main()
