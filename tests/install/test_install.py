@@ -118,6 +118,11 @@ class Installed(unittest.TestCase):
                      "fish/vendor_completions.d/holdfast.fish"):
             self.assertTrue(os.path.isfile(os.path.join(self.root, "share", path)), path)
 
+    def test_manual_is_where_man_looks(self):
+        for path in ("man1/holdfast.1", "man1/holdfast-run.1", "man3/libholdfast.3",
+                     "man3/hf_lock_acquire.3", "man7/holdfast-store.7"):
+            self.assertTrue(os.path.isfile(os.path.join(self.root, "share", "man", path)), path)
+
     def test_bench_runs(self):
         command = os.path.join(self.root, "bin", "holdfast")
         out = run(command, "--store", "sqlite:" + self.out("bench.db"), "bench", "--runs", "1",
