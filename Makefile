@@ -3,8 +3,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try check fuzz soak torture coverage install format bench clean deps-build deps-test
-.PHONY: deps-fuzz deps-coverage
+.PHONY: build try check fuzz soak torture coverage install format bench dist deb clean
+.PHONY: deps-build deps-test deps-fuzz deps-coverage deps-deb
 
 build:
 	@cmake --preset release >/dev/null
@@ -42,9 +42,16 @@ soak: build
 bench: build
 	@tools/bench $(FLAGS)
 
+# The sources, and Debian packages of them, into build-packages/.
+dist:
+	@tools/dist
+
+deb: deps-deb
+	@tools/deb
+
 clean:
 	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted \
-	    build-coverage
+	    build-coverage build-packages
 
 deps-build:
 	@tools/install-deps build
@@ -57,3 +64,6 @@ deps-fuzz:
 
 deps-coverage:
 	@tools/install-deps coverage
+
+deps-deb:
+	@tools/install-deps deb

@@ -342,6 +342,78 @@ hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err);
  * which that one began. */
 bool hf_lock_has_run(const hf_lock *lock);
 
+/* ---- Leases ----------------------------------------------------------------------------------
+ *
+ * A lock that an id holds, and no process: whoever knows the id renews it in time, or releases it,
+ * from any process and host, with the same store. So scripts hold locks over many commands, and
+ * callers over HTTP hold them whichever replica of the service answers. Where nobody renews it, the
+ * lock is free a ttl later, as after a crash. */
+
+/* An id is 32 hexadecimal digits that cannot be guessed, a '-', and the lock's name, in which bytes
+ * other than letters, digits, '.', '_' and '-' are written as '~' and two hexadecimal digits. Keep
+ * it from those who may not release the lock: the store has only a hash of it. */
+#define HF_LEASE_ID_SIZE 1572
+
+typedef struct hf_lease_options {
+    size_t struct_size;   /* sizeof(hf_lease_options), or 0 for the members of version 0.1 */
+    hf_lock_options lock; /* mode, permits, limit, wait_ms, why, cancel, on_wait; no others */
+    int64_t ttl_ms;       /* without a renewal the lock is free after so long; 1,000 to 3,600,000;
+                           * default: the client's */
+    const char *owner;    /* shown as its holder, with this host; at most 256 bytes; default: the
+                           * client's app */
+    const char *key; /* the same key and name make the same id: a call that is repeated, here or
+                      * on another host, finds the lease that it made. As secret as the id has to
+                      * be. NULL: a new id */
+} hf_lease_options;
+
+typedef struct hf_lease {
+    char id[HF_LEASE_ID_SIZE];
+    int64_t token;
+    int64_t ttl_ms;
+    int64_t left_ms; /* of the lease: to be renewed before that is over, best after a third */
+    int64_t waited_ms;
+    bool was_there;   /* an earlier call with this key made it */
+    hf_last previous; /* its strings are these: */
+    char previous_who[257], previous_reason[257];
+} hf_lease;
+
+/* Takes a lock as hf_lock_acquire() does, and makes it a lease. Two round trips more than that.
+ * *out needs no preparation. Errors: as of hf_lock_acquire(); HF_LOST: the lease of this key has
+ * ended, take another key; HF_UNKNOWN: it may exist, and ends by itself: a repeat with the same key
+ * finds out; HF_UNSUPPORTED: protocols without a queue. */
+hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
+                         hf_lease *out, hf_error *err);
+
+/* A lease that is waited for without a thread: for services with many callers. */
+typedef struct hf_lease_wait hf_lease_wait;
+
+/* How it ended: the lease, or NULL and why. Called once, from a thread of the library, with no lock
+ * of ours held; it may take its time, but a few such threads serve all waits. hf_close() may not be
+ * called in it. */
+typedef void (*hf_lease_fn)(void *ctx, const hf_lease *lease, const hf_error *err);
+
+/* hf_lease_acquire() that returns at once; `done` is called when it has ended, perhaps before this
+ * returns. Options and name are copied; on_wait is not called, lock.cancel must be NULL. *out is
+ * set before `done` is called, and is gone when that returns. Errors: of the arguments only, then
+ * `done` is not called. */
+hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_options *options,
+                       hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err);
+
+/* Ends a wait soon: `done` hears HF_CANCELLED, unless it has the lease already. From any thread;
+ * the caller sees to it that `done` has not returned. */
+void hf_lease_cancel(hf_lease_wait *wait);
+
+/* Renews a lease for its whole ttl; *out (may be NULL) tells its token and what is left of it,
+ * counted from before the request was sent. HF_LOST: it has run out, was released, or was broken:
+ * stop working. HF_INVALID: that is no id. HF_UNREACHABLE and its kin: not renewed; left_ms of the
+ * last renewal goes on. */
+hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err);
+
+/* Releases a lease; waits for the acknowledgement. To repeat it is harmless: HF_OK. HF_LOST: it was
+ * lost before. HF_UNREACHABLE and its kin: repeat it, or the lock is free when the lease runs out.
+ */
+hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
+
 /* ---- Documents ---------------------------------------------------------------------------- */
 
 /* MongoDB's protocol `document` (hfProtocol=document&hfCollection=ORDERS in the URI) keeps the lock

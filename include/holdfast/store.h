@@ -130,6 +130,15 @@ typedef struct hf_change {
     int32_t permits; /* at least 1 */
 } hf_change;
 
+/* A holder's place goes over to another session, with its token: a lease that no process keeps. Of
+ * a ticket that waits, or is not there, or where `to` is there already, it changes nothing. */
+typedef struct hf_pass {
+    hf_id ticket;
+    hf_id to, session; /* the ticket and session that hold from now on */
+    int32_t ttl_ms;    /* that session's */
+    int64_t token;     /* the one in use, of the ticket's block; the rest of that is not given */
+} hf_pass;
+
 typedef struct hf_enter {
     hf_entry entry; /* token, since and granted_at are the step's to set */
     hf_id replaces; /* 0: nobody. An upgrade: the holder whose place the entrant takes if it fits
@@ -153,6 +162,7 @@ typedef struct hf_step {
     const hf_death *deaths;
     size_t n_deaths;
     const hf_change *change; /* NULL: none */
+    const hf_pass *pass;     /* NULL: none */
     const hf_enter *enter;   /* NULL: none */
     const hf_dbtime *now;    /* tests only: instead of the store's clock */
     const int64_t *floor;    /* tests only: instead of the store's floor for tokens */
@@ -165,9 +175,9 @@ typedef struct hf_stamp {
 
 typedef struct hf_step_reply {
     hf_stamp stamp;
-    /* What `leaves` names is out for sure, and `change` is made. False: nothing was changed, and in
-     * this store that does not prove that a ticket is not there (it may have been a deposed
-     * primary): look again, linearizable. */
+    /* What `leaves` names is out for sure, and `change` and `pass` are made. False: nothing was
+     * changed, and in this store that does not prove that a ticket is not there (it may have been a
+     * deposed primary): look again, linearizable. */
     bool confirmed;
     /* Without a queue: the lock is held by others, come back after so long (0: as you like), or at
      * a notice. */
@@ -180,7 +190,7 @@ typedef struct hf_step_reply {
 typedef struct hf_session {
     hf_id id;
     int32_t ttl_ms;
-    int64_t pid;
+    int64_t pid; /* 0: no process keeps it (a lease), only its beats say that it lives */
     hf_wall started_at;
     char app[HF_TEXT_MAX + 1];
     char host[HF_TEXT_MAX + 1];

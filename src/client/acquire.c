@@ -84,7 +84,7 @@ static hf_code check_linger(const hf_client *client, const hf_lock_options *opti
                      client->store->protocol);
 }
 
-static hf_code check(hf_client *client, const hf_lock_options *options, hf_error *err)
+hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
     if (!code)
@@ -155,7 +155,7 @@ hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
     static const hf_lock_options defaults = {0};
     if (!options)
         options = &defaults;
-    hf_code code = check(client, options, err);
+    hf_code code = acquire_check(client, options, err);
     if (code)
         return code;
     struct attempt attempt;

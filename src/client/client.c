@@ -367,6 +367,7 @@ void hf_close(hf_client *client)
     ticker_poke(client, TICK_UPKEEP);
     bool store_answers = await_the_end_locked(client);
     pthread_mutex_unlock(&client->mutex);
+    lease_pool_stop(client);
     ticker_stop_all(client);
     end_session(client, store_answers);
     client->store->ops->close(client->store);

@@ -120,6 +120,7 @@ struct release {
 /* ---- Client ---------------------------------------------------------------------------------- */
 
 struct attempt;
+struct lease_pool;
 
 /* A session that has ended here. While work under its locks may still be stopping it is not marked:
  * that would let others in before the lease is over. */
@@ -160,6 +161,7 @@ struct hf_client {
     struct attempt *attempts;
     struct waiters waiters;
     struct turns turns;
+    struct lease_pool *pool; /* who drives waits for leases; NULL: nobody yet */
     struct waker *wakers[2]; /* of nobody; by whether they sleep on an fd */
     struct release *releases;
     struct agenda agenda;
@@ -254,6 +256,8 @@ void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a h
 hf_last lock_last(const hf_last_mark *mark);    /* its text is the mark's */
 /* hf_lock_check(), at a time that is told. */
 hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
+/* Its place is a lease's: nothing is left to be released. */
+void lock_went_over(struct hf_lock *lock);
 /* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */
 hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now);
 /* Until when work under a lost lock may still be stopping; `now` when there is none. */
@@ -353,6 +357,7 @@ struct attempt {
     struct waker *waker;          /* NULL until it has to wait */
     struct snare *snare;          /* a deadlock that it may be in: deadlock.c */
     hf_mono deadlock_due;
+    bool holds_nothing; /* when that was last looked at */
     bool is_woken;
     hf_code code; /* how it ended */
     hf_error err;
@@ -370,9 +375,14 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now);
 void attempt_wake_locked(struct attempt *attempt);
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
 
-/* acquire.c: checks the options, and drives an attempt for the lock or the claim to its end. */
+/* acquire.c */
+hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err);
+/* Checks the options, and drives an attempt for the lock or the claim to its end. */
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
                     const hf_lock_options *options, pthread_t actor, hf_lock **out, hf_error *err);
+
+/* lease_wait.c: ends its threads; no wait is left */
+void lease_pool_stop(hf_client *client);
 
 /* judging.c */
 typedef enum judging {

@@ -69,10 +69,15 @@ static void say_locked(const hf_client *client, hf_mono now, bool holding, char 
     }
 }
 
+static bool is_off(const hf_client *client)
+{
+    return client->deadlock_ms < 0 || !client->store->ops->waits;
+}
+
 char *deadlock_say_locked(hf_client *client, hf_mono now)
 {
     char *text = NULL;
-    if (client->deadlock_ms < 0 || !client->store->ops->waits)
+    if (is_off(client))
         return NULL;
     say_locked(client, now, true, &text);
     say_locked(client, now, false, &text);
@@ -303,12 +308,18 @@ static bool look(struct attempt *attempt, const waits_item *holds, size_t n)
     return is_victim;
 }
 
+/* Who holds nothing is waited for by nobody: it is not woken to see that again. */
+static hf_mono due_at(const struct attempt *attempt)
+{
+    return attempt->holds_nothing || is_off(attempt->client) ? MONO_NEVER : attempt->deadlock_due;
+}
+
 bool deadlock_tick(struct attempt *attempt, hf_mono now, hf_mono *due)
 {
     hf_client *client = attempt->client;
     waits_item holds[WAITS_HOLDS_MAX];
-    *due = attempt->deadlock_due;
-    if (client->deadlock_ms < 0 || !client->store->ops->waits || !mono_reached(*due, now))
+    *due = due_at(attempt);
+    if (is_off(client) || !mono_reached(attempt->deadlock_due, now))
         return false;
     pthread_mutex_lock(&client->mutex);
     size_t n = holds_locked(attempt, holds);
@@ -316,8 +327,9 @@ bool deadlock_tick(struct attempt *attempt, hf_mono now, hf_mono *due)
     if (!attempt->snare)
         attempt->snare = alloc_zeroed(sizeof *attempt->snare);
     bool is_victim = n && look(attempt, holds, n);
+    attempt->holds_nothing = !n;
     attempt->deadlock_due = mono_add_ms(client_now(client), pause_ms(client, attempt->snare));
-    *due = attempt->deadlock_due;
+    *due = due_at(attempt);
     return is_victim;
 }
 

@@ -390,6 +390,17 @@ struct release *lock_start_release_locked(struct hf_lock *lock)
     return lock_push_leave_locked(lock, &leave, true);
 }
 
+void lock_went_over(struct hf_lock *lock)
+{
+    pthread_mutex_lock(&lock->client->mutex);
+    if (lock->state == LOCK_HELD) {
+        untie_locked(lock);
+        turns_left_locked(lock);
+    }
+    lock->state = LOCK_RELEASED;
+    pthread_mutex_unlock(&lock->client->mutex);
+}
+
 hf_code hf_lock_release(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;

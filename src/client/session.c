@@ -12,8 +12,9 @@
 
 void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1])
 {
-    snprintf(who, HF_TEXT_MAX + 1, "%.100s@%.100s:%lld", session->app, session->host,
-             (long long)session->pid);
+    size_t n = (size_t)snprintf(who, HF_TEXT_MAX + 1, "%.100s@%.100s", session->app, session->host);
+    if (session->pid)
+        snprintf(who + n, HF_TEXT_MAX + 1 - n, ":%lld", (long long)session->pid);
 }
 
 void session_forget(struct session *session)

@@ -70,7 +70,8 @@ hf_mono judge_due(const struct judge *judge)
 {
     hf_mono due = MONO_NEVER;
     for (size_t i = 0; i < judge->n; i++)
-        due = mono_min(due, judge->watches[i].look_at);
+        if (!judge->watches[i].is_far)
+            due = mono_min(due, judge->watches[i].look_at);
     return due;
 }
 

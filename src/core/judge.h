@@ -38,14 +38,15 @@ void judge_done(struct judge *judge);
  * says, until its own document is seen. */
 void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
-/* The same for one that is looked at once a ttl, not after each beat: it is found dead up to a ttl
- * later. judge_add() makes an ordinary one of it, to be looked at at once. */
+/* The same for one that is looked at once a ttl, not after each beat, and when there is something
+ * else to be done: it is found dead that much later. judge_add() makes an ordinary one of it, to be
+ * looked at at once. */
 void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
 /* Ends the watch of everything that is not among ids. */
 void judge_keep(struct judge *judge, const hf_id *ids, size_t n);
 
-/* When somebody is to be looked at next. */
+/* When somebody is to be looked at next; nobody is woken for those who are far. */
 hf_mono judge_due(const struct judge *judge);
 
 /* Fills ids with the sessions whose look is due at `now` or within 50 ms; MONO_NEVER: with all. */

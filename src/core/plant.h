@@ -45,6 +45,9 @@
     X(READER_BEFORE_WRITER, "a reader is let in before a writer that waits")                       \
     X(DOWNGRADE_BELIEVED, "exclusive is believed until a downgrade is acknowledged")               \
     X(DOWNGRADE_FORGOTTEN, "a downgrade that was not acknowledged is not sent again")              \
+    X(PASS_FIRST_TOKEN, "a lease gets the block's first token, not the one in use")                \
+    X(PASS_TWICE, "a lease's ticket may come to stand twice")                                      \
+    X(LEASE_HAS_PROCESS, "a lease is taken for dead as no process keeps it")                       \
     X(UPGRADE_SAME_TICKET, "an upgrade keeps its ticket, which a late downgrade may name")         \
     X(UPGRADE_UNANSWERED, "an upgrade without an answer is believed")                              \
     X(UPGRADE_ORPHANED, "the ticket of an upgrade without an answer is forgotten")                 \

@@ -180,6 +180,29 @@ static bool lower(hf_record *record, const hf_change *change)
     return false;
 }
 
+static bool may_pass(const hf_record *record, const hf_pass *pass)
+{
+    return pass && (!record_find(record, pass->to) || PLANTED(PASS_TWICE));
+}
+
+/* Nobody passes it on from there: it yields to nobody, and its block ends. */
+static bool hand_over(hf_record *record, const hf_pass *pass)
+{
+    for (size_t i = 0; i < record->holders; i++) {
+        hf_entry *holder = &record->entries[i];
+        if (!id_equal(holder->ticket, pass->ticket))
+            continue;
+        holder->ticket = pass->to;
+        holder->session = pass->session;
+        holder->ttl_ms = pass->ttl_ms;
+        holder->token = PLANTED(PASS_FIRST_TOKEN) ? holder->token : pass->token;
+        holder->yields = false;
+        holder->block = 0;
+        return true;
+    }
+    return false;
+}
+
 static void note_grant(char *notify, const hf_entry *entry)
 {
     notify_note note = {entry->session, entry->ticket, entry->token};
@@ -324,8 +347,10 @@ bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, 
     size_t most = 2 * record->queued + record->holders + 2;
     char *notify = alloc_array(NULL, most, NOTE_SIZE);
     notify[0] = '\0';
+    bool passes = may_pass(record, step->pass);
     bool changed = edit(record, step, now);
     changed |= step->change && lower(record, step->change);
+    changed |= passes && hand_over(record, step->pass);
     changed |= grant(record, now, floor, notify);
     if (step->enter) {
         changed |= !record->exists && record_makes(step);

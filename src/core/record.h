@@ -23,8 +23,9 @@ void record_append(hf_record *record, const hf_entry *entry, bool as_holder);
 /* Whether the step makes a record where there is none. */
 bool record_makes(const hf_step *step);
 
-/* Edits (leaves, deaths, a change), grants, judges the entrant, grants once more. now: the store's
- * clock. floor: no token granted from here on is below it. Returns whether anything was changed. */
+/* Edits (leaves, deaths, a change, a pass), grants, judges the entrant, grants once more. now: the
+ * store's clock. floor: no token granted from here on is below it. Returns whether anything was
+ * changed. */
 bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
 
 /* The same; *news is what the step has to tell whom, and lives as long as the record is not

@@ -149,6 +149,7 @@ int run_dog_cases(void);
 int run_change_cases(void);
 int run_deadlock_cases(void);
 int run_together_cases(void);
+int run_lease_cases(void);
 int run_wait_cases(void);
 int run_lost_cases(void);
 int run_ttl_cases(void);

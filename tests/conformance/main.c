@@ -10,7 +10,7 @@ static int run_all(void)
     int failed = run_step_cases() + run_session_cases() + run_client_cases() + run_wait_cases() +
                  run_lost_cases();
     failed += run_process_cases() + run_period_cases() + run_dog_cases() + run_change_cases() +
-              run_deadlock_cases() + run_together_cases();
+              run_deadlock_cases() + run_together_cases() + run_lease_cases();
     if (strstr(bed.uri, "hfProtocol=ttl"))
         failed += run_ttl_cases();
     if (strstr(bed.uri, "hfProtocol=document"))

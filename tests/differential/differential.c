@@ -63,6 +63,7 @@ typedef struct random_step {
     hf_leave leaves[MOST];
     hf_death deaths[MOST];
     hf_change change;
+    hf_pass pass;
     hf_enter enter;
     hf_dbtime now;
     int64_t floor;
@@ -102,6 +103,15 @@ static void fill_change(hf_change *change, const hf_record *record)
     static const int32_t permits[] = {1, 1, 1, 2, 2, 0, -1, HF_LIMIT_RW};
     *change = (hf_change){.ticket = choose_ticket(record),
                           .permits = permits[below(sizeof permits / sizeof *permits)]};
+}
+
+static void fill_pass(hf_pass *pass, const hf_record *record)
+{
+    *pass = (hf_pass){.ticket = choose_ticket(record),
+                      .to = percent(92) ? new_id(2) : choose_ticket(record),
+                      .session = sessions[below(SESSIONS)],
+                      .ttl_ms = 1000 + (int32_t)below(9000),
+                      .token = record->token > 3 ? record->token - (int64_t)below(3) : 1};
 }
 
 static int32_t usual_limit(size_t name)
@@ -155,6 +165,9 @@ static void fill_step(random_step *r, const hf_record *record, size_t name)
     r->step.change = percent(20) ? &r->change : NULL;
     if (r->step.change)
         fill_change(&r->change, record);
+    r->step.pass = percent(15) ? &r->pass : NULL;
+    if (r->step.pass)
+        fill_pass(&r->pass, record);
     r->step.enter = percent(70) ? &r->enter : NULL;
     if (r->step.enter)
         fill_enter(&r->enter, record, name);
@@ -190,6 +203,10 @@ static void print_step(const random_step *r)
     if (r->step.change) {
         id_write(r->change.ticket, hex);
         printf("    change %s to permits %d\n", hex, (int)r->change.permits);
+    }
+    if (r->step.pass) {
+        id_write(r->pass.ticket, hex);
+        printf("    pass %s\n", hex);
     }
     if (!r->step.enter)
         return;
@@ -260,6 +277,7 @@ static void make_plain(random_step *r, const hf_record *record)
 {
     r->step.n_deaths = 0;
     r->step.change = NULL;
+    r->step.pass = NULL;
     r->enter.try_only = r->enter.returner = false;
     r->enter.replaces = (hf_id){{0}};
     if (r->enter.entry.permits > r->enter.limit)

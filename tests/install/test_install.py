@@ -1,5 +1,5 @@
 """The installed tree, moved away from where it was installed, serves C by pkg-config (shared and
-static) and C++ by the CMake package; its header stands alone."""
+static) and C++ by the CMake package; its headers stand alone, and the one for C++ keeps its word."""
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pty
@@ -11,11 +11,15 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ["HOLDFAST_BUILD"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+CPP = ("c++", "c++", "c++17")
+# libmongoc would warn where a process of the same id was killed and has left its counters.
+QUIET = {"MONGOC_DISABLE_SHM": "1"}
+LANGUAGES = {".h": [("cc", "c", "c11"), CPP], ".hpp": [CPP]}  # compiler, language, standard
 
 
 def run(*command, **env):
     """What a command printed; one that fails fails the test, with all it said."""
-    done = subprocess.run(command, env=dict(os.environ, **env), stdout=subprocess.PIPE,
+    done = subprocess.run(command, env=dict(os.environ, **QUIET, **env), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, universal_newlines=True)
     if done.returncode != 0:
         raise AssertionError("%s: status %d\n%s" % (" ".join(command), done.returncode, done.stdout))
@@ -75,13 +79,22 @@ class Installed(unittest.TestCase):
     def test_header_alone(self):
         headers = os.path.join(self.root, "include", "holdfast")
         for name in sorted(os.listdir(headers)):
-            for compiler, language, standard in (("cc", "c", "c11"), ("c++", "c++", "c++17")):
+            for compiler, language, standard in LANGUAGES[os.path.splitext(name)[1]]:
                 with self.subTest(header=name, language=standard):
                     source = self.out("alone." + language)
                     with open(source, "w") as out:
                         out.write("#include <holdfast/%s>\n#include <holdfast/%s>\n" % (name, name))
                     run(compiler, "-std=" + standard, *STRICT, "-fsyntax-only", source,
                         "-I", os.path.join(self.root, "include"))
+
+    def test_wrapper_for_cpp(self):
+        for compiler, *sanitize in ["g++", "-fsanitize=address,undefined"], ["clang++"]:
+            with self.subTest(compiler):
+                program = self.out("wrapper-" + compiler)
+                run(compiler, "-std=c++17", *STRICT, "-Wconversion", "-Wshadow", "-g",
+                    *sanitize, os.path.join(HERE, "wrapper.cpp"), "-o", program,
+                    *self.pkg_config("--cflags", "--libs", "holdfast"))
+                self.assertIn("all as holdfast.hpp says\n", run(program, LD_LIBRARY_PATH=self.lib))
 
     def test_nothing_names_the_old_place(self):
         for folder, _, names in os.walk(self.pkg_dir):

@@ -60,7 +60,7 @@ static bool enters_plainly(const hf_step *step)
 
 static bool may_travel(mongo_store *store, const hf_step *step, const hf_record *out)
 {
-    if (mongo_topology_of(store) != MONGO_SET || step->n_deaths || step->change)
+    if (mongo_topology_of(store) != MONGO_SET || step->n_deaths || step->change || step->pass)
         return false;
     return step->enter ? out && enters_plainly(step) : !out && step->n_leaves == 1;
 }

@@ -11,6 +11,8 @@
  *                                             ticket; more: tokens of its block after the first
  *   {replaces}                                the holder whose place the entrant wants
  *   {change: {ticket, permits}}               the holder that has less from now on
+ *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block}}}    the holder whose place
+ *                                             goes over, and what changes with that
  *   {ticket, mark, used}                      the only leave; mark: `last` as it leaves it; used:
  *                                             the last token that was used
  *   {tickets, dead, marks: [{ticket | dead, mark, used}]}    several leaves, or deaths
@@ -80,7 +82,14 @@ static const char lowered[] =
     " {'$gt': ['$$this.permits', '$$x.change.permits']}]},"
     " {'$mergeObjects': ['$$this', {'permits': '$$x.change.permits'}]}, '$$this']}}}";
 
-/* Leaves, deaths and a change, then the grant; the result is the whole record. */
+/* Not where that ticket is there already. */
+static const char passed[] =
+    "{'$map': {'input': @4, 'in': {'$cond': [{'$and': ["
+    "{'$eq': ['$$this.ticket', '$$x.pass.ticket']}, {'$not': [{'$in': ['$$x.pass.to.ticket',"
+    " {'$concatArrays': ['$holders.ticket', '$queue.ticket']}]}]}]},"
+    " {'$mergeObjects': ['$$this', '$$x.pass.to']}, '$$this']}}}";
+
+/* Leaves, deaths, a change and a pass, then the grant; the result is the whole record. */
 static const char edit[] = "{'$let': {'vars': {'h': @2, 'q': @3@l}, 'in': @g}}";
 
 /* The fold over the queue from its head (I3, I4); after the first that does not fit, none does. */
@@ -194,7 +203,7 @@ typedef struct variant {
     edit_kind edit;
     enter_kind enter;
     floor_kind floor;
-    bool has_now, has_last, has_used, has_change;
+    bool has_now, has_last, has_used, has_change, has_pass;
 } variant;
 
 static enter_kind enter_kind_of(const hf_enter *enter)
@@ -216,7 +225,8 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
                  .floor = step->floor ? FLOOR_GIVEN : (floor_kind)clock,
                  .has_now = step->now != NULL,
                  .has_last = step->n_deaths > 0,
-                 .has_change = step->change && step->change->permits > 0};
+                 .has_change = step->change && step->change->permits > 0,
+                 .has_pass = step->pass != NULL};
     if (step->n_leaves + step->n_deaths > 0)
         v.edit = pipeline_is_single(step) ? EDIT_ONE : EDIT_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
@@ -229,7 +239,8 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
 static size_t index_of(variant v)
 {
     return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 5 | (size_t)v.has_now << 7 |
-           (size_t)v.has_last << 8 | (size_t)v.has_used << 9 | (size_t)v.has_change << 10;
+           (size_t)v.has_last << 8 | (size_t)v.has_used << 9 | (size_t)v.has_change << 10 |
+           (size_t)v.has_pass << 11;
 }
 
 static const char *floor_text(floor_kind kind)
@@ -259,7 +270,8 @@ static void choose_edit(parts *p, variant v)
 {
     p->of['s'] = v.edit == EDIT_MANY ? stays_many : stays_one;
     p->of['1'] = v.edit ? stayers : "'$holders'";
-    p->of['2'] = v.has_change ? lowered : p->of['1'];
+    p->of['4'] = v.has_change ? lowered : p->of['1'];
+    p->of['2'] = v.has_pass ? passed : p->of['4'];
     p->of['3'] = v.edit ? waiters : "'$queue'";
     p->of['l'] = !v.has_last ? "" : v.edit == EDIT_MANY ? last_many : last_one;
     p->of['m'] = v.has_last ? with_last : "";
@@ -279,7 +291,7 @@ static void choose_edit(parts *p, variant v)
 
 static void choose_enter(parts *p, variant v)
 {
-    bool is_edited = v.edit || v.has_change;
+    bool is_edited = v.edit || v.has_change || v.has_pass;
     p->of['d'] = is_edited ? only_edit : "'$$ROOT'";
     p->of['a'] = v.enter == ENTER_REFUSED ? "'$$r'" : v.enter == ENTER_UPGRADE ? upgrade : admit;
     p->of['t'] = v.enter == ENTER_TRY ? try_fits : "";

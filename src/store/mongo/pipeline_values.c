@@ -122,6 +122,22 @@ static void append_change(bson_t *x, const hf_change *change)
     bson_append_document_end(x, &to);
 }
 
+static void append_pass(bson_t *x, const hf_pass *pass)
+{
+    bson_t of, to;
+    BSON_APPEND_DOCUMENT_BEGIN(x, "pass", &of);
+    document_append_id(&of, "ticket", pass->ticket);
+    BSON_APPEND_DOCUMENT_BEGIN(&of, "to", &to);
+    document_append_id(&to, "ticket", pass->to);
+    document_append_id(&to, "session", pass->session);
+    BSON_APPEND_INT32(&to, "ttl_ms", pass->ttl_ms);
+    BSON_APPEND_INT64(&to, "token", pass->token);
+    BSON_APPEND_BOOL(&to, "yields", false);
+    BSON_APPEND_INT32(&to, "block", 0);
+    bson_append_document_end(&of, &to);
+    bson_append_document_end(x, &of);
+}
+
 void pipeline_values(const char *name, const hf_step *step, bson_t *x)
 {
     bson_init(x);
@@ -135,6 +151,8 @@ void pipeline_values(const char *name, const hf_step *step, bson_t *x)
         append_many(x, step);
     if (step->change)
         append_change(x, step->change);
+    if (step->pass)
+        append_pass(x, step->pass);
     if (step->enter)
         append_enter(x, name, step->enter);
 }

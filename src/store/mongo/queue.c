@@ -95,6 +95,14 @@ static bool adopt(void *ctx, const hf_record *record)
     return false;
 }
 
+/* The ticket that it shows was written in the same step, or by an earlier copy of it. */
+static bool shows(const hf_record *record, const hf_step *step)
+{
+    if (step->enter || step->pass)
+        return record_find(record, step->enter ? step->enter->entry.ticket : step->pass->to);
+    return step->n_leaves == 0 && !step->change;
+}
+
 static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const hf_step *step,
                                hf_record *out, hf_step_reply *reply, hf_error *err)
 {
@@ -107,9 +115,7 @@ static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const
     else if (PLANTED(LOCAL_READ_BACK) && code == HF_UNKNOWN)
         code = mongo_look(&store->base, &call->name, 1, (hf_stamp){0}, false, adopt, out, err);
     reply->stamp = answer.stamp;
-    /* The ticket that it shows was written in the same step, or by an earlier copy of it. */
-    reply->confirmed = !code && (step->enter ? record_find(out, step->enter->entry.ticket) != NULL
-                                             : step->n_leaves == 0 && !step->change);
+    reply->confirmed = !code && shows(out, step);
     bson_destroy(&answer.doc);
     bson_destroy(&command);
     return code;
@@ -119,7 +125,7 @@ static const char *what(const hf_step *step)
 {
     if (step->enter)
         return record_makes(step) ? "acquiring" : "upgrading";
-    return step->change ? "downgrading" : "releasing";
+    return step->change ? "downgrading" : step->pass ? "making it a lease" : "releasing";
 }
 
 hf_code mongo_step_alone(mongo_store *store, const char *name, const hf_step *step, hf_record *out,

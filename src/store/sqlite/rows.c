@@ -2,6 +2,7 @@
 /* rows.c: reads a session's row, and says whether that session is gone; called by whoever looks at
  * sessions, marks them or sweeps. */
 #include "core/id.h"
+#include "core/plant.h"
 #include "store/sqlite/inside.h"
 
 #include <string.h>
@@ -94,9 +95,10 @@ hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err)
     return code;
 }
 
-/* A free byte means dead (R10): the process is gone, or its boot is. A locked one proves nothing;
- * then CLOCK_BOOTTIME judges, which does not jump, if it is the very clock that the session used,
- * and the caller trusts clocks. Of another machine nothing is known. */
+/* A free byte means dead (R10): the process is gone, or its boot is. A locked one proves nothing,
+ * as where no process keeps the session: then CLOCK_BOOTTIME judges, which does not jump, if it is
+ * the very clock that the session used, and the caller trusts clocks. Of another machine nothing is
+ * known. */
 hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock_trust_ms,
                       hf_error *err)
 {
@@ -104,7 +106,9 @@ hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock
     hf_session_state *state = &row->state;
     if (state->presence != HF_LIVE || row->is_foreign || store->tester < 0)
         return HF_OK;
-    hf_code code = alive_test(store->alive_path, store->tester, row->row, &is_free, err);
+    bool has_byte = state->session.pid != 0 || PLANTED(LEASE_HAS_PROCESS);
+    hf_code code =
+        has_byte ? alive_test(store->alive_path, store->tester, row->row, &is_free, err) : HF_OK;
     bool is_overdue =
         row->is_same_clock && clock_trust_ms >= 0 && -state->lease_left_ms > clock_trust_ms;
     state->is_gone = !code && (is_free || is_overdue);

@@ -45,6 +45,7 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
 /* The byte is locked before the row can be seen: both inside the transaction that inserts it (R10).
  * A row id can come again only after a loss of power, which also frees every byte, or when its
  * commit failed: the byte is freed right after that, and who comes in between tries again. */
+/* hold NULL: it takes none. */
 static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *hold, hf_error *err)
 {
     if (has_moved(store, &store->main, err))
@@ -56,23 +57,32 @@ static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *ho
     if (!code)
         code = insert(store, self, err);
     int64_t row = sqlite3_last_insert_rowid(store->main.db);
-    if (!code)
+    if (!code && hold)
         code = alive_take(store->alive_path, &store->alive, row, hold, err);
-    bool is_held = !code;
+    bool is_held = !code && hold;
     code = sql_end(&store->main, code, err);
     if (code && is_held)
         alive_let_go(hold);
     return code;
 }
 
+static hf_code begin_alone(sqlite_store *store, const hf_session *self, alive_hold *hold,
+                           hf_error *err)
+{
+    pthread_mutex_lock(&store->main.mutex);
+    hf_code code = begin(store, self, hold, err);
+    pthread_mutex_unlock(&store->main.mutex);
+    return code;
+}
+
 hf_code sqlite_session_begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     sqlite_store *store = store_of(base);
+    if (self->pid == 0)
+        return begin_alone(store, self, NULL, err);
     sqlite_own *own = alloc_zeroed(sizeof *own);
     own->id = self->id;
-    pthread_mutex_lock(&store->main.mutex);
-    hf_code code = begin(store, self, &own->hold, err);
-    pthread_mutex_unlock(&store->main.mutex);
+    hf_code code = begin_alone(store, self, &own->hold, err);
     if (code) {
         free(own);
         return code;
@@ -262,7 +272,7 @@ static hf_code look_at(sqlite_store *store, hf_id id, int64_t clock_trust_ms,
         return HF_OK;
     }
     *state = row.state;
-    if (state->presence == HF_LIVE && !state->is_gone)
+    if (state->presence == HF_LIVE && !state->is_gone && state->session.pid)
         notice_watch_row(store, row.row);
     return session_read_asks(&store->main, state, err);
 }

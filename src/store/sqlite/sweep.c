@@ -184,6 +184,12 @@ static hf_code forget_old(sqlite_store *store, hf_error *err)
     return sql_end(&store->main, code, err);
 }
 
+/* Nobody's process, and of another boot: only its beats can say whether it lives. */
+static bool wants_watching(const session_row *row)
+{
+    return row->state.session.pid == 0 && !row->is_same_clock;
+}
+
 /* Those whose byte is free or that are a day overdue by a clock that does not jump. Another
  * machine's cannot be judged: they are left to people. */
 static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
@@ -199,7 +205,7 @@ static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max
     while (!code && found && *n < max) {
         session_read(store, live, &row);
         code = session_judge(store, &row, DAY_MS, err);
-        if (!code && row.state.is_gone)
+        if (!code && (row.state.is_gone || wants_watching(&row)))
             gone[(*n)++] = row.state;
         if (!code)
             code = sql_next(&store->main, live, &found, err);

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_cases.c: locks that an id holds and no process, on every store; run by main.c. */
+#include "conformance/two_clients.h"
+
+#include <stdatomic.h>
+
+static void take(hf_client *client, const char *name, const hf_lease_options *options,
+                 hf_lease *out)
+{
+    hf_error err;
+    assert_code(HF_OK, hf_lease_acquire(client, name, options, out, &err), &err);
+    assert_true(out->left_ms > 0);
+    assert_true(out->left_ms < out->ttl_ms);
+}
+
+static void release(hf_client *client, const hf_lease *lease)
+{
+    hf_error err;
+    assert_code(HF_OK, hf_lease_release(client, lease->id, &err), &err);
+}
+
+static void assert_held(hf_client *client, const char *name)
+{
+    hf_lock *lock;
+    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_HELD);
+}
+
+static void assert_free(hf_client *client, const char *name)
+{
+    hf_lock *lock;
+    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_OK);
+    bed_release(lock);
+}
+
+static void test_any_client_renews_and_releases(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease any");
+    hf_lease lease, renewed;
+    hf_error err;
+    take(one, name, NULL, &lease);
+    assert_held(one, name);
+    assert_held(two, name);
+    assert_code(HF_OK, hf_lease_renew(two, lease.id, &renewed, &err), &err);
+    assert_int_equal(renewed.token, lease.token);
+    assert_string_equal(renewed.id, lease.id);
+    assert_in_range(renewed.left_ms, 1, 5000);
+    release(two, &lease);
+    release(one, &lease); /* to repeat it is harmless */
+    assert_code(HF_LOST, hf_lease_renew(one, lease.id, NULL, &err), &err);
+    hf_lock *lock = bed_acquire(two, name, NULL);
+    bed_rises(lease.token, hf_lock_token(lock));
+    bed_previous(lock, HF_OUTCOME_RELEASED, "one@", lease.token);
+    bed_release(lock);
+}
+
+static bool see_owner(void *ctx, const hf_lock_info *info)
+{
+    bool *is_seen = ctx;
+    for (size_t i = 0; i < info->n_holders; i++)
+        *is_seen |= strncmp(info->holders[i].who, "night job@", 10) == 0;
+    return true;
+}
+
+static void test_it_outlives_who_took_it(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease outlives");
+    const hf_lease_options options = {.owner = "night job"};
+    hf_client *maker = bed_client("maker", 5000);
+    hf_lease lease;
+    hf_error err;
+    bool is_seen = false;
+    take(maker, name, &options, &lease);
+    hf_close(maker);
+    assert_held(two, name);
+    assert_code(HF_OK, hf_show(two, name, see_owner, &is_seen, &err), &err);
+    assert_true(is_seen);
+    assert_code(HF_OK, hf_lease_renew(two, lease.id, NULL, &err), &err);
+    release(two, &lease);
+    assert_free(one, name);
+}
+
+static void test_unless_renewed_it_ends(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease ends");
+    const hf_lease_options brief = {.ttl_ms = BED_TTL};
+    hf_lease lease;
+    hf_error err;
+    take(one, name, &brief, &lease);
+    int64_t began = bed_now_ms();
+    hf_lock *lock = bed_acquire(two, name, NULL);
+    assert_in_range(bed_now_ms() - began, lease.left_ms - 100, bed_takeover_ms());
+    bed_previous(lock, HF_OUTCOME_ABANDONED, "one@", lease.token);
+    assert_code(HF_LOST, hf_lease_renew(one, lease.id, NULL, &err), &err);
+    bed_release(lock);
+    assert_int_not_equal(hf_lease_release(one, lease.id, &err), HF_HELD);
+}
+
+static void test_a_lost_one_is_not_released(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease lost");
+    const hf_lease_options brief = {.ttl_ms = BED_TTL};
+    hf_lease lease;
+    hf_error err;
+    take(one, name, &brief, &lease);
+    hf_lock *lock = bed_acquire(two, name, NULL);
+    assert_code(HF_LOST, hf_lease_release(one, lease.id, &err), &err);
+    bed_release(lock);
+}
+
+static void test_the_same_key_finds_it(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease key");
+    const hf_lease_options keyed = {.key = "order 4711"},
+                           other = {.key = "order 4712", .lock.wait_ms = HF_TRY};
+    hf_lease lease, again;
+    hf_error err;
+    take(one, name, &keyed, &lease);
+    assert_false(lease.was_there);
+    take(two, name, &keyed, &again);
+    assert_true(again.was_there);
+    assert_string_equal(again.id, lease.id);
+    assert_int_equal(again.token, lease.token);
+    assert_code(HF_HELD, hf_lease_acquire(two, name, &other, &again, &err), &err);
+    release(one, &lease);
+    assert_code(HF_LOST, hf_lease_acquire(two, name, &keyed, &again, &err), &err);
+    assert_contains(err.text, "another key");
+    assert_free(two, name);
+}
+
+static struct asker {
+    const char *name;
+    hf_lease lease;
+    hf_code code;
+    hf_error err;
+} asker;
+
+static void *ask(void *arg)
+{
+    struct asker *a = arg;
+    a->code = hf_lease_acquire(two, a->name, NULL, &a->lease, &a->err);
+    return NULL;
+}
+
+static void test_it_waits_in_line_and_keeps_others_waiting(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease waits");
+    static struct taker next, next_here;
+    pthread_t thread;
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    asker = (struct asker){.name = name};
+    pthread_create(&thread, NULL, ask, &asker);
+    bed_wait_queued(one, name, 1);
+    taker_start(&next, one, name, NULL);
+    taker_start(&next_here, two, name, NULL);
+    bed_wait_queued(one, name, 2);
+    int64_t token = hf_lock_token(lock);
+    bed_release(lock);
+    pthread_join(thread, NULL);
+    assert_code(HF_OK, asker.code, &asker.err);
+    bed_rises(token, asker.lease.token);
+    assert_held(one, name);
+    release(one, &asker.lease);
+    taker_join(&next);
+    bed_rises(asker.lease.token, hf_lock_token(next.lock));
+    bed_release(next.lock);
+    taker_join(&next_here);
+    bed_release(next_here.lock);
+}
+
+static void test_what_is_broken_is_not_renewed(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease broken");
+    const hf_lease_options brief = {.ttl_ms = BED_TTL};
+    const hf_break_options why = {.reason = "out of hand"};
+    hf_lease lease;
+    hf_error err;
+    take(one, name, &brief, &lease);
+    assert_code(HF_OK, hf_break(two, name, &why, &err), &err);
+    assert_code(HF_LOST, hf_lease_renew(one, lease.id, NULL, &err), &err);
+    assert_free(two, name);
+}
+
+static void test_shared_leases_stand_beside_each_other(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease shared");
+    const hf_lease_options shared = {.lock.mode = HF_SHARED};
+    hf_lease first, second;
+    take(one, name, &shared, &first);
+    take(one, name, &shared, &second);
+    assert_string_not_equal(first.id, second.id);
+    assert_held(two, name);
+    release(two, &first);
+    assert_held(two, name);
+    release(two, &second);
+    assert_free(two, name);
+}
+
+static void test_names_of_any_bytes(void **state)
+{
+    (void)state;
+    char name[300];
+    snprintf(name, sizeof name, "%s ~/\xc3\xa9?&%%", bed_name("lease bytes"));
+    hf_lease lease;
+    take(one, name, NULL, &lease);
+    assert_null(strpbrk(lease.id, " /?&%\xc3"));
+    release(two, &lease);
+    assert_free(one, name);
+}
+
+static void test_what_is_no_lease(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"",
+                                      "x",
+                                      "0123456789abcdef0123456789abcdef",
+                                      "0123456789abcdef0123456789abcdef-",
+                                      "0123456789abcdef0123456789abcdeg-a",
+                                      "0123456789abcdef0123456789abcdef-a b",
+                                      "0123456789abcdef0123456789abcdef-~0",
+                                      "0123456789abcdef0123456789abcdef-~00"};
+    hf_error err;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        assert_code(HF_INVALID, hf_lease_renew(one, ids[i], NULL, &err), &err);
+        assert_code(HF_INVALID, hf_lease_release(one, ids[i], &err), &err);
+    }
+    const char *unknown = "0123456789abcdef0123456789abcdef-never";
+    assert_code(HF_LOST, hf_lease_renew(one, unknown, NULL, &err), &err);
+    assert_code(HF_OK, hf_lease_release(one, unknown, &err), &err);
+    hf_lease lease;
+    const hf_lease_options fed = {.lock.feed_ms = 10}, endless = {.ttl_ms = 3600001};
+    assert_code(HF_INVALID, hf_lease_acquire(one, "a", &fed, &lease, &err), &err);
+    assert_code(HF_INVALID, hf_lease_acquire(one, "a", &endless, &lease, &err), &err);
+}
+
+/* ---- Without a thread for each ---- */
+
+enum { MANY = 100 };
+
+static struct crowd {
+    hf_client *client;
+    atomic_int had, failed, inside, together;
+    _Atomic hf_code last;
+    hf_lease_wait *waits[MANY];
+} crowd;
+
+static void let_go(void *ctx, const hf_lease *lease, const hf_error *err)
+{
+    hf_error why;
+    (void)ctx;
+    if (!lease) {
+        crowd.last = err->code;
+        crowd.failed++;
+        return;
+    }
+    if (++crowd.inside > 1)
+        crowd.together++;
+    crowd.inside--;
+    hf_lease_release(crowd.client, lease->id, &why);
+    crowd.had++;
+}
+
+static void begin_many(const char *name, const hf_lease_options *options)
+{
+    hf_error err;
+    crowd = (struct crowd){.client = two};
+    for (int i = 0; i < MANY; i++)
+        assert_code(HF_OK, hf_lease_begin(two, name, options, let_go, NULL, &crowd.waits[i], &err),
+                    &err);
+}
+
+static bool all_ended(void *ctx)
+{
+    (void)ctx;
+    return crowd.had + crowd.failed == MANY;
+}
+
+static void test_many_wait_without_threads(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease many");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, NULL);
+    assert_false(bed_until(200, all_ended, NULL));
+    assert_int_equal(crowd.had + crowd.failed, 0);
+    bed_release(lock);
+    assert_true(bed_until(6 * BED_SOON, all_ended, NULL));
+    assert_int_equal(crowd.had, MANY);
+    assert_int_equal(crowd.together, 0);
+    assert_free(one, name);
+}
+
+static void test_their_time_is_over(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease over");
+    const hf_lease_options brief = {.lock.wait_ms = 300};
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, &brief);
+    assert_true(bed_until(BED_SOON, all_ended, NULL));
+    assert_int_equal(crowd.failed, MANY);
+    assert_int_equal(crowd.last, HF_TIMEOUT);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+    assert_free(one, name);
+}
+
+static void test_they_are_cancelled(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease cancelled");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, NULL);
+    for (int i = 0; i < MANY; i++)
+        hf_lease_cancel(crowd.waits[i]);
+    assert_true(bed_until(BED_SOON, all_ended, NULL));
+    assert_int_equal(crowd.failed, MANY);
+    assert_int_equal(crowd.last, HF_CANCELLED);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+    assert_free(one, name);
+}
+
+static void test_closing_ends_them(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease closing");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    begin_many(name, NULL);
+    hf_close(two);
+    two = NULL;
+    assert_int_equal(crowd.failed, MANY);
+    assert_int_equal(crowd.last, HF_CLOSED);
+    bed_wait_queued(one, name, 0);
+    bed_release(lock);
+}
+
+static void test_without_a_queue_there_are_none(void **state)
+{
+    (void)state;
+    hf_lease lease;
+    hf_error err;
+    assert_code(HF_UNSUPPORTED, hf_lease_acquire(one, bed_name("none"), NULL, &lease, &err), &err);
+    assert_contains(err.text, "hfProtocol=queue");
+}
+
+int run_lease_cases(void)
+{
+    const struct bed_case cases[] = {
+        CASE_IF(HF_CAN_QUEUE, test_any_client_renews_and_releases),
+        CASE_IF(HF_CAN_QUEUE, test_it_outlives_who_took_it),
+        CASE_IF(HF_CAN_QUEUE, test_unless_renewed_it_ends),
+        CASE_IF(HF_CAN_QUEUE, test_a_lost_one_is_not_released),
+        CASE_IF(HF_CAN_QUEUE, test_the_same_key_finds_it),
+        CASE_IF(HF_CAN_QUEUE, test_it_waits_in_line_and_keeps_others_waiting),
+        CASE_IF(HF_CAN_QUEUE, test_what_is_broken_is_not_renewed),
+        CASE_IF(HF_CAN_QUEUE, test_shared_leases_stand_beside_each_other),
+        CASE_IF(HF_CAN_QUEUE, test_names_of_any_bytes),
+        CASE_IF(HF_CAN_QUEUE, test_what_is_no_lease),
+        CASE_IF(HF_CAN_QUEUE, test_many_wait_without_threads),
+        CASE_IF(HF_CAN_QUEUE, test_their_time_is_over),
+        CASE_IF(HF_CAN_QUEUE, test_they_are_cancelled),
+        CASE_IF(HF_CAN_QUEUE, test_closing_ends_them),
+    };
+    const struct bed_case others[] = {CASE(test_without_a_queue_there_are_none)};
+    return bed.can & HF_CAN_QUEUE ? CASES(cases) : CASES(others);
+}

@@ -1,0 +1,103 @@
+"""examples/systemd and examples/compose, by the tools that read such files; and whether
+examples/README.md has them all."""
+# SPDX-License-Identifier: Apache-2.0
+import configparser
+import glob
+import os
+import re
+import shlex
+import unittest
+
+import bed
+import yaml
+
+
+class Systemd(bed.Case):
+    """The units, with the programs of the build and of the test in the place of those installed."""
+
+    def setUp(self):
+        super().setUp()
+        for path in glob.glob(os.path.join(bed.EXAMPLES, "systemd", "*.*")):
+            with open(path) as text, open(self.path(os.path.basename(path)), "w") as out:
+                out.write(re.sub(r"/usr/local/bin/([\w-]+)", lambda m: self.stub(m[1]), text.read())
+                          .replace("/usr/bin/holdfast", os.path.join(bed.BUILD, "holdfast")))
+
+    def command(self, unit):
+        parsed = configparser.ConfigParser(strict=False, interpolation=None)
+        parsed.optionxform = str
+        parsed.read(self.path(unit))
+        return shlex.split(parsed["Service"]["ExecStart"])
+
+    def test_systemd_has_no_complaint(self):
+        units = sorted(glob.glob(self.path("*.*er*")))
+        self.assertEqual([os.path.basename(unit) for unit in units],
+                         ["report.service", "report.timer", "scheduler.service"])
+        self.assertEqual(self.check(0, "systemd-analyze", "verify", "--man=no", *units), "")
+
+    def test_the_report_is_made_once(self):
+        self.assertIn("ran\n", self.check(0, *self.command("report.service")))
+        self.assertNotIn("ran\n", self.check(0, *self.command("report.service")))
+
+    def test_the_scheduler_runs_while_it_leads(self):
+        self.stub("scheduler", 'echo "$HOLDFAST_NAME"; exec cat')
+        leader = self.start(*self.command("scheduler.service"))
+        self.assertEqual(leader.stdout.readline(), "scheduler\n")
+        self.assertEqual(len(self.show("scheduler")["holders"]), 1)
+
+
+class Compose(bed.Case):
+    FOLDER = os.path.join(bed.EXAMPLES, "compose")
+
+    def setUp(self):
+        super().setUp()
+        self.composed = yaml.safe_load(self.check(0, "docker-compose", "config", cwd=self.FOLDER))
+        services = self.composed["services"]
+        self.mongo = {name: s for name, s in services.items() if s["command"][0] == "mongod"}
+        self.holdfast = {name: s for name, s in services.items() if "build" in s}
+
+    def test_services_use_the_set(self):
+        self.assertEqual((len(self.mongo), len(self.holdfast)), (3, 2))
+        (name,) = {s["command"][s["command"].index("--replSet") + 1] for s in self.mongo.values()}
+        store = "mongodb://%s/app?replicaSet=%s" % (",".join(sorted(self.mongo)), name)
+        for service in self.holdfast.values():
+            self.assertEqual(service["environment"]["HOLDFAST_STORE"], store)
+
+    def test_services_are_reached_each_by_a_port(self):
+        published = set()
+        for service in self.holdfast.values():
+            listen = [w for w in service["command"] if w.startswith("--listen=")][0]
+            (port,) = service["ports"]
+            self.assertEqual(listen, "--listen=0.0.0.0:%d" % port["target"])
+            published.add(port["published"])
+        self.assertEqual(len(published), 2)
+
+    def test_services_find_their_secrets(self):
+        for service in self.holdfast.values():
+            given = {s["source"] for s in service["secrets"]}
+            named = set(re.findall("/run/secrets/(\\w+)", " ".join(service["command"])))
+            self.assertEqual(given, named)
+            self.assertEqual(given, set(self.composed["secrets"]))
+
+    def test_image_is_made_of_the_package(self):
+        build = self.holdfast["holdfast1"]["build"]
+        with open(os.path.join(build["context"], build["dockerfile"])) as text:
+            steps = dict(line.split(" ", 1) for line in text.read().replace("\\\n", "").split("\n")
+                         if line and line[0] != "#")
+        with open(os.path.join(bed.SOURCE, "debian", "control")) as control:
+            packages = re.findall("^Package: (.*)$", control.read(), re.M)
+        self.assertEqual([p for p in packages if steps["COPY"].startswith(p + "_*.deb ")], ["holdfast"])
+        self.check(0, "sh", "-n", "-c", steps["RUN"])
+        self.assertEqual(steps["ENTRYPOINT"], '["holdfast"]')
+
+
+class Index(unittest.TestCase):
+    def test_every_example_is_in_the_index(self):
+        with open(os.path.join(bed.EXAMPLES, "README.md")) as text:
+            linked = set(re.findall(r"\]\(([^)]*)\)", text.read()))
+        there = {os.path.relpath(os.path.join(folder, name), bed.EXAMPLES)
+                 for folder, _, names in os.walk(bed.EXAMPLES) for name in names
+                 if not name.endswith(".pyc")}
+        self.assertEqual(linked, there - {"README.md"})
+
+
+unittest.main(verbosity=2)
