@@ -298,8 +298,8 @@ class Events(cli.Case):
         waiter.status()
         watcher.signal(signal.SIGCONT)
         self.expect("release")
-        self.expect("grant", session=session)
-        self.expect("release", session=session, exit_status=5)
+        granted = self.expect("grant", session=session)
+        self.expect("release", session=session, exit_status=5, at=granted["at"], for_ms=0)
 
     def test_several_holds_between_two_looks(self):
         """Of those before the last one nobody can tell."""
