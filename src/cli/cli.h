@@ -41,6 +41,6 @@ typedef struct settings {
 typedef int verb_fn(settings *given, int argc, char **argv);
 
 verb_fn cmd_run, cmd_elect, cmd_list, cmd_show, cmd_sessions, cmd_break, cmd_doctor, cmd_bench,
-    cmd_config, cmd_complete, cmd_watch;
+    cmd_config, cmd_complete, cmd_watch, cmd_serve;
 
 #endif

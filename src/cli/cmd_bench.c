@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 #define PROGRAM "holdfast-bench"

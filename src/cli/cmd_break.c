@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json.h"
 #include "options.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 enum { KEY_IF_TOKEN = 2000, KEY_FORCE, KEY_REASON };

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "options.h"
-#include "text.h"
+#include "show/text.h"
 #include "verbs.h"
 
 #define MOST_NAMES 1000

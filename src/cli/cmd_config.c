@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json.h"
 #include "options.h"
 #include "secret.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "table.h"
-#include "text.h"
 #include "verbs.h"
 
 enum { KEY_STORES = 2000 };

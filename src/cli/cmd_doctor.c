@@ -3,11 +3,11 @@
  */
 #include <stdio.h>
 
-#include "json.h"
 #include "options.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "table.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 typedef struct report {

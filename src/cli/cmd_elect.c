@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "health.h"
-#include "json.h"
 #include "options.h"
 #include "run.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 #define PAUSE_MS 1000 /* when the store was not reached for as long as the library is patient */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
 #include "options.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "table.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 typedef struct request {

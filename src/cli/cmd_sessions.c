@@ -2,11 +2,11 @@
 /* cmd_sessions.c: the verb sessions: which processes have a session in the store. */
 #include <inttypes.h>
 
-#include "json.h"
 #include "options.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "table.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 typedef struct request {

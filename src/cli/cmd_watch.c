@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "changes.h"
-#include "json.h"
 #include "looker.h"
 #include "module/file.h"
 #include "options.h"
 #include "secret.h"
+#include "show/changes.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 #include "view.h"
 

@@ -13,7 +13,7 @@
 #include "ini.h"
 #include "options.h"
 #include "secret.h"
-#include "text.h"
+#include "show/text.h"
 
 #define LEAST_TTL_MS 1000
 #define MOST_TTL_MS 3600000

@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "show/json.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 /* ---- The words ---- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "options.h"
-#include "text.h"
+#include "show/text.h"
 
 #define BLANKS " \t\r\n"
 

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "show/text.h"
 
 struct looker {
     hf_client *client;

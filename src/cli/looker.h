@@ -4,7 +4,7 @@
 #ifndef HOLDFAST_CLI_LOOKER_H
 #define HOLDFAST_CLI_LOOKER_H
 
-#include "board.h"
+#include "show/board.h"
 
 typedef struct looker looker;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "options.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 #include "verbs.h"
 
 static verb_fn help;
@@ -23,6 +23,7 @@ const verb verbs[] = {
     {"break", "take a lock from its holders", cmd_break, &break_argp},
     {"doctor", "look at what the locks depend on", cmd_doctor, &doctor_argp},
     {"bench", "measure how fast locks are on the store", cmd_bench, &bench_argp},
+    {"serve", "serve locks over HTTP", cmd_serve, &serve_argp},
     {"config", "show the settings, and where each one comes from", cmd_config, &config_argp},
     {"help", "say how a command is used", help, &help_argp},
     {"complete", NULL, cmd_complete, NULL},

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 #define HOUR_MS ((int64_t)3600 * 1000)
 #define LEAST_PERIOD_MS 1000

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "duration.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
 

@@ -8,8 +8,8 @@
 
 #include "options.h"
 #include "run.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 #define MOST_NAME_BYTES 512
 #define MOST_APP_BYTES 64

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "text.h"
+#include "show/text.h"
 
 #define MASK "***"
 

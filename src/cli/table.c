@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "text.h"
+#include "show/text.h"
 
 void table_init(table *t, const char *const *heads)
 {

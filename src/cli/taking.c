@@ -15,8 +15,8 @@
 #include "health.h"
 #include "once.h"
 #include "run.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 typedef struct taking {
     const plan *plan;

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "show/text.h"
 
 #define DEFAULT_COLUMNS 80
 

@@ -10,8 +10,8 @@
 #include "document.h"
 #include "once.h"
 #include "run.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 extern char **environ;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "show/text.h"
 
 #define LINES_ABOVE 3
 #define LINES_BELOW 1

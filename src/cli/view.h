@@ -3,8 +3,8 @@
 #ifndef HOLDFAST_CLI_VIEW_H
 #define HOLDFAST_CLI_VIEW_H
 
-#include "board.h"
 #include "screen/screen.h"
+#include "show/board.h"
 
 typedef enum view_order { BY_AGE, BY_NAME, BY_WAITING, N_ORDERS } view_order;
 

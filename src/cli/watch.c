@@ -8,8 +8,8 @@
 #include "core/plant.h"
 #include "health.h"
 #include "run.h"
+#include "show/text.h"
 #include "terminal.h"
-#include "text.h"
 
 #define GROUP_LOOK_MS 10
 

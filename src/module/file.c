@@ -95,7 +95,8 @@ static bool check_owner(finding *f, int fd)
                 f->path);
 }
 
-/* By its descriptor: the path may lead elsewhere by now. */
+/* By its descriptor: the path may lead elsewhere by now. It stays open once that is done: the
+ * linker takes a file of the same name, that of the next module, for the one that it has. */
 static const char *const *load_file(finding *f, int fd)
 {
     char name[40];
@@ -122,7 +123,7 @@ const void *module_load(const module_file *wanted, char *why, size_t size)
     int fd = -1;
     if (open_file(&f, &fd) && check_owner(&f, fd))
         table = load_file(&f, fd);
-    if (fd >= 0)
+    if (!table && fd >= 0)
         close(fd);
     return table;
 }

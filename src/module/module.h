@@ -9,7 +9,7 @@
 #define MODULE_SYMBOL "holdfast_module"
 
 typedef struct module {
-    const char *version; /* HF_VERSION; between two versions nothing is agreed on */
+    const char *version; /* HF_VERSION */
     hf_code (*open)(const char *uri, const hf_store_config *config, hf_store **out,
                     int64_t *patience_ms, hf_error *err); /* mongo_open() */
 } module;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* board.c: keeps what one look at the locks has found; looker.c and cmd_watch.c look with it. */
-#include "board.h"
+/* board.c: keeps what one look at the locks has found; `holdfast watch` and the service look with
+ * it. */
+#include "show/board.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "text.h"
+#include "show/text.h"
 
 static hf_entry_info *copy_entries(const hf_entry_info *entries, size_t n)
 {

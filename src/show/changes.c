@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* changes.c: compares two looks at the locks; `holdfast watch --json` calls it. What came and went
- * between the two is not seen, but for the last holder, of whom the record keeps how it left. */
-#include "changes.h"
+/* changes.c: compares two looks at the locks; `holdfast watch --json` and the service call it. What
+ * came and went between the two is not seen, but for the last holder, of whom the record keeps how
+ * it left. */
+#include "show/changes.h"
 
 #include <string.h>
 
@@ -11,6 +12,15 @@ typedef struct comparing {
     change_fn *each;
     void *ctx;
 } comparing;
+
+const char *change_name(change_kind kind)
+{
+    static const char *const names[] = {
+        [CHANGE_WAIT] = "wait", [CHANGE_GRANT] = "grant",     [CHANGE_RELEASE] = "release",
+        [CHANGE_LOSS] = "loss", [CHANGE_GAVE_UP] = "gave_up", [CHANGE_LEFT] = "left",
+    };
+    return names[kind];
+}
 
 static const hf_lock_info nothing = {.name = ""};
 

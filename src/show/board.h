@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* board.h: all the locks as one look has found them, kept for `holdfast watch`. */
-#ifndef HOLDFAST_CLI_BOARD_H
-#define HOLDFAST_CLI_BOARD_H
+/* board.h: all the locks as one look has found them, kept to be compared. */
+#ifndef SHOW_BOARD_H
+#define SHOW_BOARD_H
 
 #include <holdfast/holdfast.h>
 

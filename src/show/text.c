@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.c: text for people: what may be shown, how wide it is, and times in words; all of the
- * command calls it. */
-#include "text.h"
+ * command calls it, and the service. */
+#include "show/text.h"
 
 #include <inttypes.h>
 #include <locale.h>
@@ -17,12 +17,17 @@ void text_init(void)
     setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-static void *need(void *memory)
+void text_no_memory(void)
 {
-    if (memory)
-        return memory;
     fputs("holdfast: out of memory\n", stderr);
     exit(70);
+}
+
+static void *need(void *memory)
+{
+    if (!memory)
+        text_no_memory();
+    return memory;
 }
 
 void *text_alloc(size_t size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* changes.h: what has happened between two looks at the locks. */
-#ifndef HOLDFAST_CLI_CHANGES_H
-#define HOLDFAST_CLI_CHANGES_H
+#ifndef SHOW_CHANGES_H
+#define SHOW_CHANGES_H
 
-#include "board.h"
+#include "show/board.h"
 
 typedef enum change_kind {
     CHANGE_WAIT,    /* it waits */
@@ -22,6 +22,8 @@ typedef struct change {
     const hf_last *last; /* of this one: how it left; NULL where that is not known */
     bool was_there;      /* found by the first look */
 } change;
+
+const char *change_name(change_kind kind); /* "grant" */
 
 typedef void change_fn(void *ctx, const change *change);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json.h: what the listings are in JSON. */
-#ifndef HOLDFAST_CLI_JSON_H
-#define HOLDFAST_CLI_JSON_H
+#ifndef SHOW_JSON_H
+#define SHOW_JSON_H
 
 #include <holdfast/holdfast.h>
 #include <jansson.h>
 
-#include "changes.h"
+#include "show/changes.h"
 
 /* New references; they end the program when memory is out. */
 json_t *json_array_new(void);
@@ -21,7 +21,8 @@ json_t *json_of_leader(const char *name, const hf_leader *leader); /* NULL: nobo
 /* Puts value, whose reference it takes, at the end of an array, or into an object. */
 void json_append(json_t *array, json_t *value);
 void json_put(json_t *object, const char *key, json_t *value);
-void json_put_text(json_t *object, const char *key, const char *text); /* NULL is "" */
+void json_put_text(json_t *object, const char *key, const char *text); /* repaired; NULL: "" */
+void json_put_number(json_t *object, const char *key, int64_t number);
 
 /* Prints it on stdout as one line. */
 void json_print(const json_t *value);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: says the listings in JSON; called by the verbs that take --json. */
-#include "json.h"
+/* json.c: says the listings in JSON; called by the verbs that take --json, and by the service. */
+#include "show/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "cli.h"
-#include "terminal.h"
-#include "text.h"
+#include "show/text.h"
 
 static json_t *need(json_t *value)
 {
-    if (value)
-        return value;
-    terminal_error("out of memory");
-    exit(STATUS_INTERNAL);
+    if (!value)
+        text_no_memory();
+    return value;
 }
 
 json_t *json_array_new(void)
@@ -44,7 +42,7 @@ void json_put_text(json_t *object, const char *key, const char *text)
     free(whole);
 }
 
-static void put_number(json_t *object, const char *key, int64_t number)
+void json_put_number(json_t *object, const char *key, int64_t number)
 {
     json_put(object, key, json_integer((json_int_t)number));
 }
@@ -63,12 +61,12 @@ static json_t *of_entry(const hf_entry_info *entry)
     json_put_text(out, "session", entry->session);
     json_put_text(out, "who", entry->who);
     json_put_text(out, "why", entry->why);
-    put_number(out, "token", entry->token);
-    put_number(out, "permits", entry->permits);
+    json_put_number(out, "token", entry->token);
+    json_put_number(out, "permits", entry->permits);
     put_time(out, "since", entry->granted_ms ? entry->granted_ms : entry->since_ms);
-    put_number(out, "lease_left_ms", entry->lease_left_ms);
+    json_put_number(out, "lease_left_ms", entry->lease_left_ms);
     if (entry->position)
-        put_number(out, "position", (int64_t)entry->position);
+        json_put_number(out, "position", (int64_t)entry->position);
     return out;
 }
 
@@ -90,7 +88,7 @@ static json_t *of_last(const hf_last *last)
     json_t *out = json_object_new();
     json_put_text(out, "outcome", names[last->outcome]);
     json_put_text(out, "who", last->who);
-    put_number(out, "token", last->token);
+    json_put_number(out, "token", last->token);
     json_put(out, "exit_status",
              last->has_exit_status ? json_integer(last->exit_status) : json_null());
     put_time(out, "period", last->period_start_ms);
@@ -109,8 +107,8 @@ json_t *json_of_lock(const hf_lock_info *info)
 {
     json_t *out = json_object_new();
     json_put_text(out, "name", info->name);
-    put_number(out, "limit", info->limit);
-    put_number(out, "token", info->token);
+    json_put_number(out, "limit", info->limit);
+    json_put_number(out, "token", info->token);
     json_put(out, "holders", json_of_holders(info));
     json_put(out, "queue", of_entries(info->queue, info->n_queue));
     json_put(out, "last", of_last(&info->last));
@@ -124,23 +122,19 @@ static int64_t not_below_zero(int64_t number)
 
 json_t *json_of_change(const change *what)
 {
-    static const char *const names[] = {
-        [CHANGE_WAIT] = "wait", [CHANGE_GRANT] = "grant",     [CHANGE_RELEASE] = "release",
-        [CHANGE_LOSS] = "loss", [CHANGE_GAVE_UP] = "gave_up", [CHANGE_LEFT] = "left",
-    };
     const hf_entry_info *entry = &what->entry;
     bool has_status = what->last && what->last->has_exit_status;
     int64_t since = what->kind == CHANGE_GRANT ? entry->since_ms : board_since(entry);
     json_t *out = json_object_new();
     put_time(out, "at", what->at_ms);
-    json_put_text(out, "event", names[what->kind]);
+    json_put_text(out, "event", change_name(what->kind));
     json_put_text(out, "name", what->name);
     json_put_text(out, "who", entry->who);
     json_put_text(out, "session", entry->session);
     json_put_text(out, "why", entry->why);
-    put_number(out, "token", entry->token);
-    put_number(out, "permits", entry->permits);
-    put_number(out, "for_ms", not_below_zero(what->at_ms - since));
+    json_put_number(out, "token", entry->token);
+    json_put_number(out, "permits", entry->permits);
+    json_put_number(out, "for_ms", not_below_zero(what->at_ms - since));
     json_put(out, "exit_status", has_status ? json_integer(what->last->exit_status) : json_null());
     json_put_text(out, "reason", what->last ? what->last->reason : "");
     json_put(out, "was_there", json_boolean(what->was_there));
@@ -153,10 +147,10 @@ json_t *json_of_session(const hf_session_info *info)
     json_put_text(out, "session", info->session);
     json_put_text(out, "app", info->app);
     json_put_text(out, "host", info->host);
-    put_number(out, "pid", info->pid);
+    json_put_number(out, "pid", info->pid);
     put_time(out, "started", info->started_ms);
-    put_number(out, "ttl_ms", info->ttl_ms);
-    put_number(out, "lease_left_ms", info->lease_left_ms);
+    json_put_number(out, "ttl_ms", info->ttl_ms);
+    json_put_number(out, "lease_left_ms", info->lease_left_ms);
     json_put(out, "dead", json_boolean(info->dead));
     return out;
 }
@@ -178,7 +172,7 @@ json_t *json_of_leader(const char *name, const hf_leader *leader)
         json_put_text(now, "session", leader->session);
         json_put_text(now, "who", leader->who);
         json_put_text(now, "why", leader->value);
-        put_number(now, "token", leader->token);
+        json_put_number(now, "token", leader->token);
         put_time(now, "since", leader->since_ms);
     }
     json_put_text(out, "name", name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.h: text for people: what may be shown, how wide it is, and times in words. */
-#ifndef HOLDFAST_CLI_TEXT_H
-#define HOLDFAST_CLI_TEXT_H
+#ifndef SHOW_TEXT_H
+#define SHOW_TEXT_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,6 +16,7 @@ char *text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *text_vprint(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 char *text_copy(const char *text);
 void *text_alloc(size_t size);
+void text_no_memory(void) __attribute__((noreturn));  /* says so, and ends the program */
 void *text_wider(void *array, size_t n, size_t size); /* room for n of a size; takes the array */
 
 bool text_is_utf8(const char *text);

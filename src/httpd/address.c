@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* address.c: reads where to listen, whether that is within this machine, and listens. */
+#include "httpd/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "httpd/fail.h"
+
+#define HOST_SIZE 256
+#define SEND_SIZE 65536 /* what a client that does not read can make the kernel keep */
+
+/* Splits "HOST:PORT", without the brackets around an IPv6 address; port may be NULL. */
+static bool split(const char *text, char host[HOST_SIZE], const char **port)
+{
+    bool has_brackets = *text == '[';
+    const char *begin = text + has_brackets;
+    const char *end = has_brackets ? strchr(begin, ']') : begin + strcspn(begin, ":");
+    if (!end || end - begin >= HOST_SIZE)
+        return false;
+    memcpy(host, begin, (size_t)(end - begin));
+    host[end - begin] = '\0';
+    end += has_brackets;
+    *port = *end == ':' ? end + 1 : NULL;
+    return *end == ':' || !*end;
+}
+
+static bool is_loopback(const struct sockaddr *sock)
+{
+    if (sock->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)sock)->sin_addr.s_addr) >> 24 ==
+               IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)sock)->sin6_addr);
+}
+
+bool address_is_here(const char *text)
+{
+    char host[HOST_SIZE];
+    const char *port;
+    struct in_addr four;
+    struct in6_addr six;
+    if (!split(text, host, &port))
+        return false;
+    if (inet_pton(AF_INET, host, &four) == 1)
+        return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (inet_pton(AF_INET6, host, &six) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&six);
+    return strcasecmp(host, "localhost") == 0;
+}
+
+static void take(address *out, const struct addrinfo *found)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    bool is_six = found->ai_family == AF_INET6;
+    out->size = found->ai_addrlen;
+    memcpy(&out->sock, found->ai_addr, found->ai_addrlen);
+    out->is_loopback = is_loopback(found->ai_addr);
+    getnameinfo(found->ai_addr, found->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    snprintf(out->host, sizeof out->host, is_six ? "[%s]" : "%s", host);
+}
+
+hf_code address_parse(const char *text, address *out, hf_error *err)
+{
+    char host[HOST_SIZE];
+    const char *port;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    if (!split(text, host, &port) || !*host || !port || !*port)
+        return fail(err, HF_INVALID,
+                    "\"%.200s\" is no address to listen on; one is 127.0.0.1:8430, [::1]:8430, or "
+                    "0.0.0.0:8430 for all of this machine",
+                    text);
+    int failed = getaddrinfo(host, port, &hints, &found);
+    if (failed)
+        return fail(err, HF_INVALID, "\"%.200s\" is no address to listen on: %s", text,
+                    gai_strerror(failed));
+    take(out, found);
+    freeaddrinfo(found);
+    return HF_OK;
+}
+
+static hf_code fail_to_listen(const address *at, hf_error *err)
+{
+    hf_code code = errno == EACCES ? HF_DENIED : HF_UNUSABLE;
+    return fail(err, code, "cannot listen on %s: %s", at->host, strerror(errno));
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage sock = {0};
+    socklen_t size = sizeof sock;
+    char port[16] = "0";
+    getsockname(fd, (struct sockaddr *)&sock, &size);
+    getnameinfo((struct sockaddr *)&sock, size, NULL, 0, port, sizeof port, NI_NUMERICSERV);
+    return atoi(port);
+}
+
+hf_code address_listen(const address *at, int *fd, int *port, hf_error *err)
+{
+    int yes = 1, size = SEND_SIZE;
+    *fd = socket(at->sock.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0)
+        return fail_to_listen(at, err);
+    setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    if (bind(*fd, (const struct sockaddr *)&at->sock, at->size) || listen(*fd, SOMAXCONN)) {
+        hf_code code = fail_to_listen(at, err);
+        close(*fd);
+        return code;
+    }
+    *port = port_of(*fd);
+    return HF_OK;
+}

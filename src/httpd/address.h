@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* address.h: where the service listens. */
+#ifndef HTTPD_ADDRESS_H
+#define HTTPD_ADDRESS_H
+
+#include <sys/socket.h>
+
+#include <holdfast/holdfast.h>
+
+typedef struct address {
+    struct sockaddr_storage sock;
+    socklen_t size;
+    char host[64]; /* "127.0.0.1", "[::1]" */
+    bool is_loopback;
+} address;
+
+/* Reads "127.0.0.1:8430", "[::1]:8430", "localhost:8430". HF_INVALID: what is wrong with it. */
+hf_code address_parse(const char *text, address *out, hf_error *err);
+
+/* A socket that listens there, and the port that it has. */
+hf_code address_listen(const address *at, int *fd, int *port, hf_error *err);
+
+/* Whether what a client calls us by, "localhost:8430", can only mean this machine. */
+bool address_is_here(const char *host);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c: makes the answers: JSON, text, what is kept in the program, and problem documents. */
+#include "httpd/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "httpd/fail.h"
+#include "show/json.h"
+#include "show/text.h"
+
+#define API_TYPE "application/json"
+#define PROBLEM_TYPE "application/problem+json"
+
+static const struct row {
+    const char *name, *title;
+    unsigned status;
+} rows[] = {
+#define X(name, status, title) [name] = {#name, title, status},
+    PROBLEM_TABLE(X)
+#undef X
+};
+
+void answer_header(request *req, const char *name, const char *value)
+{
+    MHD_add_response_header(req->response, name, value);
+}
+
+/* Takes the response. */
+static void give(request *req, unsigned status, const char *type, struct MHD_Response *response)
+{
+    if (!response)
+        text_no_memory();
+    req->status = status;
+    req->response = response;
+    answer_header(req, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    answer_header(req, "X-Content-Type-Options", "nosniff");
+    answer_header(req, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    if (atomic_load(&req->service->is_stopping))
+        answer_header(req, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static void give_memory(request *req, unsigned status, const char *type, char *text)
+{
+    give(req, status, type,
+         MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+}
+
+void answer_made(request *req, const char *type, struct MHD_Response *response)
+{
+    give(req, MHD_HTTP_OK, type, response);
+}
+
+void answer_text(request *req, const char *type, char *text)
+{
+    give_memory(req, MHD_HTTP_OK, type, text);
+}
+
+void answer_bytes(request *req, const char *type, const void *bytes, size_t size)
+{
+    void *there = (void *)(uintptr_t)bytes; /* it is only read */
+    answer_made(req, type, MHD_create_response_from_buffer(size, there, MHD_RESPMEM_PERSISTENT));
+}
+
+static void dump(request *req, unsigned status, const char *type, json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT);
+    if (!text)
+        text_no_memory();
+    json_decref(value);
+    give_memory(req, status, type, text);
+}
+
+void answer_json(request *req, unsigned status, json_t *value)
+{
+    dump(req, status, API_TYPE, value);
+}
+
+/* A problem document; detail may have bytes in it that are not UTF-8, from outside. */
+static void complain(request *req, unsigned status, const char *code, const char *title,
+                     bool retryable, const char *detail)
+{
+    json_t *out = json_object_new();
+    char *urn = text_print("urn:holdfast:%s", code);
+    json_put_text(out, "type", urn);
+    json_put_text(out, "title", title);
+    json_put_number(out, "status", status);
+    json_put_text(out, "detail", detail);
+    json_put_text(out, "code", code);
+    json_put(out, "retryable", json_boolean(retryable));
+    free(urn);
+    dump(req, status, PROBLEM_TYPE, out);
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        answer_header(req, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE && retryable)
+        answer_header(req, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
+void answer_error(request *req, const hf_error *err)
+{
+    metrics_error(&req->service->metrics, err->code);
+    complain(req, (unsigned)hf_code_http(err->code), hf_code_name(err->code),
+             hf_code_text(err->code), err->retryable, err->text);
+}
+
+void answer_code(request *req, hf_code code, const char *format, ...)
+{
+    hf_error err = {.code = code, .retryable = hf_code_retryable(code)};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err.text, sizeof err.text, format, args);
+    va_end(args);
+    answer_error(req, &err);
+}
+
+void answer_closed(request *req)
+{
+    answer_code(req, HF_CLOSED, "the service ends: ask another, or this one later");
+}
+
+void answer_problem(request *req, problem p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *detail = text_vprint(format, args);
+    va_end(args);
+    complain(req, rows[p].status, rows[p].name, rows[p].title, false, detail);
+    free(detail);
+}

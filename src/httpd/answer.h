@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.h: what a request is answered with. Each call makes the answer, of which there is one. */
+#ifndef HTTPD_ANSWER_H
+#define HTTPD_ANSWER_H
+
+#include <jansson.h>
+
+#include "httpd/request.h"
+
+/* What HTTP itself has to complain of; of locks, the library's own table does. */
+#define PROBLEM_TABLE(X)                                                                           \
+    X(PROBLEM_UNAUTHORIZED, 401, "no valid token")                                                 \
+    X(PROBLEM_FORBIDDEN, 403, "not allowed")                                                       \
+    X(PROBLEM_NO_SUCH_PATH, 404, "no such path")                                                   \
+    X(PROBLEM_METHOD, 405, "no such method")                                                       \
+    X(PROBLEM_TOO_LARGE, 413, "too large")                                                         \
+    X(PROBLEM_HOST, 421, "not this host")
+
+typedef enum problem {
+#define X(name, status, title) name,
+    PROBLEM_TABLE(X)
+#undef X
+} problem;
+
+void answer_json(request *req, unsigned status, json_t *value); /* takes the reference */
+void answer_text(request *req, const char *type, char *text);   /* takes the memory */
+void answer_bytes(request *req, const char *type, const void *bytes, size_t size); /* static */
+void answer_made(request *req, const char *type, struct MHD_Response *response);   /* takes it */
+
+/* Problem documents (RFC 9457). */
+void answer_error(request *req, const hf_error *err);
+void answer_code(request *req, hf_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void answer_closed(request *req); /* the service ends */
+void answer_problem(request *req, problem p, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Adds a header to the answer that was made. */
+void answer_header(request *req, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* health.c: answers whether the service runs, and whether it reaches its store. */
+#include "httpd/answer.h"
+#include "httpd/routes.h"
+#include "show/text.h"
+
+void answer_alive(request *req)
+{
+    answer_text(req, "text/plain", text_copy("alive\n"));
+}
+
+static bool ignore(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    (void)info;
+    return false;
+}
+
+/* Any name will do: that there is no such lock is an answer of the store, too. */
+void answer_ready(request *req)
+{
+    hf_error err = {0};
+    hf_code code = hf_show(req->service->config.client, "ready", ignore, NULL, &err);
+    if (code && code != HF_NOT_FOUND)
+        answer_error(req, &err);
+    else
+        answer_text(req, "text/plain", text_copy("ready\n"));
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd.c: starts and stops the service; all that its module shows. */
+#include "httpd/httpd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "httpd/address.h"
+#include "httpd/fail.h"
+#include "httpd/request.h"
+#include "httpd/service.h"
+#include "show/text.h"
+
+#define HEAD_MOST 16384 /* bytes of a request's head */
+#define PEM_MOST 65536
+#define CLEAR_MS 5000
+#define FILES_BESIDES 256
+#define CIPHERS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+/* ---- What microhttpd asks ---- */
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **state,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    httpd *service = ctx;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        *state = door_enter(
+            &service->door,
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    else
+        door_leave(&service->door, *state);
+}
+
+/* It is decoded where it is looked at (uri.h). */
+static size_t leave_encoded(void *ctx, struct MHD_Connection *connection, char *text)
+{
+    (void)ctx;
+    (void)connection;
+    return strlen(text);
+}
+
+static void on_log(void *ctx, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+static void on_log(void *ctx, const char *format, va_list args)
+{
+    const httpd_config *config = ctx;
+    char *line = text_vprint(format, args);
+    line[strcspn(line, "\n")] = '\0';
+    config->log(config->log_ctx, HF_LOG_DEBUG, line);
+    free(line);
+}
+
+/* ---- Starting ---- */
+
+/* A file as a string, in new memory. */
+static hf_code read_file(const char *path, char **out, hf_error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
+    char *text = text_alloc(PEM_MOST + 1);
+    size_t size = fread(text, 1, PEM_MOST, file);
+    bool is_good = !ferror(file) && feof(file) && size > 0;
+    fclose(file);
+    if (is_good)
+        *out = text;
+    else
+        free(text);
+    return is_good ? HF_OK : fail(err, HF_INVALID, "%.200s is no certificate or key", path);
+}
+
+static struct MHD_Daemon *start_daemon(httpd *service, int fd, char *cert, char *key)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    const struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, cert},
+                                         {MHD_OPTION_HTTPS_MEM_KEY, 0, key},
+                                         {MHD_OPTION_HTTPS_PRIORITIES, 0, CIPHERS},
+                                         {MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    return MHD_start_daemon(
+        flags | (cert ? MHD_USE_TLS : 0), 0, NULL, NULL, request_handle, service,
+        MHD_OPTION_EXTERNAL_LOGGER, on_log, &service->config, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)service->config.max_connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MOST, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
+        MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL, MHD_OPTION_ARRAY, cert ? tls : none,
+        MHD_OPTION_END);
+}
+
+/* The keys are copied. */
+static hf_code start_serving(httpd *service, int fd, hf_error *err)
+{
+    const httpd_config *config = &service->config;
+    char *cert = NULL, *key = NULL;
+    hf_code code = config->cert_file ? read_file(config->cert_file, &cert, err) : HF_OK;
+    if (!code && config->key_file)
+        code = read_file(config->key_file, &key, err);
+    if (!code && !(service->daemon = start_daemon(service, fd, cert, key)))
+        code = fail(err, cert ? HF_INVALID : HF_UNUSABLE, "the service cannot be started%s",
+                    cert ? ": the certificate or its key cannot be used" : "");
+    free(cert);
+    free(key);
+    return code;
+}
+
+static hf_code check_openness(const httpd_config *config, const address *at, hf_error *err)
+{
+    if (at->is_loopback || config->token_file || config->serves_anybody)
+        return HF_OK;
+    return fail(err, HF_DENIED,
+                "%s can be reached from other machines, and nobody has to show a token: give "
+                "--token-file, or --insecure-serve-anybody",
+                at->host);
+}
+
+static hf_code listen_and_serve(httpd *service, hf_error *err)
+{
+    address at;
+    int fd, port;
+    hf_code code = address_parse(service->config.listen, &at, err);
+    if (!code)
+        code = check_openness(&service->config, &at, err);
+    if (!code)
+        code = address_listen(&at, &fd, &port, err);
+    if (code)
+        return code;
+    snprintf(service->url, sizeof service->url, "%s://%s:%d",
+             service->config.cert_file ? "https" : "http", at.host, port);
+    code = start_serving(service, fd, err);
+    if (code)
+        close(fd);
+    return code;
+}
+
+static void close_all(httpd *service)
+{
+    watcher_done(&service->watcher);
+    work_close(&service->work);
+    door_close(&service->door);
+    tokens_free(service->tokens);
+    hf_cancel_free(service->stop);
+    free(service);
+}
+
+/* A connection takes a file descriptor, and the store some. */
+static void raise_limit(const httpd_config *config)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)config->max_connections + FILES_BESIDES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static hf_code open_all(httpd *service, hf_error *err)
+{
+    hf_code code = hf_cancel_new(&service->stop, err);
+    if (!code && !work_open(&service->work))
+        code = fail(err, HF_INTERNAL, "no thread is to be had");
+    if (!code && service->config.token_file)
+        code = tokens_read(service->config.token_file, &service->tokens, err);
+    if (!code && !watcher_open(&service->watcher, service->config.client, &service->metrics))
+        code = fail(err, HF_INTERNAL, "no thread is to be had");
+    if (!code && (code = listen_and_serve(service, err)))
+        watcher_close(&service->watcher);
+    return code;
+}
+
+static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
+{
+    httpd *service = text_alloc(sizeof *service);
+    service->config = *config;
+    raise_limit(config);
+    if (!door_open(&service->door, config->patience_ms)) {
+        free(service);
+        return fail(err, HF_INTERNAL, "no thread is to be had");
+    }
+    hf_code code = open_all(service, err);
+    if (code)
+        close_all(service);
+    else
+        *out = service;
+    return code;
+}
+
+static const char *url(const httpd *service)
+{
+    return service->url;
+}
+
+/* ---- Stopping ---- */
+
+/* No connection comes any more; what is open is answered, and sent; then all are closed. */
+static void stop(httpd *service)
+{
+    atomic_store(&service->is_stopping, true);
+    hf_cancel_fire(service->stop);
+    int fd = MHD_quiesce_daemon(service->daemon);
+    work_close(&service->work);
+    watcher_close(&service->watcher);
+    door_clear(&service->door, CLEAR_MS);
+    MHD_stop_daemon(service->daemon);
+    close(fd);
+    close_all(service);
+}
+
+extern const httpd_module holdfast_httpd;
+const httpd_module holdfast_httpd = {HF_VERSION, start, url, stop};

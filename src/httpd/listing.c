@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listing.c: reads what locks there are, and tells what is new since the listing before. */
+#include "httpd/listing.h"
+
+#include "httpd/clock.h"
+#include "show/json.h"
+
+#define RENEWED_MS 300 /* a lease that ends so much later was renewed */
+
+const char *news_name(news kind)
+{
+    static const char *const names[] = {[NEWS_LOCK] = "lock",
+                                        [NEWS_GONE] = "gone",
+                                        [NEWS_LEASES] = "leases",
+                                        [NEWS_STORE] = "store"};
+    return kind < NEWS_LOCK ? change_name((change_kind)kind) : names[kind];
+}
+
+/* ---- Reading ---- */
+
+/* The lease is the session's, and said once. */
+static void move_leases(json_t *entries, json_t *leases)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(entries, i, each)
+    {
+        const char *session = json_string_value(json_object_get(each, "session"));
+        json_put(leases, session, json_incref(json_object_get(each, "lease_left_ms")));
+        json_object_del(each, "lease_left_ms");
+    }
+}
+
+static void add(listing *l, const hf_lock_info *info)
+{
+    json_t *lock = json_of_lock(info);
+    move_leases(json_object_get(lock, "holders"), l->leases);
+    move_leases(json_object_get(lock, "queue"), l->leases);
+    json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);
+}
+
+hf_code listing_read(hf_client *client, listing *out, hf_error *err)
+{
+    *out =
+        (listing){.locks = json_object_new(), .leases = json_object_new(), .at_ms = clock_now_ms()};
+    hf_code code = board_look(&out->board, client, NULL, err);
+    for (size_t i = 0; i < out->board.n && !code; i++)
+        add(out, &out->board.locks[i]);
+    if (code)
+        listing_done(out);
+    return code;
+}
+
+void listing_done(listing *l)
+{
+    board_done(&l->board);
+    json_decref(l->locks);
+    json_decref(l->leases);
+    *l = (listing){.locks = NULL};
+}
+
+/* ---- Comparing ---- */
+
+typedef struct telling {
+    news_fn *tell;
+    void *ctx;
+} telling;
+
+static void tell_change(void *ctx, const change *what)
+{
+    const telling *t = ctx;
+    json_t *data = json_of_change(what);
+    t->tell(t->ctx, (news)what->kind, json_string_value(json_object_get(data, "name")), data);
+    json_decref(data);
+}
+
+static void compare_leases(const listing *before, const listing *after, const telling *t)
+{
+    const char *session;
+    json_t *left, *renewed = json_object_new();
+    json_int_t passed = after->at_ms - before->at_ms;
+    json_object_foreach(after->leases, session, left)
+    {
+        const json_t *had = json_object_get(before->leases, session);
+        if (!had || json_integer_value(left) > json_integer_value(had) - passed + RENEWED_MS)
+            json_put(renewed, session, json_incref(left));
+    }
+    if (json_object_size(renewed))
+        t->tell(t->ctx, NEWS_LEASES, NULL, renewed);
+    json_decref(renewed);
+}
+
+static void tell_gone(const char *name, const telling *t)
+{
+    json_t *data = json_object_new();
+    json_put_text(data, "name", name);
+    t->tell(t->ctx, NEWS_GONE, name, data);
+    json_decref(data);
+}
+
+static void compare_locks(const listing *before, const listing *after, const telling *t)
+{
+    const char *name;
+    json_t *lock;
+    json_object_foreach(before->locks, name, lock) if (!json_object_get(after->locks, name))
+        tell_gone(name, t);
+    json_object_foreach(after->locks, name,
+                        lock) if (!json_equal(lock, json_object_get(before->locks, name)))
+        t->tell(t->ctx, NEWS_LOCK, name, lock);
+}
+
+void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx)
+{
+    telling t = {tell, ctx};
+    compare_leases(before, after, &t);
+    changes_tell(&before->board, &after->board, tell_change, &t);
+    compare_locks(before, after, &t);
+}

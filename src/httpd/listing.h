@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listing.h: all locks of the store at one moment, and what is new in it. */
+#ifndef HTTPD_LISTING_H
+#define HTTPD_LISTING_H
+
+#include <holdfast/holdfast.h>
+#include <jansson.h>
+
+#include "httpd/news.h"
+#include "show/board.h"
+
+typedef struct listing {
+    board board;
+    json_t *locks;  /* by name, without their leases, which always change; NULL: no listing */
+    json_t *leases; /* session: what is left of its lease, in ms */
+    int64_t at_ms;  /* by clock.h */
+} listing;
+
+/* name: the lock's, NULL: it is about all; data: borrowed. */
+typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data);
+
+hf_code listing_read(hf_client *client, listing *out, hf_error *err);
+void listing_done(listing *l);
+
+/* Tells what happened since before. */
+void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx);
+
+#endif

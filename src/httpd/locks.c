@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locks.c: answers what locks there are, and what one is like. */
+#include <stdlib.h>
+
+#include "httpd/answer.h"
+#include "httpd/page.h"
+#include "httpd/routes.h"
+#include "show/json.h"
+
+static bool add_lock(void *ctx, const hf_lock_info *info)
+{
+    page *p = ctx;
+    if (page_wants(p, info->name))
+        page_add(p, info->name, json_of_lock(info));
+    return !p->has_more;
+}
+
+void answer_locks(request *req)
+{
+    page p;
+    hf_error err = {0};
+    if (!page_begin(&p, req))
+        return;
+    char *prefix = request_parameter(req, "prefix");
+    if (hf_list(req->service->config.client, prefix, add_lock, &p, &err)) {
+        answer_error(req, &err);
+        page_done(&p);
+    } else {
+        answer_json(req, MHD_HTTP_OK, page_end(&p, "locks"));
+    }
+    free(prefix);
+}
+
+static bool keep_lock(void *ctx, const hf_lock_info *info)
+{
+    json_t **out = ctx;
+    *out = json_of_lock(info);
+    return false;
+}
+
+void answer_lock(request *req)
+{
+    json_t *lock = NULL;
+    hf_error err = {0};
+    if (hf_show(req->service->config.client, req->name, keep_lock, &lock, &err))
+        answer_error(req, &err);
+    else
+        answer_json(req, MHD_HTTP_OK, lock);
+}

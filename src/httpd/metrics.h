@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.h: what the service counts, since its start. Any thread may count. */
+#ifndef HTTPD_METRICS_H
+#define HTTPD_METRICS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <holdfast/holdfast.h>
+
+#include "httpd/news.h"
+
+#define METRICS_ROUTES 24
+#define METRICS_BUCKETS 12
+#define METRICS_CODES 32
+#define METRICS_STATUSES 600
+
+/* Durations: how many were at most so long, and their sum. */
+typedef struct histogram {
+    atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* the last: longer */
+    atomic_uint_fast64_t sum_us;
+} histogram;
+
+typedef struct metrics {
+    histogram requests[METRICS_ROUTES];                             /* by the number of the route */
+    atomic_uint_fast64_t answers[METRICS_ROUTES][METRICS_STATUSES]; /* and by status */
+    atomic_uint_fast64_t errors[METRICS_CODES];                     /* by hf_code */
+    atomic_uint_fast64_t seen[N_NEWS];
+    atomic_uint_fast64_t looks;
+} metrics;
+
+void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us);
+void metrics_error(metrics *m, hf_code code);
+void metrics_news(metrics *m, news kind);
+void metrics_look(metrics *m); /* the watcher has listed the locks */
+
+#endif

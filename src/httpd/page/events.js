@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Server-sent events read with fetch(), as EventSource cannot send a token. Comes back for ever, and
+// goes on behind the last event.
+
+const AGAIN_MS = 1000, AGAIN_MOST_MS = 8000, SILENCE_MS = 45000; // a beat comes every 15 s
+
+// Calls take(kind, data, id) for each whole event; returns what is left of the text.
+function split(text, take) {
+  const blocks = text.split("\n\n");
+  const rest = blocks.pop();
+  for (const block of blocks) {
+    const fields = Object.fromEntries(block.split("\n").map(line => line.split(/: (.*)/s, 2)));
+    if (fields.event)
+      take(fields.event, JSON.parse(fields.data), fields.id);
+  }
+  return rest;
+}
+
+export function follow(url, on) {
+  let lastId = "", stop = new AbortController(), failures = 0, isRunning, timer;
+
+  const silence = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => stop.abort(), SILENCE_MS);
+  };
+
+  async function read(answer) {
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let part; !(part = await reader.read()).done;) {
+      silence();
+      failures = 0;
+      text = split(text + part.value, (kind, data, id) => { lastId = id; on.event(kind, data); });
+    }
+  }
+
+  // Returns whether to come back.
+  async function once() {
+    stop = new AbortController();
+    silence();
+    const known = lastId ? {"Last-Event-ID": lastId} : {};
+    const answer = await fetch(url, {headers: {...on.headers(), ...known}, signal: stop.signal});
+    if (answer.status === 401 || answer.status === 403) {
+      on.refused((await answer.json()).detail);
+      return false;
+    }
+    if (!answer.ok)
+      throw new Error((await answer.json()).detail);
+    on.begun(answer);
+    await read(answer);
+    return true;
+  }
+
+  async function run() {
+    isRunning = true;
+    while (isRunning) {
+      try {
+        isRunning = await once();
+      } catch {
+        // told below, as is an end without an error
+      }
+      clearTimeout(timer);
+      if (!isRunning)
+        return;
+      on.lost("connection lost, trying again");
+      await new Promise(done => setTimeout(done, Math.min(AGAIN_MS * 2 ** failures++, AGAIN_MOST_MS)));
+    }
+  }
+
+  run();
+  return {
+    // With other headers, from the beginning.
+    again() {
+      lastId = "";
+      failures = 0;
+      stop.abort();
+      if (!isRunning)
+        run();
+    },
+  };
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c: takes a request in, has it answered, and sends the answer; microhttpd calls it. */
+#include "httpd/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "httpd/answer.h"
+#include "httpd/clock.h"
+#include "httpd/rights.h"
+#include "httpd/routes.h"
+#include "httpd/uri.h"
+#include "show/text.h"
+
+/* ---- Taking it in ---- */
+
+static request *begin(httpd *service, struct MHD_Connection *connection)
+{
+    request *req = text_alloc(sizeof *req);
+    req->service = service;
+    req->connection = connection;
+    req->guest =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    req->began_us = clock_now_us();
+    req->route_number = routes_count();
+    door_request(&service->door, 1);
+    return req;
+}
+
+static void drop_answer(request *req)
+{
+    if (req->response)
+        MHD_destroy_response(req->response);
+    req->response = NULL;
+    req->status = 0;
+}
+
+static void refuse_size(request *req)
+{
+    drop_answer(req);
+    answer_problem(req, PROBLEM_TOO_LARGE, "a body has at most %d bytes", BODY_MOST);
+}
+
+static bool is_too_large(const request *req)
+{
+    const char *size = MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND,
+                                                   MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return size && strtoull(size, NULL, 10) > BODY_MOST;
+}
+
+static void take_body(request *req, const char *bytes, size_t size)
+{
+    if (size > BODY_MOST - req->body_size) {
+        refuse_size(req);
+        req->body_size = BODY_MOST;
+        return;
+    }
+    if (!req->body)
+        req->body = text_alloc(BODY_MOST);
+    memcpy(req->body + req->body_size, bytes, size);
+    req->body_size += size;
+}
+
+/* ---- Answering it ---- */
+
+static void note(const request *req, int64_t us)
+{
+    const httpd_config *config = &req->service->config;
+    const route *r = req->route;
+    char *line = text_print("%s %s: %u, %.1f ms", r ? r->method : "?", r ? r->path : "?",
+                            req->status, (double)us / 1000);
+    config->log(config->log_ctx, HF_LOG_DEBUG, line);
+    free(line);
+}
+
+static enum MHD_Result send_answer(request *req)
+{
+    int64_t us = clock_now_us() - req->began_us;
+    metrics_answer(&req->service->metrics, req->route_number, req->status, us);
+    note(req, us);
+    door_expect(&req->service->door, req->guest);
+    return MHD_queue_response(req->connection, req->status, req->response);
+}
+
+void request_work(request *req)
+{
+    if (atomic_load(&req->service->is_stopping))
+        answer_closed(req);
+    else
+        req->route->answer(req);
+    MHD_resume_connection(req->connection);
+}
+
+/* The request is there as a whole; called again when it was resumed, with its answer. */
+static enum MHD_Result answer(request *req)
+{
+    if (!req->status && req->route->pace == PACE_AT_ONCE)
+        req->route->answer(req);
+    if (req->status)
+        return send_answer(req);
+    door_relax(&req->service->door, req->guest);
+    MHD_suspend_connection(req->connection);
+    if (work_give(&req->service->work, req))
+        return MHD_YES;
+    answer_closed(req);
+    MHD_resume_connection(req->connection);
+    return MHD_YES;
+}
+
+enum MHD_Result request_handle(void *ctx, struct MHD_Connection *connection, const char *path,
+                               const char *method, const char *version, const char *body,
+                               size_t *body_size, void **state)
+{
+    request *req = *state;
+    (void)version;
+    if (!req) {
+        req = *state = begin(ctx, connection);
+        rights_check(req, method, path);
+        if (!is_too_large(req))
+            return MHD_YES;
+        refuse_size(req);
+        return send_answer(req);
+    }
+    if (!*body_size)
+        return answer(req);
+    take_body(req, body, *body_size);
+    *body_size = 0;
+    return MHD_YES;
+}
+
+void request_end(void *ctx, struct MHD_Connection *connection, void **state,
+                 enum MHD_RequestTerminationCode why)
+{
+    httpd *service = ctx;
+    request *req = *state;
+    (void)connection;
+    (void)why;
+    if (!req)
+        return;
+    door_expect(&service->door, req->guest); /* the next one of this connection */
+    drop_answer(req);
+    free(req->body);
+    free(req->name);
+    free(req);
+    *state = NULL;
+    door_request(&service->door, -1);
+}
+
+/* ---- Its parameters ---- */
+
+char *request_parameter(const request *req, const char *key)
+{
+    const char *raw;
+    size_t size;
+    if (!MHD_lookup_connection_value_n(req->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key),
+                                       &raw, &size))
+        return NULL;
+    return uri_decode(raw ? raw : "");
+}
+
+bool request_number(request *req, const char *key, int64_t least, int64_t most, int64_t fallback,
+                    int64_t *out)
+{
+    char *text = request_parameter(req, key), *end = NULL;
+    errno = 0;
+    *out = text ? strtoll(text, &end, 10) : fallback;
+    bool is_good = !text || (*text && !*end && !errno && *out >= least && *out <= most);
+    if (!is_good)
+        answer_code(req, HF_INVALID, "%s=%.100s is no number from %" PRId64 " to %" PRId64, key,
+                    text, least, most);
+    free(text);
+    return is_good;
+}

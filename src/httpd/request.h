@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.h: one request, from its first byte to the last of its answer. microhttpd's thread takes
+ * it in and sends the answer; in between it may be suspended, for a worker, which then has it
+ * alone. */
+#ifndef HTTPD_REQUEST_H
+#define HTTPD_REQUEST_H
+
+#include <microhttpd.h>
+
+#include "httpd/service.h"
+
+#define BODY_MOST 16384
+
+typedef struct route route;
+
+typedef struct request {
+    httpd *service;
+    struct MHD_Connection *connection;
+    guest *guest;
+    size_t route_number;
+    const route *route; /* NULL: there is none such */
+    caller caller;
+    char *name; /* what the path ends in, decoded; NULL: nothing */
+    char *body; /* BODY_MOST bytes; NULL: none came */
+    size_t body_size;
+    int64_t began_us;
+    unsigned status; /* 0: there is no answer yet */
+    struct MHD_Response *response;
+    struct request *next; /* waits for a worker, too */
+} request;
+
+/* microhttpd's callbacks; ctx is the service. */
+enum MHD_Result request_handle(void *ctx, struct MHD_Connection *connection, const char *path,
+                               const char *method, const char *version, const char *body,
+                               size_t *body_size, void **state);
+void request_end(void *ctx, struct MHD_Connection *connection, void **state,
+                 enum MHD_RequestTerminationCode why);
+
+/* A worker makes the answer of its route. */
+void request_work(request *req);
+
+/* A parameter of the path, decoded, in new memory; NULL: not given. */
+char *request_parameter(const request *req, const char *key);
+
+/* The same as a number; fallback when not given. False: it was answered that it is none such. */
+bool request_number(request *req, const char *key, int64_t least, int64_t most, int64_t fallback,
+                    int64_t *out);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rights.c: whether a request may be served at all: its host, its path, its token, its parameters;
+ * asked before anything is done for it. */
+#include "httpd/rights.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "httpd/address.h"
+#include "httpd/answer.h"
+#include "httpd/routes.h"
+#include "httpd/uri.h"
+#include "show/text.h"
+
+static const char *header(const request *req, const char *name)
+{
+    return MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, name);
+}
+
+/* A page from elsewhere can make its own name mean 127.0.0.1, and then call us from a browser here:
+ * where no token is asked for, the name that was called has to be one of ours. */
+static bool check_host(request *req)
+{
+    const httpd_config *config = &req->service->config;
+    const char *host = header(req, MHD_HTTP_HEADER_HOST);
+    if (config->token_file || config->serves_anybody || !host || address_is_here(host))
+        return true;
+    answer_problem(req, PROBLEM_HOST,
+                   "without tokens only localhost, 127.0.0.1 and [::1] are served, not %.200s",
+                   host);
+    return false;
+}
+
+static bool check_path(request *req, const char *method, const char *path)
+{
+    const char *rest;
+    bool is_path;
+    req->route_number = route_find(method, path, &rest, &is_path);
+    req->route = route_at(req->route_number);
+    if (req->route) {
+        req->name = rest ? uri_decode(rest) : NULL;
+        if (!rest || req->name)
+            return true;
+        answer_code(req, HF_INVALID, "the path %.200s has a %% that encodes nothing", path);
+    } else if (is_path) {
+        char *methods = route_methods(path);
+        answer_problem(req, PROBLEM_METHOD, "%.200s can be asked for with %s", path, methods);
+        answer_header(req, MHD_HTTP_HEADER_ALLOW, methods);
+        free(methods);
+    } else {
+        answer_problem(req, PROBLEM_NO_SUCH_PATH,
+                       "there is nothing at %.200s; /openapi.json says what there is", path);
+    }
+    return false;
+}
+
+static caller find_caller(const request *req)
+{
+    static const char scheme[] = "Bearer ";
+    const char *given = header(req, MHD_HTTP_HEADER_AUTHORIZATION);
+    if (!req->service->tokens)
+        return (caller){ROLE_ADMIN, ""};
+    if (!given || strncasecmp(given, scheme, sizeof scheme - 1) != 0)
+        return (caller){ROLE_NONE, ""};
+    return tokens_find(req->service->tokens, given + sizeof scheme - 1);
+}
+
+static bool check_role(request *req)
+{
+    const char *wanted = role_name(req->route->role);
+    req->caller = find_caller(req);
+    if (req->caller.role >= req->route->role)
+        return true;
+    if (req->caller.role == ROLE_NONE)
+        answer_problem(req, PROBLEM_UNAUTHORIZED,
+                       "give a token that allows to %s: Authorization: Bearer TOKEN", wanted);
+    else
+        answer_problem(req, PROBLEM_FORBIDDEN, "the token allows to %s; this takes one for %s",
+                       role_name(req->caller.role), wanted);
+    return false;
+}
+
+static bool check_writing(request *req)
+{
+    if (!req->service->config.is_read_only || strcmp(req->route->method, "GET") == 0)
+        return true;
+    answer_problem(req, PROBLEM_FORBIDDEN, "this service was started with --read-only");
+    return false;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if (n == length && strncmp(at, word, n) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+static enum MHD_Result check_parameter(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                       const char *value)
+{
+    request *req = ctx;
+    char *decoded = uri_decode(value ? value : "");
+    (void)kind;
+    if (!has_word(req->route->keys, key))
+        answer_code(req, HF_INVALID, "there is no parameter %.100s; there are: %s", key,
+                    *req->route->keys ? req->route->keys : "none");
+    else if (!decoded)
+        answer_code(req, HF_INVALID, "%s=%.200s has a %% that encodes nothing", key, value);
+    free(decoded);
+    return req->status ? MHD_NO : MHD_YES;
+}
+
+void rights_check(request *req, const char *method, const char *path)
+{
+    if (atomic_load(&req->service->is_stopping))
+        answer_closed(req);
+    else if (check_host(req) && check_path(req, method, path) && check_role(req) &&
+             check_writing(req))
+        MHD_get_connection_values(req->connection, MHD_GET_ARGUMENT_KIND, check_parameter, req);
+}

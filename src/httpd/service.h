@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service.h: the service as its parts see it. One thread, microhttpd's, reads and writes for all
+ * connections; a few workers make the store's calls (work.h); one watches over slow clients
+ * (door.h); one follows what happens in the store (watcher.h). */
+#ifndef HTTPD_SERVICE_H
+#define HTTPD_SERVICE_H
+
+#include <stdatomic.h>
+
+#include <microhttpd.h>
+
+#include "httpd/door.h"
+#include "httpd/httpd.h"
+#include "httpd/metrics.h"
+#include "httpd/tokens.h"
+#include "httpd/watcher.h"
+#include "httpd/work.h"
+
+#define URL_SIZE 128
+
+struct httpd {
+    httpd_config config;
+    struct MHD_Daemon *daemon;
+    tokens *tokens; /* NULL: nobody has to show one */
+    door door;
+    work work;
+    metrics metrics;
+    watcher watcher;
+    hf_cancel *stop; /* fires when the service ends */
+    atomic_bool is_stopping;
+    char url[URL_SIZE];
+};
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c: sends the events to one that follows them. Its connection is suspended while there is
+ * nothing to send; one that cannot keep up is given the locks anew instead of what it missed. */
+#include "httpd/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "httpd/answer.h"
+#include "httpd/routes.h"
+#include "show/text.h"
+
+#define BLOCK_SIZE 4096
+#define TEXT_MOST 65536 /* of events, at a time */
+#define GREETING "retry: 1000\n\n"
+
+struct stream {
+    httpd *service;
+    struct MHD_Connection *connection;
+    guest *guest;
+    char *prefix, *last_id;
+    bool has_begun, is_asleep;
+    uint64_t next, beats; /* up to which all was sent */
+    char *text;           /* is being sent */
+    size_t size, sent;
+    stream *before, *after;
+};
+
+void streams_wake_locked(watcher *w)
+{
+    for (stream *s = w->streams; s; s = s->after)
+        if (s->is_asleep) {
+            s->is_asleep = false;
+            MHD_resume_connection(s->connection);
+        }
+}
+
+/* ---- What is sent ---- */
+
+static void begin_locked(stream *s, const watcher *w, FILE *out)
+{
+    fputs(GREETING, out);
+    s->has_begun = true;
+    s->beats = w->beats;
+    if (watcher_find_locked(w, s->last_id, &s->next))
+        return;
+    watcher_snapshot_locked(w, s->prefix, out);
+    s->next = w->next;
+}
+
+static bool is_for(const stream *s, const event *e)
+{
+    return !e->name || strncmp(e->name, s->prefix, strlen(s->prefix)) == 0;
+}
+
+static void write_events_locked(stream *s, const watcher *w, FILE *out)
+{
+    if (s->next < w->first) {
+        watcher_snapshot_locked(w, s->prefix, out);
+        s->next = w->next;
+    }
+    for (; s->next < w->next && ftell(out) < TEXT_MOST; s->next++) {
+        const event *e = &w->events[s->next % EVENTS_KEPT];
+        if (is_for(s, e))
+            fputs(e->text, out);
+    }
+}
+
+static void write_beat_locked(stream *s, const watcher *w, FILE *out)
+{
+    if (s->beats != w->beats)
+        fputs(":\n\n", out);
+    s->beats = w->beats;
+}
+
+static void fill_locked(stream *s, const watcher *w)
+{
+    if (!s->has_begun && !watcher_is_ready_locked(w))
+        return;
+    free(s->text);
+    s->text = NULL;
+    s->sent = 0;
+    FILE *out = open_memstream(&s->text, &s->size);
+    if (!out)
+        text_no_memory();
+    if (!s->has_begun)
+        begin_locked(s, w, out);
+    write_events_locked(s, w, out);
+    write_beat_locked(s, w, out);
+    fclose(out);
+}
+
+static ssize_t take(stream *s, char *out, size_t room)
+{
+    size_t n = s->size - s->sent < room ? s->size - s->sent : room;
+    memcpy(out, s->text + s->sent, n);
+    s->sent += n;
+    door_expect(&s->service->door, s->guest);
+    return (ssize_t)n;
+}
+
+static ssize_t sleep_locked(stream *s)
+{
+    s->is_asleep = true;
+    door_relax(&s->service->door, s->guest);
+    MHD_suspend_connection(s->connection);
+    return 0;
+}
+
+static ssize_t next_part(void *ctx, uint64_t position, char *out, size_t room)
+{
+    stream *s = ctx;
+    watcher *w = &s->service->watcher;
+    (void)position;
+    pthread_mutex_lock(&w->mutex);
+    if (s->sent == s->size && !w->is_closing)
+        fill_locked(s, w);
+    ssize_t n = s->sent < s->size ? take(s, out, room)
+                : w->is_closing   ? MHD_CONTENT_READER_END_OF_STREAM
+                                  : sleep_locked(s);
+    pthread_mutex_unlock(&w->mutex);
+    return n;
+}
+
+/* ---- Its life ---- */
+
+static void open_stream(stream *s)
+{
+    watcher *w = &s->service->watcher;
+    pthread_mutex_lock(&w->mutex);
+    s->after = w->streams;
+    if (s->after)
+        s->after->before = s;
+    w->streams = s;
+    w->n_streams++;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void close_stream(void *ctx)
+{
+    stream *s = ctx;
+    watcher *w = &s->service->watcher;
+    pthread_mutex_lock(&w->mutex);
+    if (s->after)
+        s->after->before = s->before;
+    if (s->before)
+        s->before->after = s->after;
+    else
+        w->streams = s->after;
+    w->n_streams--;
+    pthread_mutex_unlock(&w->mutex);
+    free(s->prefix);
+    free(s->last_id);
+    free(s->text);
+    free(s);
+}
+
+void answer_events(request *req)
+{
+    const char *last_id =
+        MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, "Last-Event-ID");
+    char *prefix = request_parameter(req, "prefix");
+    stream *s = text_alloc(sizeof *s);
+    *s = (stream){.service = req->service,
+                  .connection = req->connection,
+                  .guest = req->guest,
+                  .prefix = prefix ? prefix : text_copy(""),
+                  .last_id = last_id ? text_copy(last_id) : NULL};
+    open_stream(s);
+    answer_made(req, "text/event-stream",
+                MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, next_part, s,
+                                                  close_stream));
+}

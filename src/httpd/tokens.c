@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokens.c: reads the file of bearer tokens, and says whose one is; asked for each request. */
+#include "httpd/tokens.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "httpd/fail.h"
+#include "show/text.h"
+
+#define TOKEN_LEAST 16
+#define TOKEN_SIZE 256 /* padded with zeros, so that all comparisons are equally long */
+#define LINE_SIZE 1024
+
+typedef struct token {
+    unsigned char text[TOKEN_SIZE];
+    caller caller;
+    char name[128];
+    struct token *next;
+} token;
+
+struct tokens {
+    token *first;
+};
+
+static const char *const names[] = {
+    [ROLE_NONE] = "none", [ROLE_READ] = "read", [ROLE_USE] = "use", [ROLE_ADMIN] = "admin"};
+
+const char *role_name(role r)
+{
+    return names[r];
+}
+
+static role role_of(const char *name)
+{
+    for (role r = ROLE_READ; r <= ROLE_ADMIN; r++)
+        if (strcmp(names[r], name) == 0)
+            return r;
+    return ROLE_NONE;
+}
+
+/* What is wrong with a line, as the end of a sentence; NULL: nothing. */
+static const char *read_line(char *line, tokens *t)
+{
+    char *rest = NULL, *end = line + strcspn(line, "\r\n");
+    *end = '\0';
+    const char *first = strtok_r(line, " \t", &rest);
+    if (!first || *first == '#')
+        return NULL;
+    const char *text = strtok_r(NULL, " \t", &rest);
+    size_t length = text ? strlen(text) : 0;
+    if (!role_of(first))
+        return "does not begin with read, use or admin";
+    if (length < TOKEN_LEAST || length > TOKEN_SIZE)
+        return "has no token of 16 to 256 characters";
+    token *new = text_alloc(sizeof *new);
+    memcpy(new->text, text, length);
+    snprintf(new->name, sizeof new->name, "%s", rest ? rest : "");
+    new->caller = (caller){role_of(first), new->name};
+    new->next = t->first;
+    t->first = new;
+    return NULL;
+}
+
+static hf_code read_lines(FILE *file, const char *path, tokens *t, hf_error *err)
+{
+    char line[LINE_SIZE];
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
+        const char *wrong = read_line(line, t);
+        if (wrong)
+            return fail(err, HF_INVALID, "%.200s: line %d %s", path, number, wrong);
+    }
+    return t->first ? HF_OK : fail(err, HF_INVALID, "%.200s: there is no token in it", path);
+}
+
+/* Whoever can read a secret has it. */
+static hf_code check_mode(FILE *file, const char *path, hf_error *err)
+{
+    struct stat state;
+    if (fstat(fileno(file), &state))
+        return fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
+    if (state.st_mode & (S_IRWXO | S_IWGRP))
+        return fail(err, HF_INVALID,
+                    "%.200s: others can read or change it: give it the mode 0600 or 0640", path);
+    return HF_OK;
+}
+
+hf_code tokens_read(const char *path, tokens **out, hf_error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
+    tokens *t = text_alloc(sizeof *t);
+    hf_code code = check_mode(file, path, err);
+    if (!code)
+        code = read_lines(file, path, t, err);
+    fclose(file);
+    if (code)
+        tokens_free(t);
+    else
+        *out = t;
+    return code;
+}
+
+void tokens_free(tokens *t)
+{
+    while (t && t->first) {
+        token *next = t->first->next;
+        free(t->first);
+        t->first = next;
+    }
+    free(t);
+}
+
+static bool is_equal(const unsigned char *a, const unsigned char *b)
+{
+    volatile unsigned char differs = 0;
+    for (size_t i = 0; i < TOKEN_SIZE; i++)
+        differs |= a[i] ^ b[i];
+    return !differs;
+}
+
+caller tokens_find(const tokens *t, const char *text)
+{
+    unsigned char asked[TOKEN_SIZE] = {0};
+    caller found = {ROLE_NONE, ""};
+    size_t length = strlen(text);
+    memcpy(asked, text, length < TOKEN_SIZE ? length : TOKEN_SIZE);
+    for (const token *each = t->first; each; each = each->next)
+        if (is_equal(asked, each->text) && length <= TOKEN_SIZE)
+            found = each->caller;
+    return found;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokens.h: who may do what: the file of bearer tokens. */
+#ifndef HTTPD_TOKENS_H
+#define HTTPD_TOKENS_H
+
+#include <holdfast/holdfast.h>
+
+/* Each may do what those before it may. */
+typedef enum role { ROLE_NONE, ROLE_READ, ROLE_USE, ROLE_ADMIN } role;
+
+/* What a request may do, and in whose name. */
+typedef struct caller {
+    role role;
+    const char *name; /* "" when none was given */
+} caller;
+
+typedef struct tokens tokens;
+
+/* Reads a file of lines "ROLE TOKEN [NAME]", ROLE being read, use or admin; a line that is empty or
+ * begins with # says nothing. HF_INVALID: what is wrong with it, and where. */
+hf_code tokens_read(const char *path, tokens **out, hf_error *err);
+void tokens_free(tokens *t);
+
+/* Whose token that is, ROLE_NONE: nobody's; it takes as long for each. The name lives as long as
+ * the tokens. */
+caller tokens_find(const tokens *t, const char *token);
+
+const char *role_name(role r);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watcher.c: lists the locks while somebody listens, and keeps what is new as events. However many
+ * listen, the store is read once. */
+#include "httpd/watcher.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "httpd/clock.h"
+#include "httpd/stream.h"
+#include "show/json.h"
+#include "show/text.h"
+
+#define LOOK_MS 500     /* from one look to the next */
+#define LOOK_SHARE 5    /* looks take no more than this part of the time */
+#define LINGER_MS 30000 /* it goes on when the last has gone */
+#define BEAT_MS 15000
+
+/* ---- Events ---- */
+
+/* name: the lock's, or NULL. */
+static void keep(watcher *w, news kind, const char *name, const char *data)
+{
+    event *e = &w->events[w->next % EVENTS_KEPT];
+    free(e->name);
+    free(e->text);
+    e->name = name ? text_copy(name) : NULL;
+    e->text = text_print("id: %" PRIx64 "-%" PRIu64 "\nevent: %s\ndata: %s\n\n", w->epoch, w->next,
+                         news_name(kind), data);
+    w->next++;
+    if (w->next - w->first > EVENTS_KEPT)
+        w->first++;
+    metrics_news(w->metrics, kind);
+}
+
+static void tell(void *ctx, news kind, const char *name, const json_t *data)
+{
+    char *text = json_dumps(data, JSON_COMPACT);
+    if (!text)
+        text_no_memory();
+    keep(ctx, kind, name, text);
+    free(text);
+}
+
+static void tell_store(watcher *w)
+{
+    json_t *data = json_object_new();
+    json_put(data, "reachable", json_boolean(!w->trouble));
+    json_put_text(data, "detail", w->trouble);
+    tell(w, NEWS_STORE, NULL, data);
+    json_decref(data);
+}
+
+/* ---- Looking ---- */
+
+static void set_trouble(watcher *w, const char *text)
+{
+    bool was_troubled = w->trouble;
+    free(w->trouble);
+    w->trouble = text ? text_copy(text) : NULL;
+    if (was_troubled != (text != NULL))
+        tell_store(w);
+}
+
+static void take_locked(watcher *w, listing *found)
+{
+    set_trouble(w, NULL);
+    if (w->now.locks) {
+        listing_compare(&w->now, found, tell, w);
+        listing_done(&w->now);
+    }
+    w->now = *found;
+}
+
+/* Looks once; returns when to look again. */
+static int64_t look_locked(watcher *w)
+{
+    listing found;
+    hf_error err;
+    int64_t began_ms = clock_now_ms();
+    pthread_mutex_unlock(&w->mutex);
+    hf_code code = listing_read(w->client, &found, &err);
+    pthread_mutex_lock(&w->mutex);
+    metrics_look(w->metrics);
+    if (code)
+        set_trouble(w, err.text);
+    else
+        take_locked(w, &found);
+    int64_t took_ms = clock_now_ms() - began_ms;
+    return began_ms + (took_ms * LOOK_SHARE > LOOK_MS ? took_ms * LOOK_SHARE : LOOK_MS);
+}
+
+/* Nobody has listened for long: what happens from now on is not known. */
+static void forget_locked(watcher *w)
+{
+    listing_done(&w->now);
+    w->first = w->next;
+    w->epoch++;
+}
+
+static bool is_wanted_locked(watcher *w, int64_t now_ms)
+{
+    if (w->n_streams)
+        w->wanted_until_ms = now_ms + LINGER_MS;
+    return now_ms < w->wanted_until_ms;
+}
+
+static void beat_locked(watcher *w, int64_t now_ms)
+{
+    if (now_ms < w->beat_at_ms)
+        return;
+    w->beat_at_ms = now_ms + BEAT_MS;
+    w->beats++;
+}
+
+static void watch_once_locked(watcher *w)
+{
+    int64_t now_ms = clock_now_ms();
+    if (!is_wanted_locked(w, now_ms)) {
+        forget_locked(w);
+        pthread_cond_wait(&w->changed, &w->mutex);
+        return;
+    }
+    int64_t next_ms = look_locked(w);
+    beat_locked(w, now_ms);
+    streams_wake_locked(w);
+    struct timespec next = clock_at(next_ms);
+    while (!w->is_closing && clock_now_ms() < next_ms)
+        pthread_cond_clockwait(&w->changed, &w->mutex, CLOCK_MONOTONIC, &next);
+}
+
+static void *watch(void *ctx)
+{
+    watcher *w = ctx;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->is_closing)
+        watch_once_locked(w);
+    streams_wake_locked(w);
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+/* ---- For streams ---- */
+
+bool watcher_is_ready_locked(const watcher *w)
+{
+    return w->now.locks || w->trouble;
+}
+
+bool watcher_find_locked(const watcher *w, const char *id, uint64_t *next)
+{
+    uint64_t epoch, number;
+    if (!id || sscanf(id, "%" SCNx64 "-%" SCNu64, &epoch, &number) != 2 || epoch != w->epoch)
+        return false;
+    *next = number + 1;
+    return *next >= w->first && *next <= w->next;
+}
+
+void watcher_snapshot_locked(const watcher *w, const char *prefix, FILE *out)
+{
+    const char *name;
+    json_t *lock, *data = json_object_new(), *locks = json_array_new();
+    json_object_foreach(w->now.locks, name, lock) if (strncmp(name, prefix, strlen(prefix)) == 0)
+        json_append(locks, json_incref(lock));
+    json_put(data, "locks", locks);
+    json_put(data, "leases", w->now.leases ? json_incref(w->now.leases) : json_object_new());
+    json_put(data, "reachable", json_boolean(!w->trouble));
+    json_put_text(data, "detail", w->trouble);
+    fprintf(out, "id: %" PRIx64 "-%" PRIu64 "\nevent: snapshot\ndata: ", w->epoch, w->next - 1);
+    json_dumpf(data, out, JSON_COMPACT);
+    fputs("\n\n", out);
+    json_decref(data);
+}
+
+/* ---- Its life ---- */
+
+bool watcher_open(watcher *w, hf_client *client, metrics *m)
+{
+    w->client = client;
+    w->metrics = m;
+    w->epoch = (uint64_t)text_now_ms() << 16; /* of no service before */
+    w->first = w->next = 1;
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    return pthread_create(&w->thread, NULL, watch, w) == 0;
+}
+
+void watcher_close(watcher *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    w->is_closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->thread, NULL);
+}
+
+void watcher_done(watcher *w)
+{
+    listing_done(&w->now);
+    free(w->trouble);
+    for (size_t i = 0; i < EVENTS_KEPT; i++) {
+        free(w->events[i].name);
+        free(w->events[i].text);
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c: lets workers answer the requests that need the store, first come, first served, but for
+ * those that take long: of these only some are at work, so that the others go on. */
+#include "httpd/work.h"
+
+#include "httpd/routes.h"
+
+static bool is_slow(const request *req)
+{
+    return req->route->pace == PACE_SLOW;
+}
+
+static void append_locked(work *w, request *req)
+{
+    req->next = NULL;
+    if (w->last)
+        w->last->next = req;
+    else
+        w->first = req;
+    w->last = req;
+    pthread_cond_signal(&w->changed);
+}
+
+bool work_give(work *w, request *req)
+{
+    pthread_mutex_lock(&w->mutex);
+    bool is_open = !w->is_closing;
+    if (is_open)
+        append_locked(w, req);
+    pthread_mutex_unlock(&w->mutex);
+    return is_open;
+}
+
+/* The first in line that may be worked on; NULL: none. */
+static request *take_locked(work *w)
+{
+    request **at = &w->first, *before = NULL;
+    while (*at && is_slow(*at) && w->n_slow == WORKERS_SLOW) {
+        before = *at;
+        at = &before->next;
+    }
+    request *found = *at;
+    if (!found)
+        return NULL;
+    *at = found->next;
+    if (w->last == found)
+        w->last = before;
+    return found;
+}
+
+/* NULL: it is over. */
+static request *next_locked(work *w)
+{
+    request *req;
+    while (!(req = take_locked(w)) && !(w->is_closing && !w->first))
+        pthread_cond_wait(&w->changed, &w->mutex);
+    return req;
+}
+
+static void *serve(void *ctx)
+{
+    work *w = ctx;
+    request *req;
+    pthread_mutex_lock(&w->mutex);
+    while ((req = next_locked(w))) {
+        size_t slow = is_slow(req);
+        w->n_slow += slow;
+        pthread_mutex_unlock(&w->mutex);
+        request_work(req);
+        pthread_mutex_lock(&w->mutex);
+        w->n_slow -= slow;
+        if (slow || w->is_closing)
+            pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+bool work_open(work *w)
+{
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    while (w->n_threads < WORKERS && !pthread_create(&w->threads[w->n_threads], NULL, serve, w))
+        w->n_threads++;
+    return w->n_threads == WORKERS;
+}
+
+void work_close(work *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    w->is_closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    for (size_t i = 0; i < w->n_threads; i++)
+        pthread_join(w->threads[i], NULL);
+    w->n_threads = 0;
+}

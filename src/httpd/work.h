@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.h: the few threads that call the store for requests, which stand in line for them. */
+#ifndef HTTPD_WORK_H
+#define HTTPD_WORK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define WORKERS 8
+#define WORKERS_SLOW 4 /* so many may be at what takes long */
+
+struct request;
+
+typedef struct work {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct request *first, *last;
+    size_t n_threads, n_slow;
+    bool is_closing;
+    pthread_t threads[WORKERS];
+} work;
+
+/* False: no thread is to be had. */
+bool work_open(work *w);
+
+/* Takes a suspended request, which is resumed when it has its answer. False: it is over. */
+bool work_give(work *w, struct request *req);
+
+/* Ends the threads, when all that were given have their answer; nothing is taken any more. */
+void work_close(work *w);
+
+#endif

@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+"""What is told to those who follow the events; also run on a set."""
+# SPDX-License-Identifier: Apache-2.0
+import signal
+import socket
+import time
+
+import serving
+
+
+class Following(serving.Case):
+    def follow(self, service, *words, **more):
+        events = serving.Events(service, *words, **more)
+        self.addCleanup(events.connection.close)
+        return events
+
+    def test_begins_with_all_locks(self):
+        service = self.serve()
+        holder = self.hold("--why", "first", "x")
+        snapshot = self.follow(service).until("snapshot")
+        [lock] = snapshot["locks"]
+        self.assertEqual((lock["name"], [e["why"] for e in lock["holders"]]), ("x", ["first"]))
+        self.assertEqual(list(snapshot["leases"]), [lock["holders"][0]["session"]])
+        self.assertTrue(snapshot["reachable"])
+        self.assertIn(":%d" % holder.pid, lock["holders"][0]["who"])
+
+    def test_a_lock_from_hand_to_hand(self):
+        service = self.serve()
+        events = self.follow(service)
+        events.until("snapshot")
+        holder = self.hold("--why", "first", "x")
+        [(kind, data)] = events.news("x", 1)
+        self.assertEqual((kind, data["why"]), ("grant", "first"))
+        self.assertEqual(events.until("lock", "x")["token"], data["token"])
+        waiter = self.wait("--why", "second", "x", command=("cat",))
+        [(kind, data)] = events.news("x", 1)
+        self.assertEqual((kind, data["why"], data["token"]), ("wait", "second", 0))
+        holder.close_input()
+        release, grant = events.news("x", 2)
+        self.assertEqual((release[0], release[1]["why"], release[1]["exit_status"]),
+                         ("release", "first", 0))
+        self.assertEqual((grant[0], grant[1]["why"]), ("grant", "second"))
+        self.assertGreater(grant[1]["token"], release[1]["token"])
+        waiter.close_input()
+        self.assertEqual([kind for kind, _ in events.news("x", 1)], ["release"])
+        self.assertEqual(service.metric('holdfast_events_total{event="grant"}'), 2)
+
+    def test_giving_up_and_loss(self):
+        service = self.serve()
+        events = self.follow(service)
+        events.until("snapshot")
+        self.hold("--ttl", "1s", "x")
+        waiter = self.wait("x")
+        self.assertEqual([kind for kind, _ in events.news("x", 2)], ["grant", "wait"])
+        waiter.signal(signal.SIGINT)
+        self.assertEqual([kind for kind, _ in events.news("x", 1)], ["gave_up"])
+        self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
+        [(kind, data)] = events.news("x", 1)
+        self.assertEqual(kind, "loss")
+
+    def test_what_came_and_went_between_two_looks(self):
+        service = self.serve()
+        events = self.follow(service)
+        events.until("snapshot")
+        self.check(3, "run", "x", "--", "sh", "-c", "exit 3")
+        while True:  # its holder may have been seen
+            last = events.until("lock", "x")["last"]
+            if last["outcome"] == "released":
+                break
+        self.assertEqual(last["exit_status"], 3)
+
+    def test_leases_that_are_renewed(self):
+        service = self.serve()
+        self.hold("--ttl", "2s", "x")
+        events = self.follow(service)
+        [(session, left)] = events.until("snapshot")["leases"].items()
+        for _ in range(3):
+            renewed = events.until("leases")
+            self.assertEqual(list(renewed), [session])
+            self.assertTrue(1000 < renewed[session] <= 2000, (left, renewed))
+
+    def test_of_some_locks_only(self):
+        service = self.serve()
+        self.hold("a/1")
+        self.hold("b/1")
+        events = self.follow(service, "?prefix=a%2F")
+        self.assertEqual([lock["name"] for lock in events.until("snapshot")["locks"]], ["a/1"])
+        self.hold("b/2")
+        self.hold("a/2")
+        while True:
+            kind, data = events.next()
+            if kind == "grant":
+                break
+            self.assertEqual(kind, "leases")
+        self.assertEqual(data["name"], "a/2")
+
+    def test_going_on_where_it_ended(self):
+        service = self.serve()
+        with self.follow(service) as events:
+            events.until("snapshot")
+            self.hold("x")
+            events.until("lock", "x")
+        self.hold("y")
+        self.hold("z")
+        with self.follow(service, last_id=events.last_id) as again:
+            found = []
+            while len(found) < 2:
+                kind, data = again.next()
+                self.assertNotEqual(kind, "snapshot")
+                found += [data["name"]] if kind == "grant" else []
+        self.assertEqual(found, ["y", "z"])
+        for unknown in ("nonsense", "1-1", events.last_id + "9999"):
+            with self.follow(service, last_id=unknown) as anew:
+                self.assertEqual([lock["name"] for lock in anew.until("snapshot")["locks"]],
+                                 ["x", "y", "z"])
+
+    def test_many_who_listen_cost_one_look(self):
+        service = self.serve()
+        many = [self.follow(service) for _ in range(50)]
+        for events in many:
+            events.until("snapshot")
+        before, began = service.metric("holdfast_looks_total"), time.monotonic()
+        self.hold("x")
+        for events in many:
+            events.until("grant")
+        took = time.monotonic() - began
+        self.assertLessEqual(service.metric("holdfast_looks_total") - before, took / 0.5 + 2)
+
+    def test_one_that_does_not_read_is_cut_off(self):
+        """And delays nobody."""
+        service = self.serve("--timeout", "500ms")
+        for block in range(4):
+            self.check(0, "run", *["%d.%d" % (block, i) + "y" * 500 for i in range(100)], "--", "true")
+        deaf = socket.socket()
+        self.addCleanup(deaf.close)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect((service.host, service.port))
+        deaf.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        events = self.follow(service)
+        self.assertEqual(len(events.until("snapshot")["locks"]), 400)
+        self.hold("x")
+        events.until("grant", "x")
+        self.until(lambda: service.metric("holdfast_http_connections") == 2, "its end")
+        self.hold("y")
+        events.until("grant", "y")
+
+    def test_who_has_gone_is_let_go(self):
+        service = self.serve()
+        events = self.follow(service)
+        events.until("snapshot")
+        events.connection.close()
+        events.response.close()
+        self.hold("x")  # there is something to be sent
+        self.until(lambda: service.metric("holdfast_http_connections") == 1, "its end")
+
+    def test_ends_with_the_service(self):
+        service = self.serve()
+        events = self.follow(service)
+        events.until("snapshot")
+        service.running.signal(signal.SIGTERM)
+        while events.next():
+            pass
+        self.assertEqual(service.running.status(), 0)
+
+    def test_over_tls(self):
+        import test_refusing
+        cert, key = test_refusing.Tls.make(self, "ours")
+        service = self.serve("--tls-cert", cert, "--tls-key", key, cert=cert)
+        events = self.follow(service)
+        events.until("snapshot")
+        self.hold("x")
+        events.until("grant", "x")
+
+    def test_no_store(self):
+        self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
+        snapshot = self.follow(self.serve()).until("snapshot")
+        self.assertEqual((snapshot["locks"], snapshot["reachable"]), ([], False))
+        self.assertRegex(snapshot["detail"], "127.0.0.1:1")
+
+
+if __name__ == "__main__":
+    serving.main()

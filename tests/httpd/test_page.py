@@ -1,0 +1,239 @@
+#!/usr/bin/python3
+"""The page in a real browser: it shows contention as it happens, breaks a lock, comes back after its
+connection was lost, and takes nothing for more than text. HOLDFAST_SCREENSHOTS=docs makes the
+pictures of the README anew.
+"""
+# SPDX-License-Identifier: Apache-2.0
+import os
+import signal
+import tempfile
+
+from selenium import webdriver
+from selenium.common.exceptions import (ElementNotInteractableException,
+                                        StaleElementReferenceException)
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+import serving
+
+TOKENS = {role: "%s-token-%s" % (role, "x" * 10) for role in ("read", "admin")}
+
+ANEW = [ElementNotInteractableException, StaleElementReferenceException]
+
+
+class Browser:
+    """One Chromium for all tests; pages are left, not closed."""
+
+    def __init__(self):
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        self.profile = tempfile.TemporaryDirectory(prefix="holdfast-page-")
+        for word in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--hide-scrollbars", "--user-data-dir=" + self.profile.name):
+            options.add_argument(word)
+        if os.getuid() == 0:
+            options.add_argument("--no-sandbox")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = webdriver.chrome.service.Service("/usr/bin/chromedriver")
+        self.driver = webdriver.Chrome(options=options, service=service)
+
+    def quit(self):
+        self.driver.quit()
+        self.profile.cleanup()
+
+
+class Page(serving.Case):
+    @classmethod
+    def setUpClass(cls):
+        browser = Browser()
+        cls.addClassCleanup(browser.quit)
+        cls.driver = browser.driver
+
+    def setUp(self):
+        super().setUp()
+        self.show("light", 1000, 700)
+
+    def tearDown(self):
+        """Nothing was refused by the policy, nor went wrong in the scripts."""
+        said = [entry["message"] for entry in self.driver.get_log("browser")
+                if "net::ERR" not in entry["message"] and "status of" not in entry["message"]]
+        self.driver.get("about:blank")
+        self.assertEqual(said, [])
+        super().tearDown()
+
+    def show(self, scheme, width, height):
+        self.driver.set_window_size(width, height)
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def open(self, service, path="/"):
+        self.driver.get(service.url + path)
+        self.state("live")
+
+    def picture(self, name):
+        folder = os.environ.get("HOLDFAST_SCREENSHOTS") or self.folder
+        path = os.path.join(folder, name)
+        self.driver.save_screenshot(path)
+        self.assertGreater(os.path.getsize(path), 5000)
+
+    def wait_for(self, claim, what):
+        """Asks again and again; an element may be made anew meanwhile."""
+        wait = WebDriverWait(self.driver, serving.PATIENCE, 0.05, ANEW)
+        return wait.until(lambda _: claim(), what)
+
+    def find(self, selector, within=None):
+        return (within or self.driver).find_element(By.CSS_SELECTOR, selector)
+
+    def texts(self, selector):
+        return self.driver.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
+
+    def press(self, selector):
+        """With a key, as soon as it is there."""
+        self.wait_for(lambda: self.find(selector).send_keys(Keys.ENTER) is None, selector)
+
+    def lease_left(self):
+        return self.wait_for(lambda: self.find(".holder progress").get_property("value"), "a lease")
+
+    def names(self):
+        return self.texts("#locks .name")
+
+    def state(self, word):
+        self.wait_for(lambda: self.find("#state").get_attribute("class") == word, "state " + word)
+
+    def token(self, text):
+        self.wait_for(lambda: self.find("#ask").get_attribute("open"), "to be asked for a token")
+        self.find("#ask input[name=token]").send_keys(text, Keys.ENTER)
+
+    # The cases
+
+    def test_contention_as_it_happens(self):
+        service = self.serve()
+        self.open(service)
+        self.wait_for(lambda: self.texts("#none") == ["Nobody holds a lock."], "none")
+        holder = self.hold("--why", "release 41", "deploy")
+        self.wait_for(lambda: self.names() == ["deploy"], "the lock")
+        self.assertEqual(self.texts(".holder .why"), ["release 41"])
+        left = self.lease_left()
+        self.wait_for(lambda: self.lease_left() < left, "the lease to shrink")
+        first = self.wait("--why", "release 42", "deploy", command=("cat",))
+        self.wait_for(lambda: len(self.texts(".queue li")) == 1, "the first waiter")
+        self.wait("--why", "release 43", "deploy")
+        self.wait_for(lambda: self.texts(".queue .why") == ["release 42", "release 43"], "both")
+        holder.close_input()
+        self.wait_for(lambda: self.texts(".holder .why") == ["release 42"], "the hand-over")
+        self.assertEqual(self.texts(".queue .why"), ["release 43"])
+        self.press("summary")
+        told = " ".join(self.texts(".history li"))
+        for word in ("has it: release 41", "has it: release 42", "gave it back", "waits"):
+            self.assertIn(word, told)
+        first.close_input()
+        self.wait_for(lambda: not self.names(), "the end")
+        self.find("#idle").click()
+        self.assertEqual(self.names(), ["deploy"])
+        self.assertIn("free", self.texts("#locks .kind")[0])
+
+    def test_longest_waits_first_and_a_prefix(self):
+        service = self.serve()
+        for name in ("c", "a", "job/2", "job/1"):
+            self.hold(name)
+        self.wait("job/1")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["job/1", "c", "a", "job/2"], "this order")
+        self.find("body").send_keys("/")
+        self.driver.switch_to.active_element.send_keys("job/")
+        self.assertEqual(self.names(), ["job/1", "job/2"])
+        self.driver.switch_to.active_element.send_keys("nix")
+        self.assertEqual(self.texts("#none"), ["No such lock is held or waited for."])
+
+    def test_break_takes_an_admin(self):
+        tokens = self.write("tokens", "".join("%s %s\n" % pair for pair in TOKENS.items()))
+        service = self.serve("--token-file", tokens)
+        holder = self.hold("--ttl", "1s", "x")
+        self.driver.get(service.url)
+        self.token(TOKENS["read"])
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        self.by_keyboard_break("stuck since noon")
+        self.wait_for(lambda: "takes one for admin" in self.find("#break .problem").text, "refusal")
+        self.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        self.find("#token").click()
+        self.token(TOKENS["admin"])
+        self.state("live")
+        self.by_keyboard_break("stuck since noon")
+        self.wait_for(lambda: not self.find("#break").get_attribute("open"), "the break")
+        self.assertEqual(holder.status(), 76)
+        self.assertRegex(holder.err.rest(), "stuck since noon")
+        self.wait_for(lambda: not self.names(), "the lock to be free")
+
+    def by_keyboard_break(self, reason):
+        self.press(".break")
+        box = self.find("#break")
+        self.assertTrue(box.get_attribute("open"))
+        self.find("input[name=reason]", box).send_keys(reason, Keys.ENTER)
+        self.assertTrue(box.get_attribute("open"), "it was not confirmed")
+        self.find("input[name=sure]", box).send_keys(" ", Keys.ENTER)
+
+    def test_comes_back(self):
+        service = self.serve()
+        self.hold("x")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        service.running.signal(signal.SIGKILL)
+        service.running.status()
+        self.state("lost")
+        self.assertEqual(self.names(), ["x"])
+        self.hold("y")
+        self.start("serve", "--listen", "127.0.0.1:%d" % service.port)
+        self.state("live")
+        self.wait_for(lambda: sorted(self.names()) == ["x", "y"], "what came meanwhile")
+
+    def test_html_stays_text(self):
+        evil = "<img src=x onerror=document.title='bad'><b>&amp;</b>"
+        service = self.serve()
+        self.hold("--why", evil, evil)
+        self.wait("--why", evil, evil)
+        self.open(service)
+        self.wait_for(lambda: self.names() == [evil], "the lock")
+        self.assertEqual(self.texts(".why"), [evil, evil])
+        self.press(".break")
+        self.assertEqual(self.texts("#break .name"), [evil])
+        self.assertEqual(self.texts("#locks img, #locks .why b, dialog img"), [])
+        self.assertEqual(self.driver.title, "Holdfast")
+
+    def test_on_a_phone_and_in_the_dark(self):
+        service = self.serve()
+        self.hold("--why", "release 41", "deploy")
+        for why in ("release 42", "release 43"):
+            self.wait("--why", why, "deploy")
+            self.await_queue("deploy", 1 if why == "release 42" else 2)
+        self.hold("--permits", "2", "--limit", "3", "--why", "episode 7", "encoder")
+        self.hold("-s", "catalogue")
+        self.hold("--why", "night of the 21st", "nightly-report/" + "long-name-" * 12)
+        self.open(service)
+        self.wait_for(lambda: len(self.names()) == 4, "all of them")
+        self.picture("page.png")
+        for scheme, ground in (("light", "246, 247, 249"), ("dark", "15, 19, 23")):
+            self.show(scheme, 390, 844)
+            body = self.find("body")
+            self.assertIn(ground, body.value_of_css_property("background-color"))
+            wide = self.driver.execute_script("return document.documentElement.scrollWidth")
+            self.assertLessEqual(wide, 390)
+        self.picture("page-phone.png")
+
+    def test_needs_nothing_from_elsewhere(self):
+        service = self.serve()
+        self.open(service)
+        loaded = self.driver.execute_script(
+            "return performance.getEntriesByType('resource').map(e => e.name)")
+        self.assertTrue(loaded)
+        for url in loaded:
+            self.assertTrue(url.startswith((service.url + "/", "data:")), url)
+        policy = service.get("/").headers["Content-Security-Policy"]
+        self.assertRegex(policy, "^default-src 'none'; script-src 'self';")
+
+
+if __name__ == "__main__":
+    serving.main()

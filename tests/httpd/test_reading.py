@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+"""What the service says of locks and sessions, breaking, health, metrics; also run on a set."""
+# SPDX-License-Identifier: Apache-2.0
+import urllib.parse
+
+import serving
+
+NAMES = ["a/b", "a b%?", "\u00e4", "<i>&amp;", ".."]
+
+
+class Locks(serving.Case):
+    def test_none(self):
+        service = self.serve()
+        self.assertEqual(service.get("/v1/locks").json, {"locks": [], "next": None})
+        self.assertEqual(service.get("/v1/sessions").json, {"sessions": [], "next": None})
+
+    def test_as_the_command_lists_them(self):
+        service = self.serve()
+        self.hold("--why", "first", "x")
+        self.wait("--why", "second", "x")
+
+        def without_time(locks):
+            return [dict(lock, holders=[dict(e, lease_left_ms=0) for e in lock["holders"]],
+                         queue=[dict(e, lease_left_ms=0) for e in lock["queue"]]) for lock in locks]
+        listed = without_time(self.json("list", "--json"))
+        self.assertEqual(without_time(service.get("/v1/locks").json["locks"]), listed)
+        self.assertEqual(without_time([service.get("/v1/locks/x").json]), listed)
+        self.assertEqual([e["why"] for e in listed[0]["holders"] + listed[0]["queue"]],
+                         ["first", "second"])
+
+    def test_every_name_has_a_path(self):
+        service = self.serve()
+        for name in NAMES:
+            self.check(0, "run", name, "--", "true")
+            for safe in ("/", ""):
+                path = "/v1/locks/" + urllib.parse.quote(name, safe=safe)
+                self.assertEqual(service.get(path).json["name"], name)
+
+    def test_one_that_is_not_there(self):
+        self.check_problem(self.serve().get("/v1/locks/x"), 404, "HF_NOT_FOUND", "no lock x")
+
+    def test_in_parts(self):
+        service = self.serve()
+        names = ["job/%d" % i for i in range(5)]
+        for name in names + ["other"]:
+            self.check(0, "run", name, "--", "true")
+        got, cursor = [], ""
+        while cursor is not None:
+            part = service.get("/v1/locks?prefix=job%2F&limit=2&cursor=" + cursor).json
+            got.append([lock["name"] for lock in part["locks"]])
+            cursor = part["next"]
+        self.assertEqual(got, [names[:2], names[2:4], names[4:]])
+        self.assertEqual(len(service.get("/v1/locks").json["locks"]), 6)
+
+
+class Sessions(serving.Case):
+    def test_who_is_there(self):
+        service = self.serve()
+        holders = [self.hold(name) for name in "xyz"]
+        ended = self.hold("w")
+        ended.close_input()
+        self.assertEqual(ended.status(), 0)
+        alive = service.get("/v1/sessions").json["sessions"]
+        self.assertEqual({s["pid"] for s in alive}, {h.pid for h in holders})
+        every = service.get("/v1/sessions?all=1").json["sessions"]
+        self.assertEqual([s["dead"] for s in every if s["pid"] == ended.pid], [True])
+        first = service.get("/v1/sessions?limit=2").json
+        rest = service.get("/v1/sessions?limit=2&cursor=" + first["next"]).json
+        self.assertEqual(first["sessions"][:2] + rest["sessions"],
+                         sorted(first["sessions"] + rest["sessions"], key=lambda s: s["session"]))
+        self.assertEqual((len(first["sessions"]), len(rest["sessions"]), rest["next"]), (2, 1, None))
+
+
+class Break(serving.Case):
+    def test_taken_and_the_holder_told(self):
+        service = self.serve()
+        holder = self.hold("--ttl", "1s", "x")
+        token = service.get("/v1/locks/x").json["token"]
+        answer = service.call("DELETE", "/v1/locks/x?if_token=%d&reason=host+is%%20gone" % token)
+        self.assertEqual((answer.status, answer.json["name"]), (200, "x"))
+        self.assertEqual([e["token"] for e in answer.json["asked"]], [token])
+        self.assertEqual(holder.status(), 76)
+        self.assertRegex(holder.err.rest(), "host is gone")
+        self.assertEqual(service.get("/v1/locks/x").json["holders"], [])
+
+    def test_not_with_another_token(self):
+        service = self.serve()
+        self.hold("x")
+        answer = service.call("DELETE", "/v1/locks/x?if_token=1&reason=why")
+        self.check_problem(answer, 404, "HF_NOT_FOUND")
+        self.assertEqual(len(service.get("/v1/locks/x").json["holders"]), 1)
+
+    def test_not_without_a_reason(self):
+        service = self.serve()
+        for query in ("", "?reason=", "?if_token=5"):
+            self.check_problem(service.call("DELETE", "/v1/locks/x" + query), 400, "HF_INVALID",
+                               "say why")
+
+    def test_reading_goes_on_beside_many_breaks(self):
+        """Breaks that wait for a holder who does not answer keep no reader out."""
+        service = self.serve()
+        holder = self.hold("x")
+        holder.signal(19)  # SIGSTOP
+        waiting = []
+        for _ in range(12):
+            connection = service.connect()
+            self.addCleanup(connection.close)
+            connection.request("DELETE", "/v1/locks/x?reason=stuck")
+            waiting.append(connection)
+        self.until(lambda: service.metric("holdfast_http_requests_open") > 12, "12 breaks")
+        self.assertEqual(len(service.get("/v1/locks").json["locks"]), 1)
+        service.running.signal(15)
+        for connection in waiting:
+            answer = serving.Answer(connection.getresponse())
+            self.assertIn(answer.status, (499, 503), answer.text)
+        self.assertEqual(service.running.status(), 0)
+
+
+class Health(serving.Case):
+    def test_alive_and_ready(self):
+        service = self.serve()
+        for path in ("/healthz", "/readyz"):
+            self.assertEqual(service.get(path).status, 200)
+
+    def test_not_ready_without_a_store(self):
+        self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
+        service = self.serve()
+        self.assertEqual(service.get("/healthz").status, 200)
+        answer = service.get("/readyz")
+        self.check_problem(answer, 503, "HF_UNREACHABLE")
+        self.assertTrue(answer.json["retryable"])
+        self.assertEqual(answer.headers["Retry-After"], "1")
+        self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 1)
+
+    def test_what_is_counted(self):
+        service = self.serve()
+        for _ in range(3):
+            service.get("/v1/locks")
+        service.get("/v1/locks/x")
+        path = 'method="GET",path="/v1/locks"'
+        self.assertEqual(service.metric('holdfast_http_requests_total{%s,status="200"}' % path), 3)
+        self.assertEqual(service.metric("holdfast_http_request_seconds_count{%s}" % path), 3)
+        self.assertEqual(
+            service.metric('holdfast_http_request_seconds_bucket{%s,le="+Inf"}' % path), 3)
+        self.assertGreater(service.metric("holdfast_http_request_seconds_sum{%s}" % path), 0)
+        self.assertEqual(service.metric('holdfast_errors_total{code="HF_NOT_FOUND"}'), 1)
+
+
+class Description(serving.Case):
+    def test_as_it_is_in_the_tree(self):
+        self.assertEqual(self.serve().get("/openapi.json").json, serving.OPENAPI)
+
+    def test_has_just_the_calls_that_there_are(self):
+        service = self.serve()
+        for path, item in serving.OPENAPI["paths"].items():
+            allowed = service.call("BREW", path.replace("{name}", "x")).headers["Allow"]
+            self.assertEqual(set(allowed.lower().split(", ")),
+                             set(item) & {"get", "put", "post", "delete"})
+        counted = service.get("/metrics").text
+        for path in serving.re.findall(r'requests?_seconds_count{method="\w+",path="([^"]+)"', counted):
+            self.assertIn(path, serving.OPENAPI["paths"])
+
+    def test_parameters_are_those_described(self):
+        service = self.serve()
+        for path, item in serving.OPENAPI["paths"].items():
+            for method in set(item) & {"get", "delete"}:
+                answer = service.call(method.upper(), path.replace("{name}", "x") + "?nix=1")
+                known = [p.get("name") or p["$ref"].rpartition("/")[2]
+                         for p in item[method].get("parameters", []) if p.get("in") != "header"]
+                self.check_problem(answer, 400, "HF_INVALID", "no parameter nix")
+                told = answer.json["detail"].partition("there are: ")[2]
+                self.assertEqual(set(told.split()), set(known) or {"none"}, (path, method))
+
+
+if __name__ == "__main__":
+    serving.main()

@@ -1,0 +1,324 @@
+#!/usr/bin/python3
+"""Who is let in, and what is refused: tokens, TLS, hosts, bad requests, limits, slow clients; and
+how the service ends."""
+# SPDX-License-Identifier: Apache-2.0
+import select
+import shutil
+import socket
+import ssl
+import subprocess
+import warnings
+
+import serving
+
+READ, USE, ADMIN = ("%s-token-%s" % (role, "x" * 10) for role in ("read", "use", "admin"))
+
+
+class Tokens(serving.Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.write("tokens", "# who may what\n\nread %s\nuse\t%s web shop\nadmin %s alice\n"
+                               % (READ, USE, ADMIN))
+
+    def test_each_role(self):
+        service = self.serve("--token-file", self.file)
+        for token in (None, "", READ[:-1], READ + "x", "x" * 5000, "%s " % READ[:-1]):
+            answer = service.get("/v1/locks", token)
+            self.check_problem(answer, 401, "PROBLEM_UNAUTHORIZED", "to read")
+            self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+        for token in (READ, USE, ADMIN):
+            self.assertEqual(service.get("/v1/locks", token).status, 200)
+        path = "/v1/locks/x?reason=why"
+        for token in (READ, USE):
+            self.check_problem(service.call("DELETE", path, token), 403, "PROBLEM_FORBIDDEN")
+        self.check_problem(service.call("DELETE", path, ADMIN), 404, "HF_NOT_FOUND")
+        for path in ("/healthz", "/readyz", "/openapi.json"):
+            self.assertEqual(service.get(path).status, 200)
+        self.check_problem(service.get("/metrics"), 401, "PROBLEM_UNAUTHORIZED")
+
+    def test_other_schemes(self):
+        service = self.serve("--token-file", self.file)
+        for scheme, status in (("bearer ", 200), ("Basic ", 401), ("", 401), ("Bearer", 401)):
+            answer = service.call("GET", "/v1/locks", headers={"Authorization": scheme + READ})
+            self.assertEqual(answer.status, status, scheme)
+
+    def test_who_breaks_is_told(self):
+        service = self.serve("--token-file", self.file)
+        holder = self.hold("--ttl", "1s", "x")
+        self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=why", ADMIN).status, 200)
+        self.assertEqual(holder.status(), 76)
+        self.assertRegex(holder.err.rest(), "broken by alice: why")
+
+    def refused(self, text, said, mode=0o600):
+        path = self.write("bad", text, mode)
+        result = self.check(65, "serve", "--listen", "127.0.0.1:0", "--token-file", path)
+        self.assertRegex(result.err, said)
+
+    def test_bad_files(self):
+        self.refused("", "no token in it")
+        self.refused("read %s\nwrite %s\n" % (READ, USE), "line 2 does not begin with read")
+        self.refused("read short\n", "line 1 has no token of 16")
+        self.refused("read\n", "line 1 has no token")
+        self.refused("read %s\n" % ("x" * 257), "line 1 has no token")
+        for mode in (0o604, 0o620, 0o602):
+            self.refused("read %s\n" % READ, "others can read or change it", mode)
+        result = self.check(65, "serve", "--token-file", self.path("nix"))
+        self.assertRegex(result.err, "No such file")
+
+
+class Listening(serving.Case):
+    def test_not_beyond_this_machine_without_tokens(self):
+        for host in ("0.0.0.0", "[::]"):
+            result = self.run_it("serve", "--listen", host + ":0")
+            self.assertEqual(result.returncode, 69, result.err)
+            self.assertRegex(result.err, "can be reached from other machines.*--token-file")
+
+    def test_beyond_it_where_that_is_said(self):
+        file = self.write("tokens", "read %s\n" % READ)
+        for words in (["--insecure-serve-anybody"], ["--token-file", file]):
+            service = serving.Service(self.start("serve", "--listen", "0.0.0.0:0", *words))
+            self.assertEqual(service.get("/v1/locks", READ).status, 200)
+
+    def test_other_addresses(self):
+        for host in ("[::1]", "localhost", "127.0.0.2"):
+            service = serving.Service(self.start("serve", "--listen", host + ":0"))
+            self.assertEqual(service.get("/v1/locks").status, 200)
+
+    def test_what_is_no_address(self):
+        for text in ("", "127.0.0.1", "127.0.0.1:", ":8430", "[::1:0", "127.0.0.1:99999x", "[::1]x:0"):
+            result = self.run_it("serve", "--listen", text)
+            self.assertEqual((result.returncode, text), (65, text))
+            self.assertRegex(result.err, "is no address to listen on")
+
+    def test_one_that_is_taken(self):
+        port = self.serve().port
+        result = self.run_it("serve", "--listen", "127.0.0.1:%d" % port)
+        self.assertEqual(result.returncode, 69)
+        self.assertRegex(result.err, "cannot listen on 127.0.0.1: Address already in use")
+
+    def test_names_of_others_are_refused(self):
+        """A page in a browser here that has made its own name mean this machine."""
+        service = self.serve()
+        for host, status in (("evil.example", 421), ("127.0.0.1.evil.example:80", 421),
+                             ("localhost:1", 200), ("127.9.9.9", 200), ("[::1]:5", 200), ("[", 421)):
+            answer = service.call("GET", "/v1/locks", headers={"Host": host})
+            self.assertEqual(answer.status, status, host)
+
+
+class Tls(serving.Case):
+    def make(self, name):
+        cert, key = self.path(name + ".crt"), self.path(name + ".key")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                        "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key,
+                        "-out", cert], check=True, capture_output=True)
+        return cert, key
+
+    def test_served(self):
+        cert, key = self.make("ours")
+        service = self.serve("--tls-cert", cert, "--tls-key", key, cert=cert)
+        self.assertRegex(service.url, "^https://")
+        self.assertEqual(service.get("/v1/locks").status, 200)
+        with self.assertRaises(ssl.SSLError):
+            plain = serving.Service.__new__(serving.Service)
+            plain.cert, plain.host, plain.port = self.make("other")[0], service.host, service.port
+            plain.get("/v1/locks")
+
+    def test_old_versions_are_not(self):
+        cert, key = self.make("ours")
+        service = self.serve("--tls-cert", cert, "--tls-key", key, cert=cert)
+        context = ssl.create_default_context(cafile=cert)
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        with socket.create_connection((service.host, service.port)) as plain:
+            with self.assertRaises((ssl.SSLError, ConnectionError)):
+                context.wrap_socket(plain, server_hostname=service.host)
+
+    def test_bad_files(self):
+        cert, key = self.make("ours")
+        bad = self.write("bad.pem", "no key\n")
+        for words, status, said in (
+                (["--tls-cert", cert], 64, "both"),
+                (["--tls-cert", cert, "--tls-key", bad], 65, "cannot be used"),
+                (["--tls-cert", self.path("nix"), "--tls-key", key], 65, "No such file"),
+                (["--tls-cert", self.write("empty", ""), "--tls-key", key], 65, "is no certificate")):
+            result = self.run_it("serve", "--listen", "127.0.0.1:0", *words)
+            self.assertEqual(result.returncode, status, result.err)
+            self.assertRegex(result.err, said)
+
+
+class BadRequests(serving.Case):
+    def test_paths_and_methods(self):
+        service = self.serve()
+        for path in ("/v1", "/v1/locks/", "/nix", "/v1/locksx", "//v1/locks", "/v1/sessions/x"):
+            self.check_problem(service.get(path), 404, "PROBLEM_NO_SUCH_PATH")
+        answer = service.call("POST", "/v1/sessions", body="{}")
+        self.check_problem(answer, 405, "PROBLEM_METHOD")
+        self.assertEqual(answer.headers["Allow"], "GET")
+
+    def test_names_and_parameters(self):
+        service = self.serve()
+        for path in ("/v1/locks/%", "/v1/locks/%0", "/v1/locks/%zz", "/v1/locks/a%00b", "/v1/locks/%ff",
+                     "/v1/locks/" + "x" * 513, "/v1/locks?prefix=%e4", "/v1/locks?prefix=%",
+                     "/v1/locks?limit=0", "/v1/locks?limit=1001", "/v1/locks?limit=1x",
+                     "/v1/locks?limit=", "/v1/locks?Prefix=x", "/v1/sessions?all=2"):
+            self.check_problem(service.get(path), 400, "HF_INVALID")
+        path = "/v1/locks/x?if_token=99999999999999999999&reason=x"
+        self.check_problem(service.call("DELETE", path), 400, "HF_INVALID", "if_token")
+
+    def raw(self, service, text, size=65536):
+        with socket.create_connection((service.host, service.port), serving.PATIENCE) as plain:
+            try:
+                plain.sendall(text)
+                return b"".join(iter(lambda: plain.recv(size), b""))
+            except ConnectionResetError:
+                return b""
+
+    def test_what_is_no_http(self):
+        service = self.serve("--timeout", "500ms")
+        for text in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                     b"GET /v1/locks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                     b"Content-Length: -1\r\n\r\n"):
+            self.assertNotIn(b" 200 ", self.raw(service, text))
+        self.assertEqual(service.get("/healthz").status, 200)
+
+    def test_heads_are_bounded(self):
+        service = self.serve()
+        answer = self.raw(service, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" +
+                          b"".join(b"X-%d: %s\r\n" % (i, b"y" * 100) for i in range(1000)) + b"\r\n")
+        self.assertNotIn(b" 200 ", answer)
+        self.assertEqual(service.get("/healthz").status, 200)
+
+    def test_bodies_are_bounded(self):
+        service = self.serve()
+        for body in (b"x" * 16385, iter([b"x" * 10000] * 3)):  # with its length, and in pieces
+            answer = service.call("GET", "/healthz", body=body)
+            self.check_problem(answer, 413, "PROBLEM_TOO_LARGE")
+        self.assertEqual(service.call("GET", "/healthz", body=b"x" * 16384).status, 200)
+
+    def test_nothing_is_changed_where_that_is_said(self):
+        service = self.serve("--read-only")
+        self.hold("x")
+        self.check_problem(service.call("DELETE", "/v1/locks/x?reason=why"), 403, "PROBLEM_FORBIDDEN",
+                           "--read-only")
+        self.assertEqual(len(service.get("/v1/locks/x").json["holders"]), 1)
+
+
+class Limits(serving.Case):
+    def ended(self, plain):
+        """The service has closed this connection."""
+        plain.settimeout(serving.PATIENCE)
+        try:
+            return plain.recv(65536) == b""
+        except ConnectionResetError:
+            return True
+
+    def connect(self, service):
+        plain = socket.create_connection((service.host, service.port), serving.PATIENCE)
+        self.addCleanup(plain.close)
+        return plain
+
+    def test_who_sends_nothing_is_cut_off(self):
+        service = self.serve("--timeout", "300ms")
+        self.assertTrue(self.ended(self.connect(service)))
+
+    def test_who_sends_slowly_is_cut_off(self):
+        """However often a byte comes."""
+        service = self.serve("--timeout", "500ms")
+        plain = self.connect(service)
+        plain.settimeout(0.02)
+        head = b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 5000
+        for i in range(len(head)):
+            try:
+                plain.sendall(head[i:i + 1])
+                if plain.recv(1) == b"":
+                    return
+            except socket.timeout:
+                continue
+            except ConnectionError:
+                return
+        self.fail("it was borne with")
+
+    def test_who_reads_slowly_is_cut_off(self):
+        """Answers that nobody reads fill the buffers, then the connection ends."""
+        service = self.serve("--timeout", "500ms")
+        plain = socket.socket()
+        self.addCleanup(plain.close)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.connect((service.host, service.port))
+        plain.settimeout(0.2)
+        ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000
+        try:
+            for _ in range(1000):
+                try:
+                    plain.send(ask)
+                except socket.timeout:
+                    pass  # it reads no more of us either
+        except ConnectionError:
+            return
+        self.fail("it was borne with")
+
+    def test_who_waits_for_us_is_not(self):
+        """A request that takes longer than a client may."""
+        service = self.serve("--timeout", "300ms")
+        holder = self.hold("--ttl", "1s", "x")
+        holder.signal(19)  # SIGSTOP: it is waited for until its lease has ended
+        self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
+
+    def test_so_many_connections(self):
+        service = self.serve("--max-connections", "3")
+        kept = [service.connect() for _ in range(3)]
+        for connection in kept:
+            connection.request("GET", "/healthz")
+            self.assertEqual(connection.getresponse().read(), b"alive\n")
+        another = self.connect(service)
+        another.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        self.assertFalse(select.select([another], [], [], 0.3)[0])
+        for connection in kept:
+            connection.close()
+        self.assertIn(b"alive", another.recv(65536))
+
+    def test_more_than_files_may_be_open_at_first(self):
+        words = "ulimit -Sn 64; exec \"$@\""
+        running = self.start_with(["sh", "-c", words, "sh", serving.cli.BIN, "serve", "--listen",
+                                   "127.0.0.1:0"])
+        service = serving.Service(running)
+        kept = [self.connect(service) for _ in range(100)]
+        self.assertEqual(service.get("/readyz").status, 200)
+        self.assertGreater(service.metric("holdfast_http_connections"), len(kept) - 1)
+
+    def start_with(self, words):
+        process = subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        running = serving.cli.Running(process)
+        self.addCleanup(self.stop, running)
+        return running
+
+
+class Ending(serving.Case):
+    def test_by_each_signal(self):
+        for number in (2, 15, 1):
+            service = self.serve()
+            kept = service.connect()
+            kept.request("GET", "/healthz")
+            kept.getresponse().read()
+            service.running.signal(number)
+            self.assertEqual(service.running.status(), 0)
+            kept.close()
+            with self.assertRaises(ConnectionError):
+                service.get("/healthz")
+
+    def test_without_its_module(self):
+        """Told, not crashed; other verbs do without."""
+        command = shutil.copy(serving.cli.BIN, self.folder)
+        result = subprocess.run([command, "serve"], env=self.env, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 69)
+        self.assertRegex(result.stderr, "holdfast-httpd.so: No such file.*part for HTTP is missing")
+        needed = subprocess.run(["ldd", command], stdout=subprocess.PIPE, check=True).stdout
+        self.assertNotIn(b"microhttpd", needed)
+
+
+if __name__ == "__main__":
+    serving.main()
