@@ -23,6 +23,7 @@ enum {
     KEY_READ_ONLY,
     KEY_ANYBODY,
     KEY_CONNECTIONS,
+    KEY_WAITS,
     KEY_TIMEOUT
 };
 
@@ -40,6 +41,8 @@ static const struct argp_option list[] = {
     {"read-only", KEY_READ_ONLY, NULL, 0, "nothing that changes a lock", 0},
     {"insecure-serve-anybody", KEY_ANYBODY, NULL, 0, "beyond this machine, too, without tokens", 0},
     {"max-connections", KEY_CONNECTIONS, "N", 0, "at the same time; default 2000", 0},
+    {"max-waits", KEY_WAITS, "N", 0,
+     "requests of one client (or token) that wait for locks; default 1000", 0},
     {"timeout", KEY_TIMEOUT, "D", 0,
      "a client that takes longer to send a request, or to read the answer, is cut off; default "
      "10s",
@@ -81,6 +84,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_CONNECTIONS:
         how->max_connections = (int)options_number("--max-connections", arg, 1, MOST_CONNECTIONS);
+        return 0;
+    case KEY_WAITS:
+        how->max_waits = (int)options_number("--max-waits", arg, 1, MOST_CONNECTIONS);
         return 0;
     case KEY_TIMEOUT:
         how->patience_ms = timeout_of(arg);
@@ -152,6 +158,7 @@ int cmd_serve(settings *given, int argc, char **argv)
     request req = {given,
                    {.listen = "127.0.0.1:8430",
                     .max_connections = 2000,
+                    .max_waits = 1000,
                     .patience_ms = 10000,
                     .log = terminal_log}};
     const hf_options options = {.patience_ms = STORE_PATIENCE_MS};

@@ -27,18 +27,25 @@ void answer_header(request *req, const char *name, const char *value)
     MHD_add_response_header(req->response, name, value);
 }
 
-/* Takes the response. */
+/* Takes the response; type NULL: there is nothing in it. */
 static void give(request *req, unsigned status, const char *type, struct MHD_Response *response)
 {
     if (!response)
         text_no_memory();
     req->status = status;
     req->response = response;
-    answer_header(req, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (type)
+        answer_header(req, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     answer_header(req, "X-Content-Type-Options", "nosniff");
     answer_header(req, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     if (atomic_load(&req->service->is_stopping))
         answer_header(req, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+void answer_nothing(request *req)
+{
+    give(req, MHD_HTTP_NO_CONTENT, NULL,
+         MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT));
 }
 
 static void give_memory(request *req, unsigned status, const char *type, char *text)
@@ -78,8 +85,8 @@ void answer_json(request *req, unsigned status, json_t *value)
 }
 
 /* A problem document; detail may have bytes in it that are not UTF-8, from outside. */
-static void complain(request *req, unsigned status, const char *code, const char *title,
-                     bool retryable, const char *detail)
+static json_t *describe(unsigned status, const char *code, const char *title, bool retryable,
+                        const char *detail)
 {
     json_t *out = json_object_new();
     char *urn = text_print("urn:holdfast:%s", code);
@@ -90,18 +97,33 @@ static void complain(request *req, unsigned status, const char *code, const char
     json_put_text(out, "code", code);
     json_put(out, "retryable", json_boolean(retryable));
     free(urn);
-    dump(req, status, PROBLEM_TYPE, out);
+    return out;
+}
+
+static void complain(request *req, unsigned status, json_t *about)
+{
+    bool retryable = json_is_true(json_object_get(about, "retryable"));
+    dump(req, status, PROBLEM_TYPE, about);
     if (status == MHD_HTTP_UNAUTHORIZED)
         answer_header(req, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (status == MHD_HTTP_SERVICE_UNAVAILABLE && retryable)
         answer_header(req, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
+void answer_error_with(request *req, const hf_error *err, const char *key, json_t *value)
+{
+    unsigned status = (unsigned)hf_code_http(err->code);
+    json_t *about = describe(status, hf_code_name(err->code), hf_code_text(err->code),
+                             err->retryable, err->text);
+    metrics_error(&req->service->metrics, err->code);
+    if (key)
+        json_put(about, key, value);
+    complain(req, status, about);
+}
+
 void answer_error(request *req, const hf_error *err)
 {
-    metrics_error(&req->service->metrics, err->code);
-    complain(req, (unsigned)hf_code_http(err->code), hf_code_name(err->code),
-             hf_code_text(err->code), err->retryable, err->text);
+    answer_error_with(req, err, NULL, NULL);
 }
 
 void answer_code(request *req, hf_code code, const char *format, ...)
@@ -125,6 +147,7 @@ void answer_problem(request *req, problem p, const char *format, ...)
     va_start(args, format);
     char *detail = text_vprint(format, args);
     va_end(args);
-    complain(req, rows[p].status, rows[p].name, rows[p].title, false, detail);
+    complain(req, rows[p].status,
+             describe(rows[p].status, rows[p].name, rows[p].title, false, detail));
     free(detail);
 }

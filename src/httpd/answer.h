@@ -14,7 +14,9 @@
     X(PROBLEM_NO_SUCH_PATH, 404, "no such path")                                                   \
     X(PROBLEM_METHOD, 405, "no such method")                                                       \
     X(PROBLEM_TOO_LARGE, 413, "too large")                                                         \
-    X(PROBLEM_HOST, 421, "not this host")
+    X(PROBLEM_NOT_JSON, 415, "no JSON")                                                            \
+    X(PROBLEM_HOST, 421, "not this host")                                                          \
+    X(PROBLEM_TOO_MANY, 429, "too many requests wait")
 
 typedef enum problem {
 #define X(name, status, title) name,
@@ -25,10 +27,12 @@ typedef enum problem {
 void answer_json(request *req, unsigned status, json_t *value); /* takes the reference */
 void answer_text(request *req, const char *type, char *text);   /* takes the memory */
 void answer_bytes(request *req, const char *type, const void *bytes, size_t size); /* static */
+void answer_nothing(request *req);                                                 /* 204 */
 void answer_made(request *req, const char *type, struct MHD_Response *response);   /* takes it */
 
 /* Problem documents (RFC 9457). */
 void answer_error(request *req, const hf_error *err);
+void answer_error_with(request *req, const hf_error *err, const char *key, json_t *value);
 void answer_code(request *req, hf_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void answer_closed(request *req); /* the service ends */

@@ -140,6 +140,7 @@ static void close_all(httpd *service)
 {
     watcher_done(&service->watcher);
     work_close(&service->work);
+    waits_close(&service->waits);
     door_close(&service->door);
     tokens_free(service->tokens);
     hf_cancel_free(service->stop);
@@ -176,7 +177,10 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
     httpd *service = text_alloc(sizeof *service);
     service->config = *config;
     raise_limit(config);
-    if (!door_open(&service->door, config->patience_ms)) {
+    bool has_door = door_open(&service->door, config->patience_ms);
+    if (!has_door || !waits_open(&service->waits)) {
+        if (has_door)
+            door_close(&service->door);
         free(service);
         return fail(err, HF_INTERNAL, "no thread is to be had");
     }
@@ -201,6 +205,7 @@ static void stop(httpd *service)
     atomic_store(&service->is_stopping, true);
     hf_cancel_fire(service->stop);
     int fd = MHD_quiesce_daemon(service->daemon);
+    waits_end(&service->waits);
     work_close(&service->work);
     watcher_close(&service->watcher);
     door_clear(&service->door, CLEAR_MS);

@@ -19,6 +19,7 @@ typedef struct httpd_config {
     bool is_read_only;
     bool serves_anybody; /* beyond loopback, too, without tokens */
     int max_connections;
+    int max_waits;       /* of one client, or with one token, at the same time */
     int64_t patience_ms; /* in which a client must have sent a request, or read the answer */
     hf_log_fn log;       /* from any thread, also at the same time */
     void *log_ctx;

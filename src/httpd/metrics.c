@@ -14,14 +14,24 @@
 static const int64_t bounds[METRICS_BUCKETS] = {1,   2,   5,    10,   25,    50,
                                                 100, 250, 1000, 5000, 15000, 60000};
 
-void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us)
+static void count(histogram *h, int64_t us)
 {
     size_t i = 0;
     while (i < METRICS_BUCKETS && us > bounds[i] * 1000)
         i++;
-    atomic_fetch_add(&m->requests[number].buckets[i], 1);
-    atomic_fetch_add(&m->requests[number].sum_us, (uint_fast64_t)us);
+    atomic_fetch_add(&h->buckets[i], 1);
+    atomic_fetch_add(&h->sum_us, (uint_fast64_t)us);
+}
+
+void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us)
+{
+    count(&m->requests[number], us);
     atomic_fetch_add(&m->answers[number][status], 1);
+}
+
+void metrics_wait(metrics *m, bool is_granted, int64_t us)
+{
+    count(&m->waits[is_granted], us);
 }
 
 void metrics_error(metrics *m, hf_code code)
@@ -106,6 +116,14 @@ static void tell_errors(FILE *out, metrics *m)
 #undef X
 }
 
+static void tell_waits(FILE *out, metrics *m)
+{
+    static const char name[] = "holdfast_wait_seconds";
+    head(out, name, "histogram", "From a request for a lock to its answer.");
+    tell_histogram(out, name, "outcome=\"refused\"", &m->waits[false]);
+    tell_histogram(out, name, "outcome=\"granted\"", &m->waits[true]);
+}
+
 static void tell_seen(FILE *out, metrics *m)
 {
     static const char name[] = "holdfast_events_total";
@@ -125,6 +143,8 @@ static void tell_now(FILE *out, httpd *service)
     fprintf(out, "holdfast_http_connections %zu\n", guests);
     head(out, "holdfast_http_requests_open", "gauge", "Requests that are being served.");
     fprintf(out, "holdfast_http_requests_open %zu\n", requests);
+    head(out, "holdfast_waits_open", "gauge", "Requests that wait for a lock.");
+    fprintf(out, "holdfast_waits_open %zu\n", waits_count(&service->waits));
 }
 
 void answer_metrics(request *req)
@@ -136,6 +156,7 @@ void answer_metrics(request *req)
         text_no_memory();
     tell_requests(out, &req->service->metrics);
     tell_errors(out, &req->service->metrics);
+    tell_waits(out, &req->service->metrics);
     tell_seen(out, &req->service->metrics);
     tell_now(out, req->service);
     fclose(out);

@@ -4,6 +4,7 @@
 #define HTTPD_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <holdfast/holdfast.h>
@@ -27,11 +28,13 @@ typedef struct metrics {
     atomic_uint_fast64_t errors[METRICS_CODES];                     /* by hf_code */
     atomic_uint_fast64_t seen[N_NEWS];
     atomic_uint_fast64_t looks;
+    histogram waits[2]; /* for a lock: refused, granted */
 } metrics;
 
 void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us);
 void metrics_error(metrics *m, hf_code code);
 void metrics_news(metrics *m, news kind);
+void metrics_wait(metrics *m, bool is_granted, int64_t us);
 void metrics_look(metrics *m); /* the watcher has listed the locks */
 
 #endif

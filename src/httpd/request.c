@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "httpd/acquire.h"
 #include "httpd/answer.h"
 #include "httpd/clock.h"
 #include "httpd/rights.h"
@@ -86,7 +87,13 @@ static enum MHD_Result send_answer(request *req)
 
 void request_work(request *req)
 {
-    if (atomic_load(&req->service->is_stopping))
+    bool is_new = !req->acquire, has_to_wait = req->route->pace == PACE_WAIT;
+    bool is_refused = is_new && atomic_load(&req->service->is_stopping);
+    if (is_new && has_to_wait && !is_refused) {
+        acquire_begin(req); /* it may have been answered by now */
+        return;
+    }
+    if (is_refused)
         answer_closed(req);
     else
         req->route->answer(req);
@@ -141,6 +148,7 @@ void request_end(void *ctx, struct MHD_Connection *connection, void **state,
         return;
     door_expect(&service->door, req->guest); /* the next one of this connection */
     drop_answer(req);
+    acquire_free(req->acquire);
     free(req->body);
     free(req->name);
     free(req);

@@ -26,7 +26,8 @@ typedef struct request {
     int64_t began_us;
     unsigned status; /* 0: there is no answer yet */
     struct MHD_Response *response;
-    struct request *next; /* waits for a worker, too */
+    struct acquire *acquire; /* of one that waits for a lock; NULL: not begun, or none such */
+    struct request *next;    /* waits for a worker, too */
 } request;
 
 /* microhttpd's callbacks; ctx is the service. */
@@ -36,7 +37,7 @@ enum MHD_Result request_handle(void *ctx, struct MHD_Connection *connection, con
 void request_end(void *ctx, struct MHD_Connection *connection, void **state,
                  enum MHD_RequestTerminationCode why);
 
-/* A worker makes the answer of its route. */
+/* A worker makes the answer of its route, or begins the wait for it. */
 void request_work(request *req);
 
 /* A parameter of the path, decoded, in new memory; NULL: not given. */

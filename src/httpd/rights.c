@@ -60,9 +60,9 @@ static caller find_caller(const request *req)
     static const char scheme[] = "Bearer ";
     const char *given = header(req, MHD_HTTP_HEADER_AUTHORIZATION);
     if (!req->service->tokens)
-        return (caller){ROLE_ADMIN, ""};
+        return (caller){ROLE_ADMIN, "", ""};
     if (!given || strncasecmp(given, scheme, sizeof scheme - 1) != 0)
-        return (caller){ROLE_NONE, ""};
+        return (caller){ROLE_NONE, "", ""};
     return tokens_find(req->service->tokens, given + sizeof scheme - 1);
 }
 
@@ -86,6 +86,18 @@ static bool check_writing(request *req)
     if (!req->service->config.is_read_only || strcmp(req->route->method, "GET") == 0)
         return true;
     answer_problem(req, PROBLEM_FORBIDDEN, "this service was started with --read-only");
+    return false;
+}
+
+/* A page from elsewhere can send anything else without asking. */
+static bool check_type(request *req)
+{
+    static const char json[] = "application/json";
+    const char *type = header(req, MHD_HTTP_HEADER_CONTENT_TYPE);
+    if (strcmp(req->route->method, "POST") != 0 ||
+        (type && strncasecmp(type, json, sizeof json - 1) == 0))
+        return true;
+    answer_problem(req, PROBLEM_NOT_JSON, "give a body, {} at least, with Content-Type: %s", json);
     return false;
 }
 
@@ -121,6 +133,6 @@ void rights_check(request *req, const char *method, const char *path)
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
     else if (check_host(req) && check_path(req, method, path) && check_role(req) &&
-             check_writing(req))
+             check_writing(req) && check_type(req))
         MHD_get_connection_values(req->connection, MHD_GET_ARGUMENT_KIND, check_parameter, req);
 }

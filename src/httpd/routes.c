@@ -8,10 +8,14 @@
 #include "show/text.h"
 
 #define NAME "{name}"
+#define LEASE "{lease}"
 
 static const route routes[] = {
     {"GET", "/v1/locks", "prefix cursor limit", ROLE_READ, PACE_STORE, answer_locks},
     {"GET", "/v1/locks/" NAME, "", ROLE_READ, PACE_STORE, answer_lock},
+    {"POST", "/v1/locks/" NAME, "", ROLE_USE, PACE_WAIT, answer_acquire},
+    {"PUT", "/v1/leases/" LEASE, "", ROLE_USE, PACE_STORE, answer_renew},
+    {"DELETE", "/v1/leases/" LEASE, "", ROLE_USE, PACE_STORE, answer_release},
     {"DELETE", "/v1/locks/" NAME, "if_token reason", ROLE_ADMIN, PACE_SLOW, answer_break},
     {"GET", "/v1/sessions", "all cursor limit", ROLE_READ, PACE_STORE, answer_sessions},
     {"GET", "/v1/events", "prefix", ROLE_READ, PACE_AT_ONCE, answer_events},
@@ -41,7 +45,7 @@ const route *route_at(size_t number)
 
 static bool is_path_of(const route *r, const char *path, const char **rest)
 {
-    const char *name = strstr(r->path, NAME);
+    const char *name = strchr(r->path, '{');
     size_t fixed = name ? (size_t)(name - r->path) : strlen(r->path);
     *rest = name && strlen(path) > fixed ? path + fixed : NULL;
     return strncmp(path, r->path, fixed) == 0 && (name ? *rest != NULL : !path[fixed]);

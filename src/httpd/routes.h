@@ -6,11 +6,12 @@
 #include "httpd/request.h"
 
 /* Who makes the answer: microhttpd's thread, as nothing has to be waited for; a worker, as it calls
- * the store; or one of the few workers that may be kept for long. */
-typedef enum pace { PACE_AT_ONCE, PACE_STORE, PACE_SLOW } pace;
+ * the store; one of the few workers that may be kept for long; or a worker, when a wait has ended
+ * that costs no thread (acquire.h). */
+typedef enum pace { PACE_AT_ONCE, PACE_STORE, PACE_SLOW, PACE_WAIT } pace;
 
 struct route {
-    const char *method, *path; /* "{name}" at the end stands for the rest */
+    const char *method, *path; /* "{...}" at the end stands for the rest */
     const char *keys;          /* of its parameters: "prefix cursor" */
     role role;                 /* the least that may call it */
     pace pace;
@@ -20,7 +21,7 @@ struct route {
 size_t routes_count(void);
 const route *route_at(size_t number);
 
-/* Finds the route of a method and a path as it was sent; *rest is what stands for {name}, NULL:
+/* Finds the route of a method and a path as it was sent; *rest is what stands for {...}, NULL:
  * nothing. routes_count(): none; *is_path: with another method there is. */
 size_t route_find(const char *method, const char *path, const char **rest, bool *is_path);
 
@@ -31,6 +32,9 @@ char *route_methods(const char *path);
 void answer_locks(request *req);    /* locks.c */
 void answer_lock(request *req);     /* locks.c */
 void answer_break(request *req);    /* break.c */
+void answer_acquire(request *req);  /* acquire.c */
+void answer_renew(request *req);    /* leases.c */
+void answer_release(request *req);  /* leases.c */
 void answer_sessions(request *req); /* sessions.c */
 void answer_alive(request *req);    /* health.c */
 void answer_ready(request *req);    /* health.c */

@@ -13,6 +13,7 @@
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
 #include "httpd/tokens.h"
+#include "httpd/waits.h"
 #include "httpd/watcher.h"
 #include "httpd/work.h"
 
@@ -24,6 +25,7 @@ struct httpd {
     tokens *tokens; /* NULL: nobody has to show one */
     door door;
     work work;
+    waits waits;
     metrics metrics;
     watcher watcher;
     hf_cancel *stop; /* fires when the service ends */

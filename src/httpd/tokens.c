@@ -16,7 +16,7 @@
 #define LINE_SIZE 1024
 
 typedef struct token {
-    unsigned char text[TOKEN_SIZE];
+    unsigned char text[TOKEN_SIZE + 1];
     caller caller;
     char name[128];
     struct token *next;
@@ -59,7 +59,7 @@ static const char *read_line(char *line, tokens *t)
     token *new = text_alloc(sizeof *new);
     memcpy(new->text, text, length);
     snprintf(new->name, sizeof new->name, "%s", rest ? rest : "");
-    new->caller = (caller){role_of(first), new->name};
+    new->caller = (caller){role_of(first), new->name, (const char *)new->text};
     new->next = t->first;
     t->first = new;
     return NULL;
@@ -126,7 +126,7 @@ static bool is_equal(const unsigned char *a, const unsigned char *b)
 caller tokens_find(const tokens *t, const char *text)
 {
     unsigned char asked[TOKEN_SIZE] = {0};
-    caller found = {ROLE_NONE, ""};
+    caller found = {ROLE_NONE, "", ""};
     size_t length = strlen(text);
     memcpy(asked, text, length < TOKEN_SIZE ? length : TOKEN_SIZE);
     for (const token *each = t->first; each; each = each->next)

@@ -11,7 +11,8 @@ typedef enum role { ROLE_NONE, ROLE_READ, ROLE_USE, ROLE_ADMIN } role;
 /* What a request may do, and in whose name. */
 typedef struct caller {
     role role;
-    const char *name; /* "" when none was given */
+    const char *name;   /* "" when none was given */
+    const char *secret; /* the token; "" when none is asked for */
 } caller;
 
 typedef struct tokens tokens;

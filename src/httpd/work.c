@@ -31,6 +31,13 @@ bool work_give(work *w, request *req)
     return is_open;
 }
 
+void work_again(work *w, request *req)
+{
+    pthread_mutex_lock(&w->mutex);
+    append_locked(w, req);
+    pthread_mutex_unlock(&w->mutex);
+}
+
 /* The first in line that may be worked on; NULL: none. */
 static request *take_locked(work *w)
 {

@@ -27,6 +27,9 @@ bool work_open(work *w);
 /* Takes a suspended request, which is resumed when it has its answer. False: it is over. */
 bool work_give(work *w, struct request *req);
 
+/* The same for one that a worker has had before, also when it is over: its service waits for it. */
+void work_again(work *w, struct request *req);
+
 /* Ends the threads, when all that were given have their answer; nothing is taken any more. */
 void work_close(work *w);
 

@@ -78,7 +78,7 @@ static json_t *of_entries(const hf_entry_info *entries, size_t n)
     return out;
 }
 
-static json_t *of_last(const hf_last *last)
+json_t *json_of_last(const hf_last *last)
 {
     static const char *const names[] = {
         [HF_OUTCOME_NONE] = "none",
@@ -111,7 +111,7 @@ json_t *json_of_lock(const hf_lock_info *info)
     json_put_number(out, "token", info->token);
     json_put(out, "holders", json_of_holders(info));
     json_put(out, "queue", of_entries(info->queue, info->n_queue));
-    json_put(out, "last", of_last(&info->last));
+    json_put(out, "last", json_of_last(&info->last));
     return out;
 }
 

@@ -13,6 +13,7 @@ json_t *json_array_new(void);
 json_t *json_object_new(void);
 json_t *json_of_lock(const hf_lock_info *info);
 json_t *json_of_session(const hf_session_info *info);
+json_t *json_of_last(const hf_last *last);
 json_t *json_of_change(const change *what);
 json_t *json_of_finding(const hf_finding *finding);
 json_t *json_of_holders(const hf_lock_info *info);

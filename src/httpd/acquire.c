@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acquire.c: takes a lease for a request: reads what is asked for, has the library wait for it, and
+ * answers with what came of it. A client that hangs up meanwhile leaves the queue. */
+#include "httpd/acquire.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "httpd/answer.h"
+#include "httpd/clock.h"
+#include "httpd/fail.h"
+#include "httpd/routes.h"
+#include "show/json.h"
+#include "show/text.h"
+
+#define WAIT_MOST_MS INT64_C(86400000)
+#define KEY_MOST 256
+
+struct acquire {
+    request *req;
+    json_t *asked; /* the body, to which the options' texts belong */
+    hf_lease_options options;
+    char *key;
+    char who[NI_MAXHOST]; /* without tokens: whose request it is */
+    wait_entry entry;
+    pthread_mutex_t mutex; /* guards what follows until the wait was begun */
+    hf_lease_wait *wait;
+    bool is_gone; /* the client, or the service soon */
+    hf_lease lease;
+    hf_error err;
+};
+
+/* ---- What is asked for ---- */
+
+static hf_code read_body(acquire *a, hf_error *err)
+{
+    json_error_t wrong;
+    const request *req = a->req;
+    a->asked = req->body_size ? json_loadb(req->body, req->body_size, 0, &wrong) : json_object();
+    return a->asked ? HF_OK : fail(err, HF_INVALID, "the body is no JSON: %s", wrong.text);
+}
+
+static hf_code read_options(acquire *a, hf_error *err)
+{
+    json_error_t wrong;
+    const char *mode = "exclusive", *why = NULL, *owner = NULL;
+    int permits = 0, limit = 0;
+    json_int_t wait_ms = 0, ttl_ms = 0;
+    if (json_unpack_ex(a->asked, &wrong, JSON_STRICT, "{s?:s, s?:i, s?:i, s?:I, s?:I, s?:s, s?:s}",
+                       "mode", &mode, "permits", &permits, "limit", &limit, "wait_ms", &wait_ms,
+                       "ttl_ms", &ttl_ms, "why", &why, "owner", &owner))
+        return fail(err, HF_INVALID, "the body: %s", wrong.text);
+    bool is_shared = strcmp(mode, "shared") == 0;
+    if (!is_shared && strcmp(mode, "exclusive") != 0)
+        return fail(err, HF_INVALID, "mode is exclusive or shared, not %.100s", mode);
+    if (wait_ms < 0 || wait_ms > WAIT_MOST_MS)
+        return fail(err, HF_INVALID, "wait_ms is from 0, to be answered at once, to 86400000");
+    a->options = (hf_lease_options){.struct_size = sizeof a->options,
+                                    .lock = {.struct_size = sizeof a->options.lock,
+                                             .mode = is_shared ? HF_SHARED : HF_EXCLUSIVE,
+                                             .permits = permits,
+                                             .limit = limit,
+                                             .wait_ms = wait_ms ? wait_ms : HF_TRY,
+                                             .why = why},
+                                    .ttl_ms = ttl_ms,
+                                    .owner = owner};
+    return HF_OK;
+}
+
+/* The id of the lease follows from it, so the caller's token is in it: nobody else can find it. */
+static hf_code read_key(acquire *a, hf_error *err)
+{
+    const char *given =
+        MHD_lookup_connection_value(a->req->connection, MHD_HEADER_KIND, "Idempotency-Key");
+    if (!given)
+        return HF_OK;
+    if (!*given || strlen(given) > KEY_MOST)
+        return fail(err, HF_INVALID, "an Idempotency-Key has 1 to 256 characters");
+    a->options.key = a->key = text_print("%s:%s", a->req->caller.secret, given);
+    return HF_OK;
+}
+
+static void name_client(acquire *a)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(a->req->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *sock = info->client_addr;
+    socklen_t size =
+        sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    getnameinfo(sock, size, a->who, sizeof a->who, NULL, 0, NI_NUMERICHOST);
+    a->entry.who = *a->req->caller.secret ? a->req->caller.secret : a->who;
+    a->entry.fd = a->req->guest->fd;
+}
+
+/* ---- Waiting ---- */
+
+/* Whoever of the two comes later sees what the other did. */
+static void on_gone(void *ctx)
+{
+    acquire *a = ctx;
+    pthread_mutex_lock(&a->mutex);
+    a->is_gone = true;
+    if (a->wait)
+        hf_lease_cancel(a->wait);
+    pthread_mutex_unlock(&a->mutex);
+}
+
+/* The request may be gone before this returns. */
+static void give_back(request *req)
+{
+    httpd *service = req->service;
+    work_again(&service->work, req);
+    waits_over(&service->waits);
+}
+
+static void keep_lease(acquire *a, const hf_lease *lease)
+{
+    a->lease = *lease;
+    a->lease.previous.who = a->lease.previous_who;
+    a->lease.previous.reason = a->lease.previous_reason;
+}
+
+/* Begun it has by the time that the mutex is had. */
+static void on_done(void *ctx, const hf_lease *lease, const hf_error *err)
+{
+    acquire *a = ctx;
+    pthread_mutex_lock(&a->mutex);
+    pthread_mutex_unlock(&a->mutex);
+    waits_leave(&a->req->service->waits, &a->entry);
+    if (lease)
+        keep_lease(a, lease);
+    else
+        a->err = *err;
+    give_back(a->req);
+}
+
+static void begin_wait(acquire *a)
+{
+    request *req = a->req;
+    pthread_mutex_lock(&a->mutex);
+    hf_code code = hf_lease_begin(req->service->config.client, req->name, &a->options, on_done, a,
+                                  &a->wait, &a->err);
+    if (!code && a->is_gone)
+        hf_lease_cancel(a->wait);
+    pthread_mutex_unlock(&a->mutex);
+    if (!code)
+        return;
+    waits_leave(&req->service->waits, &a->entry);
+    give_back(req);
+}
+
+static hf_code admit(acquire *a, hf_error *err)
+{
+    const httpd_config *config = &a->req->service->config;
+    switch (waits_enter(&a->req->service->waits, &a->entry, (size_t)config->max_waits)) {
+    case WAITS_TAKEN:
+        return HF_OK;
+    case WAITS_TOO_MANY:
+        return fail(err, HF_FULL, "%d requests of yours wait already", config->max_waits);
+    case WAITS_CLOSING:
+    default:
+        return fail(err, HF_CLOSED, "the service ends: ask another, or this one later");
+    }
+}
+
+void acquire_begin(request *req)
+{
+    acquire *a = req->acquire = text_alloc(sizeof *a);
+    a->req = req;
+    a->entry.on_gone = on_gone;
+    a->entry.ctx = a;
+    pthread_mutex_init(&a->mutex, NULL);
+    name_client(a);
+    hf_code code = read_body(a, &a->err);
+    if (!code)
+        code = read_options(a, &a->err);
+    if (!code)
+        code = read_key(a, &a->err);
+    if (!code)
+        code = admit(a, &a->err);
+    if (code)
+        work_again(&req->service->work, req);
+    else
+        begin_wait(a);
+}
+
+void acquire_free(acquire *a)
+{
+    if (!a)
+        return;
+    json_decref(a->asked);
+    free(a->key);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
+}
+
+/* ---- Answering ---- */
+
+static void answer_granted(request *req, const hf_lease *lease)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "lease", lease->id);
+    json_put_number(out, "token", lease->token);
+    json_put_number(out, "waited_ms", lease->waited_ms);
+    json_put_number(out, "expires_in_ms", lease->left_ms);
+    json_put_number(out, "ttl_ms", lease->ttl_ms);
+    json_put(out, "previous", json_of_last(&lease->previous));
+    answer_json(req, MHD_HTTP_CREATED, out);
+}
+
+/* Nobody has been told of it, and nobody can ask again. */
+static void answer_unheard(request *req)
+{
+    const acquire *a = req->acquire;
+    hf_lease_release(req->service->config.client, a->lease.id, NULL);
+    answer_code(req, HF_CANCELLED, "the client has hung up");
+}
+
+static bool keep_holders(void *ctx, const hf_lock_info *info)
+{
+    json_t **out = ctx;
+    *out = json_of_holders(info);
+    return false;
+}
+
+static void answer_held(request *req, const hf_error *err)
+{
+    json_t *holders = NULL;
+    hf_show(req->service->config.client, req->name, keep_holders, &holders, NULL);
+    answer_error_with(req, err, "holders", holders ? holders : json_array_new());
+}
+
+static void answer_refused(request *req, const hf_error *err)
+{
+    if (err->code == HF_CANCELLED && atomic_load(&req->service->is_stopping))
+        answer_closed(req);
+    else if (err->code == HF_HELD || err->code == HF_TIMEOUT)
+        answer_held(req, err);
+    else if (err->code == HF_FULL && !req->acquire->wait)
+        answer_problem(req, PROBLEM_TOO_MANY, "%s", err->text);
+    else
+        answer_error(req, err);
+}
+
+void answer_acquire(request *req)
+{
+    const acquire *a = req->acquire;
+    bool is_granted = !a->err.code;
+    metrics_wait(&req->service->metrics, is_granted, clock_now_us() - req->began_us);
+    if (!is_granted)
+        answer_refused(req, &a->err);
+    else if (a->is_gone && !a->key && !atomic_load(&req->service->is_stopping))
+        answer_unheard(req);
+    else
+        answer_granted(req, &a->lease);
+}

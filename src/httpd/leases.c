@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leases.c: renews and releases leases, for whoever knows their ids. */
+#include "httpd/answer.h"
+#include "httpd/routes.h"
+#include "show/json.h"
+
+void answer_renew(request *req)
+{
+    hf_lease lease;
+    hf_error err = {0};
+    if (hf_lease_renew(req->service->config.client, req->name, &lease, &err)) {
+        answer_error(req, &err);
+        return;
+    }
+    json_t *out = json_object_new();
+    json_put_text(out, "lease", req->name);
+    json_put_number(out, "token", lease.token);
+    json_put_number(out, "expires_in_ms", lease.left_ms);
+    json_put_number(out, "ttl_ms", lease.ttl_ms);
+    answer_json(req, MHD_HTTP_OK, out);
+}
+
+void answer_release(request *req)
+{
+    hf_error err = {0};
+    if (hf_lease_release(req->service->config.client, req->name, &err))
+        answer_error(req, &err);
+    else
+        answer_nothing(req);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waits.h: the requests that wait for a lock: how many of whom, and whether their clients are still
+ * there. Their connections are suspended, so microhttpd does not look at them. */
+#ifndef HTTPD_WAITS_H
+#define HTTPD_WAITS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The client has hung up, or the service ends: the wait is to end soon. Must not call waits_*. */
+typedef void gone_fn(void *ctx);
+
+/* The caller's memory, from waits_enter() to waits_leave(). */
+typedef struct wait_entry {
+    uint64_t id;
+    int fd;
+    const char *who;
+    gone_fn *on_gone;
+    void *ctx;
+    struct wait_entry *next, **link;
+} wait_entry;
+
+typedef struct waits {
+    pthread_mutex_t mutex;
+    pthread_cond_t none; /* waits any more */
+    pthread_t thread;
+    int epoll, wake;
+    wait_entry *first;
+    uint64_t last_id;
+    size_t n; /* those that were not called over */
+    bool is_closing;
+} waits;
+
+typedef enum admission { WAITS_TAKEN, WAITS_TOO_MANY, WAITS_CLOSING } admission;
+
+bool waits_open(waits *w); /* false: no thread, or no descriptor, is to be had */
+
+/* on_gone is called from another thread until waits_leave(), perhaps twice. Of one `who`, `most`
+ * may wait. */
+admission waits_enter(waits *w, wait_entry *e, size_t most);
+void waits_leave(waits *w, wait_entry *e);
+
+/* What came of one that has left is in the workers' hands. */
+void waits_over(waits *w);
+
+size_t waits_count(waits *w);
+
+/* Ends all, and returns when all are over; none is taken any more. */
+void waits_end(waits *w);
+void waits_close(waits *w);
+
+#endif

@@ -1,0 +1,243 @@
+#!/usr/bin/python3
+"""Taking, renewing and releasing locks over HTTP, at one replica or several; also run on a set."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import urllib.parse
+
+import serving
+
+TTL = 2000
+
+
+class Leases(serving.Case):
+    def lease(self, service, name, **asked):
+        answer = service.acquire(name, **asked)
+        self.assertEqual(answer.status, 201, answer.text)
+        return answer.json
+
+    def renew(self, service, lease):
+        return service.call("PUT", "/v1/leases/" + urllib.parse.quote(lease["lease"]))
+
+    def release(self, service, lease):
+        return service.call("DELETE", "/v1/leases/" + urllib.parse.quote(lease["lease"]))
+
+    def ask(self, service, name, **asked):
+        """Sends a request for a lock, and does not wait for the answer."""
+        connection = service.connect()
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v1/locks/" + name, json.dumps(asked),
+                           {"Content-Type": "application/json"})
+        return connection
+
+    def answer(self, connection):
+        return serving.Answer(connection.getresponse())
+
+    def waiting(self, service, n):
+        self.until(lambda: service.metric("holdfast_waits_open") == n, "%d to wait" % n)
+
+    def queued(self, service, name, n):
+        self.until(lambda: len(service.get("/v1/locks/" + name).json["queue"]) == n,
+                   "%d in the queue" % n)
+
+    def is_free(self, service, name):
+        lock = service.get("/v1/locks/" + name).json
+        return not lock["holders"] and not lock["queue"]
+
+    # The cases
+
+    def test_had_renewed_and_released(self):
+        service = self.serve()
+        name = "\u00fc/b c"
+        path = urllib.parse.quote(name)
+        lease = self.lease(service, path, why="release 41", owner="shop", ttl_ms=TTL)
+        self.assertTrue(0 < lease["expires_in_ms"] <= TTL)
+        self.assertEqual((lease["ttl_ms"], lease["previous"]["outcome"]), (TTL, "none"))
+        [holder] = service.get("/v1/locks/" + path).json["holders"]
+        self.assertEqual((holder["why"], holder["token"]), ("release 41", lease["token"]))
+        self.assertRegex(holder["who"], "^shop@")
+        self.assertNotIn(lease["lease"][:32], service.get("/v1/locks").text +
+                         service.get("/v1/sessions?all=1").text)
+        time.sleep(0.3)  # so that a renewal can be told
+        renewed = self.renew(service, lease)
+        self.assertEqual((renewed.status, renewed.json["token"]), (200, lease["token"]))
+        self.assertGreater(renewed.json["expires_in_ms"], TTL - 300)
+        for _ in range(2):
+            self.assertEqual(self.release(service, lease).status, 204)
+        self.assertTrue(self.is_free(service, path))
+        self.check_problem(self.renew(service, lease), 410, "HF_LOST")
+        again = self.lease(service, path)
+        self.assertGreater(again["token"], lease["token"])
+        self.assertEqual(again["previous"]["outcome"], "released")
+
+    def test_not_free(self):
+        service = self.serve()
+        lease = self.lease(service, "x", owner="first", why="release 41")
+        for wait_ms, code in ((0, "HF_HELD"), (100, "HF_TIMEOUT")):
+            answer = service.acquire("x", wait_ms=wait_ms)
+            self.check_problem(answer, 409, code)
+            self.assertEqual([(h["why"], h["token"]) for h in answer.json["holders"]],
+                             [("release 41", lease["token"])])
+            self.assertTrue(answer.json["retryable"])
+        self.assertEqual(service.get("/v1/locks/x").json["queue"], [])
+        self.assertEqual(service.metric('holdfast_wait_seconds_count{outcome="refused"}'), 2)
+        self.assertEqual(service.metric('holdfast_wait_seconds_count{outcome="granted"}'), 1)
+
+    def test_one_that_runs_out(self):
+        service = self.serve()
+        lease = self.lease(service, "x", ttl_ms=1000)
+        next_one = self.lease(service, "x", wait_ms=20000)
+        self.assertEqual(next_one["previous"]["outcome"], "abandoned")
+        self.assertGreater(next_one["waited_ms"], 500)
+        self.check_problem(self.renew(service, lease), 410, "HF_LOST")
+
+    def test_in_turn_with_the_command(self):
+        service = self.serve()
+        holder = self.hold("x")
+        first = self.ask(service, "x", wait_ms=20000)
+        self.queued(service, "x", 1)
+        command = self.wait("x")
+        self.queued(service, "x", 2)
+        holder.close_input()
+        lease = self.answer(first)
+        self.assertEqual(lease.status, 201, lease.text)
+        self.assertEqual(self.release(service, lease.json).status, 204)
+        self.assertEqual(command.status(), 0)
+
+    def test_shared_and_semaphores(self):
+        service = self.serve()
+        for _ in range(2):
+            self.lease(service, "read", mode="shared")
+        self.assertEqual(service.acquire("read").status, 409)
+        self.lease(service, "pool", permits=2, limit=3)
+        self.assertEqual(service.acquire("pool", permits=2, limit=3).status, 409)
+        self.lease(service, "pool", permits=1, limit=3)
+
+    def test_a_repeat_finds_what_the_first_made(self):
+        services = [self.serve() for _ in range(2)]
+        first = services[0].acquire("x", key="7f3a", ttl_ms=TTL).json
+        for service in services + [self.serve()]:
+            again = service.acquire("x", key="7f3a", ttl_ms=TTL)
+            self.assertEqual((again.status, again.json["lease"], again.json["token"]),
+                             (201, first["lease"], first["token"]))
+        self.assertEqual(services[1].acquire("x", key="other").status, 409)
+        self.assertEqual(services[1].acquire("y", key="7f3a").json["lease"][:32] == first["lease"][:32],
+                         False)
+        self.assertEqual(self.release(services[1], first).status, 204)
+        self.check_problem(services[0].acquire("x", key="7f3a"), 410, "HF_LOST")
+
+    def test_a_key_is_the_callers_own(self):
+        tokens = ["use-token-" + x * 10 for x in "ab"]
+        file = self.write("tokens", "".join("use %s\n" % token for token in tokens))
+        service = self.serve("--token-file", file)
+        lease = service.acquire("x", tokens[0], "7f3a").json
+        self.assertEqual(service.acquire("x", tokens[1], "7f3a").status, 409)
+        self.assertEqual(service.acquire("x", tokens[0], "7f3a").json["lease"], lease["lease"])
+
+    def test_a_crash_of_the_service_loses_nothing(self):
+        first = self.serve()
+        lease = self.lease(first, "x", ttl_ms=10000)
+        first.running.signal(signal.SIGKILL)
+        first.running.status()
+        other = self.serve()
+        self.assertEqual(self.renew(other, lease).json["token"], lease["token"])
+        self.assertEqual(self.release(other, lease).status, 204)
+        self.assertTrue(self.is_free(other, "x"))
+
+    def test_who_hangs_up_leaves_the_queue(self):
+        service = self.serve()
+        lease = self.lease(service, "x", ttl_ms=30000)
+        waiters = [self.ask(service, "x", wait_ms=60000) for _ in range(3)]
+        self.waiting(service, 3)
+        waiters[0].close()
+        waiters[1].sock.shutdown(socket.SHUT_RDWR)
+        self.waiting(service, 1)
+        self.assertEqual(self.release(service, lease).status, 204)
+        kept = self.answer(waiters[2])
+        self.assertEqual(kept.status, 201)
+        self.waiting(service, 0)
+        self.assertEqual(self.release(service, kept.json).status, 204)
+        self.assertTrue(self.is_free(service, "x"))
+
+    def test_the_end_of_the_service_answers_those_who_wait(self):
+        service = self.serve()
+        self.lease(service, "x", ttl_ms=30000)
+        waiters = [self.ask(service, "x", wait_ms=60000) for _ in range(5)]
+        self.waiting(service, 5)
+        service.running.signal(signal.SIGTERM)
+        for waiter in waiters:
+            answer = self.answer(waiter)
+            self.check_problem(answer, 503, "HF_CLOSED")
+        self.assertEqual(service.running.status(), 0)
+        self.assertEqual(self.serve().get("/v1/locks/x").json["queue"], [])
+
+    def test_a_thousand_wait_without_a_thousand_threads(self):
+        count = int(os.environ.get("HOLDFAST_TEST_WAITERS", "200"))
+        service = self.serve()
+        lease = self.lease(service, "x", ttl_ms=60000)
+        waiters = [self.ask(service, "x", wait_ms=60000, mode="shared") for _ in range(count)]
+        self.waiting(service, count)
+        threads = len(os.listdir("/proc/%d/task" % service.running.pid))
+        self.assertLess(threads, 60)
+        self.assertEqual(self.release(service, lease).status, 204)
+        for waiter in waiters:
+            self.assertEqual(self.answer(waiter).status, 201)
+
+    def test_so_many_of_one_client(self):
+        service = self.serve("--max-waits", "2")
+        self.lease(service, "x", ttl_ms=30000)
+        for _ in range(2):
+            self.ask(service, "x", wait_ms=60000)
+        self.waiting(service, 2)
+        self.check_problem(service.acquire("x", wait_ms=60000), 429, "PROBLEM_TOO_MANY", "2 requests")
+
+    def test_what_is_asked_for_is_checked(self):
+        service = self.serve()
+        kind = {"Content-Type": "application/json"}
+        for body in ("nonsense", "[]", '{"nix": 1}', '{"mode": "both"}', '{"wait_ms": -1}',
+                     '{"wait_ms": 86400001}', '{"permits": 1}', '{"limit": 2}', '{"ttl_ms": 999}',
+                     '{"permits": 3, "limit": 2}', '{"why": "%s"}' % ("x" * 257), '{"ttl_ms": "5"}',
+                     '{"owner": "%s"}' % ("x" * 257), '{"why": "a\\u0000b"}', "[" * 10000):
+            self.check_problem(service.call("POST", "/v1/locks/x", None, body, kind), 400,
+                               "HF_INVALID")
+        for key in ("", "x" * 257):
+            answer = service.call("POST", "/v1/locks/x", None, "{}", dict(kind, **{"Idempotency-Key": key}))
+            self.check_problem(answer, 400, "HF_INVALID", "1 to 256")
+        for headers in ({}, {"Content-Type": "text/plain"}):
+            self.check_problem(service.call("POST", "/v1/locks/x", None, "{}", headers), 415,
+                               "PROBLEM_NOT_JSON")
+        for method in ("PUT", "DELETE"):
+            self.check_problem(service.call(method, "/v1/leases/nonsense"), 400, "HF_INVALID")
+            unknown = "0" * 32 + "-x"
+            self.assertIn(service.call(method, "/v1/leases/" + unknown).status, (410, 204))
+        self.assertEqual(service.get("/v1/locks").json["locks"], [])
+
+    def test_many_callers_lose_no_update(self):
+        """Two replicas, eight callers, one counter that only the lock protects."""
+        services, counter, failures = [self.serve() for _ in range(2)], [0], []
+
+        def work(number):
+            try:
+                for _ in range(5):
+                    lease = self.lease(services[number % 2], "x", wait_ms=30000)
+                    seen = counter[0]
+                    time.sleep(0.001)
+                    counter[0] = seen + 1
+                    self.assertEqual(self.release(services[(number + 1) % 2], lease).status, 204)
+            except BaseException as failure:
+                failures.append(failure)
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        self.assertEqual(counter, [40])
+
+
+if __name__ == "__main__":
+    serving.main()
