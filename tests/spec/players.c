@@ -172,6 +172,22 @@ static hf_code change(struct player *p, const char *name, hf_code (*how)(hf_lock
     return code;
 }
 
+/* A lock that an id holds. */
+static hf_code lease(struct player *p, const char *name)
+{
+    hf_error err;
+    hf_code code = hf_lease_acquire(p->client, name, NULL, &p->lease, &err);
+    if (!code)
+        note_token(name, p->lease.token);
+    return code;
+}
+
+static hf_code end_lease(struct player *p)
+{
+    hf_error err;
+    return hf_lease_release(p->client, p->lease.id, &err);
+}
+
 /* What another session's network kept back arrives now. */
 static hf_code land(const struct player *p, const char *whose)
 {
@@ -195,6 +211,10 @@ static hf_code do_step(struct player *p, const struct step *step)
         return change(p, name, hf_lock_downgrade);
     if (strcmp(verb, "upgrade") == 0)
         return change(p, name, hf_lock_upgrade);
+    if (strcmp(verb, "lease") == 0)
+        return lease(p, name);
+    if (strcmp(verb, "end") == 0)
+        return end_lease(p);
     if (strcmp(verb, "land") == 0)
         return land(p, word);
     if (strcmp(verb, "break") == 0)
@@ -321,6 +341,9 @@ static void keep_back(struct player *p, const struct faulty_step *of)
     if (of->step->change) {
         p->kept_change = *of->step->change;
         p->kept.change = &p->kept_change;
+    } else if (of->step->pass) {
+        p->kept_pass = *of->step->pass;
+        p->kept.pass = &p->kept_pass;
     } else {
         p->kept_enter = *of->step->enter;
         p->kept.enter = &p->kept_enter;
@@ -330,7 +353,8 @@ static void keep_back(struct player *p, const struct faulty_step *of)
 static bool is_change(faulty_call call, const void *arg)
 {
     const hf_step *step = call == FAULTY_STEP ? ((const struct faulty_step *)arg)->step : NULL;
-    return step && (step->change || (step->enter && !id_is_zero(step->enter->replaces)));
+    return step &&
+           (step->change || step->pass || (step->enter && !id_is_zero(step->enter->replaces)));
 }
 
 /* Between a session and its store. */

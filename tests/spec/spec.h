@@ -62,12 +62,14 @@ struct player {
     struct held held[LOCKS];
     atomic_bool is_cut;
     atomic_bool
-        keeps_back; /* the next downgrade or upgrade: it gets no answer, and can land later */
+        keeps_back; /* the next downgrade, upgrade or pass: it gets no answer, and can land later */
     char kept_name[64];
     hf_change kept_change;
+    hf_pass kept_pass;
     hf_enter kept_enter;
-    hf_step kept; /* of these two */
-    hf_id crowd;  /* a session that has put many tickets into a queue */
+    hf_step kept; /* of these three */
+    hf_lease lease;
+    hf_id crowd; /* a session that has put many tickets into a queue */
     hf_id *tickets;
     size_t n_tickets;
 };
