@@ -95,11 +95,11 @@ typedef struct hf_error {
     char text[512];
 } hf_error;
 
-const char *hf_code_name(hf_code code); /* "HF_HELD" */
-const char *hf_code_text(hf_code code); /* "held by another" */
+const char *hf_code_name(hf_code code); /* its name, like "HF_HELD" */
+const char *hf_code_text(hf_code code); /* in words, like "held by another" */
 int hf_code_http(hf_code code);         /* the HTTP status that fits */
 int hf_code_exit(hf_code code);         /* the exit status that fits a command */
-bool hf_code_retryable(hf_code code);
+bool hf_code_retryable(hf_code code);   /* whether the same call may succeed later */
 
 /* ---- Client ------------------------------------------------------------------------------- */
 
@@ -293,6 +293,7 @@ int hf_lock_fd(hf_lock *lock);
  * takes the next one. */
 int64_t hf_lock_token(const hf_lock *lock);
 
+/* The name that it was taken by; of a document that was claimed, its _id as extended JSON. */
 const char *hf_lock_name(const hf_lock *lock);
 
 /* How long acquiring took. */
@@ -505,6 +506,7 @@ hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, voi
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 
+/* Every process that holds or waits, and those that have ended, which are kept for a day. */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
 typedef struct hf_break_options {

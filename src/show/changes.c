@@ -76,12 +76,14 @@ static bool is_anyone_ahead(const comparing *c, const hf_entry_info *waiter)
     return false;
 }
 
-/* It was granted and has left since the last look. */
+/* It was granted and has left since the last look; of when it was granted the end is all that is
+ * known. */
 static void tell_short_hold(const comparing *c, const hf_entry_info *waiter)
 {
     hf_entry_info held = *waiter;
     held.token = c->new->last.token;
-    tell(c, CHANGE_GRANT, &held, 0, NULL);
+    held.granted_ms = c->new->last.at_ms;
+    tell(c, CHANGE_GRANT, &held, held.granted_ms, NULL);
     tell_end(c, &held);
 }
 

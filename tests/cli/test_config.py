@@ -67,8 +67,17 @@ class Precedence(Config):
         self.assertEqual(self.said("ttl")[0], "7s")
         self.assertEqual(self.said("store")[1], "default")
 
+    def with_system_file(self, system, theirs, *words):
+        """What the command prints where `theirs` is the system's file, in a mount namespace that
+        nobody else sees."""
+        script = ('mount -t tmpfs none "$(dirname "$(dirname "$1")")" && mkdir "$(dirname "$1")" '
+                  '&& cp -p "$2" "$1" && shift 2 && exec "$@"')
+        unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
+        done = subprocess.run([*unshare, "sh", "-c", script, "sh", system, theirs, *words],
+                              env=self.env, stdout=subprocess.PIPE, check=True)
+        return {line.split()[0]: line for line in done.stdout.decode().splitlines() if line}
+
     def test_the_users_file_counts_more_than_the_systems(self):
-        """The system's is laid over in a mount namespace that nobody else sees."""
         del self.env["HOLDFAST_CONFIG"]
         self.env["XDG_CONFIG_HOME"] = self.path("home")
         mine, system = [each["path"] for each in self.json("config", "--json")["files"]]
@@ -76,17 +85,25 @@ class Precedence(Config):
         self.write("ttl = 7s\n[stores]\na = sqlite:/mine.db\n", mine)
         theirs = self.write("ttl = 8s\ngrace = 1s\n[stores]\na = sqlite:/theirs.db\nb = memory:\n",
                             self.path("theirs"))
-        script = ('mount -t tmpfs none "$(dirname "$(dirname "$1")")" && mkdir "$(dirname "$1")" '
-                  '&& cp "$2" "$1" && shift 2 && exec "$@"')
-        unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
-        done = subprocess.run([*unshare, "sh", "-c", script, "sh", system, theirs, cli.BIN,
-                               "config"], env=self.env, stdout=subprocess.PIPE, check=True)
-        rows = {line.split()[0]: line for line in done.stdout.decode().splitlines() if line}
+        rows = self.with_system_file(system, theirs, cli.BIN, "config")
         self.assertIn("7s", rows["ttl"])
         self.assertRegex(rows["grace"], "^grace +1s +%s:2$" % system)
         self.assertIn("sqlite:/mine.db", rows["a"])
         self.assertIn("memory:", rows["b"])
         self.assertRegex(rows[system], "read$")
+
+    def test_a_system_file_that_is_roots_alone(self):
+        if os.getuid() != 0:
+            return  # only root can become another user
+        del self.env["HOLDFAST_CONFIG"]
+        self.env["XDG_CONFIG_HOME"] = "/nowhere"
+        system = self.json("config", "--json")["files"][1]["path"]
+        theirs = self.write("ttl = 8s\n[stores]\nprod = %s\n" % SECRET, self.path("theirs"))
+        rows = self.with_system_file(system, theirs, cli.BIN, "config")
+        self.assertIn("8s", rows["ttl"])
+        rows = self.with_system_file(system, theirs, "setpriv", "--reuid", "65534", cli.BIN, "config")
+        self.assertIn("10s", rows["ttl"])
+        self.assertRegex(rows[system], "not readable$")
 
     def test_a_file_in_the_home(self):
         del self.env["HOLDFAST_CONFIG"]
@@ -197,6 +214,13 @@ class Refused(Config):
         self.refused("the settings in %s cannot be read: No such file" % self.file)
         self.env["HOLDFAST_CONFIG"] = self.folder
         self.refused("%s is no file of settings" % self.folder)
+
+    def test_one_that_may_not_be_read(self):
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.file, 0)
+        as_nobody = {"preexec_fn": lambda: os.setuid(65534)} if os.getuid() == 0 else {}
+        err = self.check(65, "config", **as_nobody).err
+        self.assertIn("the settings in %s cannot be read: Permission denied" % self.file, err)
 
     def test_help_needs_no_file(self):
         self.write("nonsense\n")

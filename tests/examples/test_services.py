@@ -6,7 +6,10 @@ import glob
 import os
 import re
 import shlex
+import ssl
 import unittest
+import urllib.error
+import urllib.request
 
 import bed
 import yaml
@@ -77,6 +80,28 @@ class Compose(bed.Case):
             named = set(re.findall("/run/secrets/(\\w+)", " ".join(service["command"])))
             self.assertEqual(given, named)
             self.assertEqual(given, set(self.composed["secrets"]))
+
+    def test_the_service_starts_so(self):
+        """With its command as it stands, but for the folder of the secrets and a free port of this
+        machine alone, it speaks HTTPS and wants a token."""
+        self.check(0, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                   "-nodes", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+                   "-keyout", self.path("key"), "-out", self.path("cert"))
+        with open(self.path("token"), "w") as out:
+            out.write("read a-token-for-this-test\n")
+        os.chmod(self.path("token"), 0o600)
+        words = [re.sub("0.0.0.0:.*", "127.0.0.1:0", word).replace("/run/secrets", self.folder)
+                 for word in self.holdfast["holdfast1"]["command"]]
+        url = self.start("holdfast", "-v", *words).stdout.readline().split()[-1]
+        context = ssl.create_default_context(cafile=self.path("cert"))
+        request = urllib.request.Request(url + "/v1/locks")
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, context=context, timeout=bed.PATIENCE)
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 401)
+        request.add_header("Authorization", "Bearer a-token-for-this-test")
+        with urllib.request.urlopen(request, context=context, timeout=bed.PATIENCE) as answer:
+            self.assertEqual(answer.status, 200)
 
     def test_image_is_made_of_the_package(self):
         build = self.holdfast["holdfast1"]["build"]

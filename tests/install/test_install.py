@@ -62,7 +62,7 @@ class Installed(unittest.TestCase):
     def test_c_static_by_pkg_config(self):
         program = self.out("static")
         flags = self.pkg_config("--cflags", "holdfast")
-        private = self.pkg_config("--libs", "libmongoc-1.0", "sqlite3")
+        private = self.pkg_config("--libs", "libmongoc-1.0", "sqlite3", "libmd")
         run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program, *flags,
             os.path.join(self.lib, "libholdfast.a"), *private, "-pthread")
         self.assertNotIn("libholdfast", run("ldd", program))
@@ -130,6 +130,11 @@ class Installed(unittest.TestCase):
         for path in ("bash-completion/completions/holdfast", "zsh/site-functions/_holdfast",
                      "fish/vendor_completions.d/holdfast.fish"):
             self.assertTrue(os.path.isfile(os.path.join(self.root, "share", path)), path)
+
+    def test_manual_is_where_man_looks(self):
+        for path in ("man1/holdfast.1", "man1/holdfast-run.1", "man3/libholdfast.3",
+                     "man3/hf_lock_acquire.3", "man7/holdfast-store.7"):
+            self.assertTrue(os.path.isfile(os.path.join(self.root, "share", "man", path)), path)
 
     def test_bench_runs(self):
         command = os.path.join(self.root, "bin", "holdfast")

@@ -102,7 +102,7 @@ static void read_as_nobody(void)
     hf_store *store;
     hf_step_reply reply;
     hf_enter in = enter_of(new_id(), 1);
-    hf_session self = {.id = in.entry.session, .ttl_ms = 1000};
+    hf_session self = {.id = in.entry.session, .ttl_ms = 1000, .pid = 1};
     CHILD_MUST(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0);
     CHILD_MUST(sqlite_open(path, &config, &store, &err) == HF_OK);
     CHILD_MUST(store->ops->list(store, "", count_record, &n, &err) == HF_OK && n == 1);

@@ -134,7 +134,7 @@ static void a_removed_or_replaced_alive_file_is_an_error(void **state)
     write_file(alive, "", 1);
     expect_unusable("another file");
     assert_false(look_at(store, id, 0).is_gone);
-    hf_session self = {.id = new_id(), .ttl_ms = 1000};
+    hf_session self = {.id = new_id(), .ttl_ms = 1000, .pid = 1};
     assert_int_equal(store->ops->session_begin(store, &self, &err), HF_UNUSABLE);
     assert_int_equal(rename(other, alive), 0);
     run_sql("UPDATE boots SET alive_ino = alive_ino + 1");
@@ -156,7 +156,7 @@ static void test_a_removed_database_is_lost(void **state)
     snprintf(other, sizeof other, "%s/other", folder);
     assert_int_equal(rename(path, other), 0);
     assert_int_equal(beat(store, id, NULL, 0), HF_LOST);
-    hf_session self = {.id = new_id(), .ttl_ms = 1000};
+    hf_session self = {.id = new_id(), .ttl_ms = 1000, .pid = 1};
     assert_int_equal(store->ops->session_begin(store, &self, &err), HF_UNUSABLE);
     assert_non_null(strstr(err.text, "removed or replaced"));
     assert_int_equal(rename(other, path), 0);
