@@ -40,7 +40,7 @@ typedef struct settings {
 /* A verb gets its own words, argv[0] being "holdfast verb", and returns the exit status. */
 typedef int verb_fn(settings *given, int argc, char **argv);
 
-verb_fn cmd_run, cmd_elect, cmd_list, cmd_show, cmd_sessions, cmd_break, cmd_doctor, cmd_bench,
-    cmd_config, cmd_complete, cmd_watch, cmd_serve;
+verb_fn cmd_run, cmd_acquire, cmd_renew, cmd_release, cmd_elect, cmd_list, cmd_show, cmd_sessions,
+    cmd_break, cmd_doctor, cmd_bench, cmd_config, cmd_complete, cmd_watch, cmd_serve;
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_break.c: the verb break: takes a lock from its holders, and says what that means. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "interrupt.h"
 #include "options.h"
 #include "show/json.h"
 #include "show/text.h"
@@ -19,10 +19,6 @@ typedef struct request {
     hf_break_options how;
     json_t *holders; /* of whom it is taken, for --json */
 } request;
-
-/* For the handler: what it fires, and the signal that came. */
-static hf_cancel *breaking;
-static volatile sig_atomic_t interrupted;
 
 static const struct argp_option list[] = {
     {"if-token", KEY_IF_TOKEN, "N", 0, "only from the holder that has this token", 0},
@@ -123,29 +119,13 @@ static bool tell_holders(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-static void on_signal(int signal)
-{
-    interrupted = signal;
-    hf_cancel_fire(breaking);
-}
-
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
-}
-
 static hf_code break_it(request *req, hf_client *client, hf_error *err)
 {
-    hf_code code = hf_cancel_new(&breaking, err);
+    hf_code code = interrupt_begin(&req->how.cancel, err);
     if (code)
         return code;
-    catch_signals();
     code = hf_show(client, req->name, tell_holders, req, err);
     req->how.struct_size = sizeof req->how;
-    req->how.cancel = breaking;
     return code ? code : hf_break(client, req->name, &req->how, err);
 }
 
@@ -185,5 +165,6 @@ int cmd_break(settings *given, int argc, char **argv)
         print_done(&req);
     json_decref(req.holders);
     hf_close(client); /* the cancel stays: a signal may still fire it */
-    return code == HF_CANCELLED && interrupted ? STATUS_SIGNAL + interrupted : hf_code_exit(code);
+    return code == HF_CANCELLED && interrupt_signal() ? STATUS_SIGNAL + interrupt_signal()
+                                                      : hf_code_exit(code);
 }

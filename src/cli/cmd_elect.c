@@ -158,8 +158,7 @@ static int follow(plan *p)
 int cmd_elect(settings *given, int argc, char **argv)
 {
     words w = {.plan = {.given = given,
-                        .wait_ms = HF_WAIT_FOREVER,
-                        .refused_status = STATUS_NOT_ACQUIRED,
+                        .ask = {.wait_ms = HF_WAIT_FOREVER, .refused_status = STATUS_NOT_ACQUIRED},
                         .lost_status = STATUS_LOST,
                         .grace_ms = -1,
                         .is_candidate = true}};

@@ -11,16 +11,9 @@
 
 /* ---- The words ---- */
 
-enum { KEY_PERMITS = 2000, KEY_LIMIT, KEY_LOST_CODE };
+enum { KEY_LOST_CODE = 2000 };
 
 static const struct argp_option list[] = {
-    {"no-wait", 'n', NULL, 0, "give up at once if it is held", 0},
-    {"wait", 'w', "D", 0, "give up after this long; default: never (protocol ttl: 10s)", 0},
-    {"shared", 's', NULL, 0, "hold it together with others that share it", 0},
-    {"exclusive", 'x', NULL, 0, "hold it alone; the default", 0},
-    {"permits", KEY_PERMITS, "K", 0, "a semaphore: take K permits ...", 0},
-    {"limit", KEY_LIMIT, "N", 0, "... of N", 0},
-    {"conflict-exit-code", 'E', "CODE", 0, "the exit status if it was not acquired; default 75", 0},
     {"lost-code", KEY_LOST_CODE, "CODE", 0, "the exit status if a lock was lost; default 76", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -30,38 +23,39 @@ typedef struct words {
     document_words document;
     once_words once;
     health_words health;
-    bool has_try, has_wait, is_shared, is_exclusive;
 } words;
 
 static void check_usage(words *w, struct argp_state *state)
 {
-    bool is_exclusive = !w->is_shared && !w->plan.permits && !w->plan.limit;
-    document_check_usage(&w->document, w->plan.n_names, is_exclusive, state);
-    once_check_usage(&w->once, w->plan.n_names, is_exclusive, state);
+    bool is_alone = asking_is_alone(&w->plan.ask);
+    document_check_usage(&w->document, w->plan.n_names, is_alone, state);
+    once_check_usage(&w->once, w->plan.n_names, is_alone, state);
     health_check_usage(&w->health, state);
-    if (w->has_try && w->has_wait)
-        argp_error(state, "-n and -w exclude each other");
-    if (w->is_shared && w->is_exclusive)
-        argp_error(state, "-s and -x exclude each other");
-    if (!w->plan.permits != !w->plan.limit)
-        argp_error(state, "--permits and --limit belong together");
-    if (w->plan.permits && (w->is_shared || w->is_exclusive))
-        argp_error(state, "a semaphore (--permits) is neither shared nor exclusive");
     if (!w->plan.n_names && !w->document.collection)
         argp_error(state, "which lock? Give its name before --");
     if (!w->plan.command)
         argp_error(state, "which command? Give it after --");
 }
 
-static error_t parse_rest(int key, struct argp_state *state)
+static void give_inputs(words *w, struct argp_state *state)
+{
+    state->child_inputs[1] = &w->plan;
+    state->child_inputs[2] = &w->plan.ask;
+    state->child_inputs[3] = &w->document;
+    state->child_inputs[4] = &w->once;
+    state->child_inputs[5] = &w->health;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
     words *w = state->input;
+    options_inherit(key, state, w->plan.given);
     switch (key) {
     case ARGP_KEY_INIT:
-        state->child_inputs[1] = &w->plan;
-        state->child_inputs[2] = &w->document;
-        state->child_inputs[3] = &w->once;
-        state->child_inputs[4] = &w->health;
+        give_inputs(w, state);
+        return 0;
+    case KEY_LOST_CODE:
+        w->plan.lost_status = (int)options_number("--lost-code", arg, 0, 255);
         return 0;
     case ARGP_KEY_END:
         check_usage(w, state);
@@ -71,56 +65,11 @@ static error_t parse_rest(int key, struct argp_state *state)
     }
 }
 
-static error_t parse_value(int key, char *arg, struct argp_state *state)
-{
-    plan *p = &((words *)state->input)->plan;
-    switch (key) {
-    case KEY_PERMITS:
-        p->permits = (int32_t)options_number("--permits", arg, 1, HF_LIMIT_RW - 1);
-        return 0;
-    case KEY_LIMIT:
-        p->limit = (int32_t)options_number("--limit", arg, 1, HF_LIMIT_RW - 1);
-        return 0;
-    case 'E':
-        p->refused_status = (int)options_number("-E", arg, 0, 255);
-        return 0;
-    case KEY_LOST_CODE:
-        p->lost_status = (int)options_number("--lost-code", arg, 0, 255);
-        return 0;
-    default:
-        return parse_rest(key, state);
-    }
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    words *w = state->input;
-    options_inherit(key, state, w->plan.given);
-    switch (key) {
-    case 'n':
-        w->has_try = true;
-        w->plan.wait_ms = HF_TRY;
-        return 0;
-    case 'w':
-        w->has_wait = true;
-        w->plan.wait_ms = options_duration("-w", arg);
-        w->plan.wait_ms = w->plan.wait_ms ? w->plan.wait_ms : HF_TRY;
-        return 0;
-    case 's':
-        w->is_shared = true;
-        w->plan.mode = HF_SHARED;
-        return 0;
-    case 'x':
-        w->is_exclusive = true;
-        return 0;
-    default:
-        return parse_value(key, arg, state);
-    }
-}
-
-static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},  {&plan_argp, 0, NULL, 0},
-                                             {&document_argp, 0, NULL, 0}, {&once_argp, 0, NULL, 0},
-                                             {&health_argp, 0, NULL, 0},   {NULL, 0, NULL, 0}};
+static const struct argp_child children[] = {
+    {&options_argp, 0, NULL, 0}, {&plan_argp, 0, NULL, 0},
+    {&asking_argp, 0, NULL, 0},  {&document_argp, 0, NULL, 0},
+    {&once_argp, 0, NULL, 0},    {&health_argp, 0, NULL, 0},
+    {NULL, 0, NULL, 0}};
 
 const struct argp run_argp = {
     list,
@@ -164,23 +113,20 @@ static void plan_document(words *w)
     p->given->collection = w->document.collection;
 }
 
-/* What -n and -w left open. */
+/* Of each that is free now. */
 static void plan_wait(words *w)
 {
-    if (w->has_try || w->has_wait)
-        return;
-    int64_t ms = config_ms(&w->plan.given->config, SETTING_WAIT, -1);
-    bool tries = w->document.is_each || ms == 0;
-    w->plan.wait_ms = tries ? HF_TRY : ms < 0 ? HF_WAIT_DEFAULT : ms;
+    asking *a = &w->plan.ask;
+    asking_settle(a, w->plan.given);
+    if (w->document.is_each && !a->has_wait)
+        a->wait_ms = HF_TRY;
 }
 
 int cmd_run(settings *given, int argc, char **argv)
 {
-    words w = {.plan = {.given = given,
-                        .wait_ms = HF_WAIT_DEFAULT,
-                        .refused_status = STATUS_NOT_ACQUIRED,
-                        .lost_status = STATUS_LOST,
-                        .grace_ms = -1}};
+    words w = {
+        .plan = {
+            .given = given, .ask = ASKING_DEFAULT, .lost_status = STATUS_LOST, .grace_ms = -1}};
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     if (w.document.collection)
         plan_document(&w);

@@ -16,6 +16,9 @@ static const struct argp help_argp = {.args_doc = "[VERB]"};
 const verb verbs[] = {
     {"run", "run a command under one or more locks", cmd_run, &run_argp},
     {"elect", "run a command while leader; or follow who leads", cmd_elect, &elect_argp},
+    {"acquire", "take a lock that a script holds over many commands", cmd_acquire, &acquire_argp},
+    {"renew", "renew the lease of a lock that was acquired", cmd_renew, &renew_argp},
+    {"release", "release a lock that was acquired", cmd_release, &release_argp},
     {"list", "list locks: who holds them, who waits", cmd_list, &list_argp},
     {"show", "show one lock: holders, queue, how it was left", cmd_show, &show_argp},
     {"watch", "follow locks on the screen, or as events", cmd_watch, &watch_argp},

@@ -7,6 +7,7 @@
 #include <argp.h>
 #include <stddef.h>
 
+#include "asking.h"
 #include "child.h"
 #include "cli.h"
 #include "signals.h"
@@ -16,11 +17,9 @@ typedef struct plan {
     char **names; /* in byte order */
     size_t n_names;
     char **command;
-    hf_mode mode;
-    int32_t permits, limit; /* 0: no semaphore */
-    int64_t wait_ms;        /* as in hf_lock_options */
+    asking ask;
     const char *why;
-    int refused_status, lost_status;
+    int lost_status;
     int64_t grace_ms;              /* from SIGTERM to SIGKILL; -1: the default for the ttl */
     int64_t margin_ms;             /* from SIGKILL to the end of the lease */
     const struct once_words *once; /* --once-per; NULL: always */

@@ -20,7 +20,8 @@ extern const struct argp main_argp;
 const verb *verb_named(const char *name);
 
 /* Each verb's words, in its own file. */
-extern const struct argp run_argp, elect_argp, list_argp, show_argp, sessions_argp, break_argp,
-    doctor_argp, bench_argp, config_argp, watch_argp, serve_argp;
+extern const struct argp run_argp, acquire_argp, renew_argp, release_argp, elect_argp, list_argp,
+    show_argp, sessions_argp, break_argp, doctor_argp, bench_argp, config_argp, watch_argp,
+    serve_argp;
 
 #endif

@@ -34,8 +34,7 @@ static bool may_be_given_locked(const struct attempt *attempt)
 static bool give_back(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
-    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
-    leave.told = PLANTED(GIVE_BACK_TOLD);
+    hf_leave leave = {.outcome = HF_OUTCOME_RELEASED, .told = PLANTED(GIVE_BACK_TOLD)};
     struct release *release = NULL;
     bool closing = false;
     pthread_mutex_lock(&client->mutex);
@@ -43,6 +42,7 @@ static bool give_back(struct attempt *attempt, hf_mono now)
         pthread_mutex_unlock(&client->mutex);
         return false;
     }
+    leave.ticket = attempt->enter.entry.ticket; /* it may have inherited one until now */
     waiters_remove(&attempt->waiter);
     bool stands =
         attempt->is_in_flight && session_is_present_locked(client, attempt->enter.entry.session);

@@ -90,13 +90,21 @@ static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
     client_end(client);
 }
 
+/* Others find the attempt in the client's list. */
+static void set_waker(struct hf_lease_wait *wait, struct waker *waker)
+{
+    pthread_mutex_lock(&wait->making.client->mutex);
+    wait->attempt.waker = waker;
+    pthread_mutex_unlock(&wait->making.client->mutex);
+}
+
 /* Who it is, where no actor is named, is not the thread that happens to make a step. */
 static void enter(struct hf_lease_wait *wait)
 {
     making *m = &wait->making;
     attempt_init(&wait->attempt, m->client, m->ids.name, &m->lock_options);
     wait->attempt.thread = (pthread_t)wait;
-    wait->attempt.waker = m->client->pool->waker;
+    set_waker(wait, m->client->pool->waker);
     wait->is_entering = true;
     wait->due = client_now(m->client);
 }
@@ -119,7 +127,7 @@ static void conclude(struct hf_lease_wait *wait)
     hf_code code = wait->attempt.code;
     hf_error err = wait->attempt.err;
     wait->making.lock = wait->attempt.lock;
-    wait->attempt.waker = NULL; /* the pool's, not to be given away */
+    set_waker(wait, NULL); /* the pool's, not to be given away */
     attempt_done(&wait->attempt);
     if (!code)
         code = making_finish(&wait->making, &err);

@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+"""Locks that a script holds over many commands: what acquire prints, its keeper, renew, release."""
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import signal
+import subprocess
+import time
+
+import cli
+
+
+class Acquire(cli.Case):
+    def take(self, *words):
+        return self.json("--json", "acquire", *words)
+
+    def until_free(self, name):
+        deadline = time.monotonic() + cli.PATIENCE
+        while not self.free(name):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def shell(self, script):
+        """What a shell script prints, with the command on its path as `holdfast`."""
+        env = dict(self.env, PATH=os.path.dirname(os.path.abspath(cli.BIN)) + ":/usr/bin:/bin")
+        return subprocess.run(["sh", "-c", script], env=env, stdout=subprocess.PIPE, check=True,
+                              stderr=subprocess.STDOUT, timeout=cli.PATIENCE).stdout.decode()
+
+    def test_any_command_renews_and_releases(self):
+        taken = self.take("a")
+        self.assertFalse(self.free("a"))
+        self.assertGreater(taken["expires_in_ms"], 5000)
+        renewed = json.loads(self.check(0, "--json", "renew", taken["lease"]).out)
+        self.assertEqual(renewed["token"], taken["token"])
+        self.check(0, "release", taken["lease"])
+        self.assertTrue(self.free("a"))
+        self.check(0, "release", taken["lease"])
+        self.check(76, "renew", taken["lease"])
+
+    def test_a_shell_takes_what_is_printed(self):
+        out = self.shell("""eval "$(holdfast acquire --while-pid $$ "it's here")"
+            echo "$HOLDFAST_NAME, token $HOLDFAST_TOKEN"
+            holdfast run -n "it's here" -- true 2>/dev/null; echo held $?
+            holdfast renew; echo renewed $?
+            holdfast release; echo released $?
+            holdfast run -n "it's here" -- true; echo free $?""")
+        self.assertRegex(out, "^it's here, token [0-9]+\\nheld 75\\nrenewed 0\\nreleased 0\\nfree 0\\n$")
+
+    def test_the_keeper_renews_and_releases_with_the_process(self):
+        other = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        self.take("--ttl", "1s", "--while-pid", str(other.pid), "a")
+        time.sleep(1.6)
+        self.assertFalse(self.free("a"))
+        other.kill()
+        began = time.monotonic()
+        self.until_free("a")
+        self.assertLess(time.monotonic() - began, 0.9)  # not by its lease's end
+
+    def test_the_keeper_releases_when_the_time_is_over(self):
+        self.take("--for", "700ms", "a")
+        self.assertFalse(self.free("a"))
+        self.until_free("a")
+
+    def test_a_keeper_that_is_asked_to_end_releases(self):
+        taken = self.take("--for", "1h", "a")
+        os.kill(taken["keeper"], signal.SIGTERM)
+        self.until_free("a")
+
+    def test_a_keeper_ends_after_a_release(self):
+        taken = self.take("--ttl", "1s", "--for", "1h", "a")
+        self.check(0, "release", taken["lease"])
+        deadline = time.monotonic() + cli.PATIENCE
+        while os.path.exists("/proc/%d" % taken["keeper"]):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+
+    def test_without_a_keeper_it_ends_with_its_ttl(self):
+        self.take("--ttl", "1s", "a")
+        self.check(0, "run", "a", "--", "true")
+
+    def test_nobody_reads_what_is_printed(self):
+        for words in ([], ["--for", "1h"]):
+            with open("/dev/full", "w") as full:
+                status = subprocess.run([cli.BIN, "acquire", *words, "a"], env=self.env,
+                                        stdout=full, stderr=subprocess.DEVNULL,
+                                        timeout=cli.PATIENCE).returncode
+            self.assertEqual(status, 74)
+            self.until_free("a")
+
+    def test_interrupted_it_leaves_nothing(self):
+        for words in ([], ["--for", "1h"]):
+            lease = self.take("a")["lease"]
+            waiting = subprocess.Popen([cli.BIN, "acquire", *words, "a"], env=self.env,
+                                       start_new_session=True, stderr=subprocess.DEVNULL)
+            deadline = time.monotonic() + cli.PATIENCE
+            while not json.loads(self.check(0, "--json", "show", "a").out)["queue"]:
+                self.assertLess(time.monotonic(), deadline)
+            os.killpg(waiting.pid, signal.SIGINT)
+            waiting.wait(timeout=cli.PATIENCE)
+            while json.loads(self.check(0, "--json", "show", "a").out)["queue"]:
+                self.assertLess(time.monotonic(), deadline)
+            self.check(0, "release", lease)
+            self.until_free("a")
+
+    def test_what_is_refused(self):
+        self.take("a")
+        self.check(75, "acquire", "-n", "a")
+        self.check(3, "acquire", "-n", "-E", "3", "a")
+        self.check(75, "acquire", "-w", "100ms", "--for", "1h", "a")
+        self.check(64, "acquire")
+        self.check(64, "acquire", "a", "b")
+        self.check(65, "acquire", "--while-pid", "999999999", "a")
+        self.check(65, "acquire", "--for", "0", "a")
+        self.check(65, "release", "no-lease")
+        self.check(64, "release")
+
+
+if __name__ == "__main__":
+    cli.main()
