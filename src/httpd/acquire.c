@@ -247,7 +247,8 @@ void answer_acquire(request *req)
 {
     const acquire *a = req->acquire;
     bool is_granted = !a->err.code;
-    metrics_wait(&req->service->metrics, is_granted, clock_now_us() - req->began_us);
+    if (a->wait)
+        metrics_wait(&req->service->metrics, is_granted, clock_now_us() - req->began_us);
     if (!is_granted)
         answer_refused(req, &a->err);
     else if (a->is_gone && !a->key && !atomic_load(&req->service->is_stopping))
