@@ -53,6 +53,7 @@ class Compose(bed.Case):
 
     def setUp(self):
         super().setUp()
+        os.makedirs(os.path.join(bed.SOURCE, "build-packages"), exist_ok=True)  # where its image is made
         self.composed = yaml.safe_load(self.check(0, "docker-compose", "config", cwd=self.FOLDER))
         services = self.composed["services"]
         self.mongo = {name: s for name, s in services.items() if s["command"][0] == "mongod"}
