@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """`holdfast run` on a terminal: the line that shows a wait, ^C and ^Z, and who has the terminal."""
 # SPDX-License-Identifier: Apache-2.0
+import html
 import os
 import re
 import signal
@@ -10,6 +11,17 @@ import cli
 
 # A shell with job control; each job that ends or stops is told with its status.
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
+
+
+def draw(path, lines):
+    """A terminal with these lines, as a picture for the README."""
+    text = "".join('<text x="16" y="%d" xml:space="preserve">%s</text>' % (34 + 22 * i, html.escape(line))
+                   for i, line in enumerate(lines))
+    with open(path, "w") as out:
+        out.write('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d"><rect width="100%%" '
+                  'height="100%%" rx="8" fill="#16181d"/><g font-family="monospace" font-size="14" '
+                  'fill="#e6e6e6">%s</g></svg>\n'
+                  % (32 + max(map(len, lines)) * 8.45, 34 + 22 * len(lines), text))
 
 
 class WaitingLine(cli.TerminalCase):
@@ -26,9 +38,12 @@ class WaitingLine(cli.TerminalCase):
         self.assertNotIn("\n", waiter.screen.text.split("mine")[0])
 
     def test_why_is_shown_where_there_is_room(self):
-        self.hold("--why", "release 2.3", "x")
-        waiter = self.open([cli.BIN, "run", "x", "--", "true"], columns=200)
-        waiter.screen.expect(": release 2\\.3")
+        self.hold("--why", "release 2.3", "deploy")
+        waiter = self.open([cli.BIN, "run", "deploy", "--", "true"], columns=120)
+        line = waiter.screen.expect(r"waiting for .* [1-9]s, .*: release 2\.3").group(0)
+        if "HOLDFAST_SCREENSHOTS" in os.environ:
+            draw(os.path.join(os.environ["HOLDFAST_SCREENSHOTS"], "waiting.svg"),
+                 ["$ holdfast run deploy -- ./deploy.sh", line[line.rindex("waiting"):]])
 
     def test_it_is_cut_to_the_width(self):
         self.hold("--why", "字" * 60, "x")
