@@ -234,14 +234,15 @@ static void test_one_that_is_far_is_looked_at_once_a_ttl(void **state)
 {
     (void)state;
     struct judge judge = {0};
-    judge_add_far(&judge, id_of(1), TTL, at_ms(0));
     hf_id due[1];
-    for (int64_t look = 0; look < 3; look++) {
-        assert_int_equal(judge_collect(&judge, at_ms(look * MERCY - 60), due, 1), 0);
-        assert_int_equal(judge_collect(&judge, at_ms(look * MERCY), due, 1), 1);
-        assert_int_equal(judge_at(&judge, seen(1, look), look * MERCY), JUDGE_LIVES);
+    int64_t at = 500;
+    judge_add_far(&judge, id_of(1), TTL, at_ms(at));
+    for (int64_t look = 0; look < 3; look++, at += MERCY) {
+        assert_int_equal(judge_collect(&judge, at_ms(at - 60), due, 1), 0);
+        assert_int_equal(judge_collect(&judge, at_ms(at), due, 1), 1);
+        assert_int_equal(judge_at(&judge, seen(1, look), at), JUDGE_LIVES);
     }
-    assert_int_equal(judge_at(&judge, seen(1, 2), 3 * MERCY), JUDGE_OVERDUE);
+    assert_int_equal(judge_at(&judge, seen(1, 2), at), JUDGE_OVERDUE);
     assert_int_equal(judge_due(&judge).ns, MONO_NEVER.ns); /* nobody is woken for it */
     judge_done(&judge);
 }
