@@ -4,9 +4,13 @@ examples/README.md has them all."""
 import configparser
 import glob
 import os
+import pathlib
 import re
 import shlex
+import signal
 import ssl
+import subprocess
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -34,12 +38,28 @@ class Systemd(bed.Case):
     def test_systemd_has_no_complaint(self):
         units = sorted(glob.glob(self.path("*.*er*")))
         self.assertEqual([os.path.basename(unit) for unit in units],
-                         ["report.service", "report.timer", "scheduler.service"])
+                         ["maintenance-lock.service", "report.service", "report.timer",
+                          "scheduler.service"])
         self.assertEqual(self.check(0, "systemd-analyze", "verify", "--man=no", *units), "")
 
     def test_the_report_is_made_once(self):
         self.assertIn("ran\n", self.check(0, *self.command("report.service")))
         self.assertNotIn("ran\n", self.check(0, *self.command("report.service")))
+
+    def test_the_lock_is_held_by_what_the_unit_leaves(self):
+        self.check(0, *self.command("maintenance-lock.service"))
+        held = self.show("database")["holders"]
+        self.assertTrue(held[0]["who"].startswith("maintenance@"))
+        keepers = subprocess.run(["pgrep", "-f", "acquire --for 24h .*database"], check=True,
+                                 stdout=subprocess.PIPE).stdout.split()
+        mine = [int(pid) for pid in keepers if self.store.encode() in
+                pathlib.Path("/proc/%d/environ" % int(pid)).read_bytes()]
+        self.assertEqual(len(mine), 1)
+        os.kill(mine[0], signal.SIGTERM)
+        deadline = time.monotonic() + bed.PATIENCE
+        while self.show("database")["holders"]:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
     def test_the_scheduler_runs_while_it_leads(self):
         self.stub("scheduler", 'echo "$HOLDFAST_NAME"; exec cat')
