@@ -199,6 +199,7 @@ void acquire_free(acquire *a)
 
 static void answer_granted(request *req, const hf_lease *lease)
 {
+    tenures_begin(&req->service->tenures, lease);
     json_t *out = json_object_new();
     json_put_text(out, "lease", lease->id);
     json_put_number(out, "token", lease->token);

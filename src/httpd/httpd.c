@@ -141,6 +141,7 @@ static void close_all(httpd *service)
     watcher_done(&service->watcher);
     work_close(&service->work);
     waits_close(&service->waits);
+    tenures_done(&service->tenures);
     door_close(&service->door);
     tokens_free(service->tokens);
     hf_cancel_free(service->stop);
@@ -184,6 +185,7 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
         free(service);
         return fail(err, HF_INTERNAL, "no thread is to be had");
     }
+    tenures_init(&service->tenures);
     hf_code code = open_all(service, err);
     if (code)
         close_all(service);

@@ -12,6 +12,8 @@ void answer_renew(request *req)
         answer_error(req, &err);
         return;
     }
+    httpd *service = req->service;
+    metrics_margin(&service->metrics, tenures_renew(&service->tenures, req->name, lease.left_ms));
     json_t *out = json_object_new();
     json_put_text(out, "lease", req->name);
     json_put_number(out, "token", lease.token);
@@ -23,8 +25,11 @@ void answer_renew(request *req)
 void answer_release(request *req)
 {
     hf_error err = {0};
-    if (hf_lease_release(req->service->config.client, req->name, &err))
+    httpd *service = req->service;
+    if (hf_lease_release(service->config.client, req->name, &err)) {
         answer_error(req, &err);
-    else
-        answer_nothing(req);
+        return;
+    }
+    metrics_hold(&service->metrics, tenures_end(&service->tenures, req->name));
+    answer_nothing(req);
 }

@@ -34,6 +34,18 @@ void metrics_wait(metrics *m, bool is_granted, int64_t us)
     count(&m->waits[is_granted], us);
 }
 
+void metrics_hold(metrics *m, int64_t us)
+{
+    if (us >= 0)
+        count(&m->holds, us);
+}
+
+void metrics_margin(metrics *m, int64_t us)
+{
+    if (us >= 0)
+        count(&m->margins, us);
+}
+
 void metrics_error(metrics *m, hf_code code)
 {
     atomic_fetch_add(&m->errors[code], 1);
@@ -75,16 +87,18 @@ static void tell_answers(FILE *out, metrics *m, size_t number)
     free(labels);
 }
 
+/* labels: "" or "outcome=\"granted\"" */
 static void tell_histogram(FILE *out, const char *name, const char *labels, histogram *h)
 {
     uint_fast64_t count = 0;
+    const char *comma = *labels ? "," : "";
     for (size_t i = 0; i < METRICS_BUCKETS; i++) {
         count += atomic_load(&h->buckets[i]);
-        fprintf(out, "%s_bucket{%s,le=\"%g\"} %" PRIuFAST64 "\n", name, labels,
+        fprintf(out, "%s_bucket{%s%sle=\"%g\"} %" PRIuFAST64 "\n", name, labels, comma,
                 (double)bounds[i] / 1000, count);
     }
     count += atomic_load(&h->buckets[METRICS_BUCKETS]);
-    fprintf(out, "%s_bucket{%s,le=\"+Inf\"} %" PRIuFAST64 "\n", name, labels, count);
+    fprintf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIuFAST64 "\n", name, labels, comma, count);
     fprintf(out, "%s_sum{%s} %g\n", name, labels, (double)atomic_load(&h->sum_us) / 1e6);
     fprintf(out, "%s_count{%s} %" PRIuFAST64 "\n", name, labels, count);
 }
@@ -124,6 +138,17 @@ static void tell_waits(FILE *out, metrics *m)
     tell_histogram(out, name, "outcome=\"granted\"", &m->waits[true]);
 }
 
+static void tell_holds(FILE *out, metrics *m)
+{
+    static const char holds[] = "holdfast_hold_seconds",
+                      margins[] = "holdfast_renew_margin_seconds";
+    head(out, holds, "histogram", "From a grant to its release, where both were asked for here.");
+    tell_histogram(out, holds, "", &m->holds);
+    head(out, margins, "histogram",
+         "What was left of a lease when it was renewed, as far as was seen here.");
+    tell_histogram(out, margins, "", &m->margins);
+}
+
 static void tell_seen(FILE *out, metrics *m)
 {
     static const char name[] = "holdfast_events_total";
@@ -157,6 +182,7 @@ void answer_metrics(request *req)
     tell_requests(out, &req->service->metrics);
     tell_errors(out, &req->service->metrics);
     tell_waits(out, &req->service->metrics);
+    tell_holds(out, &req->service->metrics);
     tell_seen(out, &req->service->metrics);
     tell_now(out, req->service);
     fclose(out);

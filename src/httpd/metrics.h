@@ -29,12 +29,16 @@ typedef struct metrics {
     atomic_uint_fast64_t seen[N_NEWS];
     atomic_uint_fast64_t looks;
     histogram waits[2]; /* for a lock: refused, granted */
+    histogram holds;    /* from a grant to its release */
+    histogram margins;  /* what was left of a lease when it was renewed */
 } metrics;
 
 void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us);
 void metrics_error(metrics *m, hf_code code);
 void metrics_news(metrics *m, news kind);
 void metrics_wait(metrics *m, bool is_granted, int64_t us);
-void metrics_look(metrics *m); /* the watcher has listed the locks */
+void metrics_hold(metrics *m, int64_t us);   /* negative: not known, not counted */
+void metrics_margin(metrics *m, int64_t us); /* the same */
+void metrics_look(metrics *m);               /* the watcher has listed the locks */
 
 #endif

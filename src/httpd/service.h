@@ -12,6 +12,7 @@
 #include "httpd/door.h"
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
+#include "httpd/tenure.h"
 #include "httpd/tokens.h"
 #include "httpd/waits.h"
 #include "httpd/watcher.h"
@@ -27,6 +28,7 @@ struct httpd {
     work work;
     waits waits;
     metrics metrics;
+    tenures tenures;
     watcher watcher;
     hf_cancel *stop; /* fires when the service ends */
     atomic_bool is_stopping;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenure.c: keeps the times of leases, a place for each hash of an id; who comes later takes it. */
+#include "httpd/tenure.h"
+
+#include "httpd/clock.h"
+
+void tenures_init(tenures *t)
+{
+    pthread_mutex_init(&t->mutex, NULL);
+}
+
+void tenures_done(tenures *t)
+{
+    pthread_mutex_destroy(&t->mutex);
+}
+
+/* FNV-1a; never 0. */
+static uint64_t hash(const char *id)
+{
+    uint64_t out = UINT64_C(14695981039346656037);
+    for (; *id; id++)
+        out = (out ^ (unsigned char)*id) * UINT64_C(1099511628211);
+    return out ? out : 1;
+}
+
+void tenures_begin(tenures *t, const hf_lease *lease)
+{
+    uint64_t key = hash(lease->id);
+    int64_t now = clock_now_us();
+    pthread_mutex_lock(&t->mutex);
+    t->all[key % TENURES] = (tenure){key, now, now + lease->left_ms * 1000};
+    pthread_mutex_unlock(&t->mutex);
+}
+
+int64_t tenures_renew(tenures *t, const char *id, int64_t left_ms)
+{
+    uint64_t key = hash(id);
+    int64_t now = clock_now_us(), left = -1;
+    pthread_mutex_lock(&t->mutex);
+    tenure *one = &t->all[key % TENURES];
+    if (one->lease == key) {
+        left = one->end_us > now ? one->end_us - now : 0;
+        one->end_us = now + left_ms * 1000;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return left;
+}
+
+int64_t tenures_end(tenures *t, const char *id)
+{
+    uint64_t key = hash(id);
+    int64_t held = -1;
+    pthread_mutex_lock(&t->mutex);
+    tenure *one = &t->all[key % TENURES];
+    if (one->lease == key) {
+        held = clock_now_us() - one->since_us;
+        one->lease = 0;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return held;
+}
