@@ -39,7 +39,7 @@ static bool count_queue(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-/* 48 get a place in the queue at once, the others when they come back. */
+/* Until all have a place. */
 static void await_queue(hf_client *client, const struct place *place)
 {
     char name[PLACE_NAME_MAX];

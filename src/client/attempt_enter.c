@@ -9,10 +9,9 @@
 
 #include <stdio.h>
 
-#define LOOK_FIRST_MS                                                                              \
-    3000                  /* L2: a lost notice costs so much; on this host, where none is lost on */
-#define LOOK_HERE_MS 6000 /* its way, and who has waited for long, this */
-#define POLL_FIRST_MS 10  /* where there are no notices */
+#define LOOK_MS 3000       /* L2: a lost notice costs so much; */
+#define LOOK_HERE_MS 10000 /* on this host, where none is lost on its way, so much */
+#define POLL_FIRST_MS 10   /* where there are no notices */
 #define POLL_MOST_MS 500
 #define REFUSED_MS 500 /* until a refused limit is tried again */
 #define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
@@ -184,8 +183,8 @@ hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
         return MONO_NEVER;
     hf_client *client = attempt->client;
     bool is_here = client->store->can & HF_CAN_SEE_CRASH;
-    int64_t most = client->is_polling ? POLL_MOST_MS : is_here ? LOOK_HERE_MS : LOOK_FIRST_MS;
-    int64_t first = client->is_polling ? POLL_FIRST_MS : LOOK_FIRST_MS;
+    int64_t most = client->is_polling ? POLL_MOST_MS : is_here ? LOOK_HERE_MS : LOOK_MS;
+    int64_t first = client->is_polling ? POLL_FIRST_MS : is_here ? LOOK_HERE_MS / 2 : LOOK_MS;
     return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
 }
 
