@@ -183,8 +183,9 @@ hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
         return MONO_NEVER;
     hf_client *client = attempt->client;
     bool is_here = client->store->can & HF_CAN_SEE_CRASH;
-    int64_t most = client->is_polling ? POLL_MOST_MS : is_here ? LOOK_HERE_MS : LOOK_MS;
-    int64_t first = client->is_polling ? POLL_FIRST_MS : is_here ? LOOK_HERE_MS / 2 : LOOK_MS;
+    int64_t here = client->ttl_ms < LOOK_HERE_MS ? client->ttl_ms : LOOK_HERE_MS;
+    int64_t most = client->is_polling ? POLL_MOST_MS : is_here ? here : LOOK_MS;
+    int64_t first = client->is_polling ? POLL_FIRST_MS : is_here ? here / 2 : LOOK_MS;
     return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
 }
 

@@ -7,7 +7,6 @@
 #include "core/lease.h"
 #include "core/plant.h"
 
-#define FAR_TTLS 2     /* so many more pass until one that is far is looked at again */
 #define TOGETHER_MS 50 /* looks due so close share one read (L1) */
 
 void judge_done(struct judge *judge)
@@ -109,7 +108,7 @@ static hf_mono next_look(const judge_watch *watch, bool is_new, int64_t lease_le
     if (mono_reached(end, now))
         return mono_add_ms(now, TOGETHER_MS);
     if (watch->is_far)
-        return mono_add_ms(end, FAR_TTLS * (int64_t)watch->ttl_ms);
+        return end;
     if (is_new)
         return lease_look_due(now, watch->ttl_ms, lease_left_ms);
     return mono_min(mono_add_ms(now, watch->ttl_ms / 6), end);

@@ -14,7 +14,7 @@ typedef struct judge_watch {
     hf_mono since; /* arrival of the first look that showed this value */
     hf_mono look_at;
     bool is_ask;
-    bool is_far;    /* looked at every third ttl, not after each beat */
+    bool is_far;    /* looked at once a ttl, not after each beat */
     bool is_seen;   /* looked at since it was put on watch */
     bool was_alive; /* seen to beat while watched */
 } judge_watch;
@@ -38,7 +38,7 @@ void judge_done(struct judge *judge);
  * says, until its own document is seen. */
 void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
-/* The same for one that is looked at every third ttl, not after each beat, and when there is
+/* The same for one that is looked at once a ttl, not after each beat, and when there is
  * something else to be done: it is found dead that much later. judge_add() makes an ordinary one of
  * it, to be looked at at once. */
 void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
