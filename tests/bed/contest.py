@@ -232,14 +232,22 @@ class Contest:
             return int(stream.read())
 
 
+def written_twice(turns):
+    """The turns that read a value that another one read, too, before either of them wrote."""
+    written = [turn for turn in turns if turn["wrote"]]
+    counts = collections.Counter(turn["value"] for turn in written)
+    return sorted((turn for turn in written if counts[turn["value"]] > 1),
+                  key=lambda turn: (turn["value"], turn["from"]))
+
+
 def check_counter(test, contest):
     """Every write of the counter is there, and none was made twice from the same value."""
-    written = [turn["value"] for turn in contest.turns() if turn["wrote"]]
+    turns = contest.turns()
     tokens = [line for loop in contest.loops for line in loop.lines if line.startswith("token")]
-    test.assertEqual(contest.value(), len(written) + len(tokens), "an update was lost")
-    twice = [value for value, n in collections.Counter(written).items() if n > 1]
-    test.assertEqual(twice, [], "values that two read before one of them wrote")
-    test.assertFalse([turn for turn in contest.turns() if turn["torn"]], "a reader saw a write")
+    test.assertEqual(written_twice(turns), [])
+    test.assertEqual(contest.value(), sum(turn["wrote"] for turn in turns) + len(tokens),
+                     "an update was lost")
+    test.assertFalse([turn for turn in turns if turn["torn"]], "a reader saw a write")
 
 
 def check_exclusion(test, turns):

@@ -2,6 +2,7 @@
 /* ttl_cases.c: what is protocol ttl's alone: which documents its beats renew; run by main.c. */
 #include "conformance/bed.h"
 
+#include "core/id.h"
 #include "core/record.h"
 
 #include <mongoc/mongoc.h>
@@ -81,6 +82,26 @@ static void test_a_beat_renews_what_was_taken_without_an_answer(void **state)
     assert_false(after.misses);
 }
 
+/* While nobody could be reached the ticket was given up here, and no beat renewed it; the client's
+ * lease counts from a beat that may be later than the first taking. */
+static void test_a_repeated_taking_begins_the_time_anew(void **state)
+{
+    (void)state;
+    const char *name = bed_name("repeated");
+    hf_error err;
+    hf_record record;
+    hf_id session = bed_session(store, 10000);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    hf_step step = {.enter = &enter};
+    fail_next_acknowledgement();
+    assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
+    int64_t before = updated_of(name);
+    bed_take(store, name, &enter, &record);
+    assert_true(id_equal(record.entries[0].ticket, enter.entry.ticket));
+    record_done(&record);
+    assert_true(updated_of(name) > before);
+}
+
 static void test_a_beat_misses_what_is_gone(void **state)
 {
     (void)state;
@@ -103,6 +124,7 @@ int run_ttl_cases(void)
 {
     const struct bed_case ttl_cases[] = {
         CASE(test_a_beat_renews_what_was_taken_without_an_answer),
+        CASE(test_a_repeated_taking_begins_the_time_anew),
         CASE(test_a_beat_misses_what_is_gone),
     };
     return CASES(ttl_cases);

@@ -4,7 +4,7 @@ import signal
 import time
 import unittest
 
-from contest import check_exclusion, check_failures
+from contest import check_exclusion, check_failures, written_twice
 from foreign import OnASet, start_set
 
 ENDS = ("lost", "HF_LOST", "HF_UNKNOWN")  # of turns that a fault fell upon
@@ -32,9 +32,11 @@ class Faults:
         """A process that was killed may have written, and not lived to say so."""
         self.contest.await_turns(3, 60)
         self.contest.finish(60)
-        written = sum(turn["wrote"] for turn in self.contest.turns()) + killed
-        self.assertIn(self.contest.value() - written, range(2 if killed else 1))
-        check_exclusion(self, self.contest.turns())
+        turns = self.contest.turns()
+        check_exclusion(self, turns)
+        written = sum(turn["wrote"] for turn in turns) + killed
+        self.assertIn(self.contest.value() - written, range(2 if killed else 1),
+                      "updates were lost: %s" % written_twice(turns))
         check_failures(self, self.contest, ENDS)
 
     def test_a_killed_process(self):

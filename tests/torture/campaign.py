@@ -281,6 +281,10 @@ class Bed:
         return []
 
 
+def block_of(holder):
+    return holder["token"], holder["token"] + max(1, holder.get("block", 1)) - 1
+
+
 def start_set(places, election_ms):
     rs = ReplicaSet(election_ms=election_ms, skew={SetBed.AHEAD: 25}, places=places)
     return rs.start()
@@ -351,11 +355,11 @@ class SetBed(Bed):
         except PyMongoError:
             return
         holders = found[0]["holders"] if found else []
-        self.snapshots.append(Snapshot(began, lock, [each["token"] for each in holders]))
+        self.snapshots.append(Snapshot(began, lock, [block_of(each) for each in holders]))
 
     def last_snapshots(self):
         began = boot_ns()
-        return [Snapshot(began, each["_id"], [holder["token"] for holder in each["holders"]])
+        return [Snapshot(began, each["_id"], [block_of(holder) for holder in each["holders"]])
                 for each in self.mongo.holdfast.locks.find()]
 
     def counters(self, suffix):
@@ -427,7 +431,7 @@ class FileBed(Bed):
         began = boot_ns()
         listed = subprocess.run([os.environ["HOLDFAST_BIN"], "--store", self.store_uri(None),
                                  "list", "--json"], check=True, stdout=subprocess.PIPE)
-        return [Snapshot(began, each["name"], [holder["token"] for holder in each["holders"]])
+        return [Snapshot(began, each["name"], [[holder["token"]] * 2 for holder in each["holders"]])
                 for each in json.loads(listed.stdout)]
 
     def counters(self, suffix):

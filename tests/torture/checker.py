@@ -156,10 +156,11 @@ class History:
 
 @dataclasses.dataclass
 class Snapshot:
-    """The tokens that hold a lock, by a linearizable read that began at `at`."""
+    """What holds a lock, by a linearizable read that began at `at`: for each ticket the first and
+    the last token of its block. A ticket that threads of one client pass on has the first."""
     at: int
     lock: str
-    tokens: list
+    blocks: list
 
 
 @dataclasses.dataclass
@@ -327,12 +328,15 @@ def check_releases(report, turns):
 
 
 def check_snapshots(report, turns, conditions):
-    released = {(turn.lock, turn.token): turn for turn in turns if turn.release_code == "HF_OK"}
+    """Who was killed may have passed its ticket on, and not lived to say so."""
     report.figures["snapshots"] = len(conditions.snapshots)
     for snapshot in conditions.snapshots:
-        for token in snapshot.tokens:
-            turn = released.get((snapshot.lock, token))
-            if turn and turn.released < snapshot.at:
+        for first, last in snapshot.blocks:
+            turn = max((each for each in turns if each.lock == snapshot.lock
+                        and first <= (each.token or 0) <= last),
+                       key=lambda each: each.token, default=None)
+            if (turn and turn.release_code == "HF_OK" and turn.released < snapshot.at
+                    and turn.who.split(".")[0] not in conditions.killed):
                 report.complain("release", "%s was acknowledged as released at %s, and was there "
                                 "at %s", turn, seconds(turn.released), seconds(snapshot.at))
 

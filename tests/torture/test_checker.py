@@ -200,13 +200,31 @@ class Releases(Checks):
 
     def test_still_there(self):
         self.assert_bad("release", *self.after(previous=1),
-                        snapshots=[Snapshot(ns(2.15), "rw", [10])])
+                        snapshots=[Snapshot(ns(2.15), "rw", [[10, 10]])])
 
     def test_there_before(self):
-        self.assert_good(*self.after(previous=1), snapshots=[Snapshot(ns(2.05), "rw", [10])])
+        self.assert_good(*self.after(previous=1), snapshots=[Snapshot(ns(2.05), "rw", [[10, 10]])])
 
     def test_another_locks_token(self):
-        self.assert_good(*self.after(previous=1), snapshots=[Snapshot(ns(2.15), "other", [10])])
+        self.assert_good(*self.after(previous=1),
+                         snapshots=[Snapshot(ns(2.15), "other", [[10, 10]])])
+
+    def passed(self, end):
+        """A client whose second turn had the first one's ticket: 10 is in the record for both."""
+        return Client("a").hold(1, 2, 10).hold(2.02, end, 11).end()
+
+    def test_a_ticket_that_was_passed_on(self):
+        self.assert_good(self.passed(4), snapshots=[Snapshot(ns(3), "rw", [[10, 73]])])
+
+    def test_a_ticket_that_was_passed_on_is_still_there(self):
+        self.assert_bad("release", self.passed(4), snapshots=[Snapshot(ns(4.1), "rw", [[10, 73]])])
+
+    def test_a_ticket_without_a_block_is_passed_to_nobody(self):
+        self.assert_bad("release", self.passed(4), snapshots=[Snapshot(ns(3), "rw", [[10, 10]])])
+
+    def test_a_client_that_was_killed_may_have_passed_it_on(self):
+        self.assert_good(Client("a").hold(1, 2, 10), killed={"a": 2.1},
+                         snapshots=[Snapshot(ns(3), "rw", [[10, 73]])])
 
 
 class Deadlines(Checks):

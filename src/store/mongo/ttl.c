@@ -25,10 +25,11 @@ static const char fresh_updated[] = "'$$NOW'";
 static const char fresh_expires_at[] = "{'$add': ['$$NOW', '$$x.ttl_ms']}";
 
 /* Taken where there is no document, where it is one that this step leaves, or where its time has
- * passed; one whose date is no date is left alone. */
+ * passed; one whose date is no date is left alone. One that is this ticket's already, from a taking
+ * that got no answer, begins its time anew: no beat need have renewed it since. */
 static const char take_text[] =
     "{'$cond': [{'$or': [{'$eq': ['$$ROOT', {'_id': '$_id'}]},"
-    " {'$in': [{'$ifNull': ['$ticket', null]}, '$$x.leaves']},"
+    " {'$in': [{'$ifNull': ['$ticket', null]}, '$$x.tickets']},"
     " {'$cond': [{'$eq': [{'$type': '$@'}, 'date']}, {'$lte': [#d, '$$NOW']}, false]}]},"
     " {'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}, '$$ROOT']}";
 
@@ -165,13 +166,14 @@ static void append_left(const mongo_store *store, bson_t *stages, const char *ke
 
 static void append_values(mongo_store *store, const char *name, const hf_step *step, bson_t *x)
 {
-    bson_t leaves;
+    bson_t tickets;
     char key[16];
     append_new(store, name, &step->enter->entry, x);
-    BSON_APPEND_ARRAY_BEGIN(x, "leaves", &leaves);
+    BSON_APPEND_ARRAY_BEGIN(x, "tickets", &tickets);
+    document_append_id(&tickets, "0", step->enter->entry.ticket);
     for (size_t i = 0; i < step->n_leaves; i++)
-        document_append_id(&leaves, mongo_key(i, key), step->leaves[i].ticket);
-    bson_append_array_end(x, &leaves);
+        document_append_id(&tickets, mongo_key(i + 1, key), step->leaves[i].ticket);
+    bson_append_array_end(x, &tickets);
     BSON_APPEND_INT32(x, "ttl_ms", step->enter->entry.ttl_ms);
     BSON_APPEND_INT64(x, "foreign_ms", store->foreign_ms);
 }
