@@ -42,13 +42,6 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-static void take_name(request *req, char *name, struct argp_state *state)
-{
-    if (req->name)
-        argp_error(state, "give only one name");
-    req->name = name;
-}
-
 static int open_pid(const char *text)
 {
     int fd = pidfd_open((pid_t)options_number("--while-pid", text, 1, INT32_MAX), 0);
@@ -90,7 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         req->owner = arg;
         return 0;
     case ARGP_KEY_ARG:
-        take_name(req, arg, state);
+        options_take(&req->name, arg, "name", state);
         return 0;
     case ARGP_KEY_END:
         if (!req->name)
@@ -145,9 +138,7 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
 
 static int status_of(const request *req, hf_code code)
 {
-    int signal = interrupt_signal(), status = hf_code_exit(code);
-    if (code == HF_CANCELLED && signal)
-        return STATUS_SIGNAL + signal;
+    int status = interrupt_status(code);
     return status == STATUS_NOT_ACQUIRED ? req->ask.refused_status : status;
 }
 

@@ -27,13 +27,6 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-static void take_name(request *req, char *name, struct argp_state *state)
-{
-    if (req->name)
-        argp_error(state, "give only one name");
-    req->name = name;
-}
-
 static void check_all(const request *req, struct argp_state *state)
 {
     if (!req->name)
@@ -59,7 +52,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         req->how.reason = arg;
         return 0;
     case ARGP_KEY_ARG:
-        take_name(req, arg, state);
+        options_take(&req->name, arg, "name", state);
         return 0;
     case ARGP_KEY_END:
         check_all(req, state);
@@ -165,6 +158,5 @@ int cmd_break(settings *given, int argc, char **argv)
         print_done(&req);
     json_decref(req.holders);
     hf_close(client); /* the cancel stays: a signal may still fire it */
-    return code == HF_CANCELLED && interrupt_signal() ? STATUS_SIGNAL + interrupt_signal()
-                                                      : hf_code_exit(code);
+    return interrupt_status(code);
 }

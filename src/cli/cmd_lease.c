@@ -18,9 +18,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     options_inherit(key, state, req->given);
     switch (key) {
     case ARGP_KEY_ARG:
-        if (req->id)
-            argp_error(state, "give only one lease");
-        req->id = arg;
+        options_take(&req->id, arg, "lease", state);
         return 0;
     case ARGP_KEY_END:
         if (!req->id)

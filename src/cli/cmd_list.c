@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "show/board.h"
 #include "show/json.h"
 #include "show/text.h"
 #include "table.h"
@@ -31,9 +32,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     options_inherit(key, state, req->given);
     if (key != ARGP_KEY_ARG)
         return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
-    if (req->name)
-        argp_error(state, "give only one name");
-    req->name = arg;
+    options_take(&req->name, arg, "name", state);
     return 0;
 }
 
@@ -106,11 +105,6 @@ static char *holder_of(const hf_lock_info *info)
     return text_print("%s and %zu more", who_of(&info->holders[0]), info->n_holders - 1);
 }
 
-static int64_t held_since(const hf_entry_info *entry)
-{
-    return entry->granted_ms ? entry->granted_ms : entry->since_ms;
-}
-
 static bool add_row(void *ctx, const hf_lock_info *info)
 {
     table *rows = ctx;
@@ -118,7 +112,7 @@ static bool add_row(void *ctx, const hf_lock_info *info)
     table_add(rows, text_copy(info->name));
     table_add(rows, use_of(info));
     table_add(rows, holder_of(info));
-    table_add(rows, first ? text_when(held_since(first)) : text_copy("-"));
+    table_add(rows, first ? text_when(board_since(first)) : text_copy("-"));
     table_add(rows, first ? text_lease(first->lease_left_ms) : text_copy("-"));
     table_add(rows, text_print("%zu", info->n_queue));
     table_add(rows, info->token ? text_print("%" PRId64, info->token) : text_copy("-"));
@@ -189,8 +183,8 @@ static char *permits_of(const hf_lock_info *info, const hf_entry_info *entry)
 static void print_entry(const char *head, const hf_lock_info *info, const hf_entry_info *entry)
 {
     char *permits = permits_of(info, entry);
-    char *since = text_when(held_since(entry));
-    char *age = text_duration(text_now_ms() - held_since(entry));
+    char *since = text_when(board_since(entry));
+    char *age = text_duration(text_now_ms() - board_since(entry));
     char *left = text_lease(entry->lease_left_ms);
     char *token = text_token(entry->token);
     char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");

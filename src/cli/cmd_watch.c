@@ -62,9 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         req->interval_ms = interval_of(arg);
         return 0;
     case ARGP_KEY_ARG:
-        if (req->prefix)
-            argp_error(state, "give only one prefix");
-        req->prefix = arg;
+        options_take(&req->prefix, arg, "prefix", state);
         return 0;
     case ARGP_KEY_END:
         check_usage(req, state);

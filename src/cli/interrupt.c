@@ -31,3 +31,8 @@ int interrupt_signal(void)
 {
     return interrupted;
 }
+
+int interrupt_status(hf_code code)
+{
+    return code == HF_CANCELLED && interrupted ? STATUS_SIGNAL + interrupted : hf_code_exit(code);
+}

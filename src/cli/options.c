@@ -49,6 +49,13 @@ int64_t options_duration(const char *option, const char *text)
     return ms;
 }
 
+void options_take(const char **word, char *arg, const char *what, struct argp_state *state)
+{
+    if (*word)
+        argp_error(state, "give only one %s", what);
+    *word = arg;
+}
+
 int64_t options_number(const char *option, const char *text, int64_t least, int64_t most)
 {
     char *end = NULL;

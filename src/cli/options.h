@@ -22,6 +22,9 @@ void options_settle(settings *given);
 int64_t options_duration(const char *option, const char *text);
 int64_t options_number(const char *option, const char *text, int64_t least, int64_t most);
 
+/* The only word that a verb takes, which is a `what`; a second one ends the program. */
+void options_take(const char **word, char *arg, const char *what, struct argp_state *state);
+
 /* Ends the program with a message and STATUS_VALUE. */
 void options_bad_value(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

@@ -127,16 +127,22 @@ static bool seek(void *ctx, const hf_record *record)
     return false;
 }
 
+static hf_code look_at_record(making *m, bool linearizable, sought *it, hf_error *err)
+{
+    hf_store *store = m->client->store;
+    const char *name = m->ids.name;
+    *it = (sought){.making = m};
+    return store->ops->look(store, &name, 1, (hf_stamp){0}, linearizable, seek, it, err);
+}
+
 /* A step that changed nothing proves nothing where it may have reached a deposed primary. */
 static hf_code confirm(making *m, hf_error *err)
 {
-    sought it = {.making = m};
-    hf_store *store = m->client->store;
-    const char *name = m->ids.name;
-    hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, true, seek, &it, err);
+    sought it;
+    hf_code code = look_at_record(m, true, &it, err);
     if (code || it.is_passed)
         return code;
-    return error_set(err, it.is_there ? HF_UNKNOWN : HF_LOST, "%.128s: %s", name,
+    return error_set(err, it.is_there ? HF_UNKNOWN : HF_LOST, "%.128s: %s", m->ids.name,
                      it.is_there ? "to make it a lease has not taken effect"
                                  : "was lost before it was made a lease");
 }
@@ -171,15 +177,6 @@ static void prepare_pass(making *m)
     pthread_mutex_unlock(&m->client->mutex);
 }
 
-static bool is_held(struct hf_lock *lock)
-{
-    int64_t left_ms;
-    pthread_mutex_lock(&lock->client->mutex);
-    bool held = !lock_check_locked(lock, &left_ms, client_now(lock->client), NULL);
-    pthread_mutex_unlock(&lock->client->mutex);
-    return held;
-}
-
 /* What was done counts, also when belief in the lock has ended meanwhile. */
 static hf_code repeat(making *m, hf_code (*once)(making *m, hf_error *err), hf_error *err)
 {
@@ -188,7 +185,8 @@ static hf_code repeat(making *m, hf_code (*once)(making *m, hf_error *err), hf_e
     hf_code code;
     do
         code = once(m, err);
-    while (client_may_retry(m->client, NULL, code, &failures, since) && is_held(m->lock));
+    while (client_may_retry(m->client, NULL, code, &failures, since) &&
+           !hf_lock_check(m->lock, NULL, NULL));
     return code;
 }
 
@@ -220,15 +218,13 @@ hf_code making_finish(making *m, hf_error *err)
 static hf_code find_ticket(making *m, bool *is_found, hf_error *err)
 {
     hf_session_state state;
-    sought it = {.making = m};
-    hf_store *store = m->client->store;
-    const char *name = m->ids.name;
-    hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, false, seek, &it, err);
+    sought it;
+    hf_code code = look_at_record(m, false, &it, err);
     if (code || !it.is_passed)
         return code;
     code = beat(m->client, m->ids.session, &m->sent, &state, err);
     if (code)
-        return code == HF_LOST ? ended(name, err) : code;
+        return code == HF_LOST ? ended(m->ids.name, err) : code;
     m->out->left_ms = mono_ms_until(lease_end(m->sent, m->out->ttl_ms), client_now(m->client));
     *is_found = m->out->was_there = true;
     return HF_OK;
@@ -323,14 +319,13 @@ static hf_code find_ask(const hf_session_state *state, const lease_ids *ids, hf_
 /* The session lives; a ticket that is not there was broken, or its record was dropped. */
 static hf_code look_at_ticket(making *m, hf_error *err)
 {
-    sought it = {.making = m};
+    sought it;
     hf_store *store = m->client->store;
-    const char *name = m->ids.name;
-    hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, false, seek, &it, err);
+    hf_code code = look_at_record(m, false, &it, err);
     if (code || it.is_passed)
         return code;
     store->ops->session_end(store, m->ids.session, NULL);
-    return lost(name, "is over: somebody took its ticket out, or the record is gone", err);
+    return lost(m->ids.name, "is over: somebody took its ticket out, or the record is gone", err);
 }
 
 static hf_code renew(making *m, hf_error *err)

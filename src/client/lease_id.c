@@ -4,6 +4,7 @@
 #include "client/lease_id.h"
 
 #include "core/error.h"
+#include "core/id.h"
 #include "core/text.h"
 
 #include <sha256.h>
@@ -41,25 +42,17 @@ static void secret_of_key(const char *name, const char *key, uint8_t secret[SECR
 
 /* ---- Text ---- */
 
-static char *write_byte(char *to, uint8_t byte)
-{
-    static const char digits[] = "0123456789abcdef";
-    *to++ = digits[byte >> 4];
-    *to++ = digits[byte & 15];
-    return to;
-}
-
 static void write_id(const uint8_t secret[SECRET_SIZE], const char *name, char *to)
 {
     for (size_t i = 0; i < SECRET_SIZE; i++)
-        to = write_byte(to, secret[i]);
+        to = id_write_byte(to, secret[i]);
     *to++ = '-';
     for (; *name; name++) {
         if (strchr(plain, *name)) {
             *to++ = *name;
         } else {
             *to++ = '~';
-            to = write_byte(to, (uint8_t)*name);
+            to = id_write_byte(to, (uint8_t)*name);
         }
     }
     *to = '\0';
@@ -76,25 +69,11 @@ void lease_id_make(hf_client *client, const char *key, lease_ids *ids, char id[H
     write_id(secret, ids->name, id);
 }
 
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* -1: no two digits. */
-static int read_byte(const char *from)
-{
-    int high = digit_value(from[0]), low = high < 0 ? -1 : digit_value(from[1]);
-    return low < 0 ? -1 : high << 4 | low;
-}
-
 static bool read_name(const char *from, char name[HF_NAME_MAX + 1])
 {
     size_t n = 0;
     for (; *from && n < HF_NAME_MAX; n++) {
-        int byte = *from == '~' ? read_byte(from + 1) : *from;
+        int byte = *from == '~' ? id_read_byte(from + 1) : *from;
         if (byte <= 0 || (*from != '~' && !strchr(plain, *from)))
             return false;
         name[n] = (char)byte;
@@ -109,7 +88,7 @@ static bool read_id(const char *id, uint8_t secret[SECRET_SIZE], char name[HF_NA
     if (strnlen(id, HF_LEASE_ID_SIZE) <= SECRET_DIGITS || id[SECRET_DIGITS] != '-')
         return false;
     for (size_t i = 0; i < SECRET_SIZE; i++) {
-        int byte = read_byte(id + 2 * i);
+        int byte = id_read_byte(id + 2 * i);
         if (byte < 0)
             return false;
         secret[i] = (uint8_t)byte;

@@ -14,14 +14,19 @@ bool id_is_zero(hf_id id)
     return id_equal(id, (hf_id){{0}});
 }
 
-void id_write(hf_id id, char text[ID_TEXT_SIZE])
+char *id_write_byte(char *to, uint8_t byte)
 {
     static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < sizeof id.bytes; i++) {
-        text[2 * i] = digits[id.bytes[i] >> 4];
-        text[2 * i + 1] = digits[id.bytes[i] & 15];
-    }
-    text[ID_TEXT_SIZE - 1] = '\0';
+    *to++ = digits[byte >> 4];
+    *to++ = digits[byte & 15];
+    return to;
+}
+
+void id_write(hf_id id, char text[ID_TEXT_SIZE])
+{
+    for (size_t i = 0; i < sizeof id.bytes; i++)
+        text = id_write_byte(text, id.bytes[i]);
+    *text = '\0';
 }
 
 static int digit_value(char c)
@@ -31,14 +36,19 @@ static int digit_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+int id_read_byte(const char *from)
+{
+    int high = digit_value(from[0]), low = high < 0 ? -1 : digit_value(from[1]);
+    return low < 0 ? -1 : high << 4 | low;
+}
+
 bool id_read(const char *text, hf_id *out)
 {
     for (size_t i = 0; i < sizeof out->bytes; i++) {
-        int high = digit_value(text[2 * i]);
-        int low = high < 0 ? -1 : digit_value(text[2 * i + 1]);
-        if (low < 0)
+        int byte = id_read_byte(text + 2 * i);
+        if (byte < 0)
             return false;
-        out->bytes[i] = (uint8_t)(high << 4 | low);
+        out->bytes[i] = (uint8_t)byte;
     }
     return true;
 }

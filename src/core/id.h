@@ -14,6 +14,9 @@ void id_write(hf_id id, char text[ID_TEXT_SIZE]);
 #define ID_HASH UINT64_C(0xcbf29ce484222325)
 uint64_t id_hash(uint64_t hash, const void *bytes, size_t n);
 hf_id id_of_hash(uint64_t hash);
+/* A byte as two hexadecimal digits; returns what is behind them. */
+char *id_write_byte(char *to, uint8_t byte);
+int id_read_byte(const char *from);         /* -1: no two such digits, of lower case */
 bool id_read(const char *text, hf_id *out); /* 24 digits; what follows is not looked at */
 
 #endif

@@ -63,7 +63,7 @@ static json_t *of_entry(const hf_entry_info *entry)
     json_put_text(out, "why", entry->why);
     json_put_number(out, "token", entry->token);
     json_put_number(out, "permits", entry->permits);
-    put_time(out, "since", entry->granted_ms ? entry->granted_ms : entry->since_ms);
+    put_time(out, "since", board_since(entry));
     json_put_number(out, "lease_left_ms", entry->lease_left_ms);
     if (entry->position)
         json_put_number(out, "position", (int64_t)entry->position);

@@ -139,18 +139,25 @@ char *text_repair(const char *text)
     return out;
 }
 
+/* The bytes of the first character; adds its columns. */
+static size_t measure(const char *text, size_t *columns)
+{
+    wint_t point = 0;
+    size_t n = decode(text, &point);
+    int width = wcwidth((wchar_t)point);
+    *columns += width > 0 ? (size_t)width : 0;
+    return n ? n : 1;
+}
+
 size_t text_fit(const char *text, size_t columns)
 {
     const char *p = text;
     size_t used = 0;
     while (*p) {
-        wint_t point = 0;
-        size_t n = decode(p, &point);
-        int width = wcwidth((wchar_t)point);
-        used += width > 0 ? (size_t)width : 0;
+        size_t n = measure(p, &used);
         if (used > columns)
             break;
-        p += n ? n : 1;
+        p += n;
     }
     return (size_t)(p - text);
 }
@@ -169,13 +176,8 @@ char *text_escape_uri(const char *text)
 size_t text_columns(const char *text)
 {
     size_t used = 0;
-    while (*text) {
-        wint_t point = 0;
-        size_t n = decode(text, &point);
-        int width = wcwidth((wchar_t)point);
-        used += width > 0 ? (size_t)width : 0;
-        text += n ? n : 1;
-    }
+    while (*text)
+        text += measure(text, &used);
     return used;
 }
 
