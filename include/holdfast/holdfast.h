@@ -538,6 +538,11 @@ typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
  * store cannot be reached. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
+/* How many requests this client has sent over the network so far, and got an answer or an error:
+ * each is one round trip, and one command on the server. 0 where the database is a file. From any
+ * thread. */
+uint64_t hf_round_trips(const hf_client *client);
+
 /* ---- Leader election ------------------------------------------------------------------------ */
 
 /* An election is the lock of that name, waited for, watched and kept: its exclusive holder leads.

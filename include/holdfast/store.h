@@ -384,6 +384,7 @@ struct hf_store {
     int64_t beat_ms;      /* a session beats at least so often; 0: every third of its ttl */
     int64_t await_ms; /* how long await() is best asked to sleep; 0: a second. More where wake(),
                        * and the beginning of a session, end it for sure */
+    uint64_t round_trips; /* that were made over a network; any thread raises it, atomically */
 };
 
 /* What a store is told when it is opened. */

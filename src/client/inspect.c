@@ -238,3 +238,8 @@ hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *er
     client_end(client);
     return code;
 }
+
+uint64_t hf_round_trips(const hf_client *client)
+{
+    return __atomic_load_n(&client->store->round_trips, __ATOMIC_RELAXED);
+}

@@ -177,6 +177,8 @@ void acquire_begin(request *req)
         code = read_options(a, &a->err);
     if (!code)
         code = read_key(a, &a->err);
+    if (!code && a->options.lock.wait_ms != HF_TRY)
+        a->entry.lock = req->name;
     if (!code)
         code = admit(a, &a->err);
     if (code)

@@ -166,7 +166,8 @@ static hf_code open_all(httpd *service, hf_error *err)
         code = fail(err, HF_INTERNAL, "no thread is to be had");
     if (!code && service->config.token_file)
         code = tokens_read(service->config.token_file, &service->tokens, err);
-    if (!code && !watcher_open(&service->watcher, service->config.client, &service->metrics))
+    if (!code && !watcher_open(&service->watcher, service->config.client, &service->waits,
+                               &service->metrics))
         code = fail(err, HF_INTERNAL, "no thread is to be had");
     if (!code && (code = listen_and_serve(service, err)))
         watcher_close(&service->watcher);

@@ -31,21 +31,29 @@ static void move_leases(json_t *entries, json_t *leases)
     }
 }
 
-static void add(listing *l, const hf_lock_info *info)
+/* They stand in line behind one place in the lock's queue, which alone is in the store. */
+json_t *listing_of_lock(waits *w, const hf_lock_info *info)
 {
     json_t *lock = json_of_lock(info);
+    json_put_number(lock, "waiting_here", (int64_t)waits_count_for(w, info->name));
+    return lock;
+}
+
+static void add(listing *l, waits *w, const hf_lock_info *info)
+{
+    json_t *lock = listing_of_lock(w, info);
     move_leases(json_object_get(lock, "holders"), l->leases);
     move_leases(json_object_get(lock, "queue"), l->leases);
     json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);
 }
 
-hf_code listing_read(hf_client *client, listing *out, hf_error *err)
+hf_code listing_read(hf_client *client, waits *w, listing *out, hf_error *err)
 {
     *out =
         (listing){.locks = json_object_new(), .leases = json_object_new(), .at_ms = clock_now_ms()};
     hf_code code = board_look(&out->board, client, NULL, err);
     for (size_t i = 0; i < out->board.n && !code; i++)
-        add(out, &out->board.locks[i]);
+        add(out, w, &out->board.locks[i]);
     if (code)
         listing_done(out);
     return code;

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "httpd/news.h"
+#include "httpd/waits.h"
 #include "show/board.h"
 
 typedef struct listing {
@@ -19,7 +20,10 @@ typedef struct listing {
 /* name: the lock's, NULL: it is about all; data: borrowed. */
 typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data);
 
-hf_code listing_read(hf_client *client, listing *out, hf_error *err);
+/* A lock as this service tells it: with how many requests here wait for it. */
+json_t *listing_of_lock(waits *w, const hf_lock_info *info);
+
+hf_code listing_read(hf_client *client, waits *w, listing *out, hf_error *err);
 void listing_done(listing *l);
 
 /* Tells what happened since before. */

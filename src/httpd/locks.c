@@ -3,47 +3,57 @@
 #include <stdlib.h>
 
 #include "httpd/answer.h"
+#include "httpd/listing.h"
 #include "httpd/page.h"
 #include "httpd/routes.h"
-#include "show/json.h"
+
+typedef struct part {
+    page page;
+    waits *waits;
+} part;
 
 static bool add_lock(void *ctx, const hf_lock_info *info)
 {
-    page *p = ctx;
-    if (page_wants(p, info->name))
-        page_add(p, info->name, json_of_lock(info));
-    return !p->has_more;
+    part *p = ctx;
+    if (page_wants(&p->page, info->name))
+        page_add(&p->page, info->name, listing_of_lock(p->waits, info));
+    return !p->page.has_more;
 }
 
 void answer_locks(request *req)
 {
-    page p;
+    part p = {.waits = &req->service->waits};
     hf_error err = {0};
-    if (!page_begin(&p, req))
+    if (!page_begin(&p.page, req))
         return;
     char *prefix = request_parameter(req, "prefix");
     if (hf_list(req->service->config.client, prefix, add_lock, &p, &err)) {
         answer_error(req, &err);
-        page_done(&p);
+        page_done(&p.page);
     } else {
-        answer_json(req, MHD_HTTP_OK, page_end(&p, "locks"));
+        answer_json(req, MHD_HTTP_OK, page_end(&p.page, "locks"));
     }
     free(prefix);
 }
 
+typedef struct found {
+    json_t *lock;
+    waits *waits;
+} found;
+
 static bool keep_lock(void *ctx, const hf_lock_info *info)
 {
-    json_t **out = ctx;
-    *out = json_of_lock(info);
+    found *it = ctx;
+    it->lock = listing_of_lock(it->waits, info);
     return false;
 }
 
 void answer_lock(request *req)
 {
-    json_t *lock = NULL;
+    found it = {.waits = &req->service->waits};
     hf_error err = {0};
-    if (hf_show(req->service->config.client, req->name, keep_lock, &lock, &err))
+    if (hf_show(req->service->config.client, req->name, keep_lock, &it, &err))
         answer_error(req, &err);
     else
-        answer_json(req, MHD_HTTP_OK, lock);
+        answer_json(req, MHD_HTTP_OK, it.lock);
 }

@@ -160,6 +160,13 @@ static void tell_seen(FILE *out, metrics *m)
     fprintf(out, "holdfast_looks_total %" PRIuFAST64 "\n", atomic_load(&m->looks));
 }
 
+static void tell_store(FILE *out, const httpd *service)
+{
+    static const char name[] = "holdfast_store_round_trips_total";
+    head(out, name, "counter", "Requests sent to the database; 0 where it is a file.");
+    fprintf(out, "%s %" PRIu64 "\n", name, hf_round_trips(service->config.client));
+}
+
 static void tell_now(FILE *out, httpd *service)
 {
     size_t guests, requests;
@@ -184,6 +191,7 @@ void answer_metrics(request *req)
     tell_waits(out, &req->service->metrics);
     tell_holds(out, &req->service->metrics);
     tell_seen(out, &req->service->metrics);
+    tell_store(out, req->service);
     tell_now(out, req->service);
     fclose(out);
     answer_text(req, "text/plain; version=0.0.4", text);

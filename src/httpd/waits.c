@@ -77,6 +77,16 @@ size_t waits_count(waits *w)
     return n;
 }
 
+size_t waits_count_for(waits *w, const char *lock)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&w->mutex);
+    for (const wait_entry *e = w->first; e; e = e->next)
+        n += e->lock && strcmp(e->lock, lock) == 0;
+    pthread_mutex_unlock(&w->mutex);
+    return n;
+}
+
 static void notice(waits *w, uint64_t id)
 {
     pthread_mutex_lock(&w->mutex);

@@ -17,6 +17,7 @@ typedef struct wait_entry {
     uint64_t id;
     int fd;
     const char *who;
+    const char *lock; /* that it waits for; NULL: it does not wait, but tries */
     gone_fn *on_gone;
     void *ctx;
     struct wait_entry *next, **link;
@@ -46,6 +47,7 @@ void waits_leave(waits *w, wait_entry *e);
 void waits_over(waits *w);
 
 size_t waits_count(waits *w);
+size_t waits_count_for(waits *w, const char *lock);
 
 /* Ends all, and returns when all are over; none is taken any more. */
 void waits_end(waits *w);

@@ -80,7 +80,7 @@ static int64_t look_locked(watcher *w)
     hf_error err;
     int64_t began_ms = clock_now_ms();
     pthread_mutex_unlock(&w->mutex);
-    hf_code code = listing_read(w->client, &found, &err);
+    hf_code code = listing_read(w->client, w->waits, &found, &err);
     pthread_mutex_lock(&w->mutex);
     metrics_look(w->metrics);
     if (code)
@@ -175,9 +175,10 @@ void watcher_snapshot_locked(const watcher *w, const char *prefix, FILE *out)
 
 /* ---- Its life ---- */
 
-bool watcher_open(watcher *w, hf_client *client, metrics *m)
+bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m)
 {
     w->client = client;
+    w->waits = requests;
     w->metrics = m;
     w->epoch = (uint64_t)text_now_ms() << 16; /* of no service before */
     w->first = w->next = 1;

@@ -25,6 +25,7 @@ typedef struct watcher {
     pthread_cond_t changed;
     pthread_t thread;
     hf_client *client;
+    waits *waits;
     metrics *metrics;
     listing now;
     char *trouble;             /* why the store is not reached; NULL: it is */
@@ -39,7 +40,7 @@ typedef struct watcher {
     bool is_closing;
 } watcher;
 
-bool watcher_open(watcher *w, hf_client *client, metrics *m);
+bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m);
 
 /* Ends the streams, and the thread. */
 void watcher_close(watcher *w);

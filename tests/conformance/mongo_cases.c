@@ -175,6 +175,18 @@ static void test_the_guard_with_real_tokens(void **state)
     hf_close(client);
 }
 
+static void test_a_pair_takes_two_round_trips(void **state)
+{
+    (void)state;
+    hf_client *client = bed_client("trips", 30000); /* beats are rare */
+    const char *name = bed_name("trips");
+    bed_release(bed_acquire(client, name, NULL));
+    uint64_t before = hf_round_trips(client);
+    bed_release(bed_acquire(client, name, NULL));
+    assert_int_equal(hf_round_trips(client) - before, 2);
+    hf_close(client);
+}
+
 /* R6: nobody vouches for it, but it is more than a day late. */
 static void set_expiry(hf_id id, int64_t days_ago)
 {
@@ -406,6 +418,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_updates_that_cannot_be),
         CASE_IF(HF_CAN_QUEUE, test_a_fence_that_is_no_number_is_left_alone),
         CASE_IF(HF_CAN_QUEUE, test_the_guard_with_real_tokens),
+        CASE_IF(HF_CAN_QUEUE, test_a_pair_takes_two_round_trips),
         CASE_IF(HF_CAN_QUEUE, test_without_a_voucher_only_a_day_is_enough),
         CASE_IF(HF_CAN_QUEUE, test_a_session_is_gone_by_its_own_servers_clock_only),
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),

@@ -192,6 +192,14 @@ class Case(cli.Case):
     def serve(self, *words, cert=None):
         return Service(self.start("-v", "serve", "--listen", "127.0.0.1:0", *words), cert)
 
+    def ask(self, service, name, **asked):
+        """Sends a request for a lock, and does not wait for the answer."""
+        connection = service.connect()
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v1/locks/" + name, json.dumps(asked),
+                           {"Content-Type": "application/json"})
+        return connection
+
     def check_problem(self, answer, status, code, said="."):
         self.assertEqual((answer.status, answer.json["code"]), (status, code), answer.text)
         self.assertRegex(answer.json["detail"], said)

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Taking, renewing and releasing locks over HTTP, at one replica or several; also run on a set."""
 # SPDX-License-Identifier: Apache-2.0
-import json
 import os
 import signal
 import socket
@@ -25,14 +24,6 @@ class Leases(serving.Case):
 
     def release(self, service, lease):
         return service.call("DELETE", "/v1/leases/" + urllib.parse.quote(lease["lease"]))
-
-    def ask(self, service, name, **asked):
-        """Sends a request for a lock, and does not wait for the answer."""
-        connection = service.connect()
-        self.addCleanup(connection.close)
-        connection.request("POST", "/v1/locks/" + name, json.dumps(asked),
-                           {"Content-Type": "application/json"})
-        return connection
 
     def answer(self, connection):
         return serving.Answer(connection.getresponse())
@@ -156,6 +147,8 @@ class Leases(serving.Case):
         lease = self.lease(service, "x", ttl_ms=30000)
         waiters = [self.ask(service, "x", wait_ms=60000) for _ in range(3)]
         self.waiting(service, 3)
+        here = [each.get("/v1/locks/x").json["waiting_here"] for each in (service, self.serve())]
+        self.assertEqual(here, [3, 0])
         waiters[0].close()
         waiters[1].sock.shutdown(socket.SHUT_RDWR)
         self.waiting(service, 1)

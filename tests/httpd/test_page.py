@@ -136,6 +136,15 @@ class Page(serving.Case):
         self.assertEqual(self.names(), ["deploy"])
         self.assertIn("free", self.texts("#locks .kind")[0])
 
+    def test_how_many_wait_at_this_service(self):
+        service = self.serve()
+        self.assertEqual(service.acquire("deploy", ttl_ms=30000).status, 201)
+        self.open(service)
+        for _ in range(3):
+            self.ask(service, "deploy", wait_ms=60000)
+        self.wait_for(lambda: self.texts(".here") ==
+                      ["3 requests wait at this service, behind one place in the queue"], "all three")
+
     def test_longest_waits_first_and_a_prefix(self):
         service = self.serve()
         for name in ("c", "a", "job/2", "job/1"):

@@ -22,7 +22,7 @@ class Locks(serving.Case):
         def without_time(locks):
             return [dict(lock, holders=[dict(e, lease_left_ms=0) for e in lock["holders"]],
                          queue=[dict(e, lease_left_ms=0) for e in lock["queue"]]) for lock in locks]
-        listed = without_time(self.json("list", "--json"))
+        listed = [dict(lock, waiting_here=0) for lock in without_time(self.json("list", "--json"))]
         self.assertEqual(without_time(service.get("/v1/locks").json["locks"]), listed)
         self.assertEqual(without_time([service.get("/v1/locks/x").json]), listed)
         self.assertEqual([e["why"] for e in listed[0]["holders"] + listed[0]["queue"]],
@@ -144,6 +144,17 @@ class Health(serving.Case):
             service.metric('holdfast_http_request_seconds_bucket{%s,le="+Inf"}' % path), 3)
         self.assertGreater(service.metric("holdfast_http_request_seconds_sum{%s}" % path), 0)
         self.assertEqual(service.metric('holdfast_errors_total{code="HF_NOT_FOUND"}'), 1)
+
+    def test_round_trips_are_those_of_a_network(self):
+        service = self.serve()
+        before = service.metric("holdfast_store_round_trips_total")
+        for _ in range(3):
+            service.get("/v1/locks/x")
+        made = service.metric("holdfast_store_round_trips_total") - before
+        if self.store.startswith("mongodb"):
+            self.assertGreaterEqual(made, 3)
+        else:
+            self.assertEqual(made, 0)
 
 
 class Description(serving.Case):

@@ -81,7 +81,7 @@ function history(lock, events, open) {
 }
 
 export function card(element, lock, events, {open, ask}) {
-  const state = lock.queue.length ? "waits" : lock.holders.length ? "held" : "free";
+  const state = lock.queue.length || lock.waiting_here ? "waits" : lock.holders.length ? "held" : "free";
   element.className = `lock ${state}`;
   element.dataset.name = lock.name;
   element.replaceChildren(
@@ -89,6 +89,8 @@ export function card(element, lock, events, {open, ask}) {
       make("span", {className: "kind"}, kindOf(lock), state === "free" ? " free" : "")),
     ...lock.holders.map(holder => holderRow(lock, holder, ask)),
     ...(lock.queue.length ? [make("ol", {className: "queue"}, ...lock.queue.map(queueRow))] : []),
+    ...(lock.waiting_here > 1 ? [make("p", {className: "here quiet"},
+      `${lock.waiting_here} requests wait at this service, behind one place in the queue`)] : []),
     ...history(lock, events, open));
 }
 

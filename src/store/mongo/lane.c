@@ -66,6 +66,32 @@ void mongo_lane_done(mongo_lane *lane)
     pthread_mutex_destroy(&lane->mutex);
 }
 
+/* The driver tells of its commands, with those of cursors, when they are over. */
+static void count(void *ctx)
+{
+    mongo_store *store = ctx;
+    __atomic_fetch_add(&store->base.round_trips, 1, __ATOMIC_RELAXED);
+}
+
+static void on_answer(const mongoc_apm_command_succeeded_t *event)
+{
+    count(mongoc_apm_command_succeeded_get_context(event));
+}
+
+static void on_error(const mongoc_apm_command_failed_t *event)
+{
+    count(mongoc_apm_command_failed_get_context(event));
+}
+
+static void count_commands(mongo_store *store, mongoc_client_t *client)
+{
+    mongoc_apm_callbacks_t *callbacks = mongoc_apm_callbacks_new();
+    mongoc_apm_set_command_succeeded_cb(callbacks, on_answer);
+    mongoc_apm_set_command_failed_cb(callbacks, on_error);
+    mongoc_client_set_apm_callbacks(client, callbacks, store);
+    mongoc_apm_callbacks_destroy(callbacks);
+}
+
 hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
                    mongoc_client_t **out, hf_error *err)
 {
@@ -79,6 +105,7 @@ hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
     if (!*out)
         return mongo_fault(store, call, &error, NULL, err);
     mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
+    count_commands(store, *out);
     return HF_OK;
 }
 
