@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acquire.c: takes a lease for a request: reads what is asked for, has the library wait for it, and
- * answers with what came of it. A client that hangs up meanwhile leaves the queue. */
+/* acquire.c: takes a lease for a request: has the library wait for what is asked for, and answers
+ * with what came of it. A client that hangs up meanwhile leaves the queue. */
 #include "httpd/acquire.h"
 
 #include <netdb.h>
@@ -8,19 +8,18 @@
 #include <string.h>
 
 #include "httpd/answer.h"
+#include "httpd/asked.h"
 #include "httpd/clock.h"
 #include "httpd/fail.h"
 #include "httpd/routes.h"
 #include "show/json.h"
 #include "show/text.h"
 
-#define WAIT_MOST_MS INT64_C(86400000)
 #define KEY_MOST 256
 
 struct acquire {
     request *req;
-    json_t *asked; /* the body, to which the options' texts belong */
-    hf_lease_options options;
+    asked asked;
     char *key;
     char who[NI_MAXHOST]; /* without tokens: whose request it is */
     wait_entry entry;
@@ -33,41 +32,6 @@ struct acquire {
 
 /* ---- What is asked for ---- */
 
-static hf_code read_body(acquire *a, hf_error *err)
-{
-    json_error_t wrong;
-    const request *req = a->req;
-    a->asked = req->body_size ? json_loadb(req->body, req->body_size, 0, &wrong) : json_object();
-    return a->asked ? HF_OK : fail(err, HF_INVALID, "the body is no JSON: %s", wrong.text);
-}
-
-static hf_code read_options(acquire *a, hf_error *err)
-{
-    json_error_t wrong;
-    const char *mode = "exclusive", *why = NULL, *owner = NULL;
-    int permits = 0, limit = 0;
-    json_int_t wait_ms = 0, ttl_ms = 0;
-    if (json_unpack_ex(a->asked, &wrong, JSON_STRICT, "{s?:s, s?:i, s?:i, s?:I, s?:I, s?:s, s?:s}",
-                       "mode", &mode, "permits", &permits, "limit", &limit, "wait_ms", &wait_ms,
-                       "ttl_ms", &ttl_ms, "why", &why, "owner", &owner))
-        return fail(err, HF_INVALID, "the body: %s", wrong.text);
-    bool is_shared = strcmp(mode, "shared") == 0;
-    if (!is_shared && strcmp(mode, "exclusive") != 0)
-        return fail(err, HF_INVALID, "mode is exclusive or shared, not %.100s", mode);
-    if (wait_ms < 0 || wait_ms > WAIT_MOST_MS)
-        return fail(err, HF_INVALID, "wait_ms is from 0, to be answered at once, to 86400000");
-    a->options = (hf_lease_options){.struct_size = sizeof a->options,
-                                    .lock = {.struct_size = sizeof a->options.lock,
-                                             .mode = is_shared ? HF_SHARED : HF_EXCLUSIVE,
-                                             .permits = permits,
-                                             .limit = limit,
-                                             .wait_ms = wait_ms ? wait_ms : HF_TRY,
-                                             .why = why},
-                                    .ttl_ms = ttl_ms,
-                                    .owner = owner};
-    return HF_OK;
-}
-
 /* The id of the lease follows from it, so the caller's token is in it: nobody else can find it. */
 static hf_code read_key(acquire *a, hf_error *err)
 {
@@ -77,7 +41,7 @@ static hf_code read_key(acquire *a, hf_error *err)
         return HF_OK;
     if (!*given || strlen(given) > KEY_MOST)
         return fail(err, HF_INVALID, "an Idempotency-Key has 1 to 256 characters");
-    a->options.key = a->key = text_print("%s:%s", a->req->caller.secret, given);
+    a->asked.options.key = a->key = text_print("%s:%s", a->req->caller.secret, given);
     return HF_OK;
 }
 
@@ -139,8 +103,8 @@ static void begin_wait(acquire *a)
 {
     request *req = a->req;
     pthread_mutex_lock(&a->mutex);
-    hf_code code = hf_lease_begin(req->service->config.client, req->name, &a->options, on_done, a,
-                                  &a->wait, &a->err);
+    hf_code code = hf_lease_begin(req->service->config.client, req->name, &a->asked.options,
+                                  on_done, a, &a->wait, &a->err);
     if (!code && a->is_gone)
         hf_lease_cancel(a->wait);
     pthread_mutex_unlock(&a->mutex);
@@ -172,12 +136,10 @@ void acquire_begin(request *req)
     a->entry.ctx = a;
     pthread_mutex_init(&a->mutex, NULL);
     name_client(a);
-    hf_code code = read_body(a, &a->err);
-    if (!code)
-        code = read_options(a, &a->err);
+    hf_code code = asked_read(&a->asked, req->body, req->body_size, &a->err);
     if (!code)
         code = read_key(a, &a->err);
-    if (!code && a->options.lock.wait_ms != HF_TRY)
+    if (!code && a->asked.options.lock.wait_ms != HF_TRY)
         a->entry.lock = req->name;
     if (!code)
         code = admit(a, &a->err);
@@ -191,7 +153,7 @@ void acquire_free(acquire *a)
 {
     if (!a)
         return;
-    json_decref(a->asked);
+    asked_done(&a->asked);
     free(a->key);
     pthread_mutex_destroy(&a->mutex);
     free(a);
