@@ -42,6 +42,18 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
+/* ---- What is asked for ---- */
+
+static bool is_for_shell = true;
+
+/* A shell that evaluates what was not had is not to go on, nor with what it had before. */
+static void refuse_shell(int status, void *ctx)
+{
+    (void)ctx;
+    if (status && is_for_shell && !isatty(STDOUT_FILENO))
+        printf("unset HOLDFAST_LEASE HOLDFAST_TOKEN HOLDFAST_NAME\n(exit %d)\n", status);
+}
+
 static int open_pid(const char *text)
 {
     int fd = pidfd_open((pid_t)options_number("--while-pid", text, 1, INT32_MAX), 0);
@@ -88,6 +100,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!req->name)
             argp_error(state, "which lock? Give its name");
+        is_for_shell = !req->given->is_json;
         return 0;
     default:
         return parse_keeper(key, arg, req);
@@ -102,7 +115,7 @@ const struct argp acquire_argp = {
     parse,
     "NAME",
     "Takes a lock that no process holds, and prints lines for a shell: "
-    "eval \"$(holdfast acquire --while-pid $$ NAME)\".\v"
+    "lease=$(holdfast acquire --while-pid $$ NAME) || exit; eval \"$lease\".\v"
     "Without --while-pid and --for nobody renews it: it ends after the ttl (--ttl), unless "
     "`holdfast renew` comes. `holdfast release` ends it.",
     children,
@@ -272,6 +285,7 @@ static int acquire_kept(request *req)
 int cmd_acquire(settings *given, int argc, char **argv)
 {
     request req = {.given = given, .ask = ASKING_DEFAULT, .keeper = {given, -1, 0}};
+    on_exit(refuse_shell, NULL);
     argp_parse(&acquire_argp, argc, argv, 0, NULL, &req);
     asking_settle(&req.ask, given);
     if (req.is_kept)

@@ -316,6 +316,8 @@ void upkeep_begin_locked(hf_client *client, hf_mono now); /* a session has begun
 /* listen.c */
 void listen_want_locked(hf_client *client, hf_stamp from);
 hf_mono listen_tick(hf_client *client, hf_mono now);
+/* Who waits here for that name, or for any document, looks; no earlier than the stamp. */
+void listen_tell_locked(hf_client *client, const char *name, hf_stamp stamp);
 
 /* attempt.c */
 typedef enum attempt_state {

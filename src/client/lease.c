@@ -147,6 +147,15 @@ static hf_code confirm(making *m, hf_error *err)
                                  : "was lost before it was made a lease");
 }
 
+/* Who waits here has seen this very client hold: the lease's session is to be watched from now on,
+ * not from the next look on. */
+static void tell_waiters(const making *m, hf_stamp stamp)
+{
+    pthread_mutex_lock(&m->client->mutex);
+    listen_tell_locked(m->client, m->ids.name, stamp);
+    pthread_mutex_unlock(&m->client->mutex);
+}
+
 static hf_code pass_once(making *m, hf_error *err)
 {
     hf_store *store = m->client->store;
@@ -159,7 +168,10 @@ static hf_code pass_once(making *m, hf_error *err)
         return code;
     seek(&it, &record);
     record_done(&record);
-    return it.is_passed ? HF_OK : confirm(m, err);
+    if (!it.is_passed)
+        return confirm(m, err);
+    tell_waiters(m, reply.stamp);
+    return HF_OK;
 }
 
 /* Until its outcome is known either ticket may stand for the lock, as in an upgrade: who verifies

@@ -50,17 +50,22 @@ static void verify_locked(hf_client *client, hf_stamp stamp)
     tell_all_locked(client, stamp, false);
 }
 
+void listen_tell_locked(hf_client *client, const char *name, hf_stamp stamp)
+{
+    for (struct waiter *waiter = client->waiters.first; waiter; waiter = waiter->next) {
+        struct attempt *attempt = attempt_of(waiter);
+        if (!attempt->claim && strcmp(attempt->name, name) != 0)
+            continue;
+        waiter_tell(waiter, stamp);
+        attempt_wake_locked(attempt);
+    }
+}
+
 /* Our own grants are told of, too. */
 static void changed_locked(hf_client *client, const hf_notice *notice)
 {
-    bool is_free = id_is_zero(notice->ticket);
-    for (struct waiter *waiter = client->waiters.first; waiter && is_free; waiter = waiter->next) {
-        struct attempt *attempt = attempt_of(waiter);
-        if (!attempt->claim && strcmp(attempt->name, notice->name) != 0)
-            continue;
-        waiter_tell(waiter, notice->stamp);
-        attempt_wake_locked(attempt);
-    }
+    if (id_is_zero(notice->ticket))
+        listen_tell_locked(client, notice->name, notice->stamp);
     if (!lock_find_locked(client, notice->ticket))
         upkeep_verify_locked(client, notice->name);
 }

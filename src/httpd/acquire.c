@@ -139,6 +139,8 @@ void acquire_begin(request *req)
     hf_code code = asked_read(&a->asked, req->body, req->body_size, &a->err);
     if (!code)
         code = read_key(a, &a->err);
+    if (!a->asked.options.owner && *req->caller.name)
+        a->asked.options.owner = req->caller.name;
     if (!code && a->asked.options.lock.wait_ms != HF_TRY)
         a->entry.lock = req->name;
     if (!code)

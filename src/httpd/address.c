@@ -62,7 +62,8 @@ static void take(address *out, const struct addrinfo *found)
     out->size = found->ai_addrlen;
     memcpy(&out->sock, found->ai_addr, found->ai_addrlen);
     out->is_loopback = is_loopback(found->ai_addr);
-    getnameinfo(found->ai_addr, found->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    getnameinfo(found->ai_addr, found->ai_addrlen, host, sizeof host, out->port, sizeof out->port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(out->host, sizeof out->host, is_six ? "[%s]" : "%s", host);
 }
 
@@ -90,7 +91,8 @@ hf_code address_parse(const char *text, address *out, hf_error *err)
 static hf_code fail_to_listen(const address *at, hf_error *err)
 {
     hf_code code = errno == EACCES ? HF_DENIED : HF_UNUSABLE;
-    return fail(err, code, "cannot listen on %s: %s", at->host, strerror(errno));
+    return fail(err, code, "cannot listen on %s, port %s: %s; --listen names another", at->host,
+                at->port, strerror(errno));
 }
 
 static int port_of(int fd)

@@ -11,6 +11,7 @@ typedef struct address {
     struct sockaddr_storage sock;
     socklen_t size;
     char host[64]; /* "127.0.0.1", "[::1]" */
+    char port[16]; /* "8430" */
     bool is_loopback;
 } address;
 

@@ -100,21 +100,32 @@ static json_t *describe(unsigned status, const char *code, const char *title, bo
     return out;
 }
 
+static bool passes_soon(unsigned status)
+{
+    return status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_TOO_MANY_REQUESTS;
+}
+
 static void complain(request *req, unsigned status, json_t *about)
 {
     bool retryable = json_is_true(json_object_get(about, "retryable"));
     dump(req, status, PROBLEM_TYPE, about);
     if (status == MHD_HTTP_UNAUTHORIZED)
         answer_header(req, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (status == MHD_HTTP_SERVICE_UNAVAILABLE && retryable)
+    if (passes_soon(status) && retryable)
         answer_header(req, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
+/* The same call, later: a lease that is over stays so; a service that ends is started again. */
+static bool may_succeed(const hf_error *err)
+{
+    return err->code == HF_CLOSED || (err->retryable && err->code != HF_LOST);
 }
 
 void answer_error_with(request *req, const hf_error *err, const char *key, json_t *value)
 {
     unsigned status = (unsigned)hf_code_http(err->code);
     json_t *about = describe(status, hf_code_name(err->code), hf_code_text(err->code),
-                             err->retryable, err->text);
+                             may_succeed(err), err->text);
     metrics_error(&req->service->metrics, err->code);
     if (key)
         json_put(about, key, value);
@@ -148,6 +159,6 @@ void answer_problem(request *req, problem p, const char *format, ...)
     char *detail = text_vprint(format, args);
     va_end(args);
     complain(req, rows[p].status,
-             describe(rows[p].status, rows[p].name, rows[p].title, false, detail));
+             describe(rows[p].status, rows[p].name, rows[p].title, p == PROBLEM_TOO_MANY, detail));
     free(detail);
 }

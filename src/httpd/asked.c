@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked.c: reads the JSON object in which a request for a lock says what it wants. */
+/* asked.c: reads the JSON object in which a request for a lock says what it wants; each complaint
+ * names the field. */
 #include "httpd/asked.h"
 
 #include <string.h>
@@ -8,31 +9,88 @@
 
 #define WAIT_MOST_MS INT64_C(86400000)
 
-static hf_code read_options(asked *a, hf_error *err)
+static const struct field {
+    const char *name;
+    bool is_number;
+} fields[] = {{"mode", false},  {"permits", true}, {"limit", true}, {"wait_ms", true},
+              {"ttl_ms", true}, {"why", false},    {"owner", false}};
+#define N_FIELDS (sizeof fields / sizeof *fields)
+
+static hf_code check_field(const char *name, const json_t *value, hf_error *err)
 {
-    json_error_t wrong;
-    const char *mode = "exclusive", *why = NULL, *owner = NULL;
-    int permits = 0, limit = 0;
-    json_int_t wait_ms = 0, ttl_ms = 0;
-    if (json_unpack_ex(a->body, &wrong, JSON_STRICT, "{s?:s, s?:i, s?:i, s?:I, s?:I, s?:s, s?:s}",
-                       "mode", &mode, "permits", &permits, "limit", &limit, "wait_ms", &wait_ms,
-                       "ttl_ms", &ttl_ms, "why", &why, "owner", &owner))
-        return fail(err, HF_INVALID, "the body: %s", wrong.text);
-    bool is_shared = strcmp(mode, "shared") == 0;
-    if (!is_shared && strcmp(mode, "exclusive") != 0)
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        if (strcmp(name, fields[i].name) != 0)
+            continue;
+        if (fields[i].is_number ? json_is_integer(value) : json_is_string(value))
+            return HF_OK;
+        return fail(err, HF_INVALID, "%s is to be %s", name,
+                    fields[i].is_number ? "a whole number" : "a string");
+    }
+    return fail(err, HF_INVALID,
+                "there is no %.100s; there are mode, permits, limit, wait_ms, ttl_ms, why, owner",
+                name);
+}
+
+static hf_code check_fields(json_t *body, hf_error *err)
+{
+    const char *name;
+    json_t *value;
+    hf_code code = json_is_object(body) ? HF_OK : fail(err, HF_INVALID, "the body is no object");
+    json_object_foreach(body, name, value) if (!code) code = check_field(name, value, err);
+    return code;
+}
+
+static const char *text_of(const asked *a, const char *name)
+{
+    return json_string_value(json_object_get(a->body, name));
+}
+
+static bool has(const asked *a, const char *name)
+{
+    return json_object_get(a->body, name);
+}
+
+/* 0 where it is not said. */
+static int64_t number_of(const asked *a, const char *name)
+{
+    return json_integer_value(json_object_get(a->body, name));
+}
+
+/* What does not fit is no number of permits, and refused as such. */
+static int32_t count_of(const asked *a, const char *name)
+{
+    int64_t n = number_of(a, name);
+    return n < 0 ? -1 : n > INT32_MAX ? INT32_MAX : (int32_t)n;
+}
+
+static hf_code check_values(const asked *a, const char *mode, hf_error *err)
+{
+    int64_t wait_ms = number_of(a, "wait_ms");
+    if (strcmp(mode, "shared") != 0 && strcmp(mode, "exclusive") != 0)
         return fail(err, HF_INVALID, "mode is exclusive or shared, not %.100s", mode);
     if (wait_ms < 0 || wait_ms > WAIT_MOST_MS)
         return fail(err, HF_INVALID, "wait_ms is from 0, to be answered at once, to 86400000");
-    a->options = (hf_lease_options){.struct_size = sizeof a->options,
-                                    .lock = {.struct_size = sizeof a->options.lock,
-                                             .mode = is_shared ? HF_SHARED : HF_EXCLUSIVE,
-                                             .permits = permits,
-                                             .limit = limit,
-                                             .wait_ms = wait_ms ? wait_ms : HF_TRY,
-                                             .why = why},
-                                    .ttl_ms = ttl_ms,
-                                    .owner = owner};
+    if (has(a, "ttl_ms") && !number_of(a, "ttl_ms"))
+        return fail(err, HF_INVALID, "ttl_ms is from 1000 to 3600000; leave it out for the usual");
     return HF_OK;
+}
+
+static hf_code read_options(asked *a, hf_error *err)
+{
+    const char *mode = has(a, "mode") ? text_of(a, "mode") : "exclusive";
+    hf_code code = check_values(a, mode, err);
+    int64_t wait_ms = number_of(a, "wait_ms");
+    a->options =
+        (hf_lease_options){.struct_size = sizeof a->options,
+                           .lock = {.struct_size = sizeof a->options.lock,
+                                    .mode = strcmp(mode, "shared") ? HF_EXCLUSIVE : HF_SHARED,
+                                    .permits = count_of(a, "permits"),
+                                    .limit = count_of(a, "limit"),
+                                    .wait_ms = wait_ms ? wait_ms : HF_TRY,
+                                    .why = text_of(a, "why")},
+                           .ttl_ms = number_of(a, "ttl_ms"),
+                           .owner = text_of(a, "owner")};
+    return code;
 }
 
 hf_code asked_read(asked *out, const char *text, size_t size, hf_error *err)
@@ -41,7 +99,8 @@ hf_code asked_read(asked *out, const char *text, size_t size, hf_error *err)
     *out = (asked){.body = size ? json_loadb(text, size, 0, &wrong) : json_object()};
     if (!out->body)
         return fail(err, HF_INVALID, "the body is no JSON: %s", wrong.text);
-    return read_options(out, err);
+    hf_code code = check_fields(out->body, err);
+    return code ? code : read_options(out, err);
 }
 
 void asked_done(asked *a)

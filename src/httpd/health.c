@@ -16,12 +16,14 @@ static bool ignore(void *ctx, const hf_lock_info *info)
     return false;
 }
 
-/* Any name will do: that there is no such lock is an answer of the store, too. */
+/* Any prefix will do: that there is no such lock is an answer of the store, too. */
 void answer_ready(request *req)
 {
     hf_error err = {0};
-    hf_code code = hf_show(req->service->config.client, "ready", ignore, NULL, &err);
-    if (code && code != HF_NOT_FOUND)
+    hf_code code = hf_list(req->service->config.client, "ready", ignore, NULL, &err);
+    if (code && req->service->tokens && !req->caller.role)
+        answer_code(req, code, "the store cannot be used; to whom shows a token it is said why");
+    else if (code)
         answer_error(req, &err);
     else
         answer_text(req, "text/plain", text_copy("ready\n"));

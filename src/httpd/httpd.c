@@ -87,8 +87,8 @@ static struct MHD_Daemon *start_daemon(httpd *service, int fd, char *cert, char 
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)service->config.max_connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MOST, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
-        MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL, MHD_OPTION_ARRAY, cert ? tls : none,
-        MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL,
+        MHD_OPTION_ARRAY, cert ? tls : none, MHD_OPTION_END);
 }
 
 /* The keys are copied. */
@@ -100,8 +100,11 @@ static hf_code start_serving(httpd *service, int fd, hf_error *err)
     if (!code && config->key_file)
         code = read_file(config->key_file, &key, err);
     if (!code && !(service->daemon = start_daemon(service, fd, cert, key)))
-        code = fail(err, cert ? HF_INVALID : HF_UNUSABLE, "the service cannot be started%s",
-                    cert ? ": the certificate or its key cannot be used" : "");
+        code = cert ? fail(err, HF_INVALID,
+                           "%.200s and %.200s cannot be used: is the first a certificate in PEM, "
+                           "and the second its key?",
+                           config->cert_file, config->key_file)
+                    : fail(err, HF_UNUSABLE, "the service cannot be started");
     free(cert);
     free(key);
     return code;

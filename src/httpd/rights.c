@@ -32,6 +32,28 @@ static bool check_host(request *req)
     return false;
 }
 
+static enum MHD_Result count_length(void *ctx, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
+{
+    int *n = ctx;
+    (void)kind, (void)value;
+    *n += strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    return MHD_YES;
+}
+
+/* A proxy before us may take another end of the body than we do for its end. */
+static bool check_framing(request *req)
+{
+    int n = header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? 1 : 0;
+    MHD_get_connection_values(req->connection, MHD_HEADER_KIND, count_length, &n);
+    if (n < 2)
+        return true;
+    answer_code(req, HF_INVALID,
+                "say once how long the body is: in one Content-Length, or chunked");
+    answer_header(req, MHD_HTTP_HEADER_CONNECTION, "close");
+    return false;
+}
+
 static bool check_path(request *req, const char *method, const char *path)
 {
     const char *rest;
@@ -42,7 +64,9 @@ static bool check_path(request *req, const char *method, const char *path)
         req->name = rest ? uri_decode(rest) : NULL;
         if (!rest || req->name)
             return true;
-        answer_code(req, HF_INVALID, "the path %.200s has a %% that encodes nothing", path);
+        answer_code(req, HF_INVALID,
+                    "the path %.200s has a %% without two hexadecimal digits behind it, or %%00",
+                    path);
     } else if (is_path) {
         char *methods = route_methods(path);
         answer_problem(req, PROBLEM_METHOD, "%.200s can be asked for with %s", path, methods);
@@ -73,8 +97,11 @@ static bool check_role(request *req)
     if (req->caller.role >= req->route->role)
         return true;
     if (req->caller.role == ROLE_NONE)
-        answer_problem(req, PROBLEM_UNAUTHORIZED,
-                       "give a token that allows to %s: Authorization: Bearer TOKEN", wanted);
+        answer_problem(req, PROBLEM_UNAUTHORIZED, "%s a token that allows to %s: %s",
+                       header(req, MHD_HTTP_HEADER_AUTHORIZATION)
+                           ? "what stands in Authorization is none that is known here; give"
+                           : "give",
+                       wanted, "Authorization: Bearer TOKEN");
     else
         answer_problem(req, PROBLEM_FORBIDDEN, "the token allows to %s; this takes one for %s",
                        role_name(req->caller.role), wanted);
@@ -123,7 +150,9 @@ static enum MHD_Result check_parameter(void *ctx, enum MHD_ValueKind kind, const
         answer_code(req, HF_INVALID, "there is no parameter %.100s; there are: %s", key,
                     *req->route->keys ? req->route->keys : "none");
     else if (!decoded)
-        answer_code(req, HF_INVALID, "%s=%.200s has a %% that encodes nothing", key, value);
+        answer_code(req, HF_INVALID,
+                    "%s=%.200s has a %% without two hexadecimal digits behind it, or %%00", key,
+                    value);
     free(decoded);
     return req->status ? MHD_NO : MHD_YES;
 }
@@ -132,7 +161,7 @@ void rights_check(request *req, const char *method, const char *path)
 {
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
-    else if (check_host(req) && check_path(req, method, path) && check_role(req) &&
-             check_writing(req) && check_type(req))
+    else if (check_framing(req) && check_host(req) && check_path(req, method, path) &&
+             check_role(req) && check_writing(req) && check_type(req))
         MHD_get_connection_values(req->connection, MHD_GET_ARGUMENT_KIND, check_parameter, req);
 }

@@ -56,6 +56,8 @@ static const char *read_line(char *line, tokens *t)
         return "does not begin with read, use or admin";
     if (length < TOKEN_LEAST || length > TOKEN_SIZE)
         return "has no token of 16 to 256 characters";
+    if (tokens_find(t, text).role)
+        return "has a token that an earlier line has, too";
     token *new = text_alloc(sizeof *new);
     memcpy(new->text, text, length);
     snprintf(new->name, sizeof new->name, "%s", rest ? rest : "");

@@ -13,7 +13,7 @@ static size_t count_locked(const waits *w, const char *who)
 {
     size_t n = 0;
     for (const wait_entry *e = w->first; e; e = e->next)
-        n += strcmp(e->who, who) == 0;
+        n += e->lock && strcmp(e->who, who) == 0;
     return n;
 }
 
@@ -42,9 +42,9 @@ static void add_locked(waits *w, wait_entry *e)
 admission waits_enter(waits *w, wait_entry *e, size_t most)
 {
     pthread_mutex_lock(&w->mutex);
-    admission how = w->is_closing                     ? WAITS_CLOSING
-                    : count_locked(w, e->who) >= most ? WAITS_TOO_MANY
-                                                      : WAITS_TAKEN;
+    admission how = w->is_closing                                ? WAITS_CLOSING
+                    : e->lock && count_locked(w, e->who) >= most ? WAITS_TOO_MANY
+                                                                 : WAITS_TAKEN;
     if (how == WAITS_TAKEN)
         add_locked(w, e);
     pthread_mutex_unlock(&w->mutex);

@@ -46,6 +46,15 @@ class Acquire(cli.Case):
             holdfast run -n "it's here" -- true; echo free $?""")
         self.assertRegex(out, "^it's here, token [0-9]+\\nheld 75\\nrenewed 0\\nreleased 0\\nfree 0\\n$")
 
+    def test_a_shell_does_not_go_on_with_what_was_not_had(self):
+        self.take("--for", "1h", "a")
+        for words in ("-n a", "-n -E 3 a", "--store sqlite:/nonexistent/x a", "", "--for never a"):
+            out = self.shell("""HOLDFAST_LEASE=old
+                eval "$(holdfast acquire --while-pid $$ %s 2>/dev/null)" ||
+                echo "not had: $?, lease ${HOLDFAST_LEASE-none}" """ % words)
+            self.assertRegex(out, "^not had: (75|3|69|64|65), lease none\n$", words)
+        self.assertEqual(self.check(75, "--json", "acquire", "-n", "a").out, "")
+
     def test_the_keeper_renews_and_releases_with_the_process(self):
         other = subprocess.Popen(["sleep", "60"])
         self.addCleanup(other.wait)

@@ -40,10 +40,12 @@ class Http(bed.Case):
         self.assertEqual(self.show("report")["last"]["outcome"], "released")
 
     def test_the_script_holds_while_its_command_runs(self):
+        self.report("true")
         said = self.report("holdfast", "show", "report", "--json")
         self.assertRegex(said, r"^waited \d+ ms, token \d+\n")
         [holder] = json.loads(said.partition("\n")[2])["holders"]
         self.assertEqual(holder["why"], "report.sh")
+        self.assertRegex(said, "token %d\n" % holder["token"])
         self.assertEqual(self.show("report")["holders"], [])
 
 

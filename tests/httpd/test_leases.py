@@ -60,7 +60,9 @@ class Leases(serving.Case):
         for _ in range(2):
             self.assertEqual(self.release(service, lease).status, 204)
         self.assertTrue(self.is_free(service, path))
-        self.check_problem(self.renew(service, lease), 410, "HF_LOST")
+        answer = self.renew(service, lease)
+        self.check_problem(answer, 410, "HF_LOST")
+        self.assertFalse(answer.json["retryable"])
         self.assertEqual(service.metric("holdfast_hold_seconds_count{}"), 1)
         self.assertGreater(service.metric("holdfast_hold_seconds_sum{}"), 0.3)
         self.assertEqual(service.metric("holdfast_renew_margin_seconds_count{}"), 1)
@@ -88,6 +90,18 @@ class Leases(serving.Case):
         self.assertEqual(next_one["previous"]["outcome"], "abandoned")
         self.assertGreater(next_one["waited_ms"], 500)
         self.check_problem(self.renew(service, lease), 410, "HF_LOST")
+
+    def test_those_in_line_watch_each_lease_from_its_beginning(self):
+        service = self.serve()
+        lease = self.lease(service, "x", ttl_ms=30000)
+        waiters = [self.ask(service, "x", wait_ms=60000, ttl_ms=3000) for _ in range(2)]
+        self.waiting(service, 2)
+        self.assertEqual(self.release(service, lease).status, 204)
+        self.waiting(service, 1)
+        began = time.monotonic()
+        answers = [self.answer(waiter) for waiter in waiters]
+        self.assertEqual([each.status for each in answers], [201, 201])
+        self.assertLess(time.monotonic() - began, 4.2)  # nobody renews the first one's
 
     def test_in_turn_with_the_command(self):
         service = self.serve()
@@ -189,7 +203,29 @@ class Leases(serving.Case):
         for _ in range(2):
             self.ask(service, "x", wait_ms=60000)
         self.waiting(service, 2)
-        self.check_problem(service.acquire("x", wait_ms=60000), 429, "PROBLEM_TOO_MANY", "2 requests")
+        answer = service.acquire("x", wait_ms=60000)
+        self.check_problem(answer, 429, "PROBLEM_TOO_MANY", "2 requests")
+        self.assertEqual((answer.json["retryable"], answer.headers["Retry-After"]), (True, "1"))
+        self.check_problem(service.acquire("x"), 409, "HF_HELD")  # which does not wait
+
+    def test_a_complaint_names_the_field(self):
+        service = self.serve()
+        kind = {"Content-Type": "application/json"}
+        for body, said in (('{"wait_ms": "5"}', "^wait_ms is to be a whole number"),
+                           ('{"why": 5}', "^why is to be a string"), ("[]", "no object"),
+                           ('{"wait": 5}', "^there is no wait; there are mode, permits"),
+                           ('{"ttl_ms": 0}', "ttl_ms is from 1000"),
+                           ('{"permits": 9999999999999, "limit": 2}', "permits")):
+            self.check_problem(service.call("POST", "/v1/locks/x", body=body, headers=kind), 400,
+                               "HF_INVALID", said)
+
+    def test_the_tokens_name_is_the_owner(self):
+        token = "use-token-aaaaaaaaaa"
+        service = self.serve("--token-file", self.write("tokens", "use %s shop\n" % token))
+        service.acquire("x", token)
+        service.acquire("y", token, owner="till")
+        who = [service.get("/v1/locks/" + x, token).json["holders"][0]["who"] for x in "xy"]
+        self.assertRegex(" ".join(who), "^shop@.* till@")
 
     def test_what_is_asked_for_is_checked(self):
         service = self.serve()

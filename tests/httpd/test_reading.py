@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """What the service says of locks and sessions, breaking, health, metrics; also run on a set."""
 # SPDX-License-Identifier: Apache-2.0
+import os
+import shutil
 import urllib.parse
 
 import serving
@@ -131,6 +133,23 @@ class Health(serving.Case):
         self.assertTrue(answer.json["retryable"])
         self.assertEqual(answer.headers["Retry-After"], "1")
         self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 1)
+
+    def test_not_ready_when_the_file_was_removed(self):
+        folder = self.path("removed")
+        os.mkdir(folder)
+        self.env["HOLDFAST_STORE"] = "sqlite:%s/locks.db" % folder
+        service = self.serve()
+        self.assertEqual(service.get("/readyz").status, 200)
+        shutil.rmtree(folder)
+        self.check_problem(service.get("/readyz"), 502, "HF_UNUSABLE", "was removed")
+        self.check_problem(service.get("/v1/locks"), 502, "HF_UNUSABLE", "was removed")
+
+    def test_why_it_is_not_ready_is_said_to_whom_shows_a_token(self):
+        self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
+        token = "read-token-aaaaaaaaaa"
+        service = self.serve("--token-file", self.write("tokens", "read %s\n" % token))
+        self.check_problem(service.get("/readyz", token), 503, "HF_UNREACHABLE", "127.0.0.1:1")
+        self.check_problem(service.get("/readyz"), 503, "HF_UNREACHABLE", "^(?!.*127)")
 
     def test_what_is_counted(self):
         service = self.serve()

@@ -59,6 +59,7 @@ class Tokens(serving.Case):
         self.refused("read %s\nwrite %s\n" % (READ, USE), "line 2 does not begin with read")
         self.refused("read short\n", "line 1 has no token of 16")
         self.refused("read\n", "line 1 has no token")
+        self.refused("use %s\n\nadmin %s\n" % (USE, USE), "line 3 has a token that an earlier line has")
         self.refused("read %s\n" % ("x" * 257), "line 1 has no token")
         for mode in (0o604, 0o620, 0o602):
             self.refused("read %s\n" % READ, "others can read or change it", mode)
@@ -94,7 +95,7 @@ class Listening(serving.Case):
         port = self.serve().port
         result = self.run_it("serve", "--listen", "127.0.0.1:%d" % port)
         self.assertEqual(result.returncode, 69)
-        self.assertRegex(result.err, "cannot listen on 127.0.0.1: Address already in use")
+        self.assertRegex(result.err, "cannot listen on 127.0.0.1, port [0-9]+: Address already in use; --listen")
 
     def test_names_of_others_are_refused(self):
         """A page in a browser here that has made its own name mean this machine."""
@@ -183,6 +184,17 @@ class BadRequests(serving.Case):
                      b"Content-Length: -1\r\n\r\n"):
             self.assertNotIn(b" 200 ", self.raw(service, text))
         self.assertEqual(service.get("/healthz").status, 200)
+
+    def test_a_body_has_one_end(self):
+        service = self.serve()
+        head = b"POST /v1/locks/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        for length in (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                       b"Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}"):
+            answer = self.raw(service, head + length)
+            self.assertRegex(answer, b"^HTTP/1.1 400 [^{]*Connection: close(.|\r\n)*how long the body is")
+        self.assertRegex(self.raw(service, head.replace(b"Host: localhost\r\n", b"") +
+                                  b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"), b"^HTTP/1.1 400 ")
+        self.assertEqual(service.get("/v1/locks").json["locks"], [])
 
     def test_heads_are_bounded(self):
         service = self.serve()

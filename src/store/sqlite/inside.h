@@ -67,6 +67,10 @@ hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err);
 hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err);
 hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err);
 
+/* sessions.c; main.mutex held, or that of beats, as conn is. Newcomers would find another file, or
+ * none, and the locks in it free. */
+bool session_has_moved(const sqlite_store *store, const sql *conn, hf_error *err);
+
 /* boot.c */
 /* Makes this boot and the alive file known to each other, opens the tester. */
 hf_code boot_begin(sqlite_store *store, hf_error *err);

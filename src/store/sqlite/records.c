@@ -286,7 +286,9 @@ hf_code sqlite_list(hf_store *base, const char *prefix, hf_record_fn each, void 
     copies all = {.n = 0};
     sqlite_store *store = store_of(base);
     pthread_mutex_lock(&store->main.mutex);
-    hf_code code = copy_prefixed(store, prefix ? prefix : "", &all, err);
+    hf_code code = session_has_moved(store, &store->main, err)
+                       ? HF_UNUSABLE
+                       : copy_prefixed(store, prefix ? prefix : "", &all, err);
     pthread_mutex_unlock(&store->main.mutex);
     if (!code)
         code = give_all(store, &all, each, ctx, err);

@@ -7,8 +7,7 @@
 #include "core/plant.h"
 #include "store/sqlite/inside.h"
 
-/* Newcomers would find another file, or none, and the locks in it free. */
-static bool has_moved(const sqlite_store *store, const sql *conn, hf_error *err)
+bool session_has_moved(const sqlite_store *store, const sql *conn, hf_error *err)
 {
     int moved = 0;
     if (sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) || !moved)
@@ -48,7 +47,7 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
 /* hold NULL: it takes none. */
 static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *hold, hf_error *err)
 {
-    if (has_moved(store, &store->main, err))
+    if (session_has_moved(store, &store->main, err))
         return HF_UNUSABLE;
     hf_code code = sql_begin(&store->main, err);
     if (code)
@@ -130,7 +129,7 @@ static hf_code raise_beat(sqlite_store *store, hf_id id, hf_error *err)
 {
     char text[ID_TEXT_SIZE];
     sqlite3_stmt *beat;
-    if (has_moved(store, &store->beats, err))
+    if (session_has_moved(store, &store->beats, err))
         return err->code = HF_LOST;
     hf_code code = sql_ready(&store->beats, SQL_SESSION_BEAT, &beat, err);
     if (code)
