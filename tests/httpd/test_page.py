@@ -7,6 +7,7 @@ pictures of the README anew.
 import os
 import signal
 import tempfile
+import time
 
 from selenium import webdriver
 from selenium.common.exceptions import (ElementNotInteractableException,
@@ -123,6 +124,7 @@ class Page(serving.Case):
         self.wait_for(lambda: len(self.texts(".queue li")) == 1, "the first waiter")
         self.wait("--why", "release 43", "deploy")
         self.wait_for(lambda: self.texts(".queue .why") == ["release 42", "release 43"], "both")
+        self.assertRegex(self.find(".queue .since").get_attribute("title"), "^since .*[0-9]")
         holder.close_input()
         self.wait_for(lambda: self.texts(".holder .why") == ["release 42"], "the hand-over")
         self.assertEqual(self.texts(".queue .why"), ["release 43"])
@@ -214,15 +216,22 @@ class Page(serving.Case):
 
     def test_on_a_phone_and_in_the_dark(self):
         service = self.serve()
+        self.open(service)
         self.hold("--why", "release 41", "deploy")
         for why in ("release 42", "release 43"):
             self.wait("--why", why, "deploy")
             self.await_queue("deploy", 1 if why == "release 42" else 2)
+        for _ in range(3):
+            self.ask(service, "deploy", wait_ms=600000, why="release 44", owner="shop")
         self.hold("--permits", "2", "--limit", "3", "--why", "episode 7", "encoder")
         self.hold("-s", "catalogue")
         self.hold("--why", "night of the 21st", "nightly-report/" + "long-name-" * 12)
-        self.open(service)
-        self.wait_for(lambda: len(self.names()) == 4, "all of them")
+        service.acquire("import", ttl_ms=60000, why="the west", owner="shop")
+        self.wait_for(lambda: len(self.names()) == 5, "all of them")
+        self.wait_for(lambda: self.texts(".here"), "those who wait here")
+        self.press("summary")
+        if "HOLDFAST_SCREENSHOTS" in os.environ:
+            time.sleep(45)  # for a picture in which something has happened
         self.picture("page.png")
         for scheme, ground in (("light", "246, 247, 249"), ("dark", "15, 19, 23")):
             self.show(scheme, 390, 844)

@@ -24,7 +24,8 @@ function duration(ms) {
 }
 
 const who = entry => entry.who || "(session gone)";
-const since = entry => make("span", {className: "since", data: {since: Date.parse(entry.since) || ""}});
+const since = entry => make("span", {className: "since", data: {since: Date.parse(entry.since) || ""},
+  title: entry.since ? `since ${new Date(entry.since).toLocaleString()}` : ""});
 
 function kindOf(lock) {
   if (lock.limit !== ALL) {
