@@ -109,13 +109,14 @@ static bool add_row(void *ctx, const hf_lock_info *info)
 {
     table *rows = ctx;
     const hf_entry_info *first = info->n_holders ? &info->holders[0] : NULL;
+    int64_t token = first && first->token ? first->token : info->token;
     table_add(rows, text_copy(info->name));
     table_add(rows, use_of(info));
     table_add(rows, holder_of(info));
     table_add(rows, first ? text_when(board_since(first)) : text_copy("-"));
     table_add(rows, first ? text_lease(first->lease_left_ms) : text_copy("-"));
     table_add(rows, text_print("%zu", info->n_queue));
-    table_add(rows, info->token ? text_print("%" PRId64, info->token) : text_copy("-"));
+    table_add(rows, token ? text_print("%" PRId64, token) : text_copy("-"));
     table_add(rows, text_copy(first ? first->why : ""));
     return true;
 }
