@@ -11,6 +11,7 @@
 
 #include "httpd/address.h"
 #include "httpd/fail.h"
+#include "httpd/private.h"
 #include "httpd/request.h"
 #include "httpd/service.h"
 #include "show/text.h"
@@ -57,11 +58,8 @@ static void on_log(void *ctx, const char *format, va_list args)
 /* ---- Starting ---- */
 
 /* A file as a string, in new memory. */
-static hf_code read_file(const char *path, char **out, hf_error *err)
+static hf_code read_whole(FILE *file, const char *path, char **out, hf_error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
     char *text = text_alloc(PEM_MOST + 1);
     size_t size = fread(text, 1, PEM_MOST, file);
     bool is_good = !ferror(file) && feof(file) && size > 0;
@@ -71,6 +69,20 @@ static hf_code read_file(const char *path, char **out, hf_error *err)
     else
         free(text);
     return is_good ? HF_OK : fail(err, HF_INVALID, "%.200s is no certificate or key", path);
+}
+
+static hf_code read_cert(const char *path, char **out, hf_error *err)
+{
+    FILE *file = fopen(path, "re");
+    return file ? read_whole(file, path, out, err)
+                : fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
+}
+
+static hf_code read_key(const char *path, char **out, hf_error *err)
+{
+    FILE *file;
+    hf_code code = private_open(path, &file, err);
+    return code ? code : read_whole(file, path, out, err);
 }
 
 static struct MHD_Daemon *start_daemon(httpd *service, int fd, char *cert, char *key)
@@ -96,9 +108,9 @@ static hf_code start_serving(httpd *service, int fd, hf_error *err)
 {
     const httpd_config *config = &service->config;
     char *cert = NULL, *key = NULL;
-    hf_code code = config->cert_file ? read_file(config->cert_file, &cert, err) : HF_OK;
+    hf_code code = config->cert_file ? read_cert(config->cert_file, &cert, err) : HF_OK;
     if (!code && config->key_file)
-        code = read_file(config->key_file, &key, err);
+        code = read_key(config->key_file, &key, err);
     if (!code && !(service->daemon = start_daemon(service, fd, cert, key)))
         code = cert ? fail(err, HF_INVALID,
                            "%.200s and %.200s cannot be used: is the first a certificate in PEM, "

@@ -2,13 +2,12 @@
 /* tokens.c: reads the file of bearer tokens, and says whose one is; asked for each request. */
 #include "httpd/tokens.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "httpd/fail.h"
+#include "httpd/private.h"
 #include "show/text.h"
 
 #define TOKEN_LEAST 16
@@ -78,27 +77,14 @@ static hf_code read_lines(FILE *file, const char *path, tokens *t, hf_error *err
     return t->first ? HF_OK : fail(err, HF_INVALID, "%.200s: there is no token in it", path);
 }
 
-/* Whoever can read a secret has it. */
-static hf_code check_mode(FILE *file, const char *path, hf_error *err)
-{
-    struct stat state;
-    if (fstat(fileno(file), &state))
-        return fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
-    if (state.st_mode & (S_IRWXO | S_IWGRP))
-        return fail(err, HF_INVALID,
-                    "%.200s: others can read or change it: give it the mode 0600 or 0640", path);
-    return HF_OK;
-}
-
 hf_code tokens_read(const char *path, tokens **out, hf_error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
+    FILE *file;
+    hf_code code = private_open(path, &file, err);
+    if (code)
+        return code;
     tokens *t = text_alloc(sizeof *t);
-    hf_code code = check_mode(file, path, err);
-    if (!code)
-        code = read_lines(file, path, t, err);
+    code = read_lines(file, path, t, err);
     fclose(file);
     if (code)
         tokens_free(t);

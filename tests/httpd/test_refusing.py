@@ -143,6 +143,7 @@ class Tls(serving.Case):
         for words, status, said in (
                 (["--tls-cert", cert], 64, "both"),
                 (["--tls-cert", cert, "--tls-key", bad], 65, "cannot be used"),
+                (["--tls-cert", cert, "--tls-key", self.write("seen", "", 0o644)], 65, "others can"),
                 (["--tls-cert", self.path("nix"), "--tls-key", key], 65, "No such file"),
                 (["--tls-cert", self.write("empty", ""), "--tls-key", key], 65, "is no certificate")):
             result = self.run_it("serve", "--listen", "127.0.0.1:0", *words)
