@@ -63,6 +63,16 @@ static void fail_next_acknowledgement(void)
     bson_destroy(command);
 }
 
+/* Returns the date of what was taken so. */
+static int64_t take_unanswered(const char *name, const hf_enter *enter)
+{
+    hf_error err;
+    hf_step step = {.enter = enter};
+    fail_next_acknowledgement();
+    assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
+    return updated_of(name);
+}
+
 /* A lease counts from the last beat, so each beat moves the date of what has been asked for,
  * answered or not. */
 static void test_a_beat_renews_what_was_taken_without_an_answer(void **state)
@@ -73,10 +83,7 @@ static void test_a_beat_renews_what_was_taken_without_an_answer(void **state)
     hf_session_state after;
     hf_id session = bed_session(store, 10000);
     hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
-    hf_step step = {.enter = &enter};
-    fail_next_acknowledgement();
-    assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
-    int64_t before = updated_of(name);
+    int64_t before = take_unanswered(name, &enter);
     assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
     assert_true(updated_of(name) > before);
     assert_false(after.misses);
@@ -88,14 +95,9 @@ static void test_a_repeated_taking_begins_the_time_anew(void **state)
 {
     (void)state;
     const char *name = bed_name("repeated");
-    hf_error err;
     hf_record record;
-    hf_id session = bed_session(store, 10000);
-    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
-    hf_step step = {.enter = &enter};
-    fail_next_acknowledgement();
-    assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
-    int64_t before = updated_of(name);
+    hf_enter enter = bed_enter(bed_session(store, 10000), HF_LIMIT_RW, HF_LIMIT_RW);
+    int64_t before = take_unanswered(name, &enter);
     bed_take(store, name, &enter, &record);
     assert_true(id_equal(record.entries[0].ticket, enter.entry.ticket));
     record_done(&record);
