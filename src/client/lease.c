@@ -168,10 +168,10 @@ static hf_code pass_once(making *m, hf_error *err)
         return code;
     seek(&it, &record);
     record_done(&record);
-    if (!it.is_passed)
-        return confirm(m, err);
-    tell_waiters(m, reply.stamp);
-    return HF_OK;
+    code = it.is_passed ? HF_OK : confirm(m, err);
+    if (!code)
+        tell_waiters(m, reply.stamp);
+    return code;
 }
 
 /* Until its outcome is known either ticket may stand for the lock, as in an upgrade: who verifies

@@ -38,9 +38,9 @@ void judge_done(struct judge *judge);
  * says, until its own document is seen. */
 void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
-/* The same for one that is looked at once a ttl, not after each beat, and when there is
- * something else to be done: it is found dead that much later. judge_add() makes an ordinary one of
- * it, to be looked at at once. */
+/* The same for one that is looked at once a ttl, not after each beat, and when there is something
+ * else to be done: it is found dead that much later. judge_add() makes an ordinary one of it, to be
+ * looked at at once. */
 void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
 /* Ends the watch of everything that is not among ids. */

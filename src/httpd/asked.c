@@ -45,11 +45,6 @@ static const char *text_of(const asked *a, const char *name)
     return json_string_value(json_object_get(a->body, name));
 }
 
-static bool has(const asked *a, const char *name)
-{
-    return json_object_get(a->body, name);
-}
-
 /* 0 where it is not said. */
 static int64_t number_of(const asked *a, const char *name)
 {
@@ -70,14 +65,14 @@ static hf_code check_values(const asked *a, const char *mode, hf_error *err)
         return fail(err, HF_INVALID, "mode is exclusive or shared, not %.100s", mode);
     if (wait_ms < 0 || wait_ms > WAIT_MOST_MS)
         return fail(err, HF_INVALID, "wait_ms is from 0, to be answered at once, to 86400000");
-    if (has(a, "ttl_ms") && !number_of(a, "ttl_ms"))
+    if (json_object_get(a->body, "ttl_ms") && !number_of(a, "ttl_ms"))
         return fail(err, HF_INVALID, "ttl_ms is from 1000 to 3600000; leave it out for the usual");
     return HF_OK;
 }
 
 static hf_code read_options(asked *a, hf_error *err)
 {
-    const char *mode = has(a, "mode") ? text_of(a, "mode") : "exclusive";
+    const char *said = text_of(a, "mode"), *mode = said ? said : "exclusive";
     hf_code code = check_values(a, mode, err);
     int64_t wait_ms = number_of(a, "wait_ms");
     a->options =

@@ -32,16 +32,16 @@ static void move_leases(json_t *entries, json_t *leases)
 }
 
 /* They stand in line behind one place in the lock's queue, which alone is in the store. */
-json_t *listing_of_lock(waits *w, const hf_lock_info *info)
+void listing_add_waits(json_t *lock, waits *w)
 {
-    json_t *lock = json_of_lock(info);
-    json_put_number(lock, "waiting_here", (int64_t)waits_count_for(w, info->name));
-    return lock;
+    const char *name = json_string_value(json_object_get(lock, "name"));
+    json_put_number(lock, "waiting_here", (int64_t)waits_count_for(w, name));
 }
 
 static void add(listing *l, waits *w, const hf_lock_info *info)
 {
-    json_t *lock = listing_of_lock(w, info);
+    json_t *lock = json_of_lock(info);
+    listing_add_waits(lock, w);
     move_leases(json_object_get(lock, "holders"), l->leases);
     move_leases(json_object_get(lock, "queue"), l->leases);
     json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);

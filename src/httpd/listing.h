@@ -20,8 +20,8 @@ typedef struct listing {
 /* name: the lock's, NULL: it is about all; data: borrowed. */
 typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data);
 
-/* A lock as this service tells it: with how many requests here wait for it. */
-json_t *listing_of_lock(waits *w, const hf_lock_info *info);
+/* Adds to json_of_lock() how many requests of this service wait for it. */
+void listing_add_waits(json_t *lock, waits *w);
 
 hf_code listing_read(hf_client *client, waits *w, listing *out, hf_error *err);
 void listing_done(listing *l);

@@ -6,54 +6,55 @@
 #include "httpd/listing.h"
 #include "httpd/page.h"
 #include "httpd/routes.h"
-
-typedef struct part {
-    page page;
-    waits *waits;
-} part;
+#include "show/json.h"
 
 static bool add_lock(void *ctx, const hf_lock_info *info)
 {
-    part *p = ctx;
-    if (page_wants(&p->page, info->name))
-        page_add(&p->page, info->name, listing_of_lock(p->waits, info));
-    return !p->page.has_more;
+    page *p = ctx;
+    if (page_wants(p, info->name))
+        page_add(p, info->name, json_of_lock(info));
+    return !p->has_more;
+}
+
+static void add_waits(const page *p, waits *w)
+{
+    size_t i;
+    json_t *lock;
+    json_array_foreach(p->items, i, lock) listing_add_waits(lock, w);
 }
 
 void answer_locks(request *req)
 {
-    part p = {.waits = &req->service->waits};
+    page p;
     hf_error err = {0};
-    if (!page_begin(&p.page, req))
+    if (!page_begin(&p, req))
         return;
     char *prefix = request_parameter(req, "prefix");
     if (hf_list(req->service->config.client, prefix, add_lock, &p, &err)) {
         answer_error(req, &err);
-        page_done(&p.page);
+        page_done(&p);
     } else {
-        answer_json(req, MHD_HTTP_OK, page_end(&p.page, "locks"));
+        add_waits(&p, &req->service->waits);
+        answer_json(req, MHD_HTTP_OK, page_end(&p, "locks"));
     }
     free(prefix);
 }
 
-typedef struct found {
-    json_t *lock;
-    waits *waits;
-} found;
-
 static bool keep_lock(void *ctx, const hf_lock_info *info)
 {
-    found *it = ctx;
-    it->lock = listing_of_lock(it->waits, info);
+    json_t **out = ctx;
+    *out = json_of_lock(info);
     return false;
 }
 
 void answer_lock(request *req)
 {
-    found it = {.waits = &req->service->waits};
+    json_t *lock = NULL;
     hf_error err = {0};
-    if (hf_show(req->service->config.client, req->name, keep_lock, &it, &err))
+    if (hf_show(req->service->config.client, req->name, keep_lock, &lock, &err)) {
         answer_error(req, &err);
-    else
-        answer_json(req, MHD_HTTP_OK, it.lock);
+        return;
+    }
+    listing_add_waits(lock, &req->service->waits);
+    answer_json(req, MHD_HTTP_OK, lock);
 }

@@ -431,7 +431,7 @@ class FileBed(Bed):
         began = boot_ns()
         listed = subprocess.run([os.environ["HOLDFAST_BIN"], "--store", self.store_uri(None),
                                  "list", "--json"], check=True, stdout=subprocess.PIPE)
-        return [Snapshot(began, each["name"], [[holder["token"]] * 2 for holder in each["holders"]])
+        return [Snapshot(began, each["name"], [block_of(holder) for holder in each["holders"]])
                 for each in json.loads(listed.stdout)]
 
     def counters(self, suffix):

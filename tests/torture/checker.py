@@ -330,12 +330,14 @@ def check_releases(report, turns):
 def check_snapshots(report, turns, conditions):
     """Who was killed may have passed its ticket on, and not lived to say so."""
     report.figures["snapshots"] = len(conditions.snapshots)
+    granted = {lock: sorted((turn for turn in those if turn.token), key=lambda turn: turn.token)
+               for lock, those in by_lock(turns).items()}
+    tokens = {lock: [turn.token for turn in those] for lock, those in granted.items()}
     for snapshot in conditions.snapshots:
         for first, last in snapshot.blocks:
-            turn = max((each for each in turns if each.lock == snapshot.lock
-                        and first <= (each.token or 0) <= last),
-                       key=lambda each: each.token, default=None)
-            if (turn and turn.release_code == "HF_OK" and turn.released < snapshot.at
+            at = bisect.bisect(tokens.get(snapshot.lock, []), last) - 1
+            turn = granted[snapshot.lock][at] if at >= 0 else None
+            if (turn and turn.token >= first and turn.release_code == "HF_OK" and turn.released < snapshot.at
                     and turn.who.split(".")[0] not in conditions.killed):
                 report.complain("release", "%s was acknowledged as released at %s, and was there "
                                 "at %s", turn, seconds(turn.released), seconds(snapshot.at))
