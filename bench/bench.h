@@ -10,6 +10,8 @@
 
 #include "place.h"
 
+#define SEASON_MS 1100 /* then a new lock's tokens have room for local turns and lingering */
+
 struct bench {
     struct place place;
     int runs;            /* how often each figure is measured */

@@ -2,6 +2,7 @@
 /* pairs.c: acquire + release by threads, each of a lock of its own: the release awaited, closed in
  * the background, lingering; in turn with the loop by hand. And one lock among the threads. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -74,6 +75,50 @@ static void one_lock(const struct round *round, int number, int64_t *pairs)
 {
     (void)number;
     repeat(round, MOST_THREADS, NULL, true, pairs);
+}
+
+/* What a hand-over takes where nothing but the order is kept. */
+static struct fifo {
+    pthread_mutex_t mutex;
+    bool is_taken;
+    size_t first, n;
+    sem_t *line[MOST_THREADS];
+} fifo = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void fifo_take(sem_t *own)
+{
+    pthread_mutex_lock(&fifo.mutex);
+    bool waits = fifo.is_taken;
+    fifo.is_taken = true;
+    if (waits)
+        fifo.line[(fifo.first + fifo.n++) % MOST_THREADS] = own;
+    pthread_mutex_unlock(&fifo.mutex);
+    while (waits && sem_wait(own))
+        continue;
+}
+
+static void fifo_leave(void)
+{
+    sem_t *next = NULL;
+    pthread_mutex_lock(&fifo.mutex);
+    fifo.is_taken = fifo.n > 0;
+    if (fifo.n) {
+        next = fifo.line[fifo.first++ % MOST_THREADS];
+        fifo.n--;
+    }
+    pthread_mutex_unlock(&fifo.mutex);
+    if (next)
+        sem_post(next);
+}
+
+static void by_semaphores(const struct round *round, int number, int64_t *pairs)
+{
+    static sem_t own[MOST_THREADS];
+    sem_init(&own[number], 0, 0);
+    for (; !atomic_load(&round->stop); ++*pairs) {
+        fifo_take(&own[number]);
+        fifo_leave();
+    }
 }
 
 /* ---- A round ---- */
@@ -180,10 +225,14 @@ void measure_pairs(const struct bench *bench)
 void measure_threads(const struct bench *bench)
 {
     struct bed bed = {.place = &bench->place, .client = client_open(&bench->place, 0)};
-    series ours = {.n = 0};
+    series ours = {.n = 0}, other = {.n = 0};
     pairs_per_s(&bed, 16, WARM_MS, one_lock);
-    for (int run = 0; run < bench->runs; run++)
+    pause_ms(SEASON_MS);
+    for (int run = 0; run < bench->runs; run++) {
+        series_add(&other, pairs_per_s(&bed, 16, 500, by_semaphores));
         series_add(&ours, pairs_per_s(&bed, 16, 500, one_lock));
+    }
     table_row(&ours, AT_LEAST(100000), "hand-overs/s of one lock among 16 threads of one process");
+    table_ratio(&ours, &other, NO_GOAL, "the same / threads that only wake each other in turn");
     hf_close(bed.client);
 }

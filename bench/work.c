@@ -152,7 +152,8 @@ static void run_once(const struct bench *bench, struct server *server, struct fi
     add(server, &b, acquire_first, CLIENTS, &out->first);
     b.client = client_open(&bench->place, 60000);
     hf_lock_close(client_acquire(b.client, b.place, "work-warm"));
-    pause_ms(SETTLE_MS);
+    hf_lock_close(client_acquire(b.client, b.place, "work-lingering"));
+    pause_ms(SEASON_MS);
     count_locks(server, &b, out);
     hf_close(b.client);
     count_beats(server, bench, &out->beat);

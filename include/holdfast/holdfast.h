@@ -202,7 +202,9 @@ typedef struct hf_lock_options {
                         * this client for so long: to take it again costs no round trip. Another
                         * session's request recalls it at once; a crash ends it as that of a
                         * holder: with the lease. At most 3,600,000; default 0: none. Without
-                        * notices (a standalone server) it is released at once */
+                        * notices (a standalone server) it is released at once, as is one
+                        * that nobody has had before for about its first second: its fencing
+                        * tokens may not run ahead of the database's clock */
     bool no_refresh;   /* protocol document: nothing renews this lock but hf_lock_refresh(), and
                         * belief in it ends a ttl after the last one, or after it was taken */
     int64_t feed_ms;   /* a dog that must be fed: the lock is lost unless hf_lock_feed() is called

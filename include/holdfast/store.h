@@ -165,7 +165,7 @@ typedef struct hf_step {
     const hf_pass *pass;     /* NULL: none */
     const hf_enter *enter;   /* NULL: none */
     const hf_dbtime *now;    /* tests only: instead of the store's clock */
-    const int64_t *floor;    /* tests only: instead of the store's floor for tokens */
+    const int64_t *floor;    /* tests only: instead of the store's clock of tokens */
 } hf_step;
 
 /* A place in the store's history; a look can be told to be no older. 0: any. */
@@ -251,6 +251,7 @@ typedef struct hf_notice {
     hf_notice_kind kind;
     hf_id ticket;
     int64_t token;    /* of a grant that a majority has, where that is sure; 0: look */
+    int32_t block;    /* of that grant, see hf_entry */
     hf_stamp stamp;   /* look no earlier than this */
     const char *name; /* HF_NOTICE_NAME and HF_NOTICE_RECALL only */
 } hf_notice;

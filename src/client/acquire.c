@@ -150,7 +150,7 @@ static void drive(struct attempt *attempt)
 }
 
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
-                    const hf_lock_options *options, pthread_t actor, hf_lock **out, hf_error *err)
+                    const hf_lock_options *options, uint64_t actor, hf_lock **out, hf_error *err)
 {
     static const hf_lock_options defaults = {0};
     if (!options)
@@ -181,5 +181,5 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
     hf_code code = client_usable(client, err);
     if (!code)
         code = client_name(client, name, known_as, err);
-    return code ? code : acquire_run(client, known_as, NULL, options, pthread_self(), out, err);
+    return code ? code : acquire_run(client, known_as, NULL, options, client_thread(), out, err);
 }

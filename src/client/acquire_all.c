@@ -23,7 +23,7 @@ typedef struct group {
     hf_client *client;
     hf_lock_options options; /* on_lost and the dog are for all of them together */
     hf_mono deadline;
-    pthread_t actor;
+    uint64_t actor;
     part *parts; /* in the order of their names */
     size_t n;
     _Atomic size_t next; /* to be tried */
@@ -231,7 +231,7 @@ hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t 
     hf_code code = client_usable(client, err);
     if (code)
         return code;
-    group g = {.client = client, .actor = pthread_self(), .n = n};
+    group g = {.client = client, .actor = client_thread(), .n = n};
     if (options)
         g.options = *options;
     g.parts = alloc_zeroed(n * sizeof *g.parts + 1);

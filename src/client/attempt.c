@@ -43,7 +43,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     attempt->enter.by_hand = options->no_refresh;
     attempt->enter.try_only = options->wait_ms < 0;
     attempt->started = attempt->enter_due = client_now(client);
-    attempt->thread = pthread_self();
+    attempt->thread = client_thread();
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
     attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->started, wait_ms) : MONO_NEVER;
     attempt->look_due = attempt->failing_since = MONO_NEVER;
@@ -165,6 +165,7 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     hf_stamp stamp = attempt->waiter.stamp;
     hf_entry granted = attempt->enter.entry;
     granted.token = attempt->waiter.token;
+    granted.block = attempt->waiter.block;
     pthread_mutex_unlock(&client->mutex);
     bool says_enough = granted.token && !attempt->options->period_ms;
     if (says_enough || (PLANTED(NOTICE_TRUSTED) && told))

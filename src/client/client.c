@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,6 +86,20 @@ bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, 
         return false;
     int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
     return !cancel_pause(client, cancel, ms) && !client_is_closing(client);
+}
+
+uint64_t client_new_thread(void)
+{
+    static atomic_uint_fast64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+uint64_t client_thread(void)
+{
+    static _Thread_local uint64_t own;
+    if (!own)
+        own = client_new_thread();
+    return own;
 }
 
 /* Seconds first, as in an ObjectId, then chance: 64 bits of it. */

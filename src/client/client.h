@@ -82,7 +82,7 @@ struct hf_lock {
     hf_mono linger_until;
     struct hf_lock *peer; /* the next of those that were taken together, in a ring; NULL: none */
     bool is_returned;     /* given back unused: `last` stays as it is */
-    pthread_t thread;     /* who took it, or: */
+    uint64_t thread;      /* who took it, or: */
     char actor[HF_ACTOR_MAX + 1];
     hf_mono verify_due; /* L3 */
     hf_mono stop_by;    /* once lost: until then its work may take to stop */
@@ -197,6 +197,10 @@ hf_mono client_now(hf_client *client);
 struct timespec client_deadline(int64_t ms); /* for waits on CLOCK_MONOTONIC */
 uint64_t client_chance(hf_client *client);
 hf_id client_new_id(hf_client *client);
+/* The calling thread's number, which no other thread of the process has or had: a pthread_t is
+ * given again when its thread has ended. And a number for what is no thread. */
+uint64_t client_thread(void);
+uint64_t client_new_thread(void);
 void client_log(hf_client *client, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
@@ -343,7 +347,7 @@ struct attempt {
     turns_news news;
     bool is_alone;    /* stands in no line */
     bool is_shut_out; /* another thread has the lock */
-    pthread_t thread;
+    uint64_t thread;
     struct judge judge;
     hf_record record; /* as last seen */
     hf_mono started, deadline;
@@ -381,7 +385,7 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err);
 /* Checks the options, and drives an attempt for the lock or the claim to its end. */
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
-                    const hf_lock_options *options, pthread_t actor, hf_lock **out, hf_error *err);
+                    const hf_lock_options *options, uint64_t actor, hf_lock **out, hf_error *err);
 
 /* lease_wait.c: ends its threads; no wait is left */
 void lease_pool_stop(hf_client *client);

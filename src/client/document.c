@@ -28,7 +28,7 @@ hf_code hf_document_claim(hf_client *client, const char *filter_json, const char
 {
     const hf_claim claim = {.filter = filter_json, .sort = sort_json};
     hf_code code = check_can(client, err);
-    return code ? code : acquire_run(client, "", &claim, options, pthread_self(), out, err);
+    return code ? code : acquire_run(client, "", &claim, options, client_thread(), out, err);
 }
 
 const char *hf_lock_document(const hf_lock *lock)

@@ -293,7 +293,7 @@ static hf_code acquire(making *m, hf_error *err)
     if (code || is_found)
         return code;
     code =
-        acquire_run(m->client, m->ids.name, NULL, &m->lock_options, pthread_self(), &m->lock, err);
+        acquire_run(m->client, m->ids.name, NULL, &m->lock_options, client_thread(), &m->lock, err);
     return code ? code : making_finish(m, err);
 }
 

@@ -103,7 +103,7 @@ static void enter(struct hf_lease_wait *wait)
 {
     making *m = &wait->making;
     attempt_init(&wait->attempt, m->client, m->ids.name, &m->lock_options);
-    wait->attempt.thread = (pthread_t)wait;
+    wait->attempt.thread = client_new_thread();
     set_waker(wait, m->client->pool->waker);
     wait->is_entering = true;
     wait->due = client_now(m->client);

@@ -35,6 +35,7 @@ static void granted_locked(hf_client *client, const hf_notice *notice)
     struct waiter *waiter = waiters_find(&client->waiters, notice->ticket);
     if (waiter) {
         waiter->token = notice->token;
+        waiter->block = notice->block;
         waiter_tell(waiter, notice->stamp);
         attempt_wake_locked(attempt_of(waiter));
     } else if (client->session.n_suspects) {

@@ -15,8 +15,7 @@
 
 #include <string.h>
 
-#define BOUND_MS 100       /* so long after a recall a local turn may begin, at most */
-#define TOKENS_PER_MS 1046 /* floors rise by 2^20 a second, clocks may drift by 2 in a thousand */
+#define BOUND_MS 100 /* so long after a recall a local turn may begin, at most */
 
 struct line {
     struct line *next, **link; /* in its bucket */
@@ -24,9 +23,9 @@ struct line {
     struct attempt *leader;
     struct hf_lock *user; /* who holds it now; or it lingers */
     struct attempt *first, **end;
-    int64_t first_token, last_token; /* of the ticket's block */
-    hf_mono granted;
-    bool is_wanted; /* another ticket waits, as a recall says: */
+    int64_t last_token; /* of the ticket's block */
+    bool is_overdue;    /* another ticket waits, and this one should have been left by now */
+    bool is_wanted;     /* another ticket waits, as a recall says: */
     hf_stamp recalled;
     hf_mono wanted_at;
     int32_t turns; /* since then */
@@ -109,11 +108,11 @@ static struct attempt *next_locked(struct line *line)
     return next;
 }
 
-/* Whoever is first enters for all, unless the lock will come to the line without that: its ticket
- * holds a place among those of the other sessions. */
+/* Whoever is first enters for all, unless the lock will come to the line without that, or will soon
+ * be left: then its enter takes the leave along, and a hand-over is one write. */
 static void see_to_leader_locked(struct line *line)
 {
-    bool is_served = line->user && line->user->has_block && !line->is_wanted;
+    bool is_served = line->user && line->user->has_block && !line->is_overdue;
     struct attempt *next = line->leader || is_served ? NULL : next_locked(line);
     if (!next)
         return;
@@ -140,7 +139,7 @@ static bool is_actor(const struct hf_lock *lock, const struct attempt *attempt)
     const char *actor = attempt->enter.entry.actor;
     if (*actor || *lock->actor)
         return strcmp(actor, lock->actor) == 0;
-    return pthread_equal(lock->thread, attempt->thread);
+    return lock->thread == attempt->thread;
 }
 
 bool turns_is_held_by_locked(const struct hf_lock *lock, const struct attempt *attempt)
@@ -162,19 +161,12 @@ static bool is_asked_locked(const struct hf_lock *lock)
     return session_find_ask_locked(lock->client, lock->ticket) != NULL;
 }
 
-/* The tokens of a block are used no faster than floors rise: so none that is pruned, or restored
- * from a backup, comes again. */
-static bool has_token(const struct line *line, int64_t token, hf_mono now)
+/* Not where another ticket may have taken this one's place already: a lease's, or an upgrade's. */
+static bool goes_on_locked(const struct line *line, const struct hf_lock *lock)
 {
-    int64_t earned = (now.ns - line->granted.ns) / 1000 * TOKENS_PER_MS / 1000;
-    return (token <= line->last_token || PLANTED(TOKENS_BEYOND_BLOCK)) &&
-           token - line->first_token <= earned;
-}
-
-static bool goes_on_locked(const struct line *line, const struct hf_lock *lock, hf_mono now)
-{
-    return !lock->client->is_closing && !is_asked_locked(lock) &&
-           has_token(line, lock->token + 1, now);
+    bool is_certain = id_is_zero(lock->upgrade) || PLANTED(PASSED_ON_IN_DOUBT);
+    return !lock->client->is_closing && !is_asked_locked(lock) && is_certain &&
+           (lock->token < line->last_token || PLANTED(TOKENS_BEYOND_BLOCK));
 }
 
 /* The same ticket with the next token. The one before has been released: its belief is over. */
@@ -213,7 +205,7 @@ static bool take_lingering_locked(struct attempt *attempt, hf_mono now)
     if (!kept || !kept->lingers)
         return false;
     if (!session_is_believed_locked(attempt->client, kept->session, now) ||
-        kept->state != LOCK_HELD || !goes_on_locked(line, kept, now)) {
+        kept->state != LOCK_HELD || !goes_on_locked(line, kept)) {
         if (kept->line)
             give_up_lingering_locked(kept);
         return false;
@@ -289,6 +281,7 @@ bool turns_bequeath_locked(struct attempt *attempt)
     heir->is_in_flight = true;
     heir->waiter.ticket = attempt->waiter.ticket;
     heir->waiter.token = attempt->waiter.token;
+    heir->waiter.block = attempt->waiter.block;
     heir->waiter.stamp = attempt->waiter.stamp;
     waiters_remove(&attempt->waiter);
     waiters_add(&attempt->client->waiters, &heir->waiter);
@@ -321,7 +314,7 @@ static bool is_wanted(const struct line *line, const hf_client *client)
     return line->is_wanted || client->is_polling;
 }
 
-static void want_locked(struct line *line, hf_mono now)
+static void want_locked(hf_client *client, struct line *line, hf_mono now)
 {
     if (line->is_wanted)
         return;
@@ -329,6 +322,7 @@ static void want_locked(struct line *line, hf_mono now)
     line->wanted_at = now;
     line->turns = 0;
     see_to_leader_locked(line);
+    ticker_poke(client, TICK_UPKEEP);
 }
 
 /* Its record was dropped under it, else the leader had not been granted: it will find out. */
@@ -352,13 +346,12 @@ void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const h
     attempt->leads = NULL;
     lock->line = line;
     lock->has_block = entry->block > 1;
-    line->first_token = entry->token;
     line->last_token = entry->token + (lock->has_block ? entry->block - 1 : 0);
-    line->granted = lock->born;
+    line->is_overdue = false;
     line->is_wanted &= line->recalled.value >= lock->stamp.value; /* older ones were for another */
     line->wanted_at = lock->born;
     if (lock->knows_previous && record->queued)
-        want_locked(line, lock->born);
+        want_locked(attempt->client, line, lock->born);
     see_to_leader_locked(line);
     if (!lock->has_block)
         return;
@@ -368,11 +361,11 @@ void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const h
 }
 
 /* While another session waits, a few may still have their turn. */
-static bool may_have_turn(struct line *line, const hf_client *client, hf_mono now)
+static bool may_have_turn(struct line *line, hf_client *client, hf_mono now)
 {
     if (!is_wanted(line, client))
         return true;
-    want_locked(line, now);
+    want_locked(client, line, now);
     bool in_time = !mono_reached(mono_add_ms(line->wanted_at, BOUND_MS), now);
     return (line->turns++ < client->turns.bound && in_time) || PLANTED(TURNS_UNBOUNDED);
 }
@@ -402,7 +395,7 @@ bool turns_pass_locked(struct hf_lock *lock, hf_mono now, struct waker **to_wake
 {
     *to_wake = NULL;
     struct line *line = lock->line;
-    if (!line || line->user != lock || !goes_on_locked(line, lock, now))
+    if (!line || line->user != lock || !goes_on_locked(line, lock))
         return false;
     bool goes_on = line->first && may_have_turn(line, lock->client, now);
     struct attempt *next = goes_on ? next_locked(line) : NULL;
@@ -429,7 +422,7 @@ void turns_left_locked(struct hf_lock *lock)
     lock->line = NULL;
     line->user = NULL;
     lock->client->turns.yielding -= lock->has_block;
-    line->is_wanted = false;
+    line->is_wanted = line->is_overdue = false;
     see_to_leader_locked(line);
     free_if_empty_locked(line);
 }
@@ -442,7 +435,7 @@ static void recall_line_locked(hf_client *client, struct line *line, hf_stamp st
     if (line->user && line->user->lingers)
         give_up_lingering_locked(line->user);
     else
-        want_locked(line, client_now(client));
+        want_locked(client, line, client_now(client));
 }
 
 void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp)
@@ -466,11 +459,26 @@ static bool is_over(const struct hf_lock *lock)
            (lock->is_left || !session_is_present_locked(lock->client, lock->session));
 }
 
+/* A turn that takes long: the others in line have their ticket taken without the leave. */
+static hf_mono see_to_overdue_locked(struct line *line, hf_mono now)
+{
+    if (!line->is_wanted || line->is_overdue || !line->user->has_block)
+        return MONO_NEVER;
+    hf_mono due = mono_add_ms(line->wanted_at, BOUND_MS);
+    if (!mono_reached(due, now))
+        return due;
+    line->is_overdue = true;
+    see_to_leader_locked(line);
+    return MONO_NEVER;
+}
+
 hf_mono turns_tick_locked(hf_client *client, hf_mono now)
 {
     hf_mono due = MONO_NEVER;
     for (struct hf_lock *lock = client->locks, *next; lock; lock = next) {
         next = lock->next;
+        if (lock->line)
+            due = mono_min(due, see_to_overdue_locked(lock->line, now));
         if (!lock->lingers)
             continue;
         if (is_over(lock))

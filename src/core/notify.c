@@ -17,22 +17,28 @@ void notify_append(char *text, const notify_note *note)
     id_write(note->session, session);
     id_write(note->ticket, ticket);
     size_t used = strlen(text);
-    if (note->token)
-        snprintf(text + used, NOTE_SIZE, "%s%s:%s:%lld", used ? " " : "", session, ticket,
-                 (long long)note->token);
+    const char *space = used ? " " : "";
+    if (!note->token)
+        snprintf(text + used, NOTE_SIZE, "%s%s:" RECALL "%s", space, session, ticket);
+    else if (note->block > 1)
+        snprintf(text + used, NOTE_SIZE, "%s%s:%s:%lld:%d", space, session, ticket,
+                 (long long)note->token, (int)note->block);
     else
-        snprintf(text + used, NOTE_SIZE, "%s%s:" RECALL "%s", used ? " " : "", session, ticket);
+        snprintf(text + used, NOTE_SIZE, "%s%s:%s:%lld", space, session, ticket,
+                 (long long)note->token);
 }
 
-/* "ticket:token" or "recall:ticket". */
+/* "ticket:token", "ticket:token:block" or "recall:ticket". */
 static bool read_rest(const char *at, notify_note *out)
 {
-    out->token = 0;
+    char *end;
+    out->token = out->block = 0;
     if (strncmp(at, RECALL, strlen(RECALL)) == 0)
         return id_read(at + strlen(RECALL), &out->ticket);
     if (!id_read(at, &out->ticket) || at[ID_DIGITS] != ':')
         return false;
-    out->token = strtoll(at + ID_DIGITS + 1, NULL, 10);
+    out->token = strtoll(at + ID_DIGITS + 1, &end, 10);
+    out->block = *end == ':' ? (int32_t)strtol(end + 1, NULL, 10) : 0;
     return out->token > 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notify.h: the text by which a record says what its last step did: "session:ticket:token" for each
- * grant, "session:recall:ticket" for each holder that is asked to yield to that waiting ticket,
- * with a space between. Written by record.c and by the pipeline, read by the stores that pass it
- * on. */
+ * grant, with ":block" behind it where tokens were kept, "session:recall:ticket" for each holder
+ * that is asked to yield to that waiting ticket, with a space between. Written by record.c and by
+ * the pipeline, read by the stores that pass it on. */
 #ifndef CORE_NOTIFY_H
 #define CORE_NOTIFY_H
 
@@ -14,6 +14,7 @@ typedef struct notify_note {
     hf_id session; /* whom it is for */
     hf_id ticket;  /* granted, or the one that waits */
     int64_t token; /* of the grant; 0: a recall */
+    int32_t block; /* tokens kept with it; 0 or 1: none more */
 } notify_note;
 
 /* Appends one to a text that has room for it. */

@@ -47,6 +47,7 @@
     X(DOWNGRADE_FORGOTTEN, "a downgrade that was not acknowledged is not sent again")              \
     X(PASS_FIRST_TOKEN, "a lease gets the block's first token, not the one in use")                \
     X(PASS_TWICE, "a lease's ticket may come to stand twice")                                      \
+    X(PASSED_ON_IN_DOUBT, "a lock that may have become a lease is passed on in line")              \
     X(LEASE_HAS_PROCESS, "a lease is taken for dead as no process keeps it")                       \
     X(UPGRADE_SAME_TICKET, "an upgrade keeps its ticket, which a late downgrade may name")         \
     X(UPGRADE_UNANSWERED, "an upgrade without an answer is believed")                              \
@@ -73,6 +74,9 @@
     X(POWER_FORGETS_TOKEN, "tokens that a loss of power took out of SQLite's file come again")     \
     X(LOCKED_BYTE_IS_FREE, "in SQLite's lock file, every byte passes for free")                    \
     X(FREE_BYTE_IS_LOCKED, "in SQLite's lock file, every byte passes for locked")                  \
+    X(NEW_RECORD_LAGS, "a new record's tokens begin a second behind the floor, as another's may")  \
+    X(BLOCK_TAKES_ALL, "a block leaves no tokens below the floor for those who wait")              \
+    X(BLOCK_BEYOND_FLOOR, "a block of tokens reaches beyond the floor")                            \
     X(NO_FLOOR, "the pipeline gives tokens without regard to the cluster's time")                  \
     X(PATIENT_BEATS, "a beat that hangs is waited for as long as any other call")                  \
     X(DROP_UNHEARD, "the change stream's filter does not name drops")                              \

@@ -205,13 +205,13 @@ static bool hand_over(hf_record *record, const hf_pass *pass)
 
 static void note_grant(char *notify, const hf_entry *entry)
 {
-    notify_note note = {entry->session, entry->ticket, entry->token};
+    notify_note note = {entry->session, entry->ticket, entry->token, entry->block};
     notify_append(notify, &note);
 }
 
 static void note_recall(char *notify, const hf_entry *holder, const hf_entry *asking)
 {
-    notify_note note = {holder->session, asking->ticket, 0};
+    notify_note note = {.session = holder->session, .ticket = asking->ticket};
     if (holder->yields)
         notify_append(notify, &note);
 }
@@ -233,6 +233,22 @@ static void overtake(hf_record *record)
     *last = entry;
 }
 
+static int64_t next_token(const hf_record *record, int64_t floor)
+{
+    int64_t lowest = record->token < 1 && !PLANTED(NEW_RECORD_LAGS) ? floor : floor - RECORD_LAG;
+    return record->token + 1 > lowest ? record->token + 1 : lowest;
+}
+
+/* Of a block, what lies below the floor, but for one token for each of those who go on waiting:
+ * they may all be granted at once, and nothing need be written between. */
+static int32_t kept_block(const hf_record *record, const hf_entry *entry, int64_t floor)
+{
+    int64_t staying = PLANTED(BLOCK_TAKES_ALL) ? 0 : (int64_t)record->queued - 1;
+    int64_t last = floor - staying;
+    int64_t room = last > entry->token ? last - entry->token + 1 : 1;
+    return entry->block <= room || PLANTED(BLOCK_BEYOND_FLOOR) ? entry->block : (int32_t)room;
+}
+
 /* Folds over the queue from its head; stops at the first that does not fit (I3, I5). A recall
  * stands before its grant: the threads of who hears the grant first pass the lock on by hundreds of
  * turns until they hear the rest. */
@@ -243,8 +259,8 @@ static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
         overtake(record);
     for (; head_fits(record); any = true) {
         hf_entry *entry = &record->entries[record->holders];
-        record->token = record->token + 1 > floor ? record->token + 1 : floor;
-        entry->token = record->token;
+        entry->token = next_token(record, floor);
+        entry->block = kept_block(record, entry, floor);
         entry->granted_at = now;
         record->token = last_token(entry);
         record->holders++;

@@ -23,9 +23,14 @@ void record_append(hf_record *record, const hf_entry *entry, bool as_holder);
 /* Whether the step makes a record where there is none. */
 bool record_makes(const hf_step *step);
 
+/* The tokens of a second, by which those of a record may lag behind the floor. */
+#define RECORD_LAG ((int64_t)1 << 20)
+
 /* Edits (leaves, deaths, a change, a pass), grants, judges the entrant, grants once more. now: the
- * store's clock. floor: no token granted from here on is below it. Returns whether anything was
- * changed. */
+ * store's clock. floor: what its clock of tokens shows, which rises by at least one a step. A new
+ * record's tokens begin there, others are at most RECORD_LAG below, and no block reaches beyond: so
+ * the tokens of a record that is lost are below those of the one that comes after it. Returns
+ * whether anything was changed. */
 bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
 
 /* The same; *news is what the step has to tell whom, and lives as long as the record is not

@@ -10,6 +10,7 @@ struct waiter {
     hf_id ticket;
     bool is_told;    /* look now, or: */
     int64_t token;   /* of its grant, once a notice has told; 0 */
+    int32_t block;   /* of that */
     bool judges_now; /* look at the sessions ahead, too */
     hf_stamp stamp;  /* no earlier than this */
     struct waiter *next, **link;

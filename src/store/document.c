@@ -25,10 +25,9 @@ const char *document_outcome_text(hf_outcome outcome)
     return "";
 }
 
-void document_of_entry(const hf_entry *entry, bson_t *out)
+static void write_entry(const hf_entry *entry, bson_t *out)
 {
-    bson_t holds = BSON_INITIALIZER;
-    bson_init(out);
+    bson_t holds;
     document_append_id(out, "ticket", entry->ticket);
     document_append_id(out, "session", entry->session);
     BSON_APPEND_INT32(out, "ttl_ms", entry->ttl_ms);
@@ -40,8 +39,14 @@ void document_of_entry(const hf_entry *entry, bson_t *out)
     BSON_APPEND_DATE_TIME(out, "granted_at", entry->granted_at.ms);
     BSON_APPEND_BOOL(out, "yields", entry->yields);
     BSON_APPEND_INT32(out, "block", entry->block);
-    BSON_APPEND_ARRAY(out, "holds", &holds);
-    bson_destroy(&holds);
+    BSON_APPEND_ARRAY_BEGIN(out, "holds", &holds);
+    bson_append_array_end(out, &holds);
+}
+
+void document_of_entry(const hf_entry *entry, bson_t *out)
+{
+    bson_init(out);
+    write_entry(entry, out);
 }
 
 static void append_entries(bson_t *to, const char *field, const hf_entry *entries, size_t n)
@@ -52,9 +57,9 @@ static void append_entries(bson_t *to, const char *field, const hf_entry *entrie
     BSON_APPEND_ARRAY_BEGIN(to, field, &array);
     for (uint32_t i = 0; i < n; i++) {
         bson_uint32_to_string(i, &key, buffer, sizeof buffer);
-        document_of_entry(&entries[i], &entry);
-        BSON_APPEND_DOCUMENT(&array, key, &entry);
-        bson_destroy(&entry);
+        BSON_APPEND_DOCUMENT_BEGIN(&array, key, &entry);
+        write_entry(&entries[i], &entry);
+        bson_append_document_end(&array, &entry);
     }
     bson_append_array_end(to, &array);
 }

@@ -10,21 +10,47 @@
 
 #define TOKEN_MAX ((int64_t)1 << 53)
 
-/* Where in which document we read; path is "" or e.g. "queue.3.". */
+/* Where in which document we read: at its top (list NULL), in `last`, or in item `key` of a list.
+ */
 typedef struct reader {
     const char *collection;
     char id[160];
-    char path[32];
+    const char *list, *key;
     hf_error *err;
 } reader;
+
+/* The fields of a document. In the order of our writers each is the next one. */
+typedef struct fields {
+    const bson_t *doc;
+    bson_iter_t at; /* the last one found */
+} fields;
+
+static fields fields_of(const bson_t *doc)
+{
+    fields f = {.doc = doc};
+    bson_iter_init(&f.at, doc);
+    return f;
+}
+
+static bool find(fields *f, const char *name, bson_iter_t *out)
+{
+    *out = f->at;
+    bool is_next = bson_iter_next(out) && strcmp(bson_iter_key(out), name) == 0;
+    if (!is_next && !bson_iter_init_find(out, f->doc, name))
+        return false;
+    f->at = *out;
+    return true;
+}
 
 /* Says what is wrong with a field; always false. */
 static bool refuse(const reader *r, const char *field, const char *expected)
 {
-    error_set(r->err, HF_SHAPE,
-              "document %s in collection %s is none of ours: field %s%s should be %s; it was left "
-              "alone, move it away or use another collection",
-              r->id, r->collection, r->path, field, expected);
+    error_set(
+        r->err, HF_SHAPE,
+        "document %s in collection %s is none of ours: field %s%s%.10s%s%s should be %s; it was "
+        "left alone, move it away or use another collection",
+        r->id, r->collection, r->list ? r->list : "", r->list ? "." : "", r->key ? r->key : "",
+        r->key ? "." : "", field, expected);
     return false;
 }
 
@@ -46,13 +72,13 @@ static bool integral(const bson_iter_t *it, int64_t *out)
 enum { OPTIONAL = false, REQUIRED = true };
 
 /* An absent optional number leaves *out alone. */
-static bool read_int(const reader *r, const bson_t *doc, const char *field, bool required,
-                     int64_t min, int64_t max, int64_t *out)
+static bool read_int(const reader *r, fields *doc, const char *field, bool required, int64_t min,
+                     int64_t max, int64_t *out)
 {
     bson_iter_t it;
     int64_t value;
     char expected[80];
-    bool is_there = bson_iter_init_find(&it, doc, field);
+    bool is_there = find(doc, field, &it);
     if (!is_there && !required)
         return true;
     if (is_there && integral(&it, &value) && value >= min && value <= max) {
@@ -64,8 +90,8 @@ static bool read_int(const reader *r, const bson_t *doc, const char *field, bool
     return refuse(r, field, expected);
 }
 
-static bool read_int32(const reader *r, const bson_t *doc, const char *field, bool required,
-                       int32_t min, int32_t *out)
+static bool read_int32(const reader *r, fields *doc, const char *field, bool required, int32_t min,
+                       int32_t *out)
 {
     int64_t value = *out;
     if (!read_int(r, doc, field, required, min, INT32_MAX, &value))
@@ -75,14 +101,14 @@ static bool read_int32(const reader *r, const bson_t *doc, const char *field, bo
 }
 
 /* size counts the NUL. An absent optional text is "". */
-static bool read_text(const reader *r, const bson_t *doc, const char *field, bool required,
-                      size_t size, char *out)
+static bool read_text(const reader *r, fields *doc, const char *field, bool required, size_t size,
+                      char *out)
 {
     bson_iter_t it;
     uint32_t length;
     char expected[80];
     out[0] = '\0';
-    if (!bson_iter_init_find(&it, doc, field)) {
+    if (!find(doc, field, &it)) {
         if (!required)
             return true;
     } else if (BSON_ITER_HOLDS_UTF8(&it)) {
@@ -96,20 +122,19 @@ static bool read_text(const reader *r, const bson_t *doc, const char *field, boo
     return refuse(r, field, expected);
 }
 
-static bool read_id(const reader *r, const bson_t *doc, const char *field, hf_id *out)
+static bool read_id(const reader *r, fields *doc, const char *field, hf_id *out)
 {
     bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_OID(&it))
+    if (!find(doc, field, &it) || !BSON_ITER_HOLDS_OID(&it))
         return refuse(r, field, "an ObjectId");
     memcpy(out->bytes, bson_iter_oid(&it)->bytes, sizeof out->bytes);
     return true;
 }
 
-static bool read_date(const reader *r, const bson_t *doc, const char *field, bool required,
-                      int64_t *out)
+static bool read_date(const reader *r, fields *doc, const char *field, bool required, int64_t *out)
 {
     bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field))
+    if (!find(doc, field, &it))
         return !required || refuse(r, field, "a date");
     if (!BSON_ITER_HOLDS_DATE_TIME(&it))
         return refuse(r, field, "a date");
@@ -117,10 +142,10 @@ static bool read_date(const reader *r, const bson_t *doc, const char *field, boo
     return true;
 }
 
-static bool read_bool(const reader *r, const bson_t *doc, const char *field, bool *out)
+static bool read_bool(const reader *r, fields *doc, const char *field, bool *out)
 {
     bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, field))
+    if (!find(doc, field, &it))
         return true;
     if (!BSON_ITER_HOLDS_BOOL(&it))
         return refuse(r, field, "true or false");
@@ -128,7 +153,7 @@ static bool read_bool(const reader *r, const bson_t *doc, const char *field, boo
     return true;
 }
 
-static bool read_entry(const reader *r, const bson_t *doc, hf_entry *out)
+static bool read_entry(const reader *r, fields *doc, hf_entry *out)
 {
     *out = (hf_entry){.permits = 0};
     return read_id(r, doc, "ticket", &out->ticket) && read_id(r, doc, "session", &out->session) &&
@@ -155,29 +180,30 @@ static bool view(const bson_iter_t *it, bson_t *out)
     return bson_init_static(out, data, length);
 }
 
-static bool read_entries(reader *r, const bson_t *doc, const char *field, hf_record *out)
+static bool read_entries(reader *r, fields *doc, const char *field, hf_record *out)
 {
     bson_iter_t it, item;
     bson_t entry_doc;
     hf_entry entry;
-    if (!bson_iter_init_find(&it, doc, field) || !BSON_ITER_HOLDS_ARRAY(&it) ||
-        !bson_iter_recurse(&it, &item))
+    if (!find(doc, field, &it) || !BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &item))
         return refuse(r, field, "an array");
+    r->list = field;
     while (bson_iter_next(&item)) {
-        snprintf(r->path, sizeof r->path, "%s.%.10s.", field, bson_iter_key(&item));
+        r->key = bson_iter_key(&item);
         if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !view(&item, &entry_doc))
             return refuse(r, "", "a document");
         if (out->holders + out->queued == HF_ENTRIES_MAX)
             return refuse(r, "", "absent: a lock has at most 1000 holders and waiters");
-        if (!read_entry(r, &entry_doc, &entry))
+        fields of_entry = fields_of(&entry_doc);
+        if (!read_entry(r, &of_entry, &entry))
             return false;
         record_append(out, &entry, field[0] == 'h');
     }
-    r->path[0] = '\0';
+    r->list = r->key = NULL;
     return true;
 }
 
-static bool read_outcome(const reader *r, const bson_t *doc, hf_outcome *out)
+static bool read_outcome(const reader *r, fields *doc, hf_outcome *out)
 {
     char text[16];
     if (!read_text(r, doc, "outcome", REQUIRED, sizeof text, text))
@@ -190,13 +216,13 @@ static bool read_outcome(const reader *r, const bson_t *doc, hf_outcome *out)
     return refuse(r, "outcome", "\"released\" or \"abandoned\"");
 }
 
-static bool is_given(const bson_t *doc, const char *field)
+static bool is_given(fields *doc, const char *field)
 {
     bson_iter_t it;
-    return bson_iter_init_find(&it, doc, field) && !BSON_ITER_HOLDS_NULL(&it);
+    return find(doc, field, &it) && !BSON_ITER_HOLDS_NULL(&it);
 }
 
-static bool read_exit_status(const reader *r, const bson_t *doc, hf_last_mark *out)
+static bool read_exit_status(const reader *r, fields *doc, hf_last_mark *out)
 {
     out->has_exit_status = is_given(doc, "exit_status");
     return !out->has_exit_status ||
@@ -204,7 +230,7 @@ static bool read_exit_status(const reader *r, const bson_t *doc, hf_last_mark *o
 }
 
 /* Bounded as a token, so that one can reckon with it. */
-static bool read_period(const reader *r, const bson_t *doc, hf_period *out)
+static bool read_period(const reader *r, fields *doc, hf_period *out)
 {
     if (!is_given(doc, "period"))
         return true;
@@ -212,32 +238,37 @@ static bool read_period(const reader *r, const bson_t *doc, hf_period *out)
            read_int(r, doc, "period_end", REQUIRED, out->start.ms + 1, TOKEN_MAX, &out->end.ms);
 }
 
-static bool read_last(reader *r, const bson_t *doc, hf_last_mark *out)
+static bool read_mark(const reader *r, fields *doc, hf_last_mark *out)
+{
+    return read_outcome(r, doc, &out->outcome) && read_id(r, doc, "session", &out->session) &&
+           read_text(r, doc, "who", OPTIONAL, sizeof out->who, out->who) &&
+           read_int(r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+           read_exit_status(r, doc, out) && read_period(r, doc, &out->period) &&
+           read_text(r, doc, "reason", OPTIONAL, sizeof out->reason, out->reason) &&
+           read_date(r, doc, "at", REQUIRED, &out->at.ms);
+}
+
+static bool read_last(reader *r, fields *doc, hf_last_mark *out)
 {
     bson_iter_t it;
     bson_t last;
-    if (!is_given(doc, "last"))
+    if (!find(doc, "last", &it) || BSON_ITER_HOLDS_NULL(&it))
         return true;
-    if (!bson_iter_init_find(&it, doc, "last") || !BSON_ITER_HOLDS_DOCUMENT(&it) ||
-        !view(&it, &last))
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !view(&it, &last))
         return refuse(r, "last", "a document");
-    snprintf(r->path, sizeof r->path, "last.");
-    bool ok = read_outcome(r, &last, &out->outcome) &&
-              read_id(r, &last, "session", &out->session) &&
-              read_text(r, &last, "who", OPTIONAL, sizeof out->who, out->who) &&
-              read_int(r, &last, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
-              read_exit_status(r, &last, out) && read_period(r, &last, &out->period) &&
-              read_text(r, &last, "reason", OPTIONAL, sizeof out->reason, out->reason) &&
-              read_date(r, &last, "at", REQUIRED, &out->at.ms);
-    r->path[0] = '\0';
-    return ok;
+    fields of_last = fields_of(&last);
+    r->list = "last";
+    if (!read_mark(r, &of_last, out))
+        return false;
+    r->list = NULL;
+    return true;
 }
 
 /* Bounded by what a 16 MB document can hold; "" reads as NULL. */
-static bool read_notify(const reader *r, const bson_t *doc, char **out)
+static bool read_notify(const reader *r, fields *doc, char **out)
 {
     bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, "notify") || !BSON_ITER_HOLDS_UTF8(&it))
+    if (!find(doc, "notify", &it) || !BSON_ITER_HOLDS_UTF8(&it))
         return refuse(r, "notify", "a string");
     const char *text = bson_iter_utf8(&it, NULL);
     *out = text[0] ? alloc_text(text) : NULL;
@@ -261,7 +292,7 @@ static reader reader_of(const bson_t *doc, const char *collection, hf_error *err
     return r;
 }
 
-static bool read_name(const reader *r, const bson_t *doc, hf_record *out)
+static bool read_name(const reader *r, fields *doc, hf_record *out)
 {
     return read_text(r, doc, "_id", REQUIRED, sizeof out->name, out->name) &&
            (out->name[0] || refuse(r, "_id", "a name, not empty"));
@@ -270,64 +301,68 @@ static bool read_name(const reader *r, const bson_t *doc, hf_record *out)
 hf_code document_to_record(const bson_t *doc, const char *collection, hf_record *out, hf_error *err)
 {
     reader r = reader_of(doc, collection, err);
+    fields f = fields_of(doc);
     *out = (hf_record){.exists = true};
-    if (read_name(&r, doc, out) && read_int32(&r, doc, "limit", REQUIRED, 1, &out->limit) &&
-        read_int(&r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
-        read_entries(&r, doc, "holders", out) && read_entries(&r, doc, "queue", out) &&
-        read_last(&r, doc, &out->last) && read_notify(&r, doc, &out->notify))
+    if (read_name(&r, &f, out) && read_int32(&r, &f, "limit", REQUIRED, 1, &out->limit) &&
+        read_int(&r, &f, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+        read_entries(&r, &f, "holders", out) && read_entries(&r, &f, "queue", out) &&
+        read_notify(&r, &f, &out->notify) && read_last(&r, &f, &out->last))
         return HF_OK;
     record_done(out);
     return HF_SHAPE;
 }
 
-static bool read_ask(const reader *r, const bson_t *doc, hf_ask *out)
+static bool read_ask(const reader *r, fields *doc, hf_ask *out)
 {
     return read_id(r, doc, "ticket", &out->ticket) &&
            read_text(r, doc, "by", OPTIONAL, sizeof out->by, out->by) &&
            read_text(r, doc, "reason", OPTIONAL, sizeof out->reason, out->reason);
 }
 
-static bool read_asked(reader *r, const bson_t *doc, hf_session_state *out)
+static bool read_asked(reader *r, fields *doc, hf_session_state *out)
 {
     bson_iter_t it, item;
     bson_t ask;
-    if (!bson_iter_init_find(&it, doc, "asked"))
+    if (!find(doc, "asked", &it))
         return true;
     if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &item))
         return refuse(r, "asked", "an array");
+    r->list = "asked";
     while (bson_iter_next(&item) && out->n_asked < HF_ASKS_MAX) {
-        snprintf(r->path, sizeof r->path, "asked.%.10s.", bson_iter_key(&item));
+        r->key = bson_iter_key(&item);
         if (!BSON_ITER_HOLDS_DOCUMENT(&item) || !view(&item, &ask))
             return refuse(r, "", "a document");
-        if (!read_ask(r, &ask, &out->asked[out->n_asked]))
+        fields of_ask = fields_of(&ask);
+        if (!read_ask(r, &of_ask, &out->asked[out->n_asked]))
             return false;
         out->n_asked++;
     }
-    r->path[0] = '\0';
+    r->list = r->key = NULL;
     return true;
 }
 
-static bool read_session(const reader *r, const bson_t *doc, hf_session *out)
+static bool read_session(const reader *r, fields *doc, hf_session *out)
 {
     return read_id(r, doc, "_id", &out->id) &&
            read_int32(r, doc, "ttl_ms", REQUIRED, 1, &out->ttl_ms) &&
-           read_int(r, doc, "pid", OPTIONAL, INT64_MIN, INT64_MAX, &out->pid) &&
-           read_date(r, doc, "started_at", OPTIONAL, &out->started_at.ms) &&
            read_text(r, doc, "app", OPTIONAL, sizeof out->app, out->app) &&
-           read_text(r, doc, "host", OPTIONAL, sizeof out->host, out->host);
+           read_text(r, doc, "host", OPTIONAL, sizeof out->host, out->host) &&
+           read_int(r, doc, "pid", OPTIONAL, INT64_MIN, INT64_MAX, &out->pid) &&
+           read_date(r, doc, "started_at", OPTIONAL, &out->started_at.ms);
 }
 
 hf_code document_to_state(const bson_t *doc, const char *collection, hf_session_state *out,
                           hf_error *err)
 {
     reader r = reader_of(doc, collection, err);
+    fields f = fields_of(doc);
     bool dead = false;
     *out = (hf_session_state){.presence = HF_LIVE};
-    if (!read_session(&r, doc, &out->session) ||
-        !read_int(&r, doc, "beat", REQUIRED, 0, INT64_MAX, &out->beat) ||
-        !read_bool(&r, doc, "dead", &dead) ||
-        !read_int(&r, doc, "left", OPTIONAL, INT64_MIN, INT64_MAX, &out->lease_left_ms) ||
-        !read_asked(&r, doc, out))
+    if (!read_session(&r, &f, &out->session) ||
+        !read_int(&r, &f, "beat", REQUIRED, 0, INT64_MAX, &out->beat) ||
+        !read_bool(&r, &f, "dead", &dead) ||
+        !read_int(&r, &f, "left", OPTIONAL, INT64_MIN, INT64_MAX, &out->lease_left_ms) ||
+        !read_asked(&r, &f, out))
         return HF_SHAPE;
     if (dead)
         out->presence = HF_DEAD;

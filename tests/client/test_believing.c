@@ -156,7 +156,7 @@ static bool say_granted(faulty *f, hf_notice *out)
     struct seen x = look_at(f->inner, "x");
     if (!says || !x.queued || atomic_exchange(&is_told, true))
         return false;
-    *out = (hf_notice){HF_NOTICE_GRANT, x.head.ticket, 0, {1}, NULL};
+    *out = (hf_notice){.kind = HF_NOTICE_GRANT, .ticket = x.head.ticket, .stamp = {1}};
     return true;
 }
 

@@ -64,6 +64,7 @@ static void test_threads_pass_the_lock_on(void **state)
     hf_client *client;
     pthread_t threads[THREADS];
     faulty *f = faulty_open("memory:pass", NULL, &client);
+    season(client, "x");
     start_all(threads, take_turns, client);
     join_all(threads);
     assert_int_equal(worst, 0);
@@ -87,6 +88,7 @@ static void test_another_session_has_its_turn(void **state)
     (void)state;
     hf_client *client = open_client("memory:foreign", 10000);
     hf_client *other = open_client("memory:foreign", 10000);
+    season(client, "x");
     pthread_t threads[THREADS];
     is_over = false;
     start_all(threads, take_turns_until_over, client);
@@ -110,7 +112,7 @@ static void test_another_session_has_its_turn(void **state)
     hf_close(other);
 }
 
-/* ---- One line, one ticket ---- */
+/* ---- Recalled ---- */
 
 struct taking {
     hf_client *client;
@@ -144,6 +146,141 @@ static void await_queued(faulty *f, size_t n)
     while (n_queued(f) != n)
         pause_ms(1);
 }
+
+static void end_turn(struct taking *taking)
+{
+    pthread_join(taking->thread, NULL);
+    assert_int_equal(taking->code, HF_OK);
+    hf_lock_close(taking->lock);
+}
+
+static const hf_lock_options lingering = {.linger_ms = 60000};
+
+static hf_lock *take_lingering(hf_client *client, const hf_lock_options *options)
+{
+    hf_lock *lock;
+    hf_error err;
+    assert_int_equal(hf_lock_acquire(client, "x", options, &lock, &err), HF_OK);
+    return lock;
+}
+
+/* How many steps it takes to leave the lock to another session and to wait for it again. */
+static int steps_to_yield(faulty *f, hf_client *client, hf_client *other)
+{
+    struct taking theirs = {.client = other}, last_turn = {.client = client};
+    struct taking next = {.client = client};
+    hf_lock *lock = take_lingering(client, &lingering);
+    start(&theirs);
+    await_queued(f, 1);
+    start(&last_turn);
+    pause_ms(5);
+    hf_lock_close(lock);
+    pthread_join(last_turn.thread, NULL);
+    start(&next);
+    pause_ms(5);
+    int before = f->calls[FAULTY_STEP];
+    hf_lock_close(last_turn.lock);
+    pthread_join(theirs.thread, NULL);
+    await_queued(f, 1);
+    int steps = f->calls[FAULTY_STEP] - before;
+    hf_lock_close(theirs.lock);
+    end_turn(&next);
+    return steps;
+}
+
+/* But where the machine takes a tenth of a second for that. */
+static void test_a_recalled_line_leaves_and_waits_again_in_one_step(void **state)
+{
+    (void)state;
+    hf_client *client, *other = open_client("memory:yield", 10000);
+    hf_options options = {.ttl_ms = 10000, .local_turns = 1};
+    faulty *f = faulty_open("memory:yield", &options, &client);
+    season(client, "x");
+    int steps = 2;
+    for (int i = 0; i < 20 && steps > 1; i++)
+        steps = steps_to_yield(f, client, other);
+    assert_int_equal(steps, 1);
+    hf_close(client);
+    hf_close(other);
+}
+
+static void test_a_line_does_not_wait_for_a_long_turn(void **state)
+{
+    (void)state;
+    hf_client *client, *other = open_client("memory:long", 10000);
+    faulty *f = faulty_open("memory:long", NULL, &client);
+    struct taking theirs = {.client = other}, next = {.client = client};
+    season(client, "x");
+    hf_lock *lock = take_lingering(client, &lingering);
+    start(&next);
+    start(&theirs);
+    int64_t began = now_ms();
+    await_queued(f, 2);
+    assert_true(now_ms() - began < 1000);
+    hf_lock_close(lock);
+    end_turn(&theirs);
+    end_turn(&next);
+    hf_close(client);
+    hf_close(other);
+}
+
+static bool is_pass(faulty_call call, const void *arg)
+{
+    return call == FAULTY_STEP && ((const struct faulty_step *)arg)->step->pass != NULL;
+}
+
+static atomic_bool has_passed;
+
+/* The first pass lands and is not answered; no other comes through. */
+static hf_code refuse_more_passes(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    return is_pass(call, arg) && has_passed ? HF_UNREACHABLE : HF_OK;
+}
+
+static hf_code lose_the_pass(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    return is_pass(call, arg) && !atomic_exchange(&has_passed, true) ? HF_UNKNOWN : HF_OK;
+}
+
+static void *take_lease(void *arg)
+{
+    struct taking *taking = arg;
+    hf_lease lease;
+    hf_error err;
+    taking->code = hf_lease_acquire(taking->client, "x", NULL, &lease, &err);
+    return NULL;
+}
+
+/* Whoever stands in line behind it enters anew, and what both tickets stood for is left first. */
+static void test_a_lock_that_may_have_become_a_lease_is_not_passed_on(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = 10000, .patience_ms = 300};
+    faulty *f = faulty_open("memory:doubt", &options, &client);
+    struct taking lease = {.client = client}, next = {.client = client};
+    f->before = refuse_more_passes;
+    f->after = lose_the_pass;
+    season(client, "x");
+    hf_lock *lock = take(client, "x");
+    pthread_create(&lease.thread, NULL, take_lease, &lease);
+    await_queued(f, 1);
+    start(&next);
+    pause_ms(20);
+    hf_lock_close(lock);
+    pthread_join(lease.thread, NULL);
+    pthread_join(next.thread, NULL);
+    assert_true(has_passed);
+    assert_int_not_equal(lease.code, HF_OK);
+    assert_int_equal(next.code, HF_OK);
+    assert_true(id_equal(look_at(f->inner, "x").holder.ticket, next.lock->ticket));
+    hf_lock_close(next.lock);
+    hf_close(client);
+}
+
+/* ---- One line, one ticket ---- */
 
 static void test_a_leader_that_gives_up_leaves_its_place_to_the_next(void **state)
 {
@@ -321,9 +458,10 @@ static void test_a_lock_that_was_downgraded_is_not_passed_on(void **state)
     hf_client *client, *other = open_client("memory:downgraded", 10000);
     hf_error err;
     faulty *f = faulty_open("memory:downgraded", NULL, &client);
-    const hf_lock_options options = {.linger_ms = 60000}, shared = {.mode = HF_SHARED};
-    hf_lock *lock, *reader;
-    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
+    const hf_lock_options shared = {.mode = HF_SHARED};
+    hf_lock *reader;
+    season(client, "x");
+    hf_lock *lock = take_lingering(client, &lingering);
     struct taking writer = {.client = client};
     start(&writer);
     pause_ms(50);
@@ -349,9 +487,8 @@ static void test_a_lock_that_was_passed_on_can_be_upgraded(void **state)
     hf_client *client;
     hf_error err;
     faulty *f = faulty_open("memory:passed", NULL, &client);
-    const hf_lock_options options = {.linger_ms = 60000};
-    hf_lock *lock;
-    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
+    season(client, "x");
+    hf_lock *lock = take_lingering(client, &lingering);
     hf_id session = look_at(f->inner, "x").holder.session;
     struct taking next = {.client = client};
     start(&next);
@@ -369,22 +506,14 @@ static void test_a_lock_that_was_passed_on_can_be_upgraded(void **state)
 
 /* ---- Linger ---- */
 
-static const hf_lock_options lingering = {.linger_ms = 60000};
-
-static hf_lock *take_lingering(hf_client *client, const hf_lock_options *options)
-{
-    hf_lock *lock;
-    hf_error err;
-    assert_int_equal(hf_lock_acquire(client, "x", options, &lock, &err), HF_OK);
-    return lock;
-}
-
 static void test_a_lingering_lock_is_had_again_without_a_request(void **state)
 {
     (void)state;
     hf_client *client;
     hf_error err;
     faulty *f = faulty_open("memory:linger", NULL, &client);
+    season(client, "x");
+    int before = f->calls[FAULTY_STEP];
     int64_t token = 0;
     for (int i = 0; i < 1000; i++) {
         hf_lock *lock = take_lingering(client, &lingering);
@@ -401,7 +530,7 @@ static void test_a_lingering_lock_is_had_again_without_a_request(void **state)
         assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
         hf_lock_close(lock);
     }
-    assert_int_equal(f->calls[FAULTY_STEP], 1);
+    assert_int_equal(f->calls[FAULTY_STEP], before + 1);
     assert_int_equal(f->calls[FAULTY_LOOK], 0);
     hf_close(client);
 }
@@ -412,6 +541,7 @@ static void test_a_lingering_lock_is_recalled(void **state)
     hf_client *client = open_client("memory:recall", 10000);
     hf_client *other = open_client("memory:recall", 10000);
     const hf_lock_options options = {.linger_ms = 2000};
+    season(client, "x");
     for (int i = 0; i < 10; i++) {
         hf_lock *lock = take_lingering(client, &options);
         int64_t token = hf_lock_token(lock);
@@ -448,6 +578,7 @@ static void test_a_lost_recall_costs_a_third_of_the_ttl(void **state)
     hf_options options = {.ttl_ms = 3000};
     faulty *f = faulty_open("memory:deaf", &options, &client);
     f->notice = say_nothing;
+    season(client, "x");
     hf_lock_close(take_lingering(client, &lingering));
     assert_int_equal(try_take(other, "x", 2500), HF_OK);
     hf_close(client);
@@ -460,6 +591,7 @@ static void test_lingering_ends(void **state)
     hf_client *client;
     hf_lock_options options = {.linger_ms = 300};
     faulty *f = faulty_open("memory:ends", NULL, &client);
+    season(client, "x");
     hf_lock_close(take_lingering(client, &options));
     pause_ms(50);
     assert_int_equal(look_at(f->inner, "x").holders, 1);
@@ -490,6 +622,7 @@ static void test_a_lingering_lock_ends_with_the_lease(void **state)
     hf_options options = {.ttl_ms = 1000};
     faulty *f = faulty_open("memory:lease", &options, &client);
     f->before = refuse_beats;
+    season(client, "x");
     hf_lock *lock = take_lingering(client, &lingering);
     int64_t token = hf_lock_token(lock);
     hf_lock_close(lock);
@@ -511,6 +644,7 @@ static void test_a_lingering_lock_can_be_broken(void **state)
     hf_client *other = open_client("memory:break", 1000);
     hf_break_options options = {.reason = "why not"};
     hf_error err;
+    season(client, "x");
     hf_lock_close(take_lingering(client, &lingering));
     assert_int_equal(hf_break(other, "x", &options, &err), HF_OK);
     hf_lock *lock = take(other, "x");
@@ -542,6 +676,9 @@ static void test_what_cannot_linger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_recalled_line_leaves_and_waits_again_in_one_step),
+        cmocka_unit_test(test_a_line_does_not_wait_for_a_long_turn),
+        cmocka_unit_test(test_a_lock_that_may_have_become_a_lease_is_not_passed_on),
         cmocka_unit_test(test_threads_pass_the_lock_on),
         cmocka_unit_test(test_another_session_has_its_turn),
         cmocka_unit_test(test_a_leader_that_gives_up_leaves_its_place_to_the_next),

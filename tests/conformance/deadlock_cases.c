@@ -136,6 +136,22 @@ static void test_who_waits_for_what_it_holds_itself(void **state)
     bed_release(lock);
 }
 
+/* The system gives a thread's pthread_t to another when it has ended; what it took may live on. */
+static void test_a_thread_that_has_ended_is_not_taken_for_another(void **state)
+{
+    (void)state;
+    static struct taker first, second;
+    const char *name = bed_name("heirless");
+    const hf_lock_options brief = {.wait_ms = 3 * DEADLOCK_MS};
+    taker_start(&first, clients[0], name, NULL);
+    taker_join(&first);
+    assert_code(HF_OK, first.code, &first.err);
+    taker_start(&second, clients[0], name, &brief);
+    taker_join(&second);
+    assert_code(HF_TIMEOUT, second.code, &second.err);
+    bed_release(first.lock);
+}
+
 static hf_lock_options permits(int32_t n, int32_t limit)
 {
     return (hf_lock_options){.permits = n, .limit = limit};
@@ -231,6 +247,7 @@ int run_deadlock_cases(void)
         CASE_IF(needed, test_a_circle_of_four_threads_in_two_processes),
         CASE_IF(needed, test_two_readers_that_want_to_write),
         CASE_IF(needed, test_who_waits_for_what_it_holds_itself),
+        CASE_IF(needed, test_a_thread_that_has_ended_is_not_taken_for_another),
         CASE_IF(needed, test_two_semaphores),
         CASE_IF(needed, test_no_deadlock_where_another_holder_goes_on),
         CASE_IF(needed, test_the_doctor_lists_circles),

@@ -6,6 +6,7 @@
 #include "core/record.h"
 
 #include <mongoc/mongoc.h>
+#include <poll.h>
 #include <time.h>
 
 static mongoc_client_t *driver;
@@ -340,6 +341,39 @@ static void test_a_drop_is_heard(void **state)
     store->ops->close(store);
 }
 
+/* A lock that lingers is had again without the store: its tokens rise faster than cluster time. */
+static int64_t use_tokens(const char *name)
+{
+    hf_client *client = bed_client("many", 5000);
+    const hf_lock_options lingering = {.linger_ms = 60000};
+    int64_t token = 0;
+    bed_release(bed_acquire(client, name, NULL));
+    poll(NULL, 0, 1100); /* a second later there is room for blocks */
+    for (int i = 0; i < 3000; i++) {
+        hf_lock *lock = bed_acquire(client, name, &lingering);
+        bed_rises(token, hf_lock_token(lock));
+        token = hf_lock_token(lock);
+        bed_release(lock);
+    }
+    drop_locks();
+    hf_close(client);
+    return token;
+}
+
+static void test_tokens_begin_above_those_of_a_dropped_lock(void **state)
+{
+    (void)state;
+    hf_client *client = bed_client("anew", 5000);
+    const char *name = bed_name("anew");
+    for (int i = 0; i < 3; i++) {
+        int64_t used = use_tokens(name);
+        hf_lock *lock = bed_acquire(client, name, NULL);
+        bed_rises(used, hf_lock_token(lock));
+        bed_release(lock);
+    }
+    hf_close(client);
+}
+
 /* ---- Pruning ---- */
 
 /* The record of a lock that was released so many days ago. */
@@ -422,6 +456,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_without_a_voucher_only_a_day_is_enough),
         CASE_IF(HF_CAN_QUEUE, test_a_session_is_gone_by_its_own_servers_clock_only),
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
+        CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),
     };
     return CASES(mongo_cases);

@@ -154,8 +154,9 @@ static void fill_step(random_step *r, const hf_record *record, size_t name)
     r->step =
         (hf_step){.leaves = r->leaves, .deaths = r->deaths, .now = &r->now, .floor = &r->floor};
     r->now.ms += (int64_t)below(50);
-    r->floor = percent(30) ? record->token + (int64_t)below(2000) - 1000
-                           : record->token - (int64_t)below(5);
+    r->floor = record->token - 4 + (int64_t)below(12);
+    if (percent(40))
+        r->floor = record->token + (int64_t)below(2000) - 1000 + (percent(50) ? RECORD_LAG : 0);
     r->step.n_leaves = percent(45) ? 0 : percent(70) ? 1 : below(MOST + 1);
     r->step.n_deaths = percent(85) ? 0 : 1 + below(MOST);
     for (size_t i = 0; i < r->step.n_leaves; i++)

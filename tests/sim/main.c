@@ -97,6 +97,14 @@ static void server_random(void *ctx, void *bytes, size_t n)
 /* Both jump by less than clock_trust: nobody is dead for that. */
 const hf_env sim_server_env = {NULL, server_mono, server_wall, server_random, NULL};
 
+int64_t sim_cluster_time(void)
+{
+    int64_t second = server_wall(NULL).ms / 1000 << 20;
+    if (second > sim.cluster_time)
+        sim.cluster_time = second;
+    return sim.cluster_time;
+}
+
 /* ---- What happens ---- */
 
 static node *living(int number)
@@ -158,7 +166,7 @@ static void give_up_unheard(void)
 static void happen(void)
 {
     node *n = living((int)sim_below(NODES - 1));
-    switch (sim_below(10)) {
+    switch (sim_below(11)) {
     case 0:
         n->stopped_until = soon(3);
         sim_trace("node %d stops until %.3f", n->number, (double)n->stopped_until / 1e9);
@@ -185,6 +193,11 @@ static void happen(void)
     case 7:
     case 8:
         give_up_unheard();
+        return;
+    case 9:
+        sim.drops_until = soon(3);
+        sim_trace("records that nobody needs are dropped until %.3f",
+                  (double)sim.drops_until / 1e9);
         return;
     default:
         elect();

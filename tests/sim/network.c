@@ -7,6 +7,7 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "core/text.h"
+#include "store/memory/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,12 +151,36 @@ typedef struct late {
     hf_session_state state;
 } late;
 
+/* As if it had never been: its tokens begin anew. */
+static void drop_record(const char *name)
+{
+    struct memory *memory = memory_lock(sim.server);
+    size_t at = 0;
+    while (strcmp(memory->records[at]->name, name) != 0)
+        at++;
+    memory_free_record(memory->records[at]);
+    memory->n_records--;
+    memmove(&memory->records[at], &memory->records[at + 1],
+            (memory->n_records - at) * sizeof *memory->records);
+    memory_unlock(memory);
+    sim.cluster_time++;
+}
+
 static void apply_step(hf_store *to, const char *name, const hf_step *step, hf_record *out,
                        hf_step_reply *reply, hf_error *err, hf_code *code)
 {
-    *code = to->ops->step(to, name, step, out, reply, err);
-    if (!*code)
-        rules_check_step(name, step, out);
+    int64_t floor = sim_cluster_time();
+    hf_step here = *step;
+    here.floor = &floor;
+    *code = to->ops->step(to, name, &here, out, reply, err);
+    if (*code)
+        return;
+    if (reply->stamp.value > sim.version)
+        sim.cluster_time++;
+    sim.version = reply->stamp.value;
+    rules_check_step(name, step, out);
+    if (sim_now_ns < sim.drops_until && out->exists && out->holders + out->queued == 0)
+        drop_record(name);
     tell_listeners();
 }
 

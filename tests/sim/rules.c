@@ -195,6 +195,13 @@ static void check_tokens(const history *h, const hf_record *after)
             sim_violation("P3: two holders of %s have tokens out of order", after->name);
 }
 
+/* Else those of the record that comes after it, if it is lost, might be lower. */
+static void check_clock(const hf_record *after)
+{
+    if (after->token + (int64_t)after->queued > sim.cluster_time)
+        sim_violation("P3: the tokens of %s are ahead of the cluster's time", after->name);
+}
+
 static void check_order(const history *h, const hf_record *after)
 {
     for (size_t i = 0; i < after->holders; i++) {
@@ -246,6 +253,7 @@ void rules_check_step(const char *name, const hf_step *step, const hf_record *af
         if (strcmp(name, sim_name(i)) != 0 || !after->exists)
             continue;
         check_tokens(h, after);
+        check_clock(after);
         check_order(h, after);
         check_permits(after);
         check_left(h, after);

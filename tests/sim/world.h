@@ -60,7 +60,10 @@ typedef struct world {
     char uri[40];
     hf_store *server; /* the observer's own */
     int64_t server_offset_ns;
+    int64_t cluster_time;
+    uint64_t version; /* of the records, after the last step */
     int64_t down_until;
+    int64_t drops_until; /* the record of what nobody holds */
     weather weather;
     int64_t ttl_ms;
     int64_t drift_most_ppm;
@@ -73,6 +76,10 @@ typedef struct world {
 
 extern world sim;
 extern const hf_env sim_server_env; /* its wall clock jumps */
+
+/* The second, and how many changes were made in it. It stands, but for those, while a clock that
+ * was ahead is waited for. */
+int64_t sim_cluster_time(void);
 
 uint64_t sim_random(void);
 int64_t sim_below(int64_t n); /* 0 .. n-1 */

@@ -12,6 +12,8 @@
 #define ALL HF_LIMIT_RW
 #define FLOOR 1000
 
+static int64_t floor_now = FLOOR;
+
 static inline hf_enter entrant(unsigned n, int32_t permits)
 {
     return (hf_enter){.entry = {.ticket = id_of(n),
@@ -37,7 +39,7 @@ static inline hf_death dead(unsigned n)
 
 static inline bool step(hf_record *record, hf_step step)
 {
-    return record_step(record, &step, (hf_dbtime){5000}, FLOOR);
+    return record_step(record, &step, (hf_dbtime){5000}, floor_now);
 }
 
 static inline record_verdict enter_as(hf_record *record, hf_enter enter)
@@ -85,6 +87,16 @@ static inline int set_up(void **state)
 {
     *state = calloc(1, sizeof(hf_record));
     record_init(*state, "a");
+    floor_now = FLOOR;
+    return 0;
+}
+
+/* The record has given tokens, and its next may lag behind: there is room for blocks. */
+static inline int set_up_older(void **state)
+{
+    set_up(state);
+    ((hf_record *)*state)->token = FLOOR - 1;
+    floor_now = FLOOR + RECORD_LAG;
     return 0;
 }
 
@@ -96,5 +108,6 @@ static inline int tear_down(void **state)
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define OLDER_CASE(test) cmocka_unit_test_setup_teardown(test, set_up_older, tear_down)
 
 #endif

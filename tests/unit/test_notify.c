@@ -9,19 +9,21 @@
 static void test_written_and_read_back(void **state)
 {
     (void)state;
-    const notify_note notes[] = {{id_of(1), id_of(2), INT64_C(9007199254740991)},
-                                 {id_of(3), id_of(4), 0},
-                                 {id_of(5), id_of(6), 1}};
-    char text[3 * NOTE_SIZE] = "";
-    for (int i = 0; i < 3; i++)
+    const notify_note notes[] = {{id_of(1), id_of(2), INT64_C(9007199254740991), HF_BLOCK_MAX},
+                                 {id_of(3), id_of(4), 0, 0},
+                                 {id_of(5), id_of(6), 1, 0},
+                                 {id_of(7), id_of(8), 2, 3}};
+    char text[4 * NOTE_SIZE] = "";
+    for (int i = 0; i < 4; i++)
         notify_append(text, &notes[i]);
     const char *at = text;
     notify_note note;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         assert_true(notify_next(&at, &note));
         assert_true(id_equal(note.session, notes[i].session));
         assert_true(id_equal(note.ticket, notes[i].ticket));
         assert_true(note.token == notes[i].token);
+        assert_int_equal(note.block, notes[i].block);
     }
     assert_false(notify_next(&at, &note));
 }

@@ -74,7 +74,8 @@ static void draw_enter(struct draw *draw, const hf_record *record, uint64_t *ran
     int32_t limit = below(random, 10) ? 6 : (int32_t)below(random, 9) + 1;
     draw->enter = (hf_enter){.entry = {.ticket = id_of(++tickets),
                                        .session = id_of(below(random, SESSIONS)),
-                                       .permits = (int32_t)below(random, 7) + 1},
+                                       .permits = (int32_t)below(random, 7) + 1,
+                                       .block = (int32_t)below(random, 4)},
                              .limit = limit,
                              .queue_max = 12,
                              .returner = below(random, 2),
@@ -88,10 +89,17 @@ static void draw_enter(struct draw *draw, const hf_record *record, uint64_t *ran
     draw->step.enter = &draw->enter;
 }
 
+static int64_t draw_floor(const hf_record *record, uint64_t *random)
+{
+    if (below(random, 5))
+        return 1;
+    return record->token + below(random, 100) + (below(random, 2) ? RECORD_LAG : 0);
+}
+
 static void draw_step(struct draw *draw, const hf_record *record, uint64_t *random)
 {
     *draw = (struct draw){.now = {draw->now.ms + below(random, 3)},
-                          .floor = below(random, 5) ? 1 : record->token + below(random, 100)};
+                          .floor = draw_floor(record, random)};
     draw_leaves(draw, record, random);
     draw_deaths(draw, random);
     draw_change(draw, record, random);
@@ -196,9 +204,11 @@ static void check_tokens(const hf_record *before, const hf_record *after, const 
         const hf_entry *entry = &after->entries[i];
         if (entry->token <= before->token)
             continue;
-        assert_true(entry->token > token && entry->token >= draw->floor);
+        int64_t lag = before->token ? RECORD_LAG : 0;
+        assert_true(entry->token > token && entry->token >= draw->floor - lag);
+        assert_true(entry->block <= 1 || entry->token + entry->block - 1 <= draw->floor);
         assert_int_equal(entry->granted_at.ms, draw->now.ms);
-        token = entry->token;
+        token = entry->token + (entry->block > 1 ? entry->block - 1 : 0);
     }
     assert_int_equal(after->token, token);
 }
@@ -219,6 +229,9 @@ static void check_notify(const hf_record *before, const hf_record *after, const 
         size_t used = strlen(expected);
         snprintf(expected + used, sizeof expected - used, "%s%s:%s:%lld", used ? " " : "", session,
                  ticket, (long long)entry->token);
+        used = strlen(expected);
+        if (entry->block > 1)
+            snprintf(expected + used, sizeof expected - used, ":%d", (int)entry->block);
     }
     const char *old = before->notify ? before->notify : "";
     assert_string_equal(after->notify ? after->notify : "", *expected ? expected : old);

@@ -59,6 +59,7 @@ static hf_notice notice_of(const struct event *event)
     notice.kind = event->note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL;
     notice.ticket = event->note.ticket;
     notice.token = event->note.token;
+    notice.block = event->note.block;
     notice.name = alloc_text(event->name);
     return notice;
 }

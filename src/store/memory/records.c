@@ -59,8 +59,8 @@ static void read_record(const struct memory *memory, const char *name, hf_record
 
 static int64_t floor_of(const struct memory *memory, hf_dbtime now)
 {
-    int64_t floor = record_floor_of(now);
-    return floor > memory->used_token ? floor : memory->used_token + 1;
+    int64_t floor = record_floor_of(now), least = memory->used_token + 1 + RECORD_LAG;
+    return floor > least ? floor : least;
 }
 
 /* Whether it changed anything. */

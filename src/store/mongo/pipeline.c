@@ -6,9 +6,8 @@
  * step has in it, and ' for ". Everything from outside is in one $literal, the variable x, made by
  * pipeline_values.c:
  *   {now, floor}                              where they are given
- *   {new, limit, bound, note, asks, more, entry}    the entrant; bound: of the queue, for this one;
- *                                             new: the record, where there is none; asks: its
- *                                             ticket; more: tokens of its block after the first
+ *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue, for this one; new:
+ *                                             the record, where there is none; asks: its ticket
  *   {replaces}                                the holder whose place the entrant wants
  *   {change: {ticket, permits}}               the holder that has less from now on
  *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block}}}    the holder whose place
@@ -60,8 +59,8 @@ static const char last_many[] =
 static const char whose[] = "{'session': '$$this.session', 'token': @u, 'at': @n}";
 
 /* What a holder has not used of its tokens it gives back, if nothing was given since. */
-static const char more[] = "{'$max': [{'$subtract': ['$$this.block', 1]}, 0]}";
-static const char last_token[] = "{'$add': ['$$this.token', @x]}";
+static const char last_token[] =
+    "{'$add': ['$$this.token', {'$max': [{'$subtract': ['$$this.block', 1]}, 0]}]}";
 static const char given_back_one[] =
     "{'$reduce': {'input': '$holders', 'initialValue': '$token', 'in': {'$cond': [{'$and': ["
     "{'$eq': ['$$this.ticket', '$$x.ticket']}, {'$gte': ['$$x.used', '$$this.token']},"
@@ -92,21 +91,29 @@ static const char passed[] =
 /* Leaves, deaths, a change and a pass, then the grant; the result is the whole record. */
 static const char edit[] = "{'$let': {'vars': {'h': @2, 'q': @3@l}, 'in': @g}}";
 
-/* The fold over the queue from its head (I3, I4); after the first that does not fit, none does. */
+/* The fold over the queue from its head (I3, I4); after the first that does not fit, none does.
+ * end: the first token that is above the floor. Where somebody waits a token was given before. */
 static const char grant[] =
     "{'$let': {'vars': {'fold': {'$reduce': {'input': '$$q', 'initialValue': {'n': 0,"
-    " 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': @j, 'notify': ''},"
+    " 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': @j, 'notify': '', 'end': {'$add': "
+    "[@f, 1]}},"
     " 'in': {'$cond': [{'$lte': [{'$add': ['$$value.sum', '$$this.permits']}, '$limit']},"
-    " {'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$value.token', 1]}, @f]}}},"
-    " 'in': {'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': ['$$value.sum', '$$this.permits']},"
+    " {'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$value.token', 1]},"
+    " {'$subtract': ['$$value.end', 1048577]}]}}},"
+    " 'in': {'$let': {'vars': {'block': {'$toInt': {'$min': [{'$ifNull': ['$$this.block', 0]},"
+    " {'$max': [{'$subtract': [{'$add': ['$$value.end', '$$value.n', 1]},"
+    " {'$add': ['$$token', {'$size': '$$q'}]}]}, 1]}]}}},"
+    " 'in': {'end': '$$value.end', 'n': {'$add': ['$$value.n', 1]}, 'sum': {'$add': "
+    "['$$value.sum', '$$this.permits']},"
     " 'holders': {'$concatArrays': ['$$value.holders', [{'$mergeObjects': ['$$this',"
-    " {'token': '$$token', 'granted_at': @n}]}]]}, 'token': {'$add': ['$$token', @x]},"
+    " {'token': '$$token', 'block': '$$block', 'granted_at': @n}]}]]},"
+    " 'token': {'$max': ['$$token', {'$add': ['$$token', '$$block', -1]}]},"
     " 'notify': {'$concat': ['$$value.notify', {'$cond': [{'$and': ['$$this.yields',"
     " {'$lt': [{'$add': ['$$value.n', 1]}, {'$size': '$$q'}]}]},"
     " {'$concat': [' ', {'$toString': '$$this.session'}, ':recall:', {'$toString': {'$let': {"
     "'vars': {'next': {'$arrayElemAt': ['$$q', {'$add': ['$$value.n', 1]}]}},"
     " 'in': '$$next.ticket'}}}]}, '']}, ' ', {'$toString': '$$this.session'}, ':',"
-    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'}]}}}},"
+    " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'}, @b]}}}}}},"
     " {'$mergeObjects': ['$$value', {'sum': 4294967296}]}]}}}},"
     " 'in': {'$mergeObjects': ['$$ROOT'@m, {'holders': '$$fold.holders',"
     " 'queue': {'$slice': ['$$q', '$$fold.n', 1000]}, 'token': '$$fold.token',"
@@ -145,12 +152,26 @@ static const char overtakes[] =
 static const char try_fits[] = ", @h";
 static const char wait[] = "{'$cond': [{'$and': [@h]}, @k, @q]}";
 
+/* A record that has given no token yet begins at the floor. */
 static const char taken[] =
-    "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$r.token', 1]}, @f]}}}, 'in': {"
-    "'limit': '$$x.limit', 'token': {'$add': ['$$token', '$$x.more']},"
-    " 'holders': {'$concatArrays': ['$$r.holders',"
+    "{'$let': {'vars': {'token': {'$toLong': {'$max': [{'$add': ['$$r.token', 1]}, {'$subtract': ["
+    "@f, {'$cond': [{'$lt': ['$$r.token', 1]}, 0, 1048576]}]}]}}}, 'in': @5}}";
+
+static const char taken_one[] =
+    "{'limit': '$$x.limit', 'token': '$$token', 'holders': {'$concatArrays': ['$$r.holders',"
     " [{'$mergeObjects': ['$$x.entry', {'since': @n, 'token': '$$token', 'granted_at': @n}]}]]},"
-    " 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}}}";
+    " 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}]}}";
+
+static const char taken_block[] =
+    "{'$let': {'vars': {'block': {'$toInt': {'$min': ['$$x.entry.block', {'$max': [1,"
+    " {'$add': [1, {'$subtract': [@f, '$$token']}]}]}]}}}, 'in': {"
+    "'limit': '$$x.limit', 'token': {'$add': ['$$token', '$$block', -1]},"
+    " 'holders': {'$concatArrays': ['$$r.holders', [{'$mergeObjects': ['$$x.entry',"
+    " {'since': @n, 'token': '$$token', 'block': '$$block', 'granted_at': @n}]}]]},"
+    " 'notify': {'$concat': [@c'$$x.note', {'$toString': '$$token'}, @b]}}}}";
+
+static const char told_block[] = "{'$cond': [{'$gt': ['$$block', 1]}, {'$concat': [':',"
+                                 " {'$toString': '$$block'}]}, '']}";
 
 static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue',"
                              " [{'$mergeObjects': ['$$x.entry', {'since': @n}]}]]}@r}";
@@ -203,7 +224,7 @@ typedef struct variant {
     edit_kind edit;
     enter_kind enter;
     floor_kind floor;
-    bool has_now, has_last, has_used, has_change, has_pass;
+    bool has_now, has_last, has_used, has_change, has_pass, has_block;
 } variant;
 
 static enter_kind enter_kind_of(const hf_enter *enter)
@@ -226,7 +247,8 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
                  .has_now = step->now != NULL,
                  .has_last = step->n_deaths > 0,
                  .has_change = step->change && step->change->permits > 0,
-                 .has_pass = step->pass != NULL};
+                 .has_pass = step->pass != NULL,
+                 .has_block = step->enter && step->enter->entry.block > 1};
     if (step->n_leaves + step->n_deaths > 0)
         v.edit = pipeline_is_single(step) ? EDIT_ONE : EDIT_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
@@ -240,7 +262,7 @@ static size_t index_of(variant v)
 {
     return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 5 | (size_t)v.has_now << 7 |
            (size_t)v.has_last << 8 | (size_t)v.has_used << 9 | (size_t)v.has_change << 10 |
-           (size_t)v.has_pass << 11;
+           (size_t)v.has_pass << 11 | (size_t)v.has_block << 12;
 }
 
 static const char *floor_text(floor_kind kind)
@@ -279,7 +301,6 @@ static void choose_edit(parts *p, variant v)
     p->of['w'] = whose;
     p->of['p'] = gone;
     p->of['v'] = last_token;
-    p->of['x'] = more;
     p->of['u'] = !v.has_used           ? "'$$this.token'"
                  : v.edit == EDIT_MANY ? "{'$max': ['$$this.token', '$$gone.used']}"
                                        : "{'$max': ['$$this.token', '$$x.used']}";
@@ -299,6 +320,7 @@ static void choose_enter(parts *p, variant v)
     p->of['z'] = neighbour;
     p->of['h'] = PLANTED(READER_BEFORE_WRITER) ? overtakes : fits;
     p->of['k'] = taken;
+    p->of['5'] = v.has_block ? taken_block : taken_one;
     p->of['q'] = queued;
     p->of['r'] = recalls;
     p->of['c'] = is_edited ? noted : "";
@@ -311,7 +333,7 @@ static parts choose(variant v)
     choose_enter(&p, v);
     p.of['n'] = v.has_now ? "'$$x.now'" : "'$$NOW'";
     p.of['f'] = floor_text(v.floor);
-    p.of['b'] = v.enter ? with_enter : only_edit;
+    p.of['b'] = told_block;
     return p;
 }
 
@@ -341,7 +363,7 @@ static const bson_t *text_of(pipeline_texts *texts, variant v)
     pthread_mutex_lock(&texts->mutex);
     if (!texts->made[i]) {
         parts p = choose(v);
-        texts->made[i] = make("@b", &p);
+        texts->made[i] = make(v.enter ? with_enter : only_edit, &p);
     }
     const bson_t *body = texts->made[i];
     pthread_mutex_unlock(&texts->mutex);

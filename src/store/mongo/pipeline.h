@@ -14,7 +14,7 @@ typedef enum pipeline_clock {
     PIPELINE_WALL,    /* the server's clock: a standalone has no cluster time */
 } pipeline_clock;
 
-#define PIPELINE_VARIANTS 4096
+#define PIPELINE_VARIANTS 8192
 
 /* The texts that were made so far. They hold nothing from outside, so each is made once. */
 typedef struct pipeline_texts {

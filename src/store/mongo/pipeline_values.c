@@ -105,7 +105,6 @@ static void append_enter(bson_t *x, const char *name, const hf_enter *enter)
     BSON_APPEND_INT32(x, "bound", pipeline_bound(enter));
     BSON_APPEND_UTF8(x, "note", note);
     BSON_APPEND_UTF8(x, "asks", ticket);
-    BSON_APPEND_INT32(x, "more", enter->entry.block > 1 ? enter->entry.block - 1 : 0);
     BSON_APPEND_DOCUMENT(x, "entry", &entry);
     if (!id_is_zero(enter->replaces))
         document_append_id(x, "replaces", enter->replaces);

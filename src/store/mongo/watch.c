@@ -210,6 +210,7 @@ static void give_notes(listener *to, const bson_t *event, const char *notify, hf
         hf_notice notice = {.kind = note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
                             .ticket = note.ticket,
                             .token = note.token,
+                            .block = note.block,
                             .stamp = stamp,
                             .name = name};
         to->given++;

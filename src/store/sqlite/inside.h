@@ -85,8 +85,9 @@ hf_code tokens_reserve(sqlite_store *store, int64_t token, hf_error *err);
 /* In the transaction of a new boot, and of a prune. */
 hf_code tokens_after_boot(sqlite_store *store, hf_error *err);
 hf_code tokens_raise_water(sqlite_store *store, int64_t token, hf_error *err);
-/* The floor of tokens at that time. */
-int64_t tokens_above(const sqlite_store *store, hf_dbtime now);
+/* The floor of tokens at that time: those of any record stay above the high water. For the ten
+ * minutes in which that is ahead of the clock, tokens go on from the record's own. */
+int64_t tokens_above(const sqlite_store *store, const hf_record *record, hf_dbtime now);
 
 /* notice.c */
 hf_code notice_open(sqlite_store *store, hf_error *err);

@@ -79,7 +79,7 @@ static bool apply(const sqlite_store *store, hf_record *record, const hf_step *s
                   const char **news)
 {
     hf_dbtime now = step->now ? *step->now : (hf_dbtime){session_wall_ms(store)};
-    int64_t floor = step->floor ? *step->floor : tokens_above(store, now);
+    int64_t floor = step->floor ? *step->floor : tokens_above(store, record, now);
     return record_step_telling(record, step, now, floor, news);
 }
 

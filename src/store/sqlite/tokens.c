@@ -51,9 +51,12 @@ hf_code tokens_reread_water(sqlite_store *store, hf_error *err)
     return get(store, "high_water", &store->high_water, err);
 }
 
-int64_t tokens_above(const sqlite_store *store, hf_dbtime now)
+int64_t tokens_above(const sqlite_store *store, const hf_record *record, hf_dbtime now)
 {
-    return larger(record_floor_of(now), store->high_water + 1);
+    int64_t clock = record_floor_of(now);
+    if (store->high_water < clock - RECORD_LAG)
+        return clock;
+    return larger(clock, larger(store->high_water + 1, record->token) + RECORD_LAG);
 }
 
 static hf_code raise_reserved(sqlite_store *store, int64_t token, int64_t *reserved, hf_error *err)
