@@ -190,36 +190,52 @@ static void print(const struct bed *bed, int threads, const struct way *way, con
         table_row(ours, NO_GOAL, "%s", figure);
 }
 
-/* All ways in turn with the loop by hand, round by round. */
-static void measure_size(const struct bed *bed, int runs, int threads,
-                         const struct way ways[MOST_WAYS])
+/* Each has a client of its own, which has begun its session: one that has lingered goes on
+ * listening for a while, and every write costs more then. */
+static double measure(struct bed *bed, int threads, int64_t ms, work_fn *work)
 {
-    series ours[MOST_WAYS] = {{.n = 0}}, other = {.n = 0};
-    for (int run = -1; run < runs; run++) {
-        int64_t ms = run < 0 ? WARM_MS : round_ms(bed);
-        double raw = bed->raws[0] ? pairs_per_s(bed, threads, ms, by_hand) : 0;
-        if (run >= 0)
-            series_add(&other, raw);
-        for (int i = 0; i < MOST_WAYS && ways[i].work; i++) {
-            double pairs = pairs_per_s(bed, threads, ms, ways[i].work);
-            if (run >= 0)
-                series_add(&ours[i], pairs);
-        }
+    if (work == by_hand)
+        return pairs_per_s(bed, threads, ms, work);
+    bed->client = client_open(bed->place, 0);
+    hf_lock_close(client_acquire(bed->client, bed->place, "first"));
+    double pairs = pairs_per_s(bed, threads, ms, work);
+    hf_close(bed->client);
+    return pairs;
+}
+
+/* All ways and the loop by hand, round by round, another one first each time. */
+static void measure_size(struct bed *bed, int runs, int threads, const struct way ways[MOST_WAYS])
+{
+    series of[MOST_WAYS + 1] = {{.n = 0}};
+    work_fn *works[MOST_WAYS + 1] = {NULL};
+    int n = 0;
+    while (n < MOST_WAYS && ways[n].work) {
+        works[n] = ways[n].work;
+        n++;
     }
-    for (int i = 0; i < MOST_WAYS && ways[i].work; i++)
-        print(bed, threads, &ways[i], &ours[i], &other);
+    if (bed->raws[0])
+        works[n] = by_hand;
+    int all = n + !!works[n];
+    for (int run = -1; run < runs; run++)
+        for (int i = 0; i < all; i++) {
+            int at = (i + run + 1) % all;
+            double pairs = measure(bed, threads, run < 0 ? WARM_MS : round_ms(bed), works[at]);
+            if (run >= 0)
+                series_add(&of[at], pairs);
+        }
+    for (int i = 0; i < n; i++)
+        print(bed, threads, &ways[i], &of[i], &of[n]);
 }
 
 void measure_pairs(const struct bench *bench)
 {
-    struct bed bed = {.place = &bench->place, .client = client_open(&bench->place, 0)};
+    struct bed bed = {.place = &bench->place};
     for (int i = 0; i < MOST_THREADS && raw_is_there(bed.place); i++)
         bed.raws[i] = raw_open(bed.place);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         measure_size(&bed, bench->runs, sizes[i].threads, sizes[i].ways);
     for (int i = 0; i < MOST_THREADS && bed.raws[i]; i++)
         raw_close(bed.raws[i]);
-    hf_close(bed.client);
 }
 
 void measure_threads(const struct bench *bench)
