@@ -291,9 +291,7 @@ typedef struct hf_store_ops {
 
     void (*close)(hf_store *store);
 
-    /* Makes the session known, as its first beat. Not idempotent: after UNKNOWN take a new id. It
-     * is in every look that shows what came after it; a store that fails over may lose it before
-     * anything came after it, and then for good: its beats find nothing (R3). */
+    /* Makes the session known, as its first beat. Not idempotent: after UNKNOWN take a new id. */
     hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
 
     /* Raises the beat, takes out the asks that were answered, and keeps what it says of waits in

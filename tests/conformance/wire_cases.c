@@ -284,28 +284,21 @@ static void check_read(const struct sent *s)
                "a look that may be older than what was seen");
 }
 
-/* The writes for which no majority is waited: nobody relies on an end before a majority look shows
- * it, and what was begun is in every look that shows what came after it, or never (R3). */
+/* The one write that is not waited for: nobody relies on it before a majority look shows it. */
 static bool is_end_of_session(const struct sent *s)
 {
     return strcmp(text_at(s->command, "findAndModify"), "sessions") == 0 &&
            has(s->command, "update.0.$replaceWith.$let.in.$mergeObjects.1.dead_at");
 }
 
-static bool is_begin_of_session(const struct sent *s)
-{
-    return strcmp(text_at(s->command, "update"), "sessions") == 0 &&
-           has(s->command, "updates.0.q.beat.$exists");
-}
-
 static void check_write(const struct sent *s)
 {
     bson_iter_t w;
-    if (is_end_of_session(s) || is_begin_of_session(s)) {
+    if (is_end_of_session(s)) {
         bool is_given = bson_iter_init_find(&w, s->command, "writeConcern");
         demand(is_given && bson_iter_recurse(&w, &w) && bson_iter_find(&w, "w") &&
                    bson_iter_as_int64(&w) == 1,
-               s, "a begin or an end that waits for a majority");
+               s, "an end that is waited for");
         return;
     }
     demand(strcmp(text_at(s->command, "writeConcern.w"), "majority") == 0, s, "no majority write");

@@ -317,11 +317,10 @@ inline choose_look(s) {
 
 /* ---- A session ------------------------------------------------------------------------------- */
 
-#define IS_AN_INSERT(s) (lease[s] == 0) /* answered before it is committed, or lost */
 #ifdef ENTER_WITH_INSERT
 #define MAY_ENTER(s) (insert != UNSENT)
 #else
-#define MAY_ENTER(s) lease[s] /* its insert is answered */
+#define MAY_ENTER(s) lease[s] /* its insert is acknowledged */
 #endif
 #ifdef ABSENCE_IS_DEATH
 #define TAKES_FOR_DEAD(beat) ((beat) == ABSENT)
@@ -456,9 +455,8 @@ inline give_up(s) {
 
 /* A client with its session: it beats; it enters, waits, judges whoever holds, believes, leaves; or
  * gives up; and once more with its next ticket. Sending and landing are one event, but for the insert
- * and a late enter; the answer is another, and comes once the write is committed, or never; that of
- * the insert comes when it likes. A beat that reaches the deposed primary is as one that was not
- * sent: nobody will ever see it. */
+ * and a late enter; the answer is another, and comes once the write is committed, or never. A beat
+ * that reaches the deposed primary is as one that was not sent: nobody will ever see it. */
 proctype Session(byte s)
 {
     byte phase, node, sent;  /* sent: the beat that waits for its answer */
@@ -477,19 +475,14 @@ end:
         next_left[s] = NEW_LEASE(s);
         insert = SENT }
     :: atomic { insert == SENT && HAS_ROOM ->
-        choose(node);
-        open_write(node);
+        printf("session %d: its insert lands\n", s);
+        open_write(PRIMARY);
         set_session(s, 1);
         sent = 1;
-        close_write(node, beat_at[s]);
-        printf("session %d: its insert lands on %d\n", s, node);
-        node = 0;
+        close_on_primary(beat_at[s]);
         insert = LANDED }
-    :: atomic { sent && (IS_ACKNOWLEDGED(beat_at[s]) || IS_AN_INSERT(s)) ->
-        if
-        :: IS_ACKNOWLEDGED(beat_at[s]) -> acknowledge(s, beat_at[s])
-        :: else -> beat_at[s] = 0
-        fi;
+    :: atomic { sent && IS_ACKNOWLEDGED(beat_at[s]) ->
+        acknowledge(s, beat_at[s]);
         printf("session %d: beat %d is acknowledged\n", s, sent);
 #ifdef LEASE_FROM_REPLY
         next_left[s] = NEW_LEASE(s);

@@ -189,9 +189,6 @@ class Broken(Case):
     def test_tickets_out_before_the_mark_is_acknowledged(self):
         self.two_believe("HOLDS_ON", "BEATS=2", "TICKETS_BEFORE_MARK", backward=True)
 
-    def test_absence_taken_for_death(self):
-        self.two_believe(*HOLDS, "ABSENCE_IS_DEATH")
-
     def test_local_looks(self):
         self.two_believe(*HOLDS, "LOCAL_LOOKS")
 
@@ -228,10 +225,13 @@ class Broken(Case):
 
 
 class InsertAndEnterAtOnce(Case):
-    """What the design allowed: the first enter is sent before the insert is answered."""
+    """What the design allowed: the first enter is sent before the insert is acknowledged."""
 
     def test_without_failover_the_watch_over_the_missing_is_enough(self):
         self.holds(*HOLDS, "ENTER_WITH_INSERT", "FAILOVERS=0")
+
+    def test_absence_taken_for_death(self):
+        self.two_believe(*HOLDS, "ENTER_WITH_INSERT", "FAILOVERS=0", "ABSENCE_IS_DEATH")
 
     def test_with_a_deposed_primary_it_is_not(self):
         self.two_believe("HOLDS_ON", "BEATS=2", "ENTER_WITH_INSERT", backward=True)

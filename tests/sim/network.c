@@ -283,17 +283,14 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     return code;
 }
 
-/* A primary answers for itself alone, and with it the session may be gone, before anything else is
- * done (R3). */
 static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     network *net = (network *)base;
     passage p;
-    hf_code code = HF_OK;
+    hf_code code;
     if (!travel(net, &p, false, false, &code, err))
         return code;
-    if (!sim_chance(4 * sim.weather.refuses))
-        code = net->to->ops->session_begin(net->to, self, err);
+    code = net->to->ops->session_begin(net->to, self, err);
     return come_back(&p, code, err);
 }
 

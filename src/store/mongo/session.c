@@ -41,20 +41,8 @@ static const char ask_text[] = "{'$let': {'vars': {'others': " OTHERS(
 
 /* ---- Begin ---- */
 
-/* Its own acknowledgement, no majority's. */
-static void append_primary_concern(bson_t *command)
-{
-    bson_t concern;
-    BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
-    BSON_APPEND_INT32(&concern, "w", 1);
-    bson_append_document_end(command, &concern);
-}
-
-/* The filter matches no session, so that an _id that is there already is an error. No majority is
- * waited for (R3, docs/rationale.md): an enter that comes after this answer, and survives, has the
- * session with it; else the session is missing for good, its beats fail, and its lease is over
- * before anybody has watched that for a ttl. */
-static void append_begin(const hf_session *self, bson_t *command)
+/* The filter matches no session, so that an _id that is there already is an error. */
+static void append_begin(mongo_store *store, const hf_session *self, bson_t *command)
 {
     bson_t updates, update, query, never, x, none = BSON_INITIALIZER;
     document_of_session(self, &x);
@@ -75,7 +63,7 @@ static void append_begin(const hf_session *self, bson_t *command)
     BSON_APPEND_BOOL(&update, "upsert", true);
     bson_append_document_end(&updates, &update);
     bson_append_array_end(command, &updates);
-    append_primary_concern(command);
+    mongo_append_write_concern(store, command, false);
 }
 
 hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *err)
@@ -87,7 +75,7 @@ hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *er
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    append_begin(self, &command);
+    append_begin(store, self, &command);
     code = mongo_run(store, &call, &command, &reply, err);
     if (reply.server_code == DUPLICATE)
         code = error_set(err, HF_INTERNAL,
@@ -226,7 +214,7 @@ hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err)
 {
     static const mongo_call call = {.what = "ending a session", .writes = true};
     mongo_store *store = (mongo_store *)base;
-    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER;
+    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER, concern;
     mongo_reply reply;
     hf_code code = mongo_ready(store, err);
     if (code)
@@ -234,7 +222,9 @@ hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err)
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);
     pipeline_append_text(&command, "update", end_text, &x);
-    append_primary_concern(&command);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "writeConcern", &concern);
+    BSON_APPEND_INT32(&concern, "w", 1);
+    bson_append_document_end(&command, &concern);
     code = mongo_run(store, &call, &command, &reply, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
