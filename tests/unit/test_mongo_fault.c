@@ -35,7 +35,8 @@ static hf_code of_driver(uint32_t domain, uint32_t code, bool writes)
 
 static void test_a_write_that_was_interrupted_is_unknown(void **state)
 {
-    static const int32_t codes[] = {6, 7, 50, 64, 89, 91, 100, 189, 262, 9001, 11600, 11601, 11602};
+    static const int32_t codes[] = {6,   7,   50,  64,   89,    91,    100,
+                                    175, 189, 262, 9001, 11600, 11601, 11602};
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         assert_int_equal(of_server(codes[i], true), HF_UNKNOWN);

@@ -27,6 +27,7 @@ static hf_code judge_server(int32_t code, bool writes)
     case 262:   /* ExceededTimeLimit */
     case 50:    /* MaxTimeMSExpired */
     case 91:    /* ShutdownInProgress */
+    case 175:   /* QueryPlanKilled: the collection was dropped under it */
     case 189:   /* PrimarySteppedDown */
     case 11600: /* InterruptedAtShutdown */
     case 11601: /* Interrupted */
