@@ -315,7 +315,8 @@ typedef enum hf_outcome {
 typedef struct hf_last {
     hf_outcome outcome;
     const char *who;
-    int64_t token;
+    int64_t token; /* of one that was abandoned: the first of those with which threads of one client
+                    * passed it on */
     bool has_exit_status;
     int exit_status;
     int64_t at_ms; /* Unix time in ms, by the store's clock */

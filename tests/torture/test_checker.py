@@ -195,6 +195,12 @@ class Releases(Checks):
     def test_told_abandoned(self):
         self.assert_bad("release", *self.after(previous=2))
 
+    def test_told_abandoned_by_a_thread_that_had_it_next(self):
+        a = Client("a").ask(0.9).grant(1, 10).believe(1).release(2.1, 2).end()
+        heir = Client("a").ask(1).grant(2.1, 11).believe(2.1).release(3.1, 3, "HF_UNKNOWN").end()
+        b = Client("b").ask(1.5).grant(5, 20, 2, 10).believe(5).release(6.1, 6).end()
+        self.assert_good(a, heir, b)
+
     def test_not_acknowledged(self):
         self.assert_good(*self.after(previous=2, code="HF_UNKNOWN"))
 
