@@ -399,15 +399,6 @@ static bool was_last(const leaving *l, hf_outcome outcome)
     return id_equal(l->last.session, l->ids->session) && l->last.outcome == outcome;
 }
 
-/* Its session is over. */
-static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
-{
-    hf_code code = look_for(client, l, err);
-    if (!code && was_last(l, HF_OUTCOME_ABANDONED))
-        return lost(l->ids->name, "had run out before it was released", err);
-    return code;
-}
-
 static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
 {
     hf_step step = {.leaves = &l->leave, .n_leaves = 1};
@@ -436,6 +427,19 @@ static hf_code leave(hf_client *client, leaving *l, hf_error *err)
         l->was_sent |= code == HF_UNKNOWN;
     } while (client_may_retry(client, NULL, code, &failures, since));
     return code;
+}
+
+/* Its session is over. Nobody may have been there since to take its ticket out. */
+static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_code code = look_for(client, l, err);
+    bool has_run_out = l->is_there || was_last(l, HF_OUTCOME_ABANDONED);
+    l->leave.outcome = HF_OUTCOME_ABANDONED;
+    if (!code && l->is_there)
+        code = leave(client, l, err);
+    if (code || !has_run_out)
+        return code;
+    return lost(l->ids->name, "had run out before it was released", err);
 }
 
 static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)

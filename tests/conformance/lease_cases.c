@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease_cases.c: locks that an id holds and no process, on every store; run by main.c. */
+#include "client/lease_id.h"
 #include "conformance/two_clients.h"
+#include "core/record.h"
 
 #include <stdatomic.h>
 
@@ -109,6 +111,28 @@ static void test_a_lost_one_is_not_released(void **state)
     hf_lock *lock = bed_acquire(two, name, NULL);
     assert_code(HF_LOST, hf_lease_release(one, lease.id, &err), &err);
     bed_release(lock);
+}
+
+static void test_one_that_nobody_took_out_is_left_at_once(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease over");
+    hf_session_state seen;
+    hf_store *store = bed_store();
+    hf_record record;
+    lease_ids ids;
+    hf_lease lease;
+    hf_error err;
+    take(one, name, NULL, &lease);
+    assert_code(HF_OK, lease_id_read(lease.id, &ids, &err), &err);
+    assert_code(HF_OK, store->ops->sessions_look(store, &ids.session, 1, -1, &seen, &err), &err);
+    assert_code(HF_OK, store->ops->session_mark(store, &seen, &err), &err);
+    assert_code(HF_LOST, hf_lease_release(one, lease.id, &err), &err);
+    bed_look(store, name, &record);
+    assert_int_equal(record.holders, 0);
+    assert_int_equal(record.last.outcome, HF_OUTCOME_ABANDONED);
+    record_done(&record);
+    store->ops->close(store);
 }
 
 static void test_the_same_key_finds_it(void **state)
@@ -358,6 +382,7 @@ int run_lease_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_it_outlives_who_took_it),
         CASE_IF(HF_CAN_QUEUE, test_unless_renewed_it_ends),
         CASE_IF(HF_CAN_QUEUE, test_a_lost_one_is_not_released),
+        CASE_IF(HF_CAN_QUEUE, test_one_that_nobody_took_out_is_left_at_once),
         CASE_IF(HF_CAN_QUEUE, test_the_same_key_finds_it),
         CASE_IF(HF_CAN_QUEUE, test_it_waits_in_line_and_keeps_others_waiting),
         CASE_IF(HF_CAN_QUEUE, test_what_is_broken_is_not_renewed),
