@@ -47,7 +47,7 @@ CAUGHT_BY = {
     "MARK_ANY_BEAT": ["conformance memory: mark_compares", "conformance sqlite: mark_compares",
                       "conformance mongodb mark_compares", "sim 200000"],
     "WATCH_FROM_SENDING": ["test_judging first_look_arrives"],
-    "MISSING_IS_DEAD": ["test_judge missing_is_dead_only_after"],
+    "MISSING_IS_DEAD": ["test_judge missing_is_dead_only_after", "sim 200000"],
     "SERVER_CLOCK": ["test_judge stores_clock_decides_nothing"],
     "ANY_CLOCK_TRUSTED": ["conformance mongodb gone_by_its_own_servers_clock"],
     "ONLY_HEAD_JUDGED": ["test_judging all_found_in_one_ttl"],

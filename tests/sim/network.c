@@ -283,14 +283,16 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     return code;
 }
 
+/* Now and then somebody drops the sessions just then. */
 static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     network *net = (network *)base;
     passage p;
-    hf_code code;
+    hf_code code = HF_OK;
     if (!travel(net, &p, false, false, &code, err))
         return code;
-    code = net->to->ops->session_begin(net->to, self, err);
+    if (!sim_chance(4 * sim.weather.refuses))
+        code = net->to->ops->session_begin(net->to, self, err);
     return come_back(&p, code, err);
 }
 
