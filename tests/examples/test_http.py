@@ -36,7 +36,8 @@ class Http(bed.Case):
             answers = list(pool.map(ask, range(6)))
         self.assertEqual(len({each["token"] for each in answers}), 6)
         last = max(answers, key=lambda each: each["token"])
-        self.assertGreaterEqual(last["waited_ms"], 5 * 50)  # five worked before it, 50 ms each
+        # five worked before it, 50 ms each; the first may have begun before the last one asked
+        self.assertGreaterEqual(last["waited_ms"], 4 * 50)
         self.assertEqual(self.show("report")["last"]["outcome"], "released")
 
     def test_the_script_holds_while_its_command_runs(self):
