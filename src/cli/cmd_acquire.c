@@ -222,18 +222,18 @@ static int release(const request *req)
 
 /* ---- With a keeper ---- */
 
-/* The keeper takes it, as a client does not outlive a fork: and ends with its parent until it has
- * told it. */
+/* The keeper takes it, as a client does not outlive a fork: and ends with its parent until it tells
+ * it, for then the parent ends. If it has by then, nobody reads what is told. */
 static void keep(request *req, int to_parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int status = acquire(req);
+    prctl(PR_SET_PDEATHSIG, 0);
     bool is_told = status == 0 &&
                    write(to_parent, &req->lease, sizeof req->lease) == (ssize_t)sizeof req->lease;
     close(to_parent);
     if (status)
         _exit(status);
-    prctl(PR_SET_PDEATHSIG, 0);
     keeper_detach();
     if (is_told)
         keeper_run(&req->keeper, &req->lease);
