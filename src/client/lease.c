@@ -451,9 +451,10 @@ static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
     hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
     if (code)
         return code;
+    if (state.presence != HF_MISSING)
+        session_who(&state.session, l.leave.who);
     if (state.presence != HF_LIVE)
         return was_released(client, &l, err);
-    session_who(&state.session, l.leave.who);
     code = leave(client, &l, err);
     if (!code || code == HF_LOST)
         store->ops->session_end(store, ids->session, NULL);

@@ -131,6 +131,7 @@ static void test_one_that_nobody_took_out_is_left_at_once(void **state)
     bed_look(store, name, &record);
     assert_int_equal(record.holders, 0);
     assert_int_equal(record.last.outcome, HF_OUTCOME_ABANDONED);
+    assert_string_not_equal(record.last.who, "");
     record_done(&record);
     store->ops->close(store);
 }
