@@ -61,6 +61,8 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
         attempt->lock->verify_due = mono_add_ms(now, client->ttl_ms);
         attempt_fill_lock(attempt, attempt->lock, now);
         turns_granted_locked(attempt, attempt->lock, entry, &attempt->record);
+        if (attempt->state == ATTEMPT_WAITS)
+            pace_learn(&client->pace, attempt->name, &attempt->waiter, now);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;
         if (client->store->can & HF_CAN_TELL_LOST)
@@ -104,6 +106,7 @@ static void take_ticket_locked(struct attempt *attempt)
     attempt->waiter.ticket = entry->ticket;
     attempt->waiter.token = 0;
     attempt->waiter.stamp = (hf_stamp){0};
+    attempt->waiter.rests_until = MONO_NEVER;
     waiters_add(&client->waiters, &attempt->waiter);
 }
 
@@ -189,11 +192,12 @@ hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
     return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
 }
 
-static hf_mono queued(struct attempt *attempt, hf_mono now)
+static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
 {
     hf_client *client = attempt->client;
     attempt->state = ATTEMPT_WAITS;
     pthread_mutex_lock(&client->mutex);
+    pace_begin(&client->pace, &attempt->record, own, &attempt->waiter, now);
     listen_want_locked(client, attempt->waiter.stamp);
     attempt->look_due = attempt_after_look(attempt, now);
     pthread_mutex_unlock(&client->mutex);
@@ -263,7 +267,7 @@ static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
     case RECORD_HOLDS:
         return attempt_believe(attempt, own, now);
     case RECORD_WAITS:
-        return queued(attempt, now);
+        return queued(attempt, own, now);
     case RECORD_HELD:
         return refused_try(attempt, now);
     case RECORD_BUSY:

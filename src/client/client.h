@@ -16,6 +16,7 @@
 #include "core/agenda.h"
 #include "core/judge.h"
 #include "core/lease.h"
+#include "core/pace.h"
 #include "core/record.h"
 #include "core/waiters.h"
 
@@ -174,7 +175,8 @@ struct hf_client {
     bool is_polling;              /* notices are not to be had */
     hf_stamp listen_from;         /* no later than where the session's first wait began */
     bool has_waited, has_awaited; /* in this session: a waiter; the listener */
-    hf_mono listen_until;
+    hf_mono listen_until, heard_at;
+    struct pace pace;
     unsigned listen_failures;
 
     bool is_threaded; /* false: the simulator ticks */

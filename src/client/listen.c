@@ -11,6 +11,7 @@
 
 #define AWAIT_MS 1000
 #define LINGER_MS 10000 /* goes on listening so long after the last wait */
+#define REST_MS 500     /* hears no later than this what it did not expect */
 #define RETRY_FIRST_MS 50
 #define RETRY_MOST_MS 2000
 
@@ -36,6 +37,7 @@ static void granted_locked(hf_client *client, const hf_notice *notice)
     if (waiter) {
         waiter->token = notice->token;
         waiter->block = notice->block;
+        waiter->rests_until = MONO_NEVER;
         waiter_tell(waiter, notice->stamp);
         attempt_wake_locked(attempt_of(waiter));
     } else if (client->session.n_suspects) {
@@ -143,24 +145,48 @@ static bool wants_to_listen_locked(hf_client *client, hf_mono now)
     return !mono_reached(client->listen_until, now);
 }
 
+/* From when on news may come that somebody waits for. Until then it rests: a stream that is
+ * listened to looks at each write of the server's, which is most of what a crowd's turns cost. */
+static hf_mono expects_news_locked(const hf_client *client, hf_mono now)
+{
+    unsigned can = client->store->can;
+    if (!(can & HF_CAN_QUEUE) || can & HF_CAN_SEE_CRASH || client->session.n_suspects ||
+        turns_may_be_recalled_locked(client))
+        return now;
+    hf_mono at = MONO_NEVER;
+    for (const struct waiter *waiter = client->waiters.first; waiter; waiter = waiter->next)
+        at = mono_min(at, waiter->rests_until);
+    return at;
+}
+
+static hf_mono listen(hf_client *client, hf_id session, hf_stamp from, int64_t await_ms)
+{
+    hf_error err;
+    hf_code code =
+        client->store->ops->await(client->store, session, from, await_ms, hear, client, &err);
+    if (code)
+        return failed(client, code, &err);
+    hf_mono now = client_now(client);
+    pthread_mutex_lock(&client->mutex);
+    client->listen_failures = 0;
+    client->heard_at = now;
+    pthread_mutex_unlock(&client->mutex);
+    return now;
+}
+
 hf_mono listen_tick(hf_client *client, hf_mono now)
 {
     pthread_mutex_lock(&client->mutex);
     bool wanted = wants_to_listen_locked(client, now);
+    hf_mono expected = expects_news_locked(client, now);
+    hf_mono due = mono_min(expected, mono_add_ms(client->heard_at, REST_MS));
+    bool listens = wanted && mono_reached(due, now);
     hf_id session = client->session.self.id;
     hf_stamp from = client->listen_from;
-    client->has_awaited |= wanted && client->has_waited;
+    client->has_awaited |= listens && client->has_waited;
     pthread_mutex_unlock(&client->mutex);
-    if (!wanted)
-        return MONO_NEVER;
-    hf_error err;
-    hf_store *store = client->store;
-    int64_t await_ms = store->await_ms ? store->await_ms : AWAIT_MS;
-    hf_code code = store->ops->await(store, session, from, await_ms, hear, client, &err);
-    if (code)
-        return failed(client, code, &err);
-    pthread_mutex_lock(&client->mutex);
-    client->listen_failures = 0;
-    pthread_mutex_unlock(&client->mutex);
-    return now;
+    if (!listens)
+        return wanted ? due : MONO_NEVER;
+    int64_t most_ms = client->store->await_ms ? client->store->await_ms : AWAIT_MS;
+    return listen(client, session, from, mono_reached(expected, now) ? most_ms : 1);
 }

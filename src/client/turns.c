@@ -283,6 +283,9 @@ bool turns_bequeath_locked(struct attempt *attempt)
     heir->waiter.token = attempt->waiter.token;
     heir->waiter.block = attempt->waiter.block;
     heir->waiter.stamp = attempt->waiter.stamp;
+    heir->waiter.queued_at = attempt->waiter.queued_at;
+    heir->waiter.turns_ahead = attempt->waiter.turns_ahead;
+    heir->waiter.rests_until = attempt->waiter.rests_until;
     waiters_remove(&attempt->waiter);
     waiters_add(&attempt->client->waiters, &heir->waiter);
     line->leader = heir;
@@ -450,6 +453,14 @@ void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp)
             next = line->next;
             recall_line_locked(client, line, stamp);
         }
+}
+
+bool turns_may_be_recalled_locked(const hf_client *client)
+{
+    const struct hf_lock *lock = client->turns.yielding ? client->locks : NULL;
+    while (lock && !(lock->line && lock->has_block && !lock->line->is_wanted))
+        lock = lock->next;
+    return lock != NULL;
 }
 
 /* A lost one that lingered has no handle that anybody would close. */

@@ -60,6 +60,8 @@ void turns_left_locked(struct hf_lock *lock);
 
 /* Another ticket waits for the lock; name NULL: perhaps, for each of them. */
 void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp);
+/* Whether a recall is yet to be heard for one that is held. */
+bool turns_may_be_recalled_locked(const hf_client *client);
 /* Gives up what has lingered for long enough, and says when to look again. */
 hf_mono turns_tick_locked(hf_client *client, hf_mono now);
 /* Frees the lines, and the locks that nobody has a handle of; the client is closed. */

@@ -13,6 +13,9 @@ struct waiter {
     int32_t block;   /* of that */
     bool judges_now; /* look at the sessions ahead, too */
     hf_stamp stamp;  /* no earlier than this */
+    hf_mono queued_at;
+    size_t turns_ahead;  /* then: pace.h */
+    hf_mono rests_until; /* before that its grant is not expected */
     struct waiter *next, **link;
 };
 

@@ -257,6 +257,28 @@ static void test_eight_threads_over_a_counter(void **state)
     assert_int_equal(counter, 8 * 15);
 }
 
+/* Who waits behind others does not listen until its turn may have come: it must not come later. */
+static void test_a_round_of_waiters_is_quick(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 5 };
+    struct counting threads[CLIENTS];
+    const char *name = bed_name("round");
+    int64_t began = bed_now_ms();
+    counter = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        threads[i] = (struct counting){.client = bed_client("round", 5000), .name = name};
+        pthread_create(&threads[i].thread, NULL, count, &threads[i]);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(threads[i].thread, NULL);
+        assert_code(HF_OK, threads[i].code, NULL);
+        hf_close(threads[i].client);
+    }
+    assert_int_equal(counter, CLIENTS * 15);
+    assert_in_range(bed_now_ms() - began, 0, 20000);
+}
+
 /* ---- Closing ---- */
 
 static void test_close_ends_waits_in_bounded_time(void **state)
@@ -378,6 +400,7 @@ int run_wait_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_who_waits_is_told_for_whom),
         CASE(test_a_time_out_that_races_with_the_grant),
         CASE(test_eight_threads_over_a_counter),
+        CASE_IF(HF_CAN_QUEUE, test_a_round_of_waiters_is_quick),
         CASE(test_close_ends_waits_in_bounded_time),
         CASE(test_close_of_the_holder_hands_over),
         CASE(test_candidates_lead_one_after_the_other),

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pace.c: proves what a waiter expects of a lock's queue: nothing before it has waited a few
+ * times, and never more than the quickest of its last waits allows; run by ctest. */
+#include "unit.h"
+
+#include "core/lease.h"
+#include "core/pace.h"
+
+#include <string.h>
+
+enum { MS = 1000000, MOST = 8 };
+
+static struct pace pace;
+static struct waiter waiter;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&pace, 0, sizeof pace);
+    return 0;
+}
+
+/* How long a ticket behind n others rests, of which each wants so many of the 4 permits. */
+static int64_t rest_of(const char *name, size_t n, int32_t permits, int32_t own_permits)
+{
+    hf_entry entries[MOST + 2] = {{.permits = 4}};
+    hf_record record = {.exists = true, .limit = 4, .entries = entries, .holders = 1};
+    strcpy(record.name, name);
+    record.queued = n + 1;
+    for (size_t i = 0; i < n; i++)
+        entries[1 + i].permits = permits;
+    entries[1 + n].permits = own_permits;
+    pace_begin(&pace, &record, &entries[1 + n], &waiter, (hf_mono){5});
+    return waiter.rests_until.ns - 5;
+}
+
+/* Waits of so many ms in all behind three others, with the holder's turn four. */
+static void wait_for(const char *name, int64_t ms, int times)
+{
+    for (int i = 0; i < times; i++) {
+        rest_of(name, 3, 4, 4);
+        pace_learn(&pace, name, &waiter, (hf_mono){5 + ms * MS});
+    }
+}
+
+static void test_expects_nothing_of_the_first_waits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PACE_WAITS; i++) {
+        assert_int_equal(rest_of("a", MOST, 4, 4), 0);
+        wait_for("a", 40, 1);
+    }
+    assert_int_equal(rest_of("a", MOST, 4, 4), MOST * 10 * MS / 8 * 7);
+    assert_int_equal(rest_of("a", 1, 4, 4), 10 * MS / 8 * 7);
+    assert_int_equal(rest_of("a", 0, 4, 4), 0);
+}
+
+static void test_the_quickest_of_the_last_waits_counts(void **state)
+{
+    (void)state;
+    wait_for("a", 40, PACE_WAITS);
+    wait_for("a", 4, 1);
+    assert_int_equal(rest_of("a", 8, 4, 4), 7 * MS);
+    wait_for("a", 40, PACE_WAITS - 1);
+    assert_int_equal(rest_of("a", 8, 4, 4), 7 * MS);
+    wait_for("a", 40, 1);
+    assert_int_equal(rest_of("a", 8, 4, 4), 70 * MS);
+}
+
+static void test_who_may_come_with_others_expects_nothing(void **state)
+{
+    (void)state;
+    wait_for("a", 40, PACE_WAITS);
+    assert_int_equal(rest_of("a", 8, 1, 4), 0);
+    assert_int_equal(rest_of("a", 8, 4, 1), 0);
+}
+
+static void test_nothing_is_expected_of_a_slow_queue(void **state)
+{
+    (void)state;
+    wait_for("a", 4 * 50, PACE_WAITS);
+    assert_true(rest_of("a", 8, 4, 4) > 0);
+    wait_for("a", 4 * 51, PACE_WAITS);
+    assert_int_equal(rest_of("a", 8, 4, 4), 0);
+}
+
+static void test_another_lock_is_another_queue(void **state)
+{
+    (void)state;
+    wait_for("a", 40, PACE_WAITS);
+    assert_int_equal(rest_of("b", 8, 4, 4), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_expects_nothing_of_the_first_waits, set_up),
+        cmocka_unit_test_setup(test_the_quickest_of_the_last_waits_counts, set_up),
+        cmocka_unit_test_setup(test_who_may_come_with_others_expects_nothing, set_up),
+        cmocka_unit_test_setup(test_nothing_is_expected_of_a_slow_queue, set_up),
+        cmocka_unit_test_setup(test_another_lock_is_another_queue, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
