@@ -308,8 +308,9 @@ typedef struct hf_store_ops {
     hf_code (*session_mark)(hf_store *store, const hf_session_state *seen, hf_error *err);
 
     /* This client's own session has ended: marks it dead (best effort) and frees what the store
-     * keeps for it here. */
-    hf_code (*session_end)(hf_store *store, hf_id id, hf_error *err);
+     * keeps for it here. leaves_any: tickets of it may still stand; its mark is kept while they do,
+     * as one that another client made. */
+    hf_code (*session_end)(hf_store *store, hf_id id, bool leaves_any, hf_error *err);
 
     /* The state of n sessions (n <= 1000), in the order of ids. clock_trust_ms >= 0 lets the store
      * judge by its clock (R6) what is overdue by more than that. */

@@ -348,8 +348,8 @@ static void end_session(hf_client *client, bool store_answers)
         session_end_locked(client);
     size_t n = store_answers ? client->n_ended : 0;
     pthread_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < n; i++)
-        if (client->store->ops->session_end(client->store, client->ended[i].id, NULL))
+    for (const struct ended *at = client->ended; at < client->ended + n; at++)
+        if (client->store->ops->session_end(client->store, at->id, at->leaves_any, NULL))
             break;
 }
 

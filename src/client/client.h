@@ -128,6 +128,7 @@ struct lease_pool;
 struct ended {
     hf_id id;
     hf_mono due;
+    bool leaves_any; /* of its tickets some may still stand */
 };
 
 typedef hf_mono (*tick_fn)(hf_client *client, hf_mono now);

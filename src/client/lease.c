@@ -207,7 +207,7 @@ static void abandon(making *m)
 {
     hf_store *store = m->client->store;
     if (m->has_begun && !m->options->key)
-        store->ops->session_end(store, m->ids.session, NULL);
+        store->ops->session_end(store, m->ids.session, true, NULL); /* it may have been passed */
 }
 
 hf_code making_finish(making *m, hf_error *err)
@@ -336,7 +336,7 @@ static hf_code look_at_ticket(making *m, hf_error *err)
     hf_code code = look_at_record(m, false, &it, err);
     if (code || it.is_passed)
         return code;
-    store->ops->session_end(store, m->ids.session, NULL);
+    store->ops->session_end(store, m->ids.session, false, NULL);
     return lost(m->ids.name, "is over: somebody took its ticket out, or the record is gone", err);
 }
 
@@ -457,7 +457,7 @@ static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
         return was_released(client, &l, err);
     code = leave(client, &l, err);
     if (!code || code == HF_LOST)
-        store->ops->session_end(store, ids->session, NULL);
+        store->ops->session_end(store, ids->session, false, NULL);
     return code;
 }
 

@@ -145,11 +145,20 @@ hf_code session_ensure(hf_client *client, hf_error *err)
 /* ---- End ---------------------------------------------------------------------------------------
  */
 
+static bool leaves_any_locked(const hf_client *client)
+{
+    const struct hf_lock *lock = client->locks;
+    while (lock && (lock->state == LOCK_RELEASED || lock->is_left))
+        lock = lock->next;
+    return lock || client->releases || client->waiters.first || client->session.n_suspects;
+}
+
 void session_end_locked(hf_client *client)
 {
     hf_mono due = lock_stops_by_locked(client, client_now(client));
     client->ended = alloc_array(client->ended, client->n_ended + 1, sizeof *client->ended);
-    client->ended[client->n_ended++] = (struct ended){client->session.self.id, due};
+    client->ended[client->n_ended++] =
+        (struct ended){client->session.self.id, due, leaves_any_locked(client)};
     client->session.state = SESSION_NONE;
     release_drop_locked(client);
     ticker_poke(client, TICK_UPKEEP);

@@ -27,12 +27,12 @@ void upkeep_begin_locked(hf_client *client, hf_mono now)
 /* ---- Sessions that were lost -------------------------------------------------------------------
  */
 
-static bool next_ended_locked(hf_client *client, hf_mono now, hf_id *id, hf_mono *due)
+static bool next_ended_locked(hf_client *client, hf_mono now, struct ended *ended, hf_mono *due)
 {
     *due = MONO_NEVER;
     for (size_t i = 0; i < client->n_ended; i++) {
         if (mono_reached(client->ended[i].due, now)) {
-            *id = client->ended[i].id;
+            *ended = client->ended[i];
             client->ended[i] = client->ended[--client->n_ended];
             return true;
         }
@@ -45,16 +45,16 @@ static bool next_ended_locked(hf_client *client, hf_mono now, hf_id *id, hf_mono
 static hf_mono end_sessions(hf_client *client, hf_mono now)
 {
     for (;;) {
-        hf_id id;
+        struct ended ended;
         hf_mono due;
         hf_error err;
         pthread_mutex_lock(&client->mutex);
-        bool any = !client->is_closing && next_ended_locked(client, now, &id, &due);
+        bool any = !client->is_closing && next_ended_locked(client, now, &ended, &due);
         bool closing = client->is_closing;
         pthread_mutex_unlock(&client->mutex);
         if (!any)
             return closing ? MONO_NEVER : due;
-        if (client->store->ops->session_end(client->store, id, &err))
+        if (client->store->ops->session_end(client->store, ended.id, ended.leaves_any, &err))
             client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
     }
 }

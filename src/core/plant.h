@@ -67,6 +67,7 @@
     X(EARLIER_LOOK, "a look may be older than what was seen before")                               \
     X(LOCAL_READ_BACK, "an enter without an answer is read back locally, and believed")            \
     X(WEAK_WRITES, "a write waits for one server's acknowledgement, not for a majority's")         \
+    X(MARKS_FORGOTTEN, "a dead session's mark goes though a ticket of it still stands")            \
     X(PRUNE_FORGETS_TOKEN, "the token of a pruned record can come again")                          \
     X(PRUNE_FORGETS_PERIOD, "a record is pruned though its period still runs")                     \
     X(SKIP_IS_TOLD, "who finds the work of its period done overwrites what says so")               \

@@ -143,7 +143,7 @@ static void test_what_died_sharing_it_is_not_in_the_way_for_ever(void **state)
     bed_take(store, name, &enter, &record);
     record_done(&record);
     assert_code(HF_HELD, hf_lock_upgrade(lock, &err), &err);
-    assert_code(HF_OK, store->ops->session_end(store, session, &err), &err);
+    assert_code(HF_OK, store->ops->session_end(store, session, false, &err), &err);
     upgrade(lock); /* its session is marked dead: seen at once */
     bed_release(lock);
     store->ops->close(store);

@@ -235,7 +235,7 @@ static void test_the_doctor_lists_circles(void **state)
     free(waits);
     bed_leave(store, name, wants.entry.ticket, NULL);
     bed_leave(store, name, holds.entry.ticket, NULL);
-    assert_code(HF_OK, store->ops->session_end(store, session, &err), &err);
+    assert_code(HF_OK, store->ops->session_end(store, session, false, &err), &err);
     store->ops->close(store);
 }
 

@@ -83,7 +83,7 @@ static void test_a_dead_holders_lock_is_had_after_its_ttl(void **state)
     bed_rises(bed_last(lock).token, hf_lock_token(lock));
     bed_release(lock);
     bed_release(early);
-    store->ops->session_end(store, holder.entry.session, NULL);
+    store->ops->session_end(store, holder.entry.session, false, NULL);
 }
 
 static void test_dead_waiters_ahead_are_passed(void **state)
@@ -101,7 +101,7 @@ static void test_dead_waiters_ahead_are_passed(void **state)
     assert_code(HF_OK, taker.code, &taker.err);
     /* whoever died waiting had held nothing, unless the release came before it was found dead */
     bed_release(taker.lock);
-    store->ops->session_end(store, dead.entry.session, NULL);
+    store->ops->session_end(store, dead.entry.session, false, NULL);
 }
 
 static void test_who_beats_is_not_taken_for_dead(void **state)
@@ -346,7 +346,7 @@ static void test_a_dead_holder_is_broken_after_its_ttl(void **state)
     assert_code(HF_OK, hf_break(two, name, &options, &err), &err);
     assert_int_equal(bed_try(one, name, HF_EXCLUSIVE, &lock), HF_OK);
     bed_release(lock);
-    store->ops->session_end(store, holder.entry.session, NULL);
+    store->ops->session_end(store, holder.entry.session, false, NULL);
 }
 
 int run_lost_cases(void)

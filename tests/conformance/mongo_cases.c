@@ -296,8 +296,8 @@ static void test_a_session_is_gone_by_its_own_servers_clock_only(void **state)
            BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "election",
                     BCON_OID(&other), "}"));
     assert_false(is_gone(store, again, 300000)); /* it is another server's */
-    store->ops->session_end(store, session, NULL);
-    store->ops->session_end(store, again, NULL);
+    store->ops->session_end(store, session, false, NULL);
+    store->ops->session_end(store, again, false, NULL);
     store->ops->close(store);
 }
 
@@ -337,7 +337,7 @@ static void test_a_drop_is_heard(void **state)
         assert_code(HF_OK, code, &err);
     }
     assert_int_equal(verifies, 1);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
     store->ops->close(store);
 }
 
@@ -443,6 +443,79 @@ static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
     store->ops->close(store);
 }
 
+/* ---- Marks (R5, R6) ---- */
+
+static bool has_date(hf_id session)
+{
+    char of[128];
+    bson_oid_t id;
+    memcpy(id.bytes, session.bytes, sizeof id.bytes);
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    bson_t *filter = BCON_NEW("_id", BCON_OID(&id), "dead", BCON_BOOL(true), "dead_at", "{",
+                              "$exists", BCON_BOOL(true), "}");
+    int64_t n = mongoc_collection_count_documents(docs, filter, NULL, NULL, NULL, NULL);
+    bson_destroy(filter);
+    mongoc_collection_destroy(docs);
+    mongoc_client_destroy(own);
+    return n == 1;
+}
+
+static void mark_and_let_be_old(hf_store *store, hf_id session)
+{
+    hf_session_state seen;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, -1, &seen, &err), &err);
+    assert_code(HF_OK, store->ops->session_mark(store, &seen, &err), &err);
+    set_expiry(session, 1);
+}
+
+static bool is_dated(void *ctx)
+{
+    void **of = ctx;
+    static hf_session_state overdue[16];
+    hf_store *store = of[0];
+    size_t n;
+    hf_error err;
+    assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &err), &err);
+    return has_date(*(hf_id *)of[1]);
+}
+
+/* What has a date is forgotten a day later; who only tries a lock then would find it held for ever.
+ */
+static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_client *client = bed_client("late", 5000);
+    const char *name = bed_name("left");
+    hf_error err;
+    hf_lock *lock;
+    hf_id idle = bed_session(store, 1000), ended = bed_session(store, 1000),
+          unsure = bed_session(store, 1000);
+    hf_enter holder = bed_enter(bed_session(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW),
+             waiter = bed_enter(bed_session(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW);
+    bed_take(store, name, &holder, NULL);
+    bed_take(store, name, &waiter, NULL);
+    assert_code(HF_OK, store->ops->session_end(store, ended, false, &err), &err);
+    assert_code(HF_OK, store->ops->session_end(store, unsure, true, &err), &err);
+    assert_true(has_date(ended));
+    assert_false(has_date(unsure));
+    mark_and_let_be_old(store, holder.entry.session);
+    mark_and_let_be_old(store, waiter.entry.session);
+    mark_and_let_be_old(store, idle);
+    assert_false(has_date(idle));
+    assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &idle}));
+    assert_false(has_date(holder.entry.session));
+    assert_false(has_date(waiter.entry.session));
+    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_OK);
+    bed_release(lock);
+    assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &holder.entry.session}));
+    assert_true(has_date(waiter.entry.session));
+    hf_close(client);
+    store->ops->close(store);
+}
+
 int run_mongo_cases(void)
 {
     const struct bed_case mongo_cases[] = {
@@ -458,6 +531,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
         CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),
+        CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
     };
     return CASES(mongo_cases);
 }

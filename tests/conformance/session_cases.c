@@ -64,7 +64,7 @@ static void test_a_begun_session_lives(void **state)
     assert_true(seen.lease_left_ms > 0 && seen.lease_left_ms <= 5000);
     assert_false(seen.is_gone);
     assert_int_equal(seen.n_asked, 0);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 static void test_a_beat_raises_the_beat_and_the_lease(void **state)
@@ -76,7 +76,7 @@ static void test_a_beat_raises_the_beat_and_the_lease(void **state)
     assert_true(after.beat > first);
     assert_true(beat(session, NULL, 0).beat > after.beat);
     assert_int_equal(look_at(session).beat, after.beat + 1);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 static void test_a_mark_compares_the_beat(void **state)
@@ -126,7 +126,7 @@ static void test_a_clean_end_is_a_mark(void **state)
     hf_id session = bed_session(store, 5000);
     hf_session_state before = look_at(session);
     hf_error err;
-    assert_code(HF_OK, store->ops->session_end(store, session, &err), &err);
+    assert_code(HF_OK, store->ops->session_end(store, session, false, &err), &err);
     assert_int_equal(look_at(session).presence, HF_DEAD);
     assert_int_equal(beat_code(session), HF_LOST);
     assert_code(HF_OK, store->ops->session_mark(store, &before, &err), &err);
@@ -140,7 +140,7 @@ static void test_a_look_of_many_is_in_order(void **state)
     static const int ttl[] = {1000, 0, 3000, 4000};
     hf_session_state seen[4];
     hf_error err;
-    store->ops->session_end(store, ids[3], NULL);
+    store->ops->session_end(store, ids[3], false, NULL);
     assert_code(HF_OK, store->ops->sessions_look(store, ids, 4, 300000, seen, &err), &err);
     for (size_t i = 0; i < 4; i++) {
         assert_true(id_equal(seen[i].session.id, ids[i]));
@@ -150,8 +150,8 @@ static void test_a_look_of_many_is_in_order(void **state)
             assert_int_equal(seen[i].session.ttl_ms, ttl[i]);
         assert_false(seen[i].is_gone);
     }
-    store->ops->session_end(store, ids[0], NULL);
-    store->ops->session_end(store, ids[2], NULL);
+    store->ops->session_end(store, ids[0], false, NULL);
+    store->ops->session_end(store, ids[2], false, NULL);
 }
 
 struct wanted {
@@ -173,7 +173,7 @@ static void test_sessions_are_listed(void **state)
     hf_error err;
     assert_code(HF_OK, store->ops->list_sessions(store, find_session, &wanted, &err), &err);
     assert_int_equal(wanted.found, 1);
-    store->ops->session_end(store, wanted.id, NULL);
+    store->ops->session_end(store, wanted.id, false, NULL);
 }
 
 /* ---- Asks ---- */
@@ -212,7 +212,7 @@ static void test_an_ask_is_seen_until_it_is_answered(void **state)
     assert_int_equal(after.n_asked, 1);
     assert_non_null(ask_in(&after, tickets[1]));
     assert_int_equal(look_at(session).n_asked, 1);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 static void test_an_ask_is_not_put_twice(void **state)
@@ -224,7 +224,7 @@ static void test_an_ask_is_not_put_twice(void **state)
     for (int i = 0; i < 3; i++)
         assert_code(HF_OK, store->ops->ask(store, session, &ask, &err), &err);
     assert_int_equal(look_at(session).n_asked, 1);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 static void test_more_asks_than_fit_are_refused(void **state)
@@ -240,7 +240,7 @@ static void test_more_asks_than_fit_are_refused(void **state)
     ask = ask_for(bed_id());
     assert_code(HF_FULL, store->ops->ask(store, session, &ask, &err), &err);
     assert_int_equal(look_at(session).n_asked, HF_ASKS_MAX);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 static void test_nobody_asks_the_dead(void **state)
@@ -249,7 +249,7 @@ static void test_nobody_asks_the_dead(void **state)
     hf_id session = bed_session(store, 5000);
     hf_ask ask = ask_for(bed_id());
     hf_error err;
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
     assert_code(HF_NOT_FOUND, store->ops->ask(store, session, &ask, &err), &err);
     assert_code(HF_NOT_FOUND, store->ops->ask(store, bed_id(), &ask, &err), &err);
 }
@@ -303,8 +303,8 @@ static void test_a_grant_by_another_store_is_heard(void **state)
     bed_leave(other, name, holder.entry.ticket, NULL); /* before anybody listens */
     if (await_grant(mine, reply.stamp, &heard))
         assert_int_equal(heard.grants, 1);
-    store->ops->session_end(store, mine, NULL);
-    other->ops->session_end(other, theirs, NULL);
+    store->ops->session_end(store, mine, false, NULL);
+    other->ops->session_end(other, theirs, false, NULL);
     other->ops->close(other);
 }
 
@@ -325,8 +325,8 @@ static void test_others_grants_are_not_heard(void **state)
     if (code != HF_UNSUPPORTED)
         assert_code(HF_OK, code, &err);
     assert_int_equal(heard.grants, 0);
-    store->ops->session_end(store, mine, NULL);
-    store->ops->session_end(store, theirs, NULL);
+    store->ops->session_end(store, mine, false, NULL);
+    store->ops->session_end(store, theirs, false, NULL);
 }
 
 static void test_await_ends_with_its_time(void **state)
@@ -341,7 +341,7 @@ static void test_await_ends_with_its_time(void **state)
         assert_code(HF_OK, code, &err);
     assert_true(bed_now_ms() - before < 5000);
     assert_int_equal(heard.grants, 0);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 struct sleeper {
@@ -384,7 +384,7 @@ static void test_wake_ends_an_await(void **state)
     pthread_join(thread, NULL);
     if (sleeper.code != HF_UNSUPPORTED)
         assert_int_equal(sleeper.code, HF_OK);
-    store->ops->session_end(store, sleeper.session, NULL);
+    store->ops->session_end(store, sleeper.session, false, NULL);
 }
 
 /* ---- Upkeep ---- */
@@ -408,7 +408,7 @@ static void test_sweep_leaves_the_young_alone(void **state)
     assert_true(record.exists);
     record_done(&record);
     assert_int_equal(look_at(session).presence, HF_LIVE);
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
 }
 
 static bool count_findings(void *ctx, const hf_finding *finding)

@@ -108,7 +108,7 @@ static bool enters(hf_store *store, const hf_enter *enter)
 
 static void end(hf_store *store, hf_id session)
 {
-    assert_code(HF_OK, store->ops->session_end(store, session, &err), &err);
+    assert_code(HF_OK, store->ops->session_end(store, session, false, &err), &err);
     store->ops->close(store);
 }
 

@@ -21,7 +21,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    store->ops->session_end(store, session, NULL);
+    store->ops->session_end(store, session, false, NULL);
     store->ops->close(store);
     return 0;
 }

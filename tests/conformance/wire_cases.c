@@ -215,7 +215,7 @@ static void do_everything(void)
     assert_code(HF_OK, store->ops->list(store, "", ignore_record, NULL, &err), &err);
     assert_code(HF_OK, store->ops->list_sessions(store, ignore_state, NULL, &err), &err);
     assert_code(HF_OK, store->ops->sweep(store, overdue, 4, &n, &err), &err);
-    assert_code(HF_OK, store->ops->session_end(store, first, &err), &err);
+    assert_code(HF_OK, store->ops->session_end(store, first, false, &err), &err);
 }
 
 /* ---- What was sent ---- */
@@ -288,7 +288,7 @@ static void check_read(const struct sent *s)
 static bool is_end_of_session(const struct sent *s)
 {
     return strcmp(text_at(s->command, "findAndModify"), "sessions") == 0 &&
-           has(s->command, "update.0.$replaceWith.$let.in.$mergeObjects.1.dead_at");
+           has(s->command, "update.0.$replaceWith.$let.in.$mergeObjects.1.dead");
 }
 
 static void check_write(const struct sent *s)

@@ -197,8 +197,8 @@ static void use_store(hf_store *store)
     look_around(store, ids);
     (void)WELL(leave(store, name, tickets[0], &err));
     leave_two(store, (const hf_id[]){fellow, tickets[1]});
-    (void)WELL(store->ops->session_end(store, ids[0], &err));
-    (void)WELL(store->ops->session_end(store, ids[1], &err));
+    (void)WELL(store->ops->session_end(store, ids[0], false, &err));
+    (void)WELL(store->ops->session_end(store, ids[1], false, &err));
 }
 
 static void log_nothing(void *ctx, hf_log_level level, const char *text)
@@ -221,7 +221,7 @@ static void goes_on(hf_store *store)
     must(begin(store, session, &err), &err);
     must(enter(store, "other", session, ticket, &err), &err);
     must(leave(store, "other", ticket, &err), &err);
-    must(store->ops->session_end(store, session, &err), &err);
+    must(store->ops->session_end(store, session, false, &err), &err);
 }
 
 static int run(void)

@@ -129,8 +129,8 @@ static void use_store(hf_store *store)
         look_around(store, ids);
     step_out(store, FIRST, tickets[0]);
     step_out(store, FIRST, tickets[1]);
-    (void)WELL(store->ops->session_end(store, ids[0], &err));
-    (void)WELL(store->ops->session_end(store, ids[1], &err));
+    (void)WELL(store->ops->session_end(store, ids[0], false, &err));
+    (void)WELL(store->ops->session_end(store, ids[1], false, &err));
 }
 
 /* What it was used for before does not keep a store from going on. */

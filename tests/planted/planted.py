@@ -93,6 +93,8 @@ CAUGHT_BY = {
                      "conformance mongodb majority_on_the_primary"],
     "LOCAL_READ_BACK": ["conformance mongodb grant_without_a_majority"],
     "WEAK_WRITES": ["conformance mongodb majority_on_the_primary"],
+    "MARKS_FORGOTTEN": ["test_sqlite_sessions while_a_ticket_stands",
+                        "conformance mongodb ticket_of_it_stands"],
     "PRUNE_FORGETS_TOKEN": ["test_memory after_a_prune", "test_sqlite rise_after_a_prune",
                             "conformance mongodb pruned_when_old"],
     "PRUNE_FORGETS_PERIOD": ["test_memory until_its_period", "test_sqlite until_its_period"],

@@ -364,14 +364,14 @@ static hf_code mark(hf_store *base, const hf_session_state *seen, hf_error *err)
     return come_back(&p, code, err);
 }
 
-static hf_code end(hf_store *base, hf_id id, hf_error *err)
+static hf_code end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     network *net = (network *)base;
     passage p;
     hf_code code;
     if (!travel(net, &p, false, false, &code, err))
         return code;
-    code = net->to->ops->session_end(net->to, id, err);
+    code = net->to->ops->session_end(net->to, id, leaves_any, err);
     return come_back(&p, code, err);
 }
 

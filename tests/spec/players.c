@@ -153,7 +153,7 @@ static hf_code disperse(struct player *p, const char *name)
     free(p->tickets);
     p->tickets = NULL;
     p->n_tickets = 0;
-    return code ? code : store->ops->session_end(store, p->crowd, &err);
+    return code ? code : store->ops->session_end(store, p->crowd, false, &err);
 }
 
 /* From exclusive to shared, or back. */

@@ -46,8 +46,8 @@ FORWARD(beat,
         FAULTY_BEAT, &id, to->ops->session_beat(to, id, says, out, err))
 FORWARD(mark, (hf_store * base, const hf_session_state *seen, hf_error *err), FAULTY_MARK,
         &seen->session.id, to->ops->session_mark(to, seen, err))
-FORWARD(end, (hf_store * base, hf_id id, hf_error *err), FAULTY_END, &id,
-        to->ops->session_end(to, id, err))
+FORWARD(end, (hf_store * base, hf_id id, bool leaves_any, hf_error *err), FAULTY_END, &id,
+        to->ops->session_end(to, id, leaves_any, err))
 FORWARD(sessions_look,
         (hf_store * base, const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
          hf_error *err),

@@ -99,7 +99,7 @@ static void hold_until_told(int fd)
     say(fd, &session, sizeof session);
     hear(fd, &told, 1);
     leave(store, "a", ticket);
-    store->ops->session_end(store, session, &err);
+    store->ops->session_end(store, session, false, &err);
     store->ops->close(store);
 }
 

@@ -77,7 +77,7 @@ hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
 hf_code memory_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
                      hf_error *err);
 hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
-hf_code memory_end(hf_store *base, hf_id id, hf_error *err);
+hf_code memory_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err);
 hf_code memory_look_sessions(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
 hf_code memory_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);

@@ -106,8 +106,9 @@ hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
     return code;
 }
 
-hf_code memory_end(hf_store *base, hf_id id, hf_error *err)
+hf_code memory_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
+    (void)leaves_any; /* nothing is forgotten */
     (void)err;
     struct memory *memory = memory_lock(base);
     struct presence *presence = memory_find_session(memory, id);

@@ -297,7 +297,7 @@ hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char
 hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                          hf_step_reply *reply, hf_error *err);
 hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
-hf_code mongo_plain_end(hf_store *base, hf_id id, hf_error *err);
+hf_code mongo_plain_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err);
 hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,
                                   int64_t clock_trust_ms, hf_session_state *states, hf_error *err);
 hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err);
@@ -399,7 +399,7 @@ hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *er
 hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                            hf_error *err);
 hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
-hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err);
+hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err);
 hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
                     hf_error *err);
 hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,

@@ -61,10 +61,11 @@ hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error 
 }
 
 /* What it held ends with its lease. */
-hf_code mongo_plain_end(hf_store *base, hf_id id, hf_error *err)
+hf_code mongo_plain_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     (void)base;
     (void)id;
+    (void)leaves_any;
     (void)err;
     return HF_OK;
 }

@@ -25,12 +25,14 @@ static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': 
                                     "'$$x.answered'") "},"
                                                       " '$$x.server', '$$x.said']}";
 
-/* Dead from now on, if `beat` is still the one (R5). */
-static const char mark_text[] =
-    "{'$cond': [{'$eq': ['$beat', '$$x.beat']}, {'$mergeObjects': ['$$ROOT', {'dead': true,"
-    " 'dead_at': {'$ifNull': ['$dead_at', '$$NOW']}}]}, '$$ROOT']}";
+/* Dead from now on, if `beat` is still the one (R5). Tickets of it may stand somewhere: a date,
+ * from which on it is forgotten, is for the sweep to set. */
+static const char mark_text[] = "{'$cond': [{'$eq': ['$beat', '$$x.beat']},"
+                                " {'$mergeObjects': ['$$ROOT', {'dead': true}]}, '$$ROOT']}";
 
-static const char end_text[] = "{'$mergeObjects': ['$$ROOT', {'dead': true, 'dead_at': '$$NOW'}]}";
+static const char end_text[] = "{'$mergeObjects': ['$$ROOT', {'dead': true}]}";
+static const char clean_end_text[] =
+    "{'$mergeObjects': ['$$ROOT', {'dead': true, 'dead_at': '$$NOW'}]}";
 
 /* One ask for each ticket, and not too many. */
 static const char ask_text[] = "{'$let': {'vars': {'others': " OTHERS(
@@ -185,6 +187,13 @@ hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_ses
 
 /* ---- Mark and end ---- */
 
+static const char *mark_text_of(void)
+{
+    return PLANTED(MARK_ANY_BEAT)     ? end_text
+           : PLANTED(MARKS_FORGOTTEN) ? clean_end_text
+                                      : mark_text;
+}
+
 /* One atomic command: the document after it says whether the session is dead. */
 hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
 {
@@ -198,7 +207,7 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
     BSON_APPEND_INT64(&x, "beat", seen->beat);
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     mongo_append_by_id(&command, "query", seen->session.id);
-    pipeline_append_text(&command, "update", PLANTED(MARK_ANY_BEAT) ? end_text : mark_text, &x);
+    pipeline_append_text(&command, "update", mark_text_of(), &x);
     code = modify(store, &call, &command, &after, err);
     bson_destroy(&command);
     bson_destroy(&x);
@@ -210,7 +219,7 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
 /* Best effort: what does not arrive ends with the lease. So no majority is waited for: nobody
  * relies on this mark before a majority look shows it, and it gets to a majority by itself
  * (docs/rationale.md). */
-hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err)
+hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     static const mongo_call call = {.what = "ending a session", .writes = true};
     mongo_store *store = (mongo_store *)base;
@@ -221,7 +230,7 @@ hf_code mongo_session_end(hf_store *base, hf_id id, hf_error *err)
         return code;
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);
-    pipeline_append_text(&command, "update", end_text, &x);
+    pipeline_append_text(&command, "update", leaves_any ? end_text : clean_end_text, &x);
     BSON_APPEND_DOCUMENT_BEGIN(&command, "writeConcern", &concern);
     BSON_APPEND_INT32(&concern, "w", 1);
     bson_append_document_end(&command, &concern);

@@ -164,7 +164,7 @@ bool sharding_first(const mongo_reply *reply, bson_t *out);
 hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                               hf_error *err);
-hf_code sharding_session_end(hf_store *base, hf_id id, hf_error *err);
+hf_code sharding_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err);
 void sharding_session_settle(mongo_store *store); /* what is owed, at the store's close */
 hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
 hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,

@@ -227,11 +227,12 @@ static bool pings_still(mongo_store *store, hf_id id)
     return store->uri.process && !is_current;
 }
 
-hf_code sharding_session_end(hf_store *base, hf_id id, hf_error *err)
+hf_code sharding_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     sharding_sent sent;
     hf_code code = HF_OK;
+    (void)leaves_any; /* what it pinged says it all */
     if (sharding_grabs_any_of(store, id) || may_have_more(store))
         code = settle(store, id, false, err);
     if (code || pings_still(store, id))

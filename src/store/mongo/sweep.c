@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.c: the housekeeping that each client does at its start and hourly: indexes, idle records,
- * sessions long overdue; the client calls it, in the background. */
+ * sessions long dead or overdue; the client calls it, in the background. */
 #include "core/plant.h"
 #include "core/record.h"
 #include "store/document.h"
@@ -127,15 +127,113 @@ static hf_code prune(mongo_store *store, hf_error *err)
     return code;
 }
 
+/* ---- Dead sessions ---- */
+
+/* Whether any of the entries is the session's. */
+#define STANDS(entries)                                                                            \
+    "{'$in': ['$$dead', {'$cond': [{'$isArray': ['$" entries ".session']},"                        \
+    " '$" entries ".session', []]}]}"
+
+/* What was sent in such a session an hour ago has landed, or will not. */
+static const char dead[] =
+    "{'0': {'$match': {'dead': true, 'dead_at': {'$exists': false}, '$expr': {'$lt':"
+    " ['$expires_at', {'$subtract': ['$$NOW', 3600000]}]}}}, '1': {'$limit': 100}}";
+static const char ticket_of_it[] =
+    "{'let': {'dead': '$_id'}, 'as': 'stand', 'pipeline': [{'$match': {'$expr': {'$or': [" STANDS(
+        "holders") ", " STANDS("queue") "]}}}, {'$limit': 1}, {'$project': {'_id': 1}}]}";
+static const char unneeded[] = "{'3': {'$match': {'stand': []}}, '4': {'$project': {'_id': 1}}}";
+
+static void append_json(bson_t *to, const char *text)
+{
+    bson_t *parts = pipeline_json(text);
+    bson_concat(to, parts);
+    bson_destroy(parts);
+}
+
+static void append_stages(const mongo_store *store, bson_t *command)
+{
+    bson_t stages, stage, lookup;
+    BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
+    append_json(&stages, dead);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "2", &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$lookup", &lookup);
+    BSON_APPEND_UTF8(&lookup, "from", store->uri.collection);
+    append_json(&lookup, ticket_of_it);
+    bson_append_document_end(&stage, &lookup);
+    bson_append_document_end(&stages, &stage);
+    append_json(&stages, unneeded);
+    bson_append_array_end(command, &stages);
+}
+
+static hf_code find_unneeded(mongo_store *store, mongo_reply *reply, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for dead sessions that nobody needs"};
+    bson_t command = BSON_INITIALIZER;
+    mongo_begin(&command, "aggregate", MONGO_SESSIONS);
+    append_stages(store, &command);
+    append_json(&command, "{'cursor': {}}");
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    hf_code code = mongo_run(store, &call, &command, reply, err);
+    bson_destroy(&command);
+    return code;
+}
+
+/* {q: {_id: {$in: [...]}}, u: [{$set: {dead_at: '$$NOW'}}], multi: true}; their number. */
+static size_t append_dates(const mongo_reply *found, bson_t *command)
+{
+    bson_t updates, update, query, of, ids, batch, doc;
+    bson_iter_t it, id;
+    char key[16];
+    size_t n = 0;
+    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &of);
+    BSON_APPEND_ARRAY_BEGIN(&of, "$in", &ids);
+    if (mongo_view(&found->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
+        while (mongo_next(&it, &doc))
+            if (bson_iter_init_find(&id, &doc, "_id"))
+                bson_append_iter(&ids, mongo_key(n++, key), -1, &id);
+    bson_append_array_end(&of, &ids);
+    bson_append_document_end(&query, &of);
+    bson_append_document_end(&update, &query);
+    append_json(&update, "{'u': [{'$set': {'dead_at': '$$NOW'}}], 'multi': true}");
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(command, &updates);
+    return n;
+}
+
+/* Gives them the date from which on the index forgets them. The others' marks stay: who only tries
+ * a lock, be it a year later, cannot watch a session that is missing. */
+static hf_code date(mongo_store *store, hf_error *err)
+{
+    static const mongo_call call = {.what = "dating dead sessions", .writes = true};
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply found, reply;
+    hf_code code = find_unneeded(store, &found, err);
+    mongo_begin(&command, "update", MONGO_SESSIONS);
+    if (!code && append_dates(&found, &command)) {
+        mongo_append_write_concern(store, &command, false);
+        code = mongo_run(store, &call, &command, &reply, err);
+        bson_destroy(&reply.doc);
+    }
+    bson_destroy(&found.doc);
+    bson_destroy(&command);
+    return code;
+}
+
 /* On a standalone nothing is pruned: its floor is a wall clock, and a token must not fall. */
 hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
+    hf_error error;
     *n = 0;
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
     settle_indexes(store);
+    if (date(store, &error))
+        mongo_log(store, HF_LOG_INFO, "%s", error.text);
     if (mongo_topology_of(store) != MONGO_ALONE)
         code = prune(store, err);
     return code ? code : mongo_overdue(store, overdue, max, n, err);

@@ -101,7 +101,7 @@ hf_code sqlite_session_begin(hf_store *store, const hf_session *self, hf_error *
 hf_code sqlite_session_beat(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);
 hf_code sqlite_session_mark(hf_store *store, const hf_session_state *seen, hf_error *err);
-hf_code sqlite_session_end(hf_store *store, hf_id id, hf_error *err);
+hf_code sqlite_session_end(hf_store *store, hf_id id, bool leaves_any, hf_error *err);
 hf_code sqlite_sessions_look(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
 hf_code sqlite_waits(hf_store *store, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,

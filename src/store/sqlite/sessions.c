@@ -111,9 +111,10 @@ static hf_code mark(sqlite_store *store, hf_id id, hf_error *err)
 
 /* The byte is freed after the mark, or without one if it cannot be written: a free byte says that
  * the session is over, and it is. */
-hf_code sqlite_session_end(hf_store *base, hf_id id, hf_error *err)
+hf_code sqlite_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     sqlite_store *store = store_of(base);
+    (void)leaves_any; /* the sweep looks for itself */
     pthread_mutex_lock(&store->main.mutex);
     hf_code code = sql_begin(&store->main, err);
     if (!code)

@@ -37,7 +37,8 @@
                         " WHERE id = ?1 AND dead_at IS NULL")                                      \
     X(SQL_SESSION_MARK, "UPDATE sessions SET dead_at = ?2 WHERE id = ?1 AND dead_at IS NULL")      \
     X(SQL_SESSION_IS_LIVE, "SELECT 1 FROM sessions WHERE row = ?1 AND dead_at IS NULL")            \
-    X(SQL_SESSION_OLD, "SELECT row, id FROM sessions WHERE dead_at < ?1 LIMIT 100")                \
+    X(SQL_SESSION_OLD,                                                                             \
+      "SELECT row, id FROM sessions WHERE dead_at < ?1 AND row > ?2 ORDER BY row LIMIT 100")       \
     X(SQL_SESSION_FORGET, "DELETE FROM sessions WHERE row = ?1 AND dead_at IS NOT NULL")           \
     X(SQL_ASK_LIST, "SELECT ticket, by_whom, reason FROM asks WHERE session = ?1 LIMIT 16")        \
     X(SQL_ASK_COUNT, "SELECT count(*), max(ticket = ?2) FROM asks WHERE session = ?1")             \

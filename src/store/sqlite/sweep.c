@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead;
  * and names those that should be marked. Called by the client at its start and every hour. */
+#include "core/alloc.h"
 #include "core/period.h"
 #include "core/plant.h"
 #include "core/record.h"
@@ -13,6 +14,26 @@
 #define DAY_MS (24 * HOUR_MS)
 #define IDLE_MS (3 * DAY_MS) /* a record: since its last release */
 #define OLD_MS HOUR_MS       /* a session: since it was marked dead */
+
+/* Of which sessions tickets stand. Somebody who will only try a lock, be it a year later, cannot
+ * watch a session that is missing: the mark has to be there. */
+typedef struct standing {
+    hf_id *sessions;
+    size_t n;
+} standing;
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(hf_id));
+}
+
+static void note_standing(standing *noted, const hf_record *record)
+{
+    size_t n = record->holders + record->queued;
+    noted->sessions = alloc_array(noted->sessions, noted->n + n, sizeof *noted->sessions);
+    for (size_t i = 0; i < n; i++)
+        noted->sessions[noted->n++] = record->entries[i].session;
+}
 
 /* ---- Records ---- */
 
@@ -66,7 +87,7 @@ static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
     return is_ours;
 }
 
-static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row)
+static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row, standing *noted)
 {
     hf_record record;
     const void *bytes = sqlite3_column_blob(row, 1);
@@ -74,14 +95,15 @@ static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *ro
     if (record_decode(store, name, bytes, size, &record, NULL))
         return false;
     bool may = is_prunable(store, &record);
+    note_standing(noted, &record);
     record_done(&record);
     return may;
 }
 
 /* The next name behind `name` whose record may go, out of up to 100; *more: there may be others.
  * A row that cannot be read is passed over. */
-static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bool *is_found,
-                             bool *more, hf_error *err)
+static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], standing *noted,
+                             bool *is_found, bool *more, hf_error *err)
 {
     bool row;
     char after[HF_NAME_MAX + 1];
@@ -96,7 +118,7 @@ static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bo
     while (!code && row && !*is_found) {
         if (read_name_behind(batch, name)) {
             *more = true;
-            *is_found = may_go(store, name, batch);
+            *is_found = may_go(store, name, batch, noted);
         }
         if (!*is_found)
             code = sql_next(&store->main, batch, &row, err);
@@ -106,14 +128,14 @@ static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], bo
 }
 
 /* Other calls come in between. */
-static hf_code prune_all(sqlite_store *store, hf_error *err)
+static hf_code prune_all(sqlite_store *store, standing *noted, hf_error *err)
 {
     char name[HF_NAME_MAX + 1] = "";
     bool is_found, more = true;
     hf_code code = HF_OK;
     while (more && !code) {
         pthread_mutex_lock(&store->main.mutex);
-        code = find_prunable(store, name, &is_found, &more, err);
+        code = find_prunable(store, name, noted, &is_found, &more, err);
         if (!code && is_found)
             code = prune(store, name, err);
         pthread_mutex_unlock(&store->main.mutex);
@@ -148,7 +170,10 @@ static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error 
     return code ? code : waits_forget(&store->main, old->id, err);
 }
 
-static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf_error *err)
+/* The next 100 behind the row *after, which becomes the last of them; *n: those that can be read.
+ * Without any more *after stays as it was. */
+static hf_code find_old(sqlite_store *store, int64_t *after, old_session old[100], size_t *n,
+                        hf_error *err)
 {
     bool found;
     sqlite3_stmt *list;
@@ -157,9 +182,10 @@ static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf
     if (code)
         return code;
     sqlite3_bind_int64(list, 1, session_wall_ms(store) - OLD_MS);
+    sqlite3_bind_int64(list, 2, *after);
     code = sql_next(&store->main, list, &found, err);
     while (!code && found && *n < 100) {
-        old[*n].row = sqlite3_column_int64(list, 0);
+        old[*n].row = *after = sqlite3_column_int64(list, 0);
         *n += sql_read_id(list, 1, &old[*n].id);
         code = sql_next(&store->main, list, &found, err);
     }
@@ -167,21 +193,43 @@ static hf_code find_old(sqlite_store *store, old_session old[100], size_t *n, hf
     return code;
 }
 
-/* Its row goes only when its byte is free, so that no byte is held at a row that is not there. */
-static hf_code forget_old(sqlite_store *store, hf_error *err)
+static bool stands(const standing *noted, const old_session *old)
 {
-    size_t n;
-    old_session old[100];
-    hf_code code = find_old(store, old, &n, err);
-    if (code || n == 0)
-        return code;
-    code = sql_begin(&store->main, err);
+    return bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids) &&
+           !PLANTED(MARKS_FORGOTTEN);
+}
+
+/* Its row goes only when its byte is free, so that no byte is held at a row that is not there. */
+static hf_code forget_some(sqlite_store *store, const standing *noted, const old_session *old,
+                           size_t n, hf_error *err)
+{
+    hf_code code = sql_begin(&store->main, err);
     if (code)
         return code;
     code = boot_verify(store, err);
     for (size_t i = 0; i < n && !code; i++)
-        code = forget_one(store, &old[i], err);
+        if (!stands(noted, &old[i]))
+            code = forget_one(store, &old[i], err);
     return sql_end(&store->main, code, err);
+}
+
+/* Other calls come in between. A dead session gets no tickets any more. */
+static hf_code forget_old(sqlite_store *store, standing *noted, hf_error *err)
+{
+    size_t n;
+    int64_t after = 0, before = -1;
+    old_session old[100];
+    hf_code code = HF_OK;
+    qsort(noted->sessions, noted->n, sizeof *noted->sessions, compare_ids);
+    while (!code && after > before) {
+        before = after;
+        pthread_mutex_lock(&store->main.mutex);
+        code = find_old(store, &after, old, &n, err);
+        if (!code && n)
+            code = forget_some(store, noted, old, n, err);
+        pthread_mutex_unlock(&store->main.mutex);
+    }
+    return code;
 }
 
 /* Nobody's process, and of another boot: only its beats can say whether it lives. */
@@ -217,9 +265,7 @@ static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max
 static hf_code sweep_sessions(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
                               hf_error *err)
 {
-    hf_code code = forget_old(store, err);
-    if (!code)
-        code = sql_begin_read(&store->main, err);
+    hf_code code = sql_begin_read(&store->main, err);
     if (code)
         return code;
     code = boot_verify(store, err);
@@ -229,7 +275,7 @@ static hf_code sweep_sessions(sqlite_store *store, hf_session_state *gone, size_
 }
 
 /* Once an hour, whoever comes first does it for all: it reads every record. */
-static hf_code claim_prune(sqlite_store *store, bool *is_mine, hf_error *err)
+static hf_code claim(sqlite_store *store, bool *is_mine, hf_error *err)
 {
     int64_t swept_at, now = session_wall_ms(store);
     hf_code code = schema_meta_get(&store->main, "swept_at", &swept_at, err);
@@ -239,6 +285,16 @@ static hf_code claim_prune(sqlite_store *store, bool *is_mine, hf_error *err)
     code = sql_begin(&store->main, err);
     return code ? code
                 : sql_end(&store->main, schema_meta_set(&store->main, "swept_at", now, err), err);
+}
+
+static hf_code tidy_up(sqlite_store *store, hf_error *err)
+{
+    standing noted = {.sessions = alloc_array(NULL, 1, sizeof *noted.sessions)};
+    hf_code code = prune_all(store, &noted, err);
+    if (!code)
+        code = forget_old(store, &noted, err);
+    free(noted.sessions);
+    return code;
 }
 
 hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
@@ -252,7 +308,7 @@ hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size
     pthread_mutex_lock(&store->main.mutex);
     hf_code code = sweep_sessions(store, overdue, max, n, err);
     if (!code)
-        code = claim_prune(store, &is_mine, err);
+        code = claim(store, &is_mine, err);
     pthread_mutex_unlock(&store->main.mutex);
-    return code || !is_mine ? code : prune_all(store, err);
+    return code || !is_mine ? code : tidy_up(store, err);
 }
