@@ -360,8 +360,9 @@ typedef struct hf_store_ops {
 
     /* Blocks until there are notices for this session, wake() is called, or timeout_ms is over
      * (HF_OK); calls each without a lock of the store's held. One thread at a time. The first call
-     * for a session listens from `from` on. After an error the next call starts listening anew,
-     * and first gives HF_NOTICE_LOOK. HF_UNSUPPORTED: this database has no notices, poll. */
+     * for a session listens from `from` on; later ones go on, and may skip what came before it.
+     * After an error the next call starts listening anew, and first gives HF_NOTICE_LOOK.
+     * HF_UNSUPPORTED: this database has no notices, poll. */
     hf_code (*await)(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
     void (*wake)(hf_store *store);

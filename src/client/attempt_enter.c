@@ -198,8 +198,8 @@ static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
     attempt->state = ATTEMPT_WAITS;
     pthread_mutex_lock(&client->mutex);
     pace_begin(&client->pace, &attempt->record, own, &attempt->waiter, now);
-    listen_want_locked(client, attempt->waiter.stamp);
-    attempt->look_due = attempt_after_look(attempt, now);
+    bool hears_all = listen_want_locked(client, attempt->waiter.stamp);
+    attempt->look_due = hears_all ? attempt_after_look(attempt, now) : now;
     pthread_mutex_unlock(&client->mutex);
     return now;
 }

@@ -173,9 +173,10 @@ struct hf_client {
     struct ended *ended; /* sessions that have ended: to be marked, in the background */
     size_t n_ended;
 
-    bool is_polling;              /* notices are not to be had */
-    hf_stamp listen_from;         /* no later than where the session's first wait began */
-    bool has_waited, has_awaited; /* in this session: a waiter; the listener */
+    bool is_polling;      /* notices are not to be had */
+    hf_stamp listen_from; /* no later than where a wait began that is listened for */
+    bool has_waited;      /* in this session */
+    bool has_awaited;     /* the listener, since it was wanted */
     hf_mono listen_until, heard_at;
     struct pace pace;
     unsigned listen_failures;
@@ -321,7 +322,9 @@ void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock);
 void upkeep_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 
 /* listen.c */
-void listen_want_locked(hf_client *client, hf_stamp from);
+/* Notices are wanted from there on. False: some may have been passed over, as another wait began
+ * later and was first to be heard of: look. */
+bool listen_want_locked(hf_client *client, hf_stamp from);
 hf_mono listen_tick(hf_client *client, hf_mono now);
 /* Who waits here for that name, or for any document, looks; no earlier than the stamp. */
 void listen_tell_locked(hf_client *client, const char *name, hf_stamp stamp);

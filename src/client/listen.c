@@ -100,19 +100,23 @@ static void hear(void *ctx, const hf_notice *notice)
     pthread_mutex_unlock(&client->mutex);
 }
 
-void listen_want_locked(hf_client *client, hf_stamp from)
+bool listen_want_locked(hf_client *client, hf_stamp from)
 {
     if (!(client->store->can & HF_CAN_NOTIFY))
         client->is_polling = true;
     if (client->is_polling)
-        return;
-    bool is_earliest = !client->has_waited || from.value < client->listen_from.value;
-    if (!client->has_awaited && is_earliest)
+        return true;
+    hf_mono now = client_now(client);
+    bool begins = !client->has_waited || mono_reached(client->listen_until, now);
+    if (begins)
+        client->has_awaited = false;
+    if (begins || (!client->has_awaited && from.value < client->listen_from.value))
         client->listen_from = from;
     client->has_waited = true;
-    client->listen_until = mono_add_ms(client_now(client), LINGER_MS);
+    client->listen_until = mono_add_ms(now, LINGER_MS);
     ticker_start(client, TICK_LISTEN, listen_tick);
     ticker_poke(client, TICK_LISTEN);
+    return from.value >= client->listen_from.value;
 }
 
 static hf_mono failed(hf_client *client, hf_code code, const hf_error *err)

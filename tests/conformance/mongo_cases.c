@@ -3,11 +3,13 @@
  * end; run by main.c. */
 #include "conformance/bed.h"
 
+#include "core/id.h"
 #include "core/record.h"
 
 #include <mongoc/mongoc.h>
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 static mongoc_client_t *driver;
 static mongoc_collection_t *collection;
@@ -443,6 +445,66 @@ static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
     store->ops->close(store);
 }
 
+/* ---- A stream that rested ---- */
+
+/* Another holds and leaves: the session is told. *stamp: of its enter. */
+static hf_id be_granted(hf_store *store, hf_id session, const char *name, hf_stamp *stamp)
+{
+    hf_enter holder = bed_enter(bed_session(store, 10000), HF_LIMIT_RW, HF_LIMIT_RW),
+             waiter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    hf_step_reply reply;
+    hf_error err;
+    bed_take(store, name, &holder, NULL);
+    assert_code(HF_OK,
+                store->ops->step(store, name, &(hf_step){.enter = &waiter}, NULL, &reply, &err),
+                &err);
+    *stamp = reply.stamp;
+    bed_leave(store, name, holder.entry.ticket, NULL);
+    return waiter.entry.ticket;
+}
+
+struct told {
+    hf_id tickets[4];
+    size_t n;
+};
+
+static void note_told(void *ctx, const hf_notice *notice)
+{
+    struct told *told = ctx;
+    if (told->n < 4)
+        told->tickets[told->n++] = notice->ticket;
+}
+
+static void await_some(hf_store *store, hf_id session, hf_stamp from, struct told *told)
+{
+    hf_error err;
+    told->n = 0;
+    for (int i = 0; i < 5 && !told->n; i++)
+        assert_code(HF_OK, store->ops->await(store, session, from, 1000, note_told, told, &err),
+                    &err);
+}
+
+/* On a busy server it would read for seconds what was written while nobody listened. */
+static void test_a_stream_that_is_far_behind_skips_what_nobody_waits_for(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 10000);
+    hf_stamp first, second;
+    struct told told;
+    hf_id ticket = be_granted(store, session, bed_name("first"), &first);
+    await_some(store, session, first, &told);
+    assert_true(told.n && id_equal(told.tickets[0], ticket));
+    be_granted(store, session, bed_name("unheard"), &second);
+    usleep(3100000);
+    ticket = be_granted(store, session, bed_name("second"), &second);
+    await_some(store, session, second, &told);
+    assert_int_equal(told.n, 1);
+    assert_true(id_equal(told.tickets[0], ticket));
+    store->ops->session_end(store, session, true, NULL);
+    store->ops->close(store);
+}
+
 /* ---- Marks (R5, R6) ---- */
 
 static bool has_date(hf_id session)
@@ -531,6 +593,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
         CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),
+        CASE_IF(HF_CAN_QUEUE, test_a_stream_that_is_far_behind_skips_what_nobody_waits_for),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
     };
     return CASES(mongo_cases);

@@ -128,6 +128,7 @@ typedef struct mongo_watch {
     mongoc_client_session_t *session;
     bool has_self, is_stale; /* stale: something may have been missed */
     bson_t *resume;
+    hf_stamp read_to;  /* nothing up to here is to come */
     char refusal[256]; /* why there are no notices here; "": there are */
 } mongo_watch;
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define SLICE_MS 1000 /* one getMore; what a wake that does not arrive costs */
+#define LAG_S 2 /* a stream that is so far behind is opened anew: it reads all that it missed */
 
 static const char replica_set_only[] =
     "this MongoDB server is a standalone, which has no change streams: waiting is by polling; "
@@ -292,6 +293,7 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
     bson_t batch, event;
     bson_iter_t it;
     keep_place(watch, reply);
+    watch->read_to = mongo_stamp_at(reply, "operationTime");
     if (mongo_view(reply, field, &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &event))
             give_event(to, &event);
@@ -437,6 +439,18 @@ static void turn_to(mongo_store *store, hf_id session)
     watch->is_stale = false;
 }
 
+/* What came before `from` nobody waits for. */
+static void skip_to(mongo_store *store, hf_stamp from)
+{
+    mongo_watch *watch = &store->watch;
+    bool is_open = watch->cursor || watch->resume;
+    if (!is_open || from.value <= watch->read_to.value + ((uint64_t)LAG_S << 32))
+        return;
+    if (watch->cursor)
+        kill_cursor(store, watch->cursor);
+    disconnect(store, false);
+}
+
 static hf_code check(mongo_store *store, hf_error *err)
 {
     hf_code code = mongo_ready(store, err);
@@ -456,6 +470,7 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
     if (code)
         return code;
     turn_to(store, session);
+    skip_to(store, from);
     int64_t left_ms = timeout_ms;
     do {
         int64_t wait_ms = left_ms < SLICE_MS ? left_ms : SLICE_MS;
