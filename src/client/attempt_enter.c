@@ -65,8 +65,9 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
             pace_learn(&client->pace, attempt->name, &attempt->waiter, now);
         waiters_remove(&attempt->waiter);
         attempt->is_in_flight = false;
-        if (client->store->can & HF_CAN_TELL_LOST)
-            listen_want_locked(client, attempt->waiter.stamp);
+        if (client->store->can & HF_CAN_TELL_LOST &&
+            !listen_want_locked(client, attempt->waiter.stamp))
+            upkeep_verify_locked(client, attempt->lock->name);
     }
     pthread_mutex_unlock(&client->mutex);
     if (closing)
@@ -192,14 +193,22 @@ hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
     return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
 }
 
+/* What may have been passed over a look tells. */
+static void want_notices_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->client;
+    if (!listen_want_locked(client, attempt->waiter.stamp))
+        waiter_tell(&attempt->waiter, client->listen_from);
+}
+
 static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
 {
     hf_client *client = attempt->client;
     attempt->state = ATTEMPT_WAITS;
     pthread_mutex_lock(&client->mutex);
     pace_begin(&client->pace, &attempt->record, own, &attempt->waiter, now);
-    bool hears_all = listen_want_locked(client, attempt->waiter.stamp);
-    attempt->look_due = hears_all ? attempt_after_look(attempt, now) : now;
+    want_notices_locked(attempt);
+    attempt->look_due = attempt_after_look(attempt, now);
     pthread_mutex_unlock(&client->mutex);
     return now;
 }
@@ -244,7 +253,7 @@ static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
     if (attempt->enter.try_only || attempt->is_last)
         return attempt_describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
     pthread_mutex_lock(&client->mutex);
-    listen_want_locked(client, attempt->waiter.stamp);
+    want_notices_locked(attempt);
     int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;
     if (!client->is_polling && ms < NOTICED_MS)
         ms = NOTICED_MS;

@@ -173,10 +173,9 @@ struct hf_client {
     struct ended *ended; /* sessions that have ended: to be marked, in the background */
     size_t n_ended;
 
-    bool is_polling;      /* notices are not to be had */
-    hf_stamp listen_from; /* no later than where a wait began that is listened for */
-    bool has_waited;      /* in this session */
-    bool has_awaited;     /* the listener, since it was wanted */
+    bool is_polling;              /* notices are not to be had */
+    hf_stamp listen_from;         /* no later than where a wait began that is listened for */
+    bool has_waited, has_awaited; /* since it is listened in this session: a waiter; the listener */
     hf_mono listen_until, heard_at;
     struct pace pace;
     unsigned listen_failures;

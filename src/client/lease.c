@@ -336,7 +336,7 @@ static hf_code look_at_ticket(making *m, hf_error *err)
     hf_code code = look_at_record(m, false, &it, err);
     if (code || it.is_passed)
         return code;
-    store->ops->session_end(store, m->ids.session, false, NULL);
+    store->ops->session_end(store, m->ids.session, true, NULL);
     return lost(m->ids.name, "is over: somebody took its ticket out, or the record is gone", err);
 }
 

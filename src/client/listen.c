@@ -106,14 +106,11 @@ bool listen_want_locked(hf_client *client, hf_stamp from)
         client->is_polling = true;
     if (client->is_polling)
         return true;
-    hf_mono now = client_now(client);
-    bool begins = !client->has_waited || mono_reached(client->listen_until, now);
-    if (begins)
-        client->has_awaited = false;
-    if (begins || (!client->has_awaited && from.value < client->listen_from.value))
+    bool is_earliest = !client->has_waited || from.value < client->listen_from.value;
+    if (!client->has_awaited && is_earliest)
         client->listen_from = from;
     client->has_waited = true;
-    client->listen_until = mono_add_ms(now, LINGER_MS);
+    client->listen_until = mono_add_ms(client_now(client), LINGER_MS);
     ticker_start(client, TICK_LISTEN, listen_tick);
     ticker_poke(client, TICK_LISTEN);
     return from.value >= client->listen_from.value;
@@ -187,7 +184,8 @@ hf_mono listen_tick(hf_client *client, hf_mono now)
     bool listens = wanted && mono_reached(due, now);
     hf_id session = client->session.self.id;
     hf_stamp from = client->listen_from;
-    client->has_awaited |= listens && client->has_waited;
+    client->has_waited &= wanted;
+    client->has_awaited = wanted && (client->has_awaited || (listens && client->has_waited));
     pthread_mutex_unlock(&client->mutex);
     if (!listens)
         return wanted ? due : MONO_NEVER;

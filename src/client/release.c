@@ -194,6 +194,8 @@ static bool settle_locked(hf_client *client, struct release *release, hf_code co
     release->failures++;
     if (!is_known(code) && !gives_up)
         return false;
+    if (!is_known(code) && !release->is_moot)
+        session_suspect_locked(client, release->name); /* its ticket stands */
     done_locked(client, release);
     client_wake_attempts_locked(client);
     return true;

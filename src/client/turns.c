@@ -359,8 +359,10 @@ void turns_granted_locked(struct attempt *attempt, struct hf_lock *lock, const h
     if (!lock->has_block)
         return;
     attempt->client->turns.yielding++;
-    listen_want_locked(attempt->client, lock->stamp);
     upkeep_look_after_locked(attempt->client, lock);
+    if (!listen_want_locked(attempt->client, lock->stamp))
+        upkeep_verify_locked(attempt->client,
+                             lock->name); /* its recall may have been passed over */
 }
 
 /* While another session waits, a few may still have their turn. */

@@ -316,14 +316,14 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
         check_suspects(client);
     if (verifies && !PLANTED(NEVER_VERIFIED))
         verify_held(client, now);
-    if (sweeps)
-        sweep(client, now);
     pthread_mutex_lock(&client->mutex);
     due = mono_min(due, lock_leave_lost_locked(client, client_now(client)));
     due = mono_min(due, turns_tick_locked(client, client_now(client)));
     pthread_mutex_unlock(&client->mutex);
     due = mono_min(due, release_tick(client, client_now(client)));
     due = mono_min(due, change_tick(client, client_now(client)));
+    if (sweeps && !client_is_closing(client)) /* last: it takes long */
+        sweep(client, client_now(client));
     if (works)
         due = mono_min(due, watch_overdue(client, client_now(client)));
     pthread_mutex_lock(&client->mutex);

@@ -10,29 +10,30 @@
 /* In a slower queue few notices come that are another's, and more is lost by a wrong guess. */
 #define QUICK_TURN_NS 50000000
 
-static size_t slot_of(const char *name)
+static uint64_t hash_of(const char *name)
 {
-    return id_hash(ID_HASH, name, strlen(name)) % PACE_LOCKS;
+    return id_hash(ID_HASH, name, strlen(name));
 }
 
-/* How many of those ahead in the queue have to have the lock alone, one after the other. Those who
- * share it may come all at once. */
+/* How many are ahead in the queue, if each of them, and this one, has to have the lock alone. Those
+ * who share it may come all at once: then nothing is known, 0. */
 static size_t turns_ahead(const hf_record *record, const hf_entry *own)
 {
-    size_t turns = 0;
-    const hf_entry *queue = record->entries + record->holders;
-    for (const hf_entry *entry = queue; entry < own; entry++)
-        turns += entry->permits == record->limit;
-    return own->permits == record->limit ? turns : 0;
+    const hf_entry *first = record->entries + record->holders;
+    for (const hf_entry *entry = first; entry <= own; entry++)
+        if (entry->permits != record->limit)
+            return 0;
+    return (size_t)(own - first);
 }
 
 /* The quickest: one wait that was slow says little of the next. */
 static int64_t quickest_turn_ns(const struct pace *pace, const char *name)
 {
-    const int64_t *turns = pace->turn_ns[slot_of(name)];
-    int64_t least = turns[0];
+    uint64_t hash = hash_of(name);
+    const struct pace_of_lock *lock = &pace->locks[hash % PACE_LOCKS];
+    int64_t least = lock->hash == hash ? lock->turn_ns[0] : 0;
     for (size_t i = 1; i < PACE_WAITS; i++)
-        least = turns[i] < least ? turns[i] : least;
+        least = lock->turn_ns[i] < least ? lock->turn_ns[i] : least;
     return least;
 }
 
@@ -47,11 +48,16 @@ void pace_begin(const struct pace *pace, const hf_record *record, const hf_entry
         waiter->rests_until.ns += (int64_t)waiter->turns_ahead * turn_ns / 8 * 7;
 }
 
-/* One more than those ahead: the holder's own turn was under way. */
+/* The holder's own turn was under way, so there was one more. With nobody else ahead that says
+ * little. */
 void pace_learn(struct pace *pace, const char *name, const struct waiter *waiter, hf_mono now)
 {
-    size_t slot = slot_of(name);
-    int64_t waited_ns = now.ns - waiter->queued_at.ns;
-    pace->turn_ns[slot][pace->waits[slot]++ % PACE_WAITS] =
-        waited_ns / ((int64_t)waiter->turns_ahead + 1);
+    uint64_t hash = hash_of(name);
+    struct pace_of_lock *lock = &pace->locks[hash % PACE_LOCKS];
+    if (waiter->turns_ahead == 0)
+        return;
+    if (lock->hash != hash)
+        *lock = (struct pace_of_lock){.hash = hash};
+    lock->turn_ns[lock->waits++ % PACE_WAITS] =
+        (now.ns - waiter->queued_at.ns) / (int64_t)(waiter->turns_ahead + 1);
 }

@@ -11,10 +11,13 @@
 #define PACE_LOCKS 64
 #define PACE_WAITS 4
 
-/* By the hash of a lock's name: what a turn took in each of the last waits for it; 0: none yet. */
+/* At the hash of a lock's name: what a turn took in each of the last waits for it; 0: none yet. */
 struct pace {
-    int64_t turn_ns[PACE_LOCKS][PACE_WAITS];
-    unsigned waits[PACE_LOCKS];
+    struct pace_of_lock {
+        uint64_t hash; /* of the last that came to this place */
+        int64_t turn_ns[PACE_WAITS];
+        unsigned waits;
+    } locks[PACE_LOCKS];
 };
 
 /* The waiter's ticket, whose entry `own` is, has come to the record's queue: says in the waiter

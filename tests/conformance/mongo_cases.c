@@ -543,6 +543,106 @@ static bool is_dated(void *ctx)
     return has_date(*(hf_id *)of[1]);
 }
 
+static mongoc_collection_t *open_own(const char *name, mongoc_client_t **own)
+{
+    char of[128];
+    *own = connect_to(bed.uri, of, sizeof of);
+    return mongoc_client_get_collection(*own, of, name);
+}
+
+/* More dead sessions than a sweep takes at once, of each of which a ticket stands; before all
+ * others. */
+static void leave_many(void)
+{
+    mongoc_client_t *own;
+    mongoc_collection_t *sessions = open_own("sessions", &own);
+    mongoc_collection_t *locks = mongoc_client_get_collection(
+        own, mongoc_uri_get_database(mongoc_client_get_uri(own)), "locks");
+    mongoc_bulk_operation_t *bulk =
+        mongoc_collection_create_bulk_operation_with_opts(sessions, NULL);
+    bson_t lock = BSON_INITIALIZER, holders;
+    BSON_APPEND_UTF8(&lock, "_id", "many");
+    BSON_APPEND_ARRAY_BEGIN(&lock, "holders", &holders);
+    for (int i = 0; i < 700; i++) {
+        bson_oid_t id = {{0}};
+        id.bytes[10] = (uint8_t)(i >> 8);
+        id.bytes[11] = (uint8_t)i;
+        bson_t *session = BCON_NEW("_id", BCON_OID(&id), "dead", BCON_BOOL(true), "expires_at",
+                                   BCON_DATE_TIME(0), "collection", "locks");
+        bson_t *holder = BCON_NEW("session", BCON_OID(&id));
+        mongoc_bulk_operation_insert(bulk, session);
+        BSON_APPEND_DOCUMENT(&holders, "0", holder);
+        bson_destroy(session);
+        bson_destroy(holder);
+    }
+    bson_append_array_end(&lock, &holders);
+    assert_true(mongoc_bulk_operation_execute(bulk, NULL, NULL));
+    assert_true(mongoc_collection_insert_one(locks, &lock, NULL, NULL, NULL));
+    bson_destroy(&lock);
+    mongoc_bulk_operation_destroy(bulk);
+    mongoc_collection_destroy(locks);
+    mongoc_collection_destroy(sessions);
+    mongoc_client_destroy(own);
+}
+
+/* How many of those have a date; they are removed. */
+static int64_t remove_many(void)
+{
+    mongoc_client_t *own;
+    mongoc_collection_t *sessions = open_own("sessions", &own);
+    mongoc_collection_t *locks = mongoc_client_get_collection(
+        own, mongoc_uri_get_database(mongoc_client_get_uri(own)), "locks");
+    bson_t *old = BCON_NEW("expires_at", BCON_DATE_TIME(0)),
+           *dated = BCON_NEW("expires_at", BCON_DATE_TIME(0), "dead_at", "{", "$exists",
+                             BCON_BOOL(true), "}"),
+           *lock = BCON_NEW("_id", "many");
+    int64_t n = mongoc_collection_count_documents(sessions, dated, NULL, NULL, NULL, NULL);
+    assert_true(mongoc_collection_delete_many(sessions, old, NULL, NULL, NULL));
+    assert_true(mongoc_collection_delete_one(locks, lock, NULL, NULL, NULL));
+    bson_destroy(old);
+    bson_destroy(dated);
+    bson_destroy(lock);
+    mongoc_collection_destroy(locks);
+    mongoc_collection_destroy(sessions);
+    mongoc_client_destroy(own);
+    return n;
+}
+
+static void test_a_sweep_gets_past_the_marks_that_stay(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id idle = bed_session(store, 1000);
+    mark_and_let_be_old(store, idle);
+    leave_many();
+    bool dated = bed_until(BED_SOON, is_dated, (void *[]){store, &idle});
+    assert_int_equal(remove_many(), 0);
+    assert_true(dated);
+    store->ops->close(store);
+}
+
+/* The sessions of all collections are in one. */
+static void test_a_mark_stays_for_another_collection(void **state)
+{
+    (void)state;
+    char uri[1200];
+    snprintf(uri, sizeof uri, "%s%shfCollection=it%%27s+another", bed.uri,
+             strchr(bed.uri, '?') ? "&" : "/?");
+    hf_store *store = bed_store(), *another = bed_store_at(uri, 10000);
+    hf_enter holder = bed_enter(bed_session(another, 1000), HF_LIMIT_RW, HF_LIMIT_RW);
+    hf_id idle = bed_session(store, 1000), idle_there = bed_session(another, 1000);
+    bed_take(another, bed_name("there"), &holder, NULL);
+    mark_and_let_be_old(another, holder.entry.session);
+    mark_and_let_be_old(another, idle_there);
+    mark_and_let_be_old(store, idle);
+    assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &idle}));
+    assert_false(has_date(holder.entry.session));
+    assert_true(bed_until(BED_SOON, is_dated, (void *[]){another, &idle_there}));
+    assert_false(has_date(holder.entry.session));
+    another->ops->close(another);
+    store->ops->close(store);
+}
+
 /* What has a date is forgotten a day later; who only tries a lock then would find it held for ever.
  */
 static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
@@ -595,6 +695,8 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),
         CASE_IF(HF_CAN_QUEUE, test_a_stream_that_is_far_behind_skips_what_nobody_waits_for),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
+        CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_for_another_collection),
+        CASE_IF(HF_CAN_QUEUE, test_a_sweep_gets_past_the_marks_that_stay),
     };
     return CASES(mongo_cases);
 }

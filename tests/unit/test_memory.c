@@ -6,12 +6,12 @@
 #include "core/period.h"
 #include "core/record.h"
 
-static int64_t wall_ms = 1700000000000;
+static int64_t wall_ms = 1700000000000, mono_ms;
 
 static hf_mono read_mono(void *ctx)
 {
     (void)ctx;
-    return (hf_mono){0};
+    return (hf_mono){mono_ms * 1000000};
 }
 
 static hf_wall read_wall(void *ctx)
@@ -112,9 +112,44 @@ static void test_a_record_stays_until_its_period_is_over(void **state)
     store->ops->close(store);
 }
 
+static hf_presence presence_of(hf_store *store, hf_id session)
+{
+    hf_session_state state;
+    hf_error err;
+    assert_int_equal(store->ops->sessions_look(store, &session, 1, -1, &state, &err), HF_OK);
+    return state.presence;
+}
+
+static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    hf_session self = {.id = id_of(2), .ttl_ms = 10000};
+    hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
+                      .limit = 1,
+                      .queue_max = 1,
+                      .returner = true};
+    hf_leave leave = {.ticket = id_of(1), .outcome = HF_OUTCOME_RELEASED, .told = true};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
+    hf_step step = {.enter = &enter};
+    assert_int_equal(store->ops->step(store, "left", &step, NULL, &reply, &err), HF_OK);
+    assert_int_equal(store->ops->session_end(store, self.id, true, &err), HF_OK);
+    mono_ms += 400 * DAY_MS;
+    sweep(store);
+    assert_int_equal(presence_of(store, self.id), HF_DEAD);
+    step = (hf_step){.leaves = &leave, .n_leaves = 1};
+    assert_int_equal(store->ops->step(store, "left", &step, NULL, &reply, &err), HF_OK);
+    sweep(store);
+    assert_int_equal(presence_of(store, self.id), HF_MISSING);
+    store->ops->close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_mark_stays_while_a_ticket_of_it_stands),
         cmocka_unit_test(test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back),
         cmocka_unit_test(test_a_record_stays_until_its_period_is_over),
     };

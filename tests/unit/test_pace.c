@@ -75,6 +75,19 @@ static void test_who_may_come_with_others_expects_nothing(void **state)
     assert_int_equal(rest_of("a", 8, 4, 1), 0);
 }
 
+static void test_their_waits_and_those_of_the_first_teach_nothing(void **state)
+{
+    (void)state;
+    wait_for("a", 40, PACE_WAITS);
+    for (int i = 0; i < PACE_WAITS; i++) {
+        rest_of("a", 8, 4, 1);
+        pace_learn(&pace, "a", &waiter, (hf_mono){5 + 8 * 40 * MS});
+        rest_of("a", 0, 4, 4);
+        pace_learn(&pace, "a", &waiter, (hf_mono){5 + 1 * MS});
+    }
+    assert_int_equal(rest_of("a", 8, 4, 4), 70 * MS);
+}
+
 static void test_nothing_is_expected_of_a_slow_queue(void **state)
 {
     (void)state;
@@ -87,8 +100,15 @@ static void test_nothing_is_expected_of_a_slow_queue(void **state)
 static void test_another_lock_is_another_queue(void **state)
 {
     (void)state;
+    char name[8];
     wait_for("a", 40, PACE_WAITS);
-    assert_int_equal(rest_of("b", 8, 4, 4), 0);
+    for (int i = 0; i < 10 * PACE_LOCKS; i++) { /* some at the same place */
+        snprintf(name, sizeof name, "b%d", i);
+        assert_int_equal(rest_of(name, 8, 4, 4), 0);
+        wait_for(name, 4, 1);
+        assert_int_equal(rest_of(name, 8, 4, 4), 0);
+    }
+    assert_int_equal(rest_of("a", 8, 4, 4), 0);
 }
 
 int main(void)
@@ -97,6 +117,7 @@ int main(void)
         cmocka_unit_test_setup(test_expects_nothing_of_the_first_waits, set_up),
         cmocka_unit_test_setup(test_the_quickest_of_the_last_waits_counts, set_up),
         cmocka_unit_test_setup(test_who_may_come_with_others_expects_nothing, set_up),
+        cmocka_unit_test_setup(test_their_waits_and_those_of_the_first_teach_nothing, set_up),
         cmocka_unit_test_setup(test_nothing_is_expected_of_a_slow_queue, set_up),
         cmocka_unit_test_setup(test_another_lock_is_another_queue, set_up),
     };

@@ -108,7 +108,7 @@ hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
 
 hf_code memory_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
-    (void)leaves_any; /* nothing is forgotten */
+    (void)leaves_any; /* the sweep looks for itself */
     (void)err;
     struct memory *memory = memory_lock(base);
     struct presence *presence = memory_find_session(memory, id);
@@ -211,18 +211,29 @@ hf_code memory_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *e
     return code;
 }
 
-/* Forgets marked sessions a day after their lease, and shows the live ones that are so late. */
+static bool has_tickets(const struct memory *memory, hf_id session)
+{
+    for (size_t i = 0; i < memory->n_records; i++)
+        for (size_t j = 0; j < memory->records[i]->holders + memory->records[i]->queued; j++)
+            if (id_equal(memory->records[i]->entries[j].session, session))
+                return true;
+    return false;
+}
+
+/* Forgets marked sessions a day after their lease, unless a ticket of theirs stands, and shows the
+ * live ones that are so late. */
 size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max)
 {
     size_t kept = 0, n = 0;
     for (size_t i = 0; i < memory->n_sessions; i++) {
         struct presence *presence = &memory->sessions[i];
         bool is_old = mono_ms_until(presence->expires, now) < -DAY_MS;
-        if (is_old && presence->state.presence == HF_DEAD) {
+        if (is_old && presence->state.presence == HF_DEAD &&
+            !has_tickets(memory, presence->state.session.id)) {
             free(presence->waits);
             continue;
         }
-        if (is_old && n < max)
+        if (is_old && presence->state.presence == HF_LIVE && n < max)
             show(presence, now, &out[n++]);
         if (kept != i)
             memory->sessions[kept] = *presence;

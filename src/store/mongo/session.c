@@ -51,6 +51,7 @@ static void append_begin(mongo_store *store, const hf_session *self, bson_t *com
     BSON_APPEND_INT64(&x, "beat", 1);
     BSON_APPEND_BOOL(&x, "dead", false);
     BSON_APPEND_ARRAY(&x, "asked", &none);
+    BSON_APPEND_UTF8(&x, "collection", store->uri.collection);
     mongo_begin(command, "update", MONGO_SESSIONS);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);

@@ -127,98 +127,156 @@ static hf_code prune(mongo_store *store, hf_error *err)
     return code;
 }
 
-/* ---- Dead sessions ---- */
+/* ---- Dead sessions ----
+ * A mark stays as long as a ticket of its session stands: who only tries a lock, be it a year
+ * later, cannot watch a session that is missing. The others get the date from which on the index
+ * forgets them. */
 
-/* Whether any of the entries is the session's. */
-#define STANDS(entries)                                                                            \
-    "{'$in': ['$$dead', {'$cond': [{'$isArray': ['$" entries ".session']},"                        \
-    " '$" entries ".session', []]}]}"
+#define PAGE 500
 
 /* What was sent in such a session an hour ago has landed, or will not. */
-static const char dead[] =
-    "{'0': {'$match': {'dead': true, 'dead_at': {'$exists': false}, '$expr': {'$lt':"
-    " ['$expires_at', {'$subtract': ['$$NOW', 3600000]}]}}}, '1': {'$limit': 100}}";
-static const char ticket_of_it[] =
-    "{'let': {'dead': '$_id'}, 'as': 'stand', 'pipeline': [{'$match': {'$expr': {'$or': [" STANDS(
-        "holders") ", " STANDS("queue") "]}}}, {'$limit': 1}, {'$project': {'_id': 1}}]}";
-static const char unneeded[] = "{'3': {'$match': {'stand': []}}, '4': {'$project': {'_id': 1}}}";
+static const char undated[] = "{'dead': true, 'dead_at': {'$exists': false}, '$expr': {'$lt':"
+                              " ['$expires_at', {'$subtract': ['$$NOW', 3600000]}]}}";
 
-static void append_json(bson_t *to, const char *text)
+typedef struct page {
+    hf_id ids[PAGE];
+    size_t n;
+    bool stands[PAGE];
+} page;
+
+/* {$in: [...]}: those of which, as far as is known, no ticket stands. */
+static void append_in(bson_t *to, const char *field, const page *of)
 {
-    bson_t *parts = pipeline_json(text);
-    bson_concat(to, parts);
-    bson_destroy(parts);
+    bson_t in, ids;
+    char key[16];
+    BSON_APPEND_DOCUMENT_BEGIN(to, field, &in);
+    BSON_APPEND_ARRAY_BEGIN(&in, "$in", &ids);
+    for (size_t i = 0, n = 0; i < of->n; i++)
+        if (!of->stands[i])
+            document_append_id(&ids, mongo_key(n++, key), of->ids[i]);
+    bson_append_array_end(&in, &ids);
+    bson_append_document_end(to, &in);
 }
 
-static void append_stages(const mongo_store *store, bson_t *command)
+static size_t unneeded(const page *of)
 {
-    bson_t stages, stage, lookup;
-    BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
-    append_json(&stages, dead);
-    BSON_APPEND_DOCUMENT_BEGIN(&stages, "2", &stage);
-    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$lookup", &lookup);
-    BSON_APPEND_UTF8(&lookup, "from", store->uri.collection);
-    append_json(&lookup, ticket_of_it);
-    bson_append_document_end(&stage, &lookup);
-    bson_append_document_end(&stages, &stage);
-    append_json(&stages, unneeded);
-    bson_append_array_end(command, &stages);
+    size_t n = 0;
+    for (size_t i = 0; i < of->n; i++)
+        n += !of->stands[i];
+    return n;
 }
 
-static hf_code find_unneeded(mongo_store *store, mongo_reply *reply, hf_error *err)
+static void append_page(const mongo_store *store, hf_id after, bson_t *command)
 {
-    static const mongo_call call = {.what = "looking for dead sessions that nobody needs"};
-    bson_t command = BSON_INITIALIZER;
-    mongo_begin(&command, "aggregate", MONGO_SESSIONS);
-    append_stages(store, &command);
-    append_json(&command, "{'cursor': {}}");
+    bson_t filter, id, sort;
+    bson_t *which = pipeline_json(undated);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
+    BSON_APPEND_UTF8(&filter, "collection", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(&filter, "_id", &id);
+    document_append_id(&id, "$gt", after);
+    bson_append_document_end(&filter, &id);
+    bson_concat(&filter, which);
+    bson_append_document_end(command, &filter);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "sort", &sort);
+    BSON_APPEND_INT32(&sort, "_id", 1);
+    bson_append_document_end(command, &sort);
+    BSON_APPEND_INT32(command, "limit", PAGE);
+    BSON_APPEND_BOOL(command, "singleBatch", true);
+    BSON_APPEND_INT32(command, "batchSize", PAGE);
+    bson_destroy(which);
+}
+
+/* The next page behind that session, of the dead that have no date. */
+static hf_code find_dead(mongo_store *store, hf_id after, page *out, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for dead sessions"};
+    bson_t command = BSON_INITIALIZER, batch, doc;
+    bson_iter_t it, id;
+    mongo_reply reply;
+    *out = (page){.n = 0};
+    mongo_begin(&command, "find", MONGO_SESSIONS);
+    append_page(store, after, &command);
     mongo_append_read_concern(store, &command, (hf_stamp){0});
-    hf_code code = mongo_run(store, &call, &command, reply, err);
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
+        while (out->n < PAGE && mongo_next(&it, &doc))
+            if (bson_iter_init_find(&id, &doc, "_id") && BSON_ITER_HOLDS_OID(&id))
+                memcpy(out->ids[out->n++].bytes, bson_iter_oid(&id)->bytes, sizeof after.bytes);
+    bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;
 }
 
-/* {q: {_id: {$in: [...]}}, u: [{$set: {dead_at: '$$NOW'}}], multi: true}; their number. */
-static size_t append_dates(const mongo_reply *found, bson_t *command)
+static void note_standing(page *of, const bson_t *reply)
 {
-    bson_t updates, update, query, of, ids, batch, doc;
-    bson_iter_t it, id;
-    char key[16];
-    size_t n = 0;
-    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
-    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &of);
-    BSON_APPEND_ARRAY_BEGIN(&of, "$in", &ids);
-    if (mongo_view(&found->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
-        while (mongo_next(&it, &doc))
-            if (bson_iter_init_find(&id, &doc, "_id"))
-                bson_append_iter(&ids, mongo_key(n++, key), -1, &id);
-    bson_append_array_end(&of, &ids);
-    bson_append_document_end(&query, &of);
-    bson_append_document_end(&update, &query);
-    append_json(&update, "{'u': [{'$set': {'dead_at': '$$NOW'}}], 'multi': true}");
-    bson_append_document_end(&updates, &update);
-    bson_append_array_end(command, &updates);
-    return n;
+    bson_iter_t it, value;
+    if (!bson_iter_init_find(&it, reply, "values") || !bson_iter_recurse(&it, &value))
+        return;
+    while (bson_iter_next(&value))
+        for (size_t i = 0; i < of->n && BSON_ITER_HOLDS_OID(&value); i++)
+            of->stands[i] |= memcmp(of->ids[i].bytes, bson_iter_oid(&value)->bytes,
+                                    sizeof of->ids[i].bytes) == 0;
 }
 
-/* Gives them the date from which on the index forgets them. The others' marks stay: who only tries
- * a lock, be it a year later, cannot watch a session that is missing. */
-static hf_code date(mongo_store *store, hf_error *err)
+/* All sessions that stand in a record beside one of these: one pass over the records. */
+static hf_code find_standing(mongo_store *store, const char *field, page *of, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for tickets of dead sessions"};
+    bson_t command = BSON_INITIALIZER, query;
+    mongo_reply reply;
+    mongo_begin(&command, "distinct", store->uri.collection);
+    BSON_APPEND_UTF8(&command, "key", field);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "query", &query);
+    append_in(&query, field, of);
+    bson_append_document_end(&command, &query);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    if (!code)
+        note_standing(of, &reply.doc);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+static hf_code set_dates(mongo_store *store, const page *of, hf_error *err)
 {
     static const mongo_call call = {.what = "dating dead sessions", .writes = true};
-    bson_t command = BSON_INITIALIZER;
-    mongo_reply found, reply;
-    hf_code code = find_unneeded(store, &found, err);
+    bson_t command = BSON_INITIALIZER, updates, update, query;
+    bson_t *which = pipeline_json(undated),
+           *change = pipeline_json("{'u': {'$currentDate': {'dead_at': true}}, 'multi': true}");
+    mongo_reply reply;
     mongo_begin(&command, "update", MONGO_SESSIONS);
-    if (!code && append_dates(&found, &command)) {
-        mongo_append_write_concern(store, &command, false);
-        code = mongo_run(store, &call, &command, &reply, err);
-        bson_destroy(&reply.doc);
-    }
-    bson_destroy(&found.doc);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
+    append_in(&query, "_id", of);
+    bson_concat(&query, which);
+    bson_append_document_end(&update, &query);
+    bson_concat(&update, change);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(which);
+    bson_destroy(change);
     bson_destroy(&command);
+    return code;
+}
+
+static hf_code date(mongo_store *store, hf_error *err)
+{
+    page dead = {.n = PAGE};
+    hf_code code = HF_OK;
+    for (hf_id after = {{0}}; !code && dead.n == PAGE; after = dead.ids[PAGE - 1]) {
+        code = find_dead(store, after, &dead, err);
+        if (!code && dead.n)
+            code = find_standing(store, "holders.session", &dead, err);
+        if (!code && unneeded(&dead))
+            code = find_standing(store, "queue.session", &dead, err);
+        if (!code && unneeded(&dead))
+            code = set_dates(store, &dead, err);
+    }
     return code;
 }
 
@@ -226,15 +284,14 @@ static hf_code date(mongo_store *store, hf_error *err)
 hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
-    hf_error error;
     *n = 0;
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
     settle_indexes(store);
-    if (date(store, &error))
-        mongo_log(store, HF_LOG_INFO, "%s", error.text);
     if (mongo_topology_of(store) != MONGO_ALONE)
         code = prune(store, err);
+    if (!code)
+        code = date(store, err);
     return code ? code : mongo_overdue(store, overdue, max, n, err);
 }

@@ -287,13 +287,20 @@ static void keep_place(mongo_watch *watch, const bson_t *reply)
     watch->resume = bson_copy(&token);
 }
 
+/* Too high only means that less is skipped. */
+static void raise_read_to(mongo_watch *watch, hf_stamp stamp)
+{
+    if (stamp.value > watch->read_to.value)
+        watch->read_to = stamp;
+}
+
 static void give_batch(listener *to, const bson_t *reply, const char *field)
 {
     mongo_watch *watch = &to->store->watch;
     bson_t batch, event;
     bson_iter_t it;
     keep_place(watch, reply);
-    watch->read_to = mongo_stamp_at(reply, "operationTime");
+    raise_read_to(watch, mongo_stamp_at(reply, "operationTime"));
     if (mongo_view(reply, field, &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &event))
             give_event(to, &event);
@@ -449,6 +456,7 @@ static void skip_to(mongo_store *store, hf_stamp from)
     if (watch->cursor)
         kill_cursor(store, watch->cursor);
     disconnect(store, false);
+    raise_read_to(watch, from);
 }
 
 static hf_code check(mongo_store *store, hf_error *err)
