@@ -5,6 +5,7 @@
 
 #include "plot.h"
 #include "raw.h"
+#include "recall.h"
 #include "table.h"
 #include "turns.h"
 
@@ -124,6 +125,7 @@ void measure_handover(const struct bench *bench)
     }
     if (bench->plot)
         write_plot(bench, all);
+    measure_recall(bench, raw);
     raw_close(raw);
     server_close(server);
 }
