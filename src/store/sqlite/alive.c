@@ -146,14 +146,14 @@ hf_code alive_take(const char *path, const alive_identity *known, int64_t row, a
 
 void alive_let_go(alive_hold *hold)
 {
-    if (!hold->link) /* the parent's */
-        return;
     pthread_mutex_lock(&holds_mutex);
-    *hold->link = hold->next;
-    if (hold->next)
-        hold->next->link = hold->link;
-    close(hold->fd);
-    hold->fd = -1;
+    if (hold->link) { /* not the parent's */
+        *hold->link = hold->next;
+        if (hold->next)
+            hold->next->link = hold->link;
+        close(hold->fd);
+        hold->fd = -1;
+    }
     pthread_mutex_unlock(&holds_mutex);
 }
 
