@@ -279,14 +279,9 @@ bool turns_bequeath_locked(struct attempt *attempt)
     heir->enter.entry.yields = attempt->enter.entry.yields;
     heir->is_unanswered = attempt->is_unanswered;
     heir->is_in_flight = true;
-    heir->waiter.ticket = attempt->waiter.ticket;
-    heir->waiter.token = attempt->waiter.token;
-    heir->waiter.block = attempt->waiter.block;
-    heir->waiter.stamp = attempt->waiter.stamp;
-    heir->waiter.queued_at = attempt->waiter.queued_at;
-    heir->waiter.turns_ahead = attempt->waiter.turns_ahead;
-    heir->waiter.rests_until = attempt->waiter.rests_until;
     waiters_remove(&attempt->waiter);
+    heir->waiter = attempt->waiter;
+    heir->waiter.is_told = heir->waiter.judges_now = false; /* it looks in any case */
     waiters_add(&attempt->client->waiters, &heir->waiter);
     line->leader = heir;
     heir->leads = line;

@@ -190,8 +190,7 @@ static void test_a_pair_takes_two_round_trips(void **state)
     hf_close(client);
 }
 
-/* R6: nobody vouches for it, but it is more than a day late. */
-static void set_expiry(hf_id id, int64_t days_ago)
+void mongo_set_expiry(hf_id id, int64_t days_ago)
 {
     char database[128];
     bson_oid_t oid;
@@ -210,6 +209,7 @@ static void set_expiry(hf_id id, int64_t days_ago)
     mongoc_client_destroy(client);
 }
 
+/* R6: nobody vouches for it, but it is more than a day late. */
 static void test_without_a_voucher_only_a_day_is_enough(void **state)
 {
     (void)state;
@@ -217,10 +217,10 @@ static void test_without_a_voucher_only_a_day_is_enough(void **state)
     hf_session_state seen;
     hf_store *store = bed_store();
     hf_id id = bed_session(store, 1000);
-    set_expiry(id, 0);
+    mongo_set_expiry(id, 0);
     assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 0, &seen, &err), &err);
     assert_false(seen.is_gone);
-    set_expiry(id, 2);
+    mongo_set_expiry(id, 2);
     assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 300000, &seen, &err), &err);
     assert_true(seen.is_gone);
     assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, -1, &seen, &err), &err);
@@ -507,13 +507,19 @@ static void test_a_stream_that_is_far_behind_skips_what_nobody_waits_for(void **
 
 /* ---- Marks (R5, R6) ---- */
 
-static bool has_date(hf_id session)
+static mongoc_collection_t *open_own(const char *name, mongoc_client_t **own)
 {
     char of[128];
+    *own = connect_to(bed.uri, of, sizeof of);
+    return mongoc_client_get_collection(*own, of, name);
+}
+
+static bool has_date(hf_id session)
+{
+    mongoc_client_t *own;
     bson_oid_t id;
     memcpy(id.bytes, session.bytes, sizeof id.bytes);
-    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
-    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    mongoc_collection_t *docs = open_own("sessions", &own);
     bson_t *filter = BCON_NEW("_id", BCON_OID(&id), "dead", BCON_BOOL(true), "dead_at", "{",
                               "$exists", BCON_BOOL(true), "}");
     int64_t n = mongoc_collection_count_documents(docs, filter, NULL, NULL, NULL, NULL);
@@ -529,7 +535,7 @@ static void mark_and_let_be_old(hf_store *store, hf_id session)
     hf_error err;
     assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, -1, &seen, &err), &err);
     assert_code(HF_OK, store->ops->session_mark(store, &seen, &err), &err);
-    set_expiry(session, 1);
+    mongo_set_expiry(session, 1);
 }
 
 static bool is_dated(void *ctx)
@@ -541,13 +547,6 @@ static bool is_dated(void *ctx)
     hf_error err;
     assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &err), &err);
     return has_date(*(hf_id *)of[1]);
-}
-
-static mongoc_collection_t *open_own(const char *name, mongoc_client_t **own)
-{
-    char of[128];
-    *own = connect_to(bed.uri, of, sizeof of);
-    return mongoc_client_get_collection(*own, of, name);
 }
 
 /* More dead sessions than a sweep takes at once, of each of which a ticket stands; before all

@@ -197,25 +197,6 @@ static void judge_each_other(hf_id first, hf_id second, hf_id ticket)
     assert_code(HF_OK, store->ops->session_mark(store, &states[1], &err), &err);
 }
 
-/* Long ago: a sweep dates it. */
-static void let_be_old(hf_id session)
-{
-    bson_oid_t id;
-    mongoc_uri_t *uri = mongoc_uri_new(bed.uri);
-    mongoc_client_t *own = mongoc_client_new_from_uri(uri);
-    mongoc_collection_t *sessions =
-        mongoc_client_get_collection(own, mongoc_uri_get_database(uri), "sessions");
-    memcpy(id.bytes, session.bytes, sizeof id.bytes);
-    bson_t *filter = BCON_NEW("_id", BCON_OID(&id)),
-           *update = BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(0), "}");
-    assert_true(mongoc_collection_update_one(sessions, filter, update, NULL, NULL, NULL));
-    bson_destroy(filter);
-    bson_destroy(update);
-    mongoc_collection_destroy(sessions);
-    mongoc_client_destroy(own);
-    mongoc_uri_destroy(uri);
-}
-
 static void do_everything(void)
 {
     char name[64];
@@ -233,7 +214,7 @@ static void do_everything(void)
     leave_with_death(name, holds.entry.ticket, second);
     assert_code(HF_OK, store->ops->list(store, "", ignore_record, NULL, &err), &err);
     assert_code(HF_OK, store->ops->list_sessions(store, ignore_state, NULL, &err), &err);
-    let_be_old(second);
+    mongo_set_expiry(second, 1); /* it has been marked: a sweep dates it */
     assert_code(HF_OK, store->ops->sweep(store, overdue, 4, &n, &err), &err);
     assert_code(HF_OK, store->ops->session_end(store, first, false, &err), &err);
 }

@@ -191,7 +191,7 @@ static hf_code find_dead(mongo_store *store, hf_id after, page *out, hf_error *e
 {
     static const mongo_call call = {.what = "looking for dead sessions"};
     bson_t command = BSON_INITIALIZER, batch, doc;
-    bson_iter_t it, id;
+    bson_iter_t it;
     mongo_reply reply;
     *out = (page){.n = 0};
     mongo_begin(&command, "find", MONGO_SESSIONS);
@@ -200,8 +200,7 @@ static hf_code find_dead(mongo_store *store, hf_id after, page *out, hf_error *e
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
         while (out->n < PAGE && mongo_next(&it, &doc))
-            if (bson_iter_init_find(&id, &doc, "_id") && BSON_ITER_HOLDS_OID(&id))
-                memcpy(out->ids[out->n++].bytes, bson_iter_oid(&id)->bytes, sizeof after.bytes);
+            out->n += mongo_id_at(&doc, "_id", &out->ids[out->n]);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;

@@ -430,15 +430,21 @@ static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_erro
     return code;
 }
 
+/* The next one begins anew. */
+static void leave_stream(mongo_store *store)
+{
+    if (store->watch.cursor)
+        kill_cursor(store, store->watch.cursor);
+    disconnect(store, false);
+}
+
 /* A new session listens for itself from its first enter on. */
 static void turn_to(mongo_store *store, hf_id session)
 {
     mongo_watch *watch = &store->watch;
     if (watch->has_self && id_equal(watch->self, session))
         return;
-    if (watch->cursor)
-        kill_cursor(store, watch->cursor);
-    disconnect(store, false);
+    leave_stream(store);
     pthread_mutex_lock(&store->mutex);
     watch->self = session;
     pthread_mutex_unlock(&store->mutex);
@@ -453,9 +459,7 @@ static void skip_to(mongo_store *store, hf_stamp from)
     bool is_open = watch->cursor || watch->resume;
     if (!is_open || from.value <= watch->read_to.value + ((uint64_t)LAG_S << 32))
         return;
-    if (watch->cursor)
-        kill_cursor(store, watch->cursor);
-    disconnect(store, false);
+    leave_stream(store);
     raise_read_to(watch, from);
 }
 
