@@ -35,7 +35,12 @@
  * be NULL). `hf_x **out` is set only on success and is the caller's to close; a `const char *` that
  * is returned belongs to its parent. Closing NULL is a no-op. Option structs may be NULL; zero in a
  * member is its default, so start from `{0}`. Plain numbers of time end in _ms. All functions may
- * be called from any thread, unless their comment says otherwise. The library prints nothing.
+ * be called from any thread, unless their comment says otherwise.
+ * The library prints nothing. The MongoDB driver that it is linked with has a log of its own, which
+ * goes to stderr: the first hf_open() of a mongodb:// URI sets its handler, which is global, to
+ * none, and a program that wants that log sets its own after that. Before any call, while it is
+ * loaded, the driver warns where it gets no shared memory ("Falling back to malloc for counters"):
+ * it does not with MONGOC_DISABLE_SHM=1 in the environment.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -80,7 +85,8 @@ const char *hf_version(void);
     X(HF_FENCED, 17, "a higher fencing token was here", 412, 76, false)                            \
     X(HF_FORKED, 18, "used in a forked child", 500, 70, false)                                     \
     X(HF_CLOSED, 19, "closed", 503, 70, false)                                                     \
-    X(HF_INTERNAL, 20, "internal error", 500, 70, false)
+    X(HF_INTERNAL, 20, "internal error", 500, 70, false)                                           \
+    X(HF_KEY_REUSED, 21, "the key was used for another request", 422, 65, false)
 
 typedef enum hf_code {
 #define X(name, number, text, http, exit_status, retryable) name = number,
@@ -119,9 +125,9 @@ typedef struct hf_options {
     int64_t patience_ms;    /* how long a store that cannot be reached is tried again before
                              * HF_UNREACHABLE; default 30,000, or the URI's
                              * serverSelectionTimeoutMS */
-    int64_t clock_trust_ms; /* requests that may not wait: how long past its end by the server's
-                             * clock a session counts as dead at first sight (rule R6);
-                             * default 300,000; negative: never */
+    int64_t clock_trust_ms; /* requests that may not wait: how long past its end, by the server's
+                             * clock and another, a session counts as dead at first sight
+                             * (rule R6); default 300,000; negative: never */
     int32_t local_turns; /* threads of this client that want one exclusive lock stand in one line,
                           * behind one ticket, and pass the lock on among them. While another
                           * session waits, so many of them in a row may have it; default 8;
@@ -311,6 +317,19 @@ typedef enum hf_outcome {
     HF_OUTCOME_ABANDONED, /* the last holder died, or lost it: look what it left half done */
 } hf_outcome;
 
+/* The last work that was finished with an exit status (hf_lock_set_exit_status()), by the last
+ * holder or by one before it. It stays known when a later holder dies, which may never have begun:
+ * a process that died before it learned that the lock was granted is `abandoned` all the same. */
+typedef struct hf_done {
+    const char *who; /* NULL: none is known */
+    int64_t token;
+    int exit_status;
+    int64_t at_ms; /* Unix time in ms, by the store's clock */
+    /* As in hf_last. Work of a period stays known until that is over, or work of another period is
+     * finished. */
+    int64_t period_start_ms, period_end_ms;
+} hf_done;
+
 /* How the last holder left, as a robust mutex tells with EOWNERDEAD. */
 typedef struct hf_last {
     hf_outcome outcome;
@@ -324,6 +343,7 @@ typedef struct hf_last {
      * time in ms by the store's clock; 0, 0: it was none such, or it was not done. */
     int64_t period_start_ms, period_end_ms;
     const char *reason; /* why it was lost: its dog; "" when nothing was said */
+    hf_done done;
 } hf_last;
 
 /* How the holder before this one left; its strings live as long as the lock, or until it is
@@ -373,17 +393,22 @@ typedef struct hf_lease {
     char id[HF_LEASE_ID_SIZE];
     int64_t token;
     int64_t ttl_ms;
-    int64_t left_ms; /* of the lease: to be renewed before that is over, best after a third */
+    int64_t left_ms;    /* of the lease: to be renewed before that is over, best after a third */
+    int64_t ends_at_ns; /* the same as a time on CLOCK_BOOTTIME: when the lease is over */
     int64_t waited_ms;
     bool was_there;   /* an earlier call with this key made it */
     hf_last previous; /* its strings are these: */
-    char previous_who[257], previous_reason[257];
+    char previous_who[257], previous_reason[257], previous_done_who[257];
 } hf_lease;
 
-/* Takes a lock as hf_lock_acquire() does, and makes it a lease. Two round trips more than that.
- * *out needs no preparation. Errors: as of hf_lock_acquire(); HF_LOST: the lease of this key has
- * ended, take another key; HF_UNKNOWN: it may exist, and ends by itself: a repeat with the same key
- * finds out; HF_UNSUPPORTED: protocols without a queue. */
+/* Takes a lock as hf_lock_acquire() does, and makes it a lease. Two round trips more than that, and
+ * one more for a lease with a key of a lock that several may hold. *out needs no preparation.
+ * With a key: a call that comes while another one with this key waits, at whatever client, gets the
+ * same lease, and so does one that comes later. Errors: as of hf_lock_acquire(); HF_LOST: the lease
+ * of this key has ended, take another key; HF_KEY_REUSED: this key's lease was made with another
+ * ttl, owner, mode, number of permits or reason, as far as this call says them; HF_UNKNOWN: it may
+ * exist, and ends by itself: a repeat with the same key finds out; HF_UNSUPPORTED: protocols
+ * without a queue. */
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err);
 
@@ -620,11 +645,12 @@ typedef bool (*hf_leader_fn)(void *ctx, const hf_leader *leader);
 
 /* Tells who leads: at once, and each time that it has changed. It looks every quarter to half a
  * second (one or two reads), so a change is told that much later, and a term that was shorter may
- * not be told at all. A leader whose lease is over by the store's clock is told as nobody: that
- * decides nothing, and may be wrong when that clock jumps. Needs no session; each is called in the
- * caller's thread and must not call hf_close().
- * HF_OK: each returned false. HF_CANCELLED: cancel (may be NULL) was fired. HF_CLOSED. Other
- * errors: those of hf_show(), HF_UNREACHABLE after patience_ms; nobody has to have led before. */
+ * not be told at all. A look that is older than what was told is passed over. A leader whose lease
+ * is over by the store's clock is told as nobody: that decides nothing, and may be wrong when that
+ * clock jumps. Needs no session; each is called in the caller's thread and must not call
+ * hf_close(). HF_OK: each returned false. HF_CANCELLED: cancel (may be NULL) was fired. HF_CLOSED.
+ * Other errors: those of hf_show(), HF_UNREACHABLE after patience_ms; nobody has to have led
+ * before. */
 hf_code hf_election_observe(hf_client *client, const char *name, hf_leader_fn each, void *ctx,
                             hf_cancel *cancel, hf_error *err);
 

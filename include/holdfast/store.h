@@ -74,6 +74,17 @@ typedef struct hf_period {
     hf_dbtime start, end;
 } hf_period;
 
+/* The last work that was finished with an exit status. What comes after it, a death above all,
+ * leaves it as it is: nobody can tell from a record whether one that died had begun to work. */
+typedef struct hf_done_mark {
+    bool is_known;
+    int32_t exit_status;
+    hf_period period; /* whose work it was, where that is done once per period */
+    int64_t token;
+    hf_dbtime at;
+    char who[HF_TEXT_MAX + 1];
+} hf_done_mark;
+
 typedef struct hf_last_mark {
     hf_outcome outcome;
     hf_id session;
@@ -84,6 +95,7 @@ typedef struct hf_last_mark {
     hf_dbtime at;
     char who[HF_TEXT_MAX + 1];
     char reason[HF_TEXT_MAX + 1]; /* why it was lost; "": not said */
+    hf_done_mark done;            /* beside it: a field of its own in documents */
 } hf_last_mark;
 
 /* entries[0 .. holders-1] hold, in the order of their grants; the `queued` after them wait, first
@@ -130,8 +142,10 @@ typedef struct hf_change {
     int32_t permits; /* at least 1 */
 } hf_change;
 
-/* A holder's place goes over to another session, with its token: a lease that no process keeps. Of
- * a ticket that waits, or is not there, or where `to` is there already, it changes nothing. */
+/* A holder's place goes over to another session, with its token: a lease that no process keeps. It
+ * decides for all calls that make the same lease: where `to` holds already, `ticket` is taken out,
+ * as one that is given back. Of a ticket that waits, or is not there, and where the lease's session
+ * was the last that left (it has ended), it changes nothing. */
 typedef struct hf_pass {
     hf_id ticket;
     hf_id to, session; /* the ticket and session that hold from now on */
@@ -211,7 +225,8 @@ typedef struct hf_session_state {
     int64_t beat;
     int64_t lease_left_ms; /* by the store's clock; for display and for choosing when to look */
     /* The store knows that it is dead, without watching: its kernel lock is free (R10), or it is
-     * long overdue on a clock that is known not to have jumped (R6). session_mark() tests again. */
+     * long overdue by clocks that agree, or was seen so a ttl ago (R6). session_mark() tests again.
+     */
     bool is_gone;
     bool misses; /* a beat's answer: not all that is held here was there to be renewed: verify */
     size_t n_asked;
@@ -291,7 +306,8 @@ typedef struct hf_store_ops {
 
     void (*close)(hf_store *store);
 
-    /* Makes the session known, as its first beat. Not idempotent: after UNKNOWN take a new id. */
+    /* Makes the session known, as its first beat. HF_HELD: one of this id is there, alive or dead,
+     * and is left as it is. Not idempotent: after UNKNOWN take a new id, or beat to find out. */
     hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
 
     /* Raises the beat, takes out the asks that were answered, and keeps what it says of waits in
@@ -368,8 +384,10 @@ typedef struct hf_store_ops {
     void (*wake)(hf_store *store);
 
     /* Prunes records that have been idle for days and whose period is over, and gives up to max
-     * sessions that are a day overdue, for the caller to watch and mark. */
-    hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n,
+     * sessions that are a day overdue, for the caller to watch and mark. One call does a part of
+     * it, which takes no longer than other calls do; *more: the next call goes on. One thread at a
+     * time. */
+    hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 
     /* A copy of the session's kernel lock for a child to inherit, or -1. May be NULL. */

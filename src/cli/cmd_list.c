@@ -203,15 +203,20 @@ static void print_entry(const char *head, const hf_lock_info *info, const hf_ent
 }
 
 /* ", period 2026-01-02 00:00:00 to 2026-01-03 00:00:00" */
-static char *period_of(const hf_last *last)
+static char *period_of(int64_t start_ms, int64_t end_ms)
 {
-    if (!last->period_end_ms)
+    if (!end_ms)
         return text_copy("");
-    char *start = text_when(last->period_start_ms), *end = text_when(last->period_end_ms);
+    char *start = text_when(start_ms), *end = text_when(end_ms);
     char *out = text_print(", period %s to %s", start, end);
     free(end);
     free(start);
     return out;
+}
+
+static const char *known(const char *who)
+{
+    return *who ? who : "(unknown)";
 }
 
 static void print_last(const hf_last *last)
@@ -221,15 +226,31 @@ static void print_last(const hf_last *last)
     char *when = text_when(last->at_ms);
     char *status =
         last->has_exit_status ? text_print(", exit status %d", last->exit_status) : text_copy("");
-    char *period = period_of(last);
+    char *period = period_of(last->period_start_ms, last->period_end_ms);
     char *line = text_print("%s by %s at %s, token %" PRId64 "%s%s%s%s",
                             last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
-                            *last->who ? last->who : "(unknown)", when, last->token, status, period,
+                            known(last->who), when, last->token, status, period,
                             *last->reason ? ": " : "", last->reason);
     print_line("last", line);
     free(line);
     free(period);
     free(status);
+    free(when);
+}
+
+/* Where the last holder has not said it. */
+static void print_done(const hf_last *last)
+{
+    const hf_done *done = &last->done;
+    if (!done->who || done->token == last->token)
+        return;
+    char *when = text_when(done->at_ms);
+    char *period = period_of(done->period_start_ms, done->period_end_ms);
+    char *line = text_print("by %s at %s, token %" PRId64 ", exit status %d%s", known(done->who),
+                            when, done->token, done->exit_status, period);
+    print_line("done", line);
+    free(line);
+    free(period);
     free(when);
 }
 
@@ -248,6 +269,7 @@ static bool print_lock(void *ctx, const hf_lock_info *info)
     for (size_t i = 0; i < info->n_queue; i++)
         print_entry("waiting", info, &info->queue[i]);
     print_last(&info->last);
+    print_done(&info->last);
     free(limit);
     free(token);
     return true;

@@ -73,21 +73,21 @@ void once_check_usage(const once_words *w, size_t n_names, bool is_exclusive,
         argp_error(state, "what is done once per period is done by one: no -s, no --permits");
 }
 
-static void say_skipped(const char *name, const hf_last *run)
+static void say_skipped(const char *name, const hf_done *run)
 {
     char *when = text_when(run->at_ms);
     terminal_warn("\"%s\" has run in this period: by %s, until %s, with exit status %d", name,
-                  *run->who ? run->who : "(unknown)", when, run->exit_status);
+                  run->who && *run->who ? run->who : "(unknown)", when, run->exit_status);
     free(when);
 }
 
 bool once_skips(const once_words *w, hf_lock *lock)
 {
-    hf_last run;
+    hf_last previous;
     hf_error err;
-    if (!hf_lock_has_run(lock) || hf_lock_previous(lock, &run, &err) ||
-        (w->retries && run.exit_status))
+    if (!hf_lock_has_run(lock) || hf_lock_previous(lock, &previous, &err) ||
+        (w->retries && previous.done.exit_status))
         return false;
-    say_skipped(hf_lock_name(lock), &run);
+    say_skipped(hf_lock_name(lock), &previous.done);
     return true;
 }

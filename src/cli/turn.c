@@ -75,6 +75,21 @@ static void free_environment(const plan *p, char **environment)
 
 /* ---- Running it ---- */
 
+/* Its holder may have died before it knew that it held: what was done before stays known. */
+static void note_abandoned(const char *name, const hf_last *before)
+{
+    const hf_done *done = &before->done;
+    char *when = text_when(before->at_ms);
+    char *known = done->who ? text_print("; before that, work finished with exit status %d (by %s)",
+                                         done->exit_status, done->who)
+                            : text_copy("");
+    terminal_note("\"%s\" was abandoned by %s, token %" PRId64
+                  ", at %s: look what it left half done%s",
+                  name, *before->who ? before->who : "its holder", before->token, when, known);
+    free(known);
+    free(when);
+}
+
 static void note_taken(const plan *p, hf_lock **locks)
 {
     for (size_t i = 0; i < p->n_names; i++) {
@@ -84,14 +99,8 @@ static void note_taken(const plan *p, hf_lock **locks)
         terminal_note("have \"%s\" after %" PRId64 "ms%s", hf_lock_name(locks[i]),
                       hf_lock_waited_ms(locks[i]), token);
         free(token);
-        if (before.outcome != HF_OUTCOME_ABANDONED)
-            continue;
-        char *when = text_when(before.at_ms);
-        terminal_note(
-            "\"%s\" was abandoned by %s, token %" PRId64 ", at %s: look what it left half "
-            "done",
-            hf_lock_name(locks[i]), *before.who ? before.who : "its holder", before.token, when);
-        free(when);
+        if (before.outcome == HF_OUTCOME_ABANDONED)
+            note_abandoned(hf_lock_name(locks[i]), &before);
     }
 }
 
@@ -124,18 +133,32 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
         child_done(&started);
 }
 
-/* A lock that was lost is left, too, now that the work has stopped. Once per period: where the
- * command was not run, nothing is said of it, and another may run it. */
-static void release_all(const plan *p, hf_lock **locks, const turn *how)
+/* With most protocols a lock ends with its holder's lease, whatever became of its release. With
+ * these it stands until others call it stale, or its owner dead: up to a quarter of an hour. */
+static bool outlives_its_lease(const plan *p)
 {
+    const char *uri = p->given->store;
+    return p->document ||
+           (uri && (strstr(uri, "hfProtocol=sharding") || strstr(uri, "hfProtocol=document")));
+}
+
+/* A lock that was lost is left, too, now that the work has stopped. Once per period: where the
+ * command was not run, nothing is said of it, and another may run it. Returns whether a lock may
+ * stand that nobody works under. */
+static bool release_all(const plan *p, hf_lock **locks, const turn *how)
+{
+    bool is_left = false;
     for (size_t i = 0; i < p->n_names; i++) {
         hf_error err = {0};
         if (how->has_run || !p->once)
             hf_lock_set_exit_status(locks[i], how->status);
-        if (!how->is_lost && hf_lock_release(locks[i], &err))
+        hf_code code = how->is_lost ? HF_OK : hf_lock_release(locks[i], &err);
+        if (code)
             terminal_warn("\"%s\" was not released: %s", hf_lock_name(locks[i]), err.text);
+        is_left |= code && code != HF_LOST && outlives_its_lease(p);
         hf_lock_close(locks[i]);
     }
+    return is_left;
 }
 
 static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
@@ -172,7 +195,8 @@ static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock
     run_command(p, client, events, locks, out);
     if (p->round && (out->status || out->is_lost))
         document_failed(p->round, p, locks[0]);
-    release_all(p, locks, out);
+    if (release_all(p, locks, out) && !out->status)
+        out->status = STATUS_STORE;
     if (out->is_lost)
         out->status = p->lost_status;
 }

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/plant.h"
 #include "health.h"
@@ -104,19 +105,35 @@ static void resume(watch *w)
     child_signal(w->child, SIGCONT);
 }
 
-/* The command was stopped as a job: then so is this. */
+/* As under flock(1) a command that stands still has its lock, however long: somebody should know.
+ */
+static void say_kept(const watch *w, int signal)
+{
+    terminal_warn("the command was stopped (SIG%s) and keeps \"%s\"%s until it ends: kill -CONT %d "
+                  "lets it go on",
+                  sigabbrev_np(signal), w->plan->names[0], w->plan->n_names > 1 ? " and more" : "",
+                  (int)w->child->pid);
+}
+
+/* The command was stopped as a job: then so is this, if there is a shell that can continue it. */
 static void follow_stop(watch *w, int signal)
 {
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
-    if (w->is_lost || (!wants_terminal && signal != SIGTSTP))
+    if (w->is_lost)
         return;
+    if (!wants_terminal && signal != SIGTSTP) {
+        say_kept(w, signal);
+        return;
+    }
     if (wants_terminal && child_give_terminal(w->child)) {
         child_signal(w->child, SIGCONT);
         return;
     }
     child_take_terminal(w->child);
-    if (signals_stop_job() || signal == SIGTSTP)
+    if (signals_stop_job())
         resume(w);
+    else
+        say_kept(w, signal);
 }
 
 static void look_at_child(watch *w)

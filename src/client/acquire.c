@@ -7,6 +7,7 @@
 #include "core/text.h"
 
 #define TELL_MS 1000 /* how often on_wait is called */
+#define DOZE_MS 20
 
 static hf_code check_permits(const hf_lock_options *options, hf_error *err)
 {
@@ -113,11 +114,24 @@ static bool may_sleep(struct attempt *attempt)
     return !woken;
 }
 
+/* Where the simulator is the one that calls: it has no threads to wake. */
+static void doze(struct attempt *attempt, int64_t ms)
+{
+    hf_client *client = attempt->client;
+    int64_t most = ms < DOZE_MS ? ms : DOZE_MS;
+    if (most > 0 && !attempt->is_woken)
+        client->env.pause(client->env.ctx, most);
+}
+
 static void sleep_until(struct attempt *attempt, hf_mono due)
 {
+    int64_t ms = mono_ms_until(due, client_now(attempt->client));
+    if (!attempt->client->is_threaded) {
+        doze(attempt, ms);
+        return;
+    }
     if (!may_sleep(attempt))
         return;
-    int64_t ms = mono_ms_until(due, client_now(attempt->client));
     if (ms > 0)
         waker_sleep(attempt->waker, cancel_fd(attempt->options->cancel),
                     ms > 3600000 ? 3600000 : ms);
@@ -133,7 +147,7 @@ static hf_mono tell(struct attempt *attempt, hf_mono now, hf_mono tell_due)
     return mono_add_ms(now, TELL_MS);
 }
 
-static void drive(struct attempt *attempt)
+void acquire_drive(struct attempt *attempt)
 {
     hf_client *client = attempt->client;
     hf_mono tell_due = attempt->started;
@@ -164,7 +178,7 @@ hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
     else
         attempt_init(&attempt, client, name, options);
     attempt.thread = actor;
-    drive(&attempt);
+    acquire_drive(&attempt);
     code = attempt.code;
     if (code == HF_OK)
         *out = attempt.lock;

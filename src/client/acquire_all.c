@@ -228,7 +228,7 @@ static hf_code take_all(group *g, hf_error *err)
 hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t n,
                             const hf_lock_options *options, hf_lock **out, hf_error *err)
 {
-    hf_code code = client_usable(client, err);
+    hf_code code = client_begin(client, err);
     if (code)
         return code;
     group g = {.client = client, .actor = client_thread(), .n = n};
@@ -242,5 +242,6 @@ hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t 
     for (size_t i = 0; i < n && !code; i++)
         out[g.parts[i].at] = g.parts[i].lock;
     free(g.parts);
+    client_end(client);
     return code;
 }

@@ -14,7 +14,7 @@
 
 /* ---- Making one ---- */
 
-static void set_permits(hf_enter *enter, const hf_lock_options *options)
+void attempt_set_permits(hf_enter *enter, const hf_lock_options *options)
 {
     bool counts = options->permits > 0;
     enter->limit = counts ? options->limit : HF_LIMIT_RW;
@@ -35,7 +35,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
 {
     *attempt = (struct attempt){.client = client, .name = name, .options = options};
     hf_entry *entry = &attempt->enter.entry;
-    set_permits(&attempt->enter, options);
+    attempt_set_permits(&attempt->enter, options);
     entry->ttl_ms = (int32_t)client->ttl_ms;
     snprintf(entry->why, sizeof entry->why, "%s", options->why ? options->why : "");
     snprintf(entry->actor, sizeof entry->actor, "%s", options->actor ? options->actor : "");
@@ -61,10 +61,19 @@ void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_cla
     attempt->claim = claim;
 }
 
+void attempt_join(struct attempt *attempt, hf_id lease)
+{
+    pthread_mutex_lock(&attempt->client->mutex);
+    attempt->joins = lease;
+    attempt->client->joining++;
+    pthread_mutex_unlock(&attempt->client->mutex);
+}
+
 void attempt_done(struct attempt *attempt)
 {
     hf_client *client = attempt->client;
     pthread_mutex_lock(&client->mutex);
+    client->joining -= !id_is_zero(attempt->joins);
     waiters_remove(&attempt->waiter);
     turns_quit_locked(attempt);
     *attempt->link = attempt->next;
@@ -84,6 +93,34 @@ void attempt_wake_locked(struct attempt *attempt)
 {
     attempt->is_woken = true;
     waker_wake(attempt->waker);
+}
+
+/* ---- Leases that stand already ---- */
+
+static bool joins(const struct attempt *attempt, const hf_record *record)
+{
+    if (id_is_zero(attempt->joins) || strcmp(attempt->name, record->name) != 0)
+        return false;
+    const hf_entry *lease = record_find(record, attempt->joins);
+    return lease && record_position(record, lease) == 0;
+}
+
+void attempt_tell_joined(hf_client *client, const hf_record *record)
+{
+    pthread_mutex_lock(&client->mutex);
+    for (struct attempt *at = client->joining ? client->attempts : NULL; at; at = at->next) {
+        if (at->has_joined || !joins(at, record))
+            continue;
+        at->has_joined = true;
+        attempt_wake_locked(at);
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static hf_mono joined(struct attempt *attempt, hf_mono now)
+{
+    error_set(&attempt->err, HF_HELD, "%.128s: its lease stands already", attempt->name);
+    return attempt_give_up(attempt, HF_HELD, now);
 }
 
 /* ---- Waiting ---- */
@@ -132,6 +169,7 @@ static hf_mono look_and_see(struct attempt *attempt, hf_stamp after)
     if (code)
         return attempt_failed(attempt, code, now);
     attempt_succeeded(attempt);
+    attempt_tell_joined(attempt->client, &attempt->record);
     pthread_mutex_lock(&attempt->client->mutex);
     attempt->look_due = attempt_after_look(attempt, now);
     pthread_mutex_unlock(&attempt->client->mutex);
@@ -241,7 +279,10 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     bool closing = client->is_closing;
     attempt->is_woken = false;
     turns_news news = turns_hear_locked(attempt);
+    bool has_joined = attempt->has_joined && news != NEWS_LOCK;
     pthread_mutex_unlock(&client->mutex);
+    if (has_joined && attempt->state != ATTEMPT_ENDED)
+        return joined(attempt, now);
     if (news)
         return go_on(attempt, news, now);
     if (closing)

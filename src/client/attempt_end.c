@@ -28,6 +28,14 @@ static bool may_be_given_locked(const struct attempt *attempt)
            !session_find_ask_locked(attempt->client, attempt->enter.entry.ticket);
 }
 
+/* A session's death takes its tickets along; where there are none, documents wait for their time.
+ */
+static bool outlives_session_locked(const struct attempt *attempt)
+{
+    return session_is_present_locked(attempt->client, attempt->enter.entry.session) ||
+           !attempt_has_queue(attempt);
+}
+
 /* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
  * background goes on. It stands in no line from here on, or another thread could still pass it the
  * lock, or a ticket; false: one has passed it the lock just now. */
@@ -44,8 +52,7 @@ static bool give_back(struct attempt *attempt, hf_mono now)
     }
     leave.ticket = attempt->enter.entry.ticket; /* it may have inherited one until now */
     waiters_remove(&attempt->waiter);
-    bool stands =
-        attempt->is_in_flight && session_is_present_locked(client, attempt->enter.entry.session);
+    bool stands = attempt->is_in_flight && outlives_session_locked(attempt);
     bool is_given = stands && may_be_given_locked(attempt) && turns_bequeath_locked(attempt);
     if (stands && !is_given && !PLANTED(TICKET_FORGOTTEN)) {
         release = release_push_locked(client, attempt->name, &leave, false);
@@ -94,19 +101,46 @@ static hf_mono describe_none(struct attempt *attempt, hf_code code, hf_mono now)
     return attempt_give_up(attempt, attempt->err.code, now);
 }
 
+/* "18m" */
+static void age_text(int64_t ms, char out[32])
+{
+    int64_t s = ms / 1000;
+    if (s < 120)
+        snprintf(out, 32, "%llds", (long long)s);
+    else if (s < 7200)
+        snprintf(out, 32, "%lldm", (long long)s / 60);
+    else
+        snprintf(out, 32, "%lldh", (long long)s / 3600);
+}
+
+/* What a request that may not wait should know beside who holds. */
+static void say_overdue(const struct attempt *attempt, char out[200])
+{
+    long long wait_s = (attempt->holder_ttl_ms * 3 / 2 + 999) / 1000;
+    char age[32];
+    age_text(attempt->overdue_ms, age);
+    if (attempt->overdue_ms > 0)
+        snprintf(out, 200,
+                 "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
+                 "longer (-w %llds) makes sure, and takes the lock over",
+                 age, wait_s, wait_s);
+    else if (attempt->client->clock_trust_ms < 0)
+        snprintf(out, 200,
+                 "; if it died, only a request that waits takes it over (clock_trust is off)");
+}
+
 hf_mono attempt_describe_held(struct attempt *attempt, hf_code code, hf_mono now)
 {
+    char advice[200] = "";
     if (attempt->claim)
         return describe_none(attempt, code, now);
     const hf_record *record = &attempt->record;
     const char *why = record->holders ? record->entries[0].why : "";
-    bool untrusting = code == HF_HELD && attempt->client->clock_trust_ms < 0;
+    if (code == HF_HELD)
+        say_overdue(attempt, advice);
     error_set(&attempt->err, code, "%.128s was %s: held by %.100s%s%.100s%s%s", attempt->name,
               code == HF_HELD ? "not free" : hf_code_text(code), attempt_holder_of(attempt),
-              why[0] ? " (" : "", why, why[0] ? ")" : "",
-              untrusting ? "; if it died, only a request that waits takes it over (clock_trust is "
-                           "off)"
-                         : "");
+              why[0] ? " (" : "", why, why[0] ? ")" : "", advice);
     return attempt_give_up(attempt, code, now);
 }
 

@@ -8,10 +8,12 @@
 #include "core/plant.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define LOOK_MS 3000       /* L2: a lost notice costs so much; */
 #define LOOK_HERE_MS 10000 /* on this host, where none is lost on its way, so much */
-#define POLL_FIRST_MS 10   /* where there are no notices */
+#define LOOK_JOINING_MS 1000
+#define POLL_FIRST_MS 10 /* where there are no notices */
 #define POLL_MOST_MS 500
 #define REFUSED_MS 500 /* until a refused limit is tried again */
 #define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
@@ -92,6 +94,20 @@ hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
     return now;
 }
 
+/* The ticket may stand there, or come to stand there: the background takes it out. Of a claim that
+ * got no answer no name is known, and the next one comes with a new ticket, as this one could
+ * otherwise come to stand in two documents. */
+static void disown_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->client;
+    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
+    release_push_locked(client, attempt->claim ? "" : attempt->name, &leave, false);
+    ticker_poke(client, TICK_UPKEEP);
+    attempt->enter.entry.ticket = (hf_id){{0}};
+    attempt->is_in_flight = attempt->is_unanswered = false;
+}
+
+/* Its own ticket from a session that was lost before the answer came would be in its way. */
 static void take_ticket_locked(struct attempt *attempt)
 {
     hf_client *client = attempt->client;
@@ -99,6 +115,8 @@ static void take_ticket_locked(struct attempt *attempt)
     bool same = id_equal(entry->session, client->session.self.id);
     if (same && !id_is_zero(entry->ticket))
         return;
+    if (attempt->is_unanswered)
+        disown_locked(attempt);
     waiters_remove(&attempt->waiter);
     entry->session = client->session.self.id;
     entry->ticket = client_new_id(client);
@@ -123,25 +141,13 @@ static bool prepare(struct attempt *attempt, struct cargo *cargo)
 {
     hf_client *client = attempt->client;
     pthread_mutex_lock(&client->mutex);
-    bool ready = client->session.state == SESSION_ALIVE && load_locked(attempt, cargo);
-    if (ready) {
+    bool is_alive = client->session.state == SESSION_ALIVE;
+    if (is_alive)
         take_ticket_locked(attempt);
-        attempt->is_in_flight = true;
-    }
+    bool ready = is_alive && load_locked(attempt, cargo);
+    attempt->is_in_flight |= ready;
     pthread_mutex_unlock(&client->mutex);
     return ready;
-}
-
-/* A claim that got no answer may have taken a document, or may still do so: the next one comes with
- * a new ticket, as this one could otherwise come to stand in two documents. */
-static void disown_locked(struct attempt *attempt)
-{
-    hf_client *client = attempt->client;
-    hf_leave leave = {.ticket = attempt->enter.entry.ticket, .outcome = HF_OUTCOME_RELEASED};
-    release_push_locked(client, "", &leave, false);
-    ticker_poke(client, TICK_UPKEEP);
-    attempt->enter.entry.ticket = (hf_id){{0}};
-    attempt->is_in_flight = attempt->is_unanswered = false;
 }
 
 static hf_code step_or_claim(struct attempt *attempt, const struct cargo *cargo, hf_record *record,
@@ -181,6 +187,15 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
     return code;
 }
 
+/* A look at this lock is one for all who wait for leases of it here. */
+static bool is_joined_for_locked(const struct attempt *attempt)
+{
+    const struct attempt *at = attempt->client->joining ? attempt->client->attempts : NULL;
+    while (at && (id_is_zero(at->joins) || strcmp(at->name, attempt->name) != 0))
+        at = at->next;
+    return at;
+}
+
 hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
 {
     if (PLANTED(NO_LOOK_UNTOLD))
@@ -190,6 +205,10 @@ hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
     int64_t here = client->ttl_ms < LOOK_HERE_MS ? client->ttl_ms : LOOK_HERE_MS;
     int64_t most = client->is_polling ? POLL_MOST_MS : is_here ? here : LOOK_MS;
     int64_t first = client->is_polling ? POLL_FIRST_MS : is_here ? here / 2 : LOOK_MS;
+    if (is_joined_for_locked(attempt)) { /* nobody tells of a lease that is made elsewhere */
+        most = most < LOOK_JOINING_MS ? most : LOOK_JOINING_MS;
+        first = first < most ? first : most;
+    }
     return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
 }
 
@@ -329,5 +348,6 @@ hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
     if (code)
         return attempt_failed(attempt, code, now);
     attempt_succeeded(attempt);
+    attempt_tell_joined(attempt->client, &attempt->record);
     return judge_answer(attempt, now);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* break.c: hf_break(): asks the holders of a lock to leave, waits until they have left or cannot
- * believe any more, and takes their tickets out (R9). */
+ * believe any more, and takes their tickets out (R9). A holder whose place goes over to a lease
+ * meanwhile is followed there, by its token. */
 #include "client/client.h"
 
 #include "core/alloc.h"
@@ -10,18 +11,27 @@
 #include "core/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define LOOK_MS 100
 
-/* The tickets to be broken, and when each cannot be believed any more. */
+/* A holder to be broken: as it was seen last. A lease that took its place has one of its tokens. */
+typedef struct target {
+    hf_entry holder;
+    int64_t first_token, last_token;
+    char who[HF_TEXT_MAX + 1];
+    bool is_asked;
+} target;
+
+/* until: when none of those that were asked can be believed any more. */
 typedef struct breaking {
     hf_client *client;
     const char *name;
     const hf_break_options *options;
     hf_record record;
-    hf_leave *leaves;
-    hf_mono until; /* of those that were asked, the latest */
+    target *targets;
     size_t n;
+    hf_mono until;
 } breaking;
 
 static bool keep(void *ctx, const hf_record *record)
@@ -51,14 +61,52 @@ static hf_code look(breaking *b, hf_error *err)
 
 static void choose(breaking *b)
 {
-    b->leaves = alloc_array(NULL, b->record.holders, sizeof *b->leaves);
+    b->targets = alloc_array(NULL, b->record.holders, sizeof *b->targets);
     for (size_t i = 0; i < b->record.holders; i++) {
         const hf_entry *holder = &b->record.entries[i];
         if (b->options->if_token && holder->token != b->options->if_token)
             continue;
-        b->leaves[b->n++] =
-            (hf_leave){.ticket = holder->ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+        int64_t others = holder->block > 1 ? holder->block - 1 : 0;
+        b->targets[b->n++] = (target){
+            .holder = *holder, .first_token = holder->token, .last_token = holder->token + others};
     }
+}
+
+/* A lease keeps all of the entry whose place it took, but for ticket, session and ttl. What is left
+ * of a block goes to the next holder, so the token alone does not tell. */
+static bool took_its_place(const hf_entry *lease, const target *t)
+{
+    return lease->token >= t->first_token && lease->token <= t->last_token &&
+           lease->since.ms == t->holder.since.ms &&
+           lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits &&
+           strcmp(lease->actor, t->holder.actor) == 0 && strcmp(lease->why, t->holder.why) == 0 &&
+           !PLANTED(BREAK_LOSES_PASSED);
+}
+
+/* Who holds in the target's place now: itself, or the lease that it has become; NULL: nobody. */
+static const hf_entry *holder_of(const breaking *b, const target *t)
+{
+    const hf_entry *same = record_find(&b->record, t->holder.ticket);
+    for (size_t i = 0; i < b->record.holders && !same; i++)
+        if (took_its_place(&b->record.entries[i], t))
+            same = &b->record.entries[i];
+    return same;
+}
+
+/* Returns whether any of them still holds; a lease that one has become is to be asked anew. */
+static bool follow(breaking *b)
+{
+    bool any = false;
+    for (size_t i = 0; i < b->n; i++) {
+        target *t = &b->targets[i];
+        const hf_entry *now = holder_of(b, t);
+        any |= now != NULL;
+        if (!now || id_equal(now->ticket, t->holder.ticket))
+            continue;
+        t->holder = *now;
+        t->is_asked = false;
+    }
+    return any;
 }
 
 static hf_code nobody(const breaking *b, hf_error *err)
@@ -71,63 +119,62 @@ static hf_code nobody(const breaking *b, hf_error *err)
 }
 
 /* Its name; and whether it is dead for sure: marked, or seen gone and marked now. */
-static hf_code look_at_holder(breaking *b, const hf_entry *holder, hf_leave *leave, bool *is_dead,
-                              hf_error *err)
+static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *err)
 {
     hf_session_state state;
     hf_store *store = b->client->store;
-    hf_code code = store->ops->sessions_look(store, &holder->session, 1, -1, &state, err);
+    hf_code code = store->ops->sessions_look(store, &t->holder.session, 1, -1, &state, err);
     if (code || state.presence == HF_MISSING)
         return code;
-    session_who(&state.session, leave->who);
+    session_who(&state.session, t->who);
     *is_dead = state.presence == HF_DEAD ||
                (state.is_gone && store->ops->session_mark(store, &state, err) == HF_OK);
     return HF_OK;
 }
 
 /* A session that is missing cannot be asked; it is waited for all the same. */
-static hf_code ask_once(breaking *b, hf_leave *leave, hf_error *err)
+static hf_code ask_once(breaking *b, target *t, hf_error *err)
 {
-    const hf_entry *holder = record_find(&b->record, leave->ticket);
-    hf_ask ask = {.ticket = leave->ticket};
+    hf_store *store = b->client->store;
+    hf_ask ask = {.ticket = t->holder.ticket};
     snprintf(ask.reason, sizeof ask.reason, "%s", b->options->reason);
     if (b->options->by)
         snprintf(ask.by, sizeof ask.by, "%s", b->options->by);
     else
         client_who(b->client, ask.by);
     bool is_dead = false;
-    hf_code code = look_at_holder(b, holder, leave, &is_dead, err);
+    hf_code code = look_at_session(b, t, &is_dead, err);
     if (is_dead)
         return HF_OK;
     if (!code)
-        code = b->client->store->ops->ask(b->client->store, holder->session, &ask, err);
-    hf_mono end = lease_watch_end(client_now(b->client), holder->ttl_ms);
+        code = store->ops->ask(store, t->holder.session, &ask, err);
+    hf_mono end = lease_watch_end(client_now(b->client), t->holder.ttl_ms);
     if (b->until.ns < end.ns)
         b->until = end;
     return code == HF_NOT_FOUND ? HF_OK : code;
 }
 
-static hf_code ask_all(breaking *b, hf_error *err)
+static hf_code ask(breaking *b, target *t, hf_error *err)
 {
     hf_mono since = client_now(b->client);
     unsigned failures = 0;
+    hf_code code;
+    do
+        code = ask_once(b, t, err);
+    while (may_retry(b, code, &failures, since));
+    t->is_asked = !code;
+    return code;
+}
+
+static hf_code ask_all(breaking *b, hf_error *err)
+{
     for (size_t i = 0; i < b->n; i++) {
-        hf_code code;
-        do
-            code = ask_once(b, &b->leaves[i], err);
-        while (may_retry(b, code, &failures, since));
+        target *t = &b->targets[i];
+        hf_code code = t->is_asked ? HF_OK : ask(b, t, err);
         if (code && !b->options->force)
             return code;
     }
     return HF_OK;
-}
-
-static bool all_have_left(const breaking *b)
-{
-    for (size_t i = 0; i < b->n; i++)
-        if (record_find(&b->record, b->leaves[i].ticket))
-            return false;
-    return true;
 }
 
 /* Until they have left, or the acknowledged asks are older than any lease that may still run. */
@@ -140,16 +187,31 @@ static hf_code wait(breaking *b, hf_error *err)
                              "are taken out by whoever waits",
                              b->name);
         hf_code code = look(b, err);
-        if (code || all_have_left(b))
+        if (code || !follow(b))
+            return code;
+        code = ask_all(b, err);
+        if (code)
             return code;
     }
     return HF_OK;
 }
 
+static hf_leave *leaves_of(const breaking *b)
+{
+    hf_leave *leaves = alloc_array(NULL, b->n, sizeof *leaves);
+    for (size_t i = 0; i < b->n; i++) {
+        leaves[i] = (hf_leave){
+            .ticket = b->targets[i].holder.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+        memcpy(leaves[i].who, b->targets[i].who, sizeof leaves[i].who);
+    }
+    return leaves;
+}
+
 static hf_code take_out(breaking *b, hf_error *err)
 {
     hf_store *store = b->client->store;
-    hf_step step = {.leaves = b->leaves, .n_leaves = b->n};
+    hf_leave *leaves = leaves_of(b);
+    hf_step step = {.leaves = leaves, .n_leaves = b->n};
     hf_step_reply reply;
     hf_mono since = client_now(b->client);
     unsigned failures = 0;
@@ -157,6 +219,25 @@ static hf_code take_out(breaking *b, hf_error *err)
     do
         code = store->ops->step(store, b->name, &step, NULL, &reply, err);
     while (may_retry(b, code, &failures, since));
+    free(leaves);
+    return code;
+}
+
+/* As long as any of them holds: what was asked for may have become a lease before it was taken
+ * out. */
+static hf_code take_from_all(breaking *b, hf_error *err)
+{
+    hf_code code;
+    do {
+        code = ask_all(b, err);
+        if (!code && !b->options->force && !PLANTED(BREAK_WITHOUT_WAIT))
+            code = wait(b, err);
+        if (code || !follow(b))
+            return code;
+        code = take_out(b, err);
+        if (!code)
+            code = look(b, err);
+    } while (!code && follow(b));
     return code;
 }
 
@@ -166,12 +247,7 @@ static hf_code perform(breaking *b, hf_error *err)
     if (code)
         return code;
     choose(b);
-    if (!b->n)
-        return nobody(b, err);
-    code = ask_all(b, err);
-    if (!code && !b->options->force && !PLANTED(BREAK_WITHOUT_WAIT))
-        code = wait(b, err);
-    return code || all_have_left(b) ? code : take_out(b, err);
+    return b->n ? take_from_all(b, err) : nobody(b, err);
 }
 
 static hf_code check(hf_client *client, const char *name, const hf_break_options *options,
@@ -202,6 +278,6 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
     code = perform(&b, err);
     client_end(client);
     record_done(&b.record);
-    free(b.leaves);
+    free(b.targets);
     return code;
 }

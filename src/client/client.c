@@ -222,6 +222,7 @@ static hf_client *client_new(const hf_options *options)
     set_options(client, options);
     init_threading(client);
     agenda_init(&client->agenda);
+    client->sweep_due = MONO_NEVER;
     turns_init(&client->turns, options->local_turns);
     return client;
 }

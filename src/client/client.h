@@ -68,6 +68,7 @@ struct hf_lock {
                               * so: its answer is not known; 0: none */
     hf_id former;            /* the ticket before the last upgrade */
     bool is_changing;        /* a thread is at a downgrade or an upgrade */
+    bool is_passing;         /* its place may be a lease's already */
     bool is_lowering;        /* a downgrade is not acknowledged yet */
     unsigned lower_failures;
     hf_mono lower_due;
@@ -144,7 +145,7 @@ struct ticker {
     bool is_poked; /* for the simulator, which has no threads to wake */
 };
 
-enum { TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_LISTEN, TICK_NOTIFY, TICKERS };
+enum { TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_SWEEP, TICK_LISTEN, TICK_NOTIFY, TICKERS };
 
 struct hf_client {
     hf_store *store;
@@ -161,13 +162,15 @@ struct hf_client {
     struct hf_lock *locks;
     struct hf_lock *calling; /* whose on_lost runs now; NULL once it was closed in there */
     struct attempt *attempts;
+    size_t joining; /* of these, those for leases with a key */
     struct waiters waiters;
     struct turns turns;
     struct lease_pool *pool; /* who drives waits for leases; NULL: nobody yet */
     struct waker *wakers[2]; /* of nobody; by whether they sleep on an fd */
     struct release *releases;
     struct agenda agenda;
-    hf_session_state *overdue; /* upkeep's own: sessions that the sweep found, being watched */
+    hf_mono sweep_due;
+    hf_session_state *overdue; /* the sweep's own: sessions that it found, being watched */
     struct judge overdue_judge;
     hf_mono overdue_until;
     struct ended *ended; /* sessions that have ended: to be marked, in the background */
@@ -265,6 +268,9 @@ hf_last lock_last(const hf_last_mark *mark);    /* its text is the mark's */
 hf_code lock_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 /* Its place is a lease's: nothing is left to be released. */
 void lock_went_over(struct hf_lock *lock);
+/* It was had for nothing: its leave, when it is closed, is a give-back, and nobody in line is
+ * passed the lock, whose place may be a lease's by now. */
+void lock_return(struct hf_lock *lock);
 /* Gives up the tickets of lost locks whose time to stop is over, and says when the next one is. */
 hf_mono lock_leave_lost_locked(hf_client *client, hf_mono now);
 /* Until when work under a lost lock may still be stopping; `now` when there is none. */
@@ -313,12 +319,16 @@ bool cargo_load_locked(hf_client *client, const char *name, struct cargo *cargo)
 void cargo_unload_locked(hf_client *client, struct cargo *cargo, hf_code code, bool confirmed);
 
 /* upkeep.c */
-enum { JOB_SUSPECTS, JOB_VERIFY, JOB_SWEEP };
+enum { JOB_SUSPECTS, JOB_VERIFY };
 hf_mono upkeep_tick(hf_client *client, hf_mono now);
 /* Looks after what is held under that name (NULL: under all) at once. */
 void upkeep_verify_locked(hf_client *client, const char *name);
 void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock);
 void upkeep_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
+
+/* sweep.c */
+hf_mono sweep_tick(hf_client *client, hf_mono now);
+void sweep_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 
 /* listen.c */
 /* Notices are wanted from there on. False: some may have been passed over, as another wait began
@@ -365,12 +375,17 @@ struct attempt {
     bool is_last;                 /* without a queue: the try at the end of the time */
     bool is_unanswered;           /* an enter of this ticket got no answer: it may still land */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */
-    struct waker *waker;          /* NULL until it has to wait */
-    struct snare *snare;          /* a deadlock that it may be in: deadlock.c */
+    int64_t overdue_ms;           /* its lease ended so long ago by the store's clock; 0: it runs */
+    int64_t holder_ttl_ms;
+    struct waker *waker; /* NULL until it has to wait */
+    struct snare *snare; /* a deadlock that it may be in: deadlock.c */
     hf_mono deadlock_due;
     bool holds_nothing; /* when that was last looked at */
     bool is_woken;
-    hf_code code; /* how it ended */
+    hf_id joins; /* the ticket of the lease that it is to become: the wait ends when that stands,
+                  * made by another call with its key; 0: none */
+    bool has_joined; /* it stands */
+    hf_code code;    /* how it ended */
     hf_error err;
     struct hf_lock *lock;
 };
@@ -383,11 +398,17 @@ void attempt_done(struct attempt *attempt);
 /* Does what is due and says when it wants to be called again; state ENDED: code, err, lock say how.
  */
 hf_mono attempt_step(struct attempt *attempt, hf_mono now);
+void attempt_set_permits(hf_enter *enter, const hf_lock_options *options);
+/* It waits for a lease that other calls may make; that lease's ticket. */
+void attempt_join(struct attempt *attempt, hf_id lease);
+/* Ends those waits here whose lease stands in the record. */
+void attempt_tell_joined(hf_client *client, const hf_record *record);
 void attempt_wake_locked(struct attempt *attempt);
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
 
 /* acquire.c */
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err);
+void acquire_drive(struct attempt *attempt); /* to its end */
 /* Checks the options, and drives an attempt for the lock or the claim to its end. */
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
                     const hf_lock_options *options, uint64_t actor, hf_lock **out, hf_error *err);

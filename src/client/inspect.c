@@ -65,6 +65,22 @@ static void collect_ids(collection *c)
     c->n_ids = kept;
 }
 
+/* One session that cannot be read does not hide all locks: of its entries less is told. */
+static hf_code look_at_each(hf_client *client, const hf_id *ids, size_t n, hf_session_state *states,
+                            hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < n && !code; i++) {
+        code = client->store->ops->sessions_look(client->store, &ids[i], 1, -1, &states[i], err);
+        if (code != HF_SHAPE)
+            continue;
+        client_log(client, HF_LOG_WARNING, "%s", err->text);
+        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_MISSING};
+        code = HF_OK;
+    }
+    return code;
+}
+
 static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
 {
     collect_ids(c);
@@ -74,6 +90,8 @@ static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
         size_t n = c->n_ids - at < LOOK_MOST ? c->n_ids - at : LOOK_MOST;
         code = client->store->ops->sessions_look(client->store, c->ids + at, n, -1, c->states + at,
                                                  err);
+        if (code == HF_SHAPE)
+            code = look_at_each(client, c->ids + at, n, c->states + at, err);
     }
     return code;
 }

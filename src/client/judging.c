@@ -76,9 +76,12 @@ static const hf_entry *first_of(const hf_record *record, hf_id session)
 static void remember_holder(struct attempt *attempt, const hf_session_state *state)
 {
     const hf_record *record = &attempt->record;
-    if (record->holders && state->presence != HF_MISSING &&
-        id_equal(record->entries[0].session, state->session.id))
-        session_who(&state->session, attempt->holder);
+    if (!record->holders || state->presence == HF_MISSING ||
+        !id_equal(record->entries[0].session, state->session.id))
+        return;
+    session_who(&state->session, attempt->holder);
+    attempt->overdue_ms = state->lease_left_ms < 0 ? -state->lease_left_ms : 0;
+    attempt->holder_ttl_ms = state->session.ttl_ms;
 }
 
 static void add_death(findings *found, const hf_session_state *state)

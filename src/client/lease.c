@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.c: locks that an id holds and no process: a lease is a session of its own with one ticket,
- * both named by hashes of the id. It is taken by the client's own session, with which it waits in
- * line as any lock; then the ticket's place goes over to the lease's session in one step. */
+/* lease.c: makes leases: locks that an id holds and no process. The lock is taken by the client's
+ * own session, with which it waits in line as any lock; then its place goes over to the lease's
+ * session in one step, which decides for all calls with the same key. */
 #include "client/lease.h"
+#include "client/attempt.h"
 
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -38,229 +40,7 @@ static hf_code check(hf_client *client, const hf_lease_options *options, hf_erro
     return code ? code : check_lock(&options->lock, err);
 }
 
-/* ---- Making one ---- */
-
-static void tell_previous(const hf_last_mark *last, hf_lease *out)
-{
-    snprintf(out->previous_who, sizeof out->previous_who, "%s", last->who);
-    snprintf(out->previous_reason, sizeof out->previous_reason, "%s", last->reason);
-    out->previous = lock_last(last);
-    out->previous.who = out->previous_who;
-    out->previous.reason = out->previous_reason;
-}
-
-static void tell(hf_client *client, const hf_record *record, const hf_entry *holder, hf_mono sent,
-                 hf_lease *out)
-{
-    out->token = holder->token;
-    out->ttl_ms = holder->ttl_ms;
-    out->left_ms = mono_ms_until(lease_end(sent, holder->ttl_ms), client_now(client));
-    tell_previous(&record->last, out);
-}
-
-static const hf_entry *holder_of(const hf_record *record, hf_id ticket)
-{
-    const hf_entry *entry = record_find(record, ticket);
-    return entry && record_position(record, entry) == 0 ? entry : NULL;
-}
-
-static hf_session session_of(const making *m)
-{
-    hf_session self = {.id = m->ids.session,
-                       .ttl_ms = (int32_t)m->ttl_ms,
-                       .started_at = m->client->env.wall(m->client->env.ctx)};
-    const char *owner = m->options->owner;
-    snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : m->client->app);
-    snprintf(self.host, sizeof self.host, "%s", m->client->host);
-    return self;
-}
-
-static hf_code beat(hf_client *client, hf_id session, hf_mono *sent, hf_session_state *state,
-                    hf_error *err)
-{
-    static const hf_beat says = {.n_answered = 0};
-    hf_store *store = client->store;
-    *sent = client_now(client);
-    return store->ops->session_beat(store, session, &says, state, err);
-}
-
-static hf_code ended(const char *name, hf_error *err)
-{
-    return error_set(err, HF_LOST,
-                     "%.128s: the lease that was taken with this key has ended; take another key",
-                     name);
-}
-
-/* Its insert is not idempotent: one that got no answer may be there, and a beat tells. */
-static hf_code begin_once(making *m, hf_error *err)
-{
-    hf_store *store = m->client->store;
-    hf_session_state state;
-    hf_code code = HF_LOST;
-    if (m->has_begun)
-        code = beat(m->client, m->ids.session, &m->sent, &state, err);
-    if (code == HF_LOST && m->is_known)
-        return ended(m->ids.name, err);
-    if (code != HF_LOST)
-        return code;
-    hf_session self = session_of(m);
-    m->sent = client_now(m->client);
-    code = store->ops->session_begin(store, &self, err);
-    m->has_begun |= code == HF_OK || code == HF_UNKNOWN;
-    return code;
-}
-
-typedef struct sought {
-    making *making;
-    bool is_there, is_passed;
-} sought;
-
-static bool seek(void *ctx, const hf_record *record)
-{
-    sought *it = ctx;
-    making *m = it->making;
-    const hf_entry *holder = holder_of(record, m->ids.ticket);
-    it->is_passed = holder;
-    it->is_there = record_find(record, m->pass.ticket);
-    if (holder)
-        tell(m->client, record, holder, m->sent, m->out);
-    return false;
-}
-
-static hf_code look_at_record(making *m, bool linearizable, sought *it, hf_error *err)
-{
-    hf_store *store = m->client->store;
-    const char *name = m->ids.name;
-    *it = (sought){.making = m};
-    return store->ops->look(store, &name, 1, (hf_stamp){0}, linearizable, seek, it, err);
-}
-
-/* A step that changed nothing proves nothing where it may have reached a deposed primary. */
-static hf_code confirm(making *m, hf_error *err)
-{
-    sought it;
-    hf_code code = look_at_record(m, true, &it, err);
-    if (code || it.is_passed)
-        return code;
-    return error_set(err, it.is_there ? HF_UNKNOWN : HF_LOST, "%.128s: %s", m->ids.name,
-                     it.is_there ? "to make it a lease has not taken effect"
-                                 : "was lost before it was made a lease");
-}
-
-/* Who waits here has seen this very client hold: the lease's session is to be watched from now on,
- * not from the next look on. */
-static void tell_waiters(const making *m, hf_stamp stamp)
-{
-    pthread_mutex_lock(&m->client->mutex);
-    listen_tell_locked(m->client, m->ids.name, stamp);
-    pthread_mutex_unlock(&m->client->mutex);
-}
-
-static hf_code pass_once(making *m, hf_error *err)
-{
-    hf_store *store = m->client->store;
-    hf_step step = {.pass = &m->pass};
-    hf_step_reply reply;
-    hf_record record;
-    sought it = {.making = m};
-    hf_code code = store->ops->step(store, m->ids.name, &step, &record, &reply, err);
-    if (code)
-        return code;
-    seek(&it, &record);
-    record_done(&record);
-    code = it.is_passed ? HF_OK : confirm(m, err);
-    if (!code)
-        tell_waiters(m, reply.stamp);
-    return code;
-}
-
-/* Until its outcome is known either ticket may stand for the lock, as in an upgrade: who verifies
- * accepts both, who gives the lock up takes out both. */
-static void prepare_pass(making *m)
-{
-    pthread_mutex_lock(&m->client->mutex);
-    m->lock->is_changing = true;
-    m->lock->upgrade = m->ids.ticket;
-    m->pass = (hf_pass){.ticket = m->lock->ticket,
-                        .to = m->ids.ticket,
-                        .session = m->ids.session,
-                        .ttl_ms = (int32_t)m->ttl_ms,
-                        .token = m->lock->token};
-    pthread_mutex_unlock(&m->client->mutex);
-}
-
-/* What was done counts, also when belief in the lock has ended meanwhile. */
-static hf_code repeat(making *m, hf_code (*once)(making *m, hf_error *err), hf_error *err)
-{
-    hf_mono since = client_now(m->client);
-    unsigned failures = 0;
-    hf_code code;
-    do
-        code = once(m, err);
-    while (client_may_retry(m->client, NULL, code, &failures, since) &&
-           !hf_lock_check(m->lock, NULL, NULL));
-    return code;
-}
-
-/* What was begun ends by itself; where no repeat can come back for it, at once. */
-static void abandon(making *m)
-{
-    hf_store *store = m->client->store;
-    if (m->has_begun && !m->options->key)
-        store->ops->session_end(store, m->ids.session, true, NULL); /* it may have been passed */
-}
-
-hf_code making_finish(making *m, hf_error *err)
-{
-    m->out->waited_ms = m->lock->waited_ms;
-    prepare_pass(m);
-    hf_code code = repeat(m, begin_once, err);
-    if (!code)
-        code = repeat(m, pass_once, err);
-    if (code)
-        abandon(m);
-    else
-        lock_went_over(m->lock);
-    hf_lock_close(m->lock);
-    return code;
-}
-
-/* ---- What an earlier call with the same key has made ---- */
-
-static hf_code find_ticket(making *m, bool *is_found, hf_error *err)
-{
-    hf_session_state state;
-    sought it;
-    hf_code code = look_at_record(m, false, &it, err);
-    if (code || !it.is_passed)
-        return code;
-    code = beat(m->client, m->ids.session, &m->sent, &state, err);
-    if (code)
-        return code == HF_LOST ? ended(m->ids.name, err) : code;
-    m->out->left_ms = mono_ms_until(lease_end(m->sent, m->out->ttl_ms), client_now(m->client));
-    *is_found = m->out->was_there = true;
-    return HF_OK;
-}
-
-hf_code making_find(making *m, bool *is_found, hf_error *err)
-{
-    hf_session_state state;
-    hf_store *store = m->client->store;
-    *is_found = false;
-    if (!m->options->key)
-        return HF_OK;
-    hf_code code = store->ops->sessions_look(store, &m->ids.session, 1, -1, &state, err);
-    if (code || state.presence == HF_MISSING)
-        return code;
-    if (state.presence == HF_DEAD)
-        return ended(m->ids.name, err);
-    m->has_begun = m->is_known = true;
-    return find_ticket(m, is_found, err);
-}
-
-/* ---- Acquire ---- */
-
-/* What the record shows of it while it waits, and until it is a lease. */
+/* What the record shows of it while it waits, and when it is a lease. */
 static hf_lock_options lock_options(const hf_lease_options *options)
 {
     hf_lock_options lock = options->lock;
@@ -270,206 +50,383 @@ static hf_lock_options lock_options(const hf_lease_options *options)
     return lock;
 }
 
-hf_code making_prepare(making *m, hf_client *client, const char *name,
-                       const hf_lease_options *options, hf_lease *out, hf_error *err)
+hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
+                              const hf_lease_options *options, hf_lease *out, hf_error *err)
 {
-    *m = (making){.client = client, .options = options, .out = out};
+    *r = (lease_request){.client = client, .options = options, .out = out};
     *out = (hf_lease){.previous.who = ""};
-    hf_code code = client_name(client, name, m->ids.name, err);
+    hf_code code = client_name(client, name, r->ids.name, err);
     if (!code)
         code = check(client, options, err);
     if (code)
         return code;
-    m->ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
-    m->lock_options = lock_options(options);
-    lease_id_make(client, options->key, &m->ids, out->id);
-    return acquire_check(client, &m->lock_options, err);
+    r->ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
+    r->lock_options = lock_options(options);
+    lease_id_make(client, options->key, &r->ids, out->id);
+    return acquire_check(client, &r->lock_options, err);
 }
 
-static hf_code acquire(making *m, hf_error *err)
+/* ---- What another call with the same key has made ---- */
+
+static hf_code ended(hf_error *err)
+{
+    hf_error why = *err;
+    return error_set(err, HF_LOST, "%.300s; a key names one lease: take another key", why.text);
+}
+
+static hf_code reused(const lease_request *r, const char *what, hf_error *err)
+{
+    return error_set(err, HF_KEY_REUSED,
+                     "%.128s: this key was used for a lease with another %s: a repeat asks for the "
+                     "same, another lease needs another key",
+                     r->ids.name, what);
+}
+
+/* Only what the caller said itself: the rest may differ from one program to the next. */
+static hf_code check_session(const lease_request *r, hf_error *err)
+{
+    const hf_lease_options *options = r->options;
+    const hf_session *session = &r->view.session;
+    if (!r->view.stands && options->ttl_ms && options->ttl_ms != session->ttl_ms)
+        return reused(r, "ttl", err);
+    if (options->owner && *options->owner && strcmp(options->owner, session->app) != 0)
+        return reused(r, "owner", err);
+    return HF_OK;
+}
+
+static hf_code check_holder(const lease_request *r, hf_error *err)
+{
+    if (PLANTED(KEY_FOR_ANY_REQUEST))
+        return HF_OK;
+    hf_enter asked = {.limit = 0};
+    const hf_lock_options *options = &r->lock_options;
+    attempt_set_permits(&asked, options);
+    if (r->options->ttl_ms && r->options->ttl_ms != r->view.holder.ttl_ms)
+        return reused(r, "ttl", err);
+    if (asked.entry.permits != r->view.holder.permits || asked.limit != r->view.limit)
+        return reused(r, "mode, or number of permits", err);
+    if (strcmp(options->why ? options->why : "", r->view.holder.why) != 0)
+        return reused(r, "reason (why)", err);
+    return HF_OK;
+}
+
+/* Its session is there, and is this request's from now on. */
+static hf_code attend(lease_request *r, hf_error *err)
+{
+    hf_code code = lease_attend(r->client, &r->ids, &r->view, err);
+    if (code == HF_LOST)
+        return ended(err);
+    if (!code)
+        code = check_session(r, err);
+    if (code)
+        return code;
+    r->has_begun = true;
+    r->ttl_ms = r->view.session.ttl_ms;
+    return HF_OK;
+}
+
+static hf_code join(lease_request *r, hf_error *err)
+{
+    hf_code code = check_holder(r, err);
+    if (code)
+        return code;
+    lease_tell(r->client, &r->view, r->out);
+    r->out->was_there = true;
+    return HF_OK;
+}
+
+/* Most calls are the first of their key: a look at the session is enough. */
+hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = r->client->store;
+    *is_found = false;
+    if (!r->options->key)
+        return HF_OK;
+    hf_code code = store->ops->sessions_look(store, &r->ids.session, 1, -1, &state, err);
+    if (code || state.presence == HF_MISSING)
+        return code;
+    code = attend(r, err);
+    *is_found = !code && r->view.stands;
+    if (code == HF_NOT_FOUND) /* forgotten between the two */
+        return HF_OK;
+    return *is_found ? join(r, err) : code;
+}
+
+/* ---- Its session ---- */
+
+static hf_session session_of(const lease_request *r)
+{
+    hf_session self = {.id = r->ids.session,
+                       .ttl_ms = (int32_t)r->ttl_ms,
+                       .started_at = r->client->env.wall(r->client->env.ctx)};
+    const char *owner = r->options->owner;
+    snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : r->client->app);
+    snprintf(self.host, sizeof self.host, "%s", r->client->host);
+    return self;
+}
+
+static hf_code begin(lease_request *r, hf_error *err)
+{
+    hf_store *store = r->client->store;
+    hf_session self = session_of(r);
+    r->view.sent = client_now(r->client);
+    hf_code code = store->ops->session_begin(store, &self, err);
+    if (PLANTED(LEASE_BEGUN_FROM_REPLY))
+        r->view.sent = client_now(r->client);
+    r->has_begun = code == HF_OK;
+    r->view.session = self;
+    return code;
+}
+
+/* Most of its time is left, so that it need not be renewed before the caller hears of it. */
+static bool is_fresh(const lease_request *r)
+{
+    hf_mono due = lease_beat_due(r->view.sent, r->ttl_ms);
+    return r->has_begun && !mono_reached(due, client_now(r->client));
+}
+
+/* Somebody has dropped the sessions: it begins anew at the next try. */
+static hf_code session_went(lease_request *r, hf_error *err)
+{
+    r->has_begun = false;
+    return error_set(err, HF_UNKNOWN, "%.128s: the session of the lease went as it was made",
+                     r->ids.name);
+}
+
+/* The insert of another call with this key, or of this one, may have come first. It was
+ * acknowledged by a majority when a beat after it was (R3). */
+static hf_code be_alive(lease_request *r, hf_error *err)
+{
+    if (is_fresh(r))
+        return HF_OK;
+    hf_code code = r->has_begun ? HF_HELD : begin(r, err);
+    if (code == HF_HELD)
+        code = attend(r, err);
+    return code == HF_NOT_FOUND ? session_went(r, err) : code;
+}
+
+/* ---- The pass ---- */
+
+typedef struct sought {
+    lease_request *request;
+    bool is_waiting; /* the own ticket is still there */
+} sought;
+
+static bool seek(void *ctx, const hf_record *record)
+{
+    sought *it = ctx;
+    lease_request *r = it->request;
+    lease_read(&r->view, r->ids.ticket, record);
+    it->is_waiting = record_find(record, r->pass.ticket);
+    return false;
+}
+
+/* A step that changed nothing proves nothing where it may have reached a deposed primary. */
+static hf_code confirm(lease_request *r, hf_error *err)
+{
+    hf_store *store = r->client->store;
+    const char *name = r->ids.name;
+    sought it = {.request = r};
+    hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, true, seek, &it, err);
+    if (code || r->view.stands)
+        return code;
+    if (lease_has_left(&r->view, &r->ids))
+        return lease_lost(name, "has ended: its ticket was taken out", err);
+    if (it.is_waiting)
+        return error_set(err, HF_UNKNOWN, "%.128s: to make it a lease has not taken effect", name);
+    return error_set(err, client_is_closing(r->client) ? HF_CLOSED : HF_LOST,
+                     "%.128s was lost before it was made a lease", name);
+}
+
+/* Who waits here has seen this very client hold: the lease's session is to be watched from now on,
+ * not from the next look on. And who waits here with the same key has the lease. */
+static void tell_waiters(const lease_request *r, hf_stamp stamp)
+{
+    pthread_mutex_lock(&r->client->mutex);
+    listen_tell_locked(r->client, r->ids.name, stamp);
+    pthread_mutex_unlock(&r->client->mutex);
+}
+
+static hf_code pass(lease_request *r, hf_error *err)
+{
+    hf_store *store = r->client->store;
+    hf_step step = {.pass = &r->pass};
+    hf_step_reply reply;
+    hf_record record;
+    sought it = {.request = r};
+    r->was_passed = true;
+    r->pass.ttl_ms = (int32_t)r->ttl_ms;
+    hf_code code = store->ops->step(store, r->ids.name, &step, &record, &reply, err);
+    if (code)
+        return code;
+    seek(&it, &record);
+    record_done(&record);
+    code = r->view.stands ? HF_OK : confirm(r, err);
+    if (!code)
+        tell_waiters(r, reply.stamp);
+    return code;
+}
+
+/* The caller is told nothing that is over when it hears of it (R4). */
+static hf_code check_time(const lease_request *r, hf_error *err)
+{
+    hf_mono end = lease_end(r->view.sent, lease_ttl_ms(&r->view));
+    if (!mono_reached(end, client_now(r->client)))
+        return HF_OK;
+    return error_set(err, HF_UNKNOWN, "%.128s: the store took longer than the lease's ttl",
+                     r->ids.name);
+}
+
+/* Where several may hold at once, another call of this key may have made the lease, and its owner
+ * released it, between the look at the session and the pass; then what the pass made is nobody's.
+ */
+static hf_code look_back(lease_request *r, hf_error *err)
+{
+    const hf_leave leave = {.ticket = r->ids.ticket, .outcome = HF_OUTCOME_RELEASED};
+    const hf_step step = {.leaves = &leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_store *store = r->client->store;
+    bool is_alone = r->view.holder.permits == r->view.limit;
+    if (!r->options->key || is_alone || PLANTED(PASS_UNCONFIRMED))
+        return HF_OK;
+    hf_code code = attend(r, err);
+    if (code == HF_LOST && r->view.is_released)
+        store->ops->step(store, r->ids.name, &step, NULL, &reply, NULL);
+    if (code == HF_NOT_FOUND)
+        return session_went(r, err);
+    return !code && !r->view.stands ? lease_lost(r->ids.name, "has ended", err) : code;
+}
+
+/* One try. Whatever may have been passed goes on being tried: the lock itself may be gone. */
+static hf_code make_once(lease_request *r, hf_error *err)
+{
+    hf_code code = r->was_passed ? HF_OK : hf_lock_check(r->lock, NULL, err);
+    if (!code)
+        code = be_alive(r, err);
+    if (!code)
+        code = pass(r, err);
+    if (!code)
+        code = look_back(r, err);
+    if (!code)
+        code = check_holder(r, err);
+    return code ? code : check_time(r, err);
+}
+
+/* Until the outcome is known the lock's place may be the lease's: nobody here is passed the lock
+ * on, and its ticket may be missing. */
+static void prepare_pass(lease_request *r)
+{
+    pthread_mutex_lock(&r->client->mutex);
+    r->lock->is_passing = true;
+    r->pass = (hf_pass){.ticket = r->lock->ticket,
+                        .to = r->ids.ticket,
+                        .session = r->ids.session,
+                        .token = r->lock->token};
+    pthread_mutex_unlock(&r->client->mutex);
+}
+
+/* Nobody knows the id of a lease without a key: whatever stands of it is taken out by others once
+ * its session is over. One with a key is there for a repeat, or ends by itself. */
+static void abandon(lease_request *r)
+{
+    hf_store *store = r->client->store;
+    if (!r->options->key)
+        store->ops->session_end(store, r->ids.session, true, NULL);
+}
+
+/* A call that fails gives its own ticket back, and nothing else. */
+static hf_code make(lease_request *r, hf_error *err)
+{
+    hf_mono since = client_now(r->client);
+    unsigned failures = 0;
+    hf_code code;
+    prepare_pass(r);
+    if (!PLANTED(LEASE_FOUND_BEFORE))
+        r->has_begun = false; /* what was found before the wait may be over */
+    do
+        code = make_once(r, err);
+    while (client_may_retry(r->client, NULL, code, &failures, since));
+    if (code)
+        abandon(r);
+    if (code && PLANTED(FAILED_LEASE_TAKEN_OUT))
+        r->lock->upgrade = r->ids.ticket;
+    if (!code)
+        lease_tell(r->client, &r->view, r->out);
+    if (code && !PLANTED(FAILED_LEASE_STAYS))
+        lock_return(r->lock);
+    else
+        lock_went_over(r->lock);
+    hf_lock_close(r->lock);
+    return code;
+}
+
+/* ---- Acquire ---- */
+
+static bool may_be_made_by_another(const lease_request *r, hf_code code)
+{
+    bool has_waited =
+        code == HF_HELD || code == HF_TIMEOUT || code == HF_LIMIT || code == HF_DEADLOCK;
+    return r->options->key && has_waited && !PLANTED(REPEAT_WAITS_BEHIND_ITSELF);
+}
+
+/* The lock was not had; its lease may have been, by another call. One that stood and stands no more
+ * has ended. */
+static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_error *err)
 {
     bool is_found;
-    hf_code code = making_find(m, &is_found, err);
+    hf_error found;
+    hf_code now = lease_request_find(r, &is_found, &found);
+    if (!is_found && !has_joined)
+        return code;
+    if (!now && !is_found)
+        now = lease_lost(r->ids.name, "has ended", &found);
+    if (now)
+        *err = found;
+    return now;
+}
+
+hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err)
+{
+    hf_mono now = client_now(r->client);
+    hf_code code = attempt->code;
+    bool has_joined = attempt->has_joined;
+    *err = attempt->err;
+    r->out->waited_ms = (now.ns - attempt->started.ns) / 1000000;
+    r->lock = attempt->lock;
+    attempt_done(attempt);
+    if (!code)
+        return make(r, err);
+    return may_be_made_by_another(r, code) ? look_again(r, has_joined, code, err) : code;
+}
+
+static hf_code acquire(lease_request *r, hf_error *err)
+{
+    struct attempt attempt;
+    bool is_found;
+    hf_code code = lease_request_find(r, &is_found, err);
     if (code || is_found)
         return code;
-    code =
-        acquire_run(m->client, m->ids.name, NULL, &m->lock_options, client_thread(), &m->lock, err);
-    return code ? code : making_finish(m, err);
+    attempt_init(&attempt, r->client, r->ids.name, &r->lock_options);
+    if (r->options->key)
+        attempt_join(&attempt, r->ids.ticket);
+    acquire_drive(&attempt);
+    return lease_request_conclude(r, &attempt, err);
 }
 
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err)
 {
     static const hf_lease_options defaults = {0};
-    making m;
+    hf_error unwanted;
+    lease_request r;
+    err = err ? err : &unwanted;
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = making_prepare(&m, client, name, options ? options : &defaults, out, err);
+    code = lease_request_prepare(&r, client, name, options ? options : &defaults, out, err);
     if (!code)
-        code = acquire(&m, err);
-    client_end(client);
-    return code;
-}
-
-/* ---- Renew ---- */
-
-static hf_code lost(const char *name, const char *how, hf_error *err)
-{
-    return error_set(err, HF_LOST, "the lease of %.128s %.300s", name, how);
-}
-
-static hf_code find_ask(const hf_session_state *state, const lease_ids *ids, hf_error *err)
-{
-    for (size_t i = 0; i < state->n_asked; i++)
-        if (id_equal(state->asked[i].ticket, ids->ticket))
-            return error_set(err, HF_LOST, "%.128s was broken by %.100s: %.160s", ids->name,
-                             state->asked[i].by, state->asked[i].reason);
-    return HF_OK;
-}
-
-/* The session lives; a ticket that is not there was broken, or its record was dropped. */
-static hf_code look_at_ticket(making *m, hf_error *err)
-{
-    sought it;
-    hf_store *store = m->client->store;
-    hf_code code = look_at_record(m, false, &it, err);
-    if (code || it.is_passed)
-        return code;
-    store->ops->session_end(store, m->ids.session, true, NULL);
-    return lost(m->ids.name, "is over: somebody took its ticket out, or the record is gone", err);
-}
-
-static hf_code renew(making *m, hf_error *err)
-{
-    hf_session_state state;
-    hf_code code = beat(m->client, m->ids.session, &m->sent, &state, err);
-    if (code == HF_LOST)
-        return lost(m->ids.name, "has run out, or was released", err);
-    if (!code)
-        code = find_ask(&state, &m->ids, err);
-    return code ? code : look_at_ticket(m, err);
-}
-
-hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err)
-{
-    hf_lease unwanted;
-    making m = {.client = client, .out = out ? out : &unwanted};
-    hf_code code = client_begin(client, err);
-    if (code)
-        return code;
-    code = lease_id_read(id, &m.ids, err);
-    *m.out = (hf_lease){.previous.who = ""};
-    if (!code)
-        snprintf(m.out->id, sizeof m.out->id, "%s", id);
-    if (!code)
-        code = renew(&m, err);
-    client_end(client);
-    return code;
-}
-
-/* ---- Release ---- */
-
-typedef struct leaving {
-    const lease_ids *ids;
-    hf_leave leave;
-    bool was_sent; /* an earlier try had no answer */
-    bool is_there;
-    hf_last_mark last;
-} leaving;
-
-static bool see(void *ctx, const hf_record *record)
-{
-    leaving *l = ctx;
-    l->is_there = record_find(record, l->ids->ticket);
-    l->last = record->last;
-    return false;
-}
-
-static hf_code look_for(hf_client *client, leaving *l, hf_error *err)
-{
-    hf_store *store = client->store;
-    const char *name = l->ids->name;
-    return store->ops->look(store, &name, 1, (hf_stamp){0}, true, see, l, err);
-}
-
-/* How it ended is known as long as nobody has left since. */
-static bool was_last(const leaving *l, hf_outcome outcome)
-{
-    return id_equal(l->last.session, l->ids->session) && l->last.outcome == outcome;
-}
-
-static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
-{
-    hf_step step = {.leaves = &l->leave, .n_leaves = 1};
-    hf_step_reply reply;
-    hf_store *store = client->store;
-    hf_code code = store->ops->step(store, l->ids->name, &step, NULL, &reply, err);
-    if (code || reply.confirmed)
-        return code;
-    code = look_for(client, l, err);
-    if (code)
-        return code;
-    if (l->is_there)
-        return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
-    return l->was_sent || was_last(l, HF_OUTCOME_RELEASED)
-               ? HF_OK
-               : lost(l->ids->name, "was lost before it was released", err);
-}
-
-static hf_code leave(hf_client *client, leaving *l, hf_error *err)
-{
-    hf_mono since = client_now(client);
-    unsigned failures = 0;
-    hf_code code;
-    do {
-        code = leave_once(client, l, err);
-        l->was_sent |= code == HF_UNKNOWN;
-    } while (client_may_retry(client, NULL, code, &failures, since));
-    return code;
-}
-
-/* Its session is over. Nobody may have been there since to take its ticket out. */
-static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
-{
-    hf_code code = look_for(client, l, err);
-    bool has_run_out = l->is_there || was_last(l, HF_OUTCOME_ABANDONED);
-    l->leave.outcome = HF_OUTCOME_ABANDONED;
-    if (!code && l->is_there)
-        code = leave(client, l, err);
-    if (code || !has_run_out)
-        return code;
-    return lost(l->ids->name, "had run out before it was released", err);
-}
-
-static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
-{
-    hf_store *store = client->store;
-    hf_session_state state;
-    leaving l = {.ids = ids,
-                 .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
-    hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
-    if (code)
-        return code;
-    if (state.presence != HF_MISSING)
-        session_who(&state.session, l.leave.who);
-    if (state.presence != HF_LIVE)
-        return was_released(client, &l, err);
-    code = leave(client, &l, err);
-    if (!code || code == HF_LOST)
-        store->ops->session_end(store, ids->session, false, NULL);
-    return code;
-}
-
-hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err)
-{
-    lease_ids ids;
-    hf_code code = client_begin(client, err);
-    if (code)
-        return code;
-    code = lease_id_read(id, &ids, err);
-    if (!code)
-        code = release(client, &ids, err);
+        code = acquire(&r, err);
     client_end(client);
     return code;
 }

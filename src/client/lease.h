@@ -1,33 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.h: how a lease is made, for who waits in a thread of his own (lease.c) and for those whom a
- * few threads drive (lease_wait.c). */
+/* lease.h: what the files of leases share. A lease is a session that no process keeps, with one
+ * ticket; both are named by the lease's id. */
 #ifndef CLIENT_LEASE_H
 #define CLIENT_LEASE_H
 
 #include "client/lease_id.h"
 
-typedef struct making {
+/* ---- lease_attend.c: the only place that renews --------------------------------------------- */
+
+/* What a renewal has found. */
+typedef struct lease_view {
+    hf_mono sent;       /* before the beat was: the lease counts from here */
+    hf_session session; /* as it was begun */
+    bool
+        is_released; /* nobody can believe in it: its owner has released it, or it is marked dead */
+    bool stands;     /* the ticket holds; then: */
+    hf_entry holder;
+    int32_t limit;
+    hf_last_mark last;
+} lease_view;
+
+/* Renews the lease, unless it was asked for (R9), and looks for its ticket. HF_OK with stands
+ * false: it is being made, or its record is gone. HF_LOST: it has ended. HF_NOT_FOUND: its session
+ * is not there. */
+hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err);
+
+/* Whether the record shows the ticket as a holder; fills in what the view has of it. */
+bool lease_read(lease_view *view, hf_id ticket, const hf_record *record);
+
+/* Its ticket was there, and nobody has left since: it has ended, though its session may still live.
+ */
+bool lease_has_left(const lease_view *view, const lease_ids *ids);
+
+/* How long a lease that stands lasts: no longer than a watcher of its session waits. */
+int64_t lease_ttl_ms(const lease_view *view);
+
+/* What the caller is told of a lease that stands; its id and waited_ms stay as they are. */
+void lease_tell(hf_client *client, const lease_view *view, hf_lease *out);
+
+hf_code lease_lost(const char *name, const char *how, hf_error *err);
+
+/* ---- lease.c: making one, for who waits in a thread and for those whom a few threads drive -- */
+
+typedef struct lease_request {
     hf_client *client;
     const hf_lease_options *options;
     hf_lock_options lock_options; /* to take the lock with */
     lease_ids ids;
-    int64_t ttl_ms;
-    bool has_begun; /* its session is there, or may be */
-    bool is_known;  /* it was there before this call */
-    hf_mono sent;   /* before its last beat was */
-    hf_lock *lock;  /* whose place it takes */
+    int64_t ttl_ms;  /* its session's, once that has begun */
+    bool has_begun;  /* its session is there; view.sent is of its last beat */
+    bool was_passed; /* the pass was sent: the lock's place may be the lease's */
+    lease_view view;
+    hf_lock *lock; /* whose place it takes */
     hf_pass pass;
     hf_lease *out;
-} making;
+} lease_request;
 
 /* Checks what is asked for, and names the lease. *options stays where it is. */
-hf_code making_prepare(making *m, hf_client *client, const char *name,
-                       const hf_lease_options *options, hf_lease *out, hf_error *err);
+hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
+                              const hf_lease_options *options, hf_lease *out, hf_error *err);
 
-/* What an earlier call with the same key has made, if there is a key. */
-hf_code making_find(making *m, bool *is_found, hf_error *err);
+/* Whether another call with the same key has made it; false without a key. */
+hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
 
-/* Makes m->lock, which is held, a lease; it is closed, also after a failure. */
-hf_code making_finish(making *m, hf_error *err);
+/* The attempt to take the lock has ended, and is done with here: if it has the lock, that becomes
+ * the lease; if not, another call may have made it meanwhile. err: not NULL, here and above. */
+hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err);
 
 #endif

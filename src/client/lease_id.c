@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease_id.c: writes and reads the ids of leases. The first 16 bytes are a capability: whoever
- * knows them may release the lock, so the store is given nothing but their hash. */
+ * knows them may release the lock, so the store is given nothing but a hash of them and the lock's
+ * name: with another name they are the id of another lease. */
 #include "client/lease_id.h"
 
 #include "core/error.h"
 #include "core/id.h"
+#include "core/plant.h"
 #include "core/text.h"
 
 #include <sha256.h>
@@ -12,20 +14,25 @@
 
 #define SECRET_SIZE 16
 #define SECRET_DIGITS (2 * SECRET_SIZE)
+#define KEYED 0x80 /* of its first byte */
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 /* ---- Hashes ---- */
 
+/* Of ids->name. */
 static void derive(const uint8_t secret[SECRET_SIZE], lease_ids *ids)
 {
     uint8_t digest[SHA256_DIGEST_LENGTH];
     SHA2_CTX hash;
     SHA256Init(&hash);
     SHA256Update(&hash, secret, SECRET_SIZE);
+    if (!PLANTED(LEASE_UNDER_ANY_NAME))
+        SHA256Update(&hash, (const uint8_t *)ids->name, strlen(ids->name) + 1);
     SHA256Final(digest, &hash);
     memcpy(ids->session.bytes, digest, sizeof ids->session.bytes);
     memcpy(ids->ticket.bytes, digest + sizeof ids->session.bytes, sizeof ids->ticket.bytes);
+    ids->is_keyed = secret[0] & KEYED;
 }
 
 /* With their ends, so that no other pair of name and key comes to the same. */
@@ -65,6 +72,7 @@ void lease_id_make(hf_client *client, const char *key, lease_ids *ids, char id[H
         secret_of_key(ids->name, key, secret);
     else
         client->env.random(client->env.ctx, secret, sizeof secret);
+    secret[0] = (uint8_t)((secret[0] & ~KEYED) | (key ? KEYED : 0));
     derive(secret, ids);
     write_id(secret, ids->name, id);
 }

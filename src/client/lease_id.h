@@ -7,6 +7,7 @@
 
 typedef struct lease_ids {
     hf_id session, ticket;
+    bool is_keyed; /* a repeat may come: the id says so by its first bit */
     char name[HF_NAME_MAX + 1];
 } lease_ids;
 

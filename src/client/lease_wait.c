@@ -14,7 +14,7 @@
 
 struct hf_lease_wait {
     struct hf_lease_wait *next, **link;
-    making making;
+    lease_request request;
     hf_lease lease;
     hf_lease_options options;
     char *owner, *key, *why, *actor; /* of the options */
@@ -81,7 +81,7 @@ static void unlink_locked(struct hf_lease_wait *wait)
 
 static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
 {
-    hf_client *client = wait->making.client;
+    hf_client *client = wait->request.client;
     wait->done(wait->ctx, code ? NULL : &wait->lease, err);
     pthread_mutex_lock(&client->mutex);
     unlink_locked(wait);
@@ -93,20 +93,22 @@ static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
 /* Others find the attempt in the client's list. */
 static void set_waker(struct hf_lease_wait *wait, struct waker *waker)
 {
-    pthread_mutex_lock(&wait->making.client->mutex);
+    pthread_mutex_lock(&wait->request.client->mutex);
     wait->attempt.waker = waker;
-    pthread_mutex_unlock(&wait->making.client->mutex);
+    pthread_mutex_unlock(&wait->request.client->mutex);
 }
 
 /* Who it is, where no actor is named, is not the thread that happens to make a step. */
 static void enter(struct hf_lease_wait *wait)
 {
-    making *m = &wait->making;
-    attempt_init(&wait->attempt, m->client, m->ids.name, &m->lock_options);
+    lease_request *r = &wait->request;
+    attempt_init(&wait->attempt, r->client, r->ids.name, &r->lock_options);
+    if (r->options->key)
+        attempt_join(&wait->attempt, r->ids.ticket);
     wait->attempt.thread = client_new_thread();
-    set_waker(wait, m->client->pool->waker);
+    set_waker(wait, r->client->pool->waker);
     wait->is_entering = true;
-    wait->due = client_now(m->client);
+    wait->due = client_now(r->client);
 }
 
 /* Returns whether it has ended. */
@@ -114,7 +116,7 @@ static bool begin(struct hf_lease_wait *wait)
 {
     hf_error err = {.code = HF_OK};
     bool is_found;
-    hf_code code = making_find(&wait->making, &is_found, &err);
+    hf_code code = lease_request_find(&wait->request, &is_found, &err);
     if (code || is_found)
         end(wait, code, &err);
     else
@@ -124,20 +126,16 @@ static bool begin(struct hf_lease_wait *wait)
 
 static void conclude(struct hf_lease_wait *wait)
 {
-    hf_code code = wait->attempt.code;
-    hf_error err = wait->attempt.err;
-    wait->making.lock = wait->attempt.lock;
+    hf_error err;
     set_waker(wait, NULL); /* the pool's, not to be given away */
-    attempt_done(&wait->attempt);
-    if (!code)
-        code = making_finish(&wait->making, &err);
+    hf_code code = lease_request_conclude(&wait->request, &wait->attempt, &err);
     end(wait, code, &err);
 }
 
 static bool step(struct hf_lease_wait *wait, bool is_cancelled)
 {
     struct attempt *attempt = &wait->attempt;
-    hf_mono now = client_now(wait->making.client);
+    hf_mono now = client_now(wait->request.client);
     if (!wait->is_entering)
         return begin(wait);
     wait->due =
@@ -268,13 +266,15 @@ static hf_code start(hf_client *client, struct hf_lease_wait *wait, hf_lease_wai
 hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_options *options,
                        hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err)
 {
+    hf_error unwanted;
+    err = err ? err : &unwanted;
     hf_code code = client_begin(client, err);
     if (code)
         return code;
     struct hf_lease_wait *wait = new_wait(options);
     wait->done = done;
     wait->ctx = ctx;
-    code = making_prepare(&wait->making, client, name, &wait->options, &wait->lease, err);
+    code = lease_request_prepare(&wait->request, client, name, &wait->options, &wait->lease, err);
     if (!code && wait->options.lock.cancel)
         code = error_set(err, HF_INVALID,
                          "lock.cancel is for hf_lease_acquire(): here "
@@ -290,7 +290,7 @@ hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_optio
 
 void hf_lease_cancel(hf_lease_wait *wait)
 {
-    hf_client *client = wait->making.client;
+    hf_client *client = wait->request.client;
     pthread_mutex_lock(&client->mutex);
     wait->is_cancelled = true;
     waker_wake(client->pool->waker);

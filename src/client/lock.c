@@ -401,6 +401,13 @@ void lock_went_over(struct hf_lock *lock)
     pthread_mutex_unlock(&lock->client->mutex);
 }
 
+void lock_return(struct hf_lock *lock)
+{
+    pthread_mutex_lock(&lock->client->mutex);
+    lock->is_returned = !PLANTED(PASSED_ON_IN_DOUBT);
+    pthread_mutex_unlock(&lock->client->mutex);
+}
+
 hf_code hf_lock_release(hf_lock *lock, hf_error *err)
 {
     hf_client *client = lock->client;

@@ -26,6 +26,7 @@ typedef struct observing {
     void *ctx;
     hf_cancel *cancel;
     term told;
+    int64_t newest;         /* the highest token of a leader that was told */
     bool has_told, is_over; /* over: it does not want to hear more */
 } observing;
 
@@ -54,10 +55,19 @@ static bool is_led_by(const hf_entry_info *holder)
     return holder->lease_left_ms >= 0 && *holder->who;
 }
 
+/* A primary that is none any more may have answered. Tokens of a queue never go back. */
+static bool is_stale(const observing *o, const hf_lock_info *info)
+{
+    int64_t token = info->n_holders ? info->holders->token : info->token;
+    return o->client->store->can & HF_CAN_QUEUE && token < o->newest;
+}
+
 static bool see(void *ctx, const hf_lock_info *info)
 {
     observing *o = ctx;
     const hf_entry_info *holder = info->holders;
+    if (is_stale(o, info))
+        return false;
     if (!info->n_holders || !is_led_by(holder)) {
         tell_nobody(o);
         return false;
@@ -66,6 +76,7 @@ static bool see(void *ctx, const hf_lock_info *info)
                         holder->granted_ms ? holder->granted_ms : holder->since_ms};
     term now = {.token = leader.token, .since_ms = leader.since_ms};
     snprintf(now.session, sizeof now.session, "%s", leader.session);
+    o->newest = now.token;
     tell(o, &now, &leader);
     return false;
 }

@@ -6,6 +6,27 @@
 #include "core/error.h"
 #include "core/period.h"
 
+/* A record that a program of before has written has it in `last` only. */
+static hf_done done_of(const hf_last_mark *mark)
+{
+    const hf_done_mark *done = &mark->done;
+    if (done->is_known)
+        return (hf_done){.who = done->who,
+                         .token = done->token,
+                         .exit_status = done->exit_status,
+                         .at_ms = done->at.ms,
+                         .period_start_ms = done->period.start.ms,
+                         .period_end_ms = done->period.end.ms};
+    if (!mark->has_exit_status || mark->outcome != HF_OUTCOME_RELEASED)
+        return (hf_done){.who = NULL};
+    return (hf_done){.who = mark->who,
+                     .token = mark->token,
+                     .exit_status = mark->exit_status,
+                     .at_ms = mark->at.ms,
+                     .period_start_ms = mark->period.start.ms,
+                     .period_end_ms = mark->period.end.ms};
+}
+
 hf_last lock_last(const hf_last_mark *mark)
 {
     return (hf_last){.outcome = mark->outcome,
@@ -16,7 +37,8 @@ hf_last lock_last(const hf_last_mark *mark)
                      .at_ms = mark->at.ms,
                      .period_start_ms = mark->period.start.ms,
                      .period_end_ms = mark->period.end.ms,
-                     .reason = mark->reason};
+                     .reason = mark->reason,
+                     .done = done_of(mark)};
 }
 
 typedef struct sought {

@@ -80,6 +80,7 @@ static void begun_locked(hf_client *client, hf_mono sent)
     session->beat_sent = sent;
     session->seen = 1;
     upkeep_begin_locked(client, sent);
+    sweep_begin_locked(client, sent);
     ticker_start_all(client);
     for (unsigned i = 0; i < TICKERS; i++)
         ticker_poke(client, i);
@@ -231,8 +232,10 @@ session_ask *session_find_ask_locked(hf_client *client, hf_id ticket)
  * for. */
 static bool has_left_locked(hf_client *client, hf_id ticket)
 {
-    return !client->session.n_suspects && !lock_find_locked(client, ticket) &&
-           !waiters_find(&client->waiters, ticket) && !release_is_pending_locked(client, ticket);
+    const struct hf_lock *lock = lock_find_locked(client, ticket);
+    bool stands = lock && !lock->is_left;
+    return !client->session.n_suspects && !stands && !waiters_find(&client->waiters, ticket) &&
+           !release_is_pending_locked(client, ticket);
 }
 
 /* An ask fixes the ticket's deadline at the lease that ran before the beat which brought it: that

@@ -84,6 +84,7 @@ void ticker_start_all(hf_client *client)
         ticker_start(client, TICK_WATCH, session_watch);
     ticker_start(client, TICK_BEAT, session_tick);
     ticker_start(client, TICK_UPKEEP, upkeep_tick);
+    ticker_start(client, TICK_SWEEP, sweep_tick);
 }
 
 void ticker_poke(hf_client *client, unsigned which)

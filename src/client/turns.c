@@ -161,11 +161,9 @@ static bool is_asked_locked(const struct hf_lock *lock)
     return session_find_ask_locked(lock->client, lock->ticket) != NULL;
 }
 
-/* Not where another ticket may have taken this one's place already: a lease's, or an upgrade's. */
 static bool goes_on_locked(const struct line *line, const struct hf_lock *lock)
 {
-    bool is_certain = id_is_zero(lock->upgrade) || PLANTED(PASSED_ON_IN_DOUBT);
-    return !lock->client->is_closing && !is_asked_locked(lock) && is_certain &&
+    return !lock->client->is_closing && !is_asked_locked(lock) &&
            (lock->token < line->last_token || PLANTED(TOKENS_BEYOND_BLOCK));
 }
 

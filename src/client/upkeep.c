@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* upkeep.c: the client's background work: ends lost sessions, sends releases and downgrades, looks
- * at suspects (R8), verifies what is held (L3), sweeps after dead clients (R5); called by the
- * upkeep thread. */
+ * at suspects (R8), verifies what is held (L3); called by the upkeep thread. What takes long is
+ * not done here, but in sweep.c. */
 #include "client/client.h"
 
 #include "core/alloc.h"
@@ -10,16 +10,9 @@
 #include "core/plant.h"
 
 #define BATCH 500
-#define SWEEP_FIRST_MS 1000
-#define SWEEP_MS 3600000
-#define OVERDUE_MOST 16
 
-/* A short-lived client sweeps at once, one time in eight; a longer-lived one after a second, so
- * that it is not in the way of what it was started for. */
 void upkeep_begin_locked(hf_client *client, hf_mono now)
 {
-    int64_t sweep_ms = client_chance(client) % 8 ? SWEEP_FIRST_MS : 0;
-    agenda_advance(&client->agenda, JOB_SWEEP, mono_add_ms(now, sweep_ms));
     agenda_advance(&client->agenda, JOB_VERIFY, mono_add_ms(now, client->ttl_ms));
     agenda_advance(&client->agenda, JOB_SUSPECTS, mono_add_ms(now, client->ttl_ms));
 }
@@ -157,7 +150,7 @@ void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock)
 
 static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
 {
-    if (record_find(record, lock->ticket) || change_found_locked(lock, record))
+    if (lock->is_passing || record_find(record, lock->ticket) || change_found_locked(lock, record))
         return; /* as a holder, or, in a look older than the grant, as a waiter */
     hf_error why;
     error_set(&why, HF_LOST,
@@ -238,58 +231,6 @@ static void verify_held(hf_client *client, hf_mono now)
     }
 }
 
-/* ---- Sweeping after dead clients (R5)
- * -------------------------------------------------------------- */
-
-static void sweep(hf_client *client, hf_mono now)
-{
-    hf_error err;
-    size_t n = 0;
-    free(client->overdue);
-    client->overdue = alloc_array(NULL, OVERDUE_MOST, sizeof *client->overdue);
-    judge_done(&client->overdue_judge);
-    if (client->store->ops->sweep(client->store, client->overdue, OVERDUE_MOST, &n, &err))
-        client_log(client, HF_LOG_INFO, "sweeping: %s", err.text);
-    client->overdue_until = now;
-    for (size_t i = 0; i < n; i++) {
-        int64_t ttl_ms = client->overdue[i].session.ttl_ms;
-        hf_mono end = mono_add_ms(lease_watch_end(now, ttl_ms), ttl_ms);
-        if (end.ns > client->overdue_until.ns)
-            client->overdue_until = mono_min(end, mono_add_ms(now, SWEEP_MS / 2));
-        judge_session(&client->overdue_judge, &client->overdue[i], now);
-    }
-}
-
-static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mono now)
-{
-    hf_error err;
-    judge_verdict verdict = judge_session(&client->overdue_judge, state, now);
-    if (verdict == JUDGE_OVERDUE &&
-        client->store->ops->session_mark(client->store, state, &err) == HF_OK) {
-        client_log(client, HF_LOG_INFO, "marked a session dead that is a day overdue");
-        verdict = JUDGE_IS_DEAD;
-    }
-    if (verdict == JUDGE_IS_DEAD)
-        judge_drop(&client->overdue_judge, state->session.id);
-}
-
-/* Watches the sessions that the sweep found by the rule for all, and marks those that are dead.
- * What has been judged over a whole ttl, one way or the other, is not watched any longer. */
-static hf_mono watch_overdue(hf_client *client, hf_mono now)
-{
-    hf_id ids[OVERDUE_MOST];
-    hf_error err;
-    size_t n = judge_collect(&client->overdue_judge, now, ids, OVERDUE_MOST);
-    if (n && client->store->ops->sessions_look(client->store, ids, n, -1, client->overdue, &err))
-        n = 0;
-    hf_mono arrival = client_now(client);
-    for (size_t i = 0; i < n; i++)
-        mark_if_due(client, &client->overdue[i], arrival);
-    if (mono_reached(client->overdue_until, arrival))
-        judge_done(&client->overdue_judge);
-    return judge_due(&client->overdue_judge);
-}
-
 /* ---- The tick
  * --------------------------------------------------------------------------------------- */
 
@@ -309,7 +250,6 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     /* what is taken from now on is due a ttl later */
     int64_t verify_ms = client->locks ? client->ttl_ms / 3 : client->ttl_ms;
     bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
-    bool sweeps = works && take_locked(client, JOB_SWEEP, SWEEP_MS, now);
     pthread_mutex_unlock(&client->mutex);
     hf_mono due = end_sessions(client, now);
     if (suspects)
@@ -322,10 +262,6 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     pthread_mutex_unlock(&client->mutex);
     due = mono_min(due, release_tick(client, client_now(client)));
     due = mono_min(due, change_tick(client, client_now(client)));
-    if (sweeps && !client_is_closing(client)) /* last: it takes long */
-        sweep(client, client_now(client));
-    if (works)
-        due = mono_min(due, watch_overdue(client, client_now(client)));
     pthread_mutex_lock(&client->mutex);
     if (works)
         due = mono_min(due, agenda_due(&client->agenda));

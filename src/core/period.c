@@ -17,18 +17,23 @@ bool period_is_any(hf_period period)
     return period.end.ms > 0;
 }
 
+static bool covers(hf_period period, hf_period of_work)
+{
+    return period_is_any(period) && period_is_any(of_work) && of_work.start.ms >= period.start.ms &&
+           of_work.start.ms <= period.end.ms;
+}
+
 /* One that began within this period, whatever its length was, was worked for within it. One that
  * begins with the next was too: the store's clock was set back since, or a primary whose clock is
  * behind took over. */
 bool period_is_done(hf_period period, const hf_last_mark *last)
 {
-    int64_t start = last->period.start.ms;
-    return period_is_any(period) && period_is_any(last->period) &&
-           last->outcome == HF_OUTCOME_RELEASED && start >= period.start.ms &&
-           start <= period.end.ms;
+    bool by_last = last->outcome == HF_OUTCOME_RELEASED && covers(period, last->period);
+    return by_last || (covers(period, last->done.period) && !PLANTED(DEATH_UNDOES_PERIOD));
 }
 
 bool period_is_over(const hf_last_mark *last, hf_dbtime now)
 {
-    return last->period.end.ms <= now.ms || PLANTED(PRUNE_FORGETS_PERIOD);
+    return (last->period.end.ms <= now.ms && last->done.period.end.ms <= now.ms) ||
+           PLANTED(PRUNE_FORGETS_PERIOD);
 }

@@ -15,7 +15,7 @@ hf_period period_at(hf_dbtime at, int64_t length_ms);
 
 bool period_is_any(hf_period period);
 
-/* Whether `last` is of a holder that has done the work of this period. */
+/* Whether the work of this period was done, by the last holder or by one before it. */
 bool period_is_done(hf_period period, const hf_last_mark *last);
 
 /* Whether what `last` says is of no more use to anybody who does work once per period. */

@@ -28,7 +28,8 @@
     X(WATCH_FROM_SENDING, "a watch counts from the sending of the first look, not its arrival")    \
     X(MISSING_IS_DEAD, "a session that is missing is dead at first sight")                         \
     X(SERVER_CLOCK, "a session is judged by the server's clock")                                   \
-    X(ANY_CLOCK_TRUSTED, "a try trusts the clock of another primary, or one that was set")         \
+    X(ANY_CLOCK_TRUSTED, "a try trusts the clock of any primary, whatever another clock says")     \
+    X(SIGHTING_OF_ANY_BEAT, "a try takes what was seen of an earlier beat for one of this")        \
     X(ONLY_HEAD_JUDGED, "of those who wait ahead, only the head of the queue is judged")           \
     X(BUSY_DOES_NOT_JUDGE, "who was refused by a full queue judges nobody")                        \
     X(BEAT_RENEWS_ASKED, "a beat renews a ticket that was asked for")                              \
@@ -47,6 +48,22 @@
     X(DOWNGRADE_FORGOTTEN, "a downgrade that was not acknowledged is not sent again")              \
     X(PASS_FIRST_TOKEN, "a lease gets the block's first token, not the one in use")                \
     X(PASS_TWICE, "a lease's ticket may come to stand twice")                                      \
+    X(PASS_UNCONFIRMED, "a shared lease is made anew that was released as it was passed")          \
+    X(RELEASED_KEY_UNSAID, "a release does not tell repeats of its key before the ticket goes")    \
+    X(PASS_REVIVES, "a late call makes a lease anew that was released just before")                \
+    X(PASS_LEAVES_TICKET, "where a lease stands already, other calls' tickets stay beside it")     \
+    X(DEATH_UNDOES_PERIOD, "a death after it takes away that the work of a period was done")       \
+    X(BREAK_LOSES_PASSED, "a break is content when the holder's place has become a lease's")       \
+    X(FAILED_LEASE_TAKEN_OUT, "a call that failed to make a lease takes out whatever was made")    \
+    X(KEY_FOR_ANY_REQUEST, "a repeat that asks for another mode finds the lease all the same")     \
+    X(LEASE_FOUND_BEFORE, "what was seen of a lease's session before the wait counts after it")    \
+    X(LEASE_UNDER_ANY_NAME, "an id with another name ends the lease")                              \
+    X(FAILED_LEASE_STAYS, "a call that failed to make a lease does not give its ticket back")      \
+    X(LEASE_IGNORES_ASK, "a renewal, or a repeat, does not look whether the lease was broken")     \
+    X(LEASE_LAGGING_LOOK, "that a lease's ticket is gone is believed of a look that may lag")      \
+    X(RENEWED_FROM_REPLY, "a lease counts from the reply to its renewal")                          \
+    X(LEASE_BEGUN_FROM_REPLY, "a lease counts from the reply to its session's insert")             \
+    X(REPEAT_WAITS_BEHIND_ITSELF, "a repeat that times out does not look for its lease")           \
     X(PASSED_ON_IN_DOUBT, "a lock that may have become a lease is passed on in line")              \
     X(LEASE_HAS_PROCESS, "a lease is taken for dead as no process keeps it")                       \
     X(UPGRADE_SAME_TICKET, "an upgrade keeps its ticket, which a late downgrade may name")         \

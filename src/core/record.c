@@ -102,7 +102,9 @@ static void remember(hf_record *record, const hf_last_mark *mark, const char *wh
 {
     if (record->last.outcome == HF_OUTCOME_ABANDONED && mark->token <= record->last.token)
         return;
+    hf_done_mark done = record->last.done;
     record->last = *mark;
+    record->last.done = done;
     snprintf(record->last.who, sizeof record->last.who, "%s", who);
     snprintf(record->last.reason, sizeof record->last.reason, "%s", reason);
 }
@@ -114,15 +116,31 @@ static void give_back(hf_record *record, const hf_entry *holder, int64_t used)
         record->token = used;
 }
 
+/* Work of a period that is not over yet stays, unless work of a period takes its place (I9). */
+static void remember_done(hf_record *record, const hf_leave *leave, int64_t token, hf_dbtime now)
+{
+    hf_done_mark *done = &record->last.done;
+    bool gives_way = leave->period.end.ms > 0 || done->period.end.ms <= now.ms;
+    if (!leave->has_exit_status || leave->outcome != HF_OUTCOME_RELEASED || !gives_way)
+        return;
+    *done = (hf_done_mark){.is_known = true,
+                           .exit_status = leave->exit_status,
+                           .period = leave->period,
+                           .token = token,
+                           .at = now};
+    snprintf(done->who, sizeof done->who, "%s", leave->who);
+}
+
 static void remember_leave(hf_record *record, const hf_entry *holder, const hf_leave *leave,
                            hf_dbtime now)
 {
     if (!leave->told)
         return;
+    int64_t token = leave->used_token > holder->token ? leave->used_token : holder->token;
+    remember_done(record, leave, token, now);
     hf_last_mark mark = {.outcome = leave->outcome,
                          .session = holder->session,
-                         .token =
-                             leave->used_token > holder->token ? leave->used_token : holder->token,
+                         .token = token,
                          .has_exit_status = leave->has_exit_status,
                          .exit_status = leave->exit_status,
                          .period = leave->period,
@@ -140,14 +158,26 @@ static void remember_death(hf_record *record, const hf_entry *holder, const hf_d
     remember(record, &mark, death->who, "");
 }
 
+static const hf_leave given_back = {.told = false};
+
+/* The lease that a pass makes stands already: of the other calls that make it, the tickets go. */
+static bool is_superfluous(const hf_record *record, const hf_pass *pass)
+{
+    return pass && record_find(record, pass->to) && !id_equal(pass->ticket, pass->to) &&
+           !PLANTED(PASS_LEAVES_TICKET) && !PLANTED(PASS_TWICE);
+}
+
 /* Takes out what leaves and what is dead, and remembers how the holders among them went. */
 static bool edit(hf_record *record, const hf_step *step, hf_dbtime now)
 {
     size_t n = record->holders + record->queued, kept = 0, kept_holders = 0;
+    const hf_id *superfluous = is_superfluous(record, step->pass) ? &step->pass->ticket : NULL;
     for (size_t i = 0; i < n; i++) {
         const hf_entry *entry = &record->entries[i];
         const hf_leave *leave = leave_of(step, entry->ticket);
         const hf_death *death = leave ? NULL : death_of(step, entry->session);
+        if (!leave && !death && superfluous && id_equal(entry->ticket, *superfluous))
+            leave = &given_back;
         bool holds = i < record->holders;
         if (leave && holds) {
             remember_leave(record, entry, leave, now);
@@ -180,9 +210,17 @@ static bool lower(hf_record *record, const hf_change *change)
     return false;
 }
 
+/* As far as the record knows: others may have left since. */
+static bool has_ended(const hf_record *record, const hf_pass *pass)
+{
+    return record->last.outcome != HF_OUTCOME_NONE &&
+           id_equal(record->last.session, pass->session) && !PLANTED(PASS_REVIVES);
+}
+
 static bool may_pass(const hf_record *record, const hf_pass *pass)
 {
-    return pass && (!record_find(record, pass->to) || PLANTED(PASS_TWICE));
+    return pass && !has_ended(record, pass) &&
+           (!record_find(record, pass->to) || PLANTED(PASS_TWICE));
 }
 
 /* Nobody passes it on from there: it yields to nobody, and its block ends. */

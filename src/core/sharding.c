@@ -13,6 +13,8 @@
     11000 /* how a lock that is held answers a grab: the upsert finds its _id taken                \
            */
 
+#define FREED_MOST 3 /* in one round: refused by a grab, free in the look after it */
+
 const sharding_settings sharding_defaults = {
     .ping_ms = 30000,
     .late_ping_ms = 300000,
@@ -147,14 +149,15 @@ static sharding_action after_unlock(sharding_round *round, const sharding_reply 
     return reply->code ? fail_unsure(round, reply->code) : SHARDING_GRAB;
 }
 
-/* No document: it is there, but not yet on a majority. A free one is grabbed in the next round,
- * never overtaken: its ts may be about to hold again. */
+/* The look is no older than the refusal, so a lock that nobody holds was freed since, and is
+ * grabbed again; it is never overtaken, for its ts may be about to hold again. Freed each time, it
+ * is in so much use that it can be called busy. */
 static sharding_action after_lock(sharding_round *round, const sharding_reply *reply)
 {
     if (reply->code)
         return fail(round, reply->code);
     if (!reply->is_found || reply->lock.state == 0)
-        return busy(round);
+        return round->n_freed++ < FREED_MOST ? SHARDING_GRAB : busy(round);
     round->seen = reply->lock;
     return id_equal(round->seen.ts, round->ts) ? SHARDING_OVERTAKE : SHARDING_READ_PING;
 }

@@ -125,7 +125,7 @@ typedef enum sharding_action {
     /* Commands; each wants its reply. */
     SHARDING_GRAB,        /* {_id: name, state: 0} gets ts and state 2; upsert */
     SHARDING_UNLOCK,      /* of ts: the grab may have landed */
-    SHARDING_READ_LOCK,   /* by name */
+    SHARDING_READ_LOCK,   /* by name; no older than the refusal before it */
     SHARDING_READ_PING,   /* of seen.process */
     SHARDING_READ_SERVER, /* serverStatus */
     SHARDING_OVERTAKE,    /* {$or: [{_id: name, state: 0}, {_id: name, ts and when of seen}]}; no
@@ -156,7 +156,7 @@ typedef struct sharding_round {
     int64_t ping_ms;
     int64_t again_ms;
     int32_t code;
-    unsigned repeats;
+    unsigned repeats, n_freed;
     bool is_known_expired; /* the ping is being read once more before the lock is overtaken */
     bool is_takeover;
     bool clock_went_back; /* the server's clock: worth a warning */

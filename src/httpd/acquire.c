@@ -83,6 +83,8 @@ static void keep_lease(acquire *a, const hf_lease *lease)
     a->lease = *lease;
     a->lease.previous.who = a->lease.previous_who;
     a->lease.previous.reason = a->lease.previous_reason;
+    if (a->lease.previous.done.who)
+        a->lease.previous.done.who = a->lease.previous_done_who;
 }
 
 /* Begun it has by the time that the mutex is had. */
@@ -163,6 +165,30 @@ void acquire_free(acquire *a)
 
 /* ---- Answering ---- */
 
+static int64_t left_ms(const hf_lease *lease)
+{
+    return (lease->ends_at_ns - clock_boot_ns()) / 1000000;
+}
+
+/* The answer may have waited long for a worker: what is left is what is left now, and enough to
+ * begin with. */
+static hf_code refresh(request *req, hf_lease *lease, hf_error *err)
+{
+    hf_lease renewed = {.ends_at_ns = lease->ends_at_ns};
+    hf_code code = HF_OK;
+    if (left_ms(lease) < lease->ttl_ms / 2)
+        code = hf_lease_renew(req->service->config.client, lease->id, &renewed, err);
+    if (!code)
+        lease->ends_at_ns = renewed.ends_at_ns;
+    lease->left_ms = left_ms(lease);
+    if (code == HF_LOST || (code && lease->left_ms <= 0))
+        return code;
+    return lease->left_ms > 0 ? HF_OK
+                              : fail(err, HF_UNKNOWN,
+                                     "the lease ran out before it could be "
+                                     "answered: ask again");
+}
+
 static void answer_granted(request *req, const hf_lease *lease)
 {
     tenures_begin(&req->service->tenures, lease);
@@ -212,7 +238,7 @@ static void answer_refused(request *req, const hf_error *err)
 
 void answer_acquire(request *req)
 {
-    const acquire *a = req->acquire;
+    acquire *a = req->acquire;
     bool is_granted = !a->err.code;
     if (a->wait)
         metrics_wait(&req->service->metrics, is_granted, clock_now_us() - req->began_us);
@@ -220,6 +246,8 @@ void answer_acquire(request *req)
         answer_refused(req, &a->err);
     else if (a->is_gone && !a->key && !atomic_load(&req->service->is_stopping))
         answer_unheard(req);
+    else if (refresh(req, &a->lease, &a->err))
+        answer_error(req, &a->err);
     else
         answer_granted(req, &a->lease);
 }

@@ -18,6 +18,14 @@ static inline int64_t clock_now_ms(void)
     return clock_now_us() / 1000;
 }
 
+/* CLOCK_BOOTTIME, on which leases run: the time that the machine was suspended counts. */
+static inline int64_t clock_boot_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* For pthread_cond_clockwait() on CLOCK_MONOTONIC. */
 static inline struct timespec clock_at(int64_t ms)
 {

@@ -32,6 +32,8 @@ static bool add_lock(void *ctx, const hf_lock_info *info)
     lock->queue = copy_entries(info->queue, info->n_queue);
     lock->last.who = text_copy(info->last.who ? info->last.who : "");
     lock->last.reason = text_copy(info->last.reason ? info->last.reason : "");
+    if (info->last.done.who)
+        lock->last.done.who = text_copy(info->last.done.who);
     return true;
 }
 
@@ -67,6 +69,7 @@ void board_done(board *b)
         let_go(lock->name);
         let_go(lock->last.who);
         let_go(lock->last.reason);
+        let_go(lock->last.done.who);
     }
     free(b->locks);
     *b = (board){0};

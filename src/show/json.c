@@ -78,6 +78,20 @@ static json_t *of_entries(const hf_entry_info *entries, size_t n)
     return out;
 }
 
+static json_t *of_done(const hf_done *done)
+{
+    if (!done->who)
+        return json_null();
+    json_t *out = json_object_new();
+    json_put_text(out, "who", done->who);
+    json_put_number(out, "token", done->token);
+    json_put_number(out, "exit_status", done->exit_status);
+    put_time(out, "period", done->period_start_ms);
+    put_time(out, "period_end", done->period_end_ms);
+    put_time(out, "at", done->at_ms);
+    return out;
+}
+
 json_t *json_of_last(const hf_last *last)
 {
     static const char *const names[] = {
@@ -95,6 +109,7 @@ json_t *json_of_last(const hf_last *last)
     put_time(out, "period_end", last->period_end_ms);
     json_put_text(out, "reason", last->reason);
     put_time(out, "at", last->at_ms);
+    json_put(out, "done", of_done(&last->done));
     return out;
 }
 

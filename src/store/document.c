@@ -96,6 +96,20 @@ static void append_last(bson_t *to, const hf_last_mark *last)
     bson_append_document_end(to, &mark);
 }
 
+static void append_done(bson_t *to, const hf_done_mark *done)
+{
+    bson_t doc;
+    if (!done->is_known)
+        return;
+    BSON_APPEND_DOCUMENT_BEGIN(to, "done", &doc);
+    BSON_APPEND_UTF8(&doc, "who", done->who);
+    BSON_APPEND_INT32(&doc, "exit_status", done->exit_status);
+    document_append_period(&doc, done->period);
+    BSON_APPEND_INT64(&doc, "token", done->token);
+    BSON_APPEND_DATE_TIME(&doc, "at", done->at.ms);
+    bson_append_document_end(to, &doc);
+}
+
 void document_of_record(const hf_record *record, bson_t *out)
 {
     bson_init(out);
@@ -107,6 +121,7 @@ void document_of_record(const hf_record *record, bson_t *out)
                    record->queued);
     BSON_APPEND_UTF8(out, "notify", record->notify ? record->notify : "");
     append_last(out, &record->last);
+    append_done(out, &record->last.done);
 }
 
 void document_of_ask(const hf_ask *ask, bson_t *out)

@@ -248,17 +248,31 @@ static bool read_mark(const reader *r, fields *doc, hf_last_mark *out)
            read_date(r, doc, "at", REQUIRED, &out->at.ms);
 }
 
-static bool read_last(reader *r, fields *doc, hf_last_mark *out)
+static bool read_done(const reader *r, fields *doc, hf_last_mark *out)
+{
+    hf_done_mark *done = &out->done;
+    done->is_known = true;
+    return read_text(r, doc, "who", OPTIONAL, sizeof done->who, done->who) &&
+           read_int32(r, doc, "exit_status", REQUIRED, INT32_MIN, &done->exit_status) &&
+           read_period(r, doc, &done->period) &&
+           read_int(r, doc, "token", REQUIRED, 0, TOKEN_MAX, &done->token) &&
+           read_date(r, doc, "at", REQUIRED, &done->at.ms);
+}
+
+typedef bool part_fn(const reader *r, fields *doc, hf_last_mark *out);
+
+/* A document inside the record's, or none. */
+static bool read_part(reader *r, fields *doc, const char *field, part_fn *read, hf_last_mark *out)
 {
     bson_iter_t it;
-    bson_t last;
-    if (!find(doc, "last", &it) || BSON_ITER_HOLDS_NULL(&it))
+    bson_t part;
+    if (!find(doc, field, &it) || BSON_ITER_HOLDS_NULL(&it))
         return true;
-    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !view(&it, &last))
-        return refuse(r, "last", "a document");
-    fields of_last = fields_of(&last);
-    r->list = "last";
-    if (!read_mark(r, &of_last, out))
+    if (!BSON_ITER_HOLDS_DOCUMENT(&it) || !view(&it, &part))
+        return refuse(r, field, "a document");
+    fields of_part = fields_of(&part);
+    r->list = field;
+    if (!read(r, &of_part, out))
         return false;
     r->list = NULL;
     return true;
@@ -306,7 +320,8 @@ hf_code document_to_record(const bson_t *doc, const char *collection, hf_record 
     if (read_name(&r, &f, out) && read_int32(&r, &f, "limit", REQUIRED, 1, &out->limit) &&
         read_int(&r, &f, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
         read_entries(&r, &f, "holders", out) && read_entries(&r, &f, "queue", out) &&
-        read_notify(&r, &f, &out->notify) && read_last(&r, &f, &out->last))
+        read_notify(&r, &f, &out->notify) && read_part(&r, &f, "last", read_mark, &out->last) &&
+        read_part(&r, &f, "done", read_done, &out->last))
         return HF_OK;
     record_done(out);
     return HF_SHAPE;

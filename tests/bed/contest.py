@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+import unignored  # noqa: F401
+
 COMMAND = os.environ["HOLDFAST_BIN"]
 WORKER = os.path.join(os.environ["HOLDFAST_BUILD"], "live_worker")
 

@@ -12,14 +12,18 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "bed"))
+import unignored  # noqa: E402,F401
+
 BIN = os.environ.get("HOLDFAST_BIN") or os.path.join(HERE, "..", "..", "build", "holdfast")
-PATIENCE = 30  # seconds, for what should come at once
+PATIENCE = 120  # seconds, for what should come at once: only what hangs takes longer
 
 
 class Stream:
@@ -125,8 +129,8 @@ class Case(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="holdfast-cli-")
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.store = "sqlite:" + self.path("locks.db")
-        self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith("HOLDFAST_") or k == "HOLDFAST_PLANT"}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")
+                    or k.startswith(("HOLDFAST_PLANT", "HOLDFAST_MUTANT"))}
         self.env["HOLDFAST_STORE"] = self.store
         self.env["HOLDFAST_CONFIG"] = os.devnull
         self.env["TZ"] = "UTC"

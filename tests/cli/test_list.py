@@ -41,7 +41,7 @@ class Json(cli.Case):
             self.assertIn(":%d" % waiters[i].pid, entry["who"])
         self.assertEqual(lock["last"], {"outcome": "none", "who": "", "token": 0,
                                         "exit_status": None, "period": None, "period_end": None,
-                                        "reason": "", "at": None})
+                                        "reason": "", "at": None, "done": None})
         self.assertEqual(self.json("show", "x", "--json")["holders"][0]["session"],
                          lock["holders"][0]["session"])
 

@@ -46,11 +46,28 @@ class PassedOn(cli.Case):
     def test_a_stop_by_signal_and_going_on(self):
         run = self.hold("x")
         os.kill(run.child, signal.SIGSTOP)
+        run.err.expect(r'the command was stopped \(SIGSTOP\) and keeps "x" until it ends: '
+                       r"kill -CONT %d lets it go on\n" % run.child)
         run.signal(signal.SIGCONT)
         run.say("on\n")
         run.out.expect("on\n")
         run.close_input()
         self.assertEqual(run.status(), 0)
+
+
+    def test_a_stop_where_no_shell_could_continue_it(self):
+        run = self.start("run", "x", "--", "sh", "-c", 'echo "$$"; exec cat', preexec_fn=os.setsid)
+        child = int(run.out.line())
+        os.kill(child, signal.SIGTSTP)
+        run.err.expect(r"the command was stopped \(SIGTSTP\) and keeps .*\n")
+        self.assertEqual(self.status_letter(child), "T")
+        os.kill(child, signal.SIGCONT)
+        run.close_input()
+        self.assertEqual(run.status(), 0)
+
+    def status_letter(self, pid):
+        with open("/proc/%d/stat" % pid) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0]
 
 
 class WhileWaiting(cli.Case):

@@ -113,7 +113,7 @@ static void test_held_for_too_long_though_fed(void **state)
     hf_error err;
     hf_code code = HF_OK;
     int64_t begun = now_ms();
-    hf_lock *lock = take_with_dog(client, 2 * FEED, 3 * FEED);
+    hf_lock *lock = take_with_dog(client, 9000, 3 * FEED); /* a slow moment is no hunger */
     while (!code && now_ms() < begun + 10000) {
         pause_ms(FEED / 10);
         code = hf_lock_feed(lock, &err);
@@ -200,6 +200,49 @@ static void test_times_that_cannot_be(void **state)
     hf_close(client);
 }
 
+static atomic_bool has_begun, has_ended;
+
+static void take_long(void *ctx, hf_lock *lock, const hf_error *why, int64_t left)
+{
+    (void)ctx, (void)lock, (void)why, (void)left;
+    atomic_store(&has_begun, true);
+    pause_ms(300);
+    atomic_store(&has_ended, true);
+}
+
+/* Returns when the callback has begun. */
+static hf_lock *lose_slowly(hf_client *client)
+{
+    hf_lock_options options = {.feed_ms = FEED, .on_lost = take_long};
+    hf_lock *lock;
+    hf_error err;
+    has_begun = has_ended = false;
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
+    while (!has_begun)
+        pause_ms(1);
+    return lock;
+}
+
+/* What it uses may go when the call has returned. */
+static void test_closing_a_lock_waits_for_its_callback(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:", 10000);
+    hf_lock_close(lose_slowly(client));
+    assert_true(has_ended);
+    hf_close(client);
+}
+
+static void test_closing_a_client_waits_for_its_callbacks(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:", 10000);
+    hf_lock *lock = lose_slowly(client);
+    hf_close(client);
+    assert_true(has_ended);
+    hf_lock_close(lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_food_that_comes_too_late),
         cmocka_unit_test(test_held_for_too_long_though_fed),
         cmocka_unit_test(test_closing_a_lost_lock_frees_it_at_once),
+        cmocka_unit_test(test_closing_a_lock_waits_for_its_callback),
+        cmocka_unit_test(test_closing_a_client_waits_for_its_callbacks),
         cmocka_unit_test(test_a_beat_that_hangs_keeps_nobody_from_losing_it_in_time),
         cmocka_unit_test(test_without_a_dog_feeding_does_nothing),
         cmocka_unit_test(test_times_that_cannot_be),

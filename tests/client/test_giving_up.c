@@ -163,6 +163,69 @@ static void test_an_enter_that_lands_late_is_found(void **state)
     hf_close(next);
 }
 
+static atomic_bool has_taken;
+
+static void *take_three(void *client)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    hf_lock *locks[3];
+    hf_error err;
+    if (!hf_lock_acquire_all(client, names, 3, NULL, locks, &err))
+        for (int i = 0; i < 3; i++)
+            hf_lock_close(locks[i]);
+    has_taken = true;
+    return NULL;
+}
+
+/* The client is gone for a call that it does not wait for: ASan sees that. */
+static void test_close_waits_for_those_who_take_several(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        hf_client *client;
+        faulty *f = faulty_open("memory:several", NULL, &client);
+        pthread_t thread;
+        has_taken = false;
+        pthread_create(&thread, NULL, take_three, client);
+        while (!look_at(f->inner, "a").holders && !has_taken)
+            pause_ms(0);
+        hf_close(client);
+        pthread_join(thread, NULL);
+    }
+}
+
+static hf_id first_ticket, last_ticket;
+
+static hf_code lose_the_first_claim(faulty *f, faulty_call call, const void *arg)
+{
+    if (call != FAULTY_CLAIM)
+        return HF_OK;
+    last_ticket = ((const hf_enter *)arg)->entry.ticket;
+    if (f->calls[FAULTY_CLAIM] > 1)
+        return HF_OK;
+    first_ticket = last_ticket;
+    return HF_UNKNOWN;
+}
+
+/* With the same ticket it could come to stand in two documents. */
+static void test_a_claim_without_an_answer_is_made_anew(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_lock *lock;
+    hf_error err;
+    faulty *f = faulty_open("memory:claims", NULL, &client);
+    faulty_let_claim(f, "job");
+    f->after = lose_the_first_claim;
+    assert_int_equal(hf_document_claim(client, "{}", NULL, NULL, &lock, &err), HF_OK);
+    assert_true(f->calls[FAULTY_CLAIM] > 1);
+    assert_memory_not_equal(&first_ticket, &last_ticket, sizeof first_ticket);
+    struct seen job = look_at(f->inner, "job");
+    assert_memory_equal(&job.holder.ticket, &last_ticket, sizeof last_ticket);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_a_leave_that_did_nothing_is_sent_again),
         cmocka_unit_test(test_an_enter_without_an_answer_is_repeated_as_it_was),
         cmocka_unit_test(test_an_enter_that_lands_late_is_found),
+        cmocka_unit_test(test_close_waits_for_those_who_take_several),
+        cmocka_unit_test(test_a_claim_without_an_answer_is_made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,42 @@ static void test_an_exit_status_may_be_set_while_a_lost_lock_is_left(void **stat
     hf_close(holder);
 }
 
+static hf_id unanswered;
+static atomic_bool takes_it_out;
+static atomic_int n_begun;
+
+/* Until a second session has begun no beat gets through, and enters land without an answer. */
+static hf_code cut_the_first_session(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    n_begun += call == FAULTY_BEGIN;
+    if (call == FAULTY_BEAT && n_begun < 2)
+        return HF_UNREACHABLE;
+    if (!is_enter(call, arg))
+        return HF_OK;
+    const hf_step *step = ((const struct faulty_step *)arg)->step;
+    if (n_begun < 2) {
+        unanswered = step->enter->entry.ticket;
+        return HF_UNKNOWN;
+    }
+    for (size_t i = 0; i < step->n_leaves; i++)
+        if (memcmp(&step->leaves[i].ticket, &unanswered, sizeof unanswered) == 0)
+            takes_it_out = true;
+    return HF_OK;
+}
+
+/* Where there are no sessions nothing else takes it out, and the try would call it another's. */
+static void test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_enter(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = 1000};
+    faulty_open("memory:lost ticket", &options, &client)->after = cut_the_first_session;
+    assert_int_equal(try_take(client, "x", HF_TRY), HF_OK);
+    assert_true(takes_it_out);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_a_session_stays_while_a_broken_lock_is_being_stopped),
         cmocka_unit_test(test_asks_for_tickets_that_have_left_are_answered),
         cmocka_unit_test(test_an_exit_status_may_be_set_while_a_lost_lock_is_left),
+        cmocka_unit_test(test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_enter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * late request leaves anything behind (R8, L1, L2). */
 #include "client/client_bed.h"
 
+#include "client/client.h"
+
 #include "core/record.h"
 
 static atomic_bool delays_enters, entered;
@@ -37,10 +39,10 @@ static void test_a_grant_that_overtakes_the_answer_to_the_enter(void **state)
     pthread_create(&thread, NULL, take_x, waiter);
     while (!entered)
         pause_ms(1);
-    int64_t began = now_ms();
+    int64_t began = idle_ms();
     hf_lock_close(x);
     pthread_join(thread, NULL);
-    assert_true(now_ms() - began < 800); /* the next look by itself comes a second later */
+    assert_true(idle_ms() - began < 800); /* the next look by itself comes a second later */
     hf_lock_close(w);
     hf_close(waiter);
     hf_close(holder);
@@ -109,9 +111,9 @@ static void test_who_hears_nothing_looks_by_itself(void **state)
     pthread_create(&thread, NULL, take_x, waiter);
     while (!look_at(f->inner, "x").queued)
         pause_ms(1);
-    int64_t began = now_ms();
+    int64_t began = idle_ms();
     hf_lock_close(x);
-    while (now_ms() - began < 4000 && !f->calls[FAULTY_LOOK])
+    while (idle_ms() - began < 4000 && !f->calls[FAULTY_LOOK])
         pause_ms(5);
     assert_true(f->calls[FAULTY_LOOK] > 0);
     pthread_join(thread, NULL);
@@ -126,9 +128,9 @@ static void test_a_limit_that_disagrees_with_one_s_own_lock(void **state)
     hf_lock *lock = take(client, "x"), *other = NULL;
     hf_lock_options options = {.permits = 1, .limit = 5, .wait_ms = 8000};
     hf_error err;
-    int64_t began = now_ms();
+    int64_t began = idle_ms();
     assert_int_equal(hf_lock_acquire(client, "x", &options, &other, &err), HF_LIMIT);
-    assert_true(now_ms() - began < 4000);
+    assert_true(idle_ms() - began < 4000);
     hf_lock_close(lock);
     hf_close(client);
 }
@@ -137,9 +139,10 @@ static hf_session ghost;
 static atomic_int sweeps;
 
 /* Gives a session that is alive: it will be watched for a ttl. */
-static hf_code give_ghost_once(faulty *f, hf_session_state *out, size_t max, size_t *n)
+static hf_code give_ghost_once(faulty *f, hf_session_state *out, size_t max, size_t *n, bool *more)
 {
     (void)max;
+    *more = false;
     hf_error err;
     *n = atomic_fetch_add(&sweeps, 1) == 0;
     return *n ? f->inner->ops->sessions_look(f->inner, &ghost.id, 1, -1, out, &err) : HF_OK;
@@ -161,6 +164,69 @@ static void test_a_sweep_does_not_look_without_end(void **state)
     assert_true(sweeps > 0);
     pause_ms(2000);
     assert_true(f->calls[FAULTY_SESSIONS_LOOK] <= 4);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
+static atomic_bool sweep_hangs, sweep_goes_on;
+
+static hf_code hang(faulty *f, hf_session_state *out, size_t max, size_t *n, bool *more)
+{
+    (void)f, (void)out, (void)max;
+    sweep_hangs = true;
+    while (!sweep_goes_on)
+        pause_ms(5);
+    *n = 0;
+    *more = false;
+    return HF_OK;
+}
+
+/* Here of a lock that is closed, which the background releases. */
+static void test_nothing_waits_behind_a_sweep(void **state)
+{
+    (void)state;
+    hf_client *client, *other;
+    hf_options options = {.ttl_ms = 60000};
+    hf_error err;
+    faulty *f = faulty_open("memory:hang", &options, &client);
+    f->sweep = hang;
+    hf_lock *lock = take(client, "x");
+    for (int i = 0; i < 4000 && !sweep_hangs; i++)
+        pause_ms(5);
+    assert_true(sweep_hangs);
+    hf_lock_close(lock);
+    assert_int_equal(hf_open("memory:hang", &options, &other, &err), HF_OK);
+    hf_lock_options waits = {.wait_ms = 30000};
+    assert_int_equal(hf_lock_acquire(other, "x", &waits, &lock, &err), HF_OK);
+    sweep_goes_on = true;
+    hf_lock_close(lock);
+    hf_close(other);
+    hf_close(client);
+}
+
+static atomic_int parts;
+
+static hf_code never_done(faulty *f, hf_session_state *out, size_t max, size_t *n, bool *more)
+{
+    (void)f, (void)out, (void)max;
+    parts++;
+    *n = 0;
+    *more = true;
+    return HF_OK;
+}
+
+/* Closing ends it at the next part. */
+static void test_a_sweep_goes_on_part_by_part(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = 60000};
+    faulty *f = faulty_open("memory:parts", &options, &client);
+    f->sweep = never_done;
+    hf_lock *lock = take(client, "x");
+    for (int i = 0; i < 4000 && parts < 3; i++)
+        pause_ms(5);
+    assert_true(parts >= 3);
     hf_lock_close(lock);
     hf_close(client);
 }
@@ -227,14 +293,41 @@ static void test_late_enters_of_a_session_that_lives_on(void **state)
     hf_close(next);
 }
 
+/* Its looks come often then. */
+static void test_without_notices_it_polls(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:deaf", 10000);
+    faulty *f = faulty_open("memory:deaf", NULL, &waiter);
+    pthread_t thread;
+    void *got;
+    f->is_deaf = true;
+    hf_lock *lock = take(holder, "x");
+    pthread_create(&thread, NULL, take_x, waiter);
+    while (f->calls[FAULTY_LOOK] < 2)
+        pause_ms(1);
+    pthread_mutex_lock(&waiter->mutex);
+    bool is_polling = waiter->is_polling;
+    pthread_mutex_unlock(&waiter->mutex);
+    assert_true(is_polling);
+    hf_lock_close(lock);
+    pthread_join(thread, &got);
+    hf_lock_close(got);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_grant_that_overtakes_the_answer_to_the_enter),
         cmocka_unit_test(test_a_look_is_no_older_than_what_it_was_told_of),
         cmocka_unit_test(test_who_hears_nothing_looks_by_itself),
+        cmocka_unit_test(test_without_notices_it_polls),
         cmocka_unit_test(test_a_limit_that_disagrees_with_one_s_own_lock),
         cmocka_unit_test(test_a_sweep_does_not_look_without_end),
+        cmocka_unit_test(test_nothing_waits_behind_a_sweep),
+        cmocka_unit_test(test_a_sweep_goes_on_part_by_part),
         cmocka_unit_test(test_late_enters_of_a_session_that_lives_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

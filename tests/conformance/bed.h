@@ -160,7 +160,8 @@ int run_wire_cases(void);
 int run_group_cases(void);
 int run_sharding_cases(void); /* only in protocol sharding */
 
-void mongo_drop(const char *uri);                       /* the database that the URI names */
+void mongo_drop(const char *uri);      /* the database that the URI names */
+void mongo_sweep_all(hf_store *store); /* as if none had been for an hour, to its end */
 void mongo_set_expiry(hf_id session, int64_t days_ago); /* of its lease, by hand */
 /* A document to be locked: protocol document makes none. */
 void mongo_place(const char *uri, const char *name);

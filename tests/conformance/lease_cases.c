@@ -47,6 +47,8 @@ static void test_any_client_renews_and_releases(void **state)
     assert_int_equal(renewed.token, lease.token);
     assert_string_equal(renewed.id, lease.id);
     assert_in_range(renewed.left_ms, 1, 5000);
+    assert_code(HF_OK, hf_lease_renew(two, renewed.id, &renewed, &err), &err); /* in its place */
+    assert_string_equal(renewed.id, lease.id);
     release(two, &lease);
     release(one, &lease); /* to repeat it is harmless */
     assert_code(HF_LOST, hf_lease_renew(one, lease.id, NULL, &err), &err);
@@ -155,6 +157,126 @@ static void test_the_same_key_finds_it(void **state)
     assert_code(HF_LOST, hf_lease_acquire(two, name, &keyed, &again, &err), &err);
     assert_contains(err.text, "another key");
     assert_free(two, name);
+}
+
+/* The secret is right, the name is another: that is another lease, which there is not. */
+static void test_an_id_with_another_name_ends_nothing(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease name");
+    char id[HF_LEASE_ID_SIZE + 8];
+    hf_lease lease;
+    hf_error err;
+    take(one, name, NULL, &lease);
+    snprintf(id, sizeof id, "%.33sother", lease.id);
+    assert_code(HF_LOST, hf_lease_renew(two, id, NULL, &err), &err);
+    assert_code(HF_OK, hf_lease_release(two, id, &err), &err);
+    assert_code(HF_OK, hf_lease_renew(two, lease.id, NULL, &err), &err);
+    release(one, &lease);
+    assert_free(two, name);
+}
+
+static void refuse_repeat(const char *name, hf_lease_options other, const char *word)
+{
+    hf_lease again;
+    hf_error err;
+    other.key = "order 1";
+    assert_code(HF_KEY_REUSED, hf_lease_acquire(two, name, &other, &again, &err), &err);
+    assert_contains(err.text, word);
+}
+
+static void test_a_key_is_for_one_request(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease body");
+    const hf_lease_options made = {
+        .key = "order 1", .ttl_ms = 4000, .owner = "shop", .lock.why = "w", .lock.mode = HF_SHARED};
+    hf_lease_options other = made;
+    hf_lease lease, again;
+    take(one, name, &made, &lease);
+    other.ttl_ms = 5000;
+    refuse_repeat(name, other, "ttl");
+    other = made;
+    other.owner = "baker";
+    refuse_repeat(name, other, "owner");
+    other = made;
+    other.lock.why = "v";
+    refuse_repeat(name, other, "reason");
+    other = made;
+    other.lock.mode = HF_EXCLUSIVE;
+    refuse_repeat(name, other, "mode");
+    take(two, name, &made, &again);
+    assert_string_equal(again.id, lease.id);
+    release(one, &lease);
+    assert_free(two, name);
+}
+
+static void test_a_key_does_not_outlive_a_break(void **state)
+{
+    (void)state;
+    const char *name = bed_name("lease forced");
+    const hf_lease_options keyed = {.key = "order 2"};
+    const hf_break_options now = {.reason = "stuck", .force = true};
+    hf_lease lease, again;
+    hf_error err;
+    take(one, name, &keyed, &lease);
+    assert_code(HF_OK, hf_break(two, name, &now, &err), &err);
+    assert_code(HF_LOST, hf_lease_acquire(one, name, &keyed, &again, &err), &err);
+    assert_contains(err.text, "stuck");
+    assert_free(two, name);
+    assert_code(HF_LOST, hf_lease_acquire(one, name, &keyed, &again, &err), &err);
+}
+
+static struct caller {
+    hf_client *client;
+    const char *name;
+    hf_lease_options options;
+    pthread_t thread;
+    hf_lease lease;
+    hf_code code;
+    hf_error err;
+} callers[2];
+
+static void *call(void *arg)
+{
+    struct caller *c = arg;
+    c->code = hf_lease_acquire(c->client, c->name, &c->options, &c->lease, &c->err);
+    return NULL;
+}
+
+static void check_two_that_wait(const char *name, hf_lease_options options)
+{
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    hf_client *clients[] = {one, two};
+    hf_record record;
+    hf_store *store = bed_store();
+    for (int i = 0; i < 2; i++) {
+        callers[i] = (struct caller){.client = clients[i], .name = name, .options = options};
+        pthread_create(&callers[i].thread, NULL, call, &callers[i]);
+        bed_wait_queued(one, name, (size_t)i + 1);
+    }
+    bed_release(lock);
+    for (int i = 0; i < 2; i++)
+        pthread_join(callers[i].thread, NULL);
+    for (int i = 0; i < 2; i++)
+        assert_code(HF_OK, callers[i].code, &callers[i].err);
+    assert_string_equal(callers[0].lease.id, callers[1].lease.id);
+    assert_int_equal(callers[0].lease.token, callers[1].lease.token);
+    bed_wait_queued(one, name, 0);
+    bed_look(store, name, &record);
+    assert_int_equal(record.holders, 1);
+    record_done(&record);
+    store->ops->close(store);
+    release(one, &callers[0].lease);
+    assert_free(two, name);
+}
+
+static void test_two_that_wait_with_one_key_have_one_lease(void **state)
+{
+    (void)state;
+    hf_lease_options exclusive = {.key = "k"}, shared = {.key = "k", .lock.mode = HF_SHARED};
+    check_two_that_wait(bed_name("lease two"), exclusive);
+    check_two_that_wait(bed_name("lease two shared"), shared);
 }
 
 static struct asker {
@@ -385,6 +507,10 @@ int run_lease_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_lost_one_is_not_released),
         CASE_IF(HF_CAN_QUEUE, test_one_that_nobody_took_out_is_left_at_once),
         CASE_IF(HF_CAN_QUEUE, test_the_same_key_finds_it),
+        CASE_IF(HF_CAN_QUEUE, test_an_id_with_another_name_ends_nothing),
+        CASE_IF(HF_CAN_QUEUE, test_a_key_is_for_one_request),
+        CASE_IF(HF_CAN_QUEUE, test_a_key_does_not_outlive_a_break),
+        CASE_IF(HF_CAN_QUEUE, test_two_that_wait_with_one_key_have_one_lease),
         CASE_IF(HF_CAN_QUEUE, test_it_waits_in_line_and_keeps_others_waiting),
         CASE_IF(HF_CAN_QUEUE, test_what_is_broken_is_not_renewed),
         CASE_IF(HF_CAN_QUEUE, test_shared_leases_stand_beside_each_other),

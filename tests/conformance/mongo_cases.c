@@ -209,25 +209,6 @@ void mongo_set_expiry(hf_id id, int64_t days_ago)
     mongoc_client_destroy(client);
 }
 
-/* R6: nobody vouches for it, but it is more than a day late. */
-static void test_without_a_voucher_only_a_day_is_enough(void **state)
-{
-    (void)state;
-    hf_error err;
-    hf_session_state seen;
-    hf_store *store = bed_store();
-    hf_id id = bed_session(store, 1000);
-    mongo_set_expiry(id, 0);
-    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 0, &seen, &err), &err);
-    assert_false(seen.is_gone);
-    mongo_set_expiry(id, 2);
-    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 300000, &seen, &err), &err);
-    assert_true(seen.is_gone);
-    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, -1, &seen, &err), &err);
-    assert_false(seen.is_gone);
-    store->ops->close(store);
-}
-
 /* ---- By hand ---- */
 
 /* Changes a document of the store's; filter and update are destroyed. */
@@ -263,43 +244,167 @@ static bson_t *by_id(const bson_oid_t *id)
     return BCON_NEW("_id", BCON_OID(id));
 }
 
-/* The first beat finds out which server takes it, the second one stores that. */
-static hf_id begin_and_beat(hf_store *store)
+static bson_t *set_date(const char *field, int64_t ms_ago)
 {
-    hf_id session = bed_session(store, 5000);
-    hf_session_state after;
-    hf_error err;
-    for (int i = 0; i < 2; i++)
-        assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err),
-                    &err);
-    return session;
+    return BCON_NEW("$set", "{", field, BCON_DATE_TIME(bed_wall_ms() - ms_ago), "}");
 }
 
-static void test_a_session_is_gone_by_its_own_servers_clock_only(void **state)
+static void change_session(hf_id session, bson_t *update)
+{
+    bson_oid_t id;
+    memcpy(id.bytes, session.bytes, sizeof id.bytes);
+    change("sessions", by_id(&id), update);
+}
+
+/* As if what it says of clocks were of another host. */
+static void move_elsewhere(hf_id session)
+{
+    change_session(session, BCON_NEW("$set", "{", "clock.boot", "elsewhere", "}"));
+}
+
+#define HOUR_MS 3600000
+#define TRUST_MS 300000
+
+/* Never renewed: all that is needed came with its first beat, the insert. */
+static void test_a_session_is_gone_by_its_own_hosts_clock(void **state)
 {
     (void)state;
     hf_store *store = bed_store();
-    hf_id session = begin_and_beat(store);
-    bson_oid_t id, other;
-    memcpy(id.bytes, session.bytes, sizeof id.bytes);
-    bson_oid_init(&other, NULL);
-    assert_false(is_gone(store, session, 300000));
-    change("sessions", by_id(&id),
-           BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "}"));
-    assert_true(is_gone(store, session, 300000));
-    assert_false(is_gone(store, session, 2 * 3600000));
+    hf_id session = bed_session(store, 60000);
+    assert_false(is_gone(store, session, TRUST_MS));
+    change_session(session, set_date("expires_at", 49 * HOUR_MS));
+    assert_false(is_gone(store, session, TRUST_MS)); /* the server's clock was set by two days */
+    change_session(session, BCON_NEW("$inc", "{", "clock.at", BCON_INT64(-HOUR_MS), "}"));
+    assert_true(is_gone(store, session, TRUST_MS));
+    assert_false(is_gone(store, session, 2 * HOUR_MS));
     assert_false(is_gone(store, session, -1));
-    change("sessions", by_id(&id),
-           BCON_NEW("$set", "{", "clock_base", BCON_DATE_TIME(bed_wall_ms() + 3600000), "}"));
-    assert_false(is_gone(store, session, 300000)); /* its clock was set */
-    hf_id again = begin_and_beat(store);
-    memcpy(id.bytes, again.bytes, sizeof id.bytes);
-    change("sessions", by_id(&id),
-           BCON_NEW("$set", "{", "expires_at", BCON_DATE_TIME(bed_wall_ms() - 3600000), "election",
-                    BCON_OID(&other), "}"));
-    assert_false(is_gone(store, again, 300000)); /* it is another server's */
+    change_session(session, set_date("expires_at", 0));
+    assert_false(is_gone(store, session, TRUST_MS)); /* the server's must say it, too */
     store->ops->session_end(store, session, false, NULL);
-    store->ops->session_end(store, again, false, NULL);
+    store->ops->close(store);
+}
+
+static void test_a_session_is_gone_by_its_own_servers_clock_and_dates_only(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 60000);
+    bson_oid_t other;
+    bson_oid_init(&other, NULL);
+    move_elsewhere(session);
+    change_session(session, set_date("expires_at", HOUR_MS));
+    assert_false(is_gone(store, session, TRUST_MS)); /* the server's clock alone says so */
+    change_session(session, set_date("clock.wall", HOUR_MS));
+    assert_true(is_gone(store, session, TRUST_MS));
+    assert_false(is_gone(store, session, 2 * HOUR_MS));
+    assert_false(is_gone(store, session, -1));
+    change_session(session, BCON_NEW("$set", "{", "election", BCON_OID(&other), "}"));
+    assert_false(is_gone(store, session, TRUST_MS)); /* it is another server's */
+    store->ops->session_end(store, session, false, NULL);
+    store->ops->close(store);
+}
+
+/* ---- What earlier looks have left (R6) ---- */
+
+static int64_t sightings_of(hf_id session)
+{
+    char of[128];
+    bson_oid_t id;
+    memcpy(id.bytes, session.bytes, sizeof id.bytes);
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    bson_t *one = BCON_NEW("_id", BCON_OID(&id), "sightings.0", "{", "$exists", BCON_BOOL(true),
+                           "}", "sightings.1", "{", "$exists", BCON_BOOL(false), "}");
+    int64_t n = mongoc_collection_count_documents(docs, one, NULL, NULL, NULL, NULL);
+    bson_destroy(one);
+    mongoc_collection_destroy(docs);
+    mongoc_client_destroy(own);
+    return n;
+}
+
+/* One of whose clocks nothing is known here: a failover, and a host of its own. */
+static hf_id overdue_elsewhere(hf_store *store, int32_t ttl_ms)
+{
+    hf_id session = bed_session(store, ttl_ms);
+    move_elsewhere(session);
+    change_session(session, BCON_NEW("$unset", "{", "election", "", "}"));
+    change_session(session, set_date("expires_at", 60000));
+    return session;
+}
+
+/* R6: nobody vouches for it, but it is more than a day late. */
+static void test_without_a_voucher_only_a_day_is_enough(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_session_state seen;
+    hf_store *store = bed_store();
+    hf_id id = overdue_elsewhere(store, 60000);
+    mongo_set_expiry(id, 0);
+    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 0, &seen, &err), &err);
+    assert_false(seen.is_gone);
+    mongo_set_expiry(id, 2);
+    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, 300000, &seen, &err), &err);
+    assert_true(seen.is_gone);
+    assert_code(HF_OK, store->ops->sessions_look(store, &id, 1, -1, &seen, &err), &err);
+    assert_false(seen.is_gone);
+    store->ops->close(store);
+}
+
+static void test_what_was_seen_a_ttl_ago_is_gone(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = overdue_elsewhere(store, 1000);
+    int64_t start = bed_now_ms();
+    assert_false(is_gone(store, session, TRUST_MS));
+    assert_int_equal(sightings_of(session), 1);
+    while (!is_gone(store, session, TRUST_MS))
+        assert_true(bed_now_ms() - start < 60000);
+    assert_true(bed_now_ms() - start >= 1000);
+    assert_int_equal(sightings_of(session), 1); /* however often it was looked at */
+    assert_false(is_gone(store, session, -1));
+    store->ops->session_end(store, session, false, NULL);
+    store->ops->close(store);
+}
+
+/* It was seen long ago, and has beaten since: that beat has to be watched anew. */
+static void test_what_was_seen_of_an_earlier_beat_says_nothing(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = overdue_elsewhere(store, 60000);
+    hf_session_state after;
+    hf_error err;
+    assert_false(is_gone(store, session, TRUST_MS));
+    change_session(session, BCON_NEW("$inc", "{", "sightings.0.at", BCON_INT64(-HOUR_MS), "}"));
+    assert_true(is_gone(store, session, TRUST_MS));
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
+    move_elsewhere(session);
+    change_session(session, set_date("expires_at", 60000));
+    assert_false(is_gone(store, session, TRUST_MS));
+    assert_int_equal(sightings_of(session), 1); /* the new one, in the place of the old */
+    change_session(session, BCON_NEW("$set", "{", "sightings.0.boot", "elsewhere", "sightings.0.at",
+                                     BCON_INT64(1), "}"));
+    assert_false(is_gone(store, session, TRUST_MS)); /* another host's */
+    store->ops->session_end(store, session, false, NULL);
+    store->ops->close(store);
+}
+
+/* An answer that was lost is a beat that may come late. */
+static void test_a_late_beat_takes_no_time_back(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 1000);
+    hf_session_state after;
+    hf_error err;
+    change_session(session, BCON_NEW("$inc", "{", "clock.at", BCON_INT64(HOUR_MS), "}"));
+    assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
+    change_session(session, set_date("expires_at", HOUR_MS));
+    change_session(session, BCON_NEW("$inc", "{", "clock.at", BCON_INT64(-HOUR_MS / 2), "}"));
+    assert_false(is_gone(store, session, 0)); /* half an hour more, of the one that was later */
+    store->ops->session_end(store, session, false, NULL);
     store->ops->close(store);
 }
 
@@ -403,18 +508,33 @@ static bool exists(hf_store *store, const char *name)
     return is_there;
 }
 
-static void sweep(hf_store *store)
+static void forget_sweeps(void)
+{
+    char of[128];
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    bson_t *which = BCON_NEW("sweep", BCON_BOOL(true));
+    assert_true(mongoc_collection_delete_many(docs, which, NULL, NULL, NULL));
+    bson_destroy(which);
+    mongoc_collection_destroy(docs);
+    mongoc_client_destroy(own);
+}
+
+void mongo_sweep_all(hf_store *store)
 {
     hf_session_state overdue[16];
     size_t n;
+    bool more = true;
     hf_error err;
-    assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &err), &err);
+    forget_sweeps();
+    while (more)
+        assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &more, &err), &err);
 }
 
 static bool old_is_pruned(void *ctx)
 {
     hf_store *store = ((void **)ctx)[0];
-    sweep(store);
+    mongo_sweep_all(store);
     return !exists(store, ((void **)ctx)[1]);
 }
 
@@ -442,6 +562,49 @@ static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
     assert_true(hf_lock_token(again) > token); /* though there is no record of it */
     bed_release(again);
     hf_close(client);
+    store->ops->close(store);
+}
+
+static struct {
+    hf_client *client;
+    const char *name;
+    int64_t token;
+} between;
+
+/* What was found idle is used once more before it is deleted. */
+static void use_it_first(const char *verb, const bson_t *command)
+{
+    (void)command;
+    if (strcmp(verb, "delete") != 0)
+        return;
+    bed.on_command = NULL;
+    hf_lock *lock = bed_acquire(between.client, between.name, NULL);
+    between.token = hf_lock_token(lock);
+    bed_release(lock);
+}
+
+static bool was_used(void *ctx)
+{
+    if (bed.on_command)
+        mongo_sweep_all(ctx);
+    return bed.on_command == NULL;
+}
+
+static void test_pruning_deletes_only_what_it_found(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    hf_record record;
+    between.client = bed_client("between", 5000);
+    between.name = bed_name("between");
+    make_idle(between.client, between.name, 4, 0, 0);
+    bed.on_command = use_it_first;
+    assert_true(bed_until(BED_SOON, was_used, store));
+    bed_look(store, between.name, &record);
+    assert_true(record.exists);
+    assert_true(record.token >= between.token);
+    record_done(&record);
+    hf_close(between.client);
     store->ops->close(store);
 }
 
@@ -505,6 +668,212 @@ static void test_a_stream_that_is_far_behind_skips_what_nobody_waits_for(void **
     store->ops->close(store);
 }
 
+/* ---- What a sweep reads ---- */
+
+#define MANY 20000
+#define PAGE 500
+
+/* Locks that are held, by nobody, and sessions that have ended in order. */
+static void insert_many(mongoc_collection_t *docs, bool are_locks)
+{
+    mongoc_bulk_operation_t *bulk = mongoc_collection_create_bulk_operation_with_opts(docs, NULL);
+    int64_t now_ms = bed_wall_ms();
+    for (int i = 0; i < MANY; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "swept %05d", i);
+        bson_t *doc =
+            are_locks
+                ? BCON_NEW("_id", name, "holders", "[", "{", "}", "]", "queue", "[", "]")
+                : BCON_NEW("dead", BCON_BOOL(true), "dead_at", BCON_DATE_TIME(now_ms), "expires_at",
+                           BCON_DATE_TIME(now_ms - 7200000), "collection", "locks", "app", "swept");
+        mongoc_bulk_operation_insert(bulk, doc);
+        bson_destroy(doc);
+    }
+    assert_true(mongoc_bulk_operation_execute(bulk, NULL, NULL));
+    mongoc_bulk_operation_destroy(bulk);
+}
+
+static void set_profile(mongoc_client_t *own, const char *of, int32_t level)
+{
+    bson_t *command = BCON_NEW("profile", BCON_INT32(level));
+    assert_true(mongoc_client_command_simple(own, of, command, NULL, NULL, NULL));
+    bson_destroy(command);
+}
+
+static int64_t count_profiled(mongoc_client_t *own, const char *of, bson_t *filter)
+{
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "system.profile");
+    int64_t n = mongoc_collection_count_documents(docs, filter, NULL, NULL, NULL, NULL);
+    bson_destroy(filter);
+    mongoc_collection_destroy(docs);
+    return n;
+}
+
+static void remove_many_of(mongoc_collection_t *docs, bson_t *filter)
+{
+    assert_true(mongoc_collection_delete_many(docs, filter, NULL, NULL, NULL));
+    bson_destroy(filter);
+}
+
+/* As many records, and sessions of the day, as a busy place has: no command looks at more than a
+ * page of them, and none without an index. */
+static void test_a_sweep_reads_page_by_page(void **state)
+{
+    (void)state;
+    char of[128];
+    hf_store *store = bed_store();
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *locks = mongoc_client_get_collection(own, of, "locks");
+    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "sessions");
+    mongo_sweep_all(store); /* the indexes */
+    insert_many(locks, true);
+    insert_many(sessions, false);
+    set_profile(own, of, 2);
+    mongo_sweep_all(store);
+    set_profile(own, of, 0);
+    bson_t *pages = BCON_NEW("command.aggregate", "locks");
+    assert_true(count_profiled(own, of, pages) >= MANY / PAGE);
+    bson_t *scans = BCON_NEW("planSummary", "{", "$regex", "COLLSCAN", "}", "ns", "{", "$regex",
+                             "(locks|sessions)$", "}", "command.q.sweep", "{", "$exists",
+                             BCON_BOOL(false), "}");
+    assert_int_equal(count_profiled(own, of, scans), 0);
+    bson_t *long_ones = BCON_NEW("docsExamined", "{", "$gt", BCON_INT32(2 * PAGE), "}",
+                                 "command.q.sweep", "{", "$exists", BCON_BOOL(false), "}");
+    assert_int_equal(count_profiled(own, of, long_ones), 0);
+    remove_many_of(locks, BCON_NEW("_id", "{", "$regex", "^swept ", "}"));
+    remove_many_of(sessions, BCON_NEW("app", "swept"));
+    mongoc_collection_destroy(sessions);
+    mongoc_collection_destroy(locks);
+    mongoc_client_destroy(own);
+    store->ops->close(store);
+}
+
+/* What one has swept, others leave alone for an hour. */
+static void test_one_sweeps_for_all(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store(), *other = bed_store();
+    hf_session_state overdue[16];
+    size_t n;
+    bool more;
+    hf_error err;
+    mongo_sweep_all(store);
+    assert_code(HF_OK, other->ops->sweep(other, overdue, 16, &n, &more, &err), &err);
+    assert_false(more);
+    forget_sweeps();
+    assert_code(HF_OK, other->ops->sweep(other, overdue, 16, &n, &more, &err), &err);
+    assert_true(more);
+    store->ops->close(store);
+    other->ops->close(other);
+}
+
+/* ---- Listings beside what is not ours ---- */
+
+static char warned[2000];
+
+static void note_warning(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx;
+    size_t used = strlen(warned);
+    if (level == HF_LOG_WARNING)
+        snprintf(warned + used, sizeof warned - used, "%s\n", text);
+}
+
+static bool count_session(void *ctx, const hf_session_info *info)
+{
+    *(size_t *)ctx += strcmp(info->app, "lister") == 0;
+    return true;
+}
+
+static bool count_lock(void *ctx, const hf_lock_info *info)
+{
+    *(size_t *)ctx += info->n_holders == 1;
+    return true;
+}
+
+/* Neither one without a date, nor with a date that is none, nor one of which nothing is as it
+ * should be, and of which a ticket stands. */
+static void test_one_odd_session_hides_no_other(void **state)
+{
+    (void)state;
+    const char *name = bed_name("odd");
+    hf_options options = {.app = "lister", .log = note_warning};
+    hf_client *client;
+    hf_error err;
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, 10000);
+    bson_oid_t id;
+    hf_lock *lock;
+    size_t sessions = 0, locks = 0;
+    memcpy(id.bytes, session.bytes, sizeof id.bytes);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    bed_take(store, name, &enter, NULL);
+    assert_code(HF_OK, hf_open(bed.uri, &options, &client, &err), &err);
+    assert_code(HF_OK, hf_lock_acquire(client, bed_name("good"), NULL, &lock, &err), &err);
+    change("sessions", by_id(&id),
+           BCON_NEW("$set", "{", "ttl_ms", "long", "expires_at", "tomorrow", "}"));
+    warned[0] = '\0';
+    assert_code(HF_OK, hf_sessions(client, count_session, &sessions, &err), &err);
+    assert_int_equal(sessions, 1);
+    assert_contains(warned, "ttl_ms");
+    warned[0] = '\0';
+    assert_code(HF_OK, hf_list(client, name, count_lock, &locks, &err), &err);
+    assert_int_equal(locks, 1);
+    assert_contains(warned, "ttl_ms");
+    change("sessions", by_id(&id), BCON_NEW("$set", "{", "ttl_ms", BCON_INT32(1000), "}"));
+    hf_lock_close(lock);
+    hf_close(client);
+    store->ops->session_end(store, session, true, NULL);
+    store->ops->close(store);
+}
+
+static void set_failing_deletes(bool fails)
+{
+    mongoc_client_t *own = mongoc_client_new(bed.uri);
+    bson_t *command =
+        BCON_NEW("configureFailPoint", "failCommand", "mode", fails ? "alwaysOn" : "off", "data",
+                 "{", "failCommands", "[", "delete", "]", "appName", "hf-doctor", "errorCode",
+                 BCON_INT32(13), "}");
+    assert_true(mongoc_client_command_simple(own, "admin", command, NULL, NULL, NULL));
+    bson_destroy(command);
+    mongoc_client_destroy(own);
+}
+
+static bool count_trial(void *ctx, const hf_session_info *info)
+{
+    *(size_t *)ctx += strcmp(info->app, "holdfast doctor") == 0 && info->dead;
+    return true;
+}
+
+static bool ignore_finding(void *ctx, const hf_finding *finding)
+{
+    (void)ctx;
+    (void)finding;
+    return true;
+}
+
+/* It stays for a day: as a session that has ended. */
+static void test_a_trial_that_the_doctor_cannot_delete_is_a_session(void **state)
+{
+    (void)state;
+    char uri[1100];
+    hf_options options = {.log = note_warning};
+    hf_client *client;
+    hf_error err;
+    size_t n = 0;
+    snprintf(uri, sizeof uri, "%s%sappName=hf-doctor", bed.uri, strchr(bed.uri, '?') ? "&" : "/?");
+    assert_code(HF_OK, hf_open(uri, &options, &client, &err), &err);
+    set_failing_deletes(true);
+    hf_code code = hf_doctor(client, ignore_finding, NULL, &err);
+    set_failing_deletes(false);
+    assert_code(HF_OK, code, &err);
+    warned[0] = '\0';
+    assert_code(HF_OK, hf_sessions(client, count_trial, &n, &err), &err);
+    assert_int_equal(n, 1);
+    assert_string_equal(warned, "");
+    hf_close(client);
+}
+
 /* ---- Marks (R5, R6) ---- */
 
 static mongoc_collection_t *open_own(const char *name, mongoc_client_t **own)
@@ -541,11 +910,7 @@ static void mark_and_let_be_old(hf_store *store, hf_id session)
 static bool is_dated(void *ctx)
 {
     void **of = ctx;
-    static hf_session_state overdue[16];
-    hf_store *store = of[0];
-    size_t n;
-    hf_error err;
-    assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &err), &err);
+    mongo_sweep_all(of[0]);
     return has_date(*(hf_id *)of[1]);
 }
 
@@ -688,10 +1053,19 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_the_guard_with_real_tokens),
         CASE_IF(HF_CAN_QUEUE, test_a_pair_takes_two_round_trips),
         CASE_IF(HF_CAN_QUEUE, test_without_a_voucher_only_a_day_is_enough),
-        CASE_IF(HF_CAN_QUEUE, test_a_session_is_gone_by_its_own_servers_clock_only),
+        CASE_IF(HF_CAN_QUEUE, test_a_session_is_gone_by_its_own_hosts_clock),
+        CASE_IF(HF_CAN_QUEUE, test_a_session_is_gone_by_its_own_servers_clock_and_dates_only),
+        CASE_IF(HF_CAN_QUEUE, test_what_was_seen_a_ttl_ago_is_gone),
+        CASE_IF(HF_CAN_QUEUE, test_what_was_seen_of_an_earlier_beat_says_nothing),
+        CASE_IF(HF_CAN_QUEUE, test_a_late_beat_takes_no_time_back),
+        CASE_IF(HF_CAN_QUEUE, test_one_odd_session_hides_no_other),
+        CASE_IF(HF_CAN_QUEUE, test_a_trial_that_the_doctor_cannot_delete_is_a_session),
+        CASE_IF(HF_CAN_QUEUE, test_a_sweep_reads_page_by_page),
+        CASE_IF(HF_CAN_QUEUE, test_one_sweeps_for_all),
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
         CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),
+        CASE_IF(HF_CAN_QUEUE, test_pruning_deletes_only_what_it_found),
         CASE_IF(HF_CAN_QUEUE, test_a_stream_that_is_far_behind_skips_what_nobody_waits_for),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_for_another_collection),

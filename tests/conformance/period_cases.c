@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* period_cases.c: work that is done once per period, on every store; run by main.c. */
 #include "conformance/two_clients.h"
+#include "core/record.h"
 
 #define TEN_YEARS (INT64_C(87600) * 3600 * 1000) /* none ends before 2029 */
 
@@ -85,6 +86,33 @@ static void test_what_was_broken_is_not_done(void **state)
     bed_release(lock);
 }
 
+/* As of a waiter that was granted the lock and died before it knew. */
+static void test_a_death_undoes_no_work(void **state)
+{
+    (void)state;
+    const char *name = bed_name("undone");
+    hf_record record;
+    work(one, name, 3);
+    hf_store *store = bed_store();
+    hf_id session = bed_session(store, BED_TTL);
+    hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+    bed_take(store, name, &enter, &record);
+    record_done(&record);
+    hf_death death = {.session = session, .who = "nobody"};
+    hf_step step = {.deaths = &death, .n_deaths = 1};
+    bed_step(store, name, &step, &record);
+    record_done(&record);
+    hf_lock *lock = bed_acquire(two, name, &once);
+    hf_last last = bed_last(lock);
+    assert_true(hf_lock_has_run(lock));
+    assert_int_equal(last.outcome, HF_OUTCOME_ABANDONED);
+    assert_contains(last.done.who, "one@");
+    assert_int_equal(last.done.exit_status, 3);
+    assert_int_equal(last.done.period_end_ms - last.done.period_start_ms, TEN_YEARS);
+    bed_release(lock);
+    store->ops->close(store);
+}
+
 static void test_who_waits_for_the_one_that_works_finds_it_done(void **state)
 {
     (void)state;
@@ -138,6 +166,7 @@ int run_period_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_the_next_period_has_work_again),
         CASE_IF(HF_CAN_QUEUE, test_who_has_not_worked_leaves_the_work_to_others),
         CASE_IF(HF_CAN_QUEUE, test_what_was_broken_is_not_done),
+        CASE_IF(HF_CAN_QUEUE, test_a_death_undoes_no_work),
         CASE_IF(HF_CAN_QUEUE, test_who_waits_for_the_one_that_works_finds_it_done),
         CASE_IF(HF_CAN_QUEUE, test_without_a_period_nothing_has_run),
         CASE(test_periods_that_cannot_be),

@@ -214,6 +214,41 @@ static void test_what_was_taken_together_is_lost_together(void **state)
     assert_int_equal(told, 1);
 }
 
+struct all_taker {
+    const char *names[N];
+    hf_lock *locks[N];
+    pthread_t thread;
+    hf_code code;
+    hf_error err;
+};
+
+static void *take_all_of(void *arg)
+{
+    struct all_taker *taker = arg;
+    taker->code = take_all(one, taker->names, 60000, taker->locks, &taker->err);
+    return NULL;
+}
+
+/* While the last was waited for, the first was taken away: what is had in the end is all of them.
+ */
+static void test_what_was_lost_while_the_next_was_waited_for_is_had_anew(void **state)
+{
+    (void)state;
+    static struct all_taker taker;
+    hf_error err;
+    name_them(taker.names, "meanwhile");
+    hf_lock *last = bed_acquire(two, taker.names[N - 1], NULL);
+    pthread_create(&taker.thread, NULL, take_all_of, &taker);
+    bed_wait_queued(two, taker.names[N - 1], 1);
+    break_it((void *)(uintptr_t)taker.names[0]); /* returns when it cannot be believed any more */
+    bed_release(last);
+    pthread_join(taker.thread, NULL);
+    assert_code(HF_OK, taker.code, &taker.err);
+    for (int i = 0; i < N; i++)
+        assert_code(HF_OK, hf_lock_check(taker.locks[i], NULL, &err), &err);
+    release_all(taker.locks);
+}
+
 int run_together_cases(void)
 {
     const struct bed_case together_cases[] = {
@@ -223,6 +258,7 @@ int run_together_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_what_was_given_back_leaves_no_trace),
         CASE(test_those_who_take_several_do_not_block_each_other),
         CASE_IF(HF_CAN_QUEUE, test_what_was_taken_together_is_lost_together),
+        CASE_IF(HF_CAN_QUEUE, test_what_was_lost_while_the_next_was_waited_for_is_had_anew),
     };
     return CASES(together_cases);
 }

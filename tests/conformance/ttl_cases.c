@@ -122,12 +122,54 @@ static void test_a_beat_misses_what_is_gone(void **state)
     assert_true(after.misses);
 }
 
+/* ---- Who holds, as other programs call themselves ---- */
+
+static void put_foreign(const char *acquirer)
+{
+    bson_t *doc = BCON_NEW("_id", BCON_UTF8(bed_name("foreign")), "acquirer", BCON_UTF8(acquirer),
+                           "updated", BCON_DATE_TIME(bed_wall_ms()));
+    assert_true(mongoc_collection_insert_one(locks, doc, NULL, NULL, NULL));
+    bson_destroy(doc);
+}
+
+static bool add_app(void *ctx, const hf_session_state *state)
+{
+    char *all = ctx;
+    size_t used = strlen(all);
+    snprintf(all + used, 500 - used, "<%s|%s|%lld>", state->session.app, state->session.host,
+             (long long)state->session.pid);
+    return true;
+}
+
+static void test_any_text_may_say_who_holds(void **state)
+{
+    (void)state;
+    hf_error err;
+    char all[500] = "";
+    static const char *const acquirers[] = {"worker", "worker:7", "job@night", "a:1@b",
+                                            "app@host:9"};
+    static const char *const said[] = {"<worker||0>", "<worker:7||0>", "<job@night||0>",
+                                       "<a:1@b||0>", "<app|host|9>"};
+    for (size_t i = 0; i < sizeof acquirers / sizeof *acquirers; i++)
+        put_foreign(acquirers[i]);
+    hf_enter own = bed_enter(bed_session(store, 10000), HF_LIMIT_RW, HF_LIMIT_RW);
+    hf_record record;
+    bed_take(store, bed_name("own"), &own, &record);
+    record_done(&record);
+    assert_code(HF_OK, store->ops->list_sessions(store, add_app, all, &err), &err);
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        assert_contains(all, said[i]);
+    assert_contains(all, "<conformance|here|");
+    assert_true(mongoc_collection_delete_many(locks, &(bson_t)BSON_INITIALIZER, NULL, NULL, NULL));
+}
+
 int run_ttl_cases(void)
 {
     const struct bed_case ttl_cases[] = {
         CASE(test_a_beat_renews_what_was_taken_without_an_answer),
         CASE(test_a_repeated_taking_begins_the_time_anew),
         CASE(test_a_beat_misses_what_is_gone),
+        CASE(test_any_text_may_say_who_holds),
     };
     return CASES(ttl_cases);
 }

@@ -168,6 +168,7 @@ static void look_around(hf_store *store, const hf_id ids[2])
     static hf_session_state states[2], gone[4];
     hf_error err;
     size_t n;
+    bool more;
     look(store, 2, false);
     look(store, 1, true);
     (void)WELL(store->ops->list(store, name, see_record, NULL, &err));
@@ -176,7 +177,8 @@ static void look_around(hf_store *store, const hf_id ids[2])
     if (WELL(store->ops->sessions_look(store, ids, 2, 0, states, &err)) &&
         states[1].presence != HF_MISSING)
         (void)WELL(store->ops->session_mark(store, &states[1], &err));
-    (void)WELL(store->ops->sweep(store, gone, 4, &n, &err));
+    while (WELL(store->ops->sweep(store, gone, 4, &n, &more, &err)) && more)
+        ;
     (void)WELL(store->ops->doctor(store, see_finding, NULL, &err));
 }
 

@@ -191,7 +191,9 @@ static void sweep(hf_store *store)
     static hf_session_state gone[4];
     hf_error err;
     size_t n;
-    check(store->ops->sweep(store, gone, 4, &n, &err), &err);
+    bool more = true;
+    while (more)
+        check(store->ops->sweep(store, gone, 4, &n, &more, &err), &err);
 }
 
 static void log_nothing(void *ctx, hf_log_level level, const char *text)

@@ -107,7 +107,9 @@ class Events:
 
     def next(self):
         """The next event's name and data; None at the end."""
+        deadline = time.monotonic() + PATIENCE
         while True:
+            assert time.monotonic() < deadline, "no event comes"
             fields = self.block()
             if fields is None:
                 return None
@@ -119,7 +121,9 @@ class Events:
 
     def until(self, kind, name=None):
         """The data of the next such event, whatever comes before it."""
+        deadline = time.monotonic() + PATIENCE
         while True:
+            assert time.monotonic() < deadline, "%s does not come" % kind
             event = self.next()
             assert event, "the stream has ended before %s" % kind
             if event[0] == kind and name in (None, event[1].get("name")):
@@ -128,7 +132,9 @@ class Events:
     def news(self, name, n):
         """The next n events of this lock, but for what it is like."""
         found = []
+        deadline = time.monotonic() + PATIENCE
         while len(found) < n:
+            assert time.monotonic() < deadline, "only %s of %s" % (found, name)
             kind, data = self.next()
             if data.get("name") == name and kind != "lock":
                 found.append((kind, data))

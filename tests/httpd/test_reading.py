@@ -62,8 +62,9 @@ class Sessions(serving.Case):
         ended = self.hold("w")
         ended.close_input()
         self.assertEqual(ended.status(), 0)
-        alive = service.get("/v1/sessions").json["sessions"]
-        self.assertEqual({s["pid"] for s in alive}, {h.pid for h in holders})
+        # an end waits for no majority, and a listing shows what a majority has
+        self.until(lambda: {s["pid"] for s in service.get("/v1/sessions").json["sessions"]} ==
+                   {h.pid for h in holders}, "that the holders are there, and nobody else")
         every = service.get("/v1/sessions?all=1").json["sessions"]
         self.assertEqual([s["dead"] for s in every if s["pid"] == ended.pid], [True])
         first = service.get("/v1/sessions?limit=2").json
@@ -169,6 +170,7 @@ class Health(serving.Case):
         before = service.metric("holdfast_store_round_trips_total")
         for _ in range(3):
             service.get("/v1/locks/x")
+        self.assertRegex(service.get("/metrics").text, "\nholdfast_store_round_trips_total [0-9]+\n")
         made = service.metric("holdfast_store_round_trips_total") - before
         if self.store.startswith("mongodb"):
             self.assertGreaterEqual(made, 3)

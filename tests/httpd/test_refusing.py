@@ -7,6 +7,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 import warnings
 
 import serving
@@ -101,6 +102,8 @@ class Listening(serving.Case):
         """A page in a browser here that has made its own name mean this machine."""
         service = self.serve()
         for host, status in (("evil.example", 421), ("127.0.0.1.evil.example:80", 421),
+                             ("localhost.evil.example", 421), ("localhosts", 421),
+                             ("evil.localhost", 421), ("LocalHost", 200),
                              ("localhost:1", 200), ("127.9.9.9", 200), ("[::1]:5", 200), ("[", 421)):
             answer = service.call("GET", "/v1/locks", headers={"Host": host})
             self.assertEqual(answer.status, status, host)
@@ -236,6 +239,24 @@ class Limits(serving.Case):
     def test_who_sends_nothing_is_cut_off(self):
         service = self.serve("--timeout", "300ms")
         self.assertTrue(self.ended(self.connect(service)))
+
+    def test_each_is_cut_off_whoever_came_and_left_before(self):
+        service = self.serve("--timeout", "5s")
+        older = self.connect(service)
+        self.until(lambda: service.metric("holdfast_http_connections") == 2, "one")
+        newer = self.connect(service)
+        self.until(lambda: service.metric("holdfast_http_connections") == 3, "both")
+        older.close()
+        self.until(lambda: service.metric("holdfast_http_connections") == 2, "its end")
+        self.assertTrue(self.ended(newer))
+
+    def test_who_asks_again_in_time_is_served(self):
+        """A client may be cut off a quarter of its time late, not early."""
+        plain = self.connect(self.serve("--timeout", "12s"))
+        for pause in (0, 4):
+            time.sleep(pause)
+            plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertRegex(plain.recv(65536), b"^HTTP/1.1 200 ")
 
     def test_who_sends_slowly_is_cut_off(self):
         """However often a byte comes."""

@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "holdfast.pml")
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 MEMORY_MB = 1200
 PATIENCE = 280  # seconds, for one search on a busy machine; alone it takes a few
 DEPTH = 100000
@@ -57,11 +57,11 @@ class Search:
     """One search through all runs of the model with these macros. Progress is an LTL formula, all else
     are assertions."""
 
-    def __init__(self, folder, macros, progress, *compiler):
+    def __init__(self, model, folder, macros, progress, *compiler):
         self.name = " ".join(macros) + (" (progress)" if progress else "")
         defines = ["-D" + macro for macro in macros]
-        shutil.copy(MODEL, folder)
-        call(folder, "spin", "-a", *defines, os.path.basename(MODEL))
+        shutil.copy(os.path.join(FOLDER, model), folder)
+        call(folder, "spin", "-a", *defines, model)
         began = processor_seconds()
         kind = ["-DNFAIR=2"] if progress else ["-DSAFETY", "-DNOCLAIM"]
         call(folder, *compiler, "-w", "-DMEMLIM=%d" % MEMORY_MB, *kind, "-o", "pan", "pan.c")
@@ -72,7 +72,7 @@ class Search:
         self.errors = int(self.number(r"errors: (\d+)"))
         self.violated = self.find(r"pan:1: (assertion violated .*?|acceptance cycle) \(at")
         if self.errors:
-            self.story = call(folder, "spin", "-t", *defines, os.path.basename(MODEL))
+            self.story = call(folder, "spin", "-t", *defines, model)
         print("%-64s %8d states %5.1f + %4.1f s %5.0f MB  %s" %
               (self.name, self.states, built - began, self.seconds, float(self.number(r"([\d.]+)\s+total actual")),
                self.violated or "holds"), flush=True)
@@ -94,9 +94,12 @@ class Search:
 
 
 class Case(unittest.TestCase):
+    model = "holdfast.pml"
+    story = r"session \d: "
+
     def search(self, macros, progress, *compiler):
         with tempfile.TemporaryDirectory(prefix="holdfast-model-") as folder:
-            search = Search(folder, macros, progress, *compiler)
+            search = Search(self.model, folder, macros, progress, *compiler)
             if KEEP and search.errors:
                 with open(os.path.join(folder, "story"), "w", encoding="utf-8") as file:
                     file.write(search.story)
@@ -106,7 +109,8 @@ class Case(unittest.TestCase):
 
     def holds(self, *macros, progress=False):
         # optimizing takes longer than it spares, but for the largest
-        compiler = ["gcc", "-Og"] if "FAILOVERS=2" in macros else ["clang", "-O0"]
+        is_large = "FAILOVERS=2" in macros or self.model == "lease.pml"
+        compiler = ["gcc", "-Og"] if is_large else ["clang", "-O0"]
         search = self.search(macros, progress, *compiler)
         if search.errors:
             self.fail("%s is violated:\n%s" % (search.violated, search.story))
@@ -119,7 +123,7 @@ class Case(unittest.TestCase):
         search = self.search(macros, progress, "clang", "-O0", *order)
         self.assertTrue(search.errors, search.name + " was not found out")
         self.assertIn(what, search.violated or search.said)
-        self.assertRegex(search.story, r"session \d: ")
+        self.assertRegex(search.story, self.story)
 
     def two_believe(self, *macros, backward=False):
         self.breaks("!(two_believe)", *macros, backward=backward)
@@ -235,6 +239,42 @@ class InsertAndEnterAtOnce(Case):
 
     def test_with_a_deposed_primary_it_is_not(self):
         self.two_believe("HOLDS_ON", "BEATS=2", "ENTER_WITH_INSERT", backward=True)
+
+
+class Lease(Case):
+    """lease.pml: a lease with a key, its repeats, a release, a break and a rival."""
+    model = "lease.pml"
+    story = "assertion violated"
+
+    def both_believe(self, *macros):
+        self.breaks("rival_believes", *macros)
+
+    def has_two(self, *macros):
+        self.breaks("made<=1", *macros)
+
+    def test_repeats_and_a_release_make_one_lease(self):
+        self.holds("LOSSES=1")
+
+    def test_a_lease_that_is_renewed_and_broken(self):
+        self.holds("BREAKS", "ONE_CALLER", "RENEWALS=1")
+
+    def test_a_lease_from_the_reply(self):
+        self.both_believe("LEASE_FROM_REPLY", "TICKS=5", "RENEWALS=1")
+
+    def test_a_mark_of_any_beat(self):
+        self.both_believe("MARK_ANY_BEAT", "TICKS=5", "RENEWALS=1")
+
+    def test_a_call_that_fails_takes_the_lease_out(self):
+        self.both_believe("FAILED_LEASE_TAKEN_OUT")
+
+    def test_a_release_that_repeats_do_not_hear_of(self):
+        self.has_two("RELEASED_KEY_UNSAID")
+
+    def test_repeats_that_do_not_look_at_asks(self):
+        self.has_two("LEASE_IGNORES_ASK")
+
+    def test_a_break_that_does_not_follow(self):
+        self.breaks("now<until", "BREAKS", "BREAK_LOSES_PASSED", "ONE_CALLER")
 
 
 def main():

@@ -1,5 +1,6 @@
 # Protocol `document`: locks inside the user's own documents, beside programs that follow the same
 # article, on a real three-node set. SPDX-License-Identifier: Apache-2.0
+import datetime
 import json
 import os
 import select
@@ -287,7 +288,8 @@ class OddShapes(OnASet):
         self.assertIn("_id a: field lockId", result.stderr)
 
     def test_what_does_not_fit_is_refused_when_it_is_opened(self):
-        for keys, words in (({}, "hfCollection="), (dict(hfCollection=self.name, hfRefreshMS=1000),
+        for keys, words in (({}, "hfCollection="), (dict(hfCollection=self.name, hfRefreshMS=1000,
+                                                        hfStaleMultiplier=6),
                                                    "a ttl of 10000 ms is longer than the 6000 ms"),
                             (dict(hfCollection=self.name, hfLockField="a", hfTimeField="a.b"),
                              "overlap"),
@@ -384,8 +386,78 @@ class Losing(OnASet):
         self.insert(_id="one", lockId=bson.ObjectId(), lockTs=now)
         begun = time.monotonic()
         self.check(75, "run", "-n", "one", "--", "true")
-        self.check(0, "--ttl", "2s", "run", "one", "--", "true", uri=self.uri(hfRefreshMS=500))
+        self.check(0, "--ttl", "2s", "run", "one", "--", "true", uri=self.uri(
+            hfRefreshMS=500, hfStaleMultiplier=6))
         self.assertGreater(time.monotonic() - begun, 2.5)
+
+
+class Refreshing(OnASet):
+    """Beside programs as the article has them: they refresh every 30 s, and call stale what is two to
+    three minutes old."""
+
+    def now(self):
+        return self.mongo.admin.command("hello")["localTime"]
+
+    def test_nothing_said_the_default_is_safe_beside_the_article(self):
+        late = self.now() - datetime.timedelta(seconds=120)
+        document = self.insert(_id="one", lockId=bson.ObjectId(), lockTs=late)
+        self.check(75, "run", "-n", "one", "--", "true")
+        self.assertEqual(self.find("one"), document)
+        self.change_time("one", 200)
+        self.check(0, "run", "-n", "one", "--", "true")
+
+    def change_time(self, name, seconds):
+        late = self.now() - datetime.timedelta(seconds=seconds)
+        self.documents.update_one({"_id": name}, {"$set": {"lockTs": late}})
+
+    def test_ours_refresh_every_five_seconds_whatever_their_ttl(self):
+        self.insert(_id="one")
+        script = self.script(ttl_ms=60000)
+        script.take("one")
+        first = self.find("one")["lockTs"]
+        later = until(lambda: self.refreshed("one", first), 60, "a refresh")
+        print("refreshed after %s" % (later - first))
+        self.assertLess((later - first).total_seconds(), 15)
+
+    def refreshed(self, name, than):
+        now = self.find(name)["lockTs"]
+        return now if now > than else None
+
+    def waiter_beside(self, seconds, rounds, **keys):
+        """What a waiter says while another program refreshes so often: all of it, or up to a warning."""
+        self.insert(_id="one", lockId=bson.ObjectId(), lockTs=self.now())
+        words = ["--store", self.uri(**keys), "-v", "--ttl", "2s", "run", "-w", "100s", "one"]
+        with tempfile.TemporaryFile("w+") as said:
+            waiter = subprocess.Popen([BIN, *words, "--", "true"], stderr=said)
+            for _ in range(rounds):
+                time.sleep(seconds)
+                self.change_time("one", 0)
+                said.seek(0)
+                if "refreshes it only" in said.read():
+                    break
+            waiter.terminate()
+            waiter.wait(PATIENCE)
+            said.seek(0)
+            return said.read()
+
+    def test_a_refresh_that_is_slower_than_what_is_set_is_warned_of(self):
+        said = self.waiter_beside(2.5, 20, hfRefreshMS=1000, hfStaleMultiplier=60)
+        self.assertRegex(said, "_id one: its holder refreshes it only every [0-9]+ ms, and here it is "
+                               "stale after 60000 ms")
+
+    def test_refreshes_that_come_in_time_are_not(self):
+        said = self.waiter_beside(0.3, 20, hfRefreshMS=1000, hfStaleMultiplier=60)
+        self.assertNotIn("refreshes it only", said)
+
+    def test_a_lock_id_that_is_a_guid_is_waited_for(self):
+        """As the library behind the article writes it."""
+        for subtype in (3, 4):
+            document = {"_id": "one", "lockId": bson.Binary(b"0123456789abcdef", subtype),
+                        "lockTs": self.now() - datetime.timedelta(hours=1)}
+            self.documents.replace_one({"_id": "one"}, document, upsert=True)
+            document = self.find("one")
+            self.assertIn("held by lockId", self.check(75, "run", "-n", "one", "--", "true").stderr)
+            self.assertEqual(self.find("one"), document)
 
 
 class Alone(OnASet):

@@ -20,7 +20,8 @@ class Documents(OnASet):
         and the clock."""
         found = self.db.locks.find_one({"_id": "x"})
         found["notify"] = ":".join("<%d>" % len(part) for part in found["notify"].split(":"))
-        for each in [found, found.get("last", {})] + found["holders"] + found["queue"]:
+        parts = [found, found.get("last", {}), found.get("done", {})]
+        for each in parts + found["holders"] + found["queue"]:
             for number in ("token", "period", "period_end"):
                 if each.get(number):
                     each[number] = bson.Int64(0)
@@ -49,8 +50,9 @@ class Documents(OnASet):
     def test_a_session(self):
         holder = self.holder("--ttl=1000")
         found = until(lambda: self.db.sessions.find_one({"pid": holder.pid,
-                                                         "election": {"$exists": True}}),
-                      15, "a beat that says which server it was")
+                                                         "waits": {"$exists": True}}),
+                      15, "its second beat")
+        found["clock"].update(boot="<boot>", at=bson.Int64(0))
         found.update(app="<app>", host="<host>", pid=bson.Int64(0), beat=bson.Int64(0),
                      seen=bson.Int64(0))
         self.assertEqual(golden.seen(found), golden.load("queue.json")["a session"])

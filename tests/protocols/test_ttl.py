@@ -33,10 +33,10 @@ class WithOthers(Ttl):
 
     SECONDS = 20
 
-    def contend(self, contest):
+    def contend(self, contest, seconds=SECONDS):
         for _ in range(4):
             contest.add_endless("--ttl=10000", "--pause=60")
-        time.sleep(self.SECONDS)
+        time.sleep(seconds)
         contest.finish(30)
         contest.check(self)
 
@@ -51,6 +51,18 @@ class WithOthers(Ttl):
         for field in ("acquirer", "acquirer", "aqcuirer", "aqcuirer"):
             contest.add_other("insert.py", self.database, field)
         self.contend(contest)
+
+    def with_bare_ids(self, **keys):
+        contest = self.mixed(self.store(**keys))
+        for _ in range(4):
+            contest.add_other("bare.py", self.database)
+        self.contend(contest, 8)
+
+    def test_bare_ids_beside_updated(self):
+        self.with_bare_ids()
+
+    def test_bare_ids_beside_expire_at(self):
+        self.with_bare_ids(Shape="expire-at")
 
     def test_ours_alone_while_the_primary_steps_down(self):
         contest = self.mixed()
@@ -99,6 +111,100 @@ class Owners(Ttl):
         self.assertIn("protocol ttl cannot ask", refused.errors)
         self.run_command("break", "--force", "--reason", "test", "x")
         self.assertIsNone(self.db.locks.find_one({"_id": "x"}))
+
+
+class Bare(Ttl):
+    """The first version of article 000: an _id and nothing else."""
+
+    SHAPES = ({}, {"Shape": "expire-at"})
+
+    def test_it_is_held_in_both_shapes(self):
+        for keys in self.SHAPES:
+            for bare in ({"_id": "x"}, {"_id": "x", "acquirer": "somebody"}):
+                self.db.locks.replace_one({"_id": "x"}, bare, upsert=True)
+                run = self.run_command("run", "-n", "x", "--", "true", uri=self.store(**keys),
+                                       status=75)
+                self.assertIn("held by " + bare.get("acquirer", "a program that does not say"),
+                              run.errors)
+                self.assertEqual(self.db.locks.find_one({"_id": "x"}), bare)
+
+    def test_its_deletion_wakes_who_waits(self):
+        self.db.locks.insert_one({"_id": "x"})
+        waiter = self.worker()
+        waiter.ask("acquire 60000", "waits")
+        self.db.locks.delete_one({"_id": "x"})
+        waiter.wait("acquired", 30)
+
+    def test_it_is_broken_only_as_it_was_seen(self):
+        self.db.locks.insert_one({"_id": "x"})
+        self.run_command("break", "--force", "--reason", "test", "x")
+        self.assertIsNone(self.db.locks.find_one({"_id": "x"}))
+
+    def test_it_is_listed_without_a_time(self):
+        self.db.locks.insert_one({"_id": "x"})
+        x, = as_json(self.run_command("list", "--json"))
+        self.assertEqual((x["holders"][0]["who"], x["holders"][0]["lease_left_ms"]),
+                         ("a program that does not say", 0))
+
+
+class Index(Ttl):
+    """What the TTL index says of documents of other programs."""
+
+    def theirs(self, updated):
+        document = {"_id": "x", "acquirer": "somebody", "updated": updated}
+        self.db.locks.insert_one(document)
+        return self.db.locks.find_one({"_id": "x"})
+
+    def test_what_a_partial_index_does_not_cover_is_never_taken(self):
+        self.db.locks.create_index("updated", expireAfterSeconds=5, name="theirs",
+                                   partialFilterExpression={"class": "short"})
+        there = self.theirs(minutes_ago(60))
+        run = self.run_command("-v", "run", "-n", "x", "--", "true", status=75)
+        self.assertIn("is partial: it is left as it is", run.errors)
+        self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
+        self.assertEqual(set(self.db.locks.index_information()), {"_id_", "theirs"})
+
+    def test_a_partial_index_of_dates_that_expire_spares_the_rest(self):
+        self.db.locks.create_index("ExpireAt", expireAfterSeconds=0,
+                                   partialFilterExpression={"class": "short"})
+        self.db.locks.insert_one({"_id": "x", "ExpireAt": minutes_ago(60)})
+        self.run_command("run", "-n", "x", "--", "true", uri=self.store(Shape="expire-at"),
+                         status=75)
+
+    def test_without_any_index_nothing_ends_theirs(self):
+        """The index is made at the first acquire, so it is gone only later."""
+        worker = self.holder()
+        worker.ask("release", "release")
+        self.db.locks.drop_index("updated_1")
+        there = self.theirs(minutes_ago(60))
+        self.assertEqual(worker.ask("acquire 1000", "refused acquired", 60)["event"], "refused")
+        self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
+
+    def test_an_index_that_is_changed_under_a_waiter_counts_as_it_is_now(self):
+        self.db.locks.create_index("updated", expireAfterSeconds=3)
+        there = self.theirs(minutes_ago(-5 / 60))  # so it would pass in 8 s
+        waiter = self.worker()
+        waiter.ask("acquire 12000", "waits")
+        self.db.command("collMod", "locks", index={"keyPattern": {"updated": 1},
+                                                   "expireAfterSeconds": 600})
+        had = waiter.wait("acquired refused", 60)
+        self.assertEqual(had["event"], "refused", had)
+        self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
+
+
+class Ids(Ttl):
+    def test_an_id_of_another_type_is_another_lock_and_that_is_said(self):
+        self.db.locks.insert_one({"_id": 5, "acquirer": "somebody", "updated": minutes_ago(0)})
+        run = self.run_command("-v", "run", "-n", "5", "--", "true")
+        self.assertIn("locks has a document whose _id is no string: 5.", run.errors)
+        doctor = self.run_command("doctor")
+        self.assertRegex("\n".join(doctor.lines), "LOOK +names +locks has a document whose _id")
+
+    def test_where_all_are_strings_nothing_is_said(self):
+        self.db.locks.insert_one({"_id": "5", "acquirer": "somebody", "updated": minutes_ago(0)})
+        run = self.run_command("-v", "run", "-n", "x", "--", "true")
+        self.assertNotIn("is no string", run.errors)
+        self.assertNotIn("names", "\n".join(self.run_command("doctor").lines))
 
 
 class Crashes(Ttl):

@@ -40,7 +40,8 @@ bool sim_chance(int in_a_thousand)
 
 const char *sim_name(int name)
 {
-    static const char *const names[NAMES] = {"a", "b", "sem"};
+    static const char *const names[NAMES] = {"a", "b",   "sem", [NAME_X] = "x",
+                                             "y", "job", "fed", "lead"};
     return names[name];
 }
 
@@ -274,8 +275,10 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
     choose_weather();
     open_server();
     rules_begin();
+    errands_begin();
     for (int i = 0; i < NODES - 1; i++)
         node_start(i);
+    leases_begin();
     fiber_start(NULL, chaos, NULL);
     fiber_start(NULL, patrol, NULL);
     fiber_run_until(CHAOS_S * SECOND + 12 * SECOND, rules_check_beliefs);
@@ -284,6 +287,7 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
     rules_check_rest();
     look_at_the_rest();
     node_free_all();
+    leases_done();
     sim.server->ops->close(sim.server);
 }
 
@@ -305,12 +309,13 @@ int main(int argc, char **argv)
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
     bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
-    uint64_t downgrades = 0, upgrades = 0, victims = 0;
+    uint64_t downgrades = 0, upgrades = 0, victims = 0, leases = 0;
     for (; seconds < wanted && broken < most; worlds++, seed++) {
         run_world(seed, drift, verbose);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
         broken += sim.violations > 0;
         grants += sim.grants;
+        leases += sim.leases;
         losses += sim.losses;
         crashes += sim.crashes;
         late += sim.late;
@@ -319,13 +324,14 @@ int main(int argc, char **argv)
         victims += sim.victims;
         fflush(stdout);
     }
-    printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu downgrades, "
+    printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu leases "
+           "had or renewed, %llu downgrades, "
            "%llu upgrades, %llu victims of deadlocks, %llu losses told, %llu crashes, %llu "
            "requests landed late; %llu worlds "
            "broke a rule\n",
            (unsigned long long)seconds, (unsigned long long)worlds, (unsigned long long)(seed - 1),
-           (unsigned long long)grants, (unsigned long long)downgrades, (unsigned long long)upgrades,
-           (unsigned long long)victims, (unsigned long long)losses, (unsigned long long)crashes,
-           (unsigned long long)late, (unsigned long long)broken);
+           (unsigned long long)grants, (unsigned long long)leases, (unsigned long long)downgrades,
+           (unsigned long long)upgrades, (unsigned long long)victims, (unsigned long long)losses,
+           (unsigned long long)crashes, (unsigned long long)late, (unsigned long long)broken);
     return broken > 0;
 }

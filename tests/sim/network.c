@@ -137,7 +137,7 @@ static void tell_listeners(void)
 /* ---- What lands late ---- */
 
 typedef struct late {
-    enum { LATE_STEP, LATE_BEAT, LATE_MARK } kind;
+    enum { LATE_STEP, LATE_BEAT, LATE_MARK, LATE_BEGIN } kind;
     int64_t at_ns;
     hf_store *to;
     char name[HF_NAME_MAX + 1];
@@ -145,8 +145,10 @@ typedef struct late {
     hf_leave leaves[2]; /* an upgrade's two tickets go together, or not at all */
     size_t n_leaves;
     hf_change change;
-    bool has_enter, has_change;
-    char *waits; /* that a beat says */
+    hf_pass pass;
+    bool has_enter, has_change, has_pass;
+    hf_session self; /* of a lease: others take a new id */
+    char *waits;     /* that a beat says */
     int64_t seen;
     hf_session_state state;
 } late;
@@ -179,7 +181,9 @@ static void apply_step(hf_store *to, const char *name, const hf_step *step, hf_r
         sim.cluster_time++;
     sim.version = reply->stamp.value;
     rules_check_step(name, step, out);
-    if (sim_now_ns < sim.drops_until && out->exists && out->holders + out->queued == 0)
+    bool is_needed = strcmp(name, sim_name(NAME_JOB)) == 0; /* it says what was done */
+    if (sim_now_ns < sim.drops_until && out->exists && out->holders + out->queued == 0 &&
+        !is_needed)
         drop_record(name);
     tell_listeners();
 }
@@ -188,6 +192,7 @@ static void land_step(const late *l)
 {
     hf_step step = {.enter = l->has_enter ? &l->enter : NULL,
                     .change = l->has_change ? &l->change : NULL,
+                    .pass = l->has_pass ? &l->pass : NULL,
                     .leaves = l->leaves,
                     .n_leaves = l->n_leaves};
     hf_record record;
@@ -218,6 +223,8 @@ static void land(void *arg)
         land_step(l);
     else if (l->kind == LATE_BEAT)
         land_beat(l);
+    else if (l->kind == LATE_BEGIN)
+        l->to->ops->session_begin(l->to, &l->self, &err);
     else
         l->to->ops->session_mark(l->to, &l->state, &err);
     free(l->waits);
@@ -235,13 +242,17 @@ static void land_later(late what)
 
 static void land_step_later(const char *name, const hf_step *step)
 {
-    late l = {
-        .kind = LATE_STEP, .has_enter = step->enter != NULL, .has_change = step->change != NULL};
+    late l = {.kind = LATE_STEP,
+              .has_enter = step->enter != NULL,
+              .has_change = step->change != NULL,
+              .has_pass = step->pass != NULL};
     strcpy(l.name, name);
     if (step->enter)
         l.enter = *step->enter;
     if (step->change)
         l.change = *step->change;
+    if (step->pass)
+        l.pass = *step->pass;
     for (; l.n_leaves < step->n_leaves && l.n_leaves < 2; l.n_leaves++)
         l.leaves[l.n_leaves] = step->leaves[l.n_leaves];
     if (!step->n_deaths)
@@ -289,8 +300,11 @@ static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
     network *net = (network *)base;
     passage p;
     hf_code code = HF_OK;
-    if (!travel(net, &p, false, false, &code, err))
+    if (!travel(net, &p, false, self->pid == 0, &code, err)) {
+        if (p.fate == LATE)
+            land_later((late){.kind = LATE_BEGIN, .self = *self});
         return code;
+    }
     if (!sim_chance(4 * sim.weather.refuses))
         code = net->to->ops->session_begin(net->to, self, err);
     return come_back(&p, code, err);
@@ -494,11 +508,11 @@ static void wake(hf_store *base)
     (void)base;
 }
 
-static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err)
 {
     network *net = (network *)base;
-    return net->to->ops->sweep(net->to, overdue, max, n, err);
+    return net->to->ops->sweep(net->to, overdue, max, n, more, err);
 }
 
 static void close_network(hf_store *base)

@@ -79,6 +79,12 @@ static void run_upkeep(void *arg)
     run_ticker(TICK_UPKEEP, upkeep_tick);
 }
 
+static void run_sweep(void *arg)
+{
+    (void)arg;
+    run_ticker(TICK_SWEEP, sweep_tick);
+}
+
 static void run_listen(void *arg)
 {
     (void)arg;
@@ -111,8 +117,8 @@ static const char *actor_of(const worker *w)
 
 static void choose(worker *w, hf_lock_options *options)
 {
-    w->name = (int)sim_below(NAMES);
-    bool counts = w->name == NAMES - 1; /* the last one is a semaphore of 3 */
+    w->name = (int)sim_below(PLAIN_NAMES);
+    bool counts = w->name == SEMAPHORE;
     *options = (hf_lock_options){.on_lost = sim_chance(500) ? lost : NULL, .actor = actor_of(w)};
     if (counts)
         options->permits = 1 + (int32_t)sim_below(2), options->limit = 3;
@@ -144,6 +150,7 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
     w->attempt = NULL;
     if (code == HF_DEADLOCK) {
         sim.victims++;
+        sim_trace("node %d: %s", n->number, a.err.text);
         rules_victim(w);
     }
     *out = a.lock;
@@ -249,15 +256,41 @@ static void work(void *arg)
     }
 }
 
+static bool keep_token(void *ctx, const hf_record *record)
+{
+    int64_t *token = ctx;
+    if (record->holders)
+        *token = record->entries[sim_below((int64_t)record->holders)].token;
+    return false;
+}
+
+/* Of one who holds it, or 0. */
+static int64_t any_token(const char *name)
+{
+    int64_t token = 0;
+    hf_error err;
+    sim.server->ops->look(sim.server, &name, 1, (hf_stamp){0}, false, keep_token, &token, &err);
+    return token;
+}
+
+static void break_one(node *n, int name)
+{
+    hf_break_options options = {.reason = "simulated",
+                                .if_token = sim_chance(700) ? any_token(sim_name(name)) : 0};
+    if (hf_break(n->client, sim_name(name), &options, NULL) || !options.if_token)
+        return;
+    sim.breaks++;
+    leases_broken(name, options.if_token);
+}
+
 /* Now and then somebody breaks a lock. */
 static void break_locks(void *arg)
 {
     node *n = arg;
-    hf_break_options options = {.reason = "simulated"};
     for (;;) {
-        fiber_sleep_until(sim_now_ns + sim_below(60) * SECOND);
+        fiber_sleep_until(sim_now_ns + sim_below(30) * SECOND);
         if (!sim.is_draining)
-            hf_break(n->client, sim_name((int)sim_below(NAMES)), &options, NULL);
+            break_one(n, (int)sim_below(PLAIN_NAMES));
     }
 }
 
@@ -265,8 +298,8 @@ static void break_locks(void *arg)
 
 static void start_fibers(node *n)
 {
-    static void (*const tickers[])(void *) = {run_watch, run_beat, run_upkeep, run_listen,
-                                              run_notify};
+    static void (*const tickers[])(void *) = {run_watch, run_beat,   run_upkeep,
+                                              run_sweep, run_listen, run_notify};
     for (size_t i = 0; i < sizeof tickers / sizeof *tickers; i++)
         fiber_start(n, tickers[i], NULL);
     for (int i = 0; i < SLOTS; i++)
@@ -276,6 +309,7 @@ static void start_fibers(node *n)
     for (int i = 0; i < WORKERS; i++) {
         n->workers[i].fiber = fiber_start(n, work, &n->workers[i]);
     }
+    errands_start(n);
     if (n->number == 0)
         fiber_start(n, break_locks, n);
 }
@@ -324,7 +358,7 @@ static void take(void *arg)
     worker w = {.node = fiber_node(), .name = t->name, .limit = HF_LIMIT_RW};
     hf_lock_options options = {.wait_ms = t->wait_ms};
     hf_lock *lock;
-    if (t->name == NAMES - 1)
+    if (t->name == SEMAPHORE)
         options.permits = options.limit = 3;
     t->code = attempt(&w, &options, &lock);
     if (!t->code) {

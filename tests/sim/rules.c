@@ -45,14 +45,18 @@ void rules_begin(void)
 
 /* ---- P1, P2: nobody believes in what excludes another's belief ---- */
 
-static bool believes(const worker *w)
+static bool believes_in(const node *n, const struct hf_lock *lock)
 {
-    const hf_client *client = w->node->client;
-    const struct hf_lock *lock = w->lock;
-    return lock && !w->node->is_dead && lock->state == LOCK_HELD &&
+    const hf_client *client = n->client;
+    return lock && !n->is_dead && lock->state == LOCK_HELD &&
            client->session.state == SESSION_ALIVE &&
            id_equal(client->session.self.id, lock->session) &&
-           node_clock_ns(w->node) < client->session.lease_end.ns;
+           node_clock_ns(n) < client->session.lease_end.ns;
+}
+
+static bool believes(const worker *w)
+{
+    return believes_in(w->node, w->lock);
 }
 
 /* ---- P20: a victim was in a deadlock ---- */
@@ -141,6 +145,16 @@ void rules_victim(const worker *w)
                       sim_name(w->name));
 }
 
+static void add_errands(const node *n, int64_t sum[NAMES], int32_t limit[NAMES])
+{
+    for (const errand *e = n->errands; e < n->errands + ERRANDS; e++)
+        for (int i = 0; i < 2; i++)
+            if (believes_in(n, e->locks[i])) {
+                sum[e->names[i]] += e->locks[i]->permits;
+                limit[e->names[i]] = HF_LIMIT_RW;
+            }
+}
+
 void rules_check_beliefs(void)
 {
     int64_t sum[NAMES] = {0};
@@ -151,6 +165,12 @@ void rules_check_beliefs(void)
                 sum[n->workers[i].name] += n->workers[i].lock->permits;
                 limit[n->workers[i].name] = n->workers[i].limit;
             }
+    for (const node *n = sim.nodes; n; n = n->next)
+        add_errands(n, sum, limit);
+    for (int i = 0; i < NAMES; i++) {
+        int32_t of_leases = leases_limit(i, &sum[i]);
+        limit[i] = of_leases ? of_leases : limit[i];
+    }
     for (int i = 0; i < NAMES; i++)
         if (sum[i] > limit[i])
             sim_violation("P1: %s is believed to be held by too many", sim_name(i));
@@ -175,20 +195,22 @@ static size_t place_in(const history *h, hf_id ticket)
     return h->queued; /* it came with this step, behind all others */
 }
 
-static bool is_new(const history *h, const hf_entry *holder)
+/* What a pass brings is not new: it has the place and the token of the one before. */
+static bool is_new(const history *h, const hf_step *step, const hf_entry *holder)
 {
-    return !is_among(holder->ticket, h->held, h->holders);
+    bool is_passed = step->pass && id_equal(holder->ticket, step->pass->to);
+    return !is_passed && !is_among(holder->ticket, h->held, h->holders);
 }
 
 /* What was kept for a holder, and not used, may be given back; nothing that was granted or believed
  * is. */
-static void check_tokens(const history *h, const hf_record *after)
+static void check_tokens(const history *h, const hf_step *step, const hf_record *after)
 {
     if (after->token < h->token)
         sim_violation("P3: the token of %s went back from %lld to %lld", after->name,
                       (long long)h->token, (long long)after->token);
     for (size_t i = 0; i < after->holders; i++)
-        if (is_new(h, &after->entries[i]) && after->entries[i].token <= h->token)
+        if (is_new(h, step, &after->entries[i]) && after->entries[i].token <= h->token)
             sim_violation("P3: %s was granted with a token that is no higher", after->name);
     for (size_t i = 1; i < after->holders; i++)
         if (after->entries[i].token <= after->entries[i - 1].token)
@@ -202,11 +224,11 @@ static void check_clock(const hf_record *after)
         sim_violation("P3: the tokens of %s are ahead of the cluster's time", after->name);
 }
 
-static void check_order(const history *h, const hf_record *after)
+static void check_order(const history *h, const hf_step *step, const hf_record *after)
 {
     for (size_t i = 0; i < after->holders; i++) {
         const hf_entry *holder = &after->entries[i];
-        if (!is_new(h, holder))
+        if (!is_new(h, step, holder))
             continue;
         size_t came = place_in(h, holder->ticket);
         for (size_t j = after->holders; j < after->holders + after->queued; j++)
@@ -247,32 +269,46 @@ static void remember(history *h, const hf_record *after)
 
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after)
 {
-    (void)step;
     for (int i = 0; i < NAMES; i++) {
         history *h = &histories[i];
         if (strcmp(name, sim_name(i)) != 0 || !after->exists)
             continue;
-        check_tokens(h, after);
+        check_tokens(h, step, after);
         check_clock(after);
-        check_order(h, after);
+        check_order(h, step, after);
         check_permits(after);
         check_left(h, after);
         remember(h, after);
     }
 }
 
-/* Threads of one client have tokens of their own, from the block that the grant has kept. */
-void rules_believed(const worker *w)
+static void believed(int name, int64_t token, bool is_alone)
 {
-    history *h = &histories[w->name];
-    int64_t token = hf_lock_token(w->lock);
-    bool is_alone = w->lock->permits == HF_LIMIT_RW;
+    history *h = &histories[name];
     if (token <= h->alone || (is_alone && token <= h->believed))
-        sim_violation("P3: %s is believed with a token that is no higher", sim_name(w->name));
+        sim_violation("P3: %s is believed with a token that is no higher", sim_name(name));
     h->believed = token > h->believed ? token : h->believed;
     h->token = token > h->token ? token : h->token;
     if (is_alone)
         h->alone = token;
+}
+
+/* Threads of one client have tokens of their own, from the block that the grant has kept. */
+void rules_believed(const worker *w)
+{
+    believed(w->name, hf_lock_token(w->lock), w->lock->permits == HF_LIMIT_RW);
+}
+
+void rules_errand_had(int name, const hf_lock *lock)
+{
+    believed(name, hf_lock_token(lock), true);
+}
+
+/* A repeat may be answered long after the lease was had, and lost. */
+void rules_lease_had(int name, int64_t token, int32_t permits, bool was_there)
+{
+    if (!was_there)
+        believed(name, token, permits == HF_LIMIT_RW);
 }
 
 void rules_unanswered(hf_id ticket)

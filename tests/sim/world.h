@@ -12,7 +12,10 @@
 #define NODES 6 /* the last one only looks whether all is free in the end */
 #define WORKERS 3
 #define SLOTS (2 * WORKERS) /* each worker may hold a second lock: slot WORKERS further on */
-#define NAMES 3
+#define PLAIN_NAMES 3       /* what workers and users of leases contend for */
+#define SEMAPHORE 2         /* of 3; the others are read-write locks */
+enum { NAME_X = PLAIN_NAMES, NAME_Y, NAME_JOB, NAME_FED, NAME_LEAD, NAMES };
+#define ERRANDS 4
 
 /* What the network does to a node's next beat that lands, when it lies in ambush. */
 typedef enum ambush {
@@ -34,6 +37,15 @@ typedef struct worker {
     bool is_stuck, was_stuck; /* in a deadlock, at some time of this attempt */
 } worker;
 
+/* One of the other things that a node does with locks: errands.c. */
+typedef struct errand {
+    struct node *node;
+    int kind;
+    int64_t token;     /* of the lock that it had last */
+    hf_lock *locks[2]; /* while it holds them */
+    int names[2];
+} errand;
+
 typedef struct node {
     int number;
     bool is_dead;
@@ -45,6 +57,7 @@ typedef struct node {
     hf_env env;
     hf_client *client;
     worker workers[SLOTS];
+    errand errands[ERRANDS];
     fiber *listener;   /* while it awaits notices */
     struct node *next; /* all nodes there ever were */
 } node;
@@ -70,7 +83,7 @@ typedef struct world {
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
     node *nodes; /* newest first */
-    unsigned grants, losses, crashes, late, downgrades, upgrades, victims;
+    unsigned grants, leases, breaks, losses, crashes, late, downgrades, upgrades, victims;
     unsigned violations;
 } world;
 
@@ -99,6 +112,18 @@ void node_free_all(void);
 hf_code node_take(node *node, int name,
                   int64_t wait_ms); /* for the observer: takes, and releases */
 
+/* leases.c */
+void leases_begin(void);
+void leases_done(void);
+/* What users believe they hold of that lock is added to *sum; returns its limit, or 0. */
+int32_t leases_limit(int name, int64_t *sum);
+void leases_broken(int name, int64_t token); /* a break of that token has succeeded */
+void leases_forced(int name);                /* it was by force: no belief is to be trusted */
+
+/* errands.c */
+void errands_begin(void);
+void errands_start(node *n);
+
 /* network.c: a store before the memory store, with a network in between. */
 hf_store *network_open(node *node);
 
@@ -107,8 +132,10 @@ void rules_begin(void);
 void rules_check_beliefs(void); /* after every slice */
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
 void rules_believed(const worker *worker); /* has just taken its lock */
-void rules_victim(const worker *worker);   /* was told that it is in a deadlock */
-void rules_unanswered(hf_id ticket);       /* its enter may still land */
+void rules_errand_had(int name, const hf_lock *lock);
+void rules_lease_had(int name, int64_t token, int32_t permits, bool was_there);
+void rules_victim(const worker *worker); /* was told that it is in a deadlock */
+void rules_unanswered(hf_id ticket);     /* its enter may still land */
 /* Its leave was acknowledged. upgrade: what may have taken its place, or may still do so; or 0. */
 void rules_left(const char *name, hf_id ticket, hf_id upgrade);
 void rules_check_orphans(int64_t since_ns); /* now and then; when it was called before */

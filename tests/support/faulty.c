@@ -57,9 +57,12 @@ FORWARD(waits,
         FAULTY_WAITS, ids, to->ops->waits(to, ids, n, each, ctx, err))
 FORWARD(ask, (hf_store * base, hf_id session, const hf_ask *asked, hf_error *err), FAULTY_ASK,
         asked, to->ops->ask(to, session, asked, err))
-FORWARD(sweep, (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err),
+FORWARD(sweep,
+        (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
+         hf_error *err),
         FAULTY_SWEEP, overdue,
-        f->sweep ? f->sweep(f, overdue, max, n) : to->ops->sweep(to, overdue, max, n, err))
+        f->sweep ? f->sweep(f, overdue, max, n, more)
+                 : to->ops->sweep(to, overdue, max, n, more, err))
 
 static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp stamp,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
@@ -86,11 +89,54 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
         *reply = (hf_step_reply){.confirmed = false};
         return HF_OK;
     }
+    if (f->claims && !name[0]) /* of a claim that was never answered */
+        name = f->claims;
     code = f->inner->ops->step(f->inner, name, taken, out, reply, err);
     hf_code hooked = after(f, FAULTY_STEP, &arg, code, err);
     if (!code && hooked && out)
         record_done(out);
     return hooked;
+}
+
+static hf_code claim(hf_store *base, const hf_claim *wanted, const hf_enter *enter, hf_record *out,
+                     hf_step_reply *reply, hf_error *err)
+{
+    faulty *f = (faulty *)base;
+    hf_step taken = {.enter = enter};
+    (void)wanted;
+    hf_code code = before(f, FAULTY_CLAIM, enter, err);
+    if (code)
+        return code;
+    code = f->inner->ops->step(f->inner, f->claims, &taken, out, reply, err);
+    hf_code hooked = after(f, FAULTY_CLAIM, enter, code, err);
+    if (!code && hooked)
+        record_done(out);
+    return hooked;
+}
+
+struct sought {
+    hf_id ticket;
+    bool is_there;
+};
+
+static bool seek(void *ctx, const hf_record *record)
+{
+    struct sought *sought = ctx;
+    sought->is_there = record_find(record, sought->ticket) != NULL;
+    return false;
+}
+
+static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
+{
+    faulty *f = (faulty *)base;
+    struct sought sought = {.ticket = ticket};
+    hf_code code = before(f, FAULTY_REFRESH, &ticket, err);
+    if (code)
+        return code;
+    code = f->inner->ops->look(f->inner, &name, 1, (hf_stamp){0}, false, seek, &sought, err);
+    if (!code && !sought.is_there)
+        code = error_set(err, HF_LOST, "%.128s is another's", name);
+    return after(f, FAULTY_REFRESH, &ticket, code, err);
 }
 
 static hf_code list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
@@ -106,15 +152,17 @@ static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_err
 }
 
 typedef struct hearer {
+    const faulty *from;
     hf_notice_fn each;
     void *ctx;
 } hearer;
 
-static void hide_token(void *ctx, const hf_notice *notice)
+static void hide_some(void *ctx, const hf_notice *notice)
 {
     hearer *to = ctx;
     hf_notice bare = *notice;
-    bare.token = 0;
+    bare.token = to->from->hides_tokens ? 0 : bare.token;
+    bare.block = to->from->hides_blocks ? 0 : bare.block;
     to->each(to->ctx, &bare);
 }
 
@@ -128,10 +176,10 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
         each(ctx, &notice);
         return HF_OK;
     }
-    hearer hides = {each, ctx};
-    if (f->hides_tokens)
-        return to->ops->await(to, session, from, timeout_ms, hide_token, &hides, err);
-    return to->ops->await(to, session, from, timeout_ms, each, ctx, err);
+    hearer hearing = {f, each, ctx};
+    if (f->is_deaf)
+        return error_set(err, HF_UNSUPPORTED, "no notices are to be had");
+    return to->ops->await(to, session, from, timeout_ms, hide_some, &hearing, err);
 }
 
 static void wake(hf_store *base)
@@ -173,6 +221,48 @@ static const hf_store_ops ops = {
     .doctor = doctor,
 };
 
+void faulty_let_claim(faulty *f, const char *name)
+{
+    static hf_store_ops with_claim;
+    with_claim = ops;
+    with_claim.claim = claim;
+    with_claim.refresh = refresh;
+    f->base.ops = &with_claim;
+    f->claims = name;
+}
+
+/* ---- A clock that stands still ---- */
+
+#define BEGAN_MS INT64_C(3600000)
+
+void faulty_pass(faulty *f, int64_t ms)
+{
+    atomic_fetch_add(&f->passed_ms, ms);
+}
+
+static void pause_still(void *ctx, int64_t ms)
+{
+    faulty_pass(ctx, ms);
+}
+
+static hf_mono mono_still(void *ctx)
+{
+    return (hf_mono){(BEGAN_MS + atomic_load(&((faulty *)ctx)->passed_ms)) * 1000000};
+}
+
+static hf_wall wall_still(void *ctx)
+{
+    return (hf_wall){INT64_C(1700000000000) + atomic_load(&((faulty *)ctx)->passed_ms)};
+}
+
+static void random_still(void *ctx, void *bytes, size_t n)
+{
+    (void)ctx;
+    env_linux.random(env_linux.ctx, bytes, n);
+}
+
+/* ---- Opening ---- */
+
 static void stay_silent(void *ctx, hf_log_level level, const char *text)
 {
     (void)ctx;
@@ -188,16 +278,32 @@ static void stop_if(hf_code code, const hf_error *err)
     abort();
 }
 
-faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client)
+static faulty *open_in(faulty *f, const char *uri, const hf_options *options, hf_client **client)
 {
     hf_error err;
     int64_t patience_ms;
-    faulty *f = alloc_zeroed(sizeof *f);
-    hf_store_config config = {.ttl_ms = options && options->ttl_ms ? options->ttl_ms : 10000,
-                              .env = &env_linux,
-                              .log = stay_silent};
+    hf_store_config config = {
+        .ttl_ms = options->ttl_ms ? options->ttl_ms : 10000, .env = &f->env, .log = stay_silent};
     stop_if(hf_store_open(uri, &config, &f->inner, &patience_ms, &err), &err);
     f->base = (hf_store){.ops = &ops, .can = f->inner->can};
     stop_if(hf_open_on(&f->base, options, client, &err), &err);
+    return f;
+}
+
+faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client)
+{
+    faulty *f = alloc_zeroed(sizeof *f);
+    f->env = env_linux;
+    return open_in(f, uri, options ? options : &(hf_options){0}, client);
+}
+
+faulty *faulty_open_still(const char *uri, const hf_options *options, hf_client **client)
+{
+    faulty *f = alloc_zeroed(sizeof *f);
+    hf_options own = options ? *options : (hf_options){0};
+    f->env = (hf_env){f, mono_still, wall_still, random_still, pause_still};
+    own.env = &f->env;
+    open_in(f, uri, &own, client);
+    (*client)->is_threaded = false;
     return f;
 }

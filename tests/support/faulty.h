@@ -19,6 +19,8 @@ typedef enum faulty_call {
     FAULTY_WAITS, /* const hf_id *: the first */
     FAULTY_ASK,   /* const hf_ask * */
     FAULTY_SWEEP,
+    FAULTY_CLAIM,   /* const hf_enter * */
+    FAULTY_REFRESH, /* const hf_id *: the ticket */
     FAULTY_CALLS
 } faulty_call;
 
@@ -36,16 +38,21 @@ struct faulty_look {
  * after: such a code takes the place of the answer to a call that was made. Each may sleep.
  * swallows: a step that is answered, and does nothing, as by a primary that is none any more.
  * notice: what the listener hears next, if it says so. hides_tokens: notices say "look", no more.
- */
+ * hides_blocks: they tell of one token each.
+ * is_deaf: no notices are to be had. claims: what hf_document_claim() takes, where that is let. */
 typedef struct faulty {
     hf_store base;
     hf_store *inner;
     hf_code (*before)(struct faulty *faulty, faulty_call call, const void *arg);
     hf_code (*after)(struct faulty *faulty, faulty_call call, const void *arg);
-    hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n);
+    hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n,
+                     bool *more);
     bool (*swallows)(struct faulty *faulty, const struct faulty_step *step);
     bool (*notice)(struct faulty *faulty, hf_notice *out);
-    bool hides_tokens;
+    bool hides_tokens, hides_blocks, is_deaf;
+    const char *claims;
+    hf_env env;             /* the store's and, where it stands still, the client's */
+    atomic_llong passed_ms; /* on that clock */
     atomic_int calls[FAULTY_CALLS];
     void *ctx; /* the test's own */
 } faulty;
@@ -53,5 +60,14 @@ typedef struct faulty {
 /* A client whose store is a faulty one before that of the URI; the client closes both. Set `before`
  * and the rest before the client is used. options may be NULL. */
 faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client);
+
+/* The same, but the client has no threads, so that a test calls its ticks, and its clock moves only
+ * by faulty_pass() and by the client's own pauses. A hook that lets time pass makes a call take so
+ * long. */
+faulty *faulty_open_still(const char *uri, const hf_options *options, hf_client **client);
+void faulty_pass(faulty *faulty, int64_t ms);
+
+/* The store can claim and refresh now; with that the client takes it for one of documents. */
+void faulty_let_claim(faulty *faulty, const char *name);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-# A fault campaign: clients that contend for locks, on a replica set of three or on one SQLite file,
-# while faults come in random order from a seed; then the checker. `make torture` starts it.
+# A fault campaign: clients that contend for locks, with sessions of their own and as tenants of two
+# services, on a replica set of three or on one SQLite file, while faults come in random order from
+# a seed; then the checker. `make torture` starts it.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import contextlib
@@ -27,6 +28,7 @@ from pymongo.errors import PyMongoError
 
 import faults
 import network
+import serving
 from checker import NS, Conditions, Snapshot, judge, overlapping
 from contest import boot_ns
 from mongod import ReplicaSet, until
@@ -36,6 +38,14 @@ pymongo.helpers._handle_exception = lambda: None
 
 LOCKS = ["rw-0", "rw-1", "sem-0"]
 COUNTED = ["rw-0", "rw-1"]
+LEADER = "leader-0"  # as turn.h has it
+WORK_MS = 5000  # so often there is something new to be done once
+LEASED = ["lease-0"]  # which only tenants take
+SERVICES = 2
+TENANTS = 2
+SUPERVISE_S = 0.2
+SERVICE_BEGINS_S = 60
+SERVICE_ENDS_S = 30
 PROBE_S = 0.05
 OUTAGE_S = 1.0  # so long without an acknowledged write: there was no primary
 SNAPSHOT_S = 0.3
@@ -45,6 +55,7 @@ ENDING_S = 45  # for clients that were told to end
 
 class Client:
     """One torturer and its successors: each SIGKILL begins a new one, with a history of its own."""
+    KIND = "c"
 
     def __init__(self, bed, number, words=()):
         self.bed, self.number, self.words = bed, number, list(words)
@@ -53,7 +64,11 @@ class Client:
 
     @property
     def who(self):
-        return "c%d-%d" % (self.number, self.life)
+        return "%s%d-%d" % (self.KIND, self.number, self.life)
+
+    @property
+    def seed(self):
+        return self.bed.seed * 1000 + self.number * 100 + self.life
 
     def path(self, name):
         return os.path.join(self.bed.folder, name)
@@ -62,15 +77,17 @@ class Client:
         self.life += 1
         command = ["setpriv", "--pdeathsig", "KILL", "--"]
         command += self.host.prefix if self.host else []
-        command += [os.path.join(BUILD, "torturer"), "--id=" + self.who,
-                    "--store=" + self.bed.store_uri(self), "--data=" + self.bed.data_uri(),
-                    "--history=" + self.path(self.who), "--until=" + self.bed.end_file,
-                    "--ttl=%d" % (self.bed.ttl * 1000), "--patience=5000", "--threads=2",
-                    "--seed=%d" % (self.bed.seed * 1000 + self.number * 100 + self.life),
-                    "--locks=" + ",".join(LOCKS)] + self.words
-        with open(self.path("c%d.log" % self.number), "ab") as log:
+        command += self.command()
+        with open(self.path("%s%d.log" % (self.KIND, self.number)), "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log)
+
+    def command(self):
+        return [os.path.join(BUILD, "torturer"), "--id=" + self.who,
+                "--store=" + self.bed.store_uri(self), "--data=" + self.bed.data_uri(),
+                "--history=" + self.path(self.who), "--until=" + self.bed.end_file,
+                "--ttl=%d" % (self.bed.ttl * 1000), "--patience=5000", "--threads=2",
+                "--seed=%d" % self.seed, "--locks=" + ",".join(LOCKS)] + self.words
 
     def kill(self):
         self.is_on()
@@ -117,6 +134,22 @@ class Client:
             self.process.wait()
 
 
+class Tenants(Client):
+    """A process that takes leases at the services."""
+    KIND = "l"
+
+    def command(self):
+        return serving.tenant_command(self.bed, self, LOCKS + LEASED, self.words)
+
+
+class Breaker(Tenants):
+    """A process that takes locks from their holders."""
+    KIND = "b"
+
+    def __init__(self, bed, number):
+        super().__init__(bed, number, ["--break"])
+
+
 class Repeated(threading.Thread):
     """Calls something again and again until it is ended."""
 
@@ -144,13 +177,14 @@ class Bed:
         self.slack, self.quiet, self.is_short = asked.slack, asked.quiet, asked.shortest
         self.began = time.monotonic()
         self.killed, self.pauses = {}, {}
-        self.shocks, self.troubles, self.drops = [], [], []
+        self.shocks, self.troubles, self.drops, self.forgotten = [], [], [], []
+        self.crashed, self.held = [], {}
         self.snapshots, self.active, self.done = [], [], []
         self.stall = 0.0
         self.folder = tempfile.mkdtemp(prefix="holdfast-torture-")
         self.end_file = os.path.join(self.folder, "end")
         self.stack = contextlib.ExitStack()
-        self.clients = []
+        self.clients, self.services = [], []
 
     def __enter__(self):
         try:
@@ -161,8 +195,8 @@ class Bed:
         return self
 
     def __exit__(self, *_):
-        for client in self.clients:
-            client.end()
+        for each in self.clients + self.services:
+            each.end()
         self.stack.close()
 
     def clean(self):
@@ -172,6 +206,16 @@ class Bed:
         """A client that is not started yet."""
         self.clients.append(Client(self, len(self.clients), words))
         return self.clients[-1]
+
+    def add_tenants(self):
+        """Services, and who takes leases there, not started yet."""
+        self.services += [serving.Service(self, n) for n in range(SERVICES)]
+        for kind in [Tenants] * TENANTS + [Breaker]:
+            self.clients.append(kind(self, len(self.clients)))
+
+    def lease_ttls_ms(self):
+        """The shortest and the longest."""
+        return 2000, int(self.ttl * 1000 + 1000)
 
     # ---- What faults and clients tell ----
 
@@ -188,6 +232,9 @@ class Bed:
     def dropped(self, began, ended):
         self.drops.append((began, ended))
 
+    def lost_sessions(self, began, ended):
+        self.forgotten.append((began, ended))
+
     def feel_machine(self):
         """How long this machine lets a thread wait that should run."""
         began = time.monotonic()
@@ -199,7 +246,11 @@ class Bed:
     def run(self, clients, seconds, kinds, fixed=()):
         self.watchers = [Repeated(call, pause) for call, pause in self.watches()]
         for _ in range(clients):
-            self.add().start()
+            self.add("--work=%d" % WORK_MS)
+        self.add_tenants()
+        self.serve()
+        for client in self.clients:
+            client.start()
         time.sleep(1)
         begin = time.monotonic()
         upcoming = [kind(self.chance, self) for kind in fixed]
@@ -210,6 +261,15 @@ class Bed:
         self.recover()
         self.finish()
 
+    def serve(self):
+        for service in self.services:
+            service.start()
+            self.watchers.append(Repeated(service.supervise, SUPERVISE_S))
+        for service in self.services:
+            if not service.await_begin(SERVICE_BEGINS_S):
+                raise TimeoutError("%s does not begin: see its log in %s"
+                                   % (service.who, self.folder))
+
     def torment(self, fault):
         """Client faults may overlap each other and a server fault."""
         if self.is_short and not isinstance(fault, faults.Quiet):
@@ -218,8 +278,8 @@ class Bed:
         gap = self.chance.uniform(0, 1.0)
         if fault.is_server:
             self.heal_where(lambda each: each.is_server)
-        if isinstance(fault, faults.OnAClient):
-            self.heal_where(lambda each: getattr(each, "number", None) == fault.number)
+        if fault.subject:
+            self.heal_where(lambda each: each.subject == fault.subject)
         self.note("%s" % fault)
         self.done.append(type(fault).__name__)
         fault.inject()
@@ -251,22 +311,33 @@ class Bed:
     def finish(self):
         open(self.end_file, "w").close()
         deadline = time.monotonic() + ENDING_S
-        for client in self.clients:
+        for client in [each for each in self.clients if each.process]:
             try:
                 status = client.process.wait(max(0.1, deadline - time.monotonic()))
                 if status:
                     self.note("%s ended with status %d" % (client.who, status))
             except subprocess.TimeoutExpired:
                 self.note("%s does not end: pid %d" % (client.who, client.process.pid))
+        self.look_for_leaks()
         for watcher in self.watchers:
             watcher.end()
+
+    def look_for_leaks(self):
+        """While the services live: a ticket of theirs that nobody knows stays as long as they."""
+        if self.services:
+            seconds = self.lease_ttls_ms()[1] / 1000 + self.ttl + 2 + self.slack
+            self.held = serving.take_all(self, LOCKS + LEASED + [LEADER], seconds)
+        for service in self.services:
+            service.finish(SERVICE_ENDS_S)
 
     def report(self):
         until_now = boot_ns()
         conditions = Conditions(
             ttl=self.ttl, until=until_now, killed=self.killed, pauses=self.pauses,
             shocks=sorted(self.shocks), troubles=sorted(self.troubles + self.outages()),
-            drops=self.drops, snapshots=self.snapshots + self.last_snapshots(),
+            drops=self.drops, forgotten=self.forgotten, held=self.held, crashed=self.crashed,
+            lease_ttl=self.lease_ttls_ms()[1] / 1000 if self.services else 0,
+            snapshots=self.snapshots + self.last_snapshots(),
             finals=self.counters(""), plains=self.counters(" plain"),
             slack=self.slack + min(5, self.stall))
         conditions.write(os.path.join(self.folder, "conditions.json"))
@@ -274,6 +345,8 @@ class Bed:
         report.figures["faults"] = len(self.done)
         report.figures["ms without a primary"] = overlapping(
             self.outages(), 0, until_now) // 1_000_000
+        report.figures["services started again by themselves"] = sum(
+            each.restarts for each in self.services)
         report.figures["ms of stall"] = int(self.stall * 1000)
         return report
 
@@ -324,7 +397,8 @@ class SetBed(Bed):
             return None
 
     def store_uri(self, client):
-        return self.rs.uri_for("", "appName=torture-%d" % (client.number % faults.APPS))
+        name = "torture-%d" % (client.number % faults.APPS) if client else "torture"
+        return self.rs.uri_for("", "appName=" + name)
 
     def data_uri(self):
         return self.rs.uri_for("holdfast", "appName=torture-data")
@@ -444,8 +518,10 @@ def kinds_for(store):
     """The faults for a store that this machine permits."""
     can_divide = bool(os.environ.get(network.ENTERED))
     if store == "sqlite":
-        return faults.ON_CLIENTS * 4 + (faults.ON_SQLITE if can_divide else [faults.Quiet])
-    return faults.ON_CLIENTS * 2 + faults.ON_A_SET + (faults.BETWEEN_HOSTS if can_divide else [])
+        return (faults.ON_CLIENTS * 4 + faults.ON_SERVICES * 2
+                + (faults.ON_SQLITE if can_divide else [faults.Quiet]))
+    return (faults.ON_CLIENTS * 2 + faults.ON_SERVICES + faults.ON_A_SET
+            + (faults.BETWEEN_HOSTS if can_divide else []))
 
 
 def arguments(words=None):

@@ -7,8 +7,9 @@
 
 or  checker.py FOLDER            # of a campaign that was kept
 
-A history is what torturer.c writes. Times in it, and in the conditions, are CLOCK_BOOTTIME in ns;
-the members of Conditions that are lengths are in seconds. What is checked:
+A history is what torturer.c and tenant.py write; history.py reads it. Times in it, and in the
+conditions, are CLOCK_BOOTTIME in ns; the members of Conditions that are lengths are in seconds.
+What is checked:
 
 overlap    at no moment more permits were believed in than there are
 token      no token is given twice; who asked after another was granted has a higher one; among
@@ -21,195 +22,33 @@ counter    no guarded update is lost
 end        every client that was not killed ended, and its closing was bounded
 code       nobody got an answer that says that Holdfast is wrong
 lost       the descriptor of a lost lock is readable
+dog        who does not feed a lock in time does not believe in it any more
+together   of locks that were taken together none is believed in once another is lost
+once       what is to be done once is not done again when its runner has said that it is done;
+           nobody is told that it is done whom nobody came before
+leader     who follows who leads is never told an older leader
+
+Of leases, in leases.py:
+
+key        a key names one lease: each repeat finds that one or is told that it has ended; it does
+           not wait behind it; another body is refused, and so is the name of another lock
+ended      nobody is told that a lease has ended before it has run out, was released or broken
+broken     once a break is done, nobody renews the lease, nor believes in it
+leak       after everybody has ended, every lock is free
 """
 import bisect
 import collections
-import dataclasses
-import json
 import os
 import re
 import sys
 
-NS = 1_000_000_000
-CALM = 1.0  # seconds past a deadline, with nothing wrong
-# A call takes 6 s (1 to connect, 5 for an answer), and so do the give-back and its confirmation.
-TROUBLED = 20.0
+import leases
+from history import (CALM, IN_TROUBLE, NS, TROUBLED, Conditions, History, Report, Snapshot,
+                     client_of, inside, is_calm, overlapping, seconds)
+
 CLOSING = 10.5  # what hf_close() may take: 4 s for releases, 5 s for a call under way, the rest
-AFTERWARDS = 6.0  # so long a fault is felt: a call that was under way
 RELEASED = 1  # HF_OUTCOME_RELEASED
 EXPECTED = {"HF_HELD", "HF_TIMEOUT"}
-IN_TROUBLE = {"HF_UNREACHABLE", "HF_UNKNOWN", "HF_READONLY", "HF_FULL"}
-
-
-@dataclasses.dataclass
-class Write:
-    counter: str
-    value: int
-    at: int
-    code: str = "HF_UNKNOWN"  # until its outcome is known
-
-
-@dataclasses.dataclass(eq=False)
-class Turn:
-    """One acquire and what came of it. Times that did not come are None."""
-    who: str
-    lock: str
-    permits: int
-    limit: int
-    wait_ms: int
-    asked: int
-    refused: int = None
-    code: str = None
-    granted: int = None
-    token: int = None
-    previous: int = None
-    previous_token: int = None
-    since: int = None  # believed from: the first moment at which hf_lock_check() said HF_OK
-    until: int = None  # ... and the last one
-    released: int = None  # the release's answer came
-    release_code: str = None
-    readable: int = -1  # the descriptor of the lost lock: 1, 0, or -1 for not looked at
-    writes: list = dataclasses.field(default_factory=list)
-
-    @property
-    def ended(self):
-        return self.granted or self.refused
-
-    @property
-    def is_alone(self):
-        return self.permits == self.limit
-
-    def __str__(self):
-        return "%s on %s, token %s, %d of %d, asked %s, believed %s to %s" % (
-            self.who, self.lock, self.token, self.permits, self.limit, seconds(self.asked),
-            seconds(self.since), seconds(self.until))
-
-
-class History:
-    """One client, from its start to its end. `who` names it in Conditions too."""
-
-    def __init__(self, who, events):
-        self.who = who
-        self.turns, self.last, self.ttl_ms, self.close_ms = [], None, None, None
-        self.current = {}
-        for event in events:
-            self.last = event["at"]
-            getattr(self, "on_" + event["event"])(event)
-
-    @classmethod
-    def read(cls, who, path):
-        """The last line may have been cut short by a SIGKILL; so early that there is no file."""
-        try:
-            with open(path) as stream:
-                lines = stream.read().split("\n")
-        except FileNotFoundError:
-            lines = []
-        return cls(who, [json.loads(line) for line in lines[:-1]])
-
-    def on_begin(self, event):
-        self.ttl_ms = event["ttl_ms"]
-
-    def on_end(self, event):
-        self.close_ms = event["close_ms"]
-
-    def on_ask(self, event):
-        turn = Turn("%s.%d/%d" % (self.who, event["thread"], event["turn"]), event["lock"],
-                    event["permits"], event["limit"], event["wait_ms"], event["at"])
-        self.current[event["thread"]] = turn
-        self.turns.append(turn)
-
-    def on_refused(self, event):
-        turn = self.current[event["thread"]]
-        turn.refused, turn.code = event["at"], event["code"]
-
-    def on_granted(self, event):
-        turn = self.current[event["thread"]]
-        turn.granted, turn.token = event["at"], event["token"]
-        turn.previous, turn.previous_token = event["previous"], event["previous_token"]
-
-    def on_believes(self, event):
-        turn = self.current[event["thread"]]
-        if event["until"]:
-            turn.since = turn.since or event["until"]
-            turn.until = event["until"]
-
-    on_release = on_close = on_believes
-
-    def on_lost(self, event):
-        self.on_believes(event)
-        self.current[event["thread"]].readable = event["readable"]
-
-    def on_released(self, event):
-        turn = self.current[event["thread"]]
-        turn.released, turn.release_code = event["at"], event["code"]
-
-    def on_write(self, event):
-        self.current[event["thread"]].writes.append(
-            Write(event["counter"], event["value"], event["at"]))
-
-    def on_written(self, event):
-        self.current[event["thread"]].writes[-1].code = event["code"]
-
-    def on_unread(self, event):
-        pass
-
-
-@dataclasses.dataclass
-class Snapshot:
-    """What holds a lock, by a linearizable read that began at `at`: for each ticket the first and
-    the last token of its block. A ticket that threads of one client pass on has the first."""
-    at: int
-    lock: str
-    blocks: list
-
-
-@dataclasses.dataclass
-class Conditions:
-    """What was done to the clients, and what was found at the end."""
-    ttl: float  # the longest
-    until: int  # when the histories were read
-    killed: dict = dataclasses.field(default_factory=dict)  # who: when
-    pauses: dict = dataclasses.field(default_factory=dict)  # who: [(from, to)], also cut off
-    shocks: list = dataclasses.field(default_factory=list)  # moments: a client killed, stopped
-    troubles: list = dataclasses.field(default_factory=list)  # [(from, to)]: nobody need recover
-    drops: list = dataclasses.field(default_factory=list)  # [(from, to)] of dropping `locks`
-    snapshots: list = dataclasses.field(default_factory=list)
-    finals: dict = dataclasses.field(default_factory=dict)  # lock: its guarded counter
-    plains: dict = dataclasses.field(default_factory=dict)  # lock: its unguarded counter
-    slack: float = 0.0  # seconds that a busy machine takes: for waits, never for safety
-
-    def write(self, path):
-        with open(path, "w") as out:
-            json.dump(dataclasses.asdict(self), out)
-
-    @classmethod
-    def read(cls, path):
-        with open(path) as stream:
-            conditions = cls(**json.load(stream))
-        conditions.snapshots = [Snapshot(**each) for each in conditions.snapshots]
-        return conditions
-
-
-@dataclasses.dataclass
-class Report:
-    complaints: list = dataclasses.field(default_factory=list)
-    excused: list = dataclasses.field(default_factory=list)  # overlaps after `locks` was dropped
-    figures: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-
-    def complain(self, about, text, *args):
-        self.complaints.append("%s: %s" % (about, text % args if args else text))
-
-    def kinds(self):
-        return {each.split(":")[0] for each in self.complaints}
-
-    def __str__(self):
-        lines = ["%10d  %s" % (value, key) for key, value in sorted(self.figures.items())]
-        lines += ["COMPLAINT " + each for each in self.complaints]
-        return "\n".join(lines + ["%d complaints" % len(self.complaints)])
-
-
-def seconds(ns):
-    return "never" if ns is None else "%.6f" % (ns / NS)
 
 
 def by_lock(turns):
@@ -222,19 +61,26 @@ def by_lock(turns):
 def check(histories, conditions):
     report = Report()
     turns = [turn for history in histories for turn in history.turns]
+    breaks = [each for history in histories for each in history.breaks.values()]
+    leases.end_belief_by_force(turns, breaks)
     for lock, those in sorted(by_lock(turns).items()):
         granted = [turn for turn in those if turn.granted]
         check_overlap(report, granted, conditions)
         check_tokens(report, granted, conditions)
-        check_releases(report, granted)
+        check_releases(report, granted, breaks)
         check_counter(report, lock, granted, conditions)
         check_recovery(report, lock, those, conditions)
         count_plain(report, lock, granted, conditions)
+        check_once(report, granted, conditions)
     check_snapshots(report, turns, conditions)
     for history in histories:
         check_deadlines(report, history, conditions)
         check_end(report, history, conditions)
-    check_codes(report, turns, conditions)
+        check_together(report, history)
+        check_leaders(report, history)
+    check_dogs(report, turns)
+    check_codes(report, turns, breaks, conditions)
+    leases.check(report, turns, breaks, conditions)
     count(report, turns)
     return report
 
@@ -252,7 +98,7 @@ def check_overlap(report, turns, conditions):
         if edge == 1:
             holding.add(turn)
         if began and edge != 1:
-            judge_overlap(report, began, at, sorted(map(str, holding)), conditions)
+            judge_overlap(report, began, at, holding, conditions)
             began = None
         if edge != 1:
             holding.discard(turn)
@@ -263,12 +109,14 @@ def check_overlap(report, turns, conditions):
 def judge_overlap(report, began, ended, holding, conditions):
     """Who holds when `locks` is dropped believes until it has looked again: within a ttl, and at
     most a third of one until it looks."""
+    ttl = max([conditions.ttl] + [turn.ttl_ms / 1000 for turn in holding])
+    names = "; ".join(sorted(map(str, holding)))
     for dropped, done in conditions.drops:
-        if dropped <= began and ended <= done + (conditions.ttl * 4 / 3 + 0.5) * NS:
-            report.excused.append("from %s to %s: %s" % (seconds(began), seconds(ended), holding))
+        if dropped <= began and ended <= done + (ttl * 4 / 3 + 0.5) * NS:
+            report.excused.append("from %s to %s: %s" % (seconds(began), seconds(ended), names))
             return
     report.complain("overlap", "from %s for %.6f s believed at once: %s", seconds(began),
-                    (ended - began) / NS, "; ".join(holding))
+                    (ended - began) / NS, names)
 
 
 def check_tokens(report, turns, conditions):
@@ -318,10 +166,6 @@ def running_best(turns, is_better):
     return best
 
 
-def client_of(turn):
-    return turn.who.split(".")[0]
-
-
 def lost_by_an_heir(turns, before, after):
     """Another thread of its client had the lock with the same ticket, and lost it: the database knows
     the first token of that ticket only."""
@@ -330,8 +174,10 @@ def lost_by_an_heir(turns, before, after):
                for turn in turns)
 
 
-def check_releases(report, turns):
-    acknowledged = {turn.token: turn for turn in turns if turn.release_code == "HF_OK"}
+def check_releases(report, turns, breaks):
+    acknowledged = {turn.token: turn for turn in turns
+                    if turn.release_code == "HF_OK" and turn.is_certain
+                    and not leases.may_be_broken(turn, breaks)}
     for turn in turns:
         before = acknowledged.get(turn.previous_token)
         if before and turn.previous != RELEASED and not lost_by_an_heir(turns, before, turn):
@@ -353,6 +199,60 @@ def check_snapshots(report, turns, conditions):
                     and client_of(turn) not in conditions.killed):
                 report.complain("release", "%s was acknowledged as released at %s, and was there "
                                 "at %s", turn, seconds(turn.released), seconds(snapshot.at))
+
+
+# ---- Dogs, several together, once ----
+
+def check_dogs(report, turns):
+    for turn in turns:
+        report.figures["had with a dog"] += bool(turn.feed_ms)
+        if turn.unfed:
+            report.complain("dog", "%s was last fed at %s, for %d ms, and believed in at %s", turn,
+                            seconds(turn.fed), turn.feed_ms, seconds(turn.unfed))
+
+
+def check_together(report, history):
+    groups = collections.defaultdict(list)
+    for turn in history.turns:
+        if turn.group and turn.granted:
+            groups[client_thread(turn), turn.group].append(turn)
+    for those in groups.values():
+        report.figures["had together"] += 1
+        for lost in those:
+            for turn in those:
+                if lost.lost and turn.until and turn.until > lost.lost:
+                    report.complain("together", "%s was lost at %s, %s was believed in afterwards",
+                                    lost, seconds(lost.lost), turn)
+
+
+def check_leaders(report, history):
+    for tokens in history.leaders:
+        report.figures["leaders told"] += len(tokens)
+        for before, after in zip(tokens, tokens[1:]):
+            if after < before:
+                report.complain("leader", "%s was told %d, and then %d", history.who, before, after)
+
+
+def client_thread(turn):
+    return turn.who.split("/")[0]
+
+
+def check_once(report, turns, conditions):
+    """A runner that was killed, or that lost the lock, may have been followed by another."""
+    done, maybe = None, None
+    for turn in sorted(turns, key=lambda each: each.token):
+        if turn.has_run is None:
+            continue
+        if turn.has_run:
+            report.figures["done already"] += 1
+            if not maybe:
+                report.complain("once", "%s was told that it is done, and nobody did it", turn)
+            continue
+        report.figures["done once"] += 1
+        if done and not inside(conditions.drops, done.asked, turn.granted):
+            report.complain("once", "%s did it, and %s did it again", done, turn)
+        maybe = turn
+        done = turn if turn.release_code == "HF_OK" else done
 
 
 # ---- The counters ----
@@ -391,30 +291,15 @@ def count_plain(report, lock, turns, conditions):
 
 # ---- Liveness ----
 
-def inside(spans, begin, end):
-    return any(a <= end and begin <= b for a, b in spans)
-
-
-def overlapping(spans, begin, end):
-    return sum(max(0, min(b, end) - max(a, begin)) for a, b in spans)
-
-
-def is_calm(conditions, who, begin, end):
-    begin -= int(AFTERWARDS * NS)
-    return not (inside(conditions.troubles, begin, end)
-                or inside(conditions.pauses.get(who, ()), begin, end)
-                or any(begin <= at <= end for at in conditions.shocks))
-
-
 def check_deadlines(report, history, conditions):
     pauses = conditions.pauses.get(history.who, [])
     for turn in history.turns:
         ended = turn.ended or conditions.killed.get(history.who)
-        if turn.wait_ms == 0:
-            continue  # for ever: recovery and end are checked
+        if turn.wait_ms == 0 or turn.is_lease:
+            continue  # for ever: recovery and end are checked; of a lease each call
         if ended is None:
             ended = conditions.until
-        calm = is_calm(conditions, history.who, turn.asked, ended)
+        calm = is_calm(conditions, [history.who], turn.asked, ended)
         allowed = (CALM if calm else TROUBLED) + conditions.slack + max(0, turn.wait_ms) / 1000
         waited = (ended - turn.asked - overlapping(pauses, turn.asked, ended)) / NS
         late = waited - max(0, turn.wait_ms) / 1000
@@ -425,24 +310,38 @@ def check_deadlines(report, history, conditions):
                             waited, "" if calm else ", in trouble")
 
 
+def waits_of(turn, conditions):
+    """(who cannot be blamed while it was stopped, from, to) of each wait of this turn."""
+    if turn.is_lease:
+        return leases.waits_of(turn)
+    who = client_of(turn)
+    return [([who], turn.asked, turn.ended or conditions.killed.get(who, conditions.until))]
+
+
+def had_for_a_while(turns, conditions):
+    """Who takes several may have one while it waits for the next."""
+    return [(turn.asked, turn.ended or conditions.killed.get(client_of(turn), conditions.until))
+            for turn in turns if turn.group]
+
+
 def check_recovery(report, lock, turns, conditions):
     """A wait in which, for longer than a ttl and a second, nobody believes, nothing is wrong with
     the waiter or the servers, and nobody was harmed."""
-    bound = int((conditions.ttl + 1 + conditions.slack) * NS)
-    busy = sorted((turn.since, turn.until) for turn in turns if turn.since)
+    bound = int((max(conditions.ttl, conditions.lease_ttl) + 1 + conditions.slack) * NS)
+    busy = sorted([(turn.since, turn.until) for turn in turns if turn.since]
+                  + leases.occupied(turns) + had_for_a_while(turns, conditions))
     moments = sorted(conditions.shocks + [turn.granted for turn in turns if turn.granted])
     for turn in turns:
-        who = client_of(turn)
-        ended = turn.ended or conditions.killed.get(who, conditions.until)
-        if ended - turn.asked <= NS:
-            continue
-        stretch = longest_stretch(
-            turn.asked, ended, busy + conditions.troubles + conditions.pauses.get(who, []), moments)
-        report.figures["ms of recovery"] = max(report.figures["ms of recovery"],
-                                               stretch[0] // 1_000_000)
-        if stretch[0] > bound:
-            report.complain("recovery", "%s waited, and for %.3f s from %s on nobody had %s", turn,
-                            stretch[0] / NS, seconds(stretch[1]), lock)
+        for who, begin, end in waits_of(turn, conditions):
+            if end - begin <= NS:
+                continue
+            pauses = [span for each in who for span in conditions.pauses.get(each, [])]
+            stretch = longest_stretch(begin, end, busy + conditions.troubles + pauses, moments)
+            report.figures["ms of recovery"] = max(report.figures["ms of recovery"],
+                                                   stretch[0] // 1_000_000)
+            if stretch[0] > bound:
+                report.complain("recovery", "%s waited, and for %.3f s from %s on nobody had %s",
+                                turn, stretch[0] / NS, seconds(stretch[1]), lock)
 
 
 def longest_stretch(begin, end, spans, moments):
@@ -466,15 +365,22 @@ def check_end(report, history, conditions):
         report.complain("end", "%s took %d ms to close", history.who, history.close_ms)
 
 
-def check_codes(report, turns, conditions):
+def was_lost_at_once(turn, breaks):
+    """Of several that are taken together one may be broken before the last is had."""
+    return turn.code == "HF_LOST" and turn.group and any(
+        each.sent <= turn.refused and (each.answered is None or each.answered >= turn.asked)
+        for each in breaks)
+
+
+def check_codes(report, turns, breaks, conditions):
     for turn in turns:
         if turn.readable == 0:
             report.complain("lost", "%s: its descriptor did not say so", turn)
-        if turn.refused is None or turn.code in EXPECTED:
+        if turn.is_lease or turn.refused is None or turn.code in EXPECTED:
             continue
-        who = client_of(turn)
-        calm = is_calm(conditions, who, turn.asked, turn.refused)
-        if calm or turn.code not in IN_TROUBLE:
+        calm = is_calm(conditions, [client_of(turn)], turn.asked, turn.refused)
+        in_trouble = IN_TROUBLE | ({"HF_LOST"} if turn.group else set())
+        if (calm or turn.code not in in_trouble) and not was_lost_at_once(turn, breaks):
             report.complain("code", "%s was refused with %s%s", turn, turn.code,
                             ", nothing being wrong" if calm else "")
 
@@ -486,6 +392,7 @@ def count(report, turns):
         figures["granted"] += turn.granted is not None
         figures["believed"] += turn.since is not None
         figures["lost"] += turn.readable >= 0 or turn.release_code == "HF_LOST"
+        figures["leases granted"] += turn.is_lease and turn.granted is not None
         if turn.refused:
             figures["refused " + turn.code] += 1
         if turn.release_code:
@@ -495,7 +402,7 @@ def count(report, turns):
 
 def judge(folder):
     """What a campaign left in its folder: conditions.json and one file for each history."""
-    names = [name for name in sorted(os.listdir(folder)) if re.fullmatch(r"c\d+-\d+", name)]
+    names = [name for name in sorted(os.listdir(folder)) if re.fullmatch(r"[clb]\d+-\d+", name)]
     return check([History.read(name, os.path.join(folder, name)) for name in names],
                  Conditions.read(os.path.join(folder, "conditions.json")))
 

@@ -16,12 +16,14 @@ from pymongo.errors import PyMongoError
 from contest import boot_ns
 from mongod import until
 
+SERVICE_BEGINS_S = 60
 APPS = 4  # so many names do the clients' connections have: "torture-0" to "torture-3"
 
 
 class Fault:
     is_server = False
     lasts = 0.0
+    subject = None  # whom it befalls: one fault at a time
 
     def __init__(self, chance, bed):
         self.bed = bed
@@ -65,6 +67,9 @@ class OnAClient(Fault):
     def client(self):
         return self.bed.clients[self.number]
 
+    @property
+    def subject(self):
+        return "client %d" % self.number
 
     def inject(self):
         if self.when == "holds":
@@ -96,6 +101,12 @@ class StopClient(OnAClient):
         self.bed.shock()
 
 
+def ways_between(host, others, way):
+    """What the host sends ("out"), what it is sent ("in"), or both."""
+    out, back = [(host, each) for each in others], [(each, host) for each in others]
+    return {"out": out, "in": back}.get(way, out + back)
+
+
 class CutClient(OnAClient):
     """Its packets to and from all servers are dropped, or in one direction only."""
 
@@ -105,10 +116,8 @@ class CutClient(OnAClient):
 
     def inject(self):
         super().inject()
-        ours, theirs = [self.client.host], self.bed.servers
-        ways = {"out": [(a, b) for a in ours for b in theirs],
-                "in": [(b, a) for a in ours for b in theirs]}
-        self.cut = ways["in"] + ways["out"] if self.way == "both" else ways[self.way]
+        theirs = self.bed.servers + [each.host for each in self.bed.services]
+        self.cut = ways_between(self.client.host, theirs, self.way)
         self.client.is_off()
         self.bed.network.drop(self.cut)
         self.bed.shock()
@@ -121,6 +130,71 @@ class CutClient(OnAClient):
     def __str__(self):
         return "CutClient number=%d when=%s way=%s lasts=%s" % (self.number, self.when, self.way,
                                                                 self.lasts)
+
+
+# ---- Services ----
+
+class OnAService(Fault):
+    """The other one goes on meanwhile."""
+
+    def choose(self, chance):
+        self.number = chance.randrange(len(self.bed.services))
+        self.lasts = round(chance.choice([chance.uniform(0.05, 1), chance.uniform(0.9, 2)])
+                           * self.bed.ttl, 2)
+
+    @property
+    def service(self):
+        return self.bed.services[self.number]
+
+    @property
+    def subject(self):
+        return "service %d" % self.number
+
+
+class KillService(OnAService):
+    def inject(self):
+        self.service.kill()
+        self.bed.shock()
+
+    def heal(self):
+        self.service.start()
+        self.service.await_begin(SERVICE_BEGINS_S)
+        self.bed.shock()
+
+
+class StopService(OnAService):
+    def inject(self):
+        self.service.stop()
+        self.bed.shock()
+
+    def heal(self):
+        self.service.cont()
+        self.bed.shock()
+
+
+class CutService(OnAService):
+    """From the store, or from its clients; or it is heard by them and hears nothing."""
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.way = chance.choice(["store", "clients", "in", "out"])
+
+    def inject(self):
+        clients = [each.host for each in self.bed.clients]
+        others = {"store": self.bed.servers, "clients": clients}.get(
+            self.way, self.bed.servers + clients)
+        self.cut = ways_between(self.service.host, others, self.way)
+        self.service.is_off()
+        self.bed.network.drop(self.cut)
+        self.bed.shock()
+
+    def heal(self):
+        self.bed.network.heal(self.cut)
+        self.service.is_on()
+        self.bed.shock()
+
+    def __str__(self):
+        return "CutService number=%d way=%s lasts=%s" % (self.number, self.way, self.lasts)
 
 
 # ---- Servers ----
@@ -213,7 +287,7 @@ class CutPrimary(OnAServer):
         member = self.primary()
         host = self.bed.servers[member.number]
         others = [each for each in self.bed.servers if each is not host]
-        clients = [each.host for each in self.bed.clients]
+        clients = [each.host for each in self.bed.clients + self.bed.services]
         self.cut = [(other, host) for other in others]
         if self.way != "deaf":
             self.cut += [(host, other) for other in others]
@@ -295,11 +369,21 @@ class Messages(Fault):
         commands, data = KINDS[self.kind]
         self.began = boot_ns()
         for member in self.bed.rs.members:
-            self.bed.rs.fail_command(commands, {"activationProbability": self.probability}, member,
-                                     appName=self.app, **data)
+            try:
+                self.bed.rs.fail_command(commands, {"activationProbability": self.probability},
+                                         member, appName=self.app, **data)
+            except PyMongoError as error:  # a busy machine
+                self.bed.note("%s fails no commands: %s" % (member.number, error))
+
+    def is_healed(self):
+        try:
+            self.bed.rs.heal()
+            return True
+        except PyMongoError:
+            return False
 
     def heal(self):
-        self.bed.rs.heal()
+        until(self.is_healed, 60, "all members to carry out commands again")
         late = 7 if "slow" in self.kind else 0  # what it blocks goes on blocking
         self.bed.trouble(self.began, boot_ns() + late * 1_000_000_000)
 
@@ -323,10 +407,12 @@ class DropLocks(Fault):
 
 
 class DropSessions(DropLocks):
-    """Excuses nobody: a session that is missing is not dead before it was missing for its ttl."""
+    """Excuses no belief: a session that is missing is not dead before it was missing for its ttl.
+    But a lease's renewal does not find it, and its key names a new one."""
     name = "sessions"
 
     def happened(self, began, ended):
+        self.bed.lost_sessions(began, ended)
         self.bed.shock()
 
 
@@ -350,7 +436,8 @@ class FullDisk(Fault):
 
 
 ON_CLIENTS = [KillClient, StopClient]
+ON_SERVICES = [KillService, StopService]
 ON_A_SET = [KillPrimary, StopPrimary, KillSecondary, StopSecondary, StepDown, ClockAhead, LateEnter,
             Messages, Messages, DropLocks, DropSessions, Quiet]
-BETWEEN_HOSTS = [CutClient, CutPrimary, CutPrimary]
+BETWEEN_HOSTS = [CutClient, CutService, CutPrimary, CutPrimary]
 ON_SQLITE = [FullDisk, Quiet]

@@ -250,8 +250,8 @@ class Deadlines(Checks):
         self.assert_bad("deadline", a.end())
 
     def test_late_in_trouble(self):
-        self.assert_good(self.refused(25), troubles=[(9, 26)])
-        self.assert_bad("deadline", self.refused(32), troubles=[(9, 33)])
+        self.assert_good(self.refused(31), troubles=[(9, 32)])
+        self.assert_bad("deadline", self.refused(38), troubles=[(9, 39)])
 
     def test_trouble_that_was_over_long_ago_is_no_excuse(self):
         self.assert_bad("deadline", self.refused(12.5), troubles=[(1, 3)])
@@ -304,6 +304,14 @@ class Recovery(Checks):
         a = Client("a").hold(1, 2, 10).end()
         b = Client("b").ask(1.5).grant(7, 20).believe(7).release(8, 7.9).end()
         self.assert_bad("recovery", a, b)
+
+    def test_who_takes_several_may_have_it_for_a_while(self):
+        a = Client("a")
+        a.turn = 1
+        a.say("ask", 1, lock="rw", permits=RW, limit=RW, wait_ms=8000, group=1)
+        a.say("refused", 6.5, code="HF_HELD").end()
+        b = Client("b").ask(1.5).grant(7, 20).believe(7).release(8, 7.9).end()
+        self.assert_good(a, b)
 
     def test_busy_machines_are_slower(self):
         self.assert_good(*self.waits(6.9), killed={"a": 2}, shocks=[2], slack=1)
@@ -358,6 +366,95 @@ class Counters(Checks):
         self.assertEqual(report.figures["unguarded updates lost"], 1)
 
 
+class Dogs(Checks):
+    def judged(self, *steps):
+        """Had at 1, to be fed each 0.3 s."""
+        a = Client("a").ask(0.9).say("granted", 1, token=10, previous=0, previous_token=0,
+                                     feed_ms=300)
+        for at, what in steps:
+            a.believe(at) if what == "believes" else a.say("fed", at, code=what)
+        return a.release(2.1, steps[-1][0]).end()
+
+    def test_believed_in_for_too_long(self):
+        self.assert_good(self.judged((1.1, "believes"), (1.29, "believes")))
+        self.assert_bad("dog", self.judged((1.1, "believes"), (1.31, "believes")))
+
+    def test_fed(self):
+        self.assert_good(self.judged((1.1, "believes"), (1.2, "HF_OK"), (1.49, "believes")))
+        self.assert_bad("dog", self.judged((1.1, "believes"), (1.2, "HF_LOST"), (1.49, "believes")))
+
+    def test_fed_too_late(self):
+        self.assert_bad("dog", self.judged((1.1, "believes"), (1.4, "believes"), (1.5, "HF_OK"),
+                                           (1.6, "believes")))
+
+
+class Together(Checks):
+    def two(self, until):
+        """x is lost at 2, y believed in until then."""
+        a = Client("a")
+        for token, lock in ((10, "x"), (20, "y")):
+            a.turn = token
+            a.say("ask", 1, lock=lock, permits=RW, limit=RW, wait_ms=0, group=10)
+        for a.turn in (10, 20):
+            a.grant(1.1, a.turn).believe(1.2)
+        a.turn = 10
+        a.say("lost", 2, until=ns(1.9), readable=1)
+        a.turn = 20
+        return a.release(2.5, until).end()
+
+    def test_lost_together(self):
+        self.assert_good(self.two(1.99))
+
+    def test_believed_in_when_the_other_was_lost(self):
+        self.assert_bad("together", self.two(2.01))
+
+
+class Once(Checks):
+    def turns(self, *those):
+        """Each (whether it was told that it is done, what came of its release)."""
+        clients = []
+        for n, (has_run, code) in enumerate(those, 1):
+            a = Client("c%d" % n).ask(n).grant(n + 0.1, n).believe(n + 0.1)
+            a.say("work", n + 0.2, has_run=has_run)
+            clients.append(a.release(n + 0.4, n + 0.3, code).end())
+        return clients
+
+    def test_one_does_it(self):
+        report = self.assert_good(*self.turns((0, "HF_OK"), (1, "HF_OK"), (1, "HF_OK")))
+        self.assertEqual((report.figures["done once"], report.figures["done already"]), (1, 2))
+
+    def test_done_again(self):
+        self.assert_bad("once", *self.turns((0, "HF_OK"), (1, "HF_OK"), (0, "HF_OK")))
+        self.assert_good(*self.turns((0, "HF_OK"), (0, "HF_OK")), drops=[(1.5, 1.6)])
+        self.assert_bad("once", *self.turns((0, "HF_OK"), (0, "HF_OK")), drops=[(0.5, 0.6)])
+
+    def test_its_runner_lost_it(self):
+        for code in ("HF_LOST", "HF_UNKNOWN"):
+            self.assert_good(*self.turns((0, code), (0, "HF_OK")))
+
+    def test_done_by_nobody(self):
+        self.assert_bad("once", *self.turns((1, "HF_OK"), (0, "HF_OK")))
+        self.assert_good(*self.turns((0, "HF_UNKNOWN"), (1, "HF_OK")))
+
+
+class Leaders(Checks):
+    def told(self, *tokens):
+        a = Client("a").say("observes", 1)
+        for n, token in enumerate(tokens):
+            a.say("leads" if token else "observes", 2 + n, token=token)
+        return a.end()
+
+    def test_each_is_newer(self):
+        report = self.assert_good(self.told(1, 2, 2, 3))
+        self.assertEqual(report.figures["leaders told"], 4)
+
+    def test_an_older_one(self):
+        self.assert_bad("leader", self.told(1, 3, 2))
+
+    def test_who_begins_anew_knows_of_none(self):
+        self.assert_good(self.told(3, None, 2))
+
+
 class Ends(Checks):
     def test_did_not_end(self):
         self.assert_bad("end", Client("a").hold(1, 2, 10))
@@ -375,6 +472,17 @@ class Ends(Checks):
         self.assert_bad("code", refused("HF_UNREACHABLE"))
         self.assert_bad("code", refused("HF_INTERNAL"), troubles=[(9, 10.5)])
         self.assert_bad("code", refused("HF_SHAPE"))
+
+    def test_several_may_be_lost_before_all_are_had(self):
+        def refused(group):
+            a = Client("a").say("ask", 10, lock="rw", permits=RW, limit=RW, wait_ms=5000,
+                                group=group)
+            return a.say("refused", 11, code="HF_LOST").end()
+        broken = Client("b").say("break", 9, n=1, lock="other", token=1, forced=False)
+        self.assert_good(refused(1), troubles=[(9, 10.5)])
+        self.assert_good(refused(1), broken.end())
+        self.assert_bad("code", refused(1))
+        self.assert_bad("code", refused(0), broken, troubles=[(9, 10.5)])
 
     def test_a_silent_descriptor(self):
         a = Client("a").ask(1).grant(1.1, 10).believe(1.1).say("lost", 2, until=ns(1.5), readable=0)

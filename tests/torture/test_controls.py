@@ -6,13 +6,17 @@ import re
 import signal
 import time
 import unittest
+import unittest.mock
 
 import campaign
 import network
+import serving
+import tenant
 from checker import NS
 from mongod import until
 
 SECONDS = 60  # to wait for what comes within a few
+MARKS = 15  # some of the leases had been left
 AHEAD = campaign.SetBed.AHEAD
 
 
@@ -118,6 +122,42 @@ class Controls(unittest.TestCase):
 
     def test_a_judge_with_a_clock_is_complained_of(self):
         self.assertIn("overlap", self.judged(by_clock=True).kinds())
+
+    # ---- Leases that are taken ----
+
+    def test_leases_that_are_judged_at_random_are_complained_of(self):
+        """Sessions without a process, which are those of leases, are marked dead while they live."""
+        bed = self.bed(ttl=3)
+        self.addCleanup(lambda: [watcher.end() for watcher in bed.watchers])
+        bed.add_tenants()
+        bed.serve()
+        bed.clients[0].start()
+        marks = []
+        until(lambda: marks.append(self.mark_leases(bed)) or sum(marks) >= MARKS, SECONDS, "leases")
+        bed.finish()
+        report = bed.report()
+        self.assertNotIn("leak", report.kinds())
+        self.assertTrue({"overlap", "ended"} & report.kinds(), report)
+
+    def test_a_lease_that_nobody_knows_is_complained_of(self):
+        bed = self.bed(ttl=3)
+        self.addCleanup(lambda: [watcher.end() for watcher in bed.watchers])
+        bed.add_tenants()
+        bed.serve()
+        service = bed.services[0]
+        answer = tenant.call((service.address, service.port), "POST", "/v1/locks/lease-0",
+                             json.dumps({"ttl_ms": 600000}))
+        self.assertEqual(answer.status, 201)
+        with unittest.mock.patch.object(serving, "LEAK_TRIES", 1):
+            bed.finish()
+        self.assertEqual(list(bed.held), ["lease-0"])
+        self.assertEqual(bed.report().kinds(), {"leak"})
+
+    @staticmethod
+    def mark_leases(bed):
+        return bed.mongo.holdfast.sessions.update_many(
+            {"dead": False, "pid": 0},
+            [{"$set": {"dead": True, "dead_at": "$$NOW"}}]).modified_count
 
     # ---- An answer that hides another ----
 

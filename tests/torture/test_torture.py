@@ -26,19 +26,22 @@ class Torture(unittest.TestCase):
         report = campaign.run(campaign.arguments(
             ["--seed=%d" % SEED, "--slack=" + SLACK, "--seconds=0", *words]), fixed)
         self.assertEqual(report.complaints, [], "HOLDFAST_TEST_SEED=%d" % SEED)
-        for figure in ("believed", "guarded updates", "unguarded updates"):
+        for figure in ("believed", "guarded updates", "unguarded updates", "leases granted"):
             self.assertGreater(report.figures[figure], 5, figure)
+        for figure in ("calls repeat", "calls renew", "calls release"):
+            self.assertGreater(report.figures[figure], 0, figure)
         return report
 
     def test_a_replica_set(self):
         kinds = [faults.KillClient, faults.StopClient, faults.KillPrimary, faults.DropLocks,
-                 faults.Messages, faults.ClockAhead]
-        kinds += [faults.CutClient, faults.CutPrimary] if DIVIDED else [faults.StopPrimary]
+                 faults.Messages, faults.ClockAhead, faults.KillService, faults.StopService]
+        kinds += ([faults.CutClient, faults.CutPrimary, faults.CutService] if DIVIDED
+                  else [faults.StopPrimary])
         report = self.campaign(kinds, "--ttl=2", "--shortest")
         self.assertGreater(report.figures["ms without a primary"], 0)
 
     def test_a_sqlite_file(self):
-        kinds = [faults.KillClient, faults.StopClient] * 3
+        kinds = [faults.KillClient, faults.StopClient, faults.KillService, faults.StopService] * 2
         kinds += [faults.FullDisk] if DIVIDED else []
         self.campaign(kinds, "--store=sqlite", "--ttl=2", "--shortest")
 

@@ -4,6 +4,8 @@
  * goes into a history (history.h) that checker.py judges. Started and tormented by campaign.py. */
 #include "data.h"
 #include "history.h"
+#include "settings.h"
+#include "turn.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -15,137 +17,42 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_MS ((int64_t)1000000)
 /* A careful program does not begin a write when so little of its lease is left. */
 #define LEFT_TO_WRITE_MS 100
 #define SAY_BELIEF_MS 20 /* how often a holder says that it believes */
 #define FD_MS 2000       /* for the descriptor of a lost lock to become readable */
-#define THREADS_MAX 16
-#define NAMES_MAX 16
-#define SEM_LIMIT 3
 
-typedef struct settings {
-    const char *store, *data, *id, *history, *until;
-    char *names[NAMES_MAX]; /* "sem..." are semaphores, the others read-write locks */
-    size_t n_names;
-    int64_t seed, turns, n_threads, hold_ms;
-    hf_options client;
-    bool is_unguarded, is_writer, stops_before_write;
-} settings;
-
-static settings given = {.id = "c", .n_threads = 1};
 static hf_client *client;
-
-typedef struct thread {
-    uint64_t chance;
-    int64_t number, turn;
-    char actor[16];
-    counters *data;
-} thread;
-
-typedef struct turn {
-    const char *name;
-    hf_lock_options options;
-    int64_t hold_ms;
-    bool counts, closes, has_fd;
-    hf_lock *lock;
-    int64_t token, until, said, left_ms; /* until: the last moment at which it was believed */
-    bool is_lost;
-} turn;
-
-/* ---- Chance ---- */
-
-/* splitmix64 */
-static uint64_t next(thread *t)
-{
-    uint64_t z = t->chance += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static int64_t below(thread *t, int64_t n)
-{
-    return (int64_t)(next(t) % (uint64_t)n);
-}
-
-static bool is_one_in(thread *t, int64_t n)
-{
-    return below(t, n) == 0;
-}
-
-/* Mostly short, sometimes longer than a lease. */
-static int64_t choose_hold_ms(thread *t)
-{
-    int64_t ttl_ms = given.client.ttl_ms;
-    int64_t kind = below(t, 100);
-    if (kind < 80)
-        return below(t, 20);
-    if (kind < 93)
-        return below(t, 150);
-    return kind < 97 ? below(t, ttl_ms) : ttl_ms + below(t, ttl_ms);
-}
-
-static int64_t choose_wait_ms(thread *t)
-{
-    int64_t kind = below(t, 4);
-    if (kind == 0)
-        return HF_TRY;
-    return kind == 1 ? HF_WAIT_FOREVER : 50 + below(t, 4000);
-}
-
-static turn choose(thread *t)
-{
-    turn it = {.name = given.names[below(t, (int64_t)given.n_names)],
-               .hold_ms = choose_hold_ms(t),
-               .closes = is_one_in(t, 4),
-               .has_fd = is_one_in(t, 2)};
-    bool is_semaphore = !strncmp(it.name, "sem", 3);
-    it.options = (hf_lock_options){.struct_size = sizeof it.options,
-                                   .actor = t->actor,
-                                   .mode = is_one_in(t, 3) ? HF_SHARED : HF_EXCLUSIVE,
-                                   .permits = is_semaphore ? 1 + (int32_t)below(t, 2) : 0,
-                                   .limit = is_semaphore ? SEM_LIMIT : 0,
-                                   .wait_ms = choose_wait_ms(t)};
-    it.counts = !is_semaphore && it.options.mode == HF_EXCLUSIVE && !is_one_in(t, 3);
-    if (given.is_writer) {
-        it.options.mode = HF_EXCLUSIVE;
-        it.options.wait_ms = HF_WAIT_FOREVER;
-        it.counts = true;
-        it.closes = false;
-    }
-    if (given.hold_ms)
-        it.hold_ms = given.hold_ms;
-    return it;
-}
 
 /* ---- What is said ---- */
 
-static event begin(const thread *t, const char *kind)
+static event begin(const thread *t, const turn *it, const char *kind)
 {
     event out = history_event(kind);
     history_number(&out, "thread", t->number);
-    history_number(&out, "turn", t->turn);
+    history_number(&out, "turn", it->number);
     return out;
 }
 
 static void say_ask(const thread *t, const turn *it)
 {
     bool counts = it->options.permits > 0;
-    event out = begin(t, "ask");
-    history_text(&out, "lock", it->name);
+    event out = begin(t, it, "ask");
+    history_text(&out, "lock", turn_name(it));
     history_number(&out, "limit", counts ? it->options.limit : HF_LIMIT_RW);
     history_number(&out, "permits",
                    counts                          ? it->options.permits
                    : it->options.mode == HF_SHARED ? 1
                                                    : HF_LIMIT_RW);
     history_number(&out, "wait_ms", it->options.wait_ms);
+    history_number(&out, "group", it->group);
     history_say(&out);
 }
 
-static void say_code(const thread *t, const char *kind, hf_code code, const hf_error *err)
+static void say_code(const thread *t, const turn *it, const char *kind, hf_code code,
+                     const hf_error *err)
 {
-    event out = begin(t, kind);
+    event out = begin(t, it, kind);
     history_code(&out, code, err);
     history_say(&out);
 }
@@ -154,31 +61,33 @@ static void say_granted(const thread *t, const turn *it)
 {
     hf_last last;
     bool is_known = !hf_lock_previous(it->lock, &last, NULL);
-    event out = begin(t, "granted");
+    event out = begin(t, it, "granted");
     history_number(&out, "token", it->token);
     history_number(&out, "previous", is_known ? (int)last.outcome : -1);
     history_number(&out, "previous_token", last.token);
+    history_number(&out, "feed_ms", it->options.feed_ms);
     history_say(&out);
 }
 
 static void say_until(const thread *t, const char *kind, const turn *it)
 {
-    event out = begin(t, kind);
+    event out = begin(t, it, kind);
     history_number(&out, "until", it->until);
     history_say(&out);
 }
 
-static void say_wrote(const thread *t, const char *kind, const char *counter, int64_t value)
+static void say_wrote(const thread *t, const turn *it, const char *counter, int64_t value)
 {
-    event out = begin(t, kind);
+    event out = begin(t, it, "write");
     history_text(&out, "counter", counter);
     history_number(&out, "value", value);
     history_say(&out);
 }
 
-static void say_written(const thread *t, const char *counter, hf_code code, const hf_error *err)
+static void say_written(const thread *t, const turn *it, const char *counter, hf_code code,
+                        const hf_error *err)
 {
-    event out = begin(t, "written");
+    event out = begin(t, it, "written");
     history_text(&out, "counter", counter);
     history_code(&out, code, err);
     history_say(&out);
@@ -196,7 +105,7 @@ static void say_lost(const thread *t, const turn *it, const hf_error *err)
 {
     struct pollfd fd = {it->has_fd ? hf_lock_fd(it->lock) : -1, POLLIN, 0};
     int readable = it->has_fd ? poll(&fd, 1, FD_MS) : -1;
-    event out = begin(t, "lost");
+    event out = begin(t, it, "lost");
     history_number(&out, "until", it->until);
     history_number(&out, "readable", readable);
     history_code(&out, HF_LOST, err);
@@ -223,11 +132,24 @@ static bool believes(const thread *t, turn *it)
     return true;
 }
 
+/* Each third of its time. */
+static void feed(const thread *t, turn *it)
+{
+    if (!it->feeds || now_ns() - it->fed < it->options.feed_ms * NS_PER_MS / 3)
+        return;
+    hf_error err = {0};
+    hf_code code = hf_lock_feed(it->lock, &err);
+    it->fed = now_ns();
+    say_code(t, it, "fed", code, &err);
+}
+
 static bool hold(const thread *t, turn *it, int64_t ms)
 {
     int64_t end = now_ns() + ms * NS_PER_MS;
-    while (believes(t, it) && now_ns() < end)
+    while (believes(t, it) && now_ns() < end) {
+        feed(t, it);
         pause_us(700);
+    }
     return !it->is_lost;
 }
 
@@ -236,17 +158,17 @@ static bool hold(const thread *t, turn *it, int64_t ms)
 static void write_guarded(const thread *t, const turn *it, int64_t value)
 {
     hf_error err = {0};
-    say_wrote(t, "write", "guarded", value);
+    say_wrote(t, it, "guarded", value);
     hf_code code = data_write_guarded(t->data, it->name, it->token, value, &err);
-    say_written(t, "guarded", code, &err);
+    say_written(t, it, "guarded", code, &err);
 }
 
 static void write_plain(const thread *t, const turn *it, int64_t value)
 {
     hf_error err = {0};
-    say_wrote(t, "write", "plain", value);
+    say_wrote(t, it, "plain", value);
     hf_code code = data_write_plain(t->data, it->name, value, &err);
-    say_written(t, "plain", code, &err);
+    say_written(t, it, "plain", code, &err);
 }
 
 /* Both counters: read, some time, a look at the lease, written. */
@@ -256,7 +178,7 @@ static void count_up(const thread *t, turn *it)
     hf_error err = {0};
     hf_code code = data_read_guarded(t->data, it->name, it->token, &guarded, &err);
     if (code)
-        say_code(t, "unread", code, &err);
+        say_code(t, it, "unread", code, &err);
     bool has_plain = !data_read_plain(t->data, it->name, &plain, &err);
     if (!hold(t, it, it->hold_ms) || it->left_ms < LEFT_TO_WRITE_MS)
         return;
@@ -268,6 +190,11 @@ static void count_up(const thread *t, turn *it)
         write_plain(t, it, plain + 1);
 }
 
+static hf_code release(const turn *it, hf_error *err)
+{
+    return it->election ? hf_election_resign(it->election, err) : hf_lock_release(it->lock, err);
+}
+
 static void give_back(const thread *t, turn *it)
 {
     hf_error err = {0};
@@ -276,43 +203,136 @@ static void give_back(const thread *t, turn *it)
         say_until(t, "close", it);
     } else {
         say_until(t, "release", it);
-        hf_code code = hf_lock_release(it->lock, &err);
-        say_code(t, "released", code, &err);
+        hf_code code = release(it, &err);
+        say_code(t, it, "released", code, &err);
     }
-    hf_lock_close(it->lock);
+    if (it->election)
+        hf_election_close(it->election);
+    else
+        hf_lock_close(it->lock);
+}
+
+static hf_code campaign(turn *it, hf_error *err)
+{
+    const hf_election_options how = {.struct_size = sizeof how, .value = given.id};
+    const hf_campaign_options wait = {.struct_size = sizeof wait, .wait_ms = it->options.wait_ms};
+    hf_code code = hf_election_open(client, turn_name(it), &how, &it->election, err);
+    if (!code)
+        code = hf_election_campaign(it->election, &wait, err);
+    if (!code)
+        it->lock = hf_election_lock(it->election);
+    else
+        hf_election_close(it->election);
+    return code;
+}
+
+static hf_code acquire(turn *it, hf_error *err)
+{
+    return it->is_campaign ? campaign(it, err)
+                           : hf_lock_acquire(client, turn_name(it), &it->options, &it->lock, err);
+}
+
+static void had(const thread *t, turn *it)
+{
+    it->token = hf_lock_token(it->lock);
+    it->fed = now_ns();
+    if (it->has_fd)
+        hf_lock_fd(it->lock);
+    say_granted(t, it);
+    believes(t, it);
+}
+
+static void refused(thread *t, const turn *it, hf_code code, const hf_error *err)
+{
+    say_code(t, it, "refused", code, err);
+    pause_us(2000 + chance_below(t, 20000));
+}
+
+/* What is to be done once: nobody does it again whose forerunner says that it was done. */
+static void do_work(const thread *t, turn *it)
+{
+    bool has_run = hf_lock_has_run(it->lock);
+    event out = begin(t, it, "work");
+    history_number(&out, "has_run", has_run);
+    history_say(&out);
+    if (has_run || !hold(t, it, it->hold_ms))
+        return;
+    it->closes = false;
+    hf_lock_set_exit_status(it->lock, (int)(it->token % 100));
 }
 
 static void take_turn(thread *t)
 {
-    turn it = choose(t);
+    turn chosen = turn_choose(t), *it = &chosen;
     hf_error err = {0};
-    t->turn++;
-    say_ask(t, &it);
-    hf_code code = hf_lock_acquire(client, it.name, &it.options, &it.lock, &err);
+    it->number = ++t->turn;
+    say_ask(t, it);
+    hf_code code = acquire(it, &err);
     if (code) {
-        say_code(t, "refused", code, &err);
-        pause_us(2000 + below(t, 20000));
+        refused(t, it, code, &err);
         return;
     }
-    it.token = hf_lock_token(it.lock);
-    if (it.has_fd)
-        hf_lock_fd(it.lock);
-    say_granted(t, &it);
-    believes(t, &it);
-    if (it.counts)
-        count_up(t, &it);
+    had(t, it);
+    if (it->options.period_ms)
+        do_work(t, it);
+    else if (it->counts)
+        count_up(t, it);
     else
-        hold(t, &it, it.hold_ms);
-    give_back(t, &it);
-    if (is_one_in(t, 2))
-        pause_us(below(t, 20000));
+        hold(t, it, it->hold_ms);
+    give_back(t, it);
+    if (chance_is_one_in(t, 2))
+        pause_us(chance_below(t, 20000));
+}
+
+/* ---- Several together ---- */
+
+/* Lost is lost for all of them. */
+static void hold_all(const thread *t, turn *all, size_t n)
+{
+    int64_t end = now_ns() + all[0].hold_ms * NS_PER_MS;
+    bool is_lost = false;
+    while (!is_lost && now_ns() < end) {
+        for (size_t i = 0; i < n; i++)
+            is_lost |= !believes(t, &all[i]);
+        pause_us(700);
+    }
+    for (size_t i = 0; is_lost && i < n; i++)
+        believes(t, &all[i]);
+}
+
+static void take_all(thread *t)
+{
+    turn all[NAMES_MAX];
+    const char *names[NAMES_MAX];
+    hf_lock *locks[NAMES_MAX];
+    hf_error err = {0};
+    size_t n = turn_choose_all(t, all, names);
+    for (size_t i = 0; i < n; i++)
+        say_ask(t, &all[i]);
+    hf_code code = hf_lock_acquire_all(client, names, n, &all[0].options, locks, &err);
+    for (size_t i = 0; i < n; i++) {
+        all[i].lock = code ? NULL : locks[i];
+        if (code)
+            say_code(t, &all[i], "refused", code, &err);
+        else
+            had(t, &all[i]);
+    }
+    if (code)
+        return;
+    hold_all(t, all, n);
+    for (size_t i = 0; i < n; i++)
+        give_back(t, &all[i]);
 }
 
 static void *take_turns(void *ctx)
 {
     thread *t = ctx;
-    while ((!given.turns || t->turn < given.turns) && access(given.until, F_OK))
-        take_turn(t);
+    while ((!given.turns || t->turn < given.turns) && access(given.until, F_OK)) {
+        if (given.work_ms && chance_is_one_in(t, 12))
+            take_all(t);
+        else
+            take_turn(t);
+    }
     return NULL;
 }
 
@@ -336,86 +356,48 @@ static bool run_threads(void)
     return true;
 }
 
-/* ---- The words ---- */
+/* ---- Who leads ---- */
 
-static void set_names(char *list)
+/* Told each time that the leader has changed, until the end. */
+static bool say_leader(void *ctx, const hf_leader *leader)
 {
-    given.n_names = 0;
-    for (char *name = strtok(list, ","); name && given.n_names < NAMES_MAX;
-         name = strtok(NULL, ","))
-        given.names[given.n_names++] = name;
+    event out = history_event("leads");
+    (void)ctx;
+    history_number(&out, "token", leader ? leader->token : 0);
+    history_say(&out);
+    return access(given.until, F_OK) != 0;
 }
 
-static bool set_text(const char *key, const char *value)
+static void *observe(void *ctx)
 {
-    const struct {
-        const char *key;
-        const char **to;
-    } texts[] = {{"store", &given.store}, {"data", &given.data},       {"id", &given.id},
-                 {"until", &given.until}, {"history", &given.history}, {"app", &given.client.app}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!strcmp(key, texts[i].key)) {
-            *texts[i].to = value;
-            return true;
-        }
-    return false;
+    hf_cancel *cancel = ctx;
+    hf_code code;
+    do {
+        event out = history_event("observes");
+        history_say(&out);
+        code = hf_election_observe(client, LEADER, say_leader, NULL, cancel, NULL);
+        pause_us(20000);
+    } while (code && code != HF_CANCELLED && code != HF_CLOSED);
+    return NULL;
 }
 
-static bool set_number(const char *key, const char *value)
+/* Runs the threads, and one that follows who leads. */
+static bool run_observed(void)
 {
-    const struct {
-        const char *key;
-        int64_t *to;
-    } numbers[] = {{"seed", &given.seed},
-                   {"turns", &given.turns},
-                   {"threads", &given.n_threads},
-                   {"hold", &given.hold_ms},
-                   {"ttl", &given.client.ttl_ms},
-                   {"notice", &given.client.notice_ms},
-                   {"patience", &given.client.patience_ms},
-                   {"clock-trust", &given.client.clock_trust_ms}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!strcmp(key, numbers[i].key)) {
-            *numbers[i].to = strtoll(value, NULL, 10);
-            return true;
-        }
-    return false;
+    hf_cancel *cancel;
+    pthread_t follower;
+    if (!given.work_ms)
+        return run_threads();
+    if (hf_cancel_new(&cancel, NULL) || pthread_create(&follower, NULL, observe, cancel))
+        return false;
+    bool has_run = run_threads();
+    hf_cancel_fire(cancel);
+    pthread_join(follower, NULL);
+    hf_cancel_free(cancel);
+    return has_run;
 }
 
-static bool set_flag(const char *word)
-{
-    const struct {
-        const char *word;
-        bool *to;
-    } flags[] = {{"--unguarded", &given.is_unguarded},
-                 {"--writer", &given.is_writer},
-                 {"--stop-before-write", &given.stops_before_write}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (!strcmp(word, flags[i].word)) {
-            *flags[i].to = true;
-            return true;
-        }
-    return false;
-}
-
-/* --KEY=VALUE, and the flags above. */
-static bool read_words(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        char *value = strchr(argv[i], '=');
-        if (set_flag(argv[i]))
-            continue;
-        if (strncmp(argv[i], "--", 2) || !value)
-            return false;
-        *value++ = '\0';
-        if (!strcmp(argv[i] + 2, "locks"))
-            set_names(value);
-        else if (!set_text(argv[i] + 2, value) && !set_number(argv[i] + 2, value))
-            return false;
-    }
-    return given.store && given.data && given.history && given.until && given.n_names &&
-           given.client.ttl_ms && given.n_threads >= 1 && given.n_threads <= THREADS_MAX;
-}
+/* ---- The client ---- */
 
 static void say_begin(void)
 {
@@ -445,7 +427,7 @@ static void on_log(void *ctx, hf_log_level level, const char *text)
 int main(int argc, char **argv)
 {
     hf_error err = {0};
-    if (!read_words(argc, argv) || !history_open(given.history))
+    if (!settings_read(argc, argv) || !history_open(given.history))
         return 64;
     given.client.struct_size = sizeof given.client;
     given.client.log = on_log;
@@ -455,7 +437,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: %s\n", given.id, err.text);
         return hf_code_exit(code);
     }
-    if (!run_threads()) {
+    if (!run_observed()) {
         fprintf(stderr, "%s: no counters or no threads\n", given.id);
         return 70;
     }

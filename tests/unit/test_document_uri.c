@@ -27,7 +27,9 @@ static void test_defaults(void **state)
     assert_string_equal(uri.lock_field, "lockId");
     assert_string_equal(uri.time_field, "lockTs");
     assert_null(uri.token_field);
-    assert_int_equal(mongo_own_stale_ms(&uri), 30000);
+    assert_int_equal(mongo_own_stale_ms(&uri), 180000);
+    assert_int_equal(uri.refresh_ms, 5000);
+    assert_int_equal(uri.foreign_refresh_ms, 30000);
     mongo_uri_done(&uri);
 }
 
@@ -50,6 +52,31 @@ static void test_all_keys_in_any_order(void **state)
     mongo_uri_done(&uri);
 }
 
+/* Nothing but hfStaleMultiplier makes it shorter than what is safe beside the article's programs.
+ */
+static void test_the_stale_time_is_safe_where_nobody_says_otherwise(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        int64_t stale_ms;
+    } all[] = {
+        {"hfRefreshMS=1000", 180000},
+        {"hfRefreshMS=7000", 182000},
+        {"hfRefreshMS=100000", 300000},
+        {"hfStaleMultiplier=6", 30000},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        mongo_uri uri;
+        hf_error err;
+        char keys[200];
+        snprintf(keys, sizeof keys, "hfProtocol=document&hfCollection=x&%s", all[i].keys);
+        assert_int_equal(read_it(keys, TTL, &uri, &err), HF_OK);
+        assert_int_equal(mongo_own_stale_ms(&uri), all[i].stale_ms);
+        mongo_uri_done(&uri);
+    }
+}
+
 static void assert_refused(const char *keys, int64_t ttl_ms, const char *word)
 {
     mongo_uri uri;
@@ -65,7 +92,8 @@ static void test_what_does_not_fit_is_refused(void **state)
 {
     (void)state;
     assert_refused("hfProtocol=document", TTL, "hfCollection=");
-    assert_refused(OWN "hfRefreshMS=1000", 6001, "a ttl of 6001 ms is longer than the 6000 ms");
+    assert_refused(OWN "hfRefreshMS=1000&hfStaleMultiplier=6", 6001,
+                   "a ttl of 6001 ms is longer than the 6000 ms");
     assert_refused(OWN "hfLockField=a&hfTimeField=a", TTL, "overlap");
     assert_refused(OWN "hfLockField=a.b&hfTimeField=a", TTL, "overlap");
     assert_refused(OWN "hfTokenField=lockTs", TTL, "overlap");
@@ -76,6 +104,10 @@ static void test_what_does_not_fit_is_refused(void **state)
     assert_refused(OWN "hfLockField=a.", TTL, "hfLockField");
     assert_refused(OWN "hfLockField=a..b", TTL, "hfLockField");
     assert_refused(OWN "hfLockField=$a", TTL, "hfLockField");
+    assert_refused(OWN "hfLockField=a$b", TTL, "hfLockField");
+    assert_refused(OWN "hfLockField=", TTL, "hfLockField");
+    assert_refused(OWN "hfPollMS=50x", TTL, "hfPollMS");
+    assert_refused(OWN "hfPollMS=", TTL, "hfPollMS");
     assert_refused(OWN "hfOwnerField=a", TTL, "hfOwnerField is for hfProtocol=ttl");
     assert_refused(OWN "hfStaleMultiplier=0", TTL, "hfStaleMultiplier");
 }
@@ -107,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_all_keys_in_any_order),
+        cmocka_unit_test(test_the_stale_time_is_safe_where_nobody_says_otherwise),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
         cmocka_unit_test(test_what_fits_is_not),
     };

@@ -176,6 +176,7 @@ static void test_the_text_goes_around(void **state)
         assert_false(EXCLUSIVE(&w, i, (i + 1) % LOCKS));
     struct knot knot = knot_of(&w);
     assert_int_equal(knot_tie(&knot, ticket_of(1, 2)), 3);
+    snprintf(text, sizeof text, "what stood there before");
     knot_describe(&knot, ticket_of(1, 2), text, sizeof text);
     assert_string_equal(text, "actor1 waits for c held by actor2; actor2 waits for a held by "
                               "actor0; actor0 waits for b held by actor1");

@@ -76,8 +76,9 @@ static void sweep(hf_store *store)
 {
     hf_session_state overdue[4];
     size_t n;
+    bool more;
     hf_error err;
-    assert_int_equal(store->ops->sweep(store, overdue, 4, &n, &err), HF_OK);
+    assert_int_equal(store->ops->sweep(store, overdue, 4, &n, &more, &err), HF_OK);
 }
 
 static void test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back(void **state)

@@ -56,6 +56,9 @@ static void test_who_died_has_not_done_it(void **state)
     hf_last_mark last = done_at(5 * HOUR, HOUR);
     last.outcome = HF_OUTCOME_ABANDONED;
     assert_false(finds_done(5 * HOUR, HOUR, last));
+    last.done.period = period_at((hf_dbtime){5 * HOUR}, HOUR);
+    assert_true(finds_done(5 * HOUR, HOUR, last)); /* another has */
+    assert_false(period_is_over(&last, (hf_dbtime){6 * HOUR - 1}));
 }
 
 static void test_a_clock_that_goes_back_a_little_does_not_repeat_it(void **state)

@@ -3,6 +3,8 @@
  * alone, case by case; run by ctest. */
 #include "record_bed.h"
 
+#include "core/period.h"
+
 static void test_last_tells_of_a_release(void **state)
 {
     hf_record *record = *state;
@@ -51,6 +53,68 @@ static void test_last_tells_whose_period_it_was_until_another_holder_leaves(void
     die(record, 3);
     assert_int_equal(record->last.outcome, HF_OUTCOME_ABANDONED);
     assert_int_equal(record->last.period.end.ms, 0);
+}
+
+static hf_leave finisher(unsigned ticket, int exit_status, hf_period period)
+{
+    hf_leave leave = leaver(ticket);
+    leave.has_exit_status = true;
+    leave.exit_status = exit_status;
+    leave.period = period;
+    return leave;
+}
+
+static void finish(hf_record *record, unsigned n, int exit_status, hf_period period)
+{
+    enter(record, n, ALL);
+    step(record,
+         (hf_step){.leaves = (hf_leave[]){finisher(n, exit_status, period)}, .n_leaves = 1});
+}
+
+static void test_no_death_undoes_what_was_done(void **state)
+{
+    hf_record *record = *state;
+    finish(record, 1, 3, (hf_period){{4000}, {8000}});
+    enter(record, 2, ALL);
+    die(record, 2);
+    assert_int_equal(record->last.outcome, HF_OUTCOME_ABANDONED);
+    const hf_done_mark *done = &record->last.done;
+    assert_true(done->is_known);
+    assert_int_equal(done->exit_status, 3);
+    assert_int_equal(done->token, FLOOR);
+    assert_int_equal(done->at.ms, 5000);
+    assert_string_equal(done->who, "me@here:1");
+    assert_true(period_is_done((hf_period){{4000}, {8000}}, &record->last));
+    assert_false(period_is_over(&record->last, (hf_dbtime){7999}));
+}
+
+static void test_who_lost_a_lock_has_finished_nothing(void **state)
+{
+    hf_record *record = *state;
+    hf_leave lost = finisher(1, 0, (hf_period){{4000}, {8000}});
+    lost.outcome = HF_OUTCOME_ABANDONED;
+    enter(record, 1, ALL);
+    step(record, (hf_step){.leaves = &lost, .n_leaves = 1});
+    assert_false(record->last.done.is_known);
+    hf_leave back = finisher(2, 0, (hf_period){{4000}, {8000}});
+    back.told = false;
+    enter(record, 2, ALL);
+    step(record, (hf_step){.leaves = &back, .n_leaves = 1});
+    assert_false(record->last.done.is_known);
+}
+
+/* The bed's time is 5000. */
+static void test_work_of_a_period_stays_known_until_that_is_over(void **state)
+{
+    hf_record *record = *state;
+    finish(record, 1, 3, (hf_period){{4000}, {8000}});
+    finish(record, 2, 4, (hf_period){{0}, {0}});
+    assert_int_equal(record->last.exit_status, 4);
+    assert_int_equal(record->last.done.exit_status, 3);
+    finish(record, 3, 5, (hf_period){{4500}, {5000}});
+    assert_int_equal(record->last.done.exit_status, 5);
+    finish(record, 4, 6, (hf_period){{0}, {0}});
+    assert_int_equal(record->last.done.exit_status, 6);
 }
 
 static void test_a_dead_holder_abandons_and_a_dead_waiter_does_not(void **state)
@@ -239,6 +303,9 @@ int main(void)
         CASE(test_last_tells_of_a_release),
         CASE(test_give_back_leaves_last_as_it_is),
         CASE(test_last_tells_whose_period_it_was_until_another_holder_leaves),
+        CASE(test_no_death_undoes_what_was_done),
+        CASE(test_who_lost_a_lock_has_finished_nothing),
+        CASE(test_work_of_a_period_stays_known_until_that_is_over),
         CASE(test_a_dead_holder_abandons_and_a_dead_waiter_does_not),
         CASE(test_abandoned_gives_way_only_to_a_higher_token),
         CASE(test_abandoned_stays_past_a_give_back),

@@ -3,6 +3,8 @@
  * what it refuses to judge, and that threads can share it. */
 #include "sqlite_fixture.h"
 
+#include "store/sqlite/inside.h"
+
 #include <pthread.h>
 
 static hf_code mark(hf_store *store, const hf_session_state *seen)
@@ -352,11 +354,46 @@ static void whoever_listens_turns_to_a_new_session(void **state)
     store->ops->close(store);
 }
 
+struct commit {
+    const sqlite_store *store;
+    hf_code code;
+    bool is_free;
+    int n;
+};
+
+/* Before anybody else can see the row that is about to be there. */
+static int test_byte(void *ctx)
+{
+    struct commit *at = ctx;
+    hf_error err;
+    int64_t row = sqlite3_last_insert_rowid(at->store->main.db);
+    at->n++;
+    at->code = alive_test(at->store->alive_path, at->store->tester, row, &at->is_free, &err);
+    return 0;
+}
+
+/* Whoever saw the row with its byte free would take the session for dead (R10). */
+static void the_byte_is_locked_before_the_row_can_be_seen(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    begin_session(store); /* what is made once is there */
+    struct commit at = {.store = (sqlite_store *)store};
+    sqlite3_commit_hook(at.store->main.db, test_byte, &at);
+    begin_session(store);
+    sqlite3_commit_hook(at.store->main.db, NULL, NULL);
+    assert_int_equal(at.n, 1);
+    assert_int_equal(at.code, HF_OK);
+    assert_false(at.is_free);
+    store->ops->close(store);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(marks_only_what_is_as_it_was_seen),
+        TEST(the_byte_is_locked_before_the_row_can_be_seen),
         TEST(judges_the_overdue_by_its_clock),
         TEST(judges_by_no_other_clock),
         TEST(passes_asks_on),

@@ -66,6 +66,7 @@ static void test_rubbish_ends_it(void **state)
                                         TICKET " 1:",
                                         TICKET " 1:a",
                                         TICKET " 1:a ",
+                                        TICKET " 1:a \n",
                                         TICKET " 1:a 0",
                                         TICKET " 2:a 0\n",
                                         TICKET " 1:a 1\n",

@@ -131,10 +131,11 @@ static void wake(hf_store *base)
     memory_unlock(memory);
 }
 
-static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err)
 {
     (void)err;
+    *more = false;
     struct memory_store *store = (struct memory_store *)base;
     struct memory *memory = memory_lock(base);
     memory_prune(memory, memory_time(store));

@@ -24,7 +24,7 @@ hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err)
     struct memory *memory = memory_lock(base);
     if (memory_find_session(memory, self->id)) {
         memory_unlock(memory);
-        return error_set(err, HF_INTERNAL, "this session has begun before; take a new id");
+        return error_set(err, HF_HELD, "a session of this id has begun before");
     }
     memory->sessions =
         alloc_array(memory->sessions, memory->n_sessions + 1, sizeof *memory->sessions);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define ROUNDS 5
-/* R6 trusts one server's own clock only past clock_trust, 5 minutes by default: half of that. */
+/* R6 uses a server's clock only past clock_trust, 5 minutes by default: half of that. */
 #define SKEW_MS 150000
 #define NEAR_MS 1000 /* where the server's clock judges */
 
@@ -113,10 +113,8 @@ static void find_set(doctor *to)
     bson_string_t *members = bson_string_new(NULL);
     hf_code code = ask_admin(to->store, "{'replSetGetStatus': 1}", &reply, &error);
     if (code == HF_DENIED)
-        tell(
-            to, "members", false,
-            "a replica set; this user may not see its members (role clusterMonitor on admin), so a "
-            "request that may not wait takes a dead holder's lock only after a day");
+        tell(to, "members", false,
+             "a replica set; this user may not see its members (role clusterMonitor on admin)");
     else if (code)
         tell(to, "members", false, "a replica set; its members are not shown: %s", error.text);
     else if (list_members(&reply.doc, members))
@@ -205,8 +203,9 @@ static void append_trial(const mongo_store *store, bson_t *command)
     bson_t *change = pipeline_json(
         store->protocol->pings
             ? "{'update': [{'$set': {'ping': '$$NOW'}}], 'new': true, 'upsert': true}"
-            : "{'update': [{'$set': {'dead': true, 'dead_at': '$$NOW', 'ttl_ms': 1000, 'beat': 1,"
-              " 'app': 'holdfast doctor'}}], 'new': true, 'upsert': true}");
+            : "{'update': [{'$set': {'dead': true, 'dead_at': '$$NOW', 'expires_at': '$$NOW',"
+              " 'started_at': '$$NOW', 'ttl_ms': 1000, 'beat': 1, 'asked': [], 'pid': 0,"
+              " 'host': '', 'app': 'holdfast doctor'}}], 'new': true, 'upsert': true}");
     bson_concat(command, change);
     bson_destroy(change);
 }
@@ -305,6 +304,22 @@ static void find_writes(doctor *to)
          worst_ms > patience_ms ? ": sessions will be lost, set a longer ttl" : "");
 }
 
+/* ---- Names ---- */
+
+static void find_names_of_locks(doctor *to)
+{
+    char id[HF_NAME_MAX + 1], text[700];
+    if (to->store->protocol != &mongo_ttl || to->stopped || !mongo_ttl_find_odd_id(to->store, id))
+        return;
+    snprintf(text, sizeof text,
+             "%.120s has a document whose _id is no string: %.200s; a program that locks by it and "
+             "one that gives the same name to Holdfast do not exclude each other: write _id as a "
+             "string",
+             to->store->uri.collection, id);
+    hf_finding finding = {.topic = "names", .text = text, .wants_care = true};
+    to->stopped = !to->each(to->ctx, &finding);
+}
+
 /* ---- Clocks ---- */
 
 typedef struct offsets {
@@ -367,9 +382,10 @@ static void judge_offsets(doctor *to, const offsets *all)
     if (apart > SKEW_MS)
         tell(
             to, "clock", true,
-            "the members' clocks are %.0f ms apart. Only one verdict uses a clock: a session "
-            "overdue by clock_trust (5 minutes) on the server that took its beats; set the clocks, "
-            "or set clock_trust_ms to more or to never",
+            "the members' clocks are %.0f ms apart. Only one verdict uses a server's clock, beside "
+            "a clock of the clients' hosts: a session overdue by clock_trust (5 minutes) on the "
+            "server that took its beats; set the clocks, or set clock_trust_ms to more or to "
+            "never",
             apart);
     else if (apart > (double)to->store->config.ttl_ms)
         tell(
@@ -407,6 +423,7 @@ hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *er
     find_members(&to);
     find_notices(&to);
     find_writes(&to);
+    find_names_of_locks(&to);
     find_clocks(&to);
     return HF_OK;
 }

@@ -25,11 +25,11 @@
 
 static void start_driver(void)
 {
-    mongoc_init();
-    /* The driver writes its warnings to stderr, and the library prints nothing. Its handler is
-     * global and cannot be asked for, so it is set to none, once, instead of to one store's log;
-     * a program that wants the driver's log sets a handler of its own after hf_open(). */
+    /* The driver writes its warnings to stderr, also while it starts, and the library prints
+     * nothing. Its handler is global and cannot be asked for, so it is set to none, once, instead
+     * of to one store's log; a program that wants the driver's log sets its own after hf_open(). */
     mongoc_log_set_handler(NULL, NULL);
+    mongoc_init();
 }
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
@@ -85,6 +85,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     store->config = *config;
     store->owner = getpid();
     store->uri = read;
+    mongo_find_boot(store->boot);
     pipeline_init(&store->texts);
     pthread_mutex_init(&store->mutex, NULL);
     prepare_lanes(store);
@@ -111,6 +112,7 @@ void mongo_close(hf_store *base)
         pipeline_done(&store->texts);
     }
     mongo_held_clear(store);
+    mongo_sweep_done(store);
     mongo_uri_done(&store->uri);
     free(store);
 }

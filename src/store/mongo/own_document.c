@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#define LEAST_BEAT_MS 100
 #define RACES 3 /* seen free after it was not: tried again at once */
 
 /* ---- Parts of commands ---- */
@@ -363,6 +364,13 @@ static const char *changing(const mongo_store *store)
     return store->uri.lock_field;
 }
 
+/* Ours refresh as often as the URI says, though no lease of theirs is at stake. */
+static void open_protocol(mongo_store *store)
+{
+    store->base.beat_ms =
+        store->uri.refresh_ms > LEAST_BEAT_MS ? store->uri.refresh_ms : LEAST_BEAT_MS;
+}
+
 static const hf_store_ops ops = {
     .scheme = "mongodb",
     .close = mongo_close,
@@ -390,6 +398,7 @@ const mongo_protocol mongo_document = {
     .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .check = mongo_own_check,
+    .open = open_protocol,
     .take = enter,
     .leave = leave,
     .read = mongo_own_read,

@@ -5,6 +5,7 @@
  * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/parts.h"
 
@@ -134,6 +135,7 @@ static void append_odd(bson_string_t *out, const char *path)
     }
 }
 
+/* Nothing is added to lockTs: another program may have set it as far ahead as there are dates. */
 static void append_look_text(const mongo_store *store, bson_string_t *out)
 {
     const mongo_uri *uri = &store->uri;
@@ -143,7 +145,8 @@ static void append_look_text(const mongo_store *store, bson_string_t *out)
         bson_string_append_printf(out, " 'token': '$%s',", uri->token_field);
     bson_string_append_printf(out,
                               " 'left': {'$cond': [{'$eq': [{'$type': '$%s'}, 'date']},"
-                              " {'$subtract': [{'$add': ['$%s', %lld]}, '$$NOW']}, null]},"
+                              " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
+                              " {'$subtract': ['$$NOW', %lld]}]}, null]},"
                               " 'odd': {'$switch': {'branches': [",
                               uri->time_field, uri->time_field, (long long)mongo_own_stale_ms(uri));
     append_odd(out, uri->lock_field);
@@ -152,7 +155,7 @@ static void append_look_text(const mongo_store *store, bson_string_t *out)
     bson_string_append(out, "{'case': false, 'then': null}], 'default': null}}}}");
 }
 
-void mongo_own_append_left(const mongo_store *store, bson_t *stages, const char *key)
+void mongo_own_append_left(mongo_store *store, bson_t *stages, const char *key)
 {
     bson_string_t *text = bson_string_new(NULL);
     append_look_text(store, text);
@@ -181,6 +184,19 @@ static bool is_empty(const bson_t *doc, const char *path)
     return !mongo_path_find(doc, path, &it) || BSON_ITER_HOLDS_NULL(&it);
 }
 
+/* What the library behind the article writes, whose rules are other ones: it is waited for, and
+ * never taken over. */
+static bool is_guid(const bson_iter_t *lock)
+{
+    bson_subtype_t subtype;
+    uint32_t size;
+    const uint8_t *data;
+    if (!BSON_ITER_HOLDS_BINARY(lock))
+        return false;
+    bson_iter_binary(lock, &subtype, &size, &data);
+    return size == 16 && (subtype == BSON_SUBTYPE_UUID_DEPRECATED || subtype == BSON_SUBTYPE_UUID);
+}
+
 /* hf.lock and hf.time are both well, and so is hf.token. */
 static hf_code check_shape(const mongo_store *store, const bson_t *doc, const char *name,
                            hf_error *err)
@@ -190,7 +206,8 @@ static hf_code check_shape(const mongo_store *store, const bson_t *doc, const ch
     bool is_held = !is_empty(doc, "hf.lock");
     if (mongo_path_find(doc, "hf.odd", &odd) && BSON_ITER_HOLDS_UTF8(&odd))
         return shape(store, name, bson_iter_utf8(&odd, NULL), "an object, or nothing", err);
-    if (is_held && mongo_path_find(doc, "hf.lock", &lock) && !BSON_ITER_HOLDS_OID(&lock))
+    if (is_held && mongo_path_find(doc, "hf.lock", &lock) && !BSON_ITER_HOLDS_OID(&lock) &&
+        !is_guid(&lock))
         return shape(store, name, uri->lock_field, "an ObjectId, or null", err);
     bool has_date =
         mongo_path_find(doc, "hf.time", &time) && bson_iter_type(&time) == BSON_TYPE_DATE_TIME;
@@ -245,6 +262,30 @@ static void add_holder(mongo_store *store, const bson_oid_t *lock_id, hf_record 
     record_append(out, &entry, true);
 }
 
+/* Its bytes are too many for a ticket. */
+static void add_guid_holder(mongo_store *store, const bson_iter_t *lock, hf_record *out)
+{
+    bson_subtype_t subtype;
+    uint32_t size;
+    const uint8_t *data;
+    bson_oid_t made;
+    bson_iter_binary(lock, &subtype, &size, &data);
+    hf_id id = id_of_hash(id_hash(ID_HASH, data, size));
+    memcpy(made.bytes, id.bytes, sizeof made.bytes);
+    add_holder(store, &made, out);
+    out->entries[0].since.ms = out->entries[0].granted_at.ms = 0;
+    out->lease_left_ms = 0;
+}
+
+static void note_refresh(mongo_store *store, const bson_t *doc, const hf_record *record)
+{
+    const hf_entry *holder = &record->entries[0];
+    int64_t time_ms;
+    bool is_ours = memcmp(&holder->session, &holder->ticket, sizeof holder->ticket) != 0;
+    if (!is_ours && mongo_date_at(doc, "hf.time", &time_ms))
+        mongo_own_note_refresh(store, record->name, holder->ticket, time_ms);
+}
+
 hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
 {
     bson_iter_t lock;
@@ -255,8 +296,12 @@ hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf
         return code;
     out->token = mongo_int_at(doc, "hf.token", 0);
     out->lease_left_ms = mongo_int_at(doc, "hf.left", 0);
-    if (mongo_path_find(doc, "hf.lock", &lock) && BSON_ITER_HOLDS_OID(&lock))
+    if (mongo_path_find(doc, "hf.lock", &lock) && BSON_ITER_HOLDS_OID(&lock)) {
         add_holder(store, bson_iter_oid(&lock), out);
+        note_refresh(store, doc, out);
+    } else if (mongo_path_find(doc, "hf.lock", &lock) && is_guid(&lock)) {
+        add_guid_holder(store, &lock, out);
+    }
     return HF_OK;
 }
 

@@ -13,6 +13,7 @@
 
 #define MONGO_SESSIONS "sessions"
 #define MONGO_READ_MS 4000 /* a read takes no longer on the server */
+#define MONGO_BOOT_MAX 80
 
 /* ---- URI (uri.c) ---- */
 
@@ -35,9 +36,10 @@ typedef struct mongo_uri {
     char *token_field;      /* hfTokenField, or NULL */
     int64_t refresh_ms;     /* hfRefreshMS, and ... */
     int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
-    bool has_collection;    /* hfCollection was given */
-    int64_t poll_ms;        /* hfPollMS: between tries where nothing tells that a lock is free */
-    int64_t ping_ms;        /* hfPingMS, hfExpiryMS */
+    int64_t foreign_refresh_ms; /* how often other programs are to refresh theirs */
+    bool has_collection;        /* hfCollection was given */
+    int64_t poll_ms; /* hfPollMS: between tries where nothing tells that a lock is free */
+    int64_t ping_ms; /* hfPingMS, hfExpiryMS */
     int64_t expiry_ms;
     char *process;      /* hfProcess, or NULL */
     char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
@@ -72,6 +74,15 @@ typedef struct mongo_lane {
     mongoc_client_t *idle[MONGO_IDLE_MAX];
     size_t n_idle;
 } mongo_lane;
+
+/* Protocol document: when a lock of another program was refreshed, as it was last seen. */
+typedef struct mongo_refresh {
+    hf_id ticket;
+    int64_t time_ms;
+    hf_mono looked_at;
+} mongo_refresh;
+
+#define MONGO_REFRESHES 32 /* locks that are watched so at once */
 
 #define MONGO_BATCH_MOST 32 /* steps in one command */
 #define MONGO_NAMES 65536   /* a power of two */
@@ -110,14 +121,6 @@ typedef struct mongo_group {
     uint8_t seen[MONGO_NAMES / 8]; /* names, by a hash, whose record was seen to exist */
 } mongo_group;
 
-/* What the last serverStatus said of the server that takes our beats (R3). */
-typedef struct mongo_server {
-    bool is_known, is_denied;
-    hf_mono seen_at;
-    hf_id election;
-    int64_t clock_base_ms, local_ms;
-} mongo_server;
-
 /* The listener's stream. Only the thread in await() writes to it, except for woken; cursor, self,
  * is_reading and woken are guarded by the store's mutex. */
 typedef struct mongo_watch {
@@ -132,24 +135,38 @@ typedef struct mongo_watch {
     char refusal[256]; /* why there are no notices here; "": there are */
 } mongo_watch;
 
+/* How far a sweep has come. Only the thread that sweeps uses it. */
+typedef struct mongo_sweeping {
+    int part;
+    int64_t now_ms; /* the server's, when it began */
+    bool may_hint;  /* the indexes are there */
+    hf_id *dead;    /* sessions without a date, in order */
+    bool *stands;   /* a ticket of it was found */
+    size_t n_dead, n_dated;
+    bson_value_t after; /* the last lock that was looked at */
+} mongo_sweeping;
+
 struct mongo_store {
     hf_store base;
     const mongo_protocol *protocol;
     hf_store_config config;
     pid_t owner;
+    char boot[MONGO_BOOT_MAX]; /* whose CLOCK_BOOTTIME is ours; "": unknown */
     mongo_uri uri;
     pipeline_texts texts;
     mongo_lane work, beats;
     mongo_group group;
     atomic_int topology, wire;    /* found out at the first use */
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
-    pthread_mutex_t mutex;        /* pools, server, watch, swept */
-    mongo_server server;
+    pthread_mutex_t mutex;        /* pools, watch, swept */
     mongo_watch watch;
+    mongo_sweeping sweep;
     bool has_indexes, knows_index;
-    hf_session self;                 /* protocols without sessions: who their documents name */
-    mongo_held *held;                /* and what they hold */
-    int64_t foreign_ms;              /* ttl: how long documents of other programs last */
+    hf_session self;    /* protocols without sessions: who their documents name */
+    mongo_held *held;   /* and what they hold */
+    int64_t foreign_ms; /* ttl: how long others' documents last; see ttl_index.c */
+    mongo_refresh refreshes[MONGO_REFRESHES]; /* see own_refresh.c; under the mutex, as the next */
+    hf_mono refresh_said;
     struct mongo_sharding *sharding; /* see sharding.h; NULL in other protocols */
 };
 
@@ -177,7 +194,7 @@ struct mongo_protocol {
     /* NULL: as `queue`, whose names are the _id and whose documents say all that is asked. */
     void (*append_key)(bson_t *to, const char *field, const char *name); /* as the _id */
     bool (*read_key)(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
-    void (*append_left)(const mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
+    void (*append_left)(mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
     void (*append_listed)(const mongo_store *store, bson_t *filter);
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
     const char *ticket_field; /* has the holder's ticket, its change is news too; NULL: the same */
@@ -305,7 +322,7 @@ hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_err
 /* Who holds something, by the locks' own words. */
 hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
 hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
-                          hf_error *err);
+                          bool *more, hf_error *err);
 
 /* ---- Names that are an _id of any type (id_text.c) ---- */
 
@@ -335,10 +352,22 @@ void mongo_path_parents(bson_string_t *out, const char *path, const char *before
 
 /* ---- The index of protocol ttl (ttl_index.c) ---- */
 
+#define MONGO_FOR_EVER (-1) /* nothing ends what another program has not ended */
+
 /* Reads, once, how long documents last that do not say it themselves. */
 hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err);
-/* The same, and makes the index where there is none. */
-hf_code mongo_ttl_settle_index(mongo_store *store, hf_error *err);
+/* The same at any time, before one of them is taken over: somebody may have changed the index. */
+hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_error *err);
+/* What was read last, in ms, or MONGO_FOR_EVER. */
+int64_t mongo_ttl_foreign_ms(mongo_store *store);
+/* The same, and makes the index where there is none; warns, once, of what is odd there. */
+hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
+
+/* ---- _ids of other types in protocol ttl (ttl_ids.c) ---- */
+
+/* One that is no string; false: there is none, or it cannot be looked for. */
+bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1]);
+void mongo_ttl_warn_of_odd_id(mongo_store *store);
 
 /* ---- The lock inside the user's own document (own_shape.c, own_document.c, own_claim.c) ---- */
 
@@ -351,11 +380,15 @@ char *mongo_own_text(const mongo_store *store, const char *text);
 void mongo_own_append_free(const mongo_store *store, bson_t *to, const char *field);
 void mongo_own_append_sound(const mongo_store *store, bson_t *to, const char *field);
 /* The calls of `mongo_protocol` on documents as a look gives them: without what is the user's. */
-void mongo_own_append_left(const mongo_store *store, bson_t *stages, const char *key);
+void mongo_own_append_left(mongo_store *store, bson_t *stages, const char *key);
 hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 /* The user's document, which has just been locked with this ticket. */
 hf_code mongo_own_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
                              hf_record *out, hf_error *err);
+
+/* A look has shown that another holds the document, and when it was refreshed. Warns if that is
+ * done slowly. */
+void mongo_own_note_refresh(mongo_store *store, const char *name, hf_id ticket, int64_t time_ms);
 
 /* An entrant is known before its enter is sent: what lands without an answer must be found. */
 void mongo_own_expect(mongo_store *store, const char *name, const hf_enter *enter);
@@ -387,11 +420,22 @@ void mongo_group_settle(mongo_store *store, mongo_member *member, mongo_member_s
 
 /* {serverStatus: 1}, without what it has no need of. */
 void mongo_append_server_status(bson_t *command);
-/* Asks serverStatus; false: no right, no answer, or no election there. */
-bool mongo_server_ask(mongo_store *store, bool is_beat, mongo_server *out);
-/* R6: is a session, overdue by the server's clock, gone? `asked` is filled at its first use. */
-bool mongo_server_judges_gone(mongo_store *store, const bson_t *session, int64_t overdue_ms,
-                              int64_t trust_ms, mongo_server *asked);
+
+/* ---- Sessions that are long overdue (vouch.c, R6) ---- */
+
+/* Who is primary: asked for at the first use. */
+typedef struct mongo_primary {
+    bool is_asked, is_known;
+    hf_id election;
+} mongo_primary;
+
+void mongo_find_boot(char out[MONGO_BOOT_MAX]);
+/* Appends which primary and whose clock a beat goes by: {election, clock: {boot, at, wall}}. */
+void mongo_append_origin(mongo_store *store, bool is_beat, bson_t *to);
+/* R6: is a session, overdue by the server's clock, gone? One of which that cannot be said yet is
+ * noted as seen, so that a later look from this host can say it. */
+bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state *state,
+                   int64_t trust_ms, mongo_primary *primary);
 
 /* ---- The calls ---- */
 
@@ -414,9 +458,10 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
                     hf_notice_fn each, void *ctx, hf_error *err);
 void mongo_wake(hf_store *base);
 void mongo_watch_done(mongo_store *store);
-hf_code mongo_overdue(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
-                      hf_error *err);
-hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+hf_code mongo_overdue(mongo_store *store, int64_t before_ms, hf_session_state *overdue, size_t max,
+                      size_t *n, hf_error *err);
+void mongo_sweep_done(mongo_store *store);
+hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                     hf_error *err);
 hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err);
 

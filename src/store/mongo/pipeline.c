@@ -12,9 +12,10 @@
  *   {change: {ticket, permits}}               the holder that has less from now on
  *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block}}}    the holder whose place
  *                                             goes over, and what changes with that
- *   {ticket, mark, used}                      the only leave; mark: `last` as it leaves it; used:
- *                                             the last token that was used
- *   {tickets, dead, marks: [{ticket | dead, mark, used}]}    several leaves, or deaths
+ *   {ticket, mark, used, done}                the only leave; mark: `last` as it leaves it; used:
+ *                                             the last token that was used; done: the same of
+ *                                             `done`
+ *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}    several leaves, or deaths
  * so each text is made only once.
  */
 #include "store/mongo/pipeline.h"
@@ -56,6 +57,21 @@ static const char last_many[] =
     " 'initialValue': '$last', 'in': {'$let': {'vars': {@p}, 'in': {'$cond': ["
     "{'$and': ['$$gone.mark', @i]}, {'$mergeObjects': ['$$gone.mark', @w]}, '$$value']}}}}}";
 
+/* Work of a period that is not over yet stays, unless work of a period takes its place (I9). */
+static const char gives_way[] = "{'$or': [{'$isNumber': '@8.done.period_end'},"
+                                " {'$not': [{'$gt': ['$$value.period_end', {'$toLong': @n}]}]}]}";
+
+static const char done_one[] =
+    ", 'done': {'$reduce': {'input': '$holders', 'initialValue': '$done', 'in': {'$cond': ["
+    "{'$and': [{'$eq': ['$$this.ticket', '$$x.ticket']}, @6]},"
+    " {'$mergeObjects': ['$$x.done', {'token': @u, 'at': @n}]}, '$$value']}}}";
+
+static const char done_many[] =
+    ", 'done': {'$reduce': {'input': {'$filter': {'input': '$holders', 'cond': {'$not': [@s]}}},"
+    " 'initialValue': '$done', 'in': {'$let': {'vars': {@p}, 'in': {'$cond': ["
+    "{'$and': ['$$gone.done', @6]},"
+    " {'$mergeObjects': ['$$gone.done', {'token': @u, 'at': @n}]}, '$$value']}}}}}";
+
 static const char whose[] = "{'session': '$$this.session', 'token': @u, 'at': @n}";
 
 /* What a holder has not used of its tokens it gives back, if nothing was given since. */
@@ -71,6 +87,13 @@ static const char given_back_many[] =
     " {'$lte': ['$$gone.used', '$$value']}, {'$eq': [@v, '$$value']}]},"
     " '$$gone.used', '$$value']}}}}}";
 
+/* Where the lease stands already that a pass makes, the other calls' tickets go. */
+static const char stays_beside[] =
+    "{'$and': [@9, {'$or': [{'$ne': ['$$this.ticket', '$$x.pass.ticket']},"
+    " {'$eq': ['$$x.pass.ticket', '$$x.pass.to.ticket']},"
+    " {'$not': [{'$in': ['$$x.pass.to.ticket',"
+    " {'$concatArrays': ['$holders.ticket', '$queue.ticket']}]}]}]}]}";
+
 static const char stayers[] = "{'$filter': {'input': '$holders', 'cond': @s}}";
 static const char waiters[] = "{'$filter': {'input': '$queue', 'cond': @s}}";
 
@@ -81,15 +104,16 @@ static const char lowered[] =
     " {'$gt': ['$$this.permits', '$$x.change.permits']}]},"
     " {'$mergeObjects': ['$$this', {'permits': '$$x.change.permits'}]}, '$$this']}}}";
 
-/* Not where that ticket is there already. */
+/* Not where that ticket is there already, or was the last to leave. */
 static const char passed[] =
     "{'$map': {'input': @4, 'in': {'$cond': [{'$and': ["
     "{'$eq': ['$$this.ticket', '$$x.pass.ticket']}, {'$not': [{'$in': ['$$x.pass.to.ticket',"
-    " {'$concatArrays': ['$holders.ticket', '$queue.ticket']}]}]}]},"
+    " {'$concatArrays': ['$holders.ticket', '$queue.ticket']}]}]},"
+    " {'$ne': ['$last.session', '$$x.pass.to.session']}]},"
     " {'$mergeObjects': ['$$this', '$$x.pass.to']}, '$$this']}}}";
 
 /* Leaves, deaths, a change and a pass, then the grant; the result is the whole record. */
-static const char edit[] = "{'$let': {'vars': {'h': @2, 'q': @3@l}, 'in': @g}}";
+static const char edit[] = "{'$let': {'vars': {'h': @2, 'q': @3@l@7}, 'in': @g}}";
 
 /* The fold over the queue from its head (I3, I4); after the first that does not fit, none does.
  * end: the first token that is above the floor. Where somebody waits a token was given before. */
@@ -115,12 +139,13 @@ static const char grant[] =
     " 'in': '$$next.ticket'}}}]}, '']}, ' ', {'$toString': '$$this.session'}, ':',"
     " {'$toString': '$$this.ticket'}, ':', {'$toString': '$$token'}, @b]}}}}}},"
     " {'$mergeObjects': ['$$value', {'sum': 4294967296}]}]}}}},"
-    " 'in': {'$mergeObjects': ['$$ROOT'@m, {'holders': '$$fold.holders',"
+    " 'in': {'$mergeObjects': ['$$ROOT'@m@0, {'holders': '$$fold.holders',"
     " 'queue': {'$slice': ['$$q', '$$fold.n', 1000]}, 'token': '$$fold.token',"
     " 'notify': {'$cond': [{'$eq': ['$$fold.n', 0]}, '$notify',"
     " {'$ltrim': {'input': '$$fold.notify'}}]}}]}}}";
 
 static const char with_last[] = ", {'last': '$$last'}";
+static const char with_done[] = ", {'done': '$$done'}";
 
 /* The entrant, judged against the record r. If it queues behind others, or does not fit, the second
  * fold grants nothing (its head has just been refused), so there is none. And with no edit there is
@@ -224,7 +249,7 @@ typedef struct variant {
     edit_kind edit;
     enter_kind enter;
     floor_kind floor;
-    bool has_now, has_last, has_used, has_change, has_pass, has_block;
+    bool has_now, has_last, has_used, has_done, has_change, has_pass, has_block;
 } variant;
 
 static enter_kind enter_kind_of(const hf_enter *enter)
@@ -255,6 +280,8 @@ static variant variant_of(const hf_step *step, pipeline_clock clock)
         v.has_last |= step->leaves[i].told;
     for (size_t i = 0; i < step->n_leaves; i++)
         v.has_used |= step->leaves[i].used_token > 0;
+    for (size_t i = 0; i < step->n_leaves; i++)
+        v.has_done |= pipeline_is_done(&step->leaves[i]);
     return v;
 }
 
@@ -262,7 +289,7 @@ static size_t index_of(variant v)
 {
     return (size_t)v.edit | (size_t)v.enter << 2 | (size_t)v.floor << 5 | (size_t)v.has_now << 7 |
            (size_t)v.has_last << 8 | (size_t)v.has_used << 9 | (size_t)v.has_change << 10 |
-           (size_t)v.has_pass << 11 | (size_t)v.has_block << 12;
+           (size_t)v.has_pass << 11 | (size_t)v.has_block << 12 | (size_t)v.has_done << 13;
 }
 
 static const char *floor_text(floor_kind kind)
@@ -290,13 +317,19 @@ typedef struct parts {
 
 static void choose_edit(parts *p, variant v)
 {
-    p->of['s'] = v.edit == EDIT_MANY ? stays_many : stays_one;
-    p->of['1'] = v.edit ? stayers : "'$holders'";
+    p->of['9'] = v.edit == EDIT_MANY ? stays_many : v.edit == EDIT_ONE ? stays_one : "true";
+    p->of['s'] = v.has_pass ? stays_beside : p->of['9'];
+    bool is_left = v.edit || v.has_pass;
+    p->of['1'] = is_left ? stayers : "'$holders'";
     p->of['4'] = v.has_change ? lowered : p->of['1'];
     p->of['2'] = v.has_pass ? passed : p->of['4'];
-    p->of['3'] = v.edit ? waiters : "'$queue'";
+    p->of['3'] = is_left ? waiters : "'$queue'";
     p->of['l'] = !v.has_last ? "" : v.edit == EDIT_MANY ? last_many : last_one;
     p->of['m'] = v.has_last ? with_last : "";
+    p->of['7'] = !v.has_done ? "" : v.edit == EDIT_MANY ? done_many : done_one;
+    p->of['0'] = v.has_done ? with_done : "";
+    p->of['6'] = gives_way;
+    p->of['8'] = v.edit == EDIT_MANY ? "$$gone" : "$$x";
     p->of['i'] = PLANTED(ABANDONED_FORGOTTEN) ? "true" : rises;
     p->of['w'] = whose;
     p->of['p'] = gone;

@@ -14,7 +14,7 @@ typedef enum pipeline_clock {
     PIPELINE_WALL,    /* the server's clock: a standalone has no cluster time */
 } pipeline_clock;
 
-#define PIPELINE_VARIANTS 8192
+#define PIPELINE_VARIANTS 16384
 
 /* The texts that were made so far. They hold nothing from outside, so each is made once. */
 typedef struct pipeline_texts {
@@ -59,6 +59,7 @@ bson_t *pipeline_json(const char *text);
 /* Between pipeline.c and pipeline_values.c: */
 void pipeline_values(const char *name, const hf_step *step, bson_t *x); /* initialises x */
 bool pipeline_is_single(const hf_step *step);                           /* one leave, no deaths */
+bool pipeline_is_done(const hf_leave *leave);                           /* `done` is to say it */
 int32_t pipeline_bound(const hf_enter *enter);       /* of the queue, for this entrant */
 const char *pipeline_key(size_t i, char buffer[16]); /* of an array's item */
 

@@ -13,6 +13,11 @@ bool pipeline_is_single(const hf_step *step)
     return step->n_leaves == 1 && step->n_deaths == 0;
 }
 
+bool pipeline_is_done(const hf_leave *leave)
+{
+    return leave->told && leave->has_exit_status && leave->outcome == HF_OUTCOME_RELEASED;
+}
+
 int32_t pipeline_bound(const hf_enter *enter)
 {
     return enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
@@ -43,11 +48,24 @@ static void append_mark(bson_t *to, hf_outcome outcome, const char *who, const h
     bson_append_document_end(to, &mark);
 }
 
+/* Token and time are the holder's and are filled in there. */
+static void append_done(bson_t *to, const hf_leave *leave)
+{
+    bson_t done;
+    BSON_APPEND_DOCUMENT_BEGIN(to, "done", &done);
+    BSON_APPEND_UTF8(&done, "who", leave->who);
+    BSON_APPEND_INT32(&done, "exit_status", leave->exit_status);
+    document_append_period(&done, leave->period);
+    bson_append_document_end(to, &done);
+}
+
 static void append_leave(bson_t *to, const hf_leave *leave)
 {
     document_append_id(to, "ticket", leave->ticket);
     if (leave->told)
         append_mark(to, leave->outcome, leave->who, leave);
+    if (pipeline_is_done(leave))
+        append_done(to, leave);
     if (leave->used_token > 0)
         BSON_APPEND_INT64(to, "used", leave->used_token);
 }

@@ -141,12 +141,13 @@ hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, h
 }
 
 hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
-                          hf_error *err)
+                          bool *more, hf_error *err)
 {
     (void)base;
     (void)overdue;
     (void)max;
     (void)err;
     *n = 0;
+    *more = false;
     return HF_OK;
 }

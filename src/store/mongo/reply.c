@@ -34,10 +34,17 @@ bool mongo_next(bson_iter_t *batch, bson_t *doc)
     return bson_init_static(doc, data, length);
 }
 
+/* A NaN or an infinity is no number that can be counted with. */
+static bool is_countable(const bson_iter_t *it)
+{
+    return !BSON_ITER_HOLDS_DOUBLE(it) ||
+           (bson_iter_double(it) > -9.2e18 && bson_iter_double(it) < 9.2e18);
+}
+
 int64_t mongo_int_at(const bson_t *doc, const char *path, int64_t otherwise)
 {
     bson_iter_t found;
-    if (find(doc, path, &found) && BSON_ITER_HOLDS_NUMBER(&found))
+    if (find(doc, path, &found) && BSON_ITER_HOLDS_NUMBER(&found) && is_countable(&found))
         return bson_iter_as_int64(&found);
     return otherwise;
 }

@@ -7,7 +7,6 @@
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
-#define REFRESH_NS (60 * (int64_t)1000000000) /* how old what we know of the server may be */
 #define DUPLICATE 11000
 
 /* ---- Texts of the updates; see pipeline.h ---- */
@@ -20,10 +19,15 @@
 static const char begin_text[] =
     "{'$mergeObjects': ['$$x', {'expires_at': {'$add': ['$$NOW', '$$x.ttl_ms']}}]}";
 
-static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
-                                " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
-                                    "'$$x.answered'") "},"
-                                                      " '$$x.server', '$$x.said']}";
+/* Of two beats that come in the wrong order the later one's clock stays (R6). */
+#define CLOCK                                                                                      \
+    "{'$cond': [{'$and': [{'$eq': ['$clock.boot', '$$x.origin.clock.boot']},"                      \
+    " {'$gt': ['$clock.at', '$$x.origin.clock.at']}]}, '$clock', '$$x.origin.clock']}"
+
+static const char beat_text[] =
+    "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
+    " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
+        "'$$x.answered'") "}, '$$x.said', '$$x.origin', {'clock': " CLOCK "}]}";
 
 /* Dead from now on, if `beat` is still the one (R5). Tickets of it may stand somewhere: a date,
  * from which on it is forgotten, is for the sweep to set. */
@@ -52,6 +56,7 @@ static void append_begin(mongo_store *store, const hf_session *self, bson_t *com
     BSON_APPEND_BOOL(&x, "dead", false);
     BSON_APPEND_ARRAY(&x, "asked", &none);
     BSON_APPEND_UTF8(&x, "collection", store->uri.collection);
+    mongo_append_origin(store, false, &x);
     mongo_begin(command, "update", MONGO_SESSIONS);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
@@ -81,9 +86,7 @@ hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *er
     append_begin(store, self, &command);
     code = mongo_run(store, &call, &command, &reply, err);
     if (reply.server_code == DUPLICATE)
-        code = error_set(err, HF_INTERNAL,
-                         "a session of this id exists: every session needs a new "
-                         "one");
+        code = error_set(err, HF_HELD, "a session of this id has begun before");
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return code;
@@ -91,32 +94,8 @@ hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *er
 
 /* ---- Beat ---- */
 
-static mongo_server server_of(mongo_store *store)
-{
-    pthread_mutex_lock(&store->mutex);
-    mongo_server server = store->server;
-    pthread_mutex_unlock(&store->mutex);
-    return server;
-}
-
-/* After an acknowledged beat, so that it delays none; what it says goes with the next one. A stale
- * election errs on the safe side. */
-static void refresh_server(mongo_store *store)
-{
-    mongo_server server = server_of(store);
-    int64_t now = store->config.env->mono(store->config.env->ctx).ns;
-    bool is_fresh = server.seen_at.ns && now - server.seen_at.ns < REFRESH_NS;
-    if (mongo_topology_of(store) != MONGO_SET || server.is_denied || is_fresh)
-        return;
-    mongo_server_ask(store, true, &server);
-    pthread_mutex_lock(&store->mutex);
-    store->server = server;
-    pthread_mutex_unlock(&store->mutex);
-}
-
 static void append_raise(mongo_store *store, const hf_beat *says, bson_t *command)
 {
-    mongo_server server = server_of(store);
     bson_t x = BSON_INITIALIZER, part;
     char key[16];
     BSON_APPEND_ARRAY_BEGIN(&x, "answered", &part);
@@ -127,11 +106,8 @@ static void append_raise(mongo_store *store, const hf_beat *says, bson_t *comman
     BSON_APPEND_UTF8(&part, "waits", says->waits ? says->waits : "");
     BSON_APPEND_INT64(&part, "seen", says->seen);
     bson_append_document_end(&x, &part);
-    BSON_APPEND_DOCUMENT_BEGIN(&x, "server", &part);
-    if (server.is_known) {
-        document_append_id(&part, "election", server.election);
-        BSON_APPEND_DATE_TIME(&part, "clock_base", server.clock_base_ms);
-    }
+    BSON_APPEND_DOCUMENT_BEGIN(&x, "origin", &part);
+    mongo_append_origin(store, true, &part);
     bson_append_document_end(&x, &part);
     pipeline_append_text(command, "update", beat_text, &x);
     bson_destroy(&x);
@@ -181,8 +157,6 @@ hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_ses
     bson_destroy(&command);
     if (code == HF_NOT_FOUND)
         return error_set(err, HF_LOST, "this session was marked dead, or removed, by another");
-    if (!code)
-        refresh_server(store);
     return code;
 }
 

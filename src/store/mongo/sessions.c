@@ -7,7 +7,10 @@
 #include "store/mongo/parts.h"
 
 #define WAITS_MOST 1000 /* sessions that say something, of all */
-#define LEFT "{'$set': {'left': {'$subtract': ['$expires_at', '$$NOW']}}}"
+/* Of a document with another date, or none, an error here would be one of the whole command. */
+#define LEFT                                                                                       \
+    "{'$set': {'left': {'$cond': [{'$eq': [{'$type': '$expires_at'}, 'date']},"                    \
+    " {'$subtract': ['$expires_at', '$$NOW']}, '$$REMOVE']}}}"
 
 /* ---- Look ---- */
 
@@ -69,16 +72,14 @@ static hf_code read_states(mongo_store *store, const mongo_call *call, const bso
     bson_t batch, doc;
     bson_iter_t it;
     hf_session_state state;
-    mongo_server asked = {.is_known = false};
+    mongo_primary primary = {.is_asked = false};
     if (!mongo_view(reply, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
         return mongo_odd_reply(store, call, err);
     while (mongo_next(&it, &doc)) {
         hf_code code = document_to_state(&doc, MONGO_SESSIONS, &state, err);
         if (code)
             return code;
-        state.is_gone =
-            state.presence == HF_LIVE &&
-            mongo_server_judges_gone(store, &doc, -state.lease_left_ms, trust_ms, &asked);
+        state.is_gone = mongo_is_gone(store, &doc, &state, trust_ms, &primary);
         place(&state, ids, n, states);
     }
     return HF_OK;
@@ -147,17 +148,18 @@ hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each
 
 /* ---- Overdue ---- */
 
-hf_code mongo_overdue(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
-                      hf_error *err)
+hf_code mongo_overdue(mongo_store *store, int64_t before_ms, hf_session_state *overdue, size_t max,
+                      size_t *n, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for dead sessions"};
-    static const char day_old[] = "{'dead': {'$ne': true}, '$expr': {'$lt': ['$expires_at',"
-                                  " {'$subtract': ['$$NOW', 86400000]}]}}";
-    bson_t *match = pipeline_json(day_old);
-    bson_t batch, doc;
+    bson_t *match = pipeline_json("{'dead': {'$ne': true}}");
+    bson_t batch, doc, range;
     bson_iter_t it;
     mongo_reply reply;
     *n = 0;
+    BSON_APPEND_DOCUMENT_BEGIN(match, "expires_at", &range);
+    BSON_APPEND_DATE_TIME(&range, "$lt", before_ms);
+    bson_append_document_end(match, &range);
     hf_code code =
         aggregate(store, &call, match, "{'1': {'$limit': 16}, '2': " LEFT "}", 16, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
@@ -171,19 +173,26 @@ hf_code mongo_overdue(mongo_store *store, hf_session_state *overdue, size_t max,
 
 /* ---- List ---- */
 
+/* One foreign document does not hide all sessions: it is skipped, with a warning. */
+static bool give_listed(mongo_store *store, const bson_t *doc, hf_state_fn each, void *ctx)
+{
+    hf_session_state state;
+    hf_error shape;
+    if (document_to_state(doc, MONGO_SESSIONS, &state, &shape)) {
+        mongo_log(store, HF_LOG_WARNING, "%s", shape.text);
+        return true;
+    }
+    return each(ctx, &state);
+}
+
 static hf_code give_all(mongo_store *store, mongoc_cursor_t *cursor, const mongo_call *call,
                         hf_state_fn each, void *ctx, hf_error *err)
 {
     const bson_t *doc, *reply;
     bson_error_t error;
-    hf_session_state state;
-    while (mongoc_cursor_next(cursor, &doc)) {
-        hf_code code = document_to_state(doc, MONGO_SESSIONS, &state, err);
-        if (code)
-            return code;
-        if (!each(ctx, &state))
+    while (mongoc_cursor_next(cursor, &doc))
+        if (!give_listed(store, doc, each, ctx))
             return HF_OK;
-    }
     if (mongoc_cursor_error_document(cursor, &error, &reply))
         return mongo_fault(store, call, &error, reply, err);
     return HF_OK;
@@ -195,7 +204,8 @@ static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client)
     mongoc_collection_t *sessions =
         mongoc_client_get_collection(client, store->uri.database, MONGO_SESSIONS);
     bson_t opts = BSON_INITIALIZER;
-    bson_t *stages = pipeline_json("{'pipeline': [" LEFT "]}");
+    bson_t *stages =
+        pipeline_json("{'pipeline': [{'$match': {'sweep': {'$ne': true}}}, " LEFT "]}");
     mongo_append_read_concern(store, &opts, (hf_stamp){0});
     mongoc_cursor_t *cursor =
         mongoc_collection_aggregate(sessions, MONGOC_QUERY_NONE, stages, &opts, primary);

@@ -84,7 +84,7 @@ static hf_code send_next(acquiring *a, sharding_sent *out)
     case SHARDING_UNLOCK:
         return undo(a, out);
     case SHARDING_READ_LOCK:
-        return sharding_get_lock(a->store, a->taking.name, out, a->err);
+        return sharding_get_lock(a->store, a->taking.name, a->stamp, out, a->err);
     case SHARDING_READ_PING:
         return sharding_get_ping(a->store, a->round.seen.process, a->round.is_known_expired, out,
                                  a->err);
@@ -122,15 +122,33 @@ static bool is_true(const bson_t *doc, const char *field)
     return bson_iter_init_find(&it, doc, field) && bson_iter_as_bool(&it);
 }
 
+/* A ping that is none proves nothing, neither that its owner lives nor that it has died. */
+static hf_code read_ping(acquiring *a, const mongo_reply *from, sharding_reply *to)
+{
+    bson_t doc;
+    to->is_found = sharding_first(from, &doc);
+    if (!to->is_found || sharding_read_ping(&doc, &to->ping_ms))
+        return HF_OK;
+    return error_set(a->err, HF_SHAPE,
+                     "%s, _id \"%.200s\": field ping: expected a date: whether the owner of %.128s "
+                     "has died cannot be told, so the lock is not taken over; correct the ping",
+                     SHARDING_PINGS, a->round.seen.process, a->taking.name);
+}
+
 /* Without the section `repl` it is a standalone, or a router. */
-static void read_server(const bson_t *status, sharding_server *out)
+static hf_code read_server(acquiring *a, const bson_t *status, sharding_server *out)
 {
     bson_t repl;
     bool is_member = mongo_view(status, "repl", &repl);
-    mongo_date_at(status, "localTime", &out->local_time.ms);
     out->is_primary =
         !is_member || is_true(&repl, "isWritablePrimary") || is_true(&repl, "ismaster");
     out->has_election = mongo_id_at(status, "repl.electionId", &out->election);
+    if (mongo_date_at(status, "localTime", &out->local_time.ms))
+        return HF_OK;
+    return error_set(a->err, HF_SHAPE,
+                     "serverStatus of mongodb at %.120s: field localTime: expected a date: without "
+                     "it %.128s, which \"%.200s\" holds, is not taken over",
+                     a->store->uri.hosts, a->taking.name, a->round.seen.process);
 }
 
 /* Who may not ask for the server's clock takes nothing over: as if it were no primary's. */
@@ -149,27 +167,38 @@ static void forgive_denial(acquiring *a, sharding_reply *to)
     to->server.is_primary = false;
 }
 
+/* `value` is the document, or null. Anything else says nothing: the lock may be ours, and is
+ * unlocked at the next ping, as one whose answer was lost. */
+static hf_code read_value(acquiring *a, const bson_t *answer, sharding_reply *to)
+{
+    static const mongo_call call = {.what = "acquiring"};
+    bson_iter_t it;
+    bool is_there = bson_iter_init_find(&it, answer, "value");
+    to->is_found = is_there && BSON_ITER_HOLDS_DOCUMENT(&it);
+    if (to->is_found || (is_there && BSON_ITER_HOLDS_NULL(&it)))
+        return HF_OK;
+    a->is_unknown = true;
+    sharding_may_have_more(a->store);
+    return mongo_odd_reply(a->store, &call, a->err);
+}
+
 static hf_code read_reply(acquiring *a, const sharding_sent *sent, int64_t took_ms,
                           sharding_reply *to)
 {
-    bson_t value, doc;
     *to = (sharding_reply){.code = sent->number};
     switch (a->round.action) {
     case SHARDING_GRAB:
     case SHARDING_OVERTAKE:
-        to->is_found = !sent->code && mongo_view(&sent->reply.doc, "value", &value);
-        return HF_OK;
+        return sent->code ? HF_OK : read_value(a, &sent->reply.doc, to);
     case SHARDING_READ_LOCK:
         return sent->code ? HF_OK : read_lock(a, &sent->reply, to);
     case SHARDING_READ_PING:
-        to->is_found = !sent->code && sharding_first(&sent->reply, &doc) &&
-                       sharding_read_ping(&doc, &to->ping_ms);
-        return HF_OK;
+        return sent->code ? HF_OK : read_ping(a, &sent->reply, to);
     case SHARDING_READ_SERVER:
         to->server.round_trip_ms = took_ms;
         if (!sent->code)
-            read_server(&sent->reply.doc, &to->server);
-        else if (sent->number == UNAUTHORIZED)
+            return read_server(a, &sent->reply.doc, &to->server);
+        if (sent->number == UNAUTHORIZED)
             forgive_denial(a, to);
         return HF_OK;
     case SHARDING_UNLOCK:
@@ -363,9 +392,9 @@ static bool is_as_seen(mongo_store *store, const char *name, hf_id ticket, shard
     hf_error err;
     bson_t doc;
     sharding_sent sent;
-    bool is = !sharding_get_lock(store, name, &sent, &err) && sharding_first(&sent.reply, &doc) &&
-              !sharding_read(store, &doc, out, &err) && out->lock.state &&
-              id_equal(sharding_ticket(store, out), ticket);
+    bool is = !sharding_get_lock(store, name, (hf_stamp){0}, &sent, &err) &&
+              sharding_first(&sent.reply, &doc) && !sharding_read(store, &doc, out, &err) &&
+              out->lock.state && id_equal(sharding_ticket(store, out), ticket);
     sharding_sent_done(&sent);
     return is;
 }

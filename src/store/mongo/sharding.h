@@ -120,6 +120,9 @@ typedef struct sharding_sent {
 
 void sharding_sent_done(sharding_sent *sent);
 
+/* A write may have been done without its outcome being known: pings look for what it left. */
+void sharding_may_have_more(mongo_store *store);
+
 /* A lock as it is to be written. */
 typedef struct sharding_taking {
     const char *name, *process, *who, *why;
@@ -144,7 +147,9 @@ hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_
                         sharding_sent *out, hf_error *err);
 hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
                             hf_error *err);
-hf_code sharding_get_lock(mongo_store *store, const char *name, sharding_sent *out, hf_error *err);
+/* Not older than `after`. */
+hf_code sharding_get_lock(mongo_store *store, const char *name, hf_stamp after, sharding_sent *out,
+                          hf_error *err);
 /* linearizable: from the primary of this moment, never from one that was deposed. */
 hf_code sharding_get_ping(mongo_store *store, const char *process, bool linearizable,
                           sharding_sent *out, hf_error *err);
@@ -167,7 +172,7 @@ hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_
 hf_code sharding_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err);
 void sharding_session_settle(mongo_store *store); /* what is owed, at the store's close */
 hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
-hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                        hf_error *err);
 
 #endif

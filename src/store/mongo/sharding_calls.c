@@ -29,17 +29,23 @@ static int32_t number_of(hf_code code, const mongo_reply *reply)
                                   : UNKNOWN_ERROR;
 }
 
+void sharding_may_have_more(mongo_store *store)
+{
+    pthread_mutex_lock(&store->sharding->mutex);
+    store->sharding->may_have_more = true;
+    pthread_mutex_unlock(&store->sharding->mutex);
+}
+
 static hf_code send_once(mongo_store *store, const mongo_call *call, const bson_t *command,
                          sharding_sent *out, hf_error *err)
 {
-    out->code = mongo_run(store, call, command, &out->reply, err);
+    out->code = call->writes || call->is_beat
+                    ? mongo_run(store, call, command, &out->reply, err)
+                    : mongo_run_behind(store, call, command, &out->reply, err);
     out->number = number_of(out->code, &out->reply);
     out->was_sent = out->code != HF_UNREACHABLE || out->reply.server_code;
-    if (out->code == HF_UNKNOWN) {
-        pthread_mutex_lock(&store->sharding->mutex);
-        store->sharding->may_have_more = true;
-        pthread_mutex_unlock(&store->sharding->mutex);
-    }
+    if (out->code == HF_UNKNOWN)
+        sharding_may_have_more(store);
     return out->code;
 }
 
@@ -237,12 +243,13 @@ static void append_find(bson_t *command, const char *collection, const char *id)
     BSON_APPEND_BOOL(command, "singleBatch", true);
 }
 
-hf_code sharding_get_lock(mongo_store *store, const char *name, sharding_sent *out, hf_error *err)
+hf_code sharding_get_lock(mongo_store *store, const char *name, hf_stamp after, sharding_sent *out,
+                          hf_error *err)
 {
     mongo_call call = {.what = "looking at", .name = name};
     bson_t command = BSON_INITIALIZER;
     append_find(&command, store->uri.collection, name);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    mongo_append_read_concern(store, &command, after);
     return run(store, SHARDING_GET_LOCK, &call, &command, out, err);
 }
 

@@ -92,11 +92,10 @@ hf_id sharding_session(const char *process, const char *who)
 static int64_t find_state(const bson_t *doc)
 {
     bson_iter_t it;
-    if (!bson_iter_init_find(&it, doc, "state") || !BSON_ITER_HOLDS_NUMBER(&it))
+    int64_t state = mongo_int_at(doc, "state", -1);
+    if (state < 0 || state > 2 || !bson_iter_init_find(&it, doc, "state"))
         return -1;
-    int64_t state = bson_iter_as_int64(&it);
-    bool is_whole = !BSON_ITER_HOLDS_DOUBLE(&it) || bson_iter_double(&it) == (double)state;
-    return is_whole && state >= 0 && state <= 2 ? state : -1;
+    return !BSON_ITER_HOLDS_DOUBLE(&it) || bson_iter_double(&it) == (double)state ? state : -1;
 }
 
 hf_code sharding_read(const mongo_store *store, const bson_t *doc, sharding_document *out,

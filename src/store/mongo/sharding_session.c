@@ -359,13 +359,14 @@ static void settle_indexes(mongo_store *store)
     store->has_indexes = !code || !error.retryable;
 }
 
-hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                        hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     (void)overdue;
     (void)max;
     *n = 0;
+    *more = false;
     hf_code code = mongo_ready(store, err);
     if (!code)
         settle_indexes(store);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: the housekeeping that each client does at its start and hourly: indexes, idle records,
- * sessions long dead or overdue; the client calls it, in the background. */
+/* sweep.c: the housekeeping that one client does for all, hourly, part by part: idle records,
+ * sessions long dead or overdue; the client calls it, in the background.
+ *
+ * No part reads more than a page of an index. The locks have none but that on _id, so that their
+ * steps have none to keep: they are gone through page by page, for the idle and for the tickets of
+ * the dead at once. */
+#include "core/alloc.h"
 #include "core/plant.h"
 #include "core/record.h"
 #include "store/document.h"
@@ -45,31 +50,281 @@ static void settle_indexes(mongo_store *store)
     if (code && !error.retryable)
         warn_of_indexes(store, &error);
     store->has_indexes = !code || !error.retryable;
+    store->sweep.may_hint = !code;
 }
 
-/* ---- Idle records ---- */
+#define PAGE 500
+#define HOUR_MS 3600000
+#define DAY_MS (24 * (int64_t)HOUR_MS)
+#define DUPLICATE 11000
+
+enum { PART_FIRST, PART_DEAD, PART_LOCKS, PART_DATES };
+
+static void append_before(bson_t *to, const char *field, int64_t ms)
+{
+    bson_t range;
+    bson_append_document_begin(to, field, -1, &range);
+    BSON_APPEND_DATE_TIME(&range, "$lt", ms);
+    bson_append_document_end(to, &range);
+}
+
+/* ---- Whose turn it is ---- */
+
+/* Dates that filters compare with are constants: for $$NOW no index is used. */
+static hf_code ask_time(mongo_store *store, int64_t *out, hf_error *err)
+{
+    static const mongo_call call = {.what = "asking for the server's clock", .database = "admin"};
+    bson_t *command = pipeline_json("{'hello': 1}");
+    mongo_reply reply;
+    hf_code code = mongo_run(store, &call, command, &reply, err);
+    if (!code && !mongo_date_at(&reply.doc, "localTime", out))
+        code = mongo_odd_reply(store, &call, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(command);
+    return code;
+}
+
+/* Of the document that says when this collection was swept last. */
+static hf_id turn_id(const mongo_store *store)
+{
+    hf_id id = {{'s', 'w', 'e', 'p'}};
+    uint64_t hash = 14695981039346656037u;
+    for (const char *at = store->uri.collection; *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
+    memcpy(id.bytes + 4, &hash, sizeof hash);
+    return id;
+}
+
+/* {_id, $or: [{dead_at: long ago}, {dead_at: ahead}]}: upserted where it is there and neither, it
+ * is a duplicate. To those who know no such document it is a session that has ended, and the index
+ * forgets it as one. */
+static void append_turn(const mongo_store *store, bson_t *update)
+{
+    int64_t now_ms = store->sweep.now_ms;
+    bson_t query, any, each, range, x = BSON_INITIALIZER, none = BSON_INITIALIZER;
+    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
+    document_append_id(&query, "_id", turn_id(store));
+    BSON_APPEND_ARRAY_BEGIN(&query, "$or", &any);
+    BSON_APPEND_DOCUMENT_BEGIN(&any, "0", &each);
+    append_before(&each, "dead_at", now_ms - HOUR_MS);
+    bson_append_document_end(&any, &each);
+    BSON_APPEND_DOCUMENT_BEGIN(&any, "1", &each);
+    BSON_APPEND_DOCUMENT_BEGIN(&each, "dead_at", &range);
+    BSON_APPEND_DATE_TIME(&range, "$gt", now_ms + HOUR_MS);
+    bson_append_document_end(&each, &range);
+    bson_append_document_end(&any, &each);
+    bson_append_array_end(&query, &any);
+    bson_append_document_end(update, &query);
+    BSON_APPEND_BOOL(&x, "sweep", true);
+    BSON_APPEND_BOOL(&x, "dead", true);
+    BSON_APPEND_DATE_TIME(&x, "dead_at", now_ms);
+    BSON_APPEND_DATE_TIME(&x, "expires_at", now_ms);
+    BSON_APPEND_DATE_TIME(&x, "started_at", now_ms);
+    BSON_APPEND_INT32(&x, "ttl_ms", 1000);
+    BSON_APPEND_INT64(&x, "beat", 1);
+    BSON_APPEND_INT64(&x, "pid", 0);
+    BSON_APPEND_UTF8(&x, "app", "holdfast sweep");
+    BSON_APPEND_UTF8(&x, "host", "");
+    BSON_APPEND_ARRAY(&x, "asked", &none);
+    BSON_APPEND_UTF8(&x, "collection", store->uri.collection);
+    pipeline_append_text(update, "u", "{'$mergeObjects': ['$$ROOT', '$$x']}", &x);
+    BSON_APPEND_BOOL(update, "upsert", true);
+    bson_destroy(&x);
+}
+
+/* Once an hour, whoever comes first does it for all: it reads every record. */
+static hf_code take_turn(mongo_store *store, bool *is_mine, hf_error *err)
+{
+    static const mongo_call call = {.what = "beginning a sweep", .writes = true};
+    bson_t command = BSON_INITIALIZER, updates, update;
+    mongo_reply reply;
+    mongo_begin(&command, "update", MONGO_SESSIONS);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    append_turn(store, &update);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    *is_mine = !code;
+    if (reply.server_code == DUPLICATE)
+        code = HF_OK;
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* ---- Dead sessions ----
+ * A mark stays as long as a ticket of its session stands: who only tries a lock, be it a year
+ * later, cannot watch a session that is missing. The others get the date from which on the index
+ * forgets them. Which are dead is read before the locks are: a dead session gets no tickets any
+ * more, and what was sent in it an hour ago has landed, or will not. */
+
+static void append_undated(const mongo_store *store, bson_t *filter)
+{
+    bson_t none;
+    BSON_APPEND_BOOL(filter, "dead", true);
+    BSON_APPEND_DOCUMENT_BEGIN(filter, "dead_at", &none);
+    BSON_APPEND_BOOL(&none, "$exists", false);
+    bson_append_document_end(filter, &none);
+    append_before(filter, "expires_at", store->sweep.now_ms - HOUR_MS);
+}
+
+static void append_find_dead(const mongo_store *store, bson_t *command)
+{
+    const mongo_sweeping *sweep = &store->sweep;
+    bson_t filter, id, part;
+    mongo_begin(command, "find", MONGO_SESSIONS);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
+    append_undated(store, &filter);
+    BSON_APPEND_UTF8(&filter, "collection", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(&filter, "_id", &id);
+    document_append_id(&id, "$gt", sweep->n_dead ? sweep->dead[sweep->n_dead - 1] : (hf_id){{0}});
+    bson_append_document_end(&filter, &id);
+    bson_append_document_end(command, &filter);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "sort", &part);
+    BSON_APPEND_INT32(&part, "_id", 1);
+    bson_append_document_end(command, &part);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "projection", &part);
+    BSON_APPEND_INT32(&part, "_id", 1);
+    bson_append_document_end(command, &part);
+    if (sweep->may_hint) /* else by _id, through all that are dated */
+        BSON_APPEND_UTF8(command, "hint", "dead_at_1");
+    BSON_APPEND_INT32(command, "limit", PAGE);
+    BSON_APPEND_BOOL(command, "singleBatch", true);
+    BSON_APPEND_INT32(command, "batchSize", PAGE);
+}
+
+/* The next page of the dead that have no date, in the order of their ids. */
+static hf_code find_dead(mongo_store *store, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking for dead sessions"};
+    mongo_sweeping *sweep = &store->sweep;
+    bson_t command = BSON_INITIALIZER, batch, doc;
+    bson_iter_t it;
+    mongo_reply reply;
+    size_t before = sweep->n_dead;
+    append_find_dead(store, &command);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    sweep->dead = alloc_array(sweep->dead, before + PAGE, sizeof *sweep->dead);
+    if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
+        while (sweep->n_dead < before + PAGE && mongo_next(&it, &doc))
+            sweep->n_dead += mongo_id_at(&doc, "_id", &sweep->dead[sweep->n_dead]);
+    if (sweep->n_dead < before + PAGE)
+        sweep->part = PART_LOCKS;
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(hf_id));
+}
+
+/* Those of which a ticket stands in this record keep their mark. */
+static void note_standing(mongo_sweeping *sweep, const bson_t *row)
+{
+    bson_t sessions;
+    bson_iter_t it;
+    if (!sweep->n_dead || !mongo_view(row, "sessions", &sessions) ||
+        !bson_iter_init(&it, &sessions))
+        return;
+    while (bson_iter_next(&it)) {
+        const hf_id *found = BSON_ITER_HOLDS_OID(&it)
+                                 ? bsearch(bson_iter_oid(&it)->bytes, sweep->dead, sweep->n_dead,
+                                           sizeof *sweep->dead, compare_ids)
+                                 : NULL;
+        if (found)
+            sweep->stands[found - sweep->dead] = true;
+    }
+}
+
+/* The next page of those that have none: true where there are any. */
+static bool append_unneeded(mongo_sweeping *sweep, bson_t *query)
+{
+    bson_t in, ids;
+    char key[16];
+    size_t n = 0;
+    BSON_APPEND_DOCUMENT_BEGIN(query, "_id", &in);
+    BSON_APPEND_ARRAY_BEGIN(&in, "$in", &ids);
+    for (; sweep->n_dated < sweep->n_dead && n < PAGE; sweep->n_dated++)
+        if (!sweep->stands[sweep->n_dated] || PLANTED(MARKS_FORGOTTEN))
+            document_append_id(&ids, mongo_key(n++, key), sweep->dead[sweep->n_dated]);
+    bson_append_array_end(&in, &ids);
+    bson_append_document_end(query, &in);
+    return n > 0;
+}
+
+static hf_code set_dates(mongo_store *store, hf_error *err)
+{
+    static const mongo_call call = {.what = "dating dead sessions", .writes = true};
+    bson_t command = BSON_INITIALIZER, updates, update, query;
+    bson_t *change = pipeline_json("{'u': {'$currentDate': {'dead_at': true}}, 'multi': true}");
+    mongo_reply reply;
+    hf_code code = HF_OK;
+    mongo_begin(&command, "update", MONGO_SESSIONS);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
+    bool any = append_unneeded(&store->sweep, &query);
+    append_undated(store, &query);
+    bson_append_document_end(&update, &query);
+    bson_concat(&update, change);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    if (any) {
+        code = mongo_run(store, &call, &command, &reply, err);
+        bson_destroy(&reply.doc);
+    }
+    bson_destroy(change);
+    bson_destroy(&command);
+    return code;
+}
+
+/* ---- Locks ---- */
 
 /* Idle: nobody holds or waits, released (not abandoned), three days ago, and in no period that
  * still runs; one that is not there is less than any number. */
-static const char idle[] =
-    "{'holders': [], 'queue': [], 'last.outcome': 'released', '$expr': {'$and': ["
-    "{'$lt': ['$last.at', {'$subtract': ['$$NOW', 259200000]}]},"
-    " {'$lte': ['$last.period_end', {'$toLong': '$$NOW'}]}]}}";
+#define IDLE                                                                                       \
+    "{'$and': [{'$eq': ['$holders', []]}, {'$eq': ['$queue', []]},"                                \
+    " {'$eq': ['$last.outcome', 'released']},"                                                     \
+    " {'$lt': ['$last.at', {'$subtract': ['$$NOW', 259200000]}]},"                                 \
+    " {'$lte': ['$last.period_end', {'$toLong': '$$NOW'}]},"                                       \
+    " {'$lte': ['$done.period_end', {'$toLong': '$$NOW'}]}]}"
+#define SESSIONS_OF(list) "{'$cond': [{'$isArray': ['$" list "']}, '$" list ".session', []]}"
 
-static hf_code find_idle(mongo_store *store, mongo_reply *reply, hf_error *err)
+/* Behind the $match: one row for each record, with all of it where it is idle. */
+static const char page_text[] =
+    "{'1': {'$sort': {'_id': 1}}, '2': {'$limit': 500}, '3': {'$project': {"
+    "'sessions': {'$concatArrays': [" SESSIONS_OF("holders") ", " SESSIONS_OF(
+        "queue") "]}, 'idle': {'$cond': [" IDLE ", '$$ROOT', '$$REMOVE']}}}}";
+
+static void append_page(mongo_store *store, bson_t *command)
 {
-    static const mongo_call call = {.what = "looking for idle locks"};
-    bson_t command = BSON_INITIALIZER;
-    bson_t *filter = pipeline_json(idle);
-    mongo_begin(&command, "find", store->uri.collection);
-    BSON_APPEND_DOCUMENT(&command, "filter", filter);
-    BSON_APPEND_INT32(&command, "limit", 500);
-    BSON_APPEND_BOOL(&command, "singleBatch", true);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
-    hf_code code = mongo_run(store, &call, &command, reply, err);
-    bson_destroy(filter);
-    bson_destroy(&command);
-    return code;
+    bson_t stages, stage, match, id, cursor;
+    bson_t *rest = pipeline_json(page_text);
+    mongo_begin(command, "aggregate", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$match", &match);
+    BSON_APPEND_DOCUMENT_BEGIN(&match, "_id", &id);
+    if (store->sweep.after.value_type == BSON_TYPE_UTF8)
+        BSON_APPEND_VALUE(&id, "$gt", &store->sweep.after);
+    else
+        BSON_APPEND_UTF8(&id, "$gt", "");
+    bson_append_document_end(&match, &id);
+    bson_append_document_end(&stage, &match);
+    bson_append_document_end(&stages, &stage);
+    bson_concat(&stages, rest);
+    bson_append_array_end(command, &stages);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
+    BSON_APPEND_INT32(&cursor, "batchSize", PAGE + 1);
+    bson_append_document_end(command, &cursor);
+    mongo_append_read_concern(store, command, (hf_stamp){0});
+    bson_destroy(rest);
 }
 
 /* {q: {_id, token, holders: [], queue: []}, limit: 1}: still as it was seen, and still empty. */
@@ -88,209 +343,135 @@ static void append_delete(bson_t *deletes, size_t i, const char *name, int64_t t
     bson_append_document_end(deletes, &one);
 }
 
-/* Only those whose token is below the floor that the next grant will have. */
-static size_t append_deletes(mongo_store *store, const mongo_reply *found, bson_t *command)
+/* A deletion, where its token is below the floor that the next grant will have. On a standalone
+ * nothing is pruned: its floor is a wall clock, and a token must not fall. */
+static size_t append_if_idle(mongo_store *store, const bson_t *row, int64_t floor, bson_t *deletes,
+                             size_t n)
+{
+    bson_t idle;
+    hf_record record;
+    if (mongo_topology_of(store) == MONGO_ALONE || !mongo_view(row, "idle", &idle) ||
+        document_to_record(&idle, store->uri.collection, &record, NULL))
+        return 0;
+    bool may_go = record.token < floor || PLANTED(PRUNE_FORGETS_TOKEN);
+    if (may_go)
+        append_delete(deletes, n, record.name, record.token);
+    record_done(&record);
+    return may_go;
+}
+
+static void go_on_behind(mongo_sweeping *sweep, const bson_t *row)
+{
+    bson_iter_t id;
+    if (!bson_iter_init_find(&id, row, "_id"))
+        return;
+    bson_value_destroy(&sweep->after);
+    bson_value_copy(bson_iter_value(&id), &sweep->after);
+}
+
+/* Goes through the rows; returns how many deletions there are. */
+static size_t read_page(mongo_store *store, const mongo_reply *found, bson_t *command)
 {
     int64_t floor = (int64_t)(found->stamp.value >> 32) << 20;
-    bson_t batch, doc, deletes;
+    bson_t batch, row, deletes;
     bson_iter_t it;
-    hf_record record;
-    size_t n = 0;
+    size_t n = 0, rows = 0;
     BSON_APPEND_ARRAY_BEGIN(command, "deletes", &deletes);
     if (mongo_view(&found->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
-        while (mongo_next(&it, &doc)) {
-            if (document_to_record(&doc, store->uri.collection, &record, NULL))
-                continue;
-            if (record.token < floor || PLANTED(PRUNE_FORGETS_TOKEN))
-                append_delete(&deletes, n++, record.name, record.token);
-            record_done(&record);
+        for (; mongo_next(&it, &row); rows++) {
+            note_standing(&store->sweep, &row);
+            n += append_if_idle(store, &row, floor, &deletes, n);
+            go_on_behind(&store->sweep, &row);
         }
     bson_append_array_end(command, &deletes);
+    if (rows < PAGE)
+        store->sweep.part = PART_DATES;
     return n;
 }
 
-static hf_code prune(mongo_store *store, hf_error *err)
+static hf_code go_through_locks(mongo_store *store, hf_error *err)
 {
-    static const mongo_call call = {.what = "pruning idle locks", .writes = true};
-    bson_t command = BSON_INITIALIZER;
+    static const mongo_call call = {.what = "looking for idle locks"};
+    static const mongo_call prune = {.what = "pruning idle locks", .writes = true};
+    bson_t look = BSON_INITIALIZER, command = BSON_INITIALIZER;
     mongo_reply found, reply;
-    hf_code code = find_idle(store, &found, err);
+    if (!store->sweep.stands)
+        store->sweep.stands = alloc_zeroed(store->sweep.n_dead + 1);
+    append_page(store, &look);
+    hf_code code = mongo_run(store, &call, &look, &found, err);
     mongo_begin(&command, "delete", store->uri.collection);
-    if (!code && append_deletes(store, &found, &command)) {
+    if (!code && read_page(store, &found, &command)) {
         BSON_APPEND_BOOL(&command, "ordered", false);
         mongo_append_write_concern(store, &command, false);
-        code = mongo_run(store, &call, &command, &reply, err);
+        code = mongo_run(store, &prune, &command, &reply, err);
         bson_destroy(&reply.doc);
     }
     bson_destroy(&found.doc);
     bson_destroy(&command);
+    bson_destroy(&look);
     return code;
 }
 
-/* ---- Dead sessions ----
- * A mark stays as long as a ticket of its session stands: who only tries a lock, be it a year
- * later, cannot watch a session that is missing. The others get the date from which on the index
- * forgets them. */
+/* ---- Part by part ---- */
 
-#define PAGE 500
-
-/* What was sent in such a session an hour ago has landed, or will not. */
-static const char undated[] = "{'dead': true, 'dead_at': {'$exists': false}, '$expr': {'$lt':"
-                              " ['$expires_at', {'$subtract': ['$$NOW', 3600000]}]}}";
-
-typedef struct page {
-    hf_id ids[PAGE];
-    size_t n;
-    bool stands[PAGE];
-} page;
-
-/* {$in: [...]}: those of which, as far as is known, no ticket stands. */
-static void append_in(bson_t *to, const char *field, const page *of)
+void mongo_sweep_done(mongo_store *store)
 {
-    bson_t in, ids;
-    char key[16];
-    BSON_APPEND_DOCUMENT_BEGIN(to, field, &in);
-    BSON_APPEND_ARRAY_BEGIN(&in, "$in", &ids);
-    for (size_t i = 0, n = 0; i < of->n; i++)
-        if (!of->stands[i])
-            document_append_id(&ids, mongo_key(n++, key), of->ids[i]);
-    bson_append_array_end(&in, &ids);
-    bson_append_document_end(to, &in);
+    free(store->sweep.dead);
+    free(store->sweep.stands);
+    bson_value_destroy(&store->sweep.after);
+    store->sweep = (mongo_sweeping){.may_hint = store->sweep.may_hint};
 }
 
-static size_t unneeded(const page *of)
+static hf_code begin(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                     hf_error *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < of->n; i++)
-        n += !of->stands[i];
-    return n;
-}
-
-static void append_page(const mongo_store *store, hf_id after, bson_t *command)
-{
-    bson_t filter, id, sort;
-    bson_t *which = pipeline_json(undated);
-    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
-    BSON_APPEND_UTF8(&filter, "collection", store->uri.collection);
-    BSON_APPEND_DOCUMENT_BEGIN(&filter, "_id", &id);
-    document_append_id(&id, "$gt", after);
-    bson_append_document_end(&filter, &id);
-    bson_concat(&filter, which);
-    bson_append_document_end(command, &filter);
-    BSON_APPEND_DOCUMENT_BEGIN(command, "sort", &sort);
-    BSON_APPEND_INT32(&sort, "_id", 1);
-    bson_append_document_end(command, &sort);
-    BSON_APPEND_INT32(command, "limit", PAGE);
-    BSON_APPEND_BOOL(command, "singleBatch", true);
-    BSON_APPEND_INT32(command, "batchSize", PAGE);
-    bson_destroy(which);
-}
-
-/* The next page behind that session, of the dead that have no date. */
-static hf_code find_dead(mongo_store *store, hf_id after, page *out, hf_error *err)
-{
-    static const mongo_call call = {.what = "looking for dead sessions"};
-    bson_t command = BSON_INITIALIZER, batch, doc;
-    bson_iter_t it;
-    mongo_reply reply;
-    *out = (page){.n = 0};
-    mongo_begin(&command, "find", MONGO_SESSIONS);
-    append_page(store, after, &command);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
-    hf_code code = mongo_run(store, &call, &command, &reply, err);
-    if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
-        while (out->n < PAGE && mongo_next(&it, &doc))
-            out->n += mongo_id_at(&doc, "_id", &out->ids[out->n]);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
-    return code;
-}
-
-static void note_standing(page *of, const bson_t *reply)
-{
-    bson_iter_t it, value;
-    if (!bson_iter_init_find(&it, reply, "values") || !bson_iter_recurse(&it, &value))
-        return;
-    while (bson_iter_next(&value))
-        for (size_t i = 0; i < of->n && BSON_ITER_HOLDS_OID(&value); i++)
-            of->stands[i] |= memcmp(of->ids[i].bytes, bson_iter_oid(&value)->bytes,
-                                    sizeof of->ids[i].bytes) == 0;
-}
-
-/* All sessions that stand in a record beside one of these: one pass over the records. */
-static hf_code find_standing(mongo_store *store, const char *field, page *of, hf_error *err)
-{
-    static const mongo_call call = {.what = "looking for tickets of dead sessions"};
-    bson_t command = BSON_INITIALIZER, query;
-    mongo_reply reply;
-    mongo_begin(&command, "distinct", store->uri.collection);
-    BSON_APPEND_UTF8(&command, "key", field);
-    BSON_APPEND_DOCUMENT_BEGIN(&command, "query", &query);
-    append_in(&query, field, of);
-    bson_append_document_end(&command, &query);
-    mongo_append_read_concern(store, &command, (hf_stamp){0});
-    hf_code code = mongo_run(store, &call, &command, &reply, err);
+    bool is_mine = false;
+    settle_indexes(store);
+    hf_code code = ask_time(store, &store->sweep.now_ms, err);
     if (!code)
-        note_standing(of, &reply.doc);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
+        code = mongo_overdue(store, store->sweep.now_ms - DAY_MS, overdue, max, n, err);
+    if (!code)
+        code = take_turn(store, &is_mine, err);
+    if (is_mine)
+        store->sweep.part = PART_DEAD;
     return code;
 }
 
-static hf_code set_dates(mongo_store *store, const page *of, hf_error *err)
+static hf_code do_part(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                       bool *more, hf_error *err)
 {
-    static const mongo_call call = {.what = "dating dead sessions", .writes = true};
-    bson_t command = BSON_INITIALIZER, updates, update, query;
-    bson_t *which = pipeline_json(undated),
-           *change = pipeline_json("{'u': {'$currentDate': {'dead_at': true}}, 'multi': true}");
-    mongo_reply reply;
-    mongo_begin(&command, "update", MONGO_SESSIONS);
-    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
-    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    append_in(&query, "_id", of);
-    bson_concat(&query, which);
-    bson_append_document_end(&update, &query);
-    bson_concat(&update, change);
-    bson_append_document_end(&updates, &update);
-    bson_append_array_end(&command, &updates);
-    mongo_append_write_concern(store, &command, false);
-    hf_code code = mongo_run(store, &call, &command, &reply, err);
-    bson_destroy(&reply.doc);
-    bson_destroy(which);
-    bson_destroy(change);
-    bson_destroy(&command);
-    return code;
-}
-
-static hf_code date(mongo_store *store, hf_error *err)
-{
-    page dead = {.n = PAGE};
     hf_code code = HF_OK;
-    for (hf_id after = {{0}}; !code && dead.n == PAGE; after = dead.ids[PAGE - 1]) {
-        code = find_dead(store, after, &dead, err);
-        if (!code && dead.n)
-            code = find_standing(store, "holders.session", &dead, err);
-        if (!code && unneeded(&dead))
-            code = find_standing(store, "queue.session", &dead, err);
-        if (!code && unneeded(&dead))
-            code = set_dates(store, &dead, err);
+    switch (store->sweep.part) {
+    case PART_FIRST:
+        code = begin(store, overdue, max, n, err);
+        *more = store->sweep.part != PART_FIRST;
+        return code;
+    case PART_DEAD:
+        code = find_dead(store, err);
+        break;
+    case PART_LOCKS:
+        code = go_through_locks(store, err);
+        break;
+    case PART_DATES:
+        code = set_dates(store, err);
+        *more = store->sweep.n_dated < store->sweep.n_dead;
+        return code;
     }
+    *more = true;
     return code;
 }
 
-/* On a standalone nothing is pruned: its floor is a wall clock, and a token must not fall. */
-hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, hf_error *err)
+hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
+                    hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     *n = 0;
+    *more = false;
     hf_code code = mongo_ready(store, err);
-    if (code)
-        return code;
-    settle_indexes(store);
-    if (mongo_topology_of(store) != MONGO_ALONE)
-        code = prune(store, err);
     if (!code)
-        code = date(store, err);
-    return code ? code : mongo_overdue(store, overdue, max, n, err);
+        code = do_part(store, overdue, max, n, more, err);
+    *more = *more && !code;
+    if (!*more)
+        mongo_sweep_done(store);
+    return code;
 }

@@ -4,8 +4,8 @@
  * exclude each other. The client calls it through the store interface.
  *
  * Two shapes: `updated` (the heartbeat writes now, the index adds the time) and `expire-at` (the
- * document says until when). In the texts below @ stands for the field of that date, and #d for
- * when a document's time is over. */
+ * document says until when). In the texts below @ stands for the field of that date, #o for the
+ * date from before which a document's time has passed, and #f for a date that has just begun. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
@@ -15,40 +15,45 @@
 
 #include <stdio.h>
 
-/* Ours say themselves how long they last, others' last as long as the index lets them. */
-static const char due_updated[] =
-    "{'$add': ['$@', {'$cond': [{'$isNumber': '$ttl_ms'}, '$ttl_ms', '$$x.foreign_ms']}]}";
-static const char due_expires_at[] =
-    "{'$add': ['$@', {'$cond': [{'$isNumber': '$ttl_ms'}, 0, '$$x.foreign_ms']}]}";
+#define DUPLICATE 11000
+#define RACES 3 /* gone, or renewed, when it was looked at: tried again at once */
+
+/* Ours say themselves how long they last, others' last as long as the index lets them: a number of
+ * ms, or null for ever, which no date is before. The time is taken from now, for a date of another
+ * program may be so far off that nothing can be added to it. */
+#define IS_OURS                                                                                    \
+    "{'$and': [{'$eq': [{'$type': '$ticket'}, 'objectId']},"                                       \
+    " {'$eq': [{'$type': '$ttl_ms'}, 'int']}, {'$gt': ['$ttl_ms', 0]}]}"
+static const char over_updated[] =
+    "{'$subtract': ['$$NOW', {'$cond': [" IS_OURS ", '$ttl_ms', '$$x.foreign_ms']}]}";
+static const char over_expires_at[] =
+    "{'$subtract': ['$$NOW', {'$cond': [" IS_OURS ", 0, '$$x.foreign_ms']}]}";
 
 static const char fresh_updated[] = "'$$NOW'";
 static const char fresh_expires_at[] = "{'$add': ['$$NOW', '$$x.ttl_ms']}";
 
-/* Taken where there is no document, where it is one that this step leaves, or where its time has
- * passed; one whose date is no date is left alone. One that is this ticket's already, from a taking
- * that got no answer, begins its time anew: no beat need have renewed it since. */
-static const char take_text[] =
-    "{'$cond': [{'$or': [{'$eq': ['$$ROOT', {'_id': '$_id'}]},"
-    " {'$in': [{'$ifNull': ['$ticket', null]}, '$$x.tickets']},"
-    " {'$cond': [{'$eq': [{'$type': '$@'}, 'date']}, {'$lte': [#d, '$$NOW']}, false]}]},"
-    " {'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}, '$$ROOT']}";
-
+static const char take_text[] = "{'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}";
 static const char renew_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #f}]}";
 
+/* Taking over needs a date that has passed: a document without one is held. */
+static const char passed_text[] = "{'$and': [{'$eq': [{'$type': '$@'}, 'date']},"
+                                  " {'$lte': ['$@', #o]}]}";
+
+/* No date is so early that the difference does not fit. */
 static const char left_text[] =
-    "{'hf_left': {'$let': {'vars': {'x': {'foreign_ms': %lld}}, 'in': {'$cond': ["
-    "{'$eq': [{'$type': '$@'}, 'date']}, {'$subtract': [#d, '$$NOW']}, null]}}}}";
+    "{'$cond': [{'$eq': [{'$type': '$@'}, 'date']},"
+    " {'$subtract': [{'$max': ['$@', {'$date': {'$numberLong': '0'}}]}, #o]}, null]}";
 
 static char *text_of(const mongo_store *store, const char *text)
 {
-    const char *due = store->uri.expires_at ? due_expires_at : due_updated;
+    const char *over = store->uri.expires_at ? over_expires_at : over_updated;
     const char *fresh = store->uri.expires_at ? fresh_expires_at : fresh_updated;
     bson_string_t *out = bson_string_new(NULL);
     for (; *text; text++)
         if (*text == '@') {
             bson_string_append(out, store->uri.time_field);
         } else if (*text == '#') {
-            char *part = text_of(store, *++text == 'd' ? due : fresh);
+            char *part = text_of(store, *++text == 'o' ? over : fresh);
             bson_string_append(out, part);
             bson_free(part);
         } else {
@@ -115,11 +120,22 @@ static char *who_of(const bson_t *doc, const char *owner)
     return alloc_text(who);
 }
 
+/* How long it lasts, by its own word; 0: another program wrote it, whatever else it has. As IS_OURS
+ * says it to the server. */
+static int32_t ttl_of(const bson_t *doc)
+{
+    bson_iter_t it;
+    hf_id ticket;
+    bool is_ours = mongo_id_at(doc, "ticket", &ticket) && bson_iter_init_find(&it, doc, "ttl_ms") &&
+                   BSON_ITER_HOLDS_INT32(&it) && bson_iter_int32(&it) > 0;
+    return is_ours ? bson_iter_int32(&it) : 0;
+}
+
 static hf_entry entry_of(const mongo_store *store, const bson_t *doc, const char *name)
 {
     const char *owner = mongo_text_at(doc, store->uri.owner_field, "");
-    hf_entry entry = {.ttl_ms = (int32_t)mongo_int_at(doc, "ttl_ms", 0), .permits = HF_LIMIT_RW};
-    if (!mongo_id_at(doc, "ticket", &entry.ticket))
+    hf_entry entry = {.ttl_ms = ttl_of(doc), .permits = HF_LIMIT_RW};
+    if (!entry.ttl_ms || !mongo_id_at(doc, "ticket", &entry.ticket))
         entry.ticket = ticket_of(name, owner);
     if (!mongo_id_at(doc, "session", &entry.session))
         entry.session = entry.ticket;
@@ -129,14 +145,29 @@ static hf_entry entry_of(const mongo_store *store, const bson_t *doc, const char
     return entry;
 }
 
+/* The first program of the articles writes an _id and nothing else: its lock is held for as long as
+ * that stands. One that says its owner besides is no other. */
+static bool is_bare(const mongo_store *store, const bson_t *doc)
+{
+    bson_iter_t it;
+    if (!bson_iter_init(&it, doc))
+        return false;
+    while (bson_iter_next(&it)) {
+        const char *key = bson_iter_key(&it);
+        if (strcmp(key, "_id") != 0 && strcmp(key, "hf_left") != 0 &&
+            strcmp(key, store->uri.owner_field) != 0)
+            return false;
+    }
+    return true;
+}
+
 static hf_code read_document(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
 {
     const char *name = mongo_text_at(doc, "_id", "");
+    int64_t time_ms;
     if (!name[0] || strlen(name) > HF_NAME_MAX)
         return mongo_plain_shape(store, name, "_id", "a string of 1 to 512 bytes", err);
-    int64_t time_ms = 0;
-    mongo_date_at(doc, store->uri.time_field, &time_ms);
-    if (!time_ms)
+    if (!is_bare(store, doc) && !mongo_date_at(doc, store->uri.time_field, &time_ms))
         return mongo_plain_shape(store, name, store->uri.time_field, "a date", err);
     hf_entry entry = entry_of(store, doc, name);
     record_init(out, name);
@@ -148,72 +179,196 @@ static hf_code read_document(mongo_store *store, const bson_t *doc, hf_record *o
     return HF_OK;
 }
 
-static void append_left(const mongo_store *store, bson_t *stages, const char *key)
+/* What the texts call x.foreign_ms. */
+static void append_foreign_ms(bson_t *x, int64_t foreign_ms)
 {
-    char *pattern = text_of(store, left_text);
-    bson_string_t *text = bson_string_new(NULL);
-    bson_string_append_printf(text, pattern, (long long)store->foreign_ms);
-    bson_t stage, *fields = pipeline_json(text->str);
+    if (foreign_ms == MONGO_FOR_EVER)
+        BSON_APPEND_NULL(x, "foreign_ms");
+    else
+        BSON_APPEND_INT64(x, "foreign_ms", foreign_ms);
+}
+
+/* {field: {$let: {vars: {x: {foreign_ms}}, in: text}}} */
+static void append_judged(const mongo_store *store, bson_t *to, const char *field, const char *text,
+                          int64_t foreign_ms)
+{
+    bson_t let, part, vars, x;
+    char *whole = text_of(store, text);
+    bson_string_t *wrapped = bson_string_new(NULL);
+    bson_string_append_printf(wrapped, "{'in': %s}", whole);
+    bson_t *in = pipeline_json(wrapped->str);
+    bson_append_document_begin(to, field, -1, &let);
+    BSON_APPEND_DOCUMENT_BEGIN(&let, "$let", &part);
+    BSON_APPEND_DOCUMENT_BEGIN(&part, "vars", &vars);
+    BSON_APPEND_DOCUMENT_BEGIN(&vars, "x", &x);
+    append_foreign_ms(&x, foreign_ms);
+    bson_append_document_end(&vars, &x);
+    bson_append_document_end(&part, &vars);
+    bson_concat(&part, in);
+    bson_append_document_end(&let, &part);
+    bson_append_document_end(to, &let);
+    bson_destroy(in);
+    bson_string_free(wrapped, true);
+    bson_free(whole);
+}
+
+static void append_left(mongo_store *store, bson_t *stages, const char *key)
+{
+    bson_t stage, fields;
     BSON_APPEND_DOCUMENT_BEGIN(stages, key, &stage);
-    BSON_APPEND_DOCUMENT(&stage, "$addFields", fields);
+    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$addFields", &fields);
+    append_judged(store, &fields, "hf_left", left_text, mongo_ttl_foreign_ms(store));
+    bson_append_document_end(&stage, &fields);
     bson_append_document_end(stages, &stage);
-    bson_destroy(fields);
-    bson_string_free(text, true);
-    bson_free(pattern);
 }
 
 /* ---- Taking ---- */
 
-static void append_values(mongo_store *store, const char *name, const hf_step *step, bson_t *x)
+/* {ticket: {$in: [ours, those that this step leaves]}}: one that is this ticket's already, from a
+ * taking that got no answer, begins its time anew, as no beat need have renewed it since. */
+static void append_own(const hf_step *step, bson_t *query)
 {
-    bson_t tickets;
+    bson_t field, in;
     char key[16];
-    append_new(store, name, &step->enter->entry, x);
-    BSON_APPEND_ARRAY_BEGIN(x, "tickets", &tickets);
-    document_append_id(&tickets, "0", step->enter->entry.ticket);
+    BSON_APPEND_DOCUMENT_BEGIN(query, "ticket", &field);
+    BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
+    document_append_id(&in, "0", step->enter->entry.ticket);
     for (size_t i = 0; i < step->n_leaves; i++)
-        document_append_id(&tickets, mongo_key(i + 1, key), step->leaves[i].ticket);
-    bson_append_array_end(x, &tickets);
-    BSON_APPEND_INT32(x, "ttl_ms", step->enter->entry.ttl_ms);
-    BSON_APPEND_INT64(x, "foreign_ms", store->foreign_ms);
+        document_append_id(&in, mongo_key(i + 1, key), step->leaves[i].ticket);
+    bson_append_array_end(&field, &in);
+    bson_append_document_end(query, &field);
 }
 
-static void append_take(mongo_store *store, const char *name, const hf_step *step, bson_t *command)
+/* Everything behind the query. */
+static void append_taking(mongo_store *store, const char *name, const hf_step *step,
+                          bson_t *command)
 {
-    bson_t query, x = BSON_INITIALIZER;
-    append_values(store, name, step, &x);
+    bson_t x = BSON_INITIALIZER;
+    append_new(store, name, &step->enter->entry, &x);
+    BSON_APPEND_INT32(&x, "ttl_ms", step->enter->entry.ttl_ms);
+    append_text(store, command, "update", take_text, &x);
+    BSON_APPEND_BOOL(command, "new", true);
+    mongo_append_write_concern(store, command, false);
+    bson_destroy(&x);
+}
+
+/* Where there is no document it is made. One that is not ours is not found, and is in the way of
+ * making one: 11000. */
+static void append_insert(mongo_store *store, const char *name, const hf_step *step,
+                          bson_t *command)
+{
+    bson_t query;
     mongo_begin(command, "findAndModify", store->uri.collection);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
+    append_own(step, &query);
     bson_append_document_end(command, &query);
-    append_text(store, command, "update", take_text, &x);
-    BSON_APPEND_BOOL(command, "new", true);
     BSON_APPEND_BOOL(command, "upsert", true);
-    mongo_append_write_concern(store, command, false);
-    bson_destroy(&x);
+    append_taking(store, name, step, command);
+}
+
+static void append_takeover(mongo_store *store, const char *name, const hf_step *step,
+                            int64_t foreign_ms, bson_t *command)
+{
+    bson_t query;
+    mongo_begin(command, "findAndModify", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    BSON_APPEND_UTF8(&query, "_id", name);
+    append_judged(store, &query, "$expr", passed_text, foreign_ms);
+    bson_append_document_end(command, &query);
+    append_taking(store, name, step, command);
+}
+
+/* Of a unique index of the user's a duplicate says nothing about who holds. */
+static bool is_in_the_way(const mongo_reply *answer)
+{
+    bson_t key;
+    return answer->server_code == DUPLICATE &&
+           (!mongo_view(&answer->doc, "keyPattern", &key) || bson_has_field(&key, "_id"));
+}
+
+/* *is_there: another's document is. Otherwise out has a holder, which is this ticket, or none. */
+static hf_code send_taking(mongo_store *store, const mongo_call *call, const bson_t *command,
+                           hf_record *out, hf_stamp *stamp, bool *is_there, hf_error *err)
+{
+    bson_t value;
+    mongo_reply answer;
+    hf_code code = mongo_run(store, call, command, &answer, err);
+    *stamp = answer.stamp;
+    *is_there = code && is_in_the_way(&answer);
+    if (*is_there)
+        code = HF_OK;
+    else if (!code && mongo_view(&answer.doc, "value", &value))
+        code = read_document(store, &value, out, err);
+    bson_destroy(&answer.doc);
+    return code;
+}
+
+static bool keep(void *ctx, const hf_record *record)
+{
+    record_done(ctx);
+    record_copy(ctx, record);
+    return false;
+}
+
+static bool has_passed(const hf_record *record)
+{
+    return record->holders && record->lease_left_ms < 0;
+}
+
+/* How long others' documents last is read again before one of them is taken over, for the index may
+ * have been changed. That of ours leaves others' alone, should one stand there by now. */
+static hf_code take_over(mongo_store *store, const mongo_call *call, const hf_step *step,
+                         hf_record *out, hf_stamp *stamp, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER;
+    bool is_there, is_foreign = !out->entries[0].ttl_ms;
+    int64_t foreign_ms = MONGO_FOR_EVER;
+    hf_code code = is_foreign ? mongo_ttl_read_index_again(store, &foreign_ms, err) : HF_OK;
+    if (code)
+        return code;
+    record_done(out);
+    record_init(out, call->name);
+    append_takeover(store, call->name, step, foreign_ms, &command);
+    code = send_taking(store, call, &command, out, stamp, &is_there, err);
+    bson_destroy(&command);
+    return code;
+}
+
+/* Without a holder in the end: it was gone, or renewed, meanwhile. */
+static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_step *step,
+                         hf_record *out, hf_stamp *stamp, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER;
+    bool is_there;
+    append_insert(store, call->name, step, &command);
+    hf_code code = send_taking(store, call, &command, out, stamp, &is_there, err);
+    bson_destroy(&command);
+    if (!code && !is_there && !out->holders)
+        code = mongo_odd_reply(store, call, err);
+    if (code || !is_there)
+        return code;
+    code = mongo_look(&store->base, &call->name, 1, *stamp, false, keep, out, err);
+    return code || !has_passed(out) ? code : take_over(store, call, step, out, stamp, err);
 }
 
 static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err)
 {
-    bson_t command = BSON_INITIALIZER, value;
-    mongo_reply answer;
     hf_id ticket = step->enter->entry.ticket;
+    hf_stamp stamp;
     for (size_t i = 0; i < step->n_leaves; i++)
         mongo_held_drop(store, step->leaves[i].ticket);
     mongo_held_add(store, call->name, ticket);
-    append_take(store, call->name, step, &command);
-    hf_code code = mongo_run_repeated(store, call, &command, &answer, err);
-    if (!code)
-        code = mongo_view(&answer.doc, "value", &value) ? read_document(store, &value, out, err)
-                                                        : mongo_odd_reply(store, call, err);
+    hf_code code = take_once(store, call, step, out, &stamp, err);
+    for (int i = 0; !code && !out->holders && i < RACES; i++)
+        code = take_once(store, call, step, out, &stamp, err);
     bool is_ours = !code && record_find(out, ticket);
     if (!is_ours && code != HF_UNKNOWN)
         mongo_held_drop(store, ticket);
-    *reply = (hf_step_reply){
-        .stamp = answer.stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
-    bson_destroy(&answer.doc);
-    bson_destroy(&command);
+    if (code)
+        record_done(out);
+    *reply = (hf_step_reply){.stamp = stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
     return code;
 }
 
@@ -228,6 +383,20 @@ static void append_delete(bson_t *deletes, size_t i, const bson_t *query)
     BSON_APPEND_DOCUMENT(&each, "q", query);
     BSON_APPEND_INT32(&each, "limit", 1);
     bson_append_document_end(deletes, &each);
+}
+
+/* {$expr: {$eq: ["$$ROOT", doc]}} */
+static void append_as_seen(const bson_t *doc, bson_t *query)
+{
+    bson_t expr, both, literal;
+    BSON_APPEND_DOCUMENT_BEGIN(query, "$expr", &expr);
+    BSON_APPEND_ARRAY_BEGIN(&expr, "$eq", &both);
+    BSON_APPEND_UTF8(&both, "0", "$$ROOT");
+    BSON_APPEND_DOCUMENT_BEGIN(&both, "1", &literal);
+    BSON_APPEND_DOCUMENT(&literal, "$literal", doc);
+    bson_append_document_end(&both, &literal);
+    bson_append_array_end(&expr, &both);
+    bson_append_document_end(query, &expr);
 }
 
 /* What another program holds is taken out only as it was seen. False: it is ours, or gone. */
@@ -245,11 +414,10 @@ static bool append_foreign(mongo_store *store, const char *name, hf_id ticket, b
     mongo_append_read_concern(store, &command, (hf_stamp){0});
     bool is_foreign = !mongo_run_behind(store, &call, &command, &reply, &err) &&
                       mongo_view(&reply.doc, "cursor.firstBatch", &batch) &&
-                      bson_iter_init(&it, &batch) && mongo_next(&it, &doc) &&
-                      !bson_has_field(&doc, "ticket") &&
+                      bson_iter_init(&it, &batch) && mongo_next(&it, &doc) && !ttl_of(&doc) &&
                       id_equal(entry_of(store, &doc, name).ticket, ticket);
     if (is_foreign)
-        bson_copy_to_excluding_noinit(&doc, query, "_id", NULL);
+        append_as_seen(&doc, query);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     return is_foreign;
@@ -359,7 +527,7 @@ static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     hf_code code = mongo_plain_begin(base, self, err);
-    return code ? code : mongo_ttl_settle_index(store, err);
+    return code ? code : mongo_ttl_settle(store, err);
 }
 
 /* Before anything has been taken: what the index says of other programs' documents. */

@@ -7,36 +7,44 @@
 #include <stdio.h>
 
 #define NO_COLLECTION 26
-#define FOR_EVER_MS (INT64_C(10) * 365 * 86400 * 1000) /* where nothing ends it */
 
 static const char *field_of(const mongo_store *store)
 {
     return store->uri.time_field;
 }
 
-/* expireAfterSeconds of an index on the date alone, or -1. */
-static int64_t seconds_of(const mongo_store *store, const bson_t *index)
+/* What the indexes say of documents of other programs. */
+typedef struct findings {
+    int64_t seconds; /* expireAfterSeconds; -1: there is no such index for all documents */
+    bool is_partial; /* there is one for some */
+} findings;
+
+/* Of an index on the date alone. */
+static void note_index(const mongo_store *store, const bson_t *index, findings *out)
 {
     bson_t key;
+    int64_t seconds = mongo_int_at(index, "expireAfterSeconds", -1);
     if (!mongo_view(index, "key", &key) || bson_count_keys(&key) != 1 ||
-        !bson_has_field(&key, field_of(store)))
-        return -1;
-    return mongo_int_at(index, "expireAfterSeconds", -1);
+        !bson_has_field(&key, field_of(store)) || seconds < 0)
+        return;
+    if (bson_has_field(index, "partialFilterExpression"))
+        out->is_partial = true;
+    else if (out->seconds < 0)
+        out->seconds = seconds;
 }
 
-/* *out is -1 where there is no such index. */
-static hf_code read_seconds(mongo_store *store, int64_t *out, hf_error *err)
+static hf_code read_indexes(mongo_store *store, findings *out, hf_error *err)
 {
     static const mongo_call call = {.what = "reading the indexes"};
     bson_t command = BSON_INITIALIZER, batch, index;
     bson_iter_t it;
     mongo_reply reply;
-    *out = -1;
+    *out = (findings){.seconds = -1};
     mongo_begin(&command, "listIndexes", store->uri.collection);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
-        while (*out < 0 && mongo_next(&it, &index))
-            *out = seconds_of(store, &index);
+        while (mongo_next(&it, &index))
+            note_index(store, &index, out);
     if (reply.server_code == NO_COLLECTION)
         code = HF_OK;
     bson_destroy(&reply.doc);
@@ -44,13 +52,29 @@ static hf_code read_seconds(mongo_store *store, int64_t *out, hf_error *err)
     return code;
 }
 
-static void adopt(mongo_store *store, int64_t seconds)
+/* What a partial index does not cover it never removes, and which documents those are is not known
+ * here: so it ends none. Without any index a date that says until when is still one that passes. */
+static int64_t foreign_ms_of(const mongo_store *store, const findings *found)
 {
-    int64_t otherwise = store->uri.expires_at ? 0 : FOR_EVER_MS;
+    if (found->seconds >= 0)
+        return found->seconds * 1000;
+    return store->uri.expires_at && !found->is_partial ? 0 : MONGO_FOR_EVER;
+}
+
+static void adopt(mongo_store *store, const findings *found)
+{
     pthread_mutex_lock(&store->mutex);
-    store->foreign_ms = seconds < 0 ? otherwise : seconds * 1000;
+    store->foreign_ms = foreign_ms_of(store, found);
     store->knows_index = true;
     pthread_mutex_unlock(&store->mutex);
+}
+
+int64_t mongo_ttl_foreign_ms(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    int64_t ms = store->knows_index ? store->foreign_ms : MONGO_FOR_EVER;
+    pthread_mutex_unlock(&store->mutex);
+    return ms;
 }
 
 static bool is_known(mongo_store *store, bool made)
@@ -61,20 +85,29 @@ static bool is_known(mongo_store *store, bool made)
     return known;
 }
 
+/* Who may not read the indexes knows of none. */
+static hf_code read_and_adopt(mongo_store *store, hf_error *err)
+{
+    findings found;
+    hf_code code = read_indexes(store, &found, err);
+    if (code && code != HF_DENIED)
+        return code;
+    adopt(store, &found);
+    return HF_OK;
+}
+
 hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
 {
-    int64_t seconds;
     if (is_known(store, false))
         return HF_OK;
     hf_code code = mongo_ready(store, err);
-    if (!code)
-        code = read_seconds(store, &seconds, err);
-    if (code == HF_DENIED) {
-        seconds = -1;
-        code = HF_OK;
-    }
-    if (!code)
-        adopt(store, seconds);
+    return code ? code : read_and_adopt(store, err);
+}
+
+hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_error *err)
+{
+    hf_code code = read_and_adopt(store, err);
+    *foreign_ms = mongo_ttl_foreign_ms(store);
     return code;
 }
 
@@ -114,33 +147,39 @@ static void warn_of_none(mongo_store *store, const hf_error *why)
               field_of(store), (long long)store->uri.expire_after_s);
 }
 
-static void warn_of_other(mongo_store *store, int64_t seconds)
+static void warn_of_other(mongo_store *store, const findings *found)
 {
-    if (seconds != store->uri.expire_after_s)
+    if (found->seconds < 0)
+        mongo_log(store, HF_LOG_WARNING,
+                  "the TTL index on %s.%s, field %s, is partial: it is left as it is, and "
+                  "documents of other programs are never taken over, for it may not cover them",
+                  store->uri.database, store->uri.collection, field_of(store));
+    else if (found->seconds != store->uri.expire_after_s)
         mongo_log(store, HF_LOG_WARNING,
                   "the TTL index on %s.%s, field %s, has expireAfterSeconds %lld, not %lld: it is "
                   "left as it is, and respected",
-                  store->uri.database, store->uri.collection, field_of(store), (long long)seconds,
-                  (long long)store->uri.expire_after_s);
+                  store->uri.database, store->uri.collection, field_of(store),
+                  (long long)found->seconds, (long long)store->uri.expire_after_s);
 }
 
-hf_code mongo_ttl_settle_index(mongo_store *store, hf_error *err)
+/* Beside a partial index none is made: it would remove what that one is to spare. */
+hf_code mongo_ttl_settle(mongo_store *store, hf_error *err)
 {
-    int64_t seconds = -1;
+    findings found;
     hf_error refused;
     if (is_known(store, true))
         return HF_OK;
-    hf_code code = read_seconds(store, &seconds, err);
+    hf_code code = read_indexes(store, &found, err);
     if (code && code != HF_DENIED)
         return code;
-    bool made = seconds < 0 && make(store, &refused) == HF_OK;
-    if (made)
-        seconds = store->uri.expire_after_s;
-    else if (seconds < 0)
-        warn_of_none(store, &refused);
+    if (found.seconds >= 0 || found.is_partial)
+        warn_of_other(store, &found);
+    else if (make(store, &refused) == HF_OK)
+        found.seconds = store->uri.expire_after_s;
     else
-        warn_of_other(store, seconds);
-    adopt(store, seconds);
+        warn_of_none(store, &refused);
+    adopt(store, &found);
+    mongo_ttl_warn_of_odd_id(store);
     pthread_mutex_lock(&store->mutex);
     store->has_indexes = true;
     pthread_mutex_unlock(&store->mutex);

@@ -220,15 +220,28 @@ static void set_default(char **field, const char *value)
         *field = alloc_text(value);
 }
 
+/* Where nobody says when a document is stale: what is safe beside programs as the article has them,
+ * which refresh every 30 s. */
+#define STALE_MS 180000
+#define ARTICLE_REFRESH_MS 30000
+
+static void set_stale_time(mongo_uri *out)
+{
+    out->foreign_refresh_ms = out->refresh_ms ? out->refresh_ms : ARTICLE_REFRESH_MS;
+    if (!out->refresh_ms)
+        out->refresh_ms = 5000;
+    if (out->multiplier)
+        return;
+    int64_t enough = (STALE_MS + out->refresh_ms - 1) / out->refresh_ms;
+    out->multiplier = enough > 3 ? enough : 3;
+}
+
 static void set_defaults(mongo_uri *out)
 {
     if (out->protocol == &mongo_document)
         set_default(&out->time_field, "lockTs");
     set_default(&out->lock_field, "lockId");
-    if (!out->refresh_ms)
-        out->refresh_ms = 5000;
-    if (!out->multiplier)
-        out->multiplier = 6;
+    set_stale_time(out);
     set_default(&out->time_field, out->expires_at ? "ExpireAt" : "updated");
     set_default(&out->owner_field, "acquirer");
     if (!out->poll_ms)

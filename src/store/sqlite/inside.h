@@ -26,6 +26,17 @@ typedef struct sqlite_own {
     bool is_ended;   /* whoever is last frees it */
 } sqlite_own;
 
+/* How far a sweep has come, and of which sessions it found tickets: somebody who will only try a
+ * lock, be it a year later, cannot watch a session that is missing, so the mark has to be there.
+ * Only the thread that sweeps uses it. */
+typedef struct sqlite_sweeping {
+    int part;
+    char name[HF_NAME_MAX + 1]; /* the last record, and ... */
+    int64_t after;              /* ... the last session that was looked at */
+    hf_id *sessions;
+    size_t n;
+} sqlite_sweeping;
+
 typedef struct sqlite_store {
     hf_store base;
     hf_store_config config;
@@ -44,6 +55,8 @@ typedef struct sqlite_store {
     sqlite_own *own;
     int64_t watched[WATCHED_MAX]; /* rows of sessions that waiters wait for, still locked */
     size_t n_watched, next_watched;
+
+    sqlite_sweeping sweep;
 
     int wake_fd, inotify_fd, send_fd; /* inotify: -1 until the first await */
     bool is_deaf;                     /* no inotify to be had: await() tests the bytes by itself */
@@ -118,7 +131,8 @@ hf_code sqlite_list(hf_store *store, const char *prefix, hf_record_fn each, void
 hf_code sqlite_await(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
 void sqlite_wake(hf_store *store);
-hf_code sqlite_sweep(hf_store *store, hf_session_state *overdue, size_t max, size_t *n,
+void sqlite_sweep_done(sqlite_store *store);
+hf_code sqlite_sweep(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 hf_code sqlite_doctor(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);
 

@@ -38,7 +38,10 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
     sql_bind_text(new, 8, self->host);
     sqlite3_bind_int64(new, 9, self->pid);
     sqlite3_bind_int64(new, 10, self->started_at.ms);
-    return sql_run(&store->main, new, err);
+    code = sql_run(&store->main, new, err);
+    if (code || sqlite3_changes(store->main.db) > 0)
+        return code;
+    return error_set(err, HF_HELD, "a session of this id has begun before");
 }
 
 /* The byte is locked before the row can be seen: both inside the transaction that inserts it (R10).

@@ -27,7 +27,8 @@
     X(SQL_BOOT_FORGET, "DELETE FROM boots WHERE machine = ?1 AND boot <> ?2")                      \
     X(SQL_SESSION_NEW,                                                                             \
       "INSERT INTO sessions(id, beat, ttl_ms, expires_at, boot, machine, clock, app, host, pid,"   \
-      " started_at) VALUES(?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")                           \
+      " started_at) VALUES(?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"                            \
+      " ON CONFLICT(id) DO NOTHING")                                                               \
     X(SQL_SESSION_GET, "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE id = ?1")               \
     X(SQL_SESSION_NEXT,                                                                            \
       "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE row > ?1 ORDER BY row LIMIT 1")          \

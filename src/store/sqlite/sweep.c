@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead;
- * and names those that should be marked. Called by the client at its start and every hour. */
+ * and names those that should be marked. Called by the client at its start and every hour, part by
+ * part: no part reads or writes more than a hundred rows or so, and other calls come in between. */
 #include "core/alloc.h"
 #include "core/period.h"
 #include "core/plant.h"
@@ -15,19 +16,16 @@
 #define IDLE_MS (3 * DAY_MS) /* a record: since its last release */
 #define OLD_MS HOUR_MS       /* a session: since it was marked dead */
 
-/* Of which sessions tickets stand. Somebody who will only try a lock, be it a year later, cannot
- * watch a session that is missing: the mark has to be there. */
-typedef struct standing {
-    hf_id *sessions;
-    size_t n;
-} standing;
+#define PRUNES_MOST 16 /* in one part: each is a transaction of its own */
+
+enum { PART_FIRST, PART_RECORDS, PART_SESSIONS };
 
 static int compare_ids(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(hf_id));
 }
 
-static void note_standing(standing *noted, const hf_record *record)
+static void note_standing(sqlite_sweeping *noted, const hf_record *record)
 {
     size_t n = record->holders + record->queued;
     noted->sessions = alloc_array(noted->sessions, noted->n + n, sizeof *noted->sessions);
@@ -87,7 +85,8 @@ static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
     return is_ours;
 }
 
-static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row, standing *noted)
+static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row,
+                   sqlite_sweeping *noted)
 {
     hf_record record;
     const void *bytes = sqlite3_column_blob(row, 1);
@@ -102,8 +101,8 @@ static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *ro
 
 /* The next name behind `name` whose record may go, out of up to 100; *more: there may be others.
  * A row that cannot be read is passed over. */
-static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], standing *noted,
-                             bool *is_found, bool *more, hf_error *err)
+static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1],
+                             sqlite_sweeping *noted, bool *is_found, bool *more, hf_error *err)
 {
     bool row;
     char after[HF_NAME_MAX + 1];
@@ -127,19 +126,23 @@ static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1], st
     return code;
 }
 
-/* Other calls come in between. */
-static hf_code prune_all(sqlite_store *store, standing *noted, hf_error *err)
+static hf_code prune_some(sqlite_store *store, hf_error *err)
 {
-    char name[HF_NAME_MAX + 1] = "";
-    bool is_found, more = true;
+    sqlite_sweeping *sweep = &store->sweep;
+    bool is_found = true, more = true;
     hf_code code = HF_OK;
-    while (more && !code) {
-        pthread_mutex_lock(&store->main.mutex);
-        code = find_prunable(store, name, noted, &is_found, &more, err);
+    pthread_mutex_lock(&store->main.mutex);
+    for (int i = 0; i < PRUNES_MOST && is_found && !code; i++) {
+        code = find_prunable(store, sweep->name, sweep, &is_found, &more, err);
         if (!code && is_found)
-            code = prune(store, name, err);
-        pthread_mutex_unlock(&store->main.mutex);
+            code = prune(store, sweep->name, err);
     }
+    pthread_mutex_unlock(&store->main.mutex);
+    if (more || code)
+        return code;
+    if (sweep->n)
+        qsort(sweep->sessions, sweep->n, sizeof *sweep->sessions, compare_ids);
+    sweep->part = PART_SESSIONS;
     return code;
 }
 
@@ -193,15 +196,15 @@ static hf_code find_old(sqlite_store *store, int64_t *after, old_session old[100
     return code;
 }
 
-static bool stands(const standing *noted, const old_session *old)
+static bool stands(const sqlite_sweeping *noted, const old_session *old)
 {
-    return bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids) &&
+    return noted->n && bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids) &&
            !PLANTED(MARKS_FORGOTTEN);
 }
 
 /* Its row goes only when its byte is free, so that no byte is held at a row that is not there. */
-static hf_code forget_some(sqlite_store *store, const standing *noted, const old_session *old,
-                           size_t n, hf_error *err)
+static hf_code forget_some(sqlite_store *store, const sqlite_sweeping *noted,
+                           const old_session *old, size_t n, hf_error *err)
 {
     hf_code code = sql_begin(&store->main, err);
     if (code)
@@ -213,22 +216,18 @@ static hf_code forget_some(sqlite_store *store, const standing *noted, const old
     return sql_end(&store->main, code, err);
 }
 
-/* Other calls come in between. A dead session gets no tickets any more. */
-static hf_code forget_old(sqlite_store *store, standing *noted, hf_error *err)
+/* A dead session gets no tickets any more. *more: there may be others. */
+static hf_code forget_page(sqlite_store *store, bool *more, hf_error *err)
 {
     size_t n;
-    int64_t after = 0, before = -1;
+    int64_t before = store->sweep.after;
     old_session old[100];
-    hf_code code = HF_OK;
-    qsort(noted->sessions, noted->n, sizeof *noted->sessions, compare_ids);
-    while (!code && after > before) {
-        before = after;
-        pthread_mutex_lock(&store->main.mutex);
-        code = find_old(store, &after, old, &n, err);
-        if (!code && n)
-            code = forget_some(store, noted, old, n, err);
-        pthread_mutex_unlock(&store->main.mutex);
-    }
+    pthread_mutex_lock(&store->main.mutex);
+    hf_code code = find_old(store, &store->sweep.after, old, &n, err);
+    if (!code && n)
+        code = forget_some(store, &store->sweep, old, n, err);
+    pthread_mutex_unlock(&store->main.mutex);
+    *more = store->sweep.after > before;
     return code;
 }
 
@@ -287,28 +286,50 @@ static hf_code claim(sqlite_store *store, bool *is_mine, hf_error *err)
                 : sql_end(&store->main, schema_meta_set(&store->main, "swept_at", now, err), err);
 }
 
-static hf_code tidy_up(sqlite_store *store, hf_error *err)
-{
-    standing noted = {.sessions = alloc_array(NULL, 1, sizeof *noted.sessions)};
-    hf_code code = prune_all(store, &noted, err);
-    if (!code)
-        code = forget_old(store, &noted, err);
-    free(noted.sessions);
-    return code;
-}
-
-hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
+static hf_code begin(sqlite_store *store, hf_session_state *overdue, size_t max, size_t *n,
                      hf_error *err)
 {
     bool is_mine = false;
-    sqlite_store *store = store_of(base);
-    *n = 0;
-    if (store->main.is_readonly)
-        return HF_OK;
     pthread_mutex_lock(&store->main.mutex);
     hf_code code = sweep_sessions(store, overdue, max, n, err);
     if (!code)
         code = claim(store, &is_mine, err);
     pthread_mutex_unlock(&store->main.mutex);
-    return code || !is_mine ? code : tidy_up(store, err);
+    if (is_mine)
+        store->sweep.part = PART_RECORDS;
+    return code;
+}
+
+void sqlite_sweep_done(sqlite_store *store)
+{
+    free(store->sweep.sessions);
+    store->sweep = (sqlite_sweeping){.part = PART_FIRST};
+}
+
+hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
+                     hf_error *err)
+{
+    sqlite_store *store = store_of(base);
+    hf_code code = HF_OK;
+    *n = 0;
+    *more = false;
+    if (store->main.is_readonly)
+        return HF_OK;
+    switch (store->sweep.part) {
+    case PART_FIRST:
+        code = begin(store, overdue, max, n, err);
+        *more = store->sweep.part != PART_FIRST;
+        break;
+    case PART_RECORDS:
+        code = prune_some(store, err);
+        *more = true;
+        break;
+    case PART_SESSIONS:
+        code = forget_page(store, more, err);
+        break;
+    }
+    *more = *more && !code;
+    if (!*more)
+        sqlite_sweep_done(store);
+    return code;
 }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_release.c: hf_lease_renew() and hf_lease_release(): what whoever knows the id does with a
+ * lease. */
+#include "client/lease.h"
+
+#include "core/error.h"
+#include "core/id.h"
+#include "core/plant.h"
+
+#include <string.h>
+
+/* ---- Renew ---- */
+
+/* The session lives without a ticket: a break took it out, or its record was dropped. */
+static hf_code is_over(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    hf_store *store = client->store;
+    store->ops->session_end(store, ids->session, true, NULL);
+    return lease_lost(ids->name, "is over: somebody took its ticket out, or the record is gone",
+                      err);
+}
+
+static hf_code renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
+{
+    lease_view view;
+    hf_code code = lease_attend(client, ids, &view, err);
+    if (code == HF_NOT_FOUND)
+        return lease_lost(ids->name, "has run out, or was released", err);
+    if (code)
+        return code;
+    if (!view.stands)
+        return is_over(client, ids, err);
+    lease_tell(client, &view, out);
+    return HF_OK;
+}
+
+/* The id may be that of *out. */
+static void prepare(const char *id, hf_lease *out)
+{
+    memmove(out->id, id, strnlen(id, HF_LEASE_ID_SIZE - 1) + 1);
+    out->id[HF_LEASE_ID_SIZE - 1] = '\0';
+    out->token = out->ttl_ms = out->left_ms = out->ends_at_ns = out->waited_ms = 0;
+    out->was_there = false;
+    out->previous = (hf_last){.who = ""};
+}
+
+hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err)
+{
+    hf_lease unwanted;
+    lease_ids ids;
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    out = out ? out : &unwanted;
+    code = lease_id_read(id, &ids, err);
+    if (!code)
+        prepare(id, out);
+    if (!code)
+        code = renew(client, &ids, out, err);
+    client_end(client);
+    return code;
+}
+
+/* ---- Release ---- */
+
+typedef struct leaving {
+    const lease_ids *ids;
+    hf_leave leave;
+    bool was_sent; /* an earlier try had no answer */
+    bool is_there;
+    hf_last_mark last;
+} leaving;
+
+static bool see(void *ctx, const hf_record *record)
+{
+    leaving *l = ctx;
+    l->is_there = record_find(record, l->ids->ticket);
+    l->last = record->last;
+    return false;
+}
+
+static hf_code look_for(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_store *store = client->store;
+    const char *name = l->ids->name;
+    return store->ops->look(store, &name, 1, (hf_stamp){0}, true, see, l, err);
+}
+
+/* How it ended is known as long as nobody has left since. */
+static bool was_last(const leaving *l, hf_outcome outcome)
+{
+    return id_equal(l->last.session, l->ids->session) && l->last.outcome == outcome;
+}
+
+static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_step step = {.leaves = &l->leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_store *store = client->store;
+    hf_code code = store->ops->step(store, l->ids->name, &step, NULL, &reply, err);
+    if (code || reply.confirmed)
+        return code;
+    code = look_for(client, l, err);
+    if (code)
+        return code;
+    if (l->is_there)
+        return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
+    return l->was_sent || was_last(l, HF_OUTCOME_RELEASED)
+               ? HF_OK
+               : lease_lost(l->ids->name, "was lost before it was released", err);
+}
+
+static hf_code leave(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_mono since = client_now(client);
+    unsigned failures = 0;
+    hf_code code;
+    do {
+        code = leave_once(client, l, err);
+        l->was_sent |= code == HF_UNKNOWN;
+    } while (client_may_retry(client, NULL, code, &failures, since));
+    return code;
+}
+
+/* Its session is over. Nobody may have been there since to take its ticket out. */
+static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_code code = look_for(client, l, err);
+    bool has_run_out = l->is_there || was_last(l, HF_OUTCOME_ABANDONED);
+    l->leave.outcome = HF_OUTCOME_ABANDONED;
+    if (!code && l->is_there)
+        code = leave(client, l, err);
+    if (code || !has_run_out)
+        return code;
+    return lease_lost(l->ids->name, "had run out before it was released", err);
+}
+
+/* A repeat with its key must not take the lock anew, however late it comes: so the session says
+ * that the lease is over before its ticket goes. */
+static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    const hf_ask released = {.ticket = ids->ticket, .reason = "released"};
+    hf_mono since = client_now(client);
+    unsigned failures = 0;
+    hf_code code;
+    if (!ids->is_keyed || PLANTED(RELEASED_KEY_UNSAID))
+        return HF_OK;
+    do
+        code = client->store->ops->ask(client->store, ids->session, &released, err);
+    while (client_may_retry(client, NULL, code, &failures, since));
+    return code;
+}
+
+static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    hf_store *store = client->store;
+    hf_session_state state;
+    leaving l = {.ids = ids,
+                 .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
+    if (code)
+        return code;
+    if (state.presence != HF_MISSING)
+        session_who(&state.session, l.leave.who);
+    if (state.presence == HF_LIVE)
+        code = say_so(client, ids, err);
+    if (state.presence != HF_LIVE || code == HF_NOT_FOUND)
+        return was_released(client, &l, err);
+    if (!code)
+        code = leave(client, &l, err);
+    if (!code || code == HF_LOST)
+        store->ops->session_end(store, ids->session, false, NULL);
+    return code;
+}
+
+hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err)
+{
+    lease_ids ids;
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = lease_id_read(id, &ids, err);
+    if (!code)
+        code = release(client, &ids, err);
+    client_end(client);
+    return code;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_refresh.c: notices that another program refreshes its lock in a document of the user's more
+ * slowly than the URI says, so that one refresh that is late could cost it the lock; own_shape.c
+ * calls it for each document that another holds. */
+#include "core/id.h"
+#include "core/lease.h"
+#include "store/mongo/parts.h"
+
+#define WARN_MS 60000
+#define LEAST_LOOK_MS 700 /* whoever waits looks more often */
+
+/* Between two looks no further apart several refreshes can have passed unseen only if they come
+ * more often than they have to. */
+static int64_t look_ms(const mongo_store *store)
+{
+    int64_t quarter = store->uri.foreign_refresh_ms / 4;
+    return quarter > LEAST_LOOK_MS ? quarter : LEAST_LOOK_MS;
+}
+
+/* That of this ticket, or the one that was not looked at for the longest time. */
+static mongo_refresh *slot_of(mongo_store *store, hf_id ticket)
+{
+    mongo_refresh *oldest = &store->refreshes[0];
+    for (size_t i = 0; i < MONGO_REFRESHES; i++) {
+        mongo_refresh *each = &store->refreshes[i];
+        if (id_equal(each->ticket, ticket))
+            return each;
+        if (each->looked_at.ns < oldest->looked_at.ns)
+            oldest = each;
+    }
+    return oldest;
+}
+
+/* The time between this refresh and the one before it, 0 where that is not known. */
+static int64_t gap_locked(mongo_store *store, const mongo_refresh *now)
+{
+    mongo_refresh *seen = slot_of(store, now->ticket);
+    bool is_close = id_equal(seen->ticket, now->ticket) &&
+                    !mono_reached(mono_add_ms(seen->looked_at, look_ms(store)), now->looked_at);
+    int64_t gap_ms = is_close ? now->time_ms - seen->time_ms : 0;
+    *seen = *now;
+    return gap_ms;
+}
+
+static bool warns_locked(mongo_store *store, int64_t gap_ms, hf_mono now)
+{
+    bool is_slow = gap_ms > store->uri.foreign_refresh_ms + look_ms(store);
+    bool is_said =
+        store->refresh_said.ns && !mono_reached(mono_add_ms(store->refresh_said, WARN_MS), now);
+    if (is_slow && !is_said)
+        store->refresh_said = now;
+    return is_slow && !is_said;
+}
+
+void mongo_own_note_refresh(mongo_store *store, const char *name, hf_id ticket, int64_t time_ms)
+{
+    mongo_refresh now = {ticket, time_ms, store->config.env->mono(store->config.env->ctx)};
+    pthread_mutex_lock(&store->mutex);
+    int64_t gap_ms = gap_locked(store, &now);
+    bool warns = warns_locked(store, gap_ms, now.looked_at);
+    pthread_mutex_unlock(&store->mutex);
+    if (warns)
+        mongo_log(store, HF_LOG_WARNING,
+                  "%.120s, _id %.120s: its holder refreshes it only every %lld ms, and here it is "
+                  "stale after %lld ms: let hfRefreshMS be what the slowest program does, and "
+                  "hfStaleMultiplier how many refreshes it may miss",
+                  store->uri.collection, name, (long long)gap_ms,
+                  (long long)mongo_own_stale_ms(&store->uri));
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ttl_ids.c: finds a document of protocol `ttl` whose _id is no text: names of locks are text, so
+ * that 5 and "5" are two locks, which exclude nobody from each other; asked at the first acquire
+ * and by the doctor. */
+#include "store/mongo/parts.h"
+
+#include <stdio.h>
+
+/* All types that an _id can have but string: by them, the index on _id is enough to tell. */
+static const char *const types[] = {
+    "number",     "object",    "binData", "objectId",  "bool",   "date",   "null",
+    "javascript", "timestamp", "symbol",  "dbPointer", "minKey", "maxKey",
+};
+
+/* {_id: {$type: types}} */
+static void append_filter(bson_t *command)
+{
+    bson_t filter, id, in;
+    char key[16];
+    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
+    BSON_APPEND_DOCUMENT_BEGIN(&filter, "_id", &id);
+    BSON_APPEND_ARRAY_BEGIN(&id, "$type", &in);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const char *at = mongo_key(i, key);
+        BSON_APPEND_UTF8(&in, at, types[i]);
+    }
+    bson_append_array_end(&id, &in);
+    bson_append_document_end(&filter, &id);
+    bson_append_document_end(command, &filter);
+}
+
+static bool read_id(const mongo_reply *reply, char out[HF_NAME_MAX + 1])
+{
+    bson_t batch, doc;
+    bson_iter_t it, id;
+    if (!mongo_view(&reply->doc, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch) ||
+        !mongo_next(&it, &doc) || !bson_iter_init_find(&id, &doc, "_id"))
+        return false;
+    if (!mongo_id_read(&id, out))
+        snprintf(out, HF_NAME_MAX + 1, "(too long to be shown)");
+    return true;
+}
+
+bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1])
+{
+    static const mongo_call call = {.what = "looking at the names of locks"};
+    bson_t command = BSON_INITIALIZER, fields;
+    mongo_reply reply;
+    mongo_begin(&command, "find", store->uri.collection);
+    append_filter(&command);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "projection", &fields);
+    BSON_APPEND_INT32(&fields, "_id", 1);
+    bson_append_document_end(&command, &fields);
+    BSON_APPEND_INT32(&command, "limit", 1);
+    BSON_APPEND_BOOL(&command, "singleBatch", true);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    bool is_found = !mongo_run(store, &call, &command, &reply, NULL) && read_id(&reply, out);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return is_found;
+}
+
+void mongo_ttl_warn_of_odd_id(mongo_store *store)
+{
+    char id[HF_NAME_MAX + 1];
+    if (mongo_ttl_find_odd_id(store, id))
+        mongo_log(store, HF_LOG_WARNING,
+                  "%.120s has a document whose _id is no string: %.100s. The names of locks here "
+                  "are strings, so whoever locks by another type and whoever locks by the same "
+                  "name from here do not exclude each other",
+                  store->uri.collection, id);
+}

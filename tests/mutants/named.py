@@ -1,0 +1,80 @@
+"""Mistakes that were written down by hand: named.toml; and those that change nothing:
+equivalent.toml.
+"""
+# SPDX-License-Identifier: Apache-2.0
+import os
+import re
+import tomllib
+
+from mistakes import Mistake
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class NotFound(Exception):
+    """A text that the list names is not in its file any more, or there more than once."""
+
+
+def read(name, key):
+    with open(os.path.join(HERE, name), "rb") as file:
+        return tomllib.load(file).get(key, [])
+
+
+def load():
+    """The edits of the list; a name that stands there twice has two."""
+    edits = read("named.toml", "mutant")
+    for each in edits:
+        each["found"] = False
+    return edits
+
+
+def place_of(edit, source):
+    """Where the text stands; it may be broken into lines elsewhere."""
+    pattern = r"\s+".join(re.escape(word) for word in edit["text"].split())
+    places = [m.span() for m in re.finditer(pattern.encode(), source.bytes)]
+    if len(places) != 1:
+        raise NotFound("%s: its text stands %d times in %s:\n%s"
+                       % (edit["name"], len(places), edit["file"], edit["text"]))
+    return places[0]
+
+
+def in_source(edits, source):
+    """The mistakes of the list that are made in that source."""
+    found = []
+    for edit in edits:
+        if edit["file"] != source.name:
+            continue
+        edit["found"] = True
+        form = "code" if edit["text"].rstrip()[-1:] in ";}" else "value"
+        mistake = Mistake(source, "", place_of(edit, source), edit["replacement"].strip(),
+                          edit["name"], form)
+        mistake.id, mistake.is_named = edit["name"], True
+        found.append(mistake)
+    return found
+
+
+def check_all_found(edits):
+    for edit in edits:
+        if not edit["found"]:
+            raise NotFound("%s: no file is called %s" % (edit["name"], edit["file"]))
+
+
+def share_numbers(all_mistakes):
+    """Edits of one name are one mistake: they are switched on together."""
+    numbers = {}
+    for each in all_mistakes:
+        if each.is_named:
+            each.number = numbers.setdefault(each.id, each.number)
+
+
+def equivalents(all_mistakes):
+    """id -> why it changes nothing; complains of those that are none any more."""
+    known = {m.id: m for m in all_mistakes}
+    found = {}
+    for each in read("equivalent.toml", "equivalent"):
+        mistake = known.get(each["id"])
+        if not mistake or mistake.file != each["file"]:
+            raise NotFound("equivalent.toml: %s (%s: %s) is no mistake any more"
+                           % (each["id"], each["file"], each["what"]))
+        found[each["id"]] = each["why"]
+    return found
