@@ -61,10 +61,19 @@ static bool believes(const worker *w)
 
 /* ---- P20: a victim was in a deadlock ---- */
 
-static bool waits(const worker *w)
-{
-    return w->attempt && !w->node->is_dead && w->attempt->state != ATTEMPT_ENDED;
-}
+#define WAITS 4096
+
+/* One that waits, and may never go on. `by` is NULL where a lease or an errand is waited for: such a
+ * caller holds nothing of what workers want, but stands before them. */
+typedef struct wait {
+    const struct attempt *attempt;
+    worker *by;
+    int name;
+    size_t place;
+} wait;
+
+static wait stuck[WAITS];
+static size_t n_stuck;
 
 /* What its thread holds while it waits for a second one. */
 static const worker *other_of(const worker *w)
@@ -76,49 +85,72 @@ static const worker *other_of(const worker *w)
 static int64_t permits_stuck(int name)
 {
     int64_t sum = 0;
-    for (const node *n = sim.nodes; n; n = n->next)
-        for (int i = WORKERS; i < SLOTS; i++) {
-            const worker *w = &n->workers[i], *other = w->is_stuck ? other_of(w) : NULL;
-            if (other && other->name == name && believes(other))
-                sum += other->lock->permits;
-        }
+    for (const wait *s = stuck; s < stuck + n_stuck; s++) {
+        const worker *other = s->by ? other_of(s->by) : NULL;
+        if (other && other->name == name && believes(other))
+            sum += other->lock->permits;
+    }
     return sum;
 }
 
-static size_t place_of(const worker *w)
+static size_t place_of(const struct attempt *attempt, int name)
 {
-    const history *h = &histories[w->name];
+    const history *h = &histories[name];
     size_t at = 0;
-    while (at < h->queued && !id_equal(h->queue[at], w->attempt->enter.entry.ticket))
+    while (at < h->queued && !id_equal(h->queue[at], attempt->enter.entry.ticket))
         at++;
     return at;
 }
 
-static bool is_behind_a_stuck_one(const worker *w)
+static bool can_go_on(const wait *s)
 {
-    for (const node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; i < SLOTS; i++) {
-            const worker *u = &n->workers[i];
-            if (u != w && u->is_stuck && u->name == w->name && place_of(u) < place_of(w))
-                return true;
-        }
-    return false;
-}
-
-static bool can_go_on(const worker *w)
-{
-    return permits_stuck(w->name) + w->attempt->enter.entry.permits <= w->limit &&
-           !is_behind_a_stuck_one(w);
+    const hf_enter *enter = &s->attempt->enter;
+    for (const wait *u = stuck; u < stuck + n_stuck; u++)
+        if (u->name == s->name && u->place < s->place)
+            return false;
+    return permits_stuck(s->name) + enter->entry.permits <= enter->limit;
 }
 
 static bool free_one(void)
 {
-    for (node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; i < SLOTS; i++)
-            if (n->workers[i].is_stuck && can_go_on(&n->workers[i])) {
-                n->workers[i].is_stuck = false;
-                return true;
-            }
+    for (wait *s = stuck; s < stuck + n_stuck; s++)
+        if (can_go_on(s)) {
+            *s = stuck[--n_stuck];
+            return true;
+        }
+    return false;
+}
+
+static worker *worker_of(node *n, const struct attempt *attempt)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (n->workers[i].attempt == attempt)
+            return &n->workers[i];
+    return NULL;
+}
+
+static int name_of(const struct attempt *attempt)
+{
+    int name = 0;
+    while (name < NAMES && strcmp(sim_name(name), attempt->name) != 0)
+        name++;
+    return name;
+}
+
+static void add_waits(node *n)
+{
+    for (const struct attempt *at = n->client->attempts; at && n_stuck < WAITS; at = at->next) {
+        int name = name_of(at);
+        if (at->state != ATTEMPT_ENDED && name < NAMES)
+            stuck[n_stuck++] = (wait){at, worker_of(n, at), name, place_of(at, name)};
+    }
+}
+
+static bool waits_for_a_second(const node *n)
+{
+    for (int i = WORKERS; i < SLOTS; i++)
+        if (n->workers[i].attempt && n->workers[i].attempt->state != ATTEMPT_ENDED)
+            return true;
     return false;
 }
 
@@ -127,15 +159,16 @@ static void check_knots(void)
 {
     bool any = false;
     for (node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; i < SLOTS; i++) {
-            n->workers[i].is_stuck = waits(&n->workers[i]);
-            any |= n->workers[i].is_stuck && i >= WORKERS;
-        }
-    while (any && free_one())
+        any |= !n->is_dead && waits_for_a_second(n);
+    n_stuck = 0;
+    for (node *n = sim.nodes; any && n; n = n->next)
+        if (!n->is_dead)
+            add_waits(n);
+    while (free_one())
         ;
-    for (node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; i < SLOTS; i++)
-            n->workers[i].was_stuck |= any && n->workers[i].is_stuck;
+    for (const wait *s = stuck; s < stuck + n_stuck; s++)
+        if (s->by)
+            s->by->was_stuck = true;
 }
 
 void rules_victim(const worker *w)

@@ -34,7 +34,7 @@ typedef struct worker {
     int name;
     int32_t limit;
     int64_t trying_since;
-    bool is_stuck, was_stuck; /* in a deadlock, at some time of this attempt */
+    bool was_stuck; /* in a deadlock, at some time of this attempt */
 } worker;
 
 /* One of the other things that a node does with locks: errands.c. */
