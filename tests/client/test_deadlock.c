@@ -23,16 +23,19 @@ static hf_code wait_as(hf_client *client, const char *name, int64_t ms, hf_lock 
 
 struct waiting {
     hf_client *client;
-    pthread_t thread;
+    const char *name;
     int64_t ms;
+    pthread_t thread;
+    hf_lock *lock;
     hf_code code;
+    atomic_bool is_over;
 };
 
-static void *wait_for_y(void *arg)
+static void *wait_for_it(void *arg)
 {
     struct waiting *w = arg;
-    hf_lock *lock;
-    w->code = wait_as(w->client, "y", w->ms, &lock);
+    w->code = wait_as(w->client, w->name, w->ms, &w->lock);
+    w->is_over = true;
     return NULL;
 }
 
@@ -47,8 +50,8 @@ static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
     faulty_open("memory:unheard", &quick, &two);
     assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
-    w = (struct waiting){.client = one, .ms = 900};
-    pthread_create(&w.thread, NULL, wait_for_y, &w);
+    w = (struct waiting){.client = one, .name = "y", .ms = 900};
+    pthread_create(&w.thread, NULL, wait_for_it, &w);
     pause_ms(800); /* a beat has said so */
     is_cut_off = true;
     pthread_join(w.thread, NULL);
@@ -61,25 +64,51 @@ static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
     hf_close(two);
 }
 
-/* The youngest is told, the other one goes on. */
+static atomic_bool is_blind;
+
+/* It sees nobody else's waits. */
+static hf_code see_no_waits(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return is_blind && call == FAULTY_WAITS ? HF_UNREACHABLE : HF_OK;
+}
+
+static void begin_to_wait(struct waiting *w, hf_store *store)
+{
+    pthread_create(&w->thread, NULL, wait_for_it, w);
+    while (!look_at(store, w->name).queued)
+        pause_ms(2);
+}
+
+/* The youngest is told, however late it looks; the other one goes on. */
 static void test_the_last_to_come_gives_up(void **state)
 {
     (void)state;
     hf_client *one, *two;
-    hf_lock *x, *y, *again;
-    struct waiting w;
-    faulty_open("memory:youngest", &quick, &one);
-    faulty_open("memory:youngest", &quick, &two);
+    hf_lock *x, *y;
+    faulty *f = faulty_open("memory:youngest", &quick, &one);
+    faulty_open("memory:youngest", &quick, &two)->before = see_no_waits;
+    is_blind = true;
     assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
-    w = (struct waiting){.client = one, .ms = 600};
-    pthread_create(&w.thread, NULL, wait_for_y, &w);
-    pause_ms(100);
-    assert_int_equal(wait_as(two, "x", 5000, &again), HF_DEADLOCK);
-    pthread_join(w.thread, NULL);
-    assert_int_equal(w.code, HF_TIMEOUT); /* y was not released */
-    hf_lock_close(x);
+    struct waiting first = {.client = one, .name = "y", .ms = 60000};
+    struct waiting last = {.client = two, .name = "x", .ms = 60000};
+    begin_to_wait(&first, f->inner);
+    begin_to_wait(&last, f->inner);
+    int seen = f->calls[FAULTY_WAITS];
+    while (f->calls[FAULTY_WAITS] < seen + 40 && !first.is_over)
+        pause_ms(5);
+    assert_false(first.is_over);
+    is_blind = false;
+    pthread_join(last.thread, NULL);
+    assert_int_equal(last.code, HF_DEADLOCK);
+    assert_false(first.is_over);
     hf_lock_close(y);
+    pthread_join(first.thread, NULL);
+    assert_int_equal(first.code, HF_OK);
+    hf_lock_close(first.lock);
+    hf_lock_close(x);
     hf_close(one);
     hf_close(two);
 }

@@ -63,8 +63,8 @@ static bool believes(const worker *w)
 
 #define WAITS 4096
 
-/* One that waits, and may never go on. `by` is NULL where a lease or an errand is waited for: such a
- * caller holds nothing of what workers want, but stands before them. */
+/* One that waits, and may never go on. `by` is NULL where a lease or an errand is waited for: such
+ * a caller holds nothing of what workers want, but stands before them. */
 typedef struct wait {
     const struct attempt *attempt;
     worker *by;
