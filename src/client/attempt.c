@@ -281,7 +281,7 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     turns_news news = turns_hear_locked(attempt);
     bool has_joined = attempt->has_joined && news != NEWS_LOCK;
     pthread_mutex_unlock(&client->mutex);
-    if (has_joined && attempt->state != ATTEMPT_ENDED)
+    if (has_joined)
         return joined(attempt, now);
     if (news)
         return go_on(attempt, news, now);

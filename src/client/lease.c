@@ -229,10 +229,10 @@ static hf_code confirm(lease_request *r, hf_error *err)
     const char *name = r->ids.name;
     sought it = {.request = r};
     hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, true, seek, &it, err);
+    if (!code)
+        code = lease_check_left(&r->view, &r->ids, err);
     if (code || r->view.stands)
         return code;
-    if (lease_has_left(&r->view, &r->ids))
-        return lease_lost(name, "has ended: its ticket was taken out", err);
     if (it.is_waiting)
         return error_set(err, HF_UNKNOWN, "%.128s: to make it a lease has not taken effect", name);
     return error_set(err, client_is_closing(r->client) ? HF_CLOSED : HF_LOST,
@@ -386,6 +386,13 @@ static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_er
     return now;
 }
 
+void lease_request_enter(lease_request *r, struct attempt *attempt)
+{
+    attempt_init(attempt, r->client, r->ids.name, &r->lock_options);
+    if (r->options->key)
+        attempt_join(attempt, r->ids.ticket);
+}
+
 hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err)
 {
     hf_mono now = client_now(r->client);
@@ -407,9 +414,7 @@ static hf_code acquire(lease_request *r, hf_error *err)
     hf_code code = lease_request_find(r, &is_found, err);
     if (code || is_found)
         return code;
-    attempt_init(&attempt, r->client, r->ids.name, &r->lock_options);
-    if (r->options->key)
-        attempt_join(&attempt, r->ids.ticket);
+    lease_request_enter(r, &attempt);
     acquire_drive(&attempt);
     return lease_request_conclude(r, &attempt, err);
 }

@@ -25,12 +25,16 @@ typedef struct lease_view {
  * is not there. */
 hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err);
 
-/* Whether the record shows the ticket as a holder; fills in what the view has of it. */
-bool lease_read(lease_view *view, hf_id ticket, const hf_record *record);
+/* Fills in what the record shows of the lease. */
+void lease_read(lease_view *view, hf_id ticket, const hf_record *record);
 
-/* Its ticket was there, and nobody has left since: it has ended, though its session may still live.
- */
-bool lease_has_left(const lease_view *view, const lease_ids *ids);
+/* The same, of the record that is read now; nothing is renewed. */
+hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, lease_view *out,
+                   hf_error *err);
+
+/* HF_LOST: its ticket was there, and nobody has left since: it has ended, though its session may
+ * still live. */
+hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error *err);
 
 /* How long a lease that stands lasts: no longer than a watcher of its session waits. */
 int64_t lease_ttl_ms(const lease_view *view);
@@ -63,7 +67,10 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
 /* Whether another call with the same key has made it; false without a key. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
 
-/* The attempt to take the lock has ended, and is done with here: if it has the lock, that becomes
+/* Begins the attempt to take the lock. */
+void lease_request_enter(lease_request *r, struct attempt *attempt);
+
+/* That attempt has ended, and is done with here: if it has the lock, that becomes
  * the lease; if not, another call may have made it meanwhile. err: not NULL, here and above. */
 hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err);
 

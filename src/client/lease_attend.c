@@ -50,7 +50,7 @@ void lease_tell(hf_client *client, const lease_view *view, hf_lease *out)
 
 /* ---- Its ticket ---- */
 
-bool lease_read(lease_view *view, hf_id ticket, const hf_record *record)
+void lease_read(lease_view *view, hf_id ticket, const hf_record *record)
 {
     const hf_entry *entry = record_find(record, ticket);
     view->stands = entry && record_position(record, entry) == 0;
@@ -58,7 +58,6 @@ bool lease_read(lease_view *view, hf_id ticket, const hf_record *record)
     view->last = record->last;
     if (view->stands)
         view->holder = *entry;
-    return view->stands;
 }
 
 typedef struct sought {
@@ -73,16 +72,23 @@ static bool seek(void *ctx, const hf_record *record)
     return false;
 }
 
-/* That it is not there is believed of a linearizable look only. */
-static hf_code look(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
+hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, lease_view *out,
+                   hf_error *err)
 {
     hf_store *store = client->store;
     const char *name = ids->name;
     sought it = {ids, out};
-    hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, false, seek, &it, err);
+    out->stands = false;
+    return store->ops->look(store, &name, 1, (hf_stamp){0}, linearizable, seek, &it, err);
+}
+
+/* That it is not there is believed of a linearizable look only. */
+static hf_code look(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
+{
+    hf_code code = lease_look(client, ids, false, out, err);
     if (code || out->stands || PLANTED(LEASE_LAGGING_LOOK))
         return code;
-    return store->ops->look(store, &name, 1, (hf_stamp){0}, true, seek, &it, err);
+    return lease_look(client, ids, true, out, err);
 }
 
 /* ---- Its session ---- */
@@ -146,9 +152,13 @@ static hf_code beat(hf_client *client, const lease_ids *ids, lease_view *out, hf
     return find_ask(&state, ids, out, err);
 }
 
-bool lease_has_left(const lease_view *view, const lease_ids *ids)
+hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error *err)
 {
-    return view->last.outcome != HF_OUTCOME_NONE && id_equal(view->last.session, ids->session);
+    bool has_left =
+        view->last.outcome != HF_OUTCOME_NONE && id_equal(view->last.session, ids->session);
+    if (view->stands || !has_left)
+        return HF_OK;
+    return lease_lost(ids->name, "has ended: its ticket was taken out", err);
 }
 
 hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
@@ -157,7 +167,5 @@ hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, h
     hf_code code = beat(client, ids, out, err);
     if (!code)
         code = look(client, ids, out, err);
-    if (!code && !out->stands && lease_has_left(out, ids))
-        return lease_lost(ids->name, "has ended: its ticket was taken out", err);
-    return code;
+    return code ? code : lease_check_left(out, ids, err);
 }

@@ -7,7 +7,7 @@
 #include "core/id.h"
 #include "core/plant.h"
 
-#include <string.h>
+#include <stdio.h>
 
 /* ---- Renew ---- */
 
@@ -37,11 +37,9 @@ static hf_code renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_
 /* The id may be that of *out. */
 static void prepare(const char *id, hf_lease *out)
 {
-    memmove(out->id, id, strnlen(id, HF_LEASE_ID_SIZE - 1) + 1);
-    out->id[HF_LEASE_ID_SIZE - 1] = '\0';
-    out->token = out->ttl_ms = out->left_ms = out->ends_at_ns = out->waited_ms = 0;
-    out->was_there = false;
-    out->previous = (hf_last){.who = ""};
+    hf_lease clean = {.previous.who = ""};
+    snprintf(clean.id, sizeof clean.id, "%s", id);
+    *out = clean;
 }
 
 hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err)
@@ -67,29 +65,14 @@ typedef struct leaving {
     const lease_ids *ids;
     hf_leave leave;
     bool was_sent; /* an earlier try had no answer */
-    bool is_there;
-    hf_last_mark last;
+    lease_view view;
 } leaving;
-
-static bool see(void *ctx, const hf_record *record)
-{
-    leaving *l = ctx;
-    l->is_there = record_find(record, l->ids->ticket);
-    l->last = record->last;
-    return false;
-}
-
-static hf_code look_for(hf_client *client, leaving *l, hf_error *err)
-{
-    hf_store *store = client->store;
-    const char *name = l->ids->name;
-    return store->ops->look(store, &name, 1, (hf_stamp){0}, true, see, l, err);
-}
 
 /* How it ended is known as long as nobody has left since. */
 static bool was_last(const leaving *l, hf_outcome outcome)
 {
-    return id_equal(l->last.session, l->ids->session) && l->last.outcome == outcome;
+    const hf_last_mark *last = &l->view.last;
+    return id_equal(last->session, l->ids->session) && last->outcome == outcome;
 }
 
 static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
@@ -100,10 +83,10 @@ static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
     hf_code code = store->ops->step(store, l->ids->name, &step, NULL, &reply, err);
     if (code || reply.confirmed)
         return code;
-    code = look_for(client, l, err);
+    code = lease_look(client, l->ids, true, &l->view, err);
     if (code)
         return code;
-    if (l->is_there)
+    if (l->view.stands)
         return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
     return l->was_sent || was_last(l, HF_OUTCOME_RELEASED)
                ? HF_OK
@@ -125,10 +108,10 @@ static hf_code leave(hf_client *client, leaving *l, hf_error *err)
 /* Its session is over. Nobody may have been there since to take its ticket out. */
 static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
 {
-    hf_code code = look_for(client, l, err);
-    bool has_run_out = l->is_there || was_last(l, HF_OUTCOME_ABANDONED);
+    hf_code code = lease_look(client, l->ids, true, &l->view, err);
+    bool has_run_out = l->view.stands || was_last(l, HF_OUTCOME_ABANDONED);
     l->leave.outcome = HF_OUTCOME_ABANDONED;
-    if (!code && l->is_there)
+    if (!code && l->view.stands)
         code = leave(client, l, err);
     if (code || !has_run_out)
         return code;

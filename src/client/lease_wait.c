@@ -102,9 +102,7 @@ static void set_waker(struct hf_lease_wait *wait, struct waker *waker)
 static void enter(struct hf_lease_wait *wait)
 {
     lease_request *r = &wait->request;
-    attempt_init(&wait->attempt, r->client, r->ids.name, &r->lock_options);
-    if (r->options->key)
-        attempt_join(&wait->attempt, r->ids.ticket);
+    lease_request_enter(r, &wait->attempt);
     wait->attempt.thread = client_new_thread();
     set_waker(wait, r->client->pool->waker);
     wait->is_entering = true;
