@@ -131,12 +131,15 @@ class Denied(Commands):
 
 
 class OnASet(Commands):
+    ELECTION_MS = None  # the server's own: a machine that is slow for a moment elects nobody
+    URI_OPTIONS = ""
+
     @classmethod
     def setUpClass(cls):
-        cls.rs = ReplicaSet(election_ms=2000)
+        cls.rs = ReplicaSet(election_ms=cls.ELECTION_MS)
         cls.addClassCleanup(cls.rs.stop)
         cls.rs.start()
-        cls.uri = cls.rs.uri_for("", "serverSelectionTimeoutMS=2000")  # the command's patience
+        cls.uri = cls.rs.uri_for("", cls.URI_OPTIONS)
         cls.mongo = cls.rs.client()
         cls.addClassCleanup(cls.mongo.close)
 
@@ -162,6 +165,8 @@ class OnASet(Commands):
 
 class Down(OnASet):
     """The database goes away; each test finds it up."""
+    ELECTION_MS = 2000
+    URI_OPTIONS = "serverSelectionTimeoutMS=2000"  # the command's patience
 
     def setUp(self):
         super().setUp()
