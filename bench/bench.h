@@ -16,7 +16,6 @@ struct bench {
     struct place place;
     int runs;            /* how often each figure is measured */
     int crowd_s;         /* how long the crowd takes its turns */
-    const char *plot;    /* the file for the plot, or NULL */
     const char *command; /* the path of `holdfast`, or NULL */
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handover.c: how long a lock takes from its release to its next owner, among processes that all
- * want it: in turn with one write by hand, and with a loop that polls. And the plot of it. */
+ * want it: in turn with one write by hand, and with a loop that polls. */
 #include <stdio.h>
 
-#include "plot.h"
 #include "raw.h"
 #include "recall.h"
 #include "table.h"
@@ -12,7 +11,7 @@
 #define MOST_WRITES 4096
 #define POLLING_MS 1500
 
-static const int sizes[PLOT_POINTS] = {2, 4, 8, 16, 32, 64};
+static const int sizes[] = {2, 4, 8, 16, 32, 64};
 
 struct figures {
     series median_ms, p90_ms, fewest, most, polling_ms, polling_fewest, polling_most;
@@ -59,7 +58,7 @@ static void run_once(const struct bench *bench, struct raw *raw, struct server *
     series_add(&out->polling_most, polling.most);
 }
 
-/* 2, 16 and 64 processes have all rows; what lies between is for the plot. */
+/* What lies between has its medians only: tools/bench-page draws them. */
 static bool is_told_in_full(int workers)
 {
     return workers == 2 || workers == 16 || workers == 64;
@@ -94,23 +93,8 @@ static void print(const struct bench *bench, const struct server *server, const 
         print_in_full(bench, server, why, workers, f);
 }
 
-static void write_plot(const struct bench *bench, const struct figures all[PLOT_POINTS])
-{
-    plot_line lines[] = {{.label = "Holdfast"}, {.label = "polling loop"}};
-    for (int i = 0; i < PLOT_POINTS; i++) {
-        lines[0].at[i] = all[i].median_ms;
-        lines[1].at[i] = all[i].polling_ms;
-    }
-    plot_write(bench->plot,
-               bench->place.kind == PLACE_MONGO
-                   ? "From release to the next owner, median and range of the runs, MongoDB"
-                   : "From release to the next owner, median and range of the runs, SQLite",
-               sizes, lines, sizeof lines / sizeof *lines);
-}
-
 void measure_handover(const struct bench *bench)
 {
-    static struct figures all[PLOT_POINTS];
     const char *why;
     if (!raw_is_there(&bench->place)) {
         table_note("needs a store that other processes see", "hand-over");
@@ -118,13 +102,12 @@ void measure_handover(const struct bench *bench)
     }
     struct server *server = server_open(&bench->place, &why);
     struct raw *raw = raw_open(&bench->place);
-    for (int i = 0; i < PLOT_POINTS; i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct figures figures = {0};
         for (int run = 0; run < bench->runs; run++)
-            run_once(bench, raw, server, sizes[i], &all[i]);
-        print(bench, server, why, sizes[i], &all[i]);
+            run_once(bench, raw, server, sizes[i], &figures);
+        print(bench, server, why, sizes[i], &figures);
     }
-    if (bench->plot)
-        write_plot(bench, all);
     measure_recall(bench, raw);
     raw_close(raw);
     server_close(server);

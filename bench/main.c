@@ -31,7 +31,7 @@ static const struct part {
 
 /* ---- Options ---- */
 
-enum { KEY_JSON = 1000, KEY_ONLY, KEY_PLOT, KEY_RUNS, KEY_SECONDS };
+enum { KEY_JSON = 1000, KEY_ONLY, KEY_RUNS, KEY_SECONDS };
 
 static const struct argp_option list[] = {
     {"json", KEY_JSON, NULL, 0, "the rows as JSON on standard output, the table on standard error",
@@ -39,7 +39,6 @@ static const struct argp_option list[] = {
     {"only", KEY_ONLY, "PART,...", 0,
      "of process, pairs, threads, handover, work, heartbeat, recovery, crowd, waiting, protocols",
      0},
-    {"plot", KEY_PLOT, "FILE", 0, "write an SVG of hand-over latency against waiters", 0},
     {"runs", KEY_RUNS, "N", 0, "measure each figure so often; default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -83,9 +82,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ONLY:
         choose(out, arg);
-        return 0;
-    case KEY_PLOT:
-        out->bench.plot = arg;
         return 0;
     case KEY_RUNS:
         out->bench.runs = number("--runs", arg, 20);

@@ -14,7 +14,7 @@
 
 #define PROGRAM "holdfast-bench"
 
-enum { KEY_ONLY = 2000, KEY_PLOT, KEY_RUNS, KEY_SECONDS, N_KEYS = 4 };
+enum { KEY_ONLY = 2000, KEY_RUNS, KEY_SECONDS, N_KEYS = 3 };
 
 typedef struct asked {
     settings *given;
@@ -27,7 +27,6 @@ static const struct argp_option list[] = {
      "measure these parts only: pairs, threads, handover, work, heartbeat, recovery, crowd, "
      "waiting, process, protocols",
      0},
-    {"plot", KEY_PLOT, "FILE", 0, "write an SVG of hand-over latency against waiters", 0},
     {"runs", KEY_RUNS, "N", 0, "measure each figure so often: 1 to 20, default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
     {NULL, 0, NULL, 0, NULL, 0},

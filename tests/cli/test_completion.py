@@ -70,7 +70,7 @@ class Offers(Completion):
             self.assertEqual(self.offers("show", *words, ""), ["else"])
 
     def test_after_an_option_its_argument(self):
-        self.assertEqual(self.check(0, "complete", "bench", "--plot", "").out, "\tfiles\n")
+        self.assertEqual(self.check(0, "complete", "serve", "--tls-key", "").out, "\tfiles\n")
         self.assertEqual(self.offers("run", "-w", ""), [])
         self.assertEqual(self.offers("run", "-w5s", "ni"), ["nightly"])
 
@@ -166,7 +166,7 @@ words=("$@"); CURRENT=$#; PREFIX=$words[-1]; IPREFIX=
         self.assertEqual(self.reply("holdfast", "show", "a"), [r"a\:b=c:free"])
         self.assertEqual(self.reply("holdfast", "show", r"two\ w"), ["two words:free"])
         self.assertEqual(self.reply("holdfast", "--store=p"), ["prod:"])
-        self.assertEqual(self.reply("holdfast", "bench", "--plot", ""), ["files"])
+        self.assertEqual(self.reply("holdfast", "serve", "--tls-key", ""), ["files"])
         self.assertEqual(self.reply("holdfast", "run", "x", "--", "ls", "-l"), ["command -l"])
 
 
@@ -186,8 +186,8 @@ class Fish(Completion):
         self.assertEqual(self.reply("holdfast show n"), ["nightly"])
         self.assertEqual(self.reply(r"holdfast show two\ w"), ["two words"])
         self.assertEqual(self.reply("holdfast --store=p"), ["--store=prod"])
-        self.assertEqual(self.reply("holdfast bench --plot con"), ["config"])
-        self.assertEqual(self.reply("holdfast bench --plot=con"), ["--plot=config"])
+        self.assertEqual(self.reply("holdfast serve --tls-key con"), ["config"])
+        self.assertEqual(self.reply("holdfast serve --tls-key=con"), ["--tls-key=config"])
         self.assertEqual(self.reply("holdfast run x -- holdfast sess"), ["sessions"])
 
 
