@@ -212,7 +212,7 @@ static void settle_locked(hf_client *client, hf_id ticket, hf_code code, const h
     lock->is_lowering = code != HF_OK && !PLANTED(DOWNGRADE_FORGOTTEN);
     int64_t ms = hf_code_retryable(code) ? backoff_ms(lock->lower_failures, RETRY_FIRST_MS,
                                                       RETRY_MOST_MS, client_chance(client))
-                                         : client->ttl_ms / 3;
+                                         : lease_beat_ms(client->ttl_ms);
     lock->lower_due = mono_add_ms(client_now(client), ms);
     if (code == HF_LOST)
         gone_locked(lock, err);

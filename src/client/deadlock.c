@@ -284,10 +284,10 @@ static bool weigh(struct attempt *attempt, struct knot *knot)
 static int64_t pause_ms(const hf_client *client, struct snare *snare)
 {
     int64_t ms = client->deadlock_ms / 4;
-    for (unsigned i = QUICK_LOOKS; i < snare->looks && ms < client->ttl_ms / 3; i++)
+    for (unsigned i = QUICK_LOOKS; i < snare->looks && ms < lease_beat_ms(client->ttl_ms); i++)
         ms *= 2;
     snare->looks++;
-    return ms < 1 ? 1 : ms < client->ttl_ms / 3 ? ms : client->ttl_ms / 3;
+    return ms < 1 ? 1 : ms < lease_beat_ms(client->ttl_ms) ? ms : lease_beat_ms(client->ttl_ms);
 }
 
 static bool look(struct attempt *attempt, const waits_item *holds, size_t n)

@@ -204,7 +204,7 @@ static bool settle_locked(hf_client *client, struct release *release, hf_code co
 static int64_t pause_ms(hf_client *client, const struct release *release, hf_code code)
 {
     if (!is_passing(code))
-        return client->ttl_ms / 3;
+        return lease_beat_ms(client->ttl_ms);
     return backoff_ms(release->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
 }
 

@@ -143,7 +143,7 @@ void upkeep_verify_locked(hf_client *client, const char *name)
 /* One that is passed on among threads, or lingers: a look finds the recall that was lost. */
 void upkeep_look_after_locked(hf_client *client, struct hf_lock *lock)
 {
-    lock->verify_due = mono_add_ms(lock->born, client->ttl_ms / 3);
+    lock->verify_due = mono_add_ms(lock->born, lease_beat_ms(client->ttl_ms));
     agenda_advance(&client->agenda, JOB_VERIFY, lock->verify_due);
     ticker_poke(client, TICK_UPKEEP);
 }
@@ -181,7 +181,8 @@ static void choose_locked(hf_client *client, hf_mono now, struct names *names)
             lock->state == LOCK_HELD && names->n < BATCH && mono_reached(lock->verify_due, now);
         if (!lock->is_verifying)
             continue;
-        lock->verify_due = mono_add_ms(now, lock->has_block ? client->ttl_ms / 3 : client->ttl_ms);
+        lock->verify_due =
+            mono_add_ms(now, lock->has_block ? lease_beat_ms(client->ttl_ms) : client->ttl_ms);
         names_add(names, lock->name);
         if (lock->stamp.value > names->after.value)
             names->after = lock->stamp;
@@ -248,7 +249,7 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     bool works = !client->is_closing;
     bool suspects = works && take_locked(client, JOB_SUSPECTS, client->ttl_ms, now);
     /* what is taken from now on is due a ttl later */
-    int64_t verify_ms = client->locks ? client->ttl_ms / 3 : client->ttl_ms;
+    int64_t verify_ms = client->locks ? lease_beat_ms(client->ttl_ms) : client->ttl_ms;
     bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
     pthread_mutex_unlock(&client->mutex);
     hf_mono due = end_sessions(client, now);

@@ -47,9 +47,14 @@ hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms)
     return (hf_mono){first_seen.ns + ttl_ms * MS + lease_allowance_ns(ttl_ms)};
 }
 
+int64_t lease_beat_ms(int64_t ttl_ms)
+{
+    return ttl_ms / 3;
+}
+
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
 {
-    return (hf_mono){sent.ns + ttl_ms * MS / 3};
+    return mono_add_ms(sent, lease_beat_ms(ttl_ms));
 }
 
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms)
@@ -62,7 +67,7 @@ hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms)
     int64_t until_beat = lease_left_ms - 2 * ttl_ms / 3;
     if (until_beat < 0)
         until_beat = 0;
-    if (until_beat > ttl_ms / 3)
-        until_beat = ttl_ms / 3;
+    if (until_beat > lease_beat_ms(ttl_ms))
+        until_beat = lease_beat_ms(ttl_ms);
     return mono_add_ms(now, until_beat + LOOK_DELAY_MS);
 }

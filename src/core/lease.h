@@ -27,7 +27,10 @@ hf_mono lease_end(hf_mono sent, int64_t ttl_ms);
 /* When others may mark it, counted from the arrival of the first look that showed that beat. */
 hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms);
 
-hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms); /* a third of the ttl later */
+/* How long after a beat the next one is due: a third of the ttl. Whatever is to be looked at as
+ * often as a session beats takes this too. */
+int64_t lease_beat_ms(int64_t ttl_ms);
+hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms); /* a twentieth later */
 
 /* When a session that beats in time should have beaten again, seen with so much of its lease left;

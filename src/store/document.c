@@ -27,7 +27,6 @@ const char *document_outcome_text(hf_outcome outcome)
 
 static void write_entry(const hf_entry *entry, bson_t *out)
 {
-    bson_t holds;
     document_append_id(out, "ticket", entry->ticket);
     document_append_id(out, "session", entry->session);
     BSON_APPEND_INT32(out, "ttl_ms", entry->ttl_ms);
@@ -39,8 +38,6 @@ static void write_entry(const hf_entry *entry, bson_t *out)
     BSON_APPEND_DATE_TIME(out, "granted_at", entry->granted_at.ms);
     BSON_APPEND_BOOL(out, "yields", entry->yields);
     BSON_APPEND_INT32(out, "block", entry->block);
-    BSON_APPEND_ARRAY_BEGIN(out, "holds", &holds);
-    bson_append_array_end(out, &holds);
 }
 
 void document_of_entry(const hf_entry *entry, bson_t *out)

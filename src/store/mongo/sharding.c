@@ -474,7 +474,7 @@ static void warn_of_settings(mongo_store *store)
 static void open_protocol(mongo_store *store)
 {
     struct mongo_sharding *own = alloc_zeroed(sizeof *own);
-    int64_t third_ms = store->config.ttl_ms / 3;
+    int64_t third_ms = lease_beat_ms(store->config.ttl_ms);
     store->sharding = own;
     pthread_mutex_init(&own->mutex, NULL);
     own->settings = sharding_defaults;
