@@ -20,6 +20,7 @@ import time
 import bson
 import pymongo
 
+from limits import BUSY
 from mongod import ReplicaSet, until
 
 MAJORITY = {"w": "majority"}
@@ -55,6 +56,7 @@ class Ddl(threading.Thread):
         return self.is_alive()
 
     def end(self, timeout):
+        timeout *= BUSY
         self.join(timeout)
         if self.is_alive():
             raise TimeoutError("waited %g s for the end of %s %s" % (

@@ -21,6 +21,7 @@ import threading
 import time
 
 import unignored  # noqa: F401
+from limits import BUSY
 
 COMMAND = os.environ["HOLDFAST_BIN"]
 WORKER = os.path.join(os.environ["HOLDFAST_BUILD"], "live_worker")
@@ -83,6 +84,7 @@ class Program:
 
     def until(self, claim, timeout, what):
         """Waits until claim() is true, asked whenever a line has come; returns what it gave."""
+        timeout *= BUSY
         with self.changed:
             if not self.changed.wait_for(claim, timeout):
                 raise TimeoutError("waited %g s for %s of %s" % (timeout, what, self))
@@ -112,6 +114,7 @@ class Program:
 
     def status(self, timeout):
         """Waits for the end; the exit status, negative for a signal."""
+        timeout *= BUSY
         try:
             status = self.process.wait(timeout)
         except subprocess.TimeoutExpired:

@@ -26,6 +26,8 @@ import bson
 import pymongo
 from pymongo.errors import PyMongoError
 
+from limits import BUSY
+
 BED = os.path.dirname(os.path.abspath(__file__))
 FAKETIME = "faketime/libfaketimeMT.so.1"
 
@@ -274,6 +276,7 @@ class ReplicaSet:
 
 def until(claim, timeout, what):
     """Waits for a claim to give something true, and returns that."""
+    timeout *= BUSY
     deadline = time.monotonic() + timeout
     while True:
         result = claim()
