@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try check fuzz soak torture coverage install format bench dist deb clean
+.PHONY: build try test check fuzz soak torture coverage install format bench dist deb clean
 .PHONY: deps-build deps-test deps-fuzz deps-coverage deps-deb
 
 build:
@@ -13,6 +13,10 @@ build:
 try: deps-build
 	@$(MAKE) --no-print-directory build
 	@tools/try
+
+# Before each commit: no server, and soon done.
+test:
+	@tools/test
 
 check:
 	@tools/check
