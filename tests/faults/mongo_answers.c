@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mongo_answers.c: our calls to libmongoc come here by the linker (--wrap), and go no further. */
+#include "faults/mongo_answers.h"
+
+#include "store/mongo/mongo.h"
+
+#define ANSWERS_MAX 64
+#define SENT_MAX 64
+
+typedef struct answer {
+    const char *verb, *json;
+    int64_t takes_ms;
+    bool stays, is_used;
+} answer;
+
+typedef struct sent {
+    char verb[32];
+    char *json;
+} sent;
+
+static struct {
+    answer answers[ANSWERS_MAX];
+    sent sent[SENT_MAX];
+    int n_answers, n_sent;
+    int64_t mono_ms;
+    char log[4000];
+} bed;
+
+/* ---- Clocks and log ---- */
+
+static hf_mono read_mono(void *ctx)
+{
+    (void)ctx;
+    return at_ms(bed.mono_ms);
+}
+
+static hf_wall read_wall(void *ctx)
+{
+    (void)ctx;
+    return (hf_wall){ANSWERS_WALL_MS};
+}
+
+static void fill(void *ctx, void *bytes, size_t n)
+{
+    (void)ctx;
+    memset(bytes, 7, n);
+}
+
+static void keep_log(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx, (void)level;
+    size_t used = strlen(bed.log);
+    snprintf(bed.log + used, sizeof bed.log - used, "%s\n", text);
+}
+
+const char *answers_log(void)
+{
+    return bed.log;
+}
+
+void answers_pass(int64_t ms)
+{
+    bed.mono_ms += ms;
+}
+
+/* ---- The store ---- */
+
+static void forget_all(void)
+{
+    for (int i = 0; i < bed.n_sent; i++)
+        bson_free(bed.sent[i].json);
+    memset(&bed, 0, sizeof bed);
+    bed.mono_ms = 1000;
+}
+
+mongo_store *answers_open(const char *keys)
+{
+    static const hf_env env = {.mono = read_mono, .wall = read_wall, .random = fill};
+    static const hf_store_config config = {.ttl_ms = 6000, .env = &env, .log = keep_log};
+    char uri[300];
+    hf_store *store = NULL;
+    hf_error err;
+    int64_t patience_ms = 0;
+    forget_all();
+    snprintf(uri, sizeof uri, "mongodb://a,b,c/app?replicaSet=rs0%s", keys);
+    if (mongo_open(uri, &config, &store, &patience_ms, &err))
+        fail_msg("%s", err.text);
+    atomic_store(&((mongo_store *)store)->topology, MONGO_SET);
+    atomic_store(&((mongo_store *)store)->wire, 17);
+    return (mongo_store *)store;
+}
+
+void answers_close(mongo_store *store)
+{
+    store->base.ops->close(&store->base);
+    forget_all();
+}
+
+/* ---- Answers ---- */
+
+static void add(const char *verb, const char *json, int64_t takes_ms, bool stays)
+{
+    assert_in_range(bed.n_answers, 0, ANSWERS_MAX - 1);
+    bed.answers[bed.n_answers++] = (answer){verb, json, takes_ms, stays, false};
+}
+
+void answers_give(const char *verb, const char *json)
+{
+    add(verb, json, 0, false);
+}
+
+void answers_give_slowly(const char *verb, const char *json, int64_t takes_ms)
+{
+    add(verb, json, takes_ms, false);
+}
+
+void answers_give_always(const char *verb, const char *json)
+{
+    add(verb, json, 0, true);
+}
+
+static answer *next_answer(const char *verb)
+{
+    for (int i = 0; i < bed.n_answers; i++) {
+        answer *each = &bed.answers[i];
+        if (!each->is_used && strcmp(each->verb, verb) == 0) {
+            each->is_used = !each->stays;
+            return each;
+        }
+    }
+    fail_msg("nobody expects %s: %s", verb, answers_last(verb));
+    return NULL;
+}
+
+static const char *note_sent(const bson_t *command)
+{
+    bson_iter_t it;
+    assert_in_range(bed.n_sent, 0, SENT_MAX - 1);
+    sent *note = &bed.sent[bed.n_sent++];
+    assert_true(bson_iter_init(&it, command) && bson_iter_next(&it));
+    snprintf(note->verb, sizeof note->verb, "%s", bson_iter_key(&it));
+    note->json = bson_as_relaxed_extended_json(command, NULL);
+    for (char *at = note->json; *at; at++)
+        if (*at == '"')
+            *at = '\'';
+    return note->verb;
+}
+
+int answers_sent(const char *verb)
+{
+    int n = 0;
+    for (int i = 0; i < bed.n_sent; i++)
+        n += strcmp(bed.sent[i].verb, verb) == 0;
+    return n;
+}
+
+const char *answers_last(const char *verb)
+{
+    for (int i = bed.n_sent; i > 0; i--)
+        if (strcmp(bed.sent[i - 1].verb, verb) == 0)
+            return bed.sent[i - 1].json;
+    return "";
+}
+
+static bool answer_command(const bson_t *command, bson_t *reply, bson_error_t *error)
+{
+    const answer *given = next_answer(note_sent(command));
+    bed.mono_ms += given->takes_ms;
+    bson_init(reply);
+    if (!given->json) {
+        bson_set_error(error, MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_SOCKET, "the line is dead");
+        return false;
+    }
+    bson_t *said = pipeline_json(given->json);
+    bson_concat(reply, said);
+    bson_destroy(said);
+    if (mongo_int_at(reply, "ok", 0) == 1)
+        return true;
+    bson_set_error(error, MONGOC_ERROR_SERVER, (uint32_t)mongo_int_at(reply, "code", 0), "%s",
+                   mongo_text_at(reply, "errmsg", "refused"));
+    return false;
+}
+
+/* ---- Our calls ---- */
+
+bool __wrap_mongoc_client_command_simple(mongoc_client_t *client, const char *database,
+                                         const bson_t *command, const mongoc_read_prefs_t *prefs,
+                                         bson_t *reply, bson_error_t *error);
+bool __wrap_mongoc_client_command_with_opts(mongoc_client_t *client, const char *database,
+                                            const bson_t *command, const mongoc_read_prefs_t *prefs,
+                                            const bson_t *opts, bson_t *reply, bson_error_t *error);
+bool __wrap_mongoc_client_command_simple_with_server_id(mongoc_client_t *client,
+                                                        const char *database, const bson_t *command,
+                                                        const mongoc_read_prefs_t *prefs,
+                                                        uint32_t server, bson_t *reply,
+                                                        bson_error_t *error);
+mongoc_client_session_t *__wrap_mongoc_client_start_session(mongoc_client_t *client,
+                                                            const mongoc_session_opt_t *opts,
+                                                            bson_error_t *error);
+bool __wrap_mongoc_client_session_append(const mongoc_client_session_t *session, bson_t *opts,
+                                         bson_error_t *error);
+void __wrap_mongoc_client_session_destroy(mongoc_client_session_t *session);
+
+bool __wrap_mongoc_client_command_simple(mongoc_client_t *client, const char *database,
+                                         const bson_t *command, const mongoc_read_prefs_t *prefs,
+                                         bson_t *reply, bson_error_t *error)
+{
+    (void)client, (void)database, (void)prefs;
+    return answer_command(command, reply, error);
+}
+
+bool __wrap_mongoc_client_command_with_opts(mongoc_client_t *client, const char *database,
+                                            const bson_t *command, const mongoc_read_prefs_t *prefs,
+                                            const bson_t *opts, bson_t *reply, bson_error_t *error)
+{
+    (void)client, (void)database, (void)prefs, (void)opts;
+    return answer_command(command, reply, error);
+}
+
+bool __wrap_mongoc_client_command_simple_with_server_id(mongoc_client_t *client,
+                                                        const char *database, const bson_t *command,
+                                                        const mongoc_read_prefs_t *prefs,
+                                                        uint32_t server, bson_t *reply,
+                                                        bson_error_t *error)
+{
+    (void)client, (void)database, (void)prefs, (void)server;
+    return answer_command(command, reply, error);
+}
+
+/* A session that is only carried about. */
+static char session;
+
+mongoc_client_session_t *__wrap_mongoc_client_start_session(mongoc_client_t *client,
+                                                            const mongoc_session_opt_t *opts,
+                                                            bson_error_t *error)
+{
+    (void)client, (void)opts, (void)error;
+    return (mongoc_client_session_t *)&session;
+}
+
+bool __wrap_mongoc_client_session_append(const mongoc_client_session_t *of, bson_t *opts,
+                                         bson_error_t *error)
+{
+    (void)opts, (void)error;
+    assert_ptr_equal(of, &session);
+    return true;
+}
+
+void __wrap_mongoc_client_session_destroy(mongoc_client_session_t *of)
+{
+    assert_ptr_equal(of, &session);
+}
+
+/* ---- The members that the doctor asks for their clocks ---- */
+
+mongoc_server_description_t **
+__wrap_mongoc_client_get_server_descriptions(const mongoc_client_t *client, size_t *n);
+void __wrap_mongoc_server_descriptions_destroy_all(mongoc_server_description_t **all, size_t n);
+uint32_t __wrap_mongoc_server_description_id(const mongoc_server_description_t *server);
+mongoc_host_list_t *__wrap_mongoc_server_description_host(const mongoc_server_description_t *of);
+
+static mongoc_host_list_t hosts[] = {
+    {.host_and_port = "a:27017"}, {.host_and_port = "b:27017"}, {.host_and_port = "c:27017"}};
+
+mongoc_server_description_t **
+__wrap_mongoc_client_get_server_descriptions(const mongoc_client_t *client, size_t *n)
+{
+    static mongoc_server_description_t *all[3];
+    (void)client;
+    *n = sizeof hosts / sizeof *hosts;
+    for (size_t i = 0; i < *n; i++)
+        all[i] = (mongoc_server_description_t *)(void *)&hosts[i];
+    return all;
+}
+
+void __wrap_mongoc_server_descriptions_destroy_all(mongoc_server_description_t **all, size_t n)
+{
+    (void)all;
+    assert_int_equal(n, sizeof hosts / sizeof *hosts);
+}
+
+uint32_t __wrap_mongoc_server_description_id(const mongoc_server_description_t *server)
+{
+    return (uint32_t)((const mongoc_host_list_t *)(const void *)server - hosts);
+}
+
+mongoc_host_list_t *__wrap_mongoc_server_description_host(const mongoc_server_description_t *of)
+{
+    return &hosts[__wrap_mongoc_server_description_id(of)];
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mongo_answers.h: a mongo store without a server: a test says what each command is answered, and
+ * how long that takes, and sees what was sent. The clocks are the test's. */
+#ifndef TESTS_FAULTS_MONGO_ANSWERS_H
+#define TESTS_FAULTS_MONGO_ANSWERS_H
+
+#include "store/mongo/parts.h"
+#include "unit/unit.h"
+
+/* Opens it: a replica set of a, b and c; keys: "", or "&hfProtocol=ttl". No answer is left over. */
+mongo_store *answers_open(const char *keys);
+void answers_close(mongo_store *store);
+
+/* The next command of that verb that has no answer yet is answered so: {'ok': 1, ...}, or
+ * {'ok': 0, 'code': 13}; NULL: by a network error. A command without an answer fails the test. */
+void answers_give(const char *verb, const char *json);
+void answers_give_slowly(const char *verb, const char *json, int64_t takes_ms);
+/* The same answer each time from now on. */
+void answers_give_always(const char *verb, const char *json);
+
+/* What was sent: how many, and the last one of that verb as JSON with single quotes. */
+int answers_sent(const char *verb);
+const char *answers_last(const char *verb);
+
+/* What the store has logged, one line each. */
+const char *answers_log(void);
+
+/* The wall clock stands still at this time; the monotonic one goes on by what answers take. */
+#define ANSWERS_WALL_MS 1700000000000
+void answers_pass(int64_t ms);
+
+#endif

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_doctor.c: what the doctor says of the answers that a MongoDB may give. */
+#include "faults/mongo_answers.h"
+
+#define WELL "{'ok': 1}"
+#define HELLO(ms) "{'ok': 1, 'localTime': {'$date': {'$numberLong': '" ms "'}}}"
+
+static char said[6000];
+static int most;
+
+static bool note(void *ctx, const hf_finding *finding)
+{
+    size_t used = strlen(said);
+    snprintf(said + used, sizeof said - used, "%s%s%s: %s\n", finding->is_danger ? "DANGER " : "",
+             finding->wants_care ? "CARE " : "", finding->topic, finding->text);
+    return ++*(int *)ctx < most;
+}
+
+static void assert_said(const char *part)
+{
+    if (!strstr(said, part))
+        fail_msg("\"%s\" is not in:\n%s", part, said);
+}
+
+static void assert_not_said(const char *part)
+{
+    if (strstr(said, part))
+        fail_msg("\"%s\" is in:\n%s", part, said);
+}
+
+/* What a healthy set says, where the test has not said anything else before. */
+static void give_the_rest(void)
+{
+    answers_give_always("buildInfo", "{'ok': 1, 'version': '7.0.5'}");
+    answers_give_always("replSetGetStatus",
+                        "{'ok': 1, 'members': ["
+                        " {'name': 'a:1', 'stateStr': 'PRIMARY', 'health': 1},"
+                        " {'name': 'b:1', 'stateStr': 'SECONDARY', 'health': 1}]}");
+    answers_give_always("aggregate", "{'ok': 1, 'cursor': {'id': {'$numberLong': '4711'}}}");
+    answers_give_always("killCursors", WELL);
+    answers_give_always("findAndModify", WELL);
+    answers_give_always("delete", WELL);
+    answers_give_always("update", WELL);
+    answers_give_always("find", "{'ok': 1, 'cursor': {'firstBatch': []}}");
+    answers_give_always("hello", HELLO("1700000000000"));
+}
+
+static hf_code look(mongo_store *store)
+{
+    int n = 0;
+    hf_error err;
+    said[0] = '\0';
+    most = most ? most : 100;
+    give_the_rest();
+    hf_code code = store->base.ops->doctor(&store->base, note, &n, &err);
+    most = 0;
+    if (code)
+        snprintf(said, sizeof said, "%s", err.text);
+    return code;
+}
+
+static void look_and_close(mongo_store *store)
+{
+    assert_int_equal(look(store), HF_OK);
+    answers_close(store);
+}
+
+static void test_a_healthy_set(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    assert_int_equal(look(store), HF_OK);
+    assert_string_equal(
+        said,
+        "reach: a:27017,b:27017,c:27017 answers, database app, collections locks and sessions\n"
+        "server: MongoDB 7.0.5\n"
+        "members: a:1 PRIMARY, b:1 SECONDARY\n"
+        "notices: change streams: waiters are told at once\n"
+        "write concern: majority, journaled\n"
+        "latency: a majority write takes 0.0 to 0.0 ms; a beat gives up after 500 ms\n"
+        "clock: a:27017 is 0 ms ahead of this machine's clock\n"
+        "clock: b:27017 is 0 ms ahead of this machine's clock\n"
+        "clock: c:27017 is 0 ms ahead of this machine's clock\n"
+        "clock: the members' clocks are 0 ms apart\n");
+    assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 4711 ]"));
+    answers_close(store);
+}
+
+static void test_it_stops_when_it_is_told_to(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 9; n++) {
+        mongo_store *store = answers_open("");
+        most = n;
+        assert_int_equal(look(store), HF_OK);
+        int lines = 0;
+        for (const char *at = said; *at; at++)
+            lines += *at == '\n';
+        assert_int_equal(lines, n);
+        answers_close(store);
+    }
+}
+
+static void test_a_server_that_does_not_answer_is_an_error(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    answers_give("buildInfo", NULL);
+    assert_int_equal(look(store), HF_UNREACHABLE);
+    assert_said("asking about the server failed");
+    assert_int_equal(answers_sent("replSetGetStatus"), 0);
+    answers_close(store);
+}
+
+/* ---- Members ---- */
+
+static void test_a_member_that_does_not_answer_is_told(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"0", "2", "'1'"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char status[200];
+        mongo_store *store = answers_open("");
+        snprintf(status, sizeof status,
+                 "{'ok': 1, 'members': [{'name': 'a:1', 'stateStr': 'DOWN', 'health': %s},"
+                 " {'name': 'b:1', 'stateStr': 'PRIMARY', 'health': 1}]}",
+                 bad[i]);
+        answers_give("replSetGetStatus", status);
+        look_and_close(store);
+        assert_said("members: a:1 DOWN, b:1 PRIMARY: one does not answer");
+    }
+}
+
+static void test_a_member_that_does_not_say_much(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    answers_give("replSetGetStatus", "{'ok': 1, 'members': [{}]}");
+    look_and_close(store);
+    assert_said("members: ? ?: one does not answer");
+}
+
+static void test_members_that_may_not_be_seen(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    answers_give("replSetGetStatus", "{'ok': 0, 'code': 13}");
+    look_and_close(store);
+    assert_said("members: a replica set; this user may not see its members");
+    store = answers_open("");
+    answers_give("replSetGetStatus", "{'ok': 0, 'code': 94, 'errmsg': 'not yet'}");
+    look_and_close(store);
+    assert_said("members: a replica set; its members are not shown: mongodb at a:27017");
+}
+
+static void look_as(mongo_topology topology)
+{
+    mongo_store *store = answers_open("");
+    atomic_store(&store->topology, topology);
+    look_and_close(store);
+}
+
+static void test_what_is_no_set_says_so(void **state)
+{
+    (void)state;
+    look_as(MONGO_ALONE);
+    assert_said("members: a standalone server");
+    assert_said("notices: polling: a standalone server has no change streams");
+    assert_int_equal(answers_sent("aggregate"), 0);
+    look_as(MONGO_ROUTER);
+    assert_said("members: a sharded cluster, through mongos");
+    assert_said("notices: change streams");
+}
+
+/* ---- Notices, writes ---- */
+
+static void test_without_change_streams_it_says_why(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    answers_give("aggregate", "{'ok': 0, 'code': 40573, 'errmsg': 'no streams here'}");
+    assert_int_equal(look(store), HF_OK);
+    assert_said("notices: polling: ");
+    assert_said("no streams here");
+    assert_int_equal(answers_sent("killCursors"), 0);
+    answers_close(store);
+}
+
+/* The first pair is not counted, whatever it takes. */
+static void test_the_best_and_the_worst_of_the_writes(void **state)
+{
+    (void)state;
+    static const int64_t takes_ms[] = {900, 1, 30, 41, 20, 35, 22, 11, 23, 24};
+    mongo_store *store = answers_open("");
+    for (size_t i = 0; i < sizeof takes_ms / sizeof *takes_ms; i++)
+        answers_give_slowly(i % 2 ? "delete" : "findAndModify", WELL, takes_ms[i]);
+    look_and_close(store);
+    assert_said(
+        "\nlatency: a majority write takes 11.0 to 41.0 ms; a beat gives up after 500 ms\n");
+}
+
+static void write_in(int64_t last_ms)
+{
+    mongo_store *store = answers_open("");
+    for (int i = 0; i < 4; i++)
+        answers_give("delete", WELL);
+    answers_give_slowly("delete", WELL, last_ms);
+    look_and_close(store);
+}
+
+static void test_writes_slower_than_a_beat_are_a_danger(void **state)
+{
+    (void)state;
+    write_in(500);
+    assert_said("\nlatency: a majority write takes 0.0 to 500.0 ms");
+    assert_not_said("sessions will be lost");
+    write_in(501);
+    assert_said("\nDANGER latency: a majority write takes 0.0 to 501.0 ms; a beat gives up after "
+                "500 ms: sessions will be lost, set a longer ttl\n");
+}
+
+static void test_each_write_that_fails_is_told(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        mongo_store *store = answers_open("");
+        for (int j = 0; j < i; j++)
+            answers_give(j % 2 ? "delete" : "findAndModify", WELL);
+        answers_give(i % 2 ? "delete" : "findAndModify",
+                     "{'ok': 1, 'writeConcernError': {'code': 64, 'errmsg': 'too slow'}}");
+        assert_int_equal(look(store), HF_OK);
+        assert_said("\nDANGER write concern: a majority write fails: ");
+        assert_not_said("latency");
+        assert_not_said("journaled");
+        assert_int_equal(answers_sent("delete") + answers_sent("findAndModify"), i + 1);
+        answers_close(store);
+    }
+}
+
+static void test_the_trial_is_taken_away(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    assert_int_equal(look(store), HF_OK);
+    const char *made = strstr(answers_last("findAndModify"), "'$oid' : ");
+    const char *gone = strstr(answers_last("delete"), "'$oid' : ");
+    assert_non_null(made);
+    assert_non_null(gone);
+    assert_memory_equal(made, gone, 35);
+    assert_non_null(strstr(answers_last("delete"), "'limit' : 1"));
+    assert_non_null(strstr(answers_last("delete"), "'w' : 'majority'"));
+    assert_non_null(strstr(answers_last("findAndModify"), "'upsert' : true"));
+    answers_close(store);
+}
+
+static void test_weak_writes_are_a_danger(void **state)
+{
+    (void)state;
+    look_and_close(answers_open("&hfWeakWrites=yes"));
+    assert_said("\nDANGER write concern: hfWeakWrites=yes: ");
+    assert_not_said("journaled");
+}
+
+static void test_where_no_document_is_ours_nothing_is_changed(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("&hfProtocol=ttl");
+    assert_int_equal(look(store), HF_OK);
+    assert_said("reach: a:27017,b:27017,c:27017 answers, database app, collection locks\n");
+    assert_said("\nlatency: a majority's word, without a write, takes 0.0 to 0.0 ms");
+    assert_int_equal(answers_sent("update"), 10);
+    assert_int_equal(answers_sent("findAndModify") + answers_sent("delete"), 0);
+    assert_null(strstr(answers_last("update"), "upsert"));
+    answers_close(store);
+}
+
+static void test_protocol_sharding_tries_with_a_ping(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("&hfProtocol=sharding");
+    assert_int_equal(look(store), HF_OK);
+    assert_said("collections locks and lockpings\n");
+    assert_non_null(strstr(answers_last("findAndModify"), "'_id' : 'holdfast doctor "));
+    assert_non_null(strstr(answers_last("findAndModify"), "'ping' : '$$NOW'"));
+    assert_non_null(strstr(answers_last("delete"), "'_id' : 'holdfast doctor "));
+    answers_close(store);
+}
+
+static void test_a_name_that_is_no_string_wants_care(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("&hfProtocol=ttl");
+    answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 5}]}}");
+    look_and_close(store);
+    assert_said("\nCARE names: locks has a document whose _id is no string: ");
+    assert_said("clock: ");
+    store = answers_open("&hfProtocol=ttl");
+    most = 6;
+    look_and_close(store);
+    assert_not_said("names: ");
+}
+
+static void test_nobody_looks_for_names_once_it_is_told_to_stop(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("&hfProtocol=ttl");
+    most = 2;
+    assert_int_equal(look(store), HF_OK);
+    assert_int_equal(answers_sent("find"), 0);
+    answers_close(store);
+    store = answers_open("");
+    assert_int_equal(look(store), HF_OK);
+    assert_int_equal(answers_sent("find"), 0);
+    answers_close(store);
+}
+
+/* ---- Clocks ---- */
+
+static void look_at_clocks(const char *keys, const char *a, const char *b, const char *c)
+{
+    mongo_store *store = answers_open(keys);
+    answers_give("hello", a);
+    answers_give("hello", b);
+    answers_give("hello", c);
+    look_and_close(store);
+}
+
+static void test_clocks_ahead_and_behind(void **state)
+{
+    (void)state;
+    look_at_clocks("", HELLO("1700000000700"), HELLO("1699999999900"), HELLO("1700000000300"));
+    assert_said("\nclock: a:27017 is 700 ms ahead of this machine's clock\n"
+                "clock: b:27017 is 100 ms behind this machine's clock\n"
+                "clock: c:27017 is 300 ms ahead of this machine's clock\n"
+                "clock: the members' clocks are 800 ms apart\n");
+    look_at_clocks("", HELLO("1700000000300"), HELLO("1700000000100"), HELLO("1700000000500"));
+    assert_said("\nclock: the members' clocks are 400 ms apart\n");
+}
+
+static void test_half_of_the_way_counts(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    answers_give_slowly("hello", HELLO("1700000000100"), 60);
+    look_and_close(store);
+    assert_said("\nclock: a:27017 is 70 ms ahead of this machine's clock\n");
+}
+
+static void test_a_clock_that_is_not_told(void **state)
+{
+    (void)state;
+    static const char *const none[] = {NULL, "{'ok': 1}", "{'ok': 1, 'localTime': 'late'}",
+                                       "{'ok': 0, 'code': 13}"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        look_at_clocks("", none[i], HELLO("1700000000100"), HELLO("1700000000150"));
+        assert_said("\nclock: a:27017 does not answer\nclock: b:27017 is 100 ms ahead");
+        assert_said("\nclock: the members' clocks are 50 ms apart\n");
+        look_at_clocks("", none[i], HELLO("1700000000100"), none[i]);
+        assert_not_said("apart");
+    }
+}
+
+static void test_how_far_clocks_may_be_apart(void **state)
+{
+    (void)state;
+    const char *zero = HELLO("1700000000000");
+    look_at_clocks("", zero, zero, HELLO("1700000006000"));
+    assert_said("\nclock: the members' clocks are 6000 ms apart\n");
+    look_at_clocks("", zero, zero, HELLO("1700000006001"));
+    assert_said("\nclock: the members' clocks are 6001 ms apart, more than the ttl of 6000 ms");
+    look_at_clocks("", zero, zero, HELLO("1700000150000"));
+    assert_said("\nclock: the members' clocks are 150000 ms apart, more than the ttl");
+    look_at_clocks("", zero, zero, HELLO("1700000150001"));
+    assert_said("\nDANGER clock: the members' clocks are 150001 ms apart. Only one verdict");
+}
+
+static void test_where_the_servers_clock_judges_a_second_is_much(void **state)
+{
+    (void)state;
+    const char *zero = HELLO("1700000000000");
+    look_at_clocks("&hfProtocol=ttl", zero, zero, HELLO("1700000001000"));
+    assert_said("\nclock: the members' clocks are 1000 ms apart: with protocol ttl ");
+    look_at_clocks("&hfProtocol=ttl", zero, zero, HELLO("1700000001001"));
+    assert_said("\nDANGER clock: the members' clocks are 1001 ms apart: with protocol ttl ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_healthy_set),
+        cmocka_unit_test(test_it_stops_when_it_is_told_to),
+        cmocka_unit_test(test_a_server_that_does_not_answer_is_an_error),
+        cmocka_unit_test(test_a_member_that_does_not_answer_is_told),
+        cmocka_unit_test(test_a_member_that_does_not_say_much),
+        cmocka_unit_test(test_members_that_may_not_be_seen),
+        cmocka_unit_test(test_what_is_no_set_says_so),
+        cmocka_unit_test(test_without_change_streams_it_says_why),
+        cmocka_unit_test(test_the_best_and_the_worst_of_the_writes),
+        cmocka_unit_test(test_writes_slower_than_a_beat_are_a_danger),
+        cmocka_unit_test(test_each_write_that_fails_is_told),
+        cmocka_unit_test(test_the_trial_is_taken_away),
+        cmocka_unit_test(test_weak_writes_are_a_danger),
+        cmocka_unit_test(test_where_no_document_is_ours_nothing_is_changed),
+        cmocka_unit_test(test_protocol_sharding_tries_with_a_ping),
+        cmocka_unit_test(test_a_name_that_is_no_string_wants_care),
+        cmocka_unit_test(test_nobody_looks_for_names_once_it_is_told_to_stop),
+        cmocka_unit_test(test_clocks_ahead_and_behind),
+        cmocka_unit_test(test_half_of_the_way_counts),
+        cmocka_unit_test(test_a_clock_that_is_not_told),
+        cmocka_unit_test(test_how_far_clocks_may_be_apart),
+        cmocka_unit_test(test_where_the_servers_clock_judges_a_second_is_much),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
