@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_ttl_index.c: what protocol ttl makes of the indexes that it finds: how long documents
+ * of other programs last, whether one is made, and what is said of it. */
+#include "faults/mongo_answers.h"
+
+#define INDEXES(list) "{'ok': 1, 'cursor': {'firstBatch': [{'key': {'_id': 1}}" list "]}}"
+#define ON_UPDATED "'key': {'updated': 1}"
+#define EXPIRE_AT "&hfProtocol=ttl&hfShape=expire-at"
+
+static mongo_store *store;
+
+static int open_ttl(void **state)
+{
+    (void)state;
+    store = answers_open("&hfProtocol=ttl&hfExpireAfterSeconds=90");
+    return 0;
+}
+
+static int close_it(void **state)
+{
+    (void)state;
+    answers_close(store);
+    return 0;
+}
+
+static void assert_logged(const char *part)
+{
+    if (!strstr(answers_log(), part))
+        fail_msg("\"%s\" is not in:\n%s", part, answers_log());
+}
+
+/* What it makes of these indexes, in ms. */
+static int64_t read_as(const char *indexes)
+{
+    hf_error err;
+    int64_t ms = 0;
+    answers_give("listIndexes", indexes);
+    if (mongo_ttl_read_index_again(store, &ms, &err))
+        fail_msg("%s", err.text);
+    return ms;
+}
+
+/* ---- How long documents of others last ---- */
+
+static void test_before_the_index_is_read_they_last_for_ever(void **state)
+{
+    (void)state;
+    assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
+}
+
+static void test_an_index_on_the_date_says_it(void **state)
+{
+    (void)state;
+    assert_int_equal(read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60}")), 60000);
+    assert_int_equal(mongo_ttl_foreign_ms(store), 60000);
+    assert_int_equal(read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 0}")), 0);
+    assert_int_equal(mongo_ttl_foreign_ms(store), 0);
+}
+
+static void test_the_first_of_two_counts(void **state)
+{
+    (void)state;
+    assert_int_equal(read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 0},"
+                                     " {'key': {'updated': -1}, 'expireAfterSeconds': 7}")),
+                     0);
+    assert_int_equal(read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 5,"
+                                     "   'partialFilterExpression': {}},"
+                                     " {'key': {'updated': -1}, 'expireAfterSeconds': 7}")),
+                     7000);
+}
+
+static void test_other_indexes_say_nothing(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        INDEXES(""),
+        INDEXES(", {" ON_UPDATED "}"),
+        INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': -1}"),
+        INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 'soon'}"),
+        INDEXES(", {'key': {'updated': 1, 'why': 1}, 'expireAfterSeconds': 60}"),
+        INDEXES(", {'key': {'created': 1}, 'expireAfterSeconds': 60}"),
+        INDEXES(", {'key': 'updated', 'expireAfterSeconds': 60}"),
+        INDEXES(", {'expireAfterSeconds': 60}"),
+        INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60, 'partialFilterExpression': {}}"),
+        "{'ok': 1, 'cursor': {'firstBatch': 'none'}}",
+        "{'ok': 1}",
+        "{'ok': 0, 'code': 26}",
+        "{'ok': 0, 'code': 13}",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(read_as(others[i]), MONGO_FOR_EVER);
+}
+
+static void test_an_index_that_is_gone_counts_no_longer(void **state)
+{
+    (void)state;
+    read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60}"));
+    assert_int_equal(read_as(INDEXES("")), MONGO_FOR_EVER);
+}
+
+/* A date that says until when has passed when it has, unless a partial index spares it. */
+static void test_a_date_that_says_until_when(void **state)
+{
+    (void)state;
+    answers_close(store);
+    store = answers_open(EXPIRE_AT);
+    const char *field = store->uri.time_field;
+    char partial[300];
+    snprintf(partial, sizeof partial,
+             INDEXES(", {'key': {'%s': 1}, 'expireAfterSeconds': 5,"
+                     " 'partialFilterExpression': {}}"),
+             field);
+    assert_int_equal(read_as(INDEXES("")), 0);
+    assert_int_equal(read_as(partial), MONGO_FOR_EVER);
+}
+
+static void test_what_cannot_be_read_changes_nothing(void **state)
+{
+    (void)state;
+    hf_error err;
+    int64_t ms;
+    read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60}"));
+    answers_give("listIndexes", NULL);
+    assert_int_equal(mongo_ttl_read_index_again(store, &ms, &err), HF_UNREACHABLE);
+    assert_int_equal(mongo_ttl_foreign_ms(store), 60000);
+}
+
+static void test_it_is_read_once(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give("listIndexes", NULL);
+    answers_give("listIndexes", INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60}"));
+    assert_int_equal(mongo_ttl_read_index(store, &err), HF_UNREACHABLE);
+    assert_int_equal(mongo_ttl_read_index(store, &err), HF_OK);
+    assert_int_equal(mongo_ttl_read_index(store, &err), HF_OK);
+    assert_int_equal(answers_sent("listIndexes"), 2);
+    assert_int_equal(mongo_ttl_foreign_ms(store), 60000);
+}
+
+/* ---- Making it ---- */
+
+static void settle(const char *indexes)
+{
+    hf_error err;
+    answers_give("listIndexes", indexes);
+    answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': []}}");
+    if (mongo_ttl_settle(store, &err))
+        fail_msg("%s", err.text);
+}
+
+static void test_one_is_made_where_there_is_none(void **state)
+{
+    (void)state;
+    answers_give("createIndexes", "{'ok': 1}");
+    settle("{'ok': 0, 'code': 26}");
+    const char *sent = answers_last("createIndexes");
+    assert_non_null(strstr(sent, "'indexes' : [ { 'key' : { 'updated' : 1 }, 'name' : "
+                                 "'updated_1', 'expireAfterSeconds' : 90 } ]"));
+    assert_non_null(strstr(sent, "'w' : 'majority'"));
+    assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
+    assert_string_equal(answers_log(), "");
+}
+
+static void test_it_is_settled_once(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give("createIndexes", "{'ok': 1}");
+    settle(INDEXES(""));
+    assert_int_equal(mongo_ttl_settle(store, &err), HF_OK);
+    assert_int_equal(mongo_ttl_read_index(store, &err), HF_OK);
+    assert_int_equal(answers_sent("listIndexes"), 1);
+}
+
+static void test_one_that_was_only_read_is_made_all_the_same(void **state)
+{
+    (void)state;
+    read_as(INDEXES(""));
+    answers_give("createIndexes", "{'ok': 1}");
+    settle(INDEXES(""));
+    assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
+}
+
+static void test_the_same_one_is_left_without_a_word(void **state)
+{
+    (void)state;
+    settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90}"));
+    assert_int_equal(answers_sent("createIndexes"), 0);
+    assert_string_equal(answers_log(), "");
+    assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
+}
+
+static void test_another_one_is_left_and_told(void **state)
+{
+    (void)state;
+    settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 0}"));
+    assert_int_equal(answers_sent("createIndexes"), 0);
+    assert_logged("the TTL index on app.locks, field updated, has expireAfterSeconds 0, not 90");
+    assert_int_equal(mongo_ttl_foreign_ms(store), 0);
+}
+
+static void test_beside_a_partial_one_none_is_made(void **state)
+{
+    (void)state;
+    settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90, 'partialFilterExpression': {}}"));
+    assert_int_equal(answers_sent("createIndexes"), 0);
+    assert_logged("the TTL index on app.locks, field updated, is partial");
+    assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
+}
+
+static void test_who_may_not_make_one_is_told(void **state)
+{
+    (void)state;
+    answers_give("createIndexes", "{'ok': 0, 'code': 13, 'errmsg': 'not you'}");
+    settle("{'ok': 0, 'code': 13}");
+    assert_logged("no TTL index on app.locks could be made");
+    assert_logged("not you");
+    assert_logged("db.locks.createIndex({updated: 1}, {expireAfterSeconds: 90})");
+    assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
+}
+
+static void test_one_without_a_majority_is_not_relied_on(void **state)
+{
+    (void)state;
+    answers_give("createIndexes", "{'ok': 1, 'writeConcernError': {'code': 64}}");
+    settle(INDEXES(""));
+    assert_logged("no TTL index on app.locks could be made");
+    assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
+}
+
+static void test_a_settling_that_fails_is_done_again(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give("listIndexes", NULL);
+    assert_int_equal(mongo_ttl_settle(store, &err), HF_UNREACHABLE);
+    assert_int_equal(answers_sent("createIndexes"), 0);
+    answers_give("createIndexes", "{'ok': 1}");
+    settle(INDEXES(""));
+    assert_int_equal(mongo_ttl_foreign_ms(store), 90000);
+}
+
+static void test_an_odd_id_is_told_when_it_is_settled(void **state)
+{
+    (void)state;
+    answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 5}]}}");
+    settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90}"));
+    assert_logged("locks has a document whose _id is no string: 5");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_ttl, close_it)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_before_the_index_is_read_they_last_for_ever),
+        TEST(test_an_index_on_the_date_says_it),
+        TEST(test_the_first_of_two_counts),
+        TEST(test_other_indexes_say_nothing),
+        TEST(test_an_index_that_is_gone_counts_no_longer),
+        TEST(test_a_date_that_says_until_when),
+        TEST(test_what_cannot_be_read_changes_nothing),
+        TEST(test_it_is_read_once),
+        TEST(test_one_is_made_where_there_is_none),
+        TEST(test_it_is_settled_once),
+        TEST(test_one_that_was_only_read_is_made_all_the_same),
+        TEST(test_the_same_one_is_left_without_a_word),
+        TEST(test_another_one_is_left_and_told),
+        TEST(test_beside_a_partial_one_none_is_made),
+        TEST(test_who_may_not_make_one_is_told),
+        TEST(test_one_without_a_majority_is_not_relied_on),
+        TEST(test_a_settling_that_fails_is_done_again),
+        TEST(test_an_odd_id_is_told_when_it_is_settled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
