@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_watch.c: what await() asks of a change stream, and what it makes of each answer. */
+#include "core/id.h"
+#include "faults/mongo_answers.h"
+
+#define US "000000010000000000000000"
+#define NONE "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [], 'nextBatch': []}}"
+#define STAMP(seconds) ((hf_stamp){(uint64_t)(seconds) << 32 | 1})
+#define AT(seconds) "{'$timestamp': {'t': " seconds ", 'i': 1}}"
+
+static mongo_store *store;
+static char heard[1000];
+
+static int begin(void **state)
+{
+    (void)state;
+    store = answers_open("");
+    heard[0] = '\0';
+    return 0;
+}
+
+static int begin_ttl(void **state)
+{
+    (void)state;
+    store = answers_open("&hfProtocol=ttl");
+    heard[0] = '\0';
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    answers_close(store);
+    return 0;
+}
+
+static void hear(void *ctx, const hf_notice *notice)
+{
+    (void)ctx;
+    static const char *const kinds[] = {"grant", "recall", "look", "name", "verify"};
+    char ticket[ID_TEXT_SIZE];
+    size_t used = strlen(heard);
+    id_write(notice->ticket, ticket);
+    snprintf(heard + used, sizeof heard - used, "<%s %s %.8s %lld at %lld>", kinds[notice->kind],
+             notice->name ? notice->name : "-", ticket, (long long)notice->token,
+             (long long)(notice->stamp.value >> 32));
+}
+
+static hf_code await_since(hf_stamp from, int64_t timeout_ms)
+{
+    hf_error err;
+    heard[0] = '\0';
+    return store->base.ops->await(&store->base, id_of(1), from, timeout_ms, hear, NULL, &err);
+}
+
+/* For as long as one reading. */
+static void await(void)
+{
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_OK);
+}
+
+static const char *opened_with(const char *part)
+{
+    return strstr(answers_last("aggregate"), part);
+}
+
+/* ---- Opening and reading ---- */
+
+static void test_it_opens_once_and_reads_on(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    answers_give("getMore", NONE);
+    await();
+    await();
+    assert_int_equal(answers_sent("aggregate"), 1);
+    assert_int_equal(answers_sent("getMore"), 2);
+    assert_non_null(opened_with(US));
+    assert_non_null(opened_with("'level' : 'majority'"));
+    assert_non_null(opened_with("{ '$changeStream' : {  } }"));
+    assert_non_null(strstr(answers_last("getMore"), "'getMore' : 5, 'collection' : 'locks', "
+                                                    "'maxTimeMS' : 1 }"));
+    assert_string_equal(heard, "");
+}
+
+static void test_it_reads_by_the_second_until_its_time_is_over(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    for (int i = 0; i < 3; i++)
+        answers_give("getMore", NONE);
+    assert_int_equal(await_since((hf_stamp){0}, 2500), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 3);
+    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 500 "));
+    answers_give("getMore", NONE);
+    answers_give("getMore", NONE);
+    assert_int_equal(await_since((hf_stamp){0}, 2000), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 5);
+    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 1000 "));
+}
+
+static void test_without_time_it_reads_for_a_millisecond(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    assert_int_equal(await_since((hf_stamp){0}, 0), HF_OK);
+    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 1 "));
+}
+
+static void test_it_opens_at_the_stamp(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    assert_int_equal(await_since(STAMP(70), 1), HF_OK);
+    assert_non_null(
+        opened_with("'startAtOperationTime' : { '$timestamp' : { 't' : 70, 'i' : 1 } "));
+}
+
+static void test_another_session_listens_anew(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give_always("aggregate", NONE);
+    answers_give_always("getMore", NONE);
+    answers_give("killCursors", "{'ok': 1}");
+    await();
+    assert_int_equal(store->base.ops->await(&store->base, id_of(2), STAMP(0), 1, hear, NULL, &err),
+                     HF_OK);
+    assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 5 ]"));
+    assert_non_null(opened_with("000000020000000000000000"));
+    assert_string_equal(heard, "");
+}
+
+/* ---- What it brings ---- */
+
+#define OTHER "000000020000000000000000"
+#define WAITS "000000080000000000000000"
+
+static void test_notes_for_this_session_only(void **state)
+{
+    (void)state;
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [{'clusterTime': " AT(
+                                  "9") ","
+                                       " 'documentKey': {'_id': 'door'}, 'updateDescription': "
+                                       "{'updatedFields': {'notify':"
+                                       " '" OTHER ":" WAITS ":2 " US
+                                       ":000000070000000000000000:3 " US ":recall:" WAITS "'}}},"
+                                       " {'clusterTime': " AT(
+                                           "10") ", 'documentKey': {'_id': 'gate'}, 'fullDocument':"
+                                                 " {'notify': '" US ":" WAITS ":4'}}]}}");
+    await();
+    assert_int_equal(answers_sent("getMore"), 0);
+    assert_string_equal(heard, "<grant door 00000007 3 at 9><recall door 00000008 0 at 9>"
+                               "<grant gate 00000008 4 at 10>");
+}
+
+static void test_notes_for_others_only_are_no_reason_to_return(void **state)
+{
+    (void)state;
+    answers_give("aggregate",
+                 "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [{'fullDocument': {'notify': '" OTHER
+                 ":" WAITS ":2'}}]}}");
+    answers_give("getMore", NONE);
+    await();
+    assert_string_equal(heard, "");
+    assert_int_equal(answers_sent("getMore"), 1);
+}
+
+static void test_what_ends_a_stream_is_heard_once(void **state)
+{
+    (void)state;
+    answers_give("aggregate",
+                 "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': ["
+                 " {'operationType': 'drop', 'clusterTime': " AT(
+                     "9") "},"
+                          " {'operationType': 'invalidate', 'clusterTime': " AT("9") "}]}}");
+    await();
+    assert_string_equal(heard, "<verify - 00000000 0 at 9>");
+    assert_int_equal(answers_sent("getMore"), 0);
+    answers_give("aggregate", NONE);
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 at 0>");
+    assert_int_equal(answers_sent("aggregate"), 2);
+}
+
+/* After that it begins now, whatever anybody has seen. */
+static void test_a_stream_that_has_ended_begins_anew_and_everybody_looks(void **state)
+{
+    (void)state;
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': [],"
+                              " 'postBatchResumeToken': {'_data': 'here'}}}");
+    await();
+    assert_int_equal(answers_sent("getMore"), 0);
+    answers_give("aggregate", NONE);
+    assert_int_equal(await_since(STAMP(70), 1), HF_OK);
+    assert_string_equal(heard, "<look - 00000000 0 at 0>");
+    assert_null(opened_with("startAtOperationTime"));
+    assert_null(opened_with("resumeAfter"));
+    answers_give("getMore", NONE);
+    await();
+    assert_string_equal(heard, "");
+}
+
+static void test_a_reading_that_fails_begins_anew_and_everybody_looks(void **state)
+{
+    (void)state;
+    static const char *const failures[] = {NULL, "{'ok': 0, 'code': 43}"};
+    answers_give("aggregate", NONE);
+    for (int i = 0; i < 2; i++) {
+        answers_give("getMore", failures[i]);
+        assert_int_not_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+        assert_int_equal(answers_sent("getMore"), i + 1);
+        answers_give("aggregate", NONE);
+        await();
+        assert_string_equal(heard, "<look - 00000000 0 at 0>");
+    }
+}
+
+static void test_an_opening_that_fails_is_told(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NULL);
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
+    answers_give("aggregate", NONE);
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 at 0>");
+}
+
+/* ---- Where there are none ---- */
+
+static void test_a_refusal_is_for_good(void **state)
+{
+    (void)state;
+    static const char *const refusals[] = {"{'ok': 0, 'code': 13}", "{'ok': 0, 'code': 40573}",
+                                           "{'ok': 0, 'code': 73}", "{'ok': 0, 'code': 40324}"};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        answers_give("aggregate", refusals[i]);
+        assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNSUPPORTED);
+        assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNSUPPORTED);
+        assert_int_equal(answers_sent("aggregate"), 1);
+        answers_close(store);
+        store = answers_open("");
+    }
+}
+
+static void test_other_errors_are_not(void **state)
+{
+    (void)state;
+    answers_give("aggregate", "{'ok': 0, 'code': 189}");
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
+    answers_give("aggregate", NONE);
+    await();
+}
+
+static void test_a_standalone_server_is_not_even_asked(void **state)
+{
+    (void)state;
+    atomic_store(&store->topology, MONGO_ALONE);
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNSUPPORTED);
+    assert_int_equal(answers_sent("aggregate"), 0);
+}
+
+/* ---- Skipping ---- */
+
+#define READ_TO(seconds)                                                                           \
+    "{'ok': 1, 'operationTime': " AT(seconds) ", 'cursor': {'id': 5, 'nextBatch': [],"             \
+                                              " 'postBatchResumeToken': {'_data': 'here'}}}"
+
+static void read_to_100(void)
+{
+    answers_give("aggregate", NONE);
+    answers_give("getMore", READ_TO("100"));
+    answers_give("getMore", READ_TO("90"));
+    await();
+    await();
+}
+
+static void test_what_is_near_is_read(void **state)
+{
+    (void)state;
+    read_to_100();
+    answers_give("getMore", NONE);
+    assert_int_equal(await_since(STAMP(102), 1), HF_OK);
+    assert_int_equal(answers_sent("aggregate"), 1);
+}
+
+static void test_what_is_far_is_skipped(void **state)
+{
+    (void)state;
+    read_to_100();
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("aggregate", NONE);
+    answers_give_always("getMore", NONE);
+    assert_int_equal(await_since((hf_stamp){STAMP(102).value + 1}, 1), HF_OK);
+    assert_non_null(
+        opened_with("'startAtOperationTime' : { '$timestamp' : { 't' : 102, 'i' : 2 } "));
+    assert_null(opened_with("resumeAfter"));
+    assert_int_equal(await_since(STAMP(104), 1), HF_OK); /* no further than that */
+    assert_int_equal(answers_sent("aggregate"), 2);
+}
+
+/* ---- Waking ---- */
+
+static void test_a_wake_before_it_ends_it_at_once(void **state)
+{
+    (void)state;
+    store->base.ops->wake(&store->base);
+    await();
+    assert_int_equal(answers_sent("aggregate"), 0);
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    await();
+    assert_int_equal(answers_sent("getMore"), 1);
+}
+
+/* The cursor is killed under the reading: the next one goes on where that was. */
+static void test_a_wake_under_way_keeps_the_place(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", READ_TO("100"));
+    await();
+    store->watch.is_reading = true;
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("update", "{'ok': 1}");
+    store->base.ops->wake(&store->base);
+    assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 5 ]"));
+    assert_non_null(strstr(answers_last("update"), "'$oid' : '" US "'"));
+    assert_true(store->watch.woken);
+}
+
+static void test_nobody_is_woken_who_does_not_read(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    await();
+    store->base.ops->wake(&store->base);
+    assert_int_equal(answers_sent("killCursors"), 0);
+    assert_true(store->watch.woken);
+}
+
+static void test_without_sessions_a_read_stirs(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    await();
+    store->watch.is_reading = true;
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("find", "{'ok': 1}");
+    store->base.ops->wake(&store->base);
+    assert_non_null(strstr(answers_last("find"), "'level' : 'linearizable'"));
+    assert_non_null(strstr(answers_last("find"), "'maxTimeMS' : 1000"));
+}
+
+/* ---- Locks by their names ---- */
+
+#define TICKET(id) "{'$oid': '000000" id "0000000000000000'}"
+
+static void test_a_change_says_whose_it_is_now(void **state)
+{
+    (void)state;
+    answers_give(
+        "aggregate",
+        "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': ["
+        " {'operationType': 'update', 'clusterTime': " AT(
+            "9") ", 'documentKey': {'_id':"
+                 " 'a'}, 'updateDescription': {'updatedFields': {'ticket': " TICKET(
+                     "07") "}}},"
+                           " {'operationType': 'replace', 'clusterTime': " AT(
+                               "9") ", 'documentKey': {'_id':"
+                                    " 'b'}, 'fullDocument': {'ticket': " TICKET(
+                                        "08") "}},"
+                                              " {'operationType': 'delete', 'clusterTime': " AT(
+                                                  "9") ", 'documentKey': {'_id':"
+                                                       " 'c'}},"
+                                                       " {'operationType': 'delete', "
+                                                       "'documentKey': {'_id': 5}}]}}");
+    await();
+    assert_string_equal(heard, "<name a 00000007 0 at 9><name b 00000008 0 at 9>"
+                               "<name c 00000000 0 at 9>");
+    assert_non_null(opened_with("'updateDescription.updatedFields.ticket' : { '$exists' : true }"));
+}
+
+static void test_names_that_are_none_are_not_heard(void **state)
+{
+    (void)state;
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': ["
+                              " {'operationType': 'delete', 'documentKey': {'_id': 5}}]}}");
+    answers_give("getMore", NONE);
+    await();
+    assert_string_equal(heard, "");
+    assert_int_equal(answers_sent("getMore"), 1);
+}
+
+static void test_a_drop_is_of_no_document(void **state)
+{
+    (void)state;
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': ["
+                              " {'operationType': 'drop', 'clusterTime': " AT("9") "}]}}");
+    await();
+    assert_string_equal(heard, "<verify - 00000000 0 at 9>");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST_TTL(name) cmocka_unit_test_setup_teardown(name, begin_ttl, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_it_opens_once_and_reads_on),
+        TEST(test_it_reads_by_the_second_until_its_time_is_over),
+        TEST(test_without_time_it_reads_for_a_millisecond),
+        TEST(test_it_opens_at_the_stamp),
+        TEST(test_another_session_listens_anew),
+        TEST(test_notes_for_this_session_only),
+        TEST(test_notes_for_others_only_are_no_reason_to_return),
+        TEST(test_what_ends_a_stream_is_heard_once),
+        TEST(test_a_stream_that_has_ended_begins_anew_and_everybody_looks),
+        TEST(test_a_reading_that_fails_begins_anew_and_everybody_looks),
+        TEST(test_an_opening_that_fails_is_told),
+        TEST(test_a_refusal_is_for_good),
+        TEST(test_other_errors_are_not),
+        TEST(test_a_standalone_server_is_not_even_asked),
+        TEST(test_what_is_near_is_read),
+        TEST(test_what_is_far_is_skipped),
+        TEST(test_a_wake_before_it_ends_it_at_once),
+        TEST(test_a_wake_under_way_keeps_the_place),
+        TEST(test_nobody_is_woken_who_does_not_read),
+        TEST_TTL(test_without_sessions_a_read_stirs),
+        TEST_TTL(test_a_change_says_whose_it_is_now),
+        TEST_TTL(test_names_that_are_none_are_not_heard),
+        TEST_TTL(test_a_drop_is_of_no_document),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
