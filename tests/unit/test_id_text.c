@@ -188,6 +188,24 @@ static void test_parents_of_a_path(void **state)
     bson_string_free(out, true);
 }
 
+static bool filters(const char *path, const char *part)
+{
+    bson_t *stages = mongo_path_filter(path);
+    char *json = bson_as_relaxed_extended_json(stages, NULL);
+    bool has = strstr(json, part) != NULL;
+    bson_free(json);
+    bson_destroy(stages);
+    return has;
+}
+
+static void test_a_stream_is_filtered_by_a_path_and_its_parents(void **state)
+{
+    (void)state;
+    assert_true(filters("a.b.c", "[ \"$$this.k\", [ \"a\", \"a.b\", \"a.b.c\" ] ]"));
+    assert_true(filters("a.b.c", "{ \"$in\" : [ \"a\", \"a.b\", \"a.b.c\" ] }"));
+    assert_true(filters("a.b.c", "\"fullDocument.a.b.c\" : 1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_names_of_random_texts_stay),
         cmocka_unit_test(test_updated_fields_are_paths_or_parents),
         cmocka_unit_test(test_parents_of_a_path),
+        cmocka_unit_test(test_a_stream_is_filtered_by_a_path_and_its_parents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
