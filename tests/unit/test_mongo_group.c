@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_group.c: which steps may travel with those of other threads, and how many travel at
+ * once. */
+#include "faults/mongo_answers.h"
+
+static mongo_store *store;
+static mongo_member other;
+static hf_leave left = {.outcome = HF_OUTCOME_RELEASED};
+static const hf_step other_step = {.leaves = &left, .n_leaves = 1};
+static hf_record out;
+
+/* All names have been seen, nobody may be sent at once, and another thread waits: whoever may
+ * travel waits as well, leads in the end, and takes it along. */
+static int begin(void **state)
+{
+    (void)state;
+    store = answers_open("");
+    memset(store->group.seen, 255, sizeof store->group.seen);
+    other = (mongo_member){.name = "other", .step = &other_step, .state = MEMBER_WAITS};
+    pthread_cond_init(&other.changed, NULL);
+    store->group.first = &other;
+    store->group.n_waiting = 1;
+    store->group.few = 0;
+    answers_give_always("findAndModify", "{'ok': 0, 'code': 13}");
+    answers_give_always("update", "{'ok': 0, 'code': 13}");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    pthread_cond_destroy(&other.changed);
+    answers_close(store);
+    return 0;
+}
+
+/* Whether it went with the other. */
+static bool travels(const hf_step *step, bool has_out)
+{
+    hf_error err;
+    hf_code code = mongo_group_step(store, "name", step, has_out ? &out : NULL, NULL, &err);
+    assert_int_equal(code, HF_DENIED);
+    assert_int_equal(err.code, HF_DENIED);
+    return strstr(answers_last("update"), "'other'") != NULL;
+}
+
+static hf_enter plain(void)
+{
+    return (hf_enter){.entry = {.ticket = id_of(7), .session = id_of(1), .permits = 1},
+                      .limit = 1,
+                      .queue_max = HF_QUEUE_MAX};
+}
+
+static void test_a_plain_enter_travels(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    assert_true(travels(&(hf_step){.enter = &enter}, true));
+}
+
+static void test_a_leave_travels(void **state)
+{
+    (void)state;
+    assert_true(travels(&(hf_step){.leaves = &left, .n_leaves = 1}, false));
+}
+
+static void test_a_try_goes_alone(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    enter.try_only = true;
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+}
+
+static void test_who_comes_again_goes_alone(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    enter.returner = true;
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+}
+
+static void test_more_than_there_is_goes_alone(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    enter.entry.permits = 2;
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+}
+
+static void test_an_enter_whose_record_nobody_wants_goes_alone(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    assert_false(travels(&(hf_step){.enter = &enter}, false));
+}
+
+static void test_a_leave_whose_record_is_wanted_goes_alone(void **state)
+{
+    (void)state;
+    assert_false(travels(&(hf_step){.leaves = &left, .n_leaves = 1}, true));
+}
+
+static void test_two_leaves_go_alone(void **state)
+{
+    (void)state;
+    hf_leave two[2] = {left, left};
+    assert_false(travels(&(hf_step){.leaves = two, .n_leaves = 2}, false));
+}
+
+static void test_a_name_that_was_not_seen_goes_alone(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    memset(store->group.seen, 0, sizeof store->group.seen);
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+}
+
+static void test_only_on_a_set_do_steps_travel(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    atomic_store(&store->topology, MONGO_ROUTER);
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+}
+
+static void test_one_on_the_same_lock_waits(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    other.name = "name";
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    assert_int_equal(store->group.n_waiting, 1);
+    assert_int_equal(store->group.n_in_flight, 0);
+    assert_ptr_equal(store->group.first, &other);
+    assert_int_equal(other.state, MEMBER_LEADS); /* it is its turn */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_plain_enter_travels),
+        TEST(test_a_leave_travels),
+        TEST(test_a_try_goes_alone),
+        TEST(test_who_comes_again_goes_alone),
+        TEST(test_more_than_there_is_goes_alone),
+        TEST(test_an_enter_whose_record_nobody_wants_goes_alone),
+        TEST(test_a_leave_whose_record_is_wanted_goes_alone),
+        TEST(test_two_leaves_go_alone),
+        TEST(test_a_name_that_was_not_seen_goes_alone),
+        TEST(test_only_on_a_set_do_steps_travel),
+        TEST(test_one_on_the_same_lock_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
