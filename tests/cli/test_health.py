@@ -60,6 +60,20 @@ class Stuck(cli.Case):
         for pid in pids:
             self.assertTrue(cli.ended(pid))
 
+    def test_a_check_after_one_that_was_killed_counts(self):
+        """The first hangs, the others fail, which is said."""
+        path = self.path("hung")
+        holder = self.checked('test -e "%s" && exit 3; touch "%s"; exec sleep 1000' % (path, path))
+        self.assertEqual(holder.status(), 76)
+        said = holder.err.rest()
+        self.assertEqual(said.count("not ended within its interval"), 1, said)
+        self.assertIn("failed with exit status 3", said)
+
+    def test_a_check_that_a_signal_ends_is_said(self):
+        holder = self.checked("kill -KILL $$")
+        self.assertEqual(holder.status(), 76)
+        self.assertIn("the health command was ended by signal 9", holder.err.rest())
+
     def test_one_that_ignores_the_end_is_killed(self):
         stubborn = self.start("--ttl", "4s", "run", "--grace", "500ms", "--max-hold", "1s", "x", "--",
                               "sh", "-c", 'trap "" TERM; echo "$$"; while :; do sleep 1; done')
