@@ -37,6 +37,35 @@ class Acquire(cli.Case):
         self.check(0, "release", taken["lease"])
         self.check(76, "renew", taken["lease"])
 
+    def test_what_is_told_in_json(self):
+        keys = ["lease", "name", "token", "waited_ms", "expires_in_ms"]
+        self.assertEqual(list(self.take("a")), keys)
+        self.assertEqual(list(self.take("--for", "1h", "b")), keys + ["keeper"])
+
+    def test_who_holds_it_and_why(self):
+        self.take("--owner", "backup", "--why", "nightly", "a")
+        [holder] = self.json("show", "a", "--json")["holders"]
+        self.assertRegex(holder["who"], "^backup@")
+        self.assertEqual(holder["why"], "nightly")
+        self.take("b")
+        self.assertRegex(self.json("show", "b", "--json")["holders"][0]["who"], "^holdfast@")
+
+    def test_shared_and_permits(self):
+        for _ in range(2):
+            self.take("-s", "a")
+            self.take("--permits", "1", "--limit", "2", "b")
+        self.check(75, "acquire", "-n", "a")
+        self.check(75, "acquire", "-n", "--permits", "1", "--limit", "2", "b")
+
+    def test_verbose_tells_of_the_wait(self):
+        lease = self.take("a")["lease"]
+        for words in ([], ["--for", "1h"]):
+            waiter = self.start("-v", "acquire", *words, "a")
+            waiter.err.expect('waiting for "a"')
+            waiter.signal(signal.SIGTERM)
+            waiter.status()
+        self.check(0, "release", lease)
+
     def test_a_shell_takes_what_is_printed(self):
         out = self.shell("""eval "$(holdfast acquire --while-pid $$ "it's here")"
             echo "$HOLDFAST_NAME, token $HOLDFAST_TOKEN"
@@ -117,9 +146,18 @@ class Acquire(cli.Case):
             self.check(0, "release", lease)
             self.until_free("a")
 
+    def test_each_signal_ends_the_wait(self):
+        self.take("a")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            waiter = self.start("-v", "acquire", "a")
+            waiter.err.expect("waiting for .*\n")
+            waiter.signal(number)
+            self.assertEqual(waiter.status(), 128 + number)
+            self.assertNotIn("holdfast: ", waiter.err.rest())
+
     def test_what_is_refused(self):
         self.take("a")
-        self.check(75, "acquire", "-n", "a")
+        self.assertRegex(self.check(75, "acquire", "-n", "a").err, "^holdfast: .*a")
         self.check(3, "acquire", "-n", "-E", "3", "a")
         self.check(75, "acquire", "-w", "100ms", "--for", "1h", "a")
         self.check(64, "acquire")
