@@ -54,6 +54,26 @@ class Offers(Completion):
 
     def test_letters(self):
         self.assertEqual(self.offers("run", "-n"), ["-n"])
+        self.assertEqual(self.offers("run", "-qw", ""), [])
+        self.assertEqual(self.offers("run", "-qn", "ni"), ["nightly"])
+
+    def test_a_name_stands_for_itself_only(self):
+        for word in ("--wai", "--waits", "-wait", "--wait=5s", "--no-wait", "--json"):
+            self.assertEqual(self.offers("run", word, "ni"), ["nightly"], word)
+        for word in ("--wait", "-w"):
+            self.assertEqual(self.offers("run", word, "ni"), [], word)
+
+    def test_who_holds_a_lock(self):
+        self.hold("nightly")
+        out = self.check(0, "complete", "show", "").out
+        self.assertRegex(out, r"(?m)^nightly\tsh@\S+$")
+        self.assertRegex(out, r"(?m)^two words\tfree$")
+
+    def test_no_more_than_a_thousand_locks(self):
+        names = ["many/%04d" % i for i in range(1001)]
+        for begin in range(0, len(names), 100):
+            self.check(0, "run", *names[begin:begin + 100], "--", "true")
+        self.assertEqual(self.offers("show", "many/"), names[:1000])
 
     def test_stores(self):
         self.assertEqual(self.offers("--store", "p"), ["prod"])
@@ -70,7 +90,8 @@ class Offers(Completion):
             self.assertEqual(self.offers("show", *words, ""), ["else"])
 
     def test_after_an_option_its_argument(self):
-        self.assertEqual(self.check(0, "complete", "serve", "--tls-key", "").out, "\tfiles\n")
+        for words in (["--tls-key", ""], ["--tls-key="]):
+            self.assertEqual(self.check(0, "complete", "serve", *words).out, "\tfiles\n")
         self.assertEqual(self.offers("run", "-w", ""), [])
         self.assertEqual(self.offers("run", "-w5s", "ni"), ["nightly"])
 
