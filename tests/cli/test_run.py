@@ -93,13 +93,38 @@ class Usage(cli.Case):
             ("which lock", "show"),
             ("--reason", "break", "x"),
             ("which lock", "break", "--reason", "r"),
-            ('do you mean "list"', "lst"),
-            ('do you mean "doctor"', "docter"),
-            ('no command "frobnicate"; "holdfast help" lists', "frobnicate"),
-            ('no command "quarrel"; "holdfast help" lists', "quarrel"),
+            ("belong to --document", "run", "--id", "1", "x", "--", "true"),
+            ("belong to --document", "run", "--filter", "{}", "x", "--", "true"),
+            ("belong to --document", "run", "--sort", "{}", "x", "--", "true"),
+            ("belong to --document", "run", "--each", "x", "--", "true"),
+            ("instead of names", "run", "--document", "c", "x", "--", "true"),
+            ("one at a time", "run", "--document", "c", "-s", "--", "true"),
+            ("one at a time", "run", "--document", "c", "--permits", "1", "--limit", "2", "--", "true"),
+            ("no --filter", "run", "--document", "c", "--id", "1", "--filter", "{}", "--", "true"),
+            ("no --filter", "run", "--document", "c", "--id", "1", "--sort", "{}", "--", "true"),
+            ("no --filter", "run", "--document", "c", "--id", "1", "--each", "--", "true"),
+            ("exclude each other", "config", "--stores", "--json"),
             ("Usage: holdfast",),
         ):
             self.refused(64, pattern, *words)
+
+    def test_a_command_that_there_is_not(self):
+        """One that differs in two letters at most may be meant, or one that begins so."""
+        for word, meant in (("lst", "list"), ("docter", "doctor"), ("wetsh", "watch"), ("ru", "run"),
+                            ("bnh", "bench"), ("sessionsxx", "sessions"), ("erelease", "release"),
+                            ("wxatych", "watch"), ("comp", None), ("wetsx", None), ("r", None),
+                            ("sessionsxxx", None), ("rrrelease", "release"), ("rrrrelease", None),
+                            ("frobnicate", None), ("quarrel", None)):
+            said = 'do you mean "%s"' % meant if meant else '; "holdfast help" lists'
+            self.refused(64, 'no command "%s".*%s' % (word, said), word)
+
+    def test_words_for_a_document_that_go_together(self):
+        """They are read; then there is no server."""
+        store = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
+        for words in (["--id", "1"], ["--filter", "{}"], ["--sort", "{}"], ["--each"], ["-n"],
+                      ["--filter", "{}", "--sort", "{}", "--each"]):
+            words = ["--store", store, "run", "--document", "c", *words, "--", "true"]
+            self.refused(69, "^holdfast: .*127.0.0.1:1", *words)
 
     def test_bad_values(self):
         x = ["x", "--", "true"]
@@ -148,6 +173,8 @@ class Usage(cli.Case):
             ("MongoDB URI", "--store", "mongodb://", "list"),
             ("nobody has ever taken it", "show", "never"),
             ("never", "break", "never", "--reason", "r"),
+            ("--reason: say why", "break", "x", "--reason", ""),
+            ("--document needs a MongoDB store", "run", "--document", "c", "--", "true"),
         ):
             self.refused(65, r"^holdfast: .*" + pattern, *words)
 
@@ -174,6 +201,8 @@ class Usage(cli.Case):
                 result = self.check(0, *words)
                 self.assertIn("Usage: holdfast " + verb, result.out)
                 self.assertEqual(result.err, "")
+        for words in (["help", "help"], ["help", "complete"]):
+            self.assertRegex(self.check(0, *words).out, "Usage: holdfast .*COMMAND")
         self.check(64, "help", "nothing")
 
     def test_version(self):
@@ -215,7 +244,10 @@ class Command(cli.Case):
                          b"in\x00put\n")
 
     def test_it_gets_name_and_token(self):
-        self.env["HOLDFAST_TOKEN"] = "old"
+        self.env.update(HOLDFAST_TOKEN="old", HOLDFAST_DOCUMENT_ID="old", HOLDFAST_NAMES="kept")
+        names = "$HOLDFAST_NAMES${HOLDFAST_DOCUMENT_ID-, no document}"
+        self.assertEqual(self.check(0, "run", "x", "--", "sh", "-c", 'echo "%s"' % names).out,
+                         "kept, no document\n")
         script = 'echo "$HOLDFAST_NAME"; echo "$HOLDFAST_TOKEN"'
         tokens = []
         for _ in range(3):
@@ -249,7 +281,8 @@ class Command(cli.Case):
         self.assertNotIn("locks.db", [os.path.basename(link) for link in extra])
 
     def test_the_environment_is_as_it_was(self):
-        env = {"B": "1", "A": "2", "HOLDFAST_STORE": self.store, "PATH": os.environ["PATH"]}
+        env = {"B": "1", "A": "2", "PATH": os.environ["PATH"]}
+        env.update((key, value) for key, value in self.env.items() if key.startswith("HOLDFAST_"))
         lines = self.check(0, "run", "x", "--", "env", env=env).out.splitlines()
         self.assertEqual(lines[2:], ["%s=%s" % pair for pair in env.items()])
 

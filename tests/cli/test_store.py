@@ -119,6 +119,17 @@ class NoServer(cli.Case):
             self.assertLess(time.monotonic() - begun, 10)
             self.assertRegex(result.err, "^holdfast: .*127.0.0.1")
 
+    def test_what_fails_prints_its_complaint_only(self):
+        uri = "mongodb://127.0.0.1:%d/?serverSelectionTimeoutMS=100" % self.closed_port()
+        lease = "0" * 32 + "-x"
+        for words in (["list"], ["list", "--names"], ["show", "x"], ["sessions"], ["doctor"],
+                      ["watch", "--json"], ["elect", "--print", "x"], ["renew", lease],
+                      ["break", "x", "--reason", "r"], ["release", lease], ["run", "x", "--", "true"]):
+            for more in ([], ["--json"] * ("--names" not in words)):
+                result = self.check(69, "--store", uri, *more, *words)
+                self.assertRegex(result.err, r"^holdfast: .*127\.0\.0\.1.*\n$")
+                self.assertEqual((result.out, result.err.count("\n")), ("", 1), words)
+
     def test_a_signal_ends_the_waiting_for_it(self):
         door = socket.socket()  # a server that takes the call and says nothing
         self.addCleanup(door.close)
