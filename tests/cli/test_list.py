@@ -1,9 +1,14 @@
 #!/usr/bin/python3
 """The listings: list, show, sessions, doctor, for people and in JSON."""
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import json
+import os
 import re
+import signal
 import socket
+import sqlite3
+import time
 
 import cli
 
@@ -165,6 +170,76 @@ class ForPeople(cli.Case):
         holder = self.hold("x")
         [row] = self.table("sessions")
         self.assertEqual((row["PID"], row["STATE"], row["TTL"]), (str(holder.pid), "alive", "10s"))
+
+    def test_sessions_that_have_ended(self):
+        holder = self.hold("x")
+        self.check(0, "run", "y", "--", "true")
+        [row] = self.table("sessions")
+        self.assertEqual(row["STATE"], "alive")
+        rows = {row["STATE"]: row for row in self.table("sessions", "--all")}
+        self.assertEqual(sorted(rows), ["alive", "ended"])
+        self.assertEqual((rows["ended"]["LEASE"], rows["alive"]["PID"]), ("-", str(holder.pid)))
+
+    def kill(self, holder):
+        """It dies, and its command too, without a word to the store."""
+        os.killpg(holder.child, signal.SIGKILL)
+        holder.signal(signal.SIGKILL)
+        holder.status()
+
+    def until(self, claim, *words):
+        """The rows of the table, when they are so."""
+        deadline = time.monotonic() + cli.PATIENCE
+        while True:
+            rows = self.table(*words)
+            if claim(rows):
+                return rows
+            self.assertLess(time.monotonic(), deadline, rows)
+
+    def test_a_session_that_is_overdue(self):
+        self.hold("--ttl", "1s", "x").signal(signal.SIGSTOP)
+        [row] = self.until(lambda rows: rows[0]["STATE"] == "overdue", "sessions")
+        self.assertRegex(row["LEASE"], "^over by ")
+        self.assertRegex(self.table("list")[0]["LEASE"], "^over by ")
+        self.assertEqual(self.json("sessions", "--json")[0]["dead"], False)
+
+    def test_a_holder_whose_session_is_gone(self):
+        self.hold("x")
+        with contextlib.closing(sqlite3.connect(self.path("locks.db"))) as db:
+            db.execute("DELETE FROM sessions")
+            db.commit()
+        [row] = self.table("list")
+        self.assertEqual((row["USE"], row["HELD BY"]), ("exclusive", "(session gone)"))
+        self.assertRegex(self.check(0, "show", "x").out, r"(?m)^holder +\(session gone\), exclusive")
+        self.assertRegex(self.check(0, "break", "--force", "--reason", "r", "x").out,
+                         r'^"x": taken from \(session gone\)')
+
+    def test_how_locks_were_left(self):
+        holder = self.hold("--ttl", "2s", "x")
+        self.check(0, "run", "y", "--", "true")
+        self.check(0, "break", "x", "--reason", "why not")
+        holder.status()
+        self.assertEqual([row["HELD BY"] for row in self.table("list")],
+                         ["- (abandoned)", "- (released)"])
+        out = self.check(0, "show", "x").out
+        self.assertRegex(out, r"(?m)^last +abandoned by sh@.*, token \d+, exit status 143$")
+        self.assertNotRegex(out, "(?m)^done")
+
+    def test_work_that_was_done_before_the_last_holder_died(self):
+        self.check(3, "run", "--once-per", "87600h", "x", "--", "sh", "-c", "exit 3")
+        self.kill(self.hold("--once-per", "87600h", "--retry", "--ttl", "1s", "x"))
+        self.check(0, "run", "-s", "x", "--", "true")
+        done = r"(?m)^done +by sh@.* at .*, token \d+, exit status 3, period .* 00:00:00 to .*$"
+        self.assertRegex(self.check(0, "show", "x").out, done)
+
+    def test_show_shared_and_permits(self):
+        self.hold("-s", "r")
+        self.hold("--permits", "2", "--limit", "3", "s")
+        out = self.check(0, "show", "r").out
+        self.assertRegex(out, r"(?m)^limit +none: one exclusive holder, or any number of shared")
+        self.assertRegex(out, r"(?m)^holder +sh@[^ ]+, shared, since ")
+        self.assertNotRegex(out, "(?m)^(last|done|waiting)")
+        out = self.check(0, "show", "s").out
+        self.assertRegex(out, r"(?m)^limit +3 permits\ntoken +\d+\nholder +sh@[^ ]+, 2 of 3, ")
 
     def test_doctor(self):
         out = self.check(0, "doctor").out

@@ -2,6 +2,7 @@
 """`holdfast run`: signals, process groups, orphans, and locks that are lost."""
 # SPDX-License-Identifier: Apache-2.0
 import fcntl
+import json
 import os
 import signal
 import time
@@ -260,6 +261,29 @@ class Break(cli.Case):
         self.assertIn(str(token), result.out)
         self.assertEqual(holder.status(), 76)
 
+    def test_of_those_who_share_it_one(self):
+        holders = [self.hold("--ttl", "1s", "-s", "x") for _ in range(2)]
+        tokens = {":%d" % h.pid: 0 for h in holders}
+        for entry in self.json("show", "x", "--json")["holders"]:
+            tokens[":" + entry["who"].rpartition(":")[2]] = entry["token"]
+        asked, other = (":%d" % holder.pid for holder in holders)
+        out = self.check(0, "break", "x", "--if-token", str(tokens[asked]), "--reason", "r").out
+        self.assertRegex(out, r'^"x": asking sh@\S+%s, token %d, to leave; waiting for it\n"x": done\n$'
+                         % (asked, tokens[asked]))
+        self.assertNotIn(other, out)
+        self.assertEqual(holders[0].status(), 76)
+        holders[1].close_input()
+        self.assertEqual(holders[1].status(), 0)
+
+    def test_by_force(self):
+        self.hold("--ttl", "1h", "x")
+        result = self.check(0, "break", "x", "--force", "--reason", "r")
+        self.assertRegex(result.out, r'^"x": taken from sh@\S+, token \d+, at once\n"x": done\n$')
+        self.hold("--ttl", "1h", "x")
+        done = self.check(0, "break", "x", "--force", "--reason", "r", "--json")
+        self.assertTrue(json.loads(done.out)["forced"])
+        self.assertIn("only the fencing token protects", done.err)
+
     def test_nobody_holds_it(self):
         self.check(0, "run", "x", "--", "true")
         self.assertIn("x", self.check(65, "break", "x", "--reason", "r").err)
@@ -277,7 +301,9 @@ class Break(cli.Case):
 
     def test_in_json(self):
         holder = self.hold("--ttl", "1s", "x")
-        done = self.json("break", "x", "--reason", "r", "--json")
+        result = self.check(0, "break", "x", "--reason", "r", "--json")
+        self.assertEqual(result.err, "")
+        done = json.loads(result.out)
         self.assertEqual((done["name"], done["forced"], len(done["asked"])), ("x", False, 1))
         holder.status()
 

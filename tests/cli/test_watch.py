@@ -332,6 +332,15 @@ class Events(cli.Case):
         self.expect("loss", token=token)
         self.expect("grant")
 
+    def test_a_store_that_becomes_unusable_ends_it(self):
+        watcher = self.watch()
+        self.hold("x")
+        self.expect("grant")
+        with contextlib.closing(sqlite3.connect(self.path("locks.db"))) as db:
+            db.execute("ALTER TABLE locks RENAME TO gone")
+        self.assertNotEqual(watcher.status(), 0)
+        self.assertRegex(watcher.err.rest(), r"^holdfast: .*locks\.db.*\n$")
+
     def test_it_ends_when_nobody_reads(self):
         watcher = self.watch()
         watcher.process.stdout.close()
