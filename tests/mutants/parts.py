@@ -17,6 +17,7 @@ import time
 ANY = ("src/",)
 ON_SET = ("src/store/mongo/", "src/store/document")  # tested on a replica set
 SHOWN_SET = ON_SET + ("src/client/",)  # protocols without a queue are there only
+COMMAND = ("src/cli/",)  # documents are locked there only
 SQLITE = ("src/store/sqlite/", "src/store/document")
 FRONT = ("src/cli/", "src/httpd/")
 DEEP = ("test_elect", "test_once", "test_run", "test_acquire", "test_signals", "test_store",
@@ -151,21 +152,28 @@ class Suite:
                      ":hfProtocol=document&hfCollection=locks&hfTokenField=fence",
                      ":hfProtocol=sharding&hfPollMS=50&hfPingMS=300"):
             found += self._conformance("mongodb" + keys, SHOWN_SET)
-        return found
+        documents = [part for part in self._script("protocols", "test_document.py", COMMAND)
+                     if " Command." in part.name]
+        for part in documents:
+            part.is_mongo = True
+        return found + documents
 
     def _scripts(self):
         found = []
-        env = {"HOLDFAST_BIN": self.command[0], "HOLDFAST_BUILD": self.tree.build,
-               "HOLDFAST_SOURCE": self.copy, "HOLDFAST_CONFIG": os.devnull,
-               "PYTHONPATH": self._path("tests/bed"), "PYTHONDONTWRITEBYTECODE": "1"}
         for folder in ("cli", "httpd"):
             for path in sorted(glob.glob(self._path("tests", folder, "test_*.py"))):
                 if stem(path) not in NOT_ASKED:
                     serves = ANY if stem(path) in DEEP else FRONT
-                    found += [Part("%s/%s %s" % (folder, stem(path), case),
-                                   [sys.executable, path, case], self.command + [path], serves, env)
-                              for case in methods_of(path)]
+                    found += self._script(folder, os.path.basename(path), serves)
         return found
+
+    def _script(self, folder, name, serves):
+        path = self._path("tests", folder, name)
+        env = {"HOLDFAST_BIN": self.command[0], "HOLDFAST_BUILD": self.tree.build,
+               "HOLDFAST_SOURCE": self.copy, "HOLDFAST_CONFIG": os.devnull,
+               "PYTHONPATH": self._path("tests/bed"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return [Part("%s/%s %s" % (folder, stem(name), case), [sys.executable, path, case],
+                     self.command + [path], serves, env) for case in methods_of(path)]
 
 
 def stem(path):
