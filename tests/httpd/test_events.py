@@ -113,6 +113,47 @@ class Following(serving.Case):
                 self.assertEqual([lock["name"] for lock in anew.until("snapshot")["locks"]],
                                  ["x", "y", "z"])
 
+    def test_where_too_much_has_come_since_it_begins_anew(self):
+        """A thousand events are kept, and some; each lock here makes one at least."""
+        service = self.serve()
+        with self.follow(service) as events:
+            events.until("snapshot")
+            self.hold("x")
+            events.until("lock", "x")
+        with self.follow(service) as ahead:
+            ahead.until("snapshot")
+            for block in range(12):
+                names = ["%02d.%02d" % (block, i) for i in range(100)]
+                self.check(0, "run", *names, "--", "true")
+                ahead.until("lock", names[-1])
+        with self.follow(service, last_id=events.last_id) as again:
+            self.assertEqual(len(again.next()[1]["locks"]), 1201)
+        with self.follow(service, last_id=ahead.last_id) as again:
+            self.hold("y")
+            kind = "leases"
+            while kind == "leases":
+                kind, data = again.next()
+            self.assertEqual((kind, data["name"]), ("grant", "y"))
+
+    def test_while_nothing_happens_a_comment_comes_now_and_then(self):
+        """So that a connection that is gone is found out."""
+        events = self.follow(self.serve())
+        events.until("snapshot")
+        began = time.monotonic()
+        self.comment(events)
+        n = 1
+        for name in "xyz":
+            self.hold(name)
+            while ("event", "grant") not in (found := events.block()).items():
+                n += not found
+        self.assertLessEqual(n, 2 + (time.monotonic() - began) / 15)
+
+    @staticmethod
+    def comment(events):
+        """Reads up to the next comment, which is a line with a colon, and nothing behind it."""
+        while events.block() != {":": ""}:
+            pass
+
     def test_many_who_listen_cost_one_look(self):
         service = self.serve()
         many = [self.follow(service) for _ in range(50)]
