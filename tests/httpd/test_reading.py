@@ -135,6 +135,19 @@ class Health(serving.Case):
         self.assertEqual(answer.headers["Retry-After"], "1")
         self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 1)
 
+    def test_every_call_says_that_the_store_is_away(self):
+        self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
+        service = self.serve()
+        lease = "/v1/leases/%s-x" % ("0" * 32)
+        for method, path in (("GET", "/v1/locks"), ("GET", "/v1/locks/x"), ("GET", "/v1/sessions"),
+                             ("POST", "/v1/locks/x"), ("PUT", lease), ("DELETE", lease),
+                             ("DELETE", "/v1/locks/x?reason=why"), ("GET", "/readyz")):
+            answer = service.call(method, path, None, "{}" if method == "POST" else None,
+                                  {"Content-Type": "application/json"})
+            self.check_problem(answer, 503, "HF_UNREACHABLE", "127.0.0.1:1")
+            self.assertEqual((answer.json["retryable"], answer.headers["Retry-After"]), (True, "1"))
+        self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 8)
+
     def test_not_ready_when_the_file_was_removed(self):
         folder = self.path("removed")
         os.mkdir(folder)
@@ -176,6 +189,41 @@ class Health(serving.Case):
             self.assertGreaterEqual(made, 3)
         else:
             self.assertEqual(made, 0)
+
+
+class Heads(serving.Case):
+    def test_who_asks_for_the_head_gets_no_body(self):
+        service = self.serve()
+        for path in ("/healthz", "/v1/locks", "/openapi.json", "/"):
+            whole = service.get(path)
+            connection = service.connect()
+            self.addCleanup(connection.close)
+            connection.request("HEAD", path)
+            head = serving.Answer(connection.getresponse())
+            self.assertEqual((head.status, head.text), (200, ""))
+            for name in ("Content-Type", "Content-Length"):
+                self.assertEqual(head.headers[name], whole.headers[name])
+
+    def test_what_every_answer_has(self):
+        service = self.serve()
+        for path in ("/healthz", "/v1/locks", "/openapi.json", "/", "/nix"):
+            headers = service.get(path).headers
+            self.assertEqual((headers["X-Content-Type-Options"], headers["Cache-Control"]),
+                             ("nosniff", "no-cache"))
+        for path in ("/openapi.json", "/", "/page.css"):
+            headers = service.get(path).headers
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+            self.assertEqual(headers["Referrer-Policy"], "no-referrer")
+
+    def test_what_is_logged(self):
+        running = self.start("-v", "-v", "serve", "--listen", "127.0.0.1:0")
+        service = serving.Service(running)
+        service.get("/v1/locks/x")
+        running.err.expect(r"holdfast: GET /v1/locks/{name}: 404, \d+\.\d ms\n")
+        service.get("/nix")
+        running.err.expect(r"holdfast: \? \?: 404, \d+\.\d ms\n")
+        running.signal(15)
+        running.err.expect("holdfast: signal 15: answering what is open, then ending\n")
 
 
 class Description(serving.Case):
