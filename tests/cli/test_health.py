@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import signal
+import subprocess
 import time
 
 import cli
@@ -128,6 +129,16 @@ class Stuck(cli.Case):
         other.close_input()
         self.assertEqual(waiter.status(), 0)
         self.assertNotIn("lost", waiter.err.rest())
+
+    def test_a_check_that_cannot_be_started_has_failed(self):
+        """In a mount namespace that nobody else sees, /bin/sh is no program."""
+        unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
+        words = [cli.BIN, "run", "--health-cmd", "true", "--health-interval", "1s", "x", "--", "sleep", "600"]
+        result = subprocess.run(
+            [*unshare, "sh", "-c", 'mount --bind /dev/null /bin/sh && exec "$@"', "sh", *words],
+            env=self.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=cli.PATIENCE)
+        self.assertEqual(result.returncode, 76, result.stderr)
+        self.assertIn(b"the health command failed with exit status 127", result.stderr)
 
     def test_wrong_words(self):
         x = ["x", "--", "true"]

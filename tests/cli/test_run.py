@@ -41,6 +41,19 @@ class Status(cli.Case):
         self.hold("x")
         self.assertEqual(self.check(75, "-q", "run", "-n", "x", "--", "true").err, "")
 
+    def test_nobody_can_be_told_that_it_is_held(self):
+        self.hold("x")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([cli.BIN, "run", "-n", "x", "--", "true"], env=self.env,
+                                    stderr=full, timeout=cli.PATIENCE)
+        self.assertEqual(result.returncode, 75)
+        reader, writer = os.pipe()
+        os.close(reader)
+        result = subprocess.run([cli.BIN, "run", "-n", "x", "--", "true"], env=self.env,
+                                stderr=writer, timeout=cli.PATIENCE)
+        os.close(writer)
+        self.assertEqual(result.returncode, 75)
+
     def test_own_code_when_held(self):
         self.hold("x")
         self.check(9, "run", "-n", "-E", "9", "x", "--", "true")
@@ -349,6 +362,15 @@ class Names(cli.Case):
         self.assertTrue(self.free("a"))
         self.assertTrue(self.free("c"))
 
+    def test_each_wait_is_told(self):
+        holders = {name: self.hold(name) for name in ("a", "b")}
+        waiter = self.start("-v", "run", "a", "b", "--", "true")
+        for name in ("a", "b"):
+            waiter.err.expect('waiting for "%s" .*\n' % name)
+            holders[name].close_input()
+        waiter.err.expect('have "a" after .*\n.*have "b" after .*\n')
+        self.assertEqual(waiter.status(), 0)
+
     def test_one_deadline_for_all(self):
         self.hold("a")
         first = self.start("run", "-w", "1s", "a", "b", "--", "true")
@@ -406,7 +428,8 @@ class DefaultStore(cli.Case):
         self.env["HOME"] = self.path("home")
 
     def check_made(self, folder):
-        self.check(0, "run", "x", "--", "true")
+        for _ in range(2):  # once it is there, too
+            self.check(0, "run", "x", "--", "true")
         self.assertTrue(os.path.exists(os.path.join(folder, "locks.db")))
         self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
 
@@ -428,7 +451,13 @@ class DefaultStore(cli.Case):
 
     def test_a_folder_that_cannot_be_made(self):
         self.env["HOME"] = "/dev/null"
-        self.assertIn("cannot make the folder", self.check(69, "list").err)
+        said = "cannot make the folder /dev/null/.local/state/holdfast for the default store: Not a dir"
+        self.assertIn(said, self.check(69, "list").err)
+
+    def test_a_file_in_the_place_of_the_folder(self):
+        self.env["XDG_STATE_HOME"] = self.folder
+        open(self.path("holdfast"), "w").close()
+        self.check(69, "list")
 
 
 if __name__ == "__main__":

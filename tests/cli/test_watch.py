@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import time
@@ -221,6 +222,11 @@ class Usage(cli.TerminalCase):
         running = self.open([cli.BIN, "watch"], TERM="no-such-terminal")
         self.assertEqual(running.status(), 70)
         running.screen.expect("give --json")
+
+    def test_without_its_module(self):
+        running = self.open([shutil.copy(cli.BIN, self.folder), "watch"])
+        running.screen.expect(r"holdfast: .*holdfast-screen\.so.*; or give --json")
+        self.assertEqual(running.status(), 70)
 
     def test_interval(self):
         self.check(65, "watch", "--json", "--interval", "1ms")
