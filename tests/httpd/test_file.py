@@ -8,6 +8,10 @@ import serving
 
 
 class OnAFile(serving.Case):
+    def setUp(self):
+        super().setUp()
+        self.env["HOLDFAST_STORE"] = "sqlite:" + self.path("locks.db")
+
     def open(self):
         db = sqlite3.connect(self.path("locks.db"), isolation_level=None, timeout=serving.PATIENCE)
         self.addCleanup(db.close)
