@@ -152,11 +152,15 @@ class Suite:
                      ":hfProtocol=document&hfCollection=locks&hfTokenField=fence",
                      ":hfProtocol=sharding&hfPollMS=50&hfPingMS=300"):
             found += self._conformance("mongodb" + keys, SHOWN_SET)
-        documents = [part for part in self._script("protocols", "test_document.py", COMMAND)
-                     if " Command." in part.name]
-        for part in documents:
+        return found + self._documents()
+
+    def _documents(self):
+        found = [part for part in self._script("protocols", "test_document.py", COMMAND)
+                 if " Command." in part.name]
+        for part in found:
             part.is_mongo = True
-        return found + documents
+            part.env.pop("HOLDFAST_TEST_URI", None)
+        return found
 
     def _scripts(self):
         found = []
@@ -171,7 +175,8 @@ class Suite:
         path = self._path("tests", folder, name)
         env = {"HOLDFAST_BIN": self.command[0], "HOLDFAST_BUILD": self.tree.build,
                "HOLDFAST_SOURCE": self.copy, "HOLDFAST_CONFIG": os.devnull,
-               "PYTHONPATH": self._path("tests/bed"), "PYTHONDONTWRITEBYTECODE": "1"}
+               "PYTHONPATH": self._path("tests/bed"), "PYTHONDONTWRITEBYTECODE": "1",
+               "HOLDFAST_TEST_URI": ""}  # on a file, whatever else is tested on a set
         return [Part("%s/%s %s" % (folder, stem(name), case), [sys.executable, path, case],
                      self.command + [path], serves, env) for case in methods_of(path)]
 
