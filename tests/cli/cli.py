@@ -120,6 +120,16 @@ def is_alive(pid):
         return False
 
 
+def processor_time(pid):
+    """How many seconds of the processor's a process has had; 0 when it has ended."""
+    try:
+        with open("/proc/%d/stat" % pid) as stat:
+            words = stat.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Case(unittest.TestCase):
     """A test with a store of its own."""
 

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """Locks that a script holds over many commands: what acquire prints, its keeper, renew, release."""
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -118,6 +120,24 @@ class Acquire(cli.Case):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
 
+    def test_a_keeper_ends_when_it_finds_the_lease_lost(self):
+        began = time.monotonic()
+        taken = self.take("--ttl", "18s", "--for", "1h", "a")
+        self.check(0, "release", taken["lease"])
+        self.assertTrue(cli.ended(taken["keeper"]))
+        self.assertLess(time.monotonic() - began, 17)  # at its renewal, not by the lease's end
+
+    def test_a_keeper_that_cannot_renew_tries_again_until_the_lease_is_over(self):
+        taken = self.take("--ttl", "4s", "--for", "1h", "a")
+        with contextlib.closing(sqlite3.connect(self.path("locks.db"))) as db:
+            db.execute("ALTER TABLE sessions RENAME TO gone")
+        took, deadline = 0, time.monotonic() + cli.PATIENCE
+        while cli.is_alive(taken["keeper"]):
+            self.assertLess(time.monotonic(), deadline)
+            took = cli.processor_time(taken["keeper"]) or took
+            time.sleep(0.02)
+        self.assertLess(took, 0.5)  # of the processor's
+
     def test_without_a_keeper_it_ends_with_its_ttl(self):
         self.take("--ttl", "1s", "a")
         self.check(0, "run", "a", "--", "true")
@@ -125,10 +145,11 @@ class Acquire(cli.Case):
     def test_nobody_reads_what_is_printed(self):
         for words in ([], ["--for", "1h"]):
             with open("/dev/full", "w") as full:
-                status = subprocess.run([cli.BIN, "acquire", *words, "a"], env=self.env,
-                                        stdout=full, stderr=subprocess.DEVNULL,
-                                        timeout=cli.PATIENCE).returncode
-            self.assertEqual(status, 74)
+                result = subprocess.run([cli.BIN, "acquire", *words, "a"], env=self.env,
+                                        stdout=full, stderr=subprocess.PIPE, timeout=cli.PATIENCE)
+            self.assertEqual(result.returncode, 74)
+            self.assertIn(b"holdfast: cannot write to standard output", result.stderr)
+            self.assertIn(b"the lock is released", result.stderr)
             self.until_free("a")
 
     def test_interrupted_it_leaves_nothing(self):

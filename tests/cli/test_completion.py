@@ -93,6 +93,8 @@ class Offers(Completion):
         for words in (["--tls-key", ""], ["--tls-key="]):
             self.assertEqual(self.check(0, "complete", "serve", *words).out, "\tfiles\n")
         self.assertEqual(self.offers("run", "-w", ""), [])
+        for word in ("--wait=", "--no-wait=", "--no-such-option="):
+            self.assertEqual(self.offers("run", word), [])
         self.assertEqual(self.offers("run", "-w5s", "ni"), ["nightly"])
 
     def test_the_command_is_not_ours(self):
