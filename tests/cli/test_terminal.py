@@ -5,6 +5,7 @@ import html
 import os
 import re
 import signal
+import time
 import unicodedata
 
 import cli
@@ -94,9 +95,16 @@ class WaitingLine(cli.TerminalCase):
     def test_verbose_off_a_terminal_says_one_line(self):
         holder = self.hold("x")
         waiter = self.wait("x")
+        time.sleep(2.5)  # a terminal is told anew each second
         holder.close_input()
         self.assertEqual(waiter.status(), 0)
-        self.assertEqual(waiter.err.text.count("waiting for"), 1)
+        self.assertEqual((waiter.err.text + waiter.err.rest()).count("waiting for"), 1)
+
+    def test_verbose_on_a_terminal_has_its_line_only(self):
+        self.hold("x")
+        waiter = self.open([cli.BIN, "-v", "run", "x", "--", "true"])
+        waiter.screen.expect('waiting for "x" [1-9]s, ')
+        self.assertNotIn("holdfast: waiting", waiter.screen.text)
 
 
 class Jobs(cli.TerminalCase):
