@@ -2,6 +2,7 @@
 """Settings: which of flags, environment and files counts, stores by name, what is refused and how."""
 # SPDX-License-Identifier: Apache-2.0
 import os
+import pwd
 import subprocess
 
 import cli
@@ -60,6 +61,25 @@ class Precedence(Config):
             ttl = self.json(*words, "--json")["settings"]["ttl"]
             self.assertEqual(ttl, {"value": "9s", "from": "--ttl"})
         self.assertEqual(self.said("store", "--store", "memory:"), ("memory:", "--store"))
+
+    def test_blanks_and_comments(self):
+        self.write("; all\n\t# of them\n\n\t ttl\t=\t7s \r\n  store =memory:=;#\r\n[ stores ]\r\n"
+                   "a= sqlite:/b c.db\n")
+        self.assertEqual(self.said("ttl"), ("7s", self.file + ":4"))
+        self.assertEqual(self.said("store"), ("memory:=;#", self.file + ":5"))
+        [name] = self.json("config", "--json")["stores"].items()
+        self.assertEqual(name, ("a", {"value": "sqlite:/b c.db", "from": self.file + ":7"}))
+
+    def test_whose_home_it_is(self):
+        """Where the environment does not say it, the system's list of users does."""
+        theirs = "sqlite:%s/.local/state/holdfast/locks.db" % pwd.getpwuid(os.getuid()).pw_dir
+        self.env.pop("XDG_STATE_HOME", None)
+        for home in (None, "", "here"):
+            self.env.pop("HOME", None)
+            self.env.update({"HOME": home} if home is not None else {})
+            self.assertEqual(self.said("store")[0], theirs)
+        self.env["HOME"] = "/there"
+        self.assertEqual(self.said("store")[0], "sqlite:/there/.local/state/holdfast/locks.db")
 
     def test_an_empty_variable_says_nothing(self):
         self.write("ttl = 7s\n")
@@ -196,6 +216,8 @@ class Refused(Config):
                 ("grace = -1s\n", 1, '"-1s" is negative'),
                 ("ttl = 7s\nttl = 7s\n", 2, "ttl stands here a second time, after .*config:1"),
                 ("[stores\n", 1, "this is no section"),
+                ("[stores]x\n", 1, "this is no section"),
+                ("[]\nttl = never\n", 2, '"never" is not a duration'),
                 ("[store]\na = memory:\n", 2, r"there is no section \[store\]"),
                 ("[stores]\na b = memory:\n", 2, "a store's name has letters"),
                 ("[stores]\na = b\n", 2, '"b" is no URI'),
@@ -255,6 +277,21 @@ class Passwords(Config):
                                        "tlsCertificateKeyFilePassword=***&x=1"), 2)
         self.env["HOLDFAST_STORE"] = "mongodb://u:hid/d?en@host"
         self.assertEqual(self.said("store")[0], "mongodb://u:***@host")
+
+    def test_what_is_taken_for_a_secret(self):
+        for uri, shown in (
+                ("mongodb://u:p@h/", "mongodb://u:***@h/"), ("mongodb://u:@h", "mongodb://u:***@h"),
+                ("mongodb+srv://u:p@h", "mongodb+srv://u:***@h"), ("mongodb://u:p@q@h", "mongodb://u:***@h"),
+                ("mongodb://u@h:1/x", None), ("mongodb://h:1,i:2/x", None), ("sqlite:/a:b@c", None),
+                ("mongodb://h/?tlsCertificateKeyFilePassword=x", "mongodb://h/?tlsCertificateKeyFilePassword=***"),
+                ("mongodb://h/?a=1&PASSWORD=x&b=2", "mongodb://h/?a=1&PASSWORD=***&b=2"),
+                ("mongodb://h/?password=x&password=yz", "mongodb://h/?password=***&password=***"),
+                ("mongodb://h/?authMechanismProperties=T:x,y:z", "mongodb://h/?authMechanismProperties=***"),
+                ("mongodb://h/?password=", "mongodb://h/?password=***"),
+                ("mongodb://h/?password", None), ("mongodb://h/?passwords=x", None),
+                ("mongodb://h/?a=password&b=1", None), ("mongodb://h/?word=x", None),
+                ("mongodb://u:p@h/?a=1&password=x", "mongodb://u:***@h/?a=1&password=***")):
+            self.assertEqual(self.said("store", "--store", uri)[0], shown or uri)
 
     def test_a_broken_line_does_not_show_one(self):
         for line in ("prod " + SECRET, "prod:" + SECRET, "[" + SECRET, SECRET):
