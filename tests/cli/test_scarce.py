@@ -7,7 +7,8 @@ import resource
 
 import cli
 
-STRANGER = 20000 + os.getpid() % 40000  # a user who runs nothing else, as the limit is for all of a user's processes
+# A user who runs nothing else: the limit is for all threads and processes of a user.
+STRANGER = 20000 + os.getpid() % 40000
 
 
 class Scarce(cli.Case):

@@ -9,7 +9,8 @@ import time
 
 import serving
 
-STRANGER = 20000 + os.getpid() % 40000  # a user who runs nothing else, as the limit is for all of a user's threads
+# A user who runs nothing else: the limit is for all threads and processes of a user.
+STRANGER = 20000 + os.getpid() % 40000
 
 
 class Scarce(serving.Case):
