@@ -187,6 +187,37 @@ class Keys(Screen):
         self.shows_names("b", "a")
         self.quit()
 
+    def test_scroll_each_way(self):
+        self.watch(lines=6)
+        self.shows_names("b", "a")
+        for key, names in (("\x1bOB", "ac"), ("\x1bOA", "ba"), ("\x1bOA", "ba"), ("\x1b[6~", "cc"),
+                           ("\x1bOA", "ac"), ("\x1bOB", "cc"), ("\x1bOH", "ba"), ("\x1bOF", "cc"),
+                           ("\x1b[5~", "ba")):
+            self.key(key)
+            self.shows_names(*names)
+        self.quit()
+
+    def test_keys_of_a_filter(self):
+        self.watch()
+        self.shows_names("b", "a", "c", "c")
+        self.key("/fir\u00e4\x7f")
+        self.shows("filter: fir_", "type what to look for")
+        self.shows_names("b")
+        self.key("s\x7f\r")
+        self.shows("filter: fir ", "q quit")
+        self.key("/\x7f\x7f\x7f\x7f~")
+        self.shows("filter: ~_")
+        self.shows_names()
+        self.key("\x7f")
+        self.shows_names("b", "a", "c", "c")
+        self.key("\x1b")
+        self.until(lambda lines: "filter" not in lines[1])
+        self.key(" ")
+        self.shows("PAUSED")
+        self.key(" ")
+        self.until(lambda lines: "PAUSED" not in lines[0])
+        self.quit()
+
     def test_ctrl_c(self):
         self.watch()
         self.shows("q quit")
