@@ -218,6 +218,13 @@ class Usage(cli.Case):
             self.assertRegex(self.check(0, *words).out, "Usage: holdfast .*COMMAND")
         self.check(64, "help", "nothing")
 
+    def test_it_has_one_name_whatever_it_is_called(self):
+        for words in (["--bogus"], ["run", "--bogus"]):
+            result = subprocess.run(["/some/other", *words], executable=cli.BIN, env=self.env,
+                                    capture_output=True, text=True, timeout=cli.PATIENCE)
+            self.assertRegex(result.stderr, "^holdfast( run)?: unrecognized option")
+            self.assertNotIn("other", result.stderr)
+
     def test_version(self):
         for words in (["--version"], ["run", "--version"]):
             self.assertRegex(self.check(0, *words).out, r"^holdfast \d+\.\d+\.\d+\n$")

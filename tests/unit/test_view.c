@@ -264,6 +264,16 @@ static void test_the_same_age_goes_by_name(void **state)
     assert_body("abc");
 }
 
+static void test_a_millisecond_more_is_older(void **state)
+{
+    (void)state;
+    hf_entry_info young = entry("w", 0, 0), old = entry("w", 1, 0);
+    hf_lock_info locks[] = {held("a", &young), held("b", &old)};
+    view v = view_of(locks, 2);
+    draw(&v, 24, 81);
+    assert_body("ba");
+}
+
 static void test_a_filter_looks_in_name_who_and_why(void **state)
 {
     static const char *const filters[] = {"NAM", "Who", "REAS", "e"};
@@ -375,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_each_order),
         cmocka_unit_test(test_age_counts_of_holders_as_of_waiters),
         cmocka_unit_test(test_the_same_age_goes_by_name),
+        cmocka_unit_test(test_a_millisecond_more_is_older),
         cmocka_unit_test(test_a_filter_looks_in_name_who_and_why),
         cmocka_unit_test(test_scrolling_ends_with_the_last_line),
         cmocka_unit_test(test_the_title_counts),
