@@ -3,6 +3,7 @@
  * the default one and by SQLITE_CONFIG_MALLOC. */
 #include "faults/sqlite_seam.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -37,6 +38,8 @@ static bool fails(seam at)
     int n = atomic_fetch_add(&counted, 1) + 1;
     bool does = fault.once ? n == fault.nth : n >= fault.nth;
     failed += does;
+    if (does)
+        errno = fault.os;
     return does;
 }
 

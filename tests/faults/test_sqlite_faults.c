@@ -269,50 +269,50 @@ static void walk(void (*run)(void), seam at, bool once, int first_code, int stri
     print_message("%d points fail %s\n", runs - 1, once ? "once" : "for good");
 }
 
-static void walks_our_calls_once(void **state)
+static void test_our_calls_fail_once(void **state)
 {
     (void)state;
     walk(run_store, SEAM_CALLS, true, 0, 1);
 }
 
-static void walks_our_calls_for_good(void **state)
+static void test_our_calls_fail_for_good(void **state)
 {
     (void)state;
     walk(run_store, SEAM_CALLS, false, 2, 3);
 }
 
-static void walks_commits_that_were_done(void **state)
+static void test_commits_were_done_but_fail(void **state)
 {
     (void)state;
     walk(run_store, SEAM_COMMITS, true, 0, 1);
     walk(run_clients, SEAM_COMMITS, true, 0, 1);
 }
 
-static void walks_the_file_system_once(void **state)
+static void test_the_file_system_fails_once(void **state)
 {
     (void)state;
     walk(run_store, SEAM_FILES, true, 0, 1);
 }
 
-static void walks_the_file_system_for_good(void **state)
+static void test_the_file_system_fails_for_good(void **state)
 {
     (void)state;
     walk(run_store, SEAM_FILES, false, 0, 5);
 }
 
-static void walks_memory(void **state)
+static void test_memory_runs_out(void **state)
 {
     (void)state;
     walk(run_store, SEAM_MEMORY, true, 0, 31);
 }
 
-static void walks_clients_once(void **state)
+static void test_clients_calls_fail_once(void **state)
 {
     (void)state;
     walk(run_clients, SEAM_CALLS, true, 3, 3);
 }
 
-static void walks_clients_for_good(void **state)
+static void test_clients_calls_fail_for_good(void **state)
 {
     (void)state;
     walk(run_clients, SEAM_CALLS, false, 4, 14);
@@ -328,14 +328,14 @@ static int make_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(walks_our_calls_once),
-        cmocka_unit_test(walks_our_calls_for_good),
-        cmocka_unit_test(walks_commits_that_were_done),
-        cmocka_unit_test(walks_the_file_system_once),
-        cmocka_unit_test(walks_the_file_system_for_good),
-        cmocka_unit_test(walks_memory),
-        cmocka_unit_test(walks_clients_once),
-        cmocka_unit_test(walks_clients_for_good),
+        cmocka_unit_test(test_our_calls_fail_once),
+        cmocka_unit_test(test_our_calls_fail_for_good),
+        cmocka_unit_test(test_commits_were_done_but_fail),
+        cmocka_unit_test(test_the_file_system_fails_once),
+        cmocka_unit_test(test_the_file_system_fails_for_good),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_clients_calls_fail_once),
+        cmocka_unit_test(test_clients_calls_fail_for_good),
     };
     seam_install();
     return cmocka_run_group_tests(tests, make_place, remove_folder);

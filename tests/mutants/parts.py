@@ -101,7 +101,7 @@ class Suite:
     def _clients(self):
         found = []
         for path in sorted(glob.glob(self._path("tests/client/test_*.c"))) + \
-                [self._path("tests/faults/test_sqlite_faults.c")]:
+                sorted(glob.glob(self._path("tests/faults/test_*.c"))):
             program = self._program(stem(path))
             for case in cases_of(path):
                 found.append(Part("%s %s" % (stem(path), case), [program], [program],
