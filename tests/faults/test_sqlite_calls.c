@@ -17,21 +17,6 @@ enum { HELD = 11, WAITS, IDLE, NEW };                       /* tickets */
 
 /* ---- A world that is the same in every run ---- */
 
-static hf_mono still_mono(void *ctx)
-{
-    (void)ctx;
-    return (hf_mono){(1000000 + mono_ahead_ms) * 1000000};
-}
-
-static hf_wall still_wall(void *ctx)
-{
-    (void)ctx;
-    return (hf_wall){1800000000000 + wall_ahead_ms};
-}
-
-static const hf_env still = {.mono = still_mono, .wall = still_wall, .random = env_random};
-static const hf_store_config still_config = {.ttl_ms = 10000, .env = &still, .log = note_warning};
-
 typedef struct world {
     hf_store *other; /* whose process has all that is there */
     hf_store *store; /* does the operation */
@@ -44,15 +29,7 @@ static hf_code open_on(const char *boot, hf_store **out, hf_error *err)
 {
     sqlite_place place = {.machine = "machine", .clock = "time:[1]"};
     snprintf(place.boot, sizeof place.boot, "%s", boot);
-    return sqlite_open_at(path, &still_config, &place, out, err);
-}
-
-static hf_store *open_still(void)
-{
-    hf_error err;
-    hf_store *store = NULL;
-    must(open_on("boot", &store, &err), &err);
-    return store;
+    return sqlite_open_at(path, &config, &place, out, err);
 }
 
 static hf_code begin(hf_store *store, unsigned id, hf_error *err)
@@ -94,7 +71,7 @@ static hf_code ask_for(hf_store *store, unsigned ticket, hf_error *err)
 static void begin_all(hf_store *store)
 {
     hf_error err;
-    hf_store *crashed = open_still();
+    hf_store *crashed = open_at("boot", "machine");
     for (unsigned id = HOLDER; id <= ENDED; id++)
         must(begin(store, id, &err), &err);
     must(begin(crashed, GONE, &err), &err);
@@ -358,12 +335,13 @@ static world set_up_world(const operation *op)
     snprintf(path, sizeof path, "%s/locks.db", folder);
     assert_int_equal(mkdir(folder, 0700), 0);
     mono_ahead_ms = wall_ahead_ms = 0;
-    world w = {.other = open_still(), .boot = op->boot ? op->boot : "boot"};
+    clocks_stand = true;
+    world w = {.other = open_at("boot", "machine"), .boot = op->boot ? op->boot : "boot"};
     fill(w.other);
     if (op->before)
         run_sql(op->before);
     if (op->run != do_open && op->run != do_make)
-        w.store = open_still();
+        w.store = open_at("boot", "machine");
     return w;
 }
 

@@ -25,6 +25,7 @@
 
 /* Added to the machine's clocks. */
 static int64_t mono_ahead_ms, wall_ahead_ms;
+static bool clocks_stand; /* at a time that is the same in every run */
 static char folder[64], path[96];
 static const char *clock_name = "time:[1]"; /* of open_at() */
 
@@ -38,13 +39,15 @@ static int64_t clock_ns(clockid_t clock)
 static hf_mono env_mono(void *ctx)
 {
     (void)ctx;
-    return (hf_mono){clock_ns(CLOCK_BOOTTIME) + mono_ahead_ms * 1000000};
+    int64_t now_ns = clocks_stand ? INT64_C(1000000000000) : clock_ns(CLOCK_BOOTTIME);
+    return (hf_mono){now_ns + mono_ahead_ms * 1000000};
 }
 
 static hf_wall env_wall(void *ctx)
 {
     (void)ctx;
-    return (hf_wall){clock_ns(CLOCK_REALTIME) / 1000000 + wall_ahead_ms};
+    int64_t now_ms = clocks_stand ? INT64_C(1800000000000) : clock_ns(CLOCK_REALTIME) / 1000000;
+    return (hf_wall){now_ms + wall_ahead_ms};
 }
 
 static void env_random(void *ctx, void *bytes, size_t n)
