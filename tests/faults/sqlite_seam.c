@@ -31,6 +31,21 @@ int seam_count(void)
     return counted;
 }
 
+static int begins_left;
+static void (*meanwhile)(void);
+
+void seam_meanwhile(int nth, void (*others)(void))
+{
+    begins_left = nth;
+    meanwhile = others;
+}
+
+static void see_begin(const char *text)
+{
+    if (begins_left > 0 && strcmp(text, "BEGIN IMMEDIATE") == 0 && --begins_left == 0)
+        meanwhile();
+}
+
 static bool fails(seam at)
 {
     if (!is_armed || fault.seam != at)
@@ -84,6 +99,7 @@ int __wrap_sqlite3_step(sqlite3_stmt *statement)
 {
     const char *text = sqlite3_sql(statement);
     bool commits = strcmp(text, "COMMIT") == 0;
+    see_begin(text);
     if (strcmp(text, "ROLLBACK") != 0 && fails(SEAM_CALLS)) /* SQLite never refuses that one */
         return fault.code;
     int rc = __real_sqlite3_step(statement);

@@ -30,6 +30,10 @@ void seam_arm(const seam_fault *fault);
 /* From here on nothing fails. Returns how many calls have failed. */
 int seam_lift(void);
 
+/* Right before the Nth BEGIN IMMEDIATE from here on, once, that is called: what others do between
+ * the look at something and the change of it. 0: no more. */
+void seam_meanwhile(int nth, void (*others)(void));
+
 /* How many calls went through the seam that was armed. */
 int seam_count(void);
 

@@ -543,6 +543,86 @@ static void test_a_begin_of_which_nothing_is_known_keeps_no_byte(void **state)
     tear_down_world(&w);
 }
 
+/* ---- What others do between the look at something and the change of it ---- */
+
+static world *rivals; /* the world in which they are */
+static bool have_come;
+
+static void open_first(void)
+{
+    hf_error err;
+    hf_store *opened = NULL;
+    must(open_on(rivals->boot, &opened, &err), &err);
+    opened->ops->close(opened);
+    have_come = true;
+}
+
+static void take_idle(void)
+{
+    hf_error err;
+    must(step_in(rivals->other, "idle", HOLDER, NEW, &err), &err);
+    have_come = true;
+}
+
+/* To be torn down, and what it gave freed. */
+static world run_with_rivals(const operation *op, int nth, void (*others)(void), char **given)
+{
+    hf_error err;
+    world w = set_up_world(op);
+    rivals = &w;
+    have_come = false;
+    seam_meanwhile(nth, others);
+    must(operate(op, &w, &err, given), &err);
+    seam_meanwhile(0, NULL);
+    return w;
+}
+
+static bool open_second(const operation *op, int nth, const looks *expected)
+{
+    looks after;
+    world w = run_with_rivals(op, nth, open_first, &after.given);
+    after.tables = read_tables();
+    assert_same(op, nth, "with a rival it made", after.tables, expected->tables);
+    looks_done(&after);
+    tear_down_world(&w);
+    return have_come;
+}
+
+static void test_who_opens_second_finds_all_made(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        const operation *op = &operations[i];
+        if (op->run != do_open && op->run != do_make)
+            continue;
+        looks expected = run_untouched(op);
+        for (int nth = 1; open_second(op, nth, &expected); nth++)
+            ;
+        looks_done(&expected);
+    }
+}
+
+static bool take_while_swept(int nth)
+{
+    char *given;
+    world w = run_with_rivals(&(operation){.run = do_sweep}, nth, take_idle, &given);
+    hf_record record = read_record(w.other, "idle");
+    assert_int_equal(record.holders, have_come);
+    record_done(&record);
+    free(given);
+    tear_down_world(&w);
+    return have_come;
+}
+
+static void test_what_was_taken_meanwhile_is_not_swept(void **state)
+{
+    (void)state;
+    int nth = 1;
+    while (take_while_swept(nth))
+        nth++;
+    assert_true(nth > 3);
+}
+
 /* ---- What SQLite says, and what we say ---- */
 
 typedef struct translation {
@@ -626,6 +706,8 @@ int main(void)
         cmocka_unit_test(test_all_calls_fail_from_one_on),
         cmocka_unit_test(test_a_commit_that_says_it_failed_leaves_it_unknown),
         cmocka_unit_test(test_a_begin_of_which_nothing_is_known_keeps_no_byte),
+        cmocka_unit_test(test_who_opens_second_finds_all_made),
+        cmocka_unit_test(test_what_was_taken_meanwhile_is_not_swept),
         cmocka_unit_test(test_each_failure_has_its_code),
         cmocka_unit_test(test_each_failed_commit_has_its_code),
     };

@@ -123,6 +123,20 @@ static void expect_success(pid_t child)
     assert_int_equal(status, 0);
 }
 
+/* Many open it at once, and most of them while somebody writes. */
+static void opens_while_another_writes(void **state)
+{
+    (void)state;
+    sqlite3 *writer;
+    hf_store *store = open_store();
+    store->ops->close(store);
+    assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    store = open_store();
+    store->ops->close(store);
+    sqlite3_close(writer);
+}
+
 static void lists_what_it_cannot_write(void **state)
 {
     (void)state;
@@ -229,6 +243,107 @@ static void leaves_a_row_of_another_shape_alone(void **state)
     assert_int_equal(n, 1);
     assert_non_null(strstr(warning, "bad"));
     assert_int_equal(query("SELECT record = 'mine' FROM locks WHERE name = 'bad'"), 1);
+    store->ops->close(store);
+}
+
+/* What is wrong with it is said, not only that something is. */
+static void says_what_is_wrong_with_a_row(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sql, *word;
+    } rows[] = {
+        {"INSERT INTO locks VALUES('bad', x'0500000000')", "_id"},
+        {"INSERT INTO locks VALUES('bad', 'mine')", "no record of ours"},
+        {"INSERT INTO locks VALUES('bad', x'')", "no record of ours"},
+        {"INSERT INTO locks SELECT 'bad', record FROM locks WHERE name = 'good'", "another name"},
+    };
+    hf_error err;
+    hf_id ticket;
+    int64_t token;
+    int n;
+    const char *names[] = {"bad", "good"};
+    hf_store *store = open_store();
+    enter(store, "good", begin_session(store), &ticket, &token);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        run_sql("DELETE FROM locks WHERE name = 'bad'");
+        run_sql(rows[i].sql);
+        n = 0;
+        hf_code code =
+            store->ops->look(store, names, 2, (hf_stamp){0}, false, count_record, &n, &err);
+        assert_int_equal(code, HF_SHAPE);
+        assert_int_equal(n, 1);
+        assert_non_null(strstr(err.text, rows[i].word));
+    }
+    store->ops->close(store);
+}
+
+/* The first of those that cannot be read is the error. */
+static void gives_all_that_can_be_read(void **state)
+{
+    (void)state;
+    hf_error err;
+    int n = 0;
+    hf_id ticket;
+    int64_t token;
+    const char *names[] = {"a", "bad 1", "b", "bad 2", "none", "c"};
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    for (int i = 0; i < 6; i += i == 2 ? 3 : 2)
+        enter(store, names[i], session, &ticket, &token);
+    run_sql("INSERT INTO locks VALUES('bad 1', 'mine'), ('bad 2', 'mine')");
+    hf_code code = store->ops->look(store, names, 6, (hf_stamp){0}, false, count_record, &n, &err);
+    assert_int_equal(code, HF_SHAPE);
+    assert_int_equal(n, 4);
+    assert_non_null(strstr(err.text, "bad 1"));
+    store->ops->close(store);
+}
+
+static bool count_to_two(void *ctx, const hf_record *record)
+{
+    return record->name[0] && ++*(int *)ctx < 2;
+}
+
+static void stops_when_told(void **state)
+{
+    (void)state;
+    hf_error err;
+    int looked = 0, listed = 0;
+    hf_id ticket;
+    int64_t token;
+    const char *names[] = {"a", "b", "c", "d", "e", "f"};
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    for (int i = 0; i < 6; i++)
+        enter(store, names[i], session, &ticket, &token);
+    must(store->ops->look(store, names, 6, (hf_stamp){0}, false, count_to_two, &looked, &err),
+         &err);
+    assert_int_equal(looked, 2);
+    must(store->ops->list(store, "", count_to_two, &listed, &err), &err);
+    assert_int_equal(listed, 2);
+    store->ops->close(store);
+}
+
+/* They could not be locked: they are passed over, and keep nothing else from being forgotten. */
+static void rows_with_names_that_cannot_be_are_left_alone(void **state)
+{
+    (void)state;
+    static hf_session_state gone[4];
+    hf_id ticket;
+    int64_t token;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    enter(store, "idle", session, &ticket, &token);
+    leave(store, "idle", ticket);
+    run_sql("INSERT INTO locks SELECT printf('%.*c', 60000, 'a'), record FROM locks;"
+            "INSERT INTO locks SELECT x'6162', record FROM locks WHERE name = 'idle';"
+            "INSERT INTO locks SELECT 7, record FROM locks WHERE name = 'idle';"
+            "INSERT INTO locks SELECT 'a' || char(0) || 'b', record FROM locks WHERE name = 'idle';"
+            "INSERT INTO locks SELECT '', record FROM locks WHERE name = 'idle'");
+    wall_ahead_ms = (int64_t)4 * 24 * 3600 * 1000;
+    sweep(store, gone, 4);
+    assert_int_equal(query("SELECT count(*) FROM locks WHERE name = 'idle'"), 0);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 5);
     store->ops->close(store);
 }
 
@@ -419,6 +534,11 @@ int main(void)
         TEST(takes_over_schema_1),
         TEST(refuses_a_newer_schema),
         TEST(refuses_paths_that_cannot_be),
+        TEST(opens_while_another_writes),
+        TEST(says_what_is_wrong_with_a_row),
+        TEST(gives_all_that_can_be_read),
+        TEST(stops_when_told),
+        TEST(rows_with_names_that_cannot_be_are_left_alone),
         TEST(lists_what_it_cannot_write),
         TEST(loses_nothing_on_a_full_disk),
         TEST(leaves_a_row_of_another_shape_alone),

@@ -5,6 +5,7 @@
 
 #include "store/sqlite/inside.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 
 static hf_code mark(hf_store *store, const hf_session_state *seen)
@@ -354,6 +355,35 @@ static void whoever_listens_turns_to_a_new_session(void **state)
     store->ops->close(store);
 }
 
+static int count_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void a_session_that_ended_leaves_no_descriptor(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store = open_store();
+    hf_id first = begin_session(store);
+    must(store->ops->await(store, first, (hf_stamp){0}, 0, ignore_notice, NULL, &err), &err);
+    must(store->ops->session_end(store, first, false, &err), &err);
+    int before = count_descriptors();
+    for (int i = 0; i < 3; i++) {
+        hf_id id = begin_session(store);
+        must(store->ops->await(store, id, (hf_stamp){0}, 0, ignore_notice, NULL, &err), &err);
+        must(store->ops->await(store, id, (hf_stamp){0}, 0, ignore_notice, NULL, &err), &err);
+        must(store->ops->session_end(store, id, false, &err), &err);
+        assert_int_equal(count_descriptors(), before);
+        assert_int_equal(store->ops->await(store, id, (hf_stamp){0}, 0, ignore_notice, NULL, &err),
+                         HF_NOT_FOUND);
+    }
+    store->ops->close(store);
+}
+
 struct commit {
     const sqlite_store *store;
     hf_code code;
@@ -405,6 +435,7 @@ int main(void)
         TEST(forgets_all_that_ended),
         TEST(doctor_finds_no_danger_here),
         TEST(whoever_listens_turns_to_a_new_session),
+        TEST(a_session_that_ended_leaves_no_descriptor),
         TEST(serves_threads_at_the_same_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
