@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_open.c: which store a URI means, and how one is refused that means none: named, but without
+ * what may be a password. */
+#include "unit.h"
+
+static hf_code try_open(const char *uri, hf_store **out, hf_error *err)
+{
+    static const hf_env env;
+    static const hf_store_config config = {.ttl_ms = 10000, .env = &env};
+    int64_t patience_ms;
+    return hf_store_open(uri, &config, out, &patience_ms, err);
+}
+
+static void test_what_is_refused_is_named_without_its_secrets(void **state)
+{
+    (void)state;
+    static const char *const refused[][2] = {
+        {"foo", "store \"foo\": no such scheme"},
+        {"", "store \"\": no such scheme"},
+        {"foo:bar", "store \"foo:bar\": no such scheme"},
+        {"foo://host/db?password=secret", "store \"foo://host/db\": no such scheme"},
+        {"foo://user:secret@host/db?w=1", "store \"foo://host/db\": no such scheme"},
+        {"foo://user:sec@ret@host", "store \"foo://host\": no such scheme"},
+        {"secret@host:1/db", "store \"host:1/db\": no such scheme"},
+        {"Memory:", "store \"Memory:\": no such scheme"},
+        {"mongo://host", "store \"mongo://host\": no such scheme"},
+        {"mongodb:host", "store \"mongodb:host\": no such scheme"},
+        {"sqlite:", "store \"sqlite:\": no path given"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        hf_error err;
+        hf_store *store;
+        assert_int_equal(try_open(refused[i][0], &store, &err), HF_INVALID);
+        if (strncmp(err.text, refused[i][1], strlen(refused[i][1])) != 0)
+            fail_msg("%s: %s, not %s", refused[i][0], err.text, refused[i][1]);
+        assert_non_null(strstr(err.text, "known are sqlite:PATH, memory:"));
+        assert_null(strstr(err.text, "secret"));
+    }
+}
+
+static void test_none_is_refused(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store;
+    assert_int_equal(try_open(NULL, &store, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "no store given"));
+}
+
+static void test_the_scheme_says_which(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_store *store;
+    assert_int_equal(try_open("memory:name", &store, &err), HF_OK);
+    assert_string_equal(store->ops->scheme, "memory");
+    store->ops->close(store);
+    assert_int_equal(try_open("sqlite::memory:", &store, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "is no path of a database"));
+}
+
+/* Refused for its option, by the store that knows what options are. */
+static void test_both_schemes_of_mongodb_are_its_own(void **state)
+{
+    (void)state;
+    static const char *const uris[] = {"mongodb://host/?hfNoSuch=1",
+                                       "mongodb+srv://host.example.com/?hfNoSuch=1"};
+    for (size_t i = 0; i < 2; i++) {
+        hf_error err;
+        hf_store *store;
+        assert_int_equal(try_open(uris[i], &store, &err), HF_INVALID);
+        assert_null(strstr(err.text, "no such scheme"));
+        assert_non_null(strstr(err.text, "hfNoSuch"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_refused_is_named_without_its_secrets),
+        cmocka_unit_test(test_none_is_refused),
+        cmocka_unit_test(test_the_scheme_says_which),
+        cmocka_unit_test(test_both_schemes_of_mongodb_are_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
