@@ -113,6 +113,47 @@ static void test_a_record_stays_until_its_period_is_over(void **state)
     store->ops->close(store);
 }
 
+static void step_at(hf_store *store, const char *name, hf_outcome outcome, int64_t floor)
+{
+    hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
+                      .limit = 1,
+                      .queue_max = 1};
+    hf_leave leave = {.ticket = id_of(1), .outcome = outcome, .told = true};
+    hf_step step = {.enter = &enter, .floor = &floor};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+    step = (hf_step){.leaves = &leave, .n_leaves = outcome != HF_OUTCOME_NONE};
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+}
+
+static void test_a_record_is_kept_for_three_days(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    int64_t floor = record_floor_of((hf_dbtime){wall_ms});
+    step_at(store, "released", HF_OUTCOME_RELEASED, 5);
+    step_at(store, "abandoned", HF_OUTCOME_ABANDONED, 5);
+    step_at(store, "ahead", HF_OUTCOME_RELEASED, floor + 1048);
+    step_at(store, "held", HF_OUTCOME_RELEASED, 5);
+    step_at(store, "held", HF_OUTCOME_NONE, 5);
+    wall_ms += 3 * DAY_MS;
+    sweep(store);
+    assert_true(exists(store, "released"));
+    wall_ms++;
+    sweep(store);
+    assert_false(exists(store, "released"));
+    assert_true(exists(store, "ahead"));
+    wall_ms++;
+    sweep(store);
+    assert_false(exists(store, "ahead"));
+    wall_ms += 1000 * DAY_MS;
+    sweep(store);
+    assert_true(exists(store, "abandoned"));
+    assert_true(exists(store, "held"));
+    store->ops->close(store);
+}
+
 static hf_presence presence_of(hf_store *store, hf_id session)
 {
     hf_session_state state;
@@ -152,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_mark_stays_while_a_ticket_of_it_stands),
         cmocka_unit_test(test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back),
+        cmocka_unit_test(test_a_record_is_kept_for_three_days),
         cmocka_unit_test(test_a_record_stays_until_its_period_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,6 +287,55 @@ static void test_no_row_is_forgotten_whose_byte_cannot_be_tested(void **state)
     store->ops->close(store);
 }
 
+/* ---- As many as are asked for ---- */
+
+static bool count_waits(void *ctx, const hf_waits *waits)
+{
+    (void)waits;
+    ++*(int *)ctx;
+    return true;
+}
+
+static bool count_record(void *ctx, const hf_record *record)
+{
+    (void)record;
+    ++*(int *)ctx;
+    return true;
+}
+
+static bool take_one(void *ctx, const hf_waits *waits)
+{
+    count_waits(ctx, waits);
+    return false;
+}
+
+static void test_no_more_are_looked_at_than_asked_for(void **state)
+{
+    (void)state;
+    hf_error err;
+    static hf_session_state seen[2];
+    int n = 0;
+    const char *const names[] = {"a", "b"};
+    hf_store *store = open_store();
+    hf_id ids[] = {begin_session(store), begin_session(store)};
+    hf_beat says = {.waits = "a"};
+    for (int i = 0; i < 2; i++)
+        must(store->ops->session_beat(store, ids[i], &says, &seen[0], &err), &err);
+    must(store->ops->waits(store, ids, 1, count_waits, &n, &err), &err);
+    assert_int_equal(n, 1);
+    n = 0;
+    must(store->ops->waits(store, NULL, 0, take_one, &n, &err), &err);
+    assert_int_equal(n, 1);
+    n = 0;
+    must(store->ops->look(store, names, 1, (hf_stamp){0}, false, count_record, &n, &err), &err);
+    assert_int_equal(n, 1);
+    seen[1].beat = 77;
+    must(store->ops->sessions_look(store, ids, 1, -1, seen, &err), &err);
+    assert_int_equal(seen[0].beat, 2);
+    assert_int_equal(seen[1].beat, 77);
+    store->ops->close(store);
+}
+
 /* ---- The sweep ---- */
 
 static size_t sweep_now(hf_store *store, hf_session_state *gone, size_t max)
@@ -403,6 +452,7 @@ static void test_a_record_is_kept_for_three_days(void **state)
     leave_with(store, "ahead", HF_OUTCOME_RELEASED, later);
     leave_with(store, "nearly ahead", HF_OUTCOME_RELEASED, later - 1);
     hf_id session = begin_session(store);
+    leave_with(store, "held", HF_OUTCOME_RELEASED, 0);
     enter(store, "held", session, &ticket, &token);
     enter(store, "held", session, &waits, &token);
     wall_ahead_ms = 3 * DAY_MS;
@@ -490,6 +540,21 @@ static void test_the_last_token_is_followed_by_none(void **state)
     store->ops->close(store);
 }
 
+static void test_the_high_water_never_falls(void **state)
+{
+    (void)state;
+    static hf_session_state gone[4];
+    hf_store *store = open_store();
+    int64_t now = record_floor_of((hf_dbtime){env_wall(NULL).ms});
+    leave_with(store, "a", HF_OUTCOME_RELEASED, now + 5);
+    leave_with(store, "b", HF_OUTCOME_RELEASED, now);
+    wall_ahead_ms = 4 * DAY_MS;
+    sweep_now(store, gone, 4);
+    assert_false(is_there(store, "b"));
+    assert_int_equal(query("SELECT value FROM meta WHERE key = 'high_water'"), now + 5);
+    store->ops->close(store);
+}
+
 /* Raised ahead of the token, for the time of some minutes; and not again before it is used up. */
 static void test_tokens_are_reserved_ahead(void **state)
 {
@@ -529,6 +594,8 @@ int main(void)
         TEST(test_tokens_that_cannot_be_are_damage),
         TEST(test_the_last_token_is_followed_by_none),
         TEST(test_tokens_are_reserved_ahead),
+        TEST(test_the_high_water_never_falls),
+        TEST(test_no_more_are_looked_at_than_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
