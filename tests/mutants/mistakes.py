@@ -34,6 +34,11 @@ class Mistake:
         self.id = self.number = None
         self.is_named = False
 
+    def crosses(self, other):
+        """Whether they overlap, and neither is inside of the other."""
+        first, second = sorted((self, other), key=lambda m: (m.begin, -m.end))
+        return second.begin < first.end < second.end
+
 
 def is_pointer(node):
     return "*" in type_of(node) or "[" in type_of(node)

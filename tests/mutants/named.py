@@ -2,6 +2,7 @@
 equivalent.toml.
 """
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import os
 import re
 import tomllib
@@ -12,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class NotFound(Exception):
-    """A text that the list names is not in its file any more, or there more than once."""
+    """A list says something that is not so: a text is not in its file, or stands there twice."""
 
 
 def read(name, key):
@@ -38,6 +39,12 @@ def place_of(edit, source):
     return places[0]
 
 
+def form_of(edit):
+    if "before" in edit:
+        return "before"
+    return "code" if edit["text"].rstrip()[-1:] in ";}" else "value"
+
+
 def in_source(edits, source):
     """The mistakes of the list that are made in that source."""
     found = []
@@ -45,11 +52,14 @@ def in_source(edits, source):
         if edit["file"] != source.name:
             continue
         edit["found"] = True
-        form = "code" if edit["text"].rstrip()[-1:] in ";}" else "value"
-        mistake = Mistake(source, "", place_of(edit, source), edit["replacement"].strip(),
-                          edit["name"], form)
+        form = form_of(edit)
+        becomes = edit["before" if form == "before" else "replacement"].strip()
+        mistake = Mistake(source, "", place_of(edit, source), becomes, edit["name"], form)
         mistake.id, mistake.is_named = edit["name"], True
         found.append(mistake)
+    for one, other in itertools.combinations(found, 2):
+        if one.crosses(other):
+            raise NotFound("%s and %s: their texts overlap in %s" % (one.id, other.id, one.file))
     return found
 
 

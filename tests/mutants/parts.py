@@ -15,7 +15,7 @@ import threading
 import time
 
 ANY = ("src/",)
-ON_SET = ("src/store/mongo/", "src/store/document")  # tested on a replica set
+ON_SET = ("src/store/mongo/", "src/store/document", "src/guard/mongo")  # tested on a replica set
 SHOWN_SET = ON_SET + ("src/client/",)  # protocols without a queue are there only
 COMMAND = ("src/cli/",)  # documents are locked there only
 SQLITE = ("src/store/sqlite/", "src/store/document")

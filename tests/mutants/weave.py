@@ -14,12 +14,12 @@ from syntax import Source
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-FOLDERS = ("src/core", "src/client", "src/store", "src/httpd", "src/cli")
+FOLDERS = ("src/core", "src/client", "src/store", "src/guard", "src/httpd", "src/cli")
 COPIED = ("CMakeLists.txt", "CMakePresets.json", "src", "include", "tests", "bench", "docs",
           "completion", "tools", "examples", "debian", "CHANGELOG.md", "README.md",
           "holdfast.pc.in", "LICENSE")
 PER_FILE = 4096  # numbers; so a change in one file leaves the others as they were built
-FORMS = ("value", "truth", "statement", "code")  # from the inside to the outside
+FORMS = ("value", "truth", "statement", "code", "before")  # from the inside to the outside
 
 
 def sources():
@@ -55,7 +55,9 @@ def commands(build):
 
 
 class Tree:
-    """The copy: build-mutants/tree, its build beside it, and what can be mistaken in it."""
+    """The copy: build-mutants/tree (or build-planted/tree), its build beside it, and what can be
+    mistaken in it.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -63,28 +65,34 @@ class Tree:
         self.mistakes = []
         self.common = b"".join(read(path) for path in common_files())
 
-    def prepare(self):
+    def prepare(self, only_named=False):
         """Copies, finds all mistakes and weaves them in."""
         os.makedirs(self.folder, exist_ok=True)
         self._copy_all()
         self._configure()
-        self._find_all()
-        for name, found in self._by_file().items():
-            text = weave(read(os.path.join(ROOT, name)), found)
-            write(os.path.join(self.copy, name),
-                  b'#include "mutant.h"\n#line 1 "%s"\n' % name.encode() + text)
+        self._find_all(only_named)
+        by_file = self._by_file()
+        for name in sources():
+            text = read(os.path.join(ROOT, name))
+            if name in by_file:
+                text = (b'#include "mutant.h"\n#line 1 "%s"\n' % name.encode()
+                        + weave(text, by_file[name]))
+            write(os.path.join(self.copy, name), text)
 
-    def make(self):
-        subprocess.run(["cmake", "--build", self.build, "-j", "2"], check=True,
-                       stdout=subprocess.DEVNULL)
+    def make(self, targets=("all",)):
+        subprocess.run(["cmake", "--build", self.build, "-j", "2", "--target", *targets],
+                       check=True, stdout=subprocess.DEVNULL)
 
     def _copy_all(self):
-        woven = set(sources())
+        woven, header = set(sources()), os.path.join("include", "mutant.h")
         for top in COPIED:
-            for name in files_under(top):
+            names = files_under(top)
+            for name in set(files_under(top, self.copy)) - set(names) - {header}:
+                os.unlink(os.path.join(self.copy, name))
+            for name in names:
                 if name not in woven:
                     copy(os.path.join(ROOT, name), os.path.join(self.copy, name))
-        copy(os.path.join(HERE, "mutant.h"), os.path.join(self.copy, "include", "mutant.h"))
+        copy(os.path.join(HERE, "mutant.h"), os.path.join(self.copy, header))
 
     def _configure(self):
         for name in sources():  # cmake lists them; what they hold comes later
@@ -96,15 +104,15 @@ class Tree:
                         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], check=True,
                        stdout=subprocess.DEVNULL)
 
-    def _find_all(self):
+    def _find_all(self, only_named):
         how = commands(self.build)
         by_hand = named.load()
         for number, name in enumerate(sources()):
-            path = os.path.join(self.copy, name)
-            command = [word if word != path else os.path.join(ROOT, name) for word in how[path]]
             source = Source(os.path.join(ROOT, name), name)
             chosen = named.in_source(by_hand, source)
-            found = [m for m in self._find(source, command) if not any(cross(m, c) for c in chosen)]
+            found = [] if only_named else [
+                m for m in self._find(source, how[os.path.join(self.copy, name)])
+                if not any(m.crosses(c) for c in chosen)]
             assert len(found) + len(chosen) <= PER_FILE, name
             for i, each in enumerate(found + chosen):
                 each.number = number * PER_FILE + i
@@ -113,7 +121,9 @@ class Tree:
         named.share_numbers(self.mistakes)
 
     def _find(self, source, command):
-        """What can be mistaken there; as it was found before, if nothing has changed."""
+        """What can be mistaken there; as it was found before, if nothing has changed. The command
+        is that of the copy.
+        """
         kept = os.path.join(self.folder, "found", source.name.replace("/", "-"))
         key = hashlib.sha1(self.common + source.bytes).digest()
         if os.path.exists(kept):
@@ -121,7 +131,7 @@ class Tree:
                 known, found = pickle.load(file)
             if known == key:
                 return found
-        source.parse(command)
+        source.parse(command[:-1] + [os.path.join(ROOT, source.name)])
         found = mistakes.Finder(source).found
         write(kept, pickle.dumps((key, found)))
         return found
@@ -136,16 +146,12 @@ class Tree:
         return (len(sources()) + 1) * PER_FILE
 
 
-def cross(one, other):
-    """Whether they overlap, and neither is inside of the other."""
-    first, second = sorted((one, other), key=lambda m: (m.begin, -m.end))
-    return second.begin < first.end < second.end
-
-
 # ---- weaving ----
 
 def switched(mistake, text):
     number, other = mistake.number, mistake.becomes
+    if mistake.form == "before":
+        return other + "\n" + text
     if mistake.form == "truth":
         return "(mutant(%d) ? %s : !!(%s))" % (number, other, text)
     if mistake.form == "statement":
@@ -175,11 +181,11 @@ def _woven(text, begin, end, ordered):
 
 # ---- files ----
 
-def files_under(top):
-    whole = os.path.join(ROOT, top)
+def files_under(top, root=ROOT):
+    whole = os.path.join(root, top)
     if os.path.isfile(whole):
         return [top]
-    return [os.path.relpath(os.path.join(place, f), ROOT)
+    return [os.path.relpath(os.path.join(place, f), root)
             for place, _, files in os.walk(whole) if "__pycache__" not in place for f in files]
 
 
