@@ -566,7 +566,6 @@ static void test_records_are_pruned_when_old_and_below_the_floor(void **state)
 }
 
 static struct {
-    hf_client *client;
     const char *name;
     int64_t token;
 } between;
@@ -578,9 +577,11 @@ static void use_it_first(const char *verb, const bson_t *command)
     if (strcmp(verb, "delete") != 0)
         return;
     bed.on_command = NULL;
-    hf_lock *lock = bed_acquire(between.client, between.name, NULL);
+    hf_client *client = bed_client("between", 5000);
+    hf_lock *lock = bed_acquire(client, between.name, NULL);
     between.token = hf_lock_token(lock);
     bed_release(lock);
+    hf_close(client);
 }
 
 static bool was_used(void *ctx)
@@ -595,16 +596,16 @@ static void test_pruning_deletes_only_what_it_found(void **state)
     (void)state;
     hf_store *store = bed_store();
     hf_record record;
-    between.client = bed_client("between", 5000);
+    hf_client *client = bed_client("before", 5000);
     between.name = bed_name("between");
-    make_idle(between.client, between.name, 4, 0, 0);
+    make_idle(client, between.name, 4, 0, 0);
+    hf_close(client); /* it must not be the one that sweeps: that would be in the background */
     bed.on_command = use_it_first;
     assert_true(bed_until(BED_SOON, was_used, store));
     bed_look(store, between.name, &record);
     assert_true(record.exists);
     assert_true(record.token >= between.token);
     record_done(&record);
-    hf_close(between.client);
     store->ops->close(store);
 }
 
