@@ -55,7 +55,7 @@ deb: deps-deb
 
 clean:
 	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted \
-	    build-coverage build-packages
+	    build-mutants build-coverage build-packages
 
 deps-build:
 	@tools/install-deps build

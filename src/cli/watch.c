@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plant.h"
 #include "health.h"
 #include "run.h"
 #include "show/text.h"
@@ -40,8 +39,6 @@ static void stop(watch *w, int64_t left_ms)
 {
     int64_t now = run_now_ms(), most = left_ms - w->plan->margin_ms;
     int64_t grace = w->plan->grace_ms < most ? w->plan->grace_ms : most;
-    if (PLANTED(GRACE_OUTSIDE_LEASE))
-        grace = left_ms + w->plan->grace_ms;
     w->is_lost = true;
     health_stop(&w->health);
     w->end_ms = now + left_ms;

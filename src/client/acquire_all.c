@@ -7,7 +7,6 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/plant.h"
 
 #define MOST_AT_ONCE 8 /* threads that try */
 
@@ -107,8 +106,7 @@ static int64_t wait_left(const group *g)
 static hf_code wait_for(group *g, size_t i, hf_error *err)
 {
     part *p = &g->parts[i];
-    if (!PLANTED(ALL_UNORDERED))
-        give_back(g, i + 1);
+    give_back(g, i + 1);
     hf_code code = take(g, p, wait_left(g));
     if (code && err)
         *err = p->err;

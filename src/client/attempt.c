@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -136,8 +135,6 @@ static bool keep_record(void *ctx, const hf_record *record)
 static hf_code look(struct attempt *attempt, hf_stamp after)
 {
     hf_store *store = attempt->client->store;
-    if (PLANTED(EARLIER_LOOK))
-        after.value = 0;
     return store->ops->look(store, &attempt->name, 1, after, false, keep_record, attempt,
                             &attempt->err);
 }
@@ -205,8 +202,7 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     granted.token = attempt->waiter.token;
     granted.block = attempt->waiter.block;
     pthread_mutex_unlock(&client->mutex);
-    bool says_enough = granted.token && !attempt->options->period_ms;
-    if (says_enough || (PLANTED(NOTICE_TRUSTED) && told))
+    if (granted.token && !attempt->options->period_ms)
         return attempt_believe(attempt, &granted, now);
     if (told || mono_reached(attempt->look_due, now)) {
         hf_mono due = look_and_see(attempt, stamp);
@@ -235,8 +231,6 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
         return attempt_enter(attempt, now);
     }
     if (!attempt_has_queue(attempt))
-        return mono_min(attempt->enter_due, attempt->deadline);
-    if (PLANTED(BUSY_DOES_NOT_JUDGE))
         return mono_min(attempt->enter_due, attempt->deadline);
     hf_mono due = watch_ahead(attempt, now, attempt->enter_due);
     if (attempt->state == ATTEMPT_REFUSED && judge_saw_life(&attempt->judge))

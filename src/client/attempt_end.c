@@ -6,7 +6,6 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -42,7 +41,7 @@ static bool outlives_session_locked(const struct attempt *attempt)
 static bool give_back(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->client;
-    hf_leave leave = {.outcome = HF_OUTCOME_RELEASED, .told = PLANTED(GIVE_BACK_TOLD)};
+    hf_leave leave = {.outcome = HF_OUTCOME_RELEASED};
     struct release *release = NULL;
     bool closing = false;
     pthread_mutex_lock(&client->mutex);
@@ -54,14 +53,14 @@ static bool give_back(struct attempt *attempt, hf_mono now)
     waiters_remove(&attempt->waiter);
     bool stands = attempt->is_in_flight && outlives_session_locked(attempt);
     bool is_given = stands && may_be_given_locked(attempt) && turns_bequeath_locked(attempt);
-    if (stands && !is_given && !PLANTED(TICKET_FORGOTTEN)) {
+    if (stands && !is_given) {
         release = release_push_locked(client, attempt->name, &leave, false);
         closing = client->is_closing; /* the background has a bound of its own */
         release->in_flight = !closing;
         ticker_poke(client, TICK_UPKEEP);
     }
     attempt->is_in_flight = false;
-    if (attempt->in_line && !PLANTED(ENDED_IN_LINE))
+    if (attempt->in_line)
         turns_quit_locked(attempt);
     pthread_mutex_unlock(&client->mutex);
     if (release && !closing)
@@ -170,8 +169,6 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
     hf_client *client = attempt->client;
     if (code != HF_UNREACHABLE && code != HF_UNKNOWN)
         return attempt_give_up(attempt, code, now);
-    if (PLANTED(UNKNOWN_IS_FAILURE) && code == HF_UNKNOWN)
-        return attempt_start_anew(attempt, now);
     if (attempt->failures++ == 0)
         attempt->failing_since = now;
     /* a try never starts its patience anew */

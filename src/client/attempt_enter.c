@@ -5,7 +5,6 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,10 +48,8 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
 {
     hf_client *client = attempt->client;
     pthread_mutex_lock(&client->mutex);
-    bool alive = session_is_believed_locked(client, entry->session, now) || PLANTED(REVIVED_BELIEF);
+    bool alive = session_is_believed_locked(client, entry->session, now);
     session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
-    if (PLANTED(ASKED_GRANT_BELIEVED))
-        asked = NULL;
     hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
     bool closing = client->is_closing;
     if (alive && !asked && !closing) {
@@ -132,7 +129,7 @@ static void take_ticket_locked(struct attempt *attempt)
 static bool load_locked(struct attempt *attempt, struct cargo *cargo)
 {
     *cargo = (struct cargo){.n = 0};
-    if (PLANTED(CLOSE_UNORDERED) || attempt->claim)
+    if (attempt->claim)
         return true;
     return cargo_load_locked(attempt->client, attempt->name, cargo);
 }
@@ -170,7 +167,7 @@ static hf_code send_enter(struct attempt *attempt, struct cargo *cargo)
     hf_code code = step_or_claim(attempt, cargo, &record, &reply);
     pthread_mutex_lock(&client->mutex);
     cargo_unload_locked(client, cargo, code, reply.confirmed);
-    if (code == HF_UNKNOWN && !PLANTED(UNKNOWN_IS_FAILURE)) {
+    if (code == HF_UNKNOWN) {
         session_suspect_locked(client, attempt->name);
         attempt->is_unanswered = true;
         if (attempt->claim)
@@ -198,8 +195,6 @@ static bool is_joined_for_locked(const struct attempt *attempt)
 
 hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
 {
-    if (PLANTED(NO_LOOK_UNTOLD))
-        return MONO_NEVER;
     hf_client *client = attempt->client;
     bool is_here = client->store->can & HF_CAN_SEE_CRASH;
     int64_t here = client->ttl_ms < LOOK_HERE_MS ? client->ttl_ms : LOOK_HERE_MS;

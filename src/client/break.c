@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -79,8 +78,7 @@ static bool took_its_place(const hf_entry *lease, const target *t)
     return lease->token >= t->first_token && lease->token <= t->last_token &&
            lease->since.ms == t->holder.since.ms &&
            lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits &&
-           strcmp(lease->actor, t->holder.actor) == 0 && strcmp(lease->why, t->holder.why) == 0 &&
-           !PLANTED(BREAK_LOSES_PASSED);
+           strcmp(lease->actor, t->holder.actor) == 0 && strcmp(lease->why, t->holder.why) == 0;
 }
 
 /* Who holds in the target's place now: itself, or the lease that it has become; NULL: nobody. */
@@ -230,7 +228,7 @@ static hf_code take_from_all(breaking *b, hf_error *err)
     hf_code code;
     do {
         code = ask_all(b, err);
-        if (!code && !b->options->force && !PLANTED(BREAK_WITHOUT_WAIT))
+        if (!code && !b->options->force)
             code = wait(b, err);
         if (code || !follow(b))
             return code;

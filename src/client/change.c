@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/period.h"
-#include "core/plant.h"
 
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 1000
@@ -209,7 +208,7 @@ static void settle_locked(hf_client *client, hf_id ticket, hf_code code, const h
     if (!lock || !id_equal(lock->ticket, ticket))
         return;
     lock->lower_failures++;
-    lock->is_lowering = code != HF_OK && !PLANTED(DOWNGRADE_FORGOTTEN);
+    lock->is_lowering = code != HF_OK;
     int64_t ms = hf_code_retryable(code) ? backoff_ms(lock->lower_failures, RETRY_FIRST_MS,
                                                       RETRY_MOST_MS, client_chance(client))
                                          : lease_beat_ms(client->ttl_ms);
@@ -235,8 +234,7 @@ static void end_belief(struct hf_lock *lock)
     if (hf_lock_mode(lock) == HF_EXCLUSIVE) {
         turns_left_locked(lock);
         lower_locked(lock);
-        if (!PLANTED(DOWNGRADE_BELIEVED))
-            lock->permits = 1;
+        lock->permits = 1;
     }
     pthread_mutex_unlock(&lock->client->mutex);
 }
@@ -279,10 +277,7 @@ static hf_code lower_once(void *ctx, hf_error *err)
 static hf_code downgrade(struct hf_lock *lock, hf_error *err)
 {
     end_belief(lock);
-    hf_code code = change_repeat(lock, lower_once, lock, err);
-    if (PLANTED(DOWNGRADE_BELIEVED))
-        lock->permits = 1;
-    return code;
+    return change_repeat(lock, lower_once, lock, err);
 }
 
 hf_code hf_lock_downgrade(hf_lock *lock, hf_error *err)

@@ -5,7 +5,6 @@
 #include "core/alloc.h"
 #include "core/backoff.h"
 #include "core/error.h"
-#include "core/plant.h"
 #include "core/text.h"
 
 #include <errno.h>
@@ -29,7 +28,7 @@ hf_code client_usable(hf_client *client, hf_error *err)
     error_clear(err);
     if (!client)
         return error_set(err, HF_LOST, "the client that held this lock was closed");
-    if (getpid() != client->owner && !PLANTED(FORK_UNNOTICED))
+    if (getpid() != client->owner)
         return error_set(err, HF_FORKED,
                          "this client belongs to process %lld: a forked child must open its own",
                          (long long)client->owner);

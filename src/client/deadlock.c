@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/knot.h"
-#include "core/plant.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -41,8 +40,6 @@ struct snare {
 static size_t holds_locked(const struct attempt *attempt, waits_item out[WAITS_HOLDS_MAX])
 {
     size_t n = 0;
-    if (PLANTED(DEADLOCK_UNSAID))
-        return 0;
     for (const struct hf_lock *lock = attempt->client->locks; lock && n < WAITS_HOLDS_MAX;
          lock = lock->next)
         if (turns_is_held_by_locked(lock, attempt)) {
@@ -241,8 +238,6 @@ static void mark(struct snare *snare, const struct knot *knot, hf_store *store)
 /* A beat that was made when the answer to one after the mark had come. */
 static bool is_confirmed(const struct snare *snare, const struct knot *knot)
 {
-    if (PLANTED(DEADLOCK_UNCONFIRMED))
-        return true;
     for (size_t i = 0; i < knot->n_nodes; i++) {
         const knot_node *node = &knot->nodes[i];
         if (node->is_knotted && node->seen <= find_member(snare, node->wait.on.ticket)->beat)
@@ -270,8 +265,7 @@ static bool weigh(struct attempt *attempt, struct knot *knot)
     knot_reduce(knot);
     size_t n = knot_tie(knot, ticket);
     snare->looks = n ? 0 : snare->looks;
-    if (!n || (!id_equal(knot_youngest(knot)->wait.on.ticket, ticket) &&
-               !PLANTED(DEADLOCK_ALL_GIVE_UP))) {
+    if (!n || !id_equal(knot_youngest(knot)->wait.on.ticket, ticket)) {
         loosen(snare);
         return false;
     }

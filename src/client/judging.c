@@ -6,7 +6,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -47,8 +46,6 @@ static void watch_those_ahead(struct attempt *attempt, hf_mono now)
     size_t n = record->holders + record->queued, kept = 0;
     const hf_entry *own = record_find(record, attempt->enter.entry.ticket);
     size_t ahead = own ? (size_t)(own - record->entries) : n;
-    if (PLANTED(ONLY_HEAD_JUDGED) && ahead > record->holders + 1)
-        ahead = record->holders + 1;
     hf_id *keep = alloc_array(NULL, 2 * n, sizeof *keep);
     for (size_t i = 0; i < ahead; i++) {
         const hf_entry *entry = &record->entries[i];
@@ -115,8 +112,6 @@ static hf_code mark(struct attempt *attempt, const hf_session_state *state, find
 {
     hf_store *store = attempt->client->store;
     hf_code code = store->ops->session_mark(store, state, err);
-    if (PLANTED(TICKETS_BEFORE_MARK))
-        code = HF_OK;
     if (code == HF_OK) {
         add_death(found, state);
         client_log(attempt->client, HF_LOG_INFO, "%s: a session in its way was marked dead",
@@ -168,14 +163,10 @@ static hf_code look_at(struct attempt *attempt, const hf_id *ids, size_t n, bool
                        findings *found, hf_error *err)
 {
     hf_client *client = attempt->client;
-    hf_mono arrival = {0};
-    if (PLANTED(WATCH_FROM_SENDING))
-        arrival = client_now(client);
     hf_session_state *states = alloc_array(NULL, n, sizeof *states);
     hf_code code = client->store->ops->sessions_look(
         client->store, ids, n, trusts ? client->clock_trust_ms : -1, states, err);
-    if (!PLANTED(WATCH_FROM_SENDING))
-        arrival = client_now(client);
+    hf_mono arrival = client_now(client);
     for (size_t i = 0; i < n && !code; i++) {
         const hf_entry *entry = first_of(&attempt->record, ids[i]);
         if (states[i].presence == HF_MISSING && entry)

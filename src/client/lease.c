@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -96,8 +95,6 @@ static hf_code check_session(const lease_request *r, hf_error *err)
 
 static hf_code check_holder(const lease_request *r, hf_error *err)
 {
-    if (PLANTED(KEY_FOR_ANY_REQUEST))
-        return HF_OK;
     hf_enter asked = {.limit = 0};
     const hf_lock_options *options = &r->lock_options;
     attempt_set_permits(&asked, options);
@@ -172,8 +169,6 @@ static hf_code begin(lease_request *r, hf_error *err)
     hf_session self = session_of(r);
     r->view.sent = client_now(r->client);
     hf_code code = store->ops->session_begin(store, &self, err);
-    if (PLANTED(LEASE_BEGUN_FROM_REPLY))
-        r->view.sent = client_now(r->client);
     r->has_begun = code == HF_OK;
     r->view.session = self;
     return code;
@@ -288,7 +283,7 @@ static hf_code look_back(lease_request *r, hf_error *err)
     hf_step_reply reply;
     hf_store *store = r->client->store;
     bool is_alone = r->view.holder.permits == r->view.limit;
-    if (!r->options->key || is_alone || PLANTED(PASS_UNCONFIRMED))
+    if (!r->options->key || is_alone)
         return HF_OK;
     hf_code code = attend(r, err);
     if (code == HF_LOST && r->view.is_released)
@@ -342,21 +337,17 @@ static hf_code make(lease_request *r, hf_error *err)
     unsigned failures = 0;
     hf_code code;
     prepare_pass(r);
-    if (!PLANTED(LEASE_FOUND_BEFORE))
-        r->has_begun = false; /* what was found before the wait may be over */
+    r->has_begun = false; /* what was found before the wait may be over */
     do
         code = make_once(r, err);
     while (client_may_retry(r->client, NULL, code, &failures, since));
-    if (code)
+    if (code) {
         abandon(r);
-    if (code && PLANTED(FAILED_LEASE_TAKEN_OUT))
-        r->lock->upgrade = r->ids.ticket;
-    if (!code)
-        lease_tell(r->client, &r->view, r->out);
-    if (code && !PLANTED(FAILED_LEASE_STAYS))
         lock_return(r->lock);
-    else
+    } else {
+        lease_tell(r->client, &r->view, r->out);
         lock_went_over(r->lock);
+    }
     hf_lock_close(r->lock);
     return code;
 }
@@ -367,7 +358,7 @@ static bool may_be_made_by_another(const lease_request *r, hf_code code)
 {
     bool has_waited =
         code == HF_HELD || code == HF_TIMEOUT || code == HF_LIMIT || code == HF_DEADLOCK;
-    return r->options->key && has_waited && !PLANTED(REPEAT_WAITS_BEHIND_ITSELF);
+    return r->options->key && has_waited;
 }
 
 /* The lock was not had; its lease may have been, by another call. One that stood and stands no more

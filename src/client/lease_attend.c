@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -86,7 +85,7 @@ hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, l
 static hf_code look(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
 {
     hf_code code = lease_look(client, ids, false, out, err);
-    if (code || out->stands || PLANTED(LEASE_LAGGING_LOOK))
+    if (code || out->stands)
         return code;
     return lease_look(client, ids, true, out, err);
 }
@@ -106,7 +105,7 @@ static hf_code why_asked(const lease_ids *ids, const hf_ask *ask, lease_view *ou
 static hf_code find_ask(const hf_session_state *state, const lease_ids *ids, lease_view *out,
                         hf_error *err)
 {
-    for (size_t i = 0; i < state->n_asked && !PLANTED(LEASE_IGNORES_ASK); i++)
+    for (size_t i = 0; i < state->n_asked; i++)
         if (id_equal(state->asked[i].ticket, ids->ticket))
             return why_asked(ids, &state->asked[i], out, err);
     return HF_OK;
@@ -142,8 +141,6 @@ static hf_code beat(hf_client *client, const lease_ids *ids, lease_view *out, hf
     hf_store *store = client->store;
     out->sent = client_now(client);
     hf_code code = store->ops->session_beat(store, ids->session, &says, &state, err);
-    if (PLANTED(RENEWED_FROM_REPLY))
-        out->sent = client_now(client);
     if (code == HF_LOST)
         return why_lost(client, ids, out, err);
     if (code)

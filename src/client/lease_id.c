@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 #include "core/text.h"
 
 #include <sha256.h>
@@ -27,8 +26,7 @@ static void derive(const uint8_t secret[SECRET_SIZE], lease_ids *ids)
     SHA2_CTX hash;
     SHA256Init(&hash);
     SHA256Update(&hash, secret, SECRET_SIZE);
-    if (!PLANTED(LEASE_UNDER_ANY_NAME))
-        SHA256Update(&hash, (const uint8_t *)ids->name, strlen(ids->name) + 1);
+    SHA256Update(&hash, (const uint8_t *)ids->name, strlen(ids->name) + 1);
     SHA256Final(digest, &hash);
     memcpy(ids->session.bytes, digest, sizeof ids->session.bytes);
     memcpy(ids->ticket.bytes, digest + sizeof ids->session.bytes, sizeof ids->ticket.bytes);

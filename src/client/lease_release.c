@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -126,7 +125,7 @@ static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
     hf_mono since = client_now(client);
     unsigned failures = 0;
     hf_code code;
-    if (!ids->is_keyed || PLANTED(RELEASED_KEY_UNSAID))
+    if (!ids->is_keyed)
         return HF_OK;
     do
         code = client->store->ops->ask(client->store, ids->session, &released, err);

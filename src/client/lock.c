@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/period.h"
-#include "core/plant.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -125,7 +124,7 @@ static void lose_peers_locked(const struct hf_lock *lock, hf_mono stop_by)
         error_set(&why, HF_LOST, "%.128s goes with %.128s, with which it was taken: %.220s",
                   peer->name, lock->name, lock->lost.text);
         peer->is_told = true;
-        if (peer->state == LOCK_HELD && !PLANTED(PEERS_KEPT))
+        if (peer->state == LOCK_HELD)
             lose_locked(peer, &why, stop_by);
     }
 }
@@ -221,8 +220,7 @@ static bool is_fed_locked(struct hf_lock *lock, hf_mono now)
     dog_reason(&lock->dog, reason);
     error_set(&why, HF_LOST, "%.128s: %s", lock->name, reason);
     lock->dog.has_bitten = true;
-    lock_lose_locked(lock, &why,
-                     PLANTED(DOG_GIVES_NO_TIME) ? now : mono_add_ms(now, lock->client->notice_ms));
+    lock_lose_locked(lock, &why, mono_add_ms(now, lock->client->notice_ms));
     return false;
 }
 
@@ -342,7 +340,7 @@ void hf_lock_set_exit_status(hf_lock *lock, int exit_status)
 static bool gives_back(const struct hf_lock *lock)
 {
     bool is_skipped = period_is_any(lock->period) && !lock->has_exit_status;
-    return (is_skipped || lock->is_returned) && lock->state != LOCK_LOST && !PLANTED(SKIP_IS_TOLD);
+    return (is_skipped || lock->is_returned) && lock->state != LOCK_LOST;
 }
 
 hf_leave lock_leave(const struct hf_lock *lock)
@@ -384,8 +382,7 @@ struct release *lock_push_leave_locked(struct hf_lock *lock, const hf_leave *lea
 struct release *lock_start_release_locked(struct hf_lock *lock)
 {
     hf_leave leave = lock_leave(lock);
-    if (!PLANTED(BELIEF_WHILE_LEAVING))
-        lock->state = LOCK_RELEASED;
+    lock->state = LOCK_RELEASED;
     turns_left_locked(lock);
     return lock_push_leave_locked(lock, &leave, true);
 }
@@ -404,7 +401,7 @@ void lock_went_over(struct hf_lock *lock)
 void lock_return(struct hf_lock *lock)
 {
     pthread_mutex_lock(&lock->client->mutex);
-    lock->is_returned = !PLANTED(PASSED_ON_IN_DOUBT);
+    lock->is_returned = true;
     pthread_mutex_unlock(&lock->client->mutex);
 }
 

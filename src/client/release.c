@@ -7,7 +7,6 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #define RETRY_FIRST_MS 5
 #define RETRY_MOST_MS 500
@@ -145,8 +144,8 @@ static hf_code confirm(hf_client *client, const struct release *release, bool *i
 {
     struct sought sought = {release, false};
     const char *names[] = {release->name};
-    hf_code code = client->store->ops->look(client->store, names, 1, (hf_stamp){0},
-                                            !PLANTED(LAGGING_CONFIRM), seek, &sought, err);
+    hf_code code =
+        client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, &sought, err);
     *is_there = sought.is_there;
     return code;
 }
@@ -159,7 +158,7 @@ static hf_code send_once(hf_client *client, struct release *release, hf_error *e
     hf_step_reply reply;
     bool is_there;
     hf_code code = client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
-    if (code || reply.confirmed || PLANTED(LEAVE_UNCONFIRMED))
+    if (code || reply.confirmed)
         return code;
     code = confirm(client, release, &is_there, err);
     if (code)

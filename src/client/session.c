@@ -6,7 +6,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -109,8 +108,6 @@ static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
 {
     hf_mono sent = client_now(client);
     hf_code code = client->store->ops->session_begin(client->store, self, err);
-    if (PLANTED(BEGIN_FROM_REPLY))
-        sent = client_now(client);
     if (!code)
         code = check_lease(client, sent, err);
     pthread_mutex_lock(&client->mutex);
@@ -252,8 +249,7 @@ static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
     session->asks[session->n_asks++] =
         (session_ask){.ask = *ask,
                       .deadline = deadline,
-                      .is_answered = was_replaced || has_left_locked(client, ask->ticket) ||
-                                     PLANTED(ASK_ANSWERED_EARLY)};
+                      .is_answered = was_replaced || has_left_locked(client, ask->ticket)};
     if (!lock)
         return;
     hf_error why;
@@ -292,8 +288,6 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
     struct session *session = &client->session;
     hf_mono lease_before = session->lease_end;
     session->lease_end = lease_end(sent, client->ttl_ms);
-    if (PLANTED(BEAT_RENEWS_ASKED))
-        lease_before = session->lease_end;
     session->beat_due = beat_due(client, sent);
     session->last_failure.code = HF_OK;
     session->seen = state->beat;
@@ -328,8 +322,6 @@ static void beat(hf_client *client, hf_id id, const hf_beat *says)
     hf_error err;
     hf_mono sent = client_now(client);
     hf_code code = client->store->ops->session_beat(client->store, id, says, &state, &err);
-    if (PLANTED(LEASE_FROM_REPLY))
-        sent = client_now(client);
     pthread_mutex_lock(&client->mutex);
     /* a lease that ended meanwhile never revives */
     if (session_is_believed_locked(client, id, client_now(client))) {
@@ -376,8 +368,6 @@ hf_mono session_tick(hf_client *client, hf_mono now)
     pthread_mutex_lock(&client->mutex);
     hf_mono next = session->state == SESSION_ALIVE ? session->beat_due : MONO_NEVER;
     pthread_mutex_unlock(&client->mutex);
-    if (PLANTED(DEADLINE_BY_BEATER))
-        next = mono_min(next, session_watch(client, client_now(client)));
     return next;
 }
 
@@ -387,8 +377,6 @@ hf_mono session_tick(hf_client *client, hf_mono now)
 void session_suspect_locked(hf_client *client, const char *name)
 {
     struct session *session = &client->session;
-    if (PLANTED(NO_SUSPECTS))
-        return;
     for (size_t i = 0; i < session->n_suspects; i++)
         if (strcmp(session->suspects[i], name) == 0)
             return;

@@ -2,8 +2,6 @@
 /* ticker.c: the client's threads: each sleeps on a timer and calls one tick when it is due. */
 #include "client/client.h"
 
-#include "core/plant.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -80,8 +78,7 @@ void ticker_start(hf_client *client, unsigned which, tick_fn tick)
 
 void ticker_start_all(hf_client *client)
 {
-    if (!PLANTED(DEADLINE_BY_BEATER))
-        ticker_start(client, TICK_WATCH, session_watch);
+    ticker_start(client, TICK_WATCH, session_watch);
     ticker_start(client, TICK_BEAT, session_tick);
     ticker_start(client, TICK_UPKEEP, upkeep_tick);
     ticker_start(client, TICK_SWEEP, sweep_tick);

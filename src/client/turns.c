@@ -11,7 +11,6 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <string.h>
 
@@ -163,8 +162,7 @@ static bool is_asked_locked(const struct hf_lock *lock)
 
 static bool goes_on_locked(const struct line *line, const struct hf_lock *lock)
 {
-    return !lock->client->is_closing && !is_asked_locked(lock) &&
-           (lock->token < line->last_token || PLANTED(TOKENS_BEYOND_BLOCK));
+    return !lock->client->is_closing && !is_asked_locked(lock) && lock->token < line->last_token;
 }
 
 /* The same ticket with the next token. The one before has been released: its belief is over. */
@@ -365,7 +363,7 @@ static bool may_have_turn(struct line *line, hf_client *client, hf_mono now)
         return true;
     want_locked(client, line, now);
     bool in_time = !mono_reached(mono_add_ms(line->wanted_at, BOUND_MS), now);
-    return (line->turns++ < client->turns.bound && in_time) || PLANTED(TURNS_UNBOUNDED);
+    return line->turns++ < client->turns.bound && in_time;
 }
 
 static void hand_to_locked(struct attempt *next, struct hf_lock *before, hf_mono now)
@@ -438,8 +436,6 @@ static void recall_line_locked(hf_client *client, struct line *line, hf_stamp st
 
 void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp)
 {
-    if (PLANTED(RECALL_IGNORED))
-        return;
     struct line *one = name ? find_locked(client, name) : NULL;
     if (one)
         recall_line_locked(client, one, stamp);

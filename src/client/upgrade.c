@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <string.h>
 
@@ -29,7 +28,7 @@ static void start(struct upgrade *up)
     pthread_mutex_lock(&client->mutex);
     up->may_stand = !id_is_zero(lock->upgrade);
     if (!up->may_stand)
-        lock->upgrade = PLANTED(UPGRADE_SAME_TICKET) ? lock->ticket : client_new_id(client);
+        lock->upgrade = client_new_id(client);
     *enter = lock->enter;
     enter->entry.ticket = lock->upgrade;
     enter->entry.permits = enter->limit;
@@ -176,10 +175,7 @@ static hf_code try_once(void *ctx, hf_error *err)
         if (!code)
             code = judge(up, &found, err);
     } while (!code && found == JUDGING_CHANGED);
-    if (code != HF_UNKNOWN || !PLANTED(UPGRADE_UNANSWERED))
-        return code;
-    up->lock->permits = up->attempt.enter.entry.permits;
-    return HF_OK;
+    return code;
 }
 
 /* What may still land stays known: verifying finds it (change_found_locked()). */
@@ -187,7 +183,7 @@ static void finish(struct upgrade *up)
 {
     struct hf_lock *lock = up->lock;
     pthread_mutex_lock(&lock->client->mutex);
-    if (!up->may_stand || PLANTED(UPGRADE_ORPHANED))
+    if (!up->may_stand)
         lock->upgrade = (hf_id){{0}};
     pthread_mutex_unlock(&lock->client->mutex);
     judge_done(&up->attempt.judge);

@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 
 #define BATCH 500
 
@@ -255,7 +254,7 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     hf_mono due = end_sessions(client, now);
     if (suspects)
         check_suspects(client);
-    if (verifies && !PLANTED(NEVER_VERIFIED))
+    if (verifies)
         verify_held(client, now);
     pthread_mutex_lock(&client->mutex);
     due = mono_min(due, lock_leave_lost_locked(client, client_now(client)));

@@ -5,7 +5,6 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/lease.h"
-#include "core/plant.h"
 
 #define TOGETHER_MS 50 /* looks due so close share one read (L1) */
 
@@ -131,9 +130,7 @@ judge_verdict judge_session(struct judge *judge, const hf_session_state *state, 
     bool is_due = is_unchanged_for_ttl(watch, value, now);
     watch->look_at = next_look(watch, is_new && !missing, state->lease_left_ms, now);
     if (missing)
-        return is_due || PLANTED(MISSING_IS_DEAD) ? JUDGE_IS_DEAD : JUDGE_LIVES;
-    if (PLANTED(SERVER_CLOCK) && state->lease_left_ms < 0)
-        return JUDGE_OVERDUE;
+        return is_due ? JUDGE_IS_DEAD : JUDGE_LIVES;
     return is_due || state->is_gone ? JUDGE_OVERDUE : JUDGE_LIVES;
 }
 

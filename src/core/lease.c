@@ -2,8 +2,6 @@
 /* lease.c: decides when a lease begins and ends, from times that are given in. */
 #include "core/lease.h"
 
-#include "core/plant.h"
-
 #define MS ((int64_t)1000000)
 #define LOOK_DELAY_MS 100 /* L1: the look's delay after a beat is due */
 
@@ -32,8 +30,6 @@ int64_t mono_ms_until(hf_mono t, hf_mono now)
 
 int64_t lease_allowance_ns(int64_t ttl_ms)
 {
-    if (PLANTED(NO_DRIFT_ALLOWANCE))
-        return 0;
     return ttl_ms * MS / 500 + 5 * MS;
 }
 

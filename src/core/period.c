@@ -2,8 +2,6 @@
 /* period.c: decides which period a time falls into, and whether the work of a period was done. */
 #include "core/period.h"
 
-#include "core/plant.h"
-
 hf_period period_at(hf_dbtime at, int64_t length_ms)
 {
     if (length_ms <= 0 || at.ms < 0)
@@ -29,11 +27,10 @@ static bool covers(hf_period period, hf_period of_work)
 bool period_is_done(hf_period period, const hf_last_mark *last)
 {
     bool by_last = last->outcome == HF_OUTCOME_RELEASED && covers(period, last->period);
-    return by_last || (covers(period, last->done.period) && !PLANTED(DEATH_UNDOES_PERIOD));
+    return by_last || covers(period, last->done.period);
 }
 
 bool period_is_over(const hf_last_mark *last, hf_dbtime now)
 {
-    return (last->period.end.ms <= now.ms && last->done.period.end.ms <= now.ms) ||
-           PLANTED(PRUNE_FORGETS_PERIOD);
+    return last->period.end.ms <= now.ms && last->done.period.end.ms <= now.ms;
 }

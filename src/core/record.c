@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/notify.h"
-#include "core/plant.h"
 
 #include <stdio.h>
 
@@ -77,7 +76,7 @@ static int64_t permits_held(const hf_record *record)
 static const hf_leave *leave_of(const hf_step *step, hf_id ticket)
 {
     for (size_t i = 0; i < step->n_leaves; i++)
-        if (id_equal(step->leaves[i].ticket, ticket) || PLANTED(RELEASE_UNOWNED))
+        if (id_equal(step->leaves[i].ticket, ticket))
             return &step->leaves[i];
     return NULL;
 }
@@ -163,8 +162,7 @@ static const hf_leave given_back = {.told = false};
 /* The lease that a pass makes stands already: of the other calls that make it, the tickets go. */
 static bool is_superfluous(const hf_record *record, const hf_pass *pass)
 {
-    return pass && record_find(record, pass->to) && !id_equal(pass->ticket, pass->to) &&
-           !PLANTED(PASS_LEAVES_TICKET) && !PLANTED(PASS_TWICE);
+    return pass && record_find(record, pass->to) && !id_equal(pass->ticket, pass->to);
 }
 
 /* Takes out what leaves and what is dead, and remembers how the holders among them went. */
@@ -213,14 +211,12 @@ static bool lower(hf_record *record, const hf_change *change)
 /* As far as the record knows: others may have left since. */
 static bool has_ended(const hf_record *record, const hf_pass *pass)
 {
-    return record->last.outcome != HF_OUTCOME_NONE &&
-           id_equal(record->last.session, pass->session) && !PLANTED(PASS_REVIVES);
+    return record->last.outcome != HF_OUTCOME_NONE && id_equal(record->last.session, pass->session);
 }
 
 static bool may_pass(const hf_record *record, const hf_pass *pass)
 {
-    return pass && !has_ended(record, pass) &&
-           (!record_find(record, pass->to) || PLANTED(PASS_TWICE));
+    return pass && !has_ended(record, pass) && !record_find(record, pass->to);
 }
 
 /* Nobody passes it on from there: it yields to nobody, and its block ends. */
@@ -233,7 +229,7 @@ static bool hand_over(hf_record *record, const hf_pass *pass)
         holder->ticket = pass->to;
         holder->session = pass->session;
         holder->ttl_ms = pass->ttl_ms;
-        holder->token = PLANTED(PASS_FIRST_TOKEN) ? holder->token : pass->token;
+        holder->token = pass->token;
         holder->yields = false;
         holder->block = 0;
         return true;
@@ -256,24 +252,13 @@ static void note_recall(char *notify, const hf_entry *holder, const hf_entry *as
 
 static bool head_fits(const hf_record *record)
 {
-    if (PLANTED(GRANT_PAST_LIMIT))
-        return record->queued > 0;
     return record->queued &&
            permits_held(record) + record->entries[record->holders].permits <= record->limit;
 }
 
-/* Planted: the last in the queue comes to its head. */
-static void overtake(hf_record *record)
-{
-    hf_entry *head = &record->entries[record->holders], *last = head + record->queued - 1;
-    hf_entry entry = *head;
-    *head = *last;
-    *last = entry;
-}
-
 static int64_t next_token(const hf_record *record, int64_t floor)
 {
-    int64_t lowest = record->token < 1 && !PLANTED(NEW_RECORD_LAGS) ? floor : floor - RECORD_LAG;
+    int64_t lowest = record->token < 1 ? floor : floor - RECORD_LAG;
     return record->token + 1 > lowest ? record->token + 1 : lowest;
 }
 
@@ -281,10 +266,10 @@ static int64_t next_token(const hf_record *record, int64_t floor)
  * they may all be granted at once, and nothing need be written between. */
 static int32_t kept_block(const hf_record *record, const hf_entry *entry, int64_t floor)
 {
-    int64_t staying = PLANTED(BLOCK_TAKES_ALL) ? 0 : (int64_t)record->queued - 1;
+    int64_t staying = (int64_t)record->queued - 1;
     int64_t last = floor - staying;
     int64_t room = last > entry->token ? last - entry->token + 1 : 1;
-    return entry->block <= room || PLANTED(BLOCK_BEYOND_FLOOR) ? entry->block : (int32_t)room;
+    return entry->block <= room ? entry->block : (int32_t)room;
 }
 
 /* Folds over the queue from its head; stops at the first that does not fit (I3, I5). A recall
@@ -293,8 +278,6 @@ static int32_t kept_block(const hf_record *record, const hf_entry *entry, int64_
 static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
 {
     bool any = false;
-    if (PLANTED(GRANT_SKIPS_HEAD) && record->queued && !head_fits(record))
-        overtake(record);
     for (; head_fits(record); any = true) {
         hf_entry *entry = &record->entries[record->holders];
         entry->token = next_token(record, floor);
@@ -329,8 +312,7 @@ static void append_entrant(hf_record *record, const hf_enter *enter, hf_dbtime n
  * takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
 {
-    bool is_there = record_find(record, enter->entry.ticket) && !PLANTED(TICKET_TWICE);
-    if (is_there || enter->entry.permits > enter->limit)
+    if (record_find(record, enter->entry.ticket) || enter->entry.permits > enter->limit)
         return false;
     if (record->holders + record->queued == 0)
         record->limit = enter->limit;
@@ -339,9 +321,7 @@ static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
     if (!has_room(record, enter))
         return false;
     append_entrant(record, enter, now);
-    if (PLANTED(READER_BEFORE_WRITER) && enter->entry.permits == 1)
-        overtake(record);
-    if (enter->try_only && !PLANTED(TRY_STAYS) && !(record->queued == 1 && head_fits(record))) {
+    if (enter->try_only && !(record->queued == 1 && head_fits(record))) {
         record->queued--;
         return false;
     }
@@ -360,17 +340,14 @@ static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
     size_t at = 0;
     while (at < record->holders && !id_equal(record->entries[at].ticket, enter->replaces))
         at++;
-    bool is_there = record_find(record, enter->entry.ticket) && !PLANTED(UPGRADE_SAME_TICKET);
-    if (at == record->holders || is_there || record->limit != enter->limit ||
-        (record->queued && !PLANTED(UPGRADE_OVERTAKES)) ||
+    if (at == record->holders || record_find(record, enter->entry.ticket) ||
+        record->limit != enter->limit || record->queued ||
         !fits_instead(record, &record->entries[at], enter))
         return false;
     record->holders--;
     memmove(&record->entries[at], &record->entries[at + 1],
             (record->holders + record->queued - at) * sizeof *record->entries);
     append_entrant(record, enter, now);
-    if (PLANTED(UPGRADE_OVERTAKES))
-        overtake(record);
     return true;
 }
 
@@ -415,8 +392,6 @@ bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, 
             recall(record, step->enter, notify);
         changed |= is_new;
     }
-    if (PLANTED(TOKEN_RESET) && !record->holders)
-        record->token = 0;
     *news = notify[0] ? notify : NULL;
     free(*news ? record->notify : notify);
     if (*news)

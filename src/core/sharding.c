@@ -4,7 +4,6 @@
 #include "core/sharding.h"
 
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <assert.h>
 #include <string.h>
@@ -140,7 +139,7 @@ static sharding_action after_grab(sharding_round *round, sharding_history *histo
     if (!sharding_is_retriable(reply->code) || round->repeats == round->settings->grab_repeats)
         return fail_unsure(round, reply->code);
     round->repeats++;
-    return PLANTED(GRAB_AGAIN_UNCLEANED) ? SHARDING_GRAB : SHARDING_UNLOCK;
+    return SHARDING_UNLOCK;
 }
 
 /* Nothing unlocked is a success, too: the grab has not landed. */
@@ -188,7 +187,7 @@ static sharding_action after_server(sharding_round *round, sharding_history *his
         break;
     case SHARDING_EXPIRED:
         round->is_known_expired = true;
-        return PLANTED(OVERTAKE_UNCONFIRMED) ? SHARDING_OVERTAKE : SHARDING_READ_PING;
+        return SHARDING_READ_PING;
     case SHARDING_NO_ELECTION:
         return SHARDING_FAIL_FOR_WANT_OF_A_SET;
     }

@@ -3,7 +3,6 @@
  * one manager that lie at least the expiry apart on the server's clock; asked by sharding.c. */
 #include "core/alloc.h"
 #include "core/id.h"
-#include "core/plant.h"
 #include "core/sharding.h"
 
 #include <stdio.h>
@@ -54,9 +53,9 @@ static void add(sharding_history *history, const sharding_look *look)
 
 static bool is_unchanged(const sharding_memory *memory, const sharding_look *look)
 {
-    return (memory->ping_ms == look->ping_ms || PLANTED(PING_UNNOTICED)) &&
-           id_equal(memory->ts, look->lock->ts) && memory->when_ms == look->lock->when_ms &&
-           (id_equal(memory->election, look->server->election) || PLANTED(ELECTION_UNNOTICED)) &&
+    return memory->ping_ms == look->ping_ms && id_equal(memory->ts, look->lock->ts) &&
+           memory->when_ms == look->lock->when_ms &&
+           id_equal(memory->election, look->server->election) &&
            strcmp(memory->process, look->lock->process) == 0;
 }
 
@@ -78,7 +77,7 @@ sharding_verdict sharding_judge(sharding_history *history, const sharding_look *
     sharding_memory *memory = find(history, look->name);
     if (!memory) {
         add(history, look);
-        return PLANTED(EXPIRED_AT_FIRST_LOOK) ? SHARDING_EXPIRED : SHARDING_NOT_EXPIRED;
+        return SHARDING_NOT_EXPIRED;
     }
     if (!is_unchanged(memory, look)) {
         remember(memory, look);

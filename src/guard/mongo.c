@@ -2,7 +2,6 @@
 /* mongo.c: the fence in a MongoDB document of the caller's: an update that happens only if no later
  * holder has been there; called by programs that hold a lock. */
 #include "core/error.h"
-#include "core/plant.h"
 
 #include <mongoc/mongoc.h>
 
@@ -15,8 +14,6 @@
 /* {$and: [filter, {$or: [{fence: {$exists: false}}, {fence: {$lte: token}}]}]} */
 static void write_filter(bson_t *out, const bson_t *filter, const char *fence, int64_t token)
 {
-    if (PLANTED(GUARD_OPEN))
-        token = INT64_MAX;
     bson_t *guarded = BCON_NEW("$and", "[", BCON_DOCUMENT(filter), "{", "$or", "[", "{", fence, "{",
                                "$exists", BCON_BOOL(false), "}", "}", "{", fence, "{", "$lte",
                                BCON_INT64(token), "}", "}", "]", "}", "]");

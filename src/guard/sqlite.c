@@ -2,7 +2,6 @@
 /* sqlite.c: the fence in a SQLite database of the caller's: remembers the highest token that each
  * resource has seen; called by programs that hold a lock, before they write. */
 #include "core/error.h"
-#include "core/plant.h"
 
 #include <sqlite3.h>
 
@@ -81,7 +80,7 @@ hf_code hf_guard_sqlite(sqlite3 *db, const char *resource, int64_t token, hf_err
     error_clear(err);
     if (run(db, create_sql, resource, token, NULL) || run(db, raise_sql, resource, token, NULL))
         return fail(db, err);
-    if (sqlite3_changes(db) > 0 || PLANTED(GUARD_OPEN))
+    if (sqlite3_changes(db) > 0)
         return HF_OK;
     if (run(db, read_sql, resource, token, &seen))
         return fail(db, err);

@@ -140,7 +140,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, True)
         self.store = "sqlite:" + self.path("locks.db")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")
-                    or k.startswith(("HOLDFAST_PLANT", "HOLDFAST_MUTANT"))}
+                    or k.startswith("HOLDFAST_MUTANT")}
         self.env["HOLDFAST_STORE"] = self.store
         self.env["HOLDFAST_CONFIG"] = os.devnull
         self.env["TZ"] = "UTC"

@@ -16,8 +16,6 @@ TALK = re.compile(r"(^|_)(log|warn|warnf|error_set|error_add|bson_set_error)$")
 # What no test can miss: memory that is not given back, and a mutex, whose lack is a matter of luck.
 TIDYING = re.compile(r"(^|_)(free|destroy|decref|finalize|sqlite3_reset|done|cleanup|mutex_lock|"
                      r"mutex_unlock|mutex_init|cond_init)$|^(memset|va_end|va_start)$|_free_")
-# A condition with a bug that can be planted has more terms than the program.
-PLANTED = "PLANTED("
 # What holds the time from before a request.
 SENT = re.compile(r"^(sent|asked_at|started|born)$")
 
@@ -61,7 +59,7 @@ class Finder:
         name_all(self.found)
 
     def _add(self, place, becomes, what, form="value"):
-        if place and not (PLANTED in self.source.text(*place) and form != "statement"):
+        if place:
             self.found.append(Mistake(self.source, self.function, place, becomes, what, form))
 
     def _text(self, node):

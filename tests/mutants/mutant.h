@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mutant.h: which mistake is made; included by the copies of the sources that tools/mutate writes.
- * HOLDFAST_MUTANT is the mistake's number. HOLDFAST_MUTANT_SEEN names a file with a byte for each
- * number, which becomes 1 when a place that could make that mistake is reached. */
+/* mutant.h: which mistake is made; included by the copies of the sources that tools/mutate and
+ * tests/planted/planted.py write. HOLDFAST_MUTANT is the mistake's number. HOLDFAST_MUTANT_SEEN
+ * names a file with a byte for each number, which becomes 1 when a place that could make that
+ * mistake is reached. */
 #ifndef TESTS_MUTANT_H
 #define TESTS_MUTANT_H
 

@@ -1,5 +1,5 @@
-"""Mistakes that were written down by hand: named.toml; and those that change nothing:
-equivalent.toml.
+"""Mistakes that were written down by hand: tests/planted/planted.toml; and those that change
+nothing: equivalent.toml.
 """
 # SPDX-License-Identifier: Apache-2.0
 import itertools
@@ -10,23 +10,36 @@ import tomllib
 from mistakes import Mistake
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PLANTED = os.path.join(os.path.dirname(HERE), "planted", "planted.toml")
 
 
 class NotFound(Exception):
     """A list says something that is not so: a text is not in its file, or stands there twice."""
 
 
-def read(name, key):
-    with open(os.path.join(HERE, name), "rb") as file:
+def read(path, key):
+    with open(path, "rb") as file:
         return tomllib.load(file).get(key, [])
 
 
 def load():
-    """The edits of the list; a name that stands there twice has two."""
-    edits = read("named.toml", "mutant")
+    """The edits of the list; a bug that stands there twice has two."""
+    edits = read(PLANTED, "bug")
     for each in edits:
         each["found"] = False
     return edits
+
+
+def bugs(edits):
+    """name -> the parts that catch it; the first edit of a bug says that, and what is wrong."""
+    found = {}
+    for edit in edits:
+        is_first = edit["name"] not in found
+        for key in ("what", "caught_by"):
+            if (key in edit) != is_first:
+                raise NotFound("%s: its first edit, and no other, has `%s`" % (edit["name"], key))
+        found.setdefault(edit["name"], edit.get("caught_by"))
+    return found
 
 
 def place_of(edit, source):
@@ -81,7 +94,7 @@ def equivalents(all_mistakes):
     """id -> why it changes nothing; complains of those that are none any more."""
     known = {m.id: m for m in all_mistakes}
     found = {}
-    for each in read("equivalent.toml", "equivalent"):
+    for each in read(os.path.join(HERE, "equivalent.toml"), "equivalent"):
         mistake = known.get(each["id"])
         if not mistake or mistake.file != each["file"]:
             raise NotFound("equivalent.toml: %s (%s: %s) is no mistake any more"

@@ -5,7 +5,6 @@
 
 #include "core/alloc.h"
 #include "core/period.h"
-#include "core/plant.h"
 #include "core/record.h"
 
 #define PRUNE_MS ((int64_t)3 * 86400000)
@@ -147,7 +146,7 @@ void memory_prune(struct memory *memory, hf_dbtime now)
             memory->records[kept++] = record;
             continue;
         }
-        if (record->token > memory->used_token && !PLANTED(PRUNE_FORGETS_TOKEN))
+        if (record->token > memory->used_token)
             memory->used_token = record->token;
         memory_free_record(record);
     }

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/lease.h"
-#include "core/plant.h"
 
 #define DAY_MS ((int64_t)86400000)
 
@@ -97,8 +96,7 @@ hf_code memory_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
     hf_code code = HF_OK;
     if (!presence)
         code = error_set(err, HF_NOT_FOUND, "the session to be marked dead is missing");
-    else if (presence->state.presence == HF_LIVE && presence->state.beat != seen->beat &&
-             !PLANTED(MARK_ANY_BEAT))
+    else if (presence->state.presence == HF_LIVE && presence->state.beat != seen->beat)
         code = error_set(err, HF_HELD, "the session to be marked dead has beaten since");
     else
         mark(memory, presence);

@@ -5,7 +5,6 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/plant.h"
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
@@ -50,7 +49,7 @@ static void prepare_lanes(mongo_store *store)
     mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
     mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
     mongo_lane_init(&store->work, store->uri.driver, work);
-    mongo_lane_init(&store->beats, store->uri.driver, PLANTED(PATIENT_BEATS) ? work : beats);
+    mongo_lane_init(&store->beats, store->uri.driver, beats);
 }
 
 static void warn_if_weak(mongo_store *store)
@@ -197,7 +196,7 @@ void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool 
 {
     bson_t concern;
     BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
-    if (store->uri.weak || PLANTED(WEAK_WRITES)) {
+    if (store->uri.weak) {
         BSON_APPEND_INT32(&concern, "w", 1);
     } else {
         BSON_APPEND_UTF8(&concern, "w", "majority");
@@ -212,10 +211,9 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
 {
     bson_t concern;
     bool alone = mongo_topology_of(store) == MONGO_ALONE;
-    bool is_local = alone || PLANTED(LOCAL_LOOK) || PLANTED(LOCAL_READ_BACK);
     BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
-    BSON_APPEND_UTF8(&concern, "level", is_local ? "local" : "majority");
-    if (after.value && !alone && !PLANTED(EARLIER_LOOK))
+    BSON_APPEND_UTF8(&concern, "level", alone ? "local" : "majority");
+    if (after.value && !alone)
         BSON_APPEND_TIMESTAMP(&concern, "afterClusterTime", (uint32_t)(after.value >> 32),
                               (uint32_t)after.value);
     bson_append_document_end(command, &concern);

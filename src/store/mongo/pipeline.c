@@ -19,7 +19,6 @@
 #include "store/mongo/pipeline_text.h"
 
 #include "core/id.h"
-#include "core/plant.h"
 
 #include <string.h>
 
@@ -109,11 +108,9 @@ static void append_let(bson_t *command, const char *field, const bson_t *vars, c
 static void append(bson_t *command, const char *field, const bson_t *body, const bson_t *x)
 {
     bson_t vars = BSON_INITIALIZER, literal;
-    BSON_APPEND_DOCUMENT_BEGIN(&vars, PLANTED(NO_LITERAL) ? "y" : "x", &literal);
+    BSON_APPEND_DOCUMENT_BEGIN(&vars, "x", &literal);
     BSON_APPEND_DOCUMENT(&literal, "$literal", x);
     bson_append_document_end(&vars, &literal);
-    if (PLANTED(NO_LITERAL))
-        BSON_APPEND_DOCUMENT(&vars, "x", x);
     append_let(command, field, &vars, body);
     bson_destroy(&vars);
 }

@@ -3,7 +3,6 @@
  * R9); the client calls it through the store interface. */
 #include "core/error.h"
 #include "core/id.h"
-#include "core/plant.h"
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
@@ -162,13 +161,6 @@ hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_ses
 
 /* ---- Mark and end ---- */
 
-static const char *mark_text_of(void)
-{
-    return PLANTED(MARK_ANY_BEAT)     ? end_text
-           : PLANTED(MARKS_FORGOTTEN) ? clean_end_text
-                                      : mark_text;
-}
-
 /* One atomic command: the document after it says whether the session is dead. */
 hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
 {
@@ -182,7 +174,7 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
     BSON_APPEND_INT64(&x, "beat", seen->beat);
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     mongo_append_by_id(&command, "query", seen->session.id);
-    pipeline_append_text(&command, "update", mark_text_of(), &x);
+    pipeline_append_text(&command, "update", mark_text, &x);
     code = modify(store, &call, &command, &after, err);
     bson_destroy(&command);
     bson_destroy(&x);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharding_calls.c: the commands of protocol `sharding`, with the filters and changes that
  * MongoDB's own lock manager sends; called by sharding.c and sharding_session.c. */
-#include "core/plant.h"
 #include "core/sharding.h"
 #include "store/document.h"
 #include "store/mongo/sharding.h"
@@ -119,9 +118,8 @@ static void append_seen(bson_t *to, const char *field, const char *name, const s
     bson_t query;
     bson_append_document_begin(to, field, -1, &query);
     BSON_APPEND_UTF8(&query, "_id", name);
-    if (!PLANTED(OVERTAKE_ANY_TS))
-        document_append_id(&query, "ts", seen->ts);
-    if (seen->when_ms && !PLANTED(OVERTAKE_ANY_TS))
+    document_append_id(&query, "ts", seen->ts);
+    if (seen->when_ms)
         BSON_APPEND_DATE_TIME(&query, "when", seen->when_ms);
     bson_append_document_end(to, &query);
 }

@@ -6,7 +6,6 @@
  * steps have none to keep: they are gone through page by page, for the idle and for the tickets of
  * the dead at once. */
 #include "core/alloc.h"
-#include "core/plant.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/parts.h"
@@ -250,7 +249,7 @@ static bool append_unneeded(mongo_sweeping *sweep, bson_t *query)
     BSON_APPEND_DOCUMENT_BEGIN(query, "_id", &in);
     BSON_APPEND_ARRAY_BEGIN(&in, "$in", &ids);
     for (; sweep->n_dated < sweep->n_dead && n < PAGE; sweep->n_dated++)
-        if (!sweep->stands[sweep->n_dated] || PLANTED(MARKS_FORGOTTEN))
+        if (!sweep->stands[sweep->n_dated])
             document_append_id(&ids, mongo_key(n++, key), sweep->dead[sweep->n_dated]);
     bson_append_array_end(&in, &ids);
     bson_append_document_end(query, &in);
@@ -353,7 +352,7 @@ static size_t append_if_idle(mongo_store *store, const bson_t *row, int64_t floo
     if (mongo_topology_of(store) == MONGO_ALONE || !mongo_view(row, "idle", &idle) ||
         document_to_record(&idle, store->uri.collection, &record, NULL))
         return 0;
-    bool may_go = record.token < floor || PLANTED(PRUNE_FORGETS_TOKEN);
+    bool may_go = record.token < floor;
     if (may_go)
         append_delete(deletes, n, record.name, record.token);
     record_done(&record);

@@ -6,7 +6,6 @@
  * follows it). So the server's clock and one that has nothing to do with it must agree. */
 #include "core/id.h"
 #include "core/lease.h"
-#include "core/plant.h"
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
@@ -109,8 +108,7 @@ static sighting sighting_of(const mongo_store *store, const bson_t *doc,
     if (!mongo_view(doc, "sightings", &all) || !bson_iter_init(&it, &all))
         return found;
     while (found != SIGHTING_OLD && mongo_next(&it, &one)) {
-        bool is_of_beat =
-            mongo_int_at(&one, "beat", -1) == state->beat || PLANTED(SIGHTING_OF_ANY_BEAT);
+        bool is_of_beat = mongo_int_at(&one, "beat", -1) == state->beat;
         if (is_here(store, &one, "boot") && is_of_beat)
             found = elapsed_ms(store, &one, "at") > watch_ms ? SIGHTING_OLD : SIGHTING_YOUNG;
     }
@@ -184,8 +182,6 @@ static bool is_over_by_dates(mongo_store *store, const bson_t *doc, int64_t long
 {
     int64_t told_ms;
     hf_id election;
-    if (PLANTED(ANY_CLOCK_TRUSTED))
-        return true;
     if (!mongo_date_at(doc, "clock.wall", &told_ms) || !mongo_id_at(doc, "election", &election) ||
         wall_ms(store) - told_ms <= longest_ms)
         return false;
@@ -198,7 +194,7 @@ static bool is_vouched(mongo_store *store, const bson_t *doc, const hf_session_s
                        int64_t trust_ms, mongo_primary *primary)
 {
     int64_t longest_ms = state->session.ttl_ms + trust_ms;
-    if (is_here(store, doc, "clock.boot") && !PLANTED(ANY_CLOCK_TRUSTED))
+    if (is_here(store, doc, "clock.boot"))
         return elapsed_ms(store, doc, "clock.at") > longest_ms;
     return -state->lease_left_ms > DAY_MS || is_over_by_dates(store, doc, longest_ms, primary);
 }

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/notify.h"
-#include "core/plant.h"
 #include "store/mongo/parts.h"
 
 #include <stdio.h>
@@ -144,8 +143,6 @@ static bson_t *filter_of(hf_id session)
     id_write(session, hex);
     for (const char *from = filter_text; *from; from++)
         to += *from == '@' ? sprintf(to, "%s", hex) : sprintf(to, "%c", *from);
-    if (PLANTED(DROP_UNHEARD))
-        *strstr(text, "operationType': {'$in'") = '-';
     return pipeline_json(text);
 }
 

@@ -10,7 +10,6 @@
 #include "store/sqlite/alive.h"
 
 #include "core/error.h"
-#include "core/plant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +167,6 @@ hf_code alive_test(const char *path, int tester, int64_t row, bool *is_free, hf_
     *is_free = false;
     if (fcntl(tester, F_OFD_GETLK, &byte))
         return fail(path, "test a byte of it", err);
-    *is_free =
-        (byte.l_type == F_UNLCK || PLANTED(LOCKED_BYTE_IS_FREE)) && !PLANTED(FREE_BYTE_IS_LOCKED);
+    *is_free = byte.l_type == F_UNLCK;
     return HF_OK;
 }

@@ -2,7 +2,6 @@
 /* rows.c: reads a session's row, and says whether that session is gone; called by whoever looks at
  * sessions, marks them or sweeps. */
 #include "core/id.h"
-#include "core/plant.h"
 #include "store/sqlite/inside.h"
 
 #include <string.h>
@@ -106,7 +105,7 @@ hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock
     hf_session_state *state = &row->state;
     if (state->presence != HF_LIVE || row->is_foreign || store->tester < 0)
         return HF_OK;
-    bool has_byte = state->session.pid != 0 || PLANTED(LEASE_HAS_PROCESS);
+    bool has_byte = state->session.pid != 0;
     hf_code code =
         has_byte ? alive_test(store->alive_path, store->tester, row->row, &is_free, err) : HF_OK;
     bool is_overdue =

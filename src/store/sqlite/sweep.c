@@ -4,7 +4,6 @@
  * part: no part reads or writes more than a hundred rows or so, and other calls come in between. */
 #include "core/alloc.h"
 #include "core/period.h"
-#include "core/plant.h"
 #include "core/record.h"
 #include "store/sqlite/inside.h"
 
@@ -52,10 +51,9 @@ static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err
         return code;
     if (record.exists && is_prunable(store, &record)) {
         sqlite3_stmt *prune;
-        int64_t token = PLANTED(PRUNE_FORGETS_TOKEN) ? 0 : record.token;
         code = sql_ready(&store->main, SQL_RECORD_PRUNE, &prune, err);
         if (!code)
-            code = tokens_raise_water(store, token, err);
+            code = tokens_raise_water(store, record.token, err);
         if (!code) {
             sql_bind_text(prune, 1, name);
             code = sql_run(&store->main, prune, err);
@@ -198,8 +196,7 @@ static hf_code find_old(sqlite_store *store, int64_t *after, old_session old[100
 
 static bool stands(const sqlite_sweeping *noted, const old_session *old)
 {
-    return noted->n && bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids) &&
-           !PLANTED(MARKS_FORGOTTEN);
+    return noted->n && bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids);
 }
 
 /* Its row goes only when its byte is free, so that no byte is held at a row that is not there. */

@@ -12,7 +12,6 @@
  * publishes a commit after the sync.
  */
 #include "core/error.h"
-#include "core/plant.h"
 #include "core/record.h"
 #include "store/sqlite/inside.h"
 
@@ -100,7 +99,7 @@ hf_code tokens_after_boot(sqlite_store *store, hf_error *err)
 {
     int64_t reserved = 0;
     hf_code code = get(store, "reserved", &reserved, err);
-    if (!code && !PLANTED(POWER_FORGETS_TOKEN))
+    if (!code)
         code = tokens_raise_water(store, reserved, err);
     return code ? code
                 : raise_reserved(store, larger(reserved + 1, clock_floor(store)), &reserved, err);
