@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "cli/settings/options.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "show/text.h"
-#include "terminal.h"
-#include "verbs.h"
 
 static verb_fn help;
 

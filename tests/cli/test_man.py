@@ -67,7 +67,7 @@ class Verbs(cli.Case):
             self.assertEqual(self.options_of(page("holdfast-%s.1" % verb)), own, verb)
 
     def test_every_setting(self):
-        for variable in re.findall(r'"(HOLDFAST_\w+)"', read("src", "cli", "config.h")):
+        for variable in re.findall(r'"(HOLDFAST_\w+)"', read("src", "cli", "settings", "config.h")):
             self.assertRegex(page("holdfast.1"), r"(?m)^\.It Ev .*\b%s\b" % variable)
         for key in self.json("config", "--json")["settings"]:
             self.assertRegex(page("holdfast-config.1"), r"(?m)^\.Li (.* )?%s\b" % key)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper.c: keeps a lease alive in the background, as long as it is wanted. */
+#include "keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli/settings/options.h"
+#include "interrupt.h"
+#include "plan.h"
+
+void keeper_detach(void)
+{
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    setsid();
+    for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
+        dup2(nowhere, fd);
+    if (chdir("/"))
+        return; /* then it keeps that folder from being unmounted, no more */
+}
+
+typedef struct times {
+    int64_t renew_at, lease_end, end;
+} times;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns whether it is still wanted. */
+static bool wait_until(const keeper *k, const times *t)
+{
+    struct pollfd fd = {k->pid_fd, POLLIN, 0};
+    int64_t ms = least(t->renew_at, t->end) - run_now_ms();
+    int n = poll(&fd, 1, ms > 60000 ? 60000 : ms > 0 ? (int)ms : 0);
+    return n <= 0 && !interrupt_signal() && run_now_ms() < t->end;
+}
+
+/* Returns whether the lease is still there, as far as is known. */
+static bool renew(hf_client *client, const hf_lease *lease, times *t)
+{
+    hf_lease now;
+    int64_t sent = run_now_ms();
+    hf_code code = hf_lease_renew(client, lease->id, &now, NULL);
+    if (!code) {
+        t->lease_end = sent + now.left_ms;
+        t->renew_at = sent + lease->ttl_ms / 3;
+        return true;
+    }
+    t->renew_at = run_now_ms() + lease->ttl_ms / 20;
+    return code != HF_LOST && run_now_ms() < t->lease_end;
+}
+
+void keeper_run(const keeper *k, const hf_lease *lease)
+{
+    hf_client *client;
+    int64_t now = run_now_ms();
+    times t = {.renew_at = now + lease->ttl_ms / 3,
+               .lease_end = now + lease->left_ms,
+               .end = k->for_ms ? now + k->for_ms : INT64_MAX};
+    bool is_there = true;
+    if (options_open(k->given, NULL, &client))
+        return;
+    while (is_there && wait_until(k, &t))
+        if (run_now_ms() >= t.renew_at)
+            is_there = renew(client, lease, &t);
+    if (is_there)
+        hf_lease_release(client, lease->id, NULL);
+    hf_close(client);
+}

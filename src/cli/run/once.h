@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* once.h: `holdfast run --once-per`: how long the period is, and whether its run was made. */
+#ifndef HOLDFAST_CLI_ONCE_H
+#define HOLDFAST_CLI_ONCE_H
+
+#include "cli/settings/options.h"
+
+/* What the words said; period_ms is 0 without --once-per. */
+typedef struct once_words {
+    int64_t period_ms;
+    bool retries;
+    int skip_status; /* -1: not said */
+} once_words;
+
+/* The parser of these options; its input is the words. */
+extern const struct argp once_argp;
+
+/* Ends the program with a message where they don't fit each other or what else was said. */
+void once_check_usage(const once_words *w, size_t n_names, bool is_exclusive,
+                      struct argp_state *state);
+
+/* Whether the command was run in this period and is not to be run again; says where, then, and with
+ * which status. */
+bool once_skips(const once_words *w, hf_lock *lock);
+
+#endif

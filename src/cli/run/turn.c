@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* turn.c: one turn under the locks: takes them, runs the command, gives them back; called by the
+ * verbs run and elect. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/terminal/terminal.h"
+#include "document.h"
+#include "once.h"
+#include "plan.h"
+#include "show/text.h"
+
+extern char **environ;
+
+/* ---- What the command gets ---- */
+
+static char *joined(const char *variable, const plan *p, hf_lock **locks, bool is_token)
+{
+    char *out = text_print("%s=", variable);
+    for (size_t i = 0; i < p->n_names; i++) {
+        int64_t number = hf_lock_token(locks[i]);
+        char *token = number ? text_print("%" PRId64, number) : text_copy("");
+        const char *name = hf_lock_name(locks[i]);
+        char *longer = text_print("%s%s%s", out, i ? "\n" : "", is_token ? token : name);
+        free(token);
+        free(out);
+        out = longer;
+    }
+    return out;
+}
+
+/* Those that a command gets; inherited ones are another run's. */
+static const char *const variables[] = {"HOLDFAST_NAME", "HOLDFAST_TOKEN", "HOLDFAST_DOCUMENT_ID"};
+#define N_VARIABLES (sizeof variables / sizeof *variables)
+
+static bool is_variable(const char *entry)
+{
+    for (size_t i = 0; i < N_VARIABLES; i++) {
+        size_t n = strlen(variables[i]);
+        if (!strncmp(entry, variables[i], n) && entry[n] == '=')
+            return true;
+    }
+    return false;
+}
+
+static size_t n_own(const plan *p)
+{
+    return p->document ? N_VARIABLES : N_VARIABLES - 1;
+}
+
+/* This process's environment with the variables, which stand first. */
+static char **environment_of(const plan *p, hf_lock **locks)
+{
+    size_t n = 0, kept = n_own(p);
+    while (environ && environ[n])
+        n++;
+    char **out = text_alloc((n + N_VARIABLES + 1) * sizeof *out);
+    for (size_t i = 0; i < kept; i++)
+        out[i] = joined(variables[i], p, locks, i == 1);
+    for (size_t i = 0; i < n; i++)
+        if (!is_variable(environ[i]))
+            out[kept++] = environ[i];
+    return out;
+}
+
+static void free_environment(const plan *p, char **environment)
+{
+    for (size_t i = 0; i < n_own(p); i++)
+        free(environment[i]);
+    free(environment);
+}
+
+/* ---- Running it ---- */
+
+/* Its holder may have died before it knew that it held: what was done before stays known. */
+static void note_abandoned(const char *name, const hf_last *before)
+{
+    const hf_done *done = &before->done;
+    char *when = text_when(before->at_ms);
+    char *known = done->who ? text_print("; before that, work finished with exit status %d (by %s)",
+                                         done->exit_status, done->who)
+                            : text_copy("");
+    terminal_note("\"%s\" was abandoned by %s, token %" PRId64
+                  ", at %s: look what it left half done%s",
+                  name, *before->who ? before->who : "its holder", before->token, when, known);
+    free(known);
+    free(when);
+}
+
+static void note_taken(const plan *p, hf_lock **locks)
+{
+    for (size_t i = 0; i < p->n_names; i++) {
+        hf_last before;
+        hf_lock_previous(locks[i], &before, NULL);
+        char *token = text_token(hf_lock_token(locks[i]));
+        terminal_note("have \"%s\" after %" PRId64 "ms%s", hf_lock_name(locks[i]),
+                      hf_lock_waited_ms(locks[i]), token);
+        free(token);
+        if (before.outcome == HF_OUTCOME_ABANDONED)
+            note_abandoned(hf_lock_name(locks[i]), &before);
+    }
+}
+
+static int failed_start(const plan *p, int number)
+{
+    terminal_error("cannot run \"%s\": %s", p->command[0], strerror(number));
+    return number == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
+
+static void run_command(const plan *p, hf_client *client, signals *events, hf_lock **locks,
+                        turn *out)
+{
+    child started;
+    char **environment = environment_of(p, locks);
+    int input = p->document ? document_input(locks[0]) : -1;
+    int keep_fd = hf_client_keep_fd(client);
+    int failed = p->document && input < 0
+                     ? EIO
+                     : child_start(&started, p->command, environment, input, events);
+    if (keep_fd >= 0)
+        close(keep_fd);
+    if (input >= 0)
+        close(input);
+    out->has_run = !failed;
+    out->is_lost = failed ? false : watch_run(p, locks, &started, environment, events);
+    free_environment(p, environment);
+    out->is_over = failed || started.asked_to_end;
+    out->status = failed ? failed_start(p, failed) : started.status;
+    if (!p->document || input >= 0)
+        child_done(&started);
+}
+
+/* With most protocols a lock ends with its holder's lease, whatever became of its release. With
+ * these it stands until others call it stale, or its owner dead: up to a quarter of an hour. */
+static bool outlives_its_lease(const plan *p)
+{
+    const char *uri = p->given->store;
+    return p->document ||
+           (uri && (strstr(uri, "hfProtocol=sharding") || strstr(uri, "hfProtocol=document")));
+}
+
+/* A lock that was lost is left, too, now that the work has stopped. Once per period: where the
+ * command was not run, nothing is said of it, and another may run it. Returns whether a lock may
+ * stand that nobody works under. */
+static bool release_all(const plan *p, hf_lock **locks, const turn *how)
+{
+    bool is_left = false;
+    for (size_t i = 0; i < p->n_names; i++) {
+        hf_error err = {0};
+        if (how->has_run || !p->once)
+            hf_lock_set_exit_status(locks[i], how->status);
+        hf_code code = how->is_lost ? HF_OK : hf_lock_release(locks[i], &err);
+        if (code)
+            terminal_warn("\"%s\" was not released: %s", hf_lock_name(locks[i]), err.text);
+        is_left |= code && code != HF_LOST && outlives_its_lease(p);
+        hf_lock_close(locks[i]);
+    }
+    return is_left;
+}
+
+static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
+{
+    bool has_none = code == HF_NOT_FOUND && p->document && !p->document->id;
+    bool is_refusal = has_none || hf_code_exit(code) == STATUS_NOT_ACQUIRED;
+    if (code == HF_CANCELLED && signal)
+        return STATUS_SIGNAL + signal;
+    if (is_refusal)
+        terminal_warn("%s", err->text);
+    else
+        terminal_error("%s", err->text);
+    return is_refusal ? p->ask.refused_status : hf_code_exit(code);
+}
+
+/* That no document is left is how --each ends. */
+static bool is_the_end(const plan *p, hf_code code)
+{
+    return p->round && (code == HF_NOT_FOUND || code == HF_TIMEOUT);
+}
+
+static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock **locks, turn *out)
+{
+    if (p->round && !document_is_new(p->round, p, locks[0])) {
+        hf_lock_close(locks[0]);
+        return;
+    }
+    if (p->once && once_skips(p->once, locks[0])) {
+        release_all(p, locks, out);
+        out->status = p->once->skip_status > 0 ? p->once->skip_status : 0;
+        return;
+    }
+    note_taken(p, locks);
+    run_command(p, client, events, locks, out);
+    if (p->round && (out->status || out->is_lost))
+        document_failed(p->round, p, locks[0]);
+    if (release_all(p, locks, out) && !out->status)
+        out->status = STATUS_STORE;
+    if (out->is_lost)
+        out->status = p->lost_status;
+}
+
+turn turn_run(const plan *p, hf_client *client, signals *events)
+{
+    hf_lock **locks = text_alloc(p->n_names * sizeof *locks);
+    hf_error err = {0};
+    turn out = {0};
+    int signal = 0;
+    out.code = taking_run(p, client, events, locks, &signal, &err);
+    if (!out.code)
+        run_taken(p, client, events, locks, &out);
+    else if (!is_the_end(p, out.code))
+        out.status = refused(p, out.code, signal, &err);
+    free(locks);
+    return out;
+}

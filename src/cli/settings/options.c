@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c: reads the options that stand before or after any verb, and opens the store that they
+ * name; every verb calls it. */
+#include "options.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/terminal/terminal.h"
+#include "duration.h"
+#include "show/text.h"
+
+enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
+
+static const struct argp_option list[] = {
+    {NULL, 0, NULL, 0, "For every command:", 90},
+    {"store", KEY_STORE, "STORE", 0,
+     "its name in the file of settings, or sqlite:PATH, memory:, mongodb://... or "
+     "mongodb+srv://...",
+     90},
+    {"ttl", KEY_TTL, "D", 0,
+     "how long the lease is: 1s to 1h, default 10s; each D is like 500ms, 10s, 2m, 1h or 1.5", 90},
+    {"json", KEY_JSON, NULL, 0, "listings in JSON", 90},
+    {"verbose", 'v', NULL, 0, "say more", 90},
+    {"quiet", 'q', NULL, 0, "say nothing but errors", 90},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+void options_bad_value(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = text_vprint(format, args);
+    va_end(args);
+    terminal_error("%s", text);
+    exit(STATUS_VALUE);
+}
+
+int64_t options_duration(const char *option, const char *text)
+{
+    int64_t ms = 0;
+    const char *wrong = duration_parse(text, &ms);
+    if (wrong)
+        options_bad_value("%s: \"%s\" %s", option, text, wrong);
+    return ms;
+}
+
+void options_take(const char **word, char *arg, const char *what, struct argp_state *state)
+{
+    if (*word)
+        argp_error(state, "give only one %s", what);
+    *word = arg;
+}
+
+int64_t options_number(const char *option, const char *text, int64_t least, int64_t most)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool is_number = strchr("-0123456789", *text) && *text && !*end && end != text;
+    if (!is_number)
+        options_bad_value("%s: \"%s\" is not a number", option, text);
+    if (errno || value < least || value > most)
+        options_bad_value("%s: %s is out of range: %lld to %lld", option, text, (long long)least,
+                          (long long)most);
+    return value;
+}
+
+static void set_verbosity(settings *given, int key)
+{
+    if (key == 'q')
+        given->verbosity = -1;
+    else
+        given->verbosity = given->verbosity > 0 ? 2 : 1;
+    terminal_init(given->verbosity);
+}
+
+void options_settle(settings *given)
+{
+    config *c = &given->config;
+    config_settle(c);
+    given->store = config_store(c);
+    given->ttl_ms = config_ms(c, SETTING_TTL, DEFAULT_TTL_MS);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    settings *given = state->input;
+    switch (key) {
+    case KEY_STORE:
+        config_say(&given->config, SETTING_STORE, "--store", arg);
+        return 0;
+    case KEY_TTL:
+        config_say(&given->config, SETTING_TTL, "--ttl", arg);
+        return 0;
+    case KEY_JSON:
+        given->is_json = true;
+        return 0;
+    case 'v':
+    case 'q':
+        set_verbosity(given, key);
+        return 0;
+    case ARGP_KEY_END:
+        if (given->is_verb)
+            options_settle(given);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp options_argp = {list, parse, NULL, NULL, NULL, NULL, NULL};
+
+const struct argp_child options_children[] = {{&options_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
+void options_inherit(int key, struct argp_state *state, settings *given)
+{
+    if (key == ARGP_KEY_INIT)
+        state->child_inputs[0] = given;
+}
+
+char *options_folder(const char *variable, const char *below_home)
+{
+    const char *folder = getenv(variable), *home = getenv("HOME");
+    if (folder && *folder == '/')
+        return text_print("%s/holdfast", folder);
+    const struct passwd *me = home && *home == '/' ? NULL : getpwuid(getuid());
+    home = me ? me->pw_dir : home;
+    return home && *home == '/' ? text_print("%s/%s/holdfast", home, below_home) : NULL;
+}
+
+/* Makes a folder and those above it; 0, or errno. */
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0700) && errno != EEXIST ? errno : 0;
+        *slash = '/';
+        if (failed && failed != EROFS && failed != EACCES)
+            return failed; /* those two: what is below may be there all the same */
+    }
+    return mkdir(path, 0700) && errno != EEXIST ? errno : 0;
+}
+
+char *options_uri(const settings *given)
+{
+    if (given->store)
+        return text_copy(given->store);
+    char *folder = options_folder("XDG_STATE_HOME", ".local/state");
+    char *uri = folder ? text_print("sqlite:%s/locks.db", folder) : NULL;
+    free(folder);
+    return uri;
+}
+
+/* The folder of the default store is there, or made; false after a message. */
+static bool make_default_folder(void)
+{
+    char *folder = options_folder("XDG_STATE_HOME", ".local/state");
+    int failed = folder ? make_folders(folder) : ENOENT;
+    if (failed)
+        terminal_error("cannot make the folder %s for the default store: %s; name a store with "
+                       "--store or HOLDFAST_STORE",
+                       folder ? folder : "~/.local/state/holdfast", strerror(failed));
+    free(folder);
+    return !failed;
+}
+
+char *options_store(const settings *given)
+{
+    return given->store || make_default_folder() ? options_uri(given) : NULL;
+}
+
+/* The same database with protocol document; NULL after a message. Takes uri. */
+static char *document_store(char *uri, const char *collection)
+{
+    char *out = NULL;
+    if (strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0) {
+        char *escaped = text_escape_uri(collection);
+        out = text_print("%s%chfProtocol=document&hfCollection=%s", uri,
+                         strchr(uri, '?') ? '&' : '?', escaped);
+        free(escaped);
+    } else {
+        terminal_error("--document needs a MongoDB store: name it with --store or HOLDFAST_STORE, "
+                       "like mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME");
+    }
+    free(uri);
+    return out;
+}
+
+int options_open(const settings *given, const hf_options *more, hf_client **out)
+{
+    hf_options options = more ? *more : (hf_options){0};
+    hf_error err = {0};
+    char *uri = options_store(given);
+    if (uri && given->collection && !(uri = document_store(uri, given->collection)))
+        return STATUS_VALUE;
+    if (!uri)
+        return STATUS_STORE;
+    options.struct_size = sizeof options;
+    options.ttl_ms = given->ttl_ms;
+    options.log = terminal_log;
+    hf_code code = hf_open(uri, &options, out, &err);
+    if (code)
+        terminal_error("%s", err.text);
+    free(uri);
+    return hf_code_exit(code);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_acquire.c: the verb acquire: takes a lock that a script holds over many commands, prints what
+ * the script needs to know, and leaves a keeper that renews it, if it is told for how long. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/run/asking.h"
+#include "cli/run/interrupt.h"
+#include "cli/run/keeper.h"
+#include "cli/settings/options.h"
+#include "cli/terminal/terminal.h"
+#include "show/json.h"
+#include "show/text.h"
+#include "verbs.h"
+
+enum { KEY_WHY = 2000, KEY_OWNER, KEY_WHILE_PID, KEY_FOR };
+
+typedef struct request {
+    settings *given;
+    asking ask;
+    const char *name, *why, *owner;
+    keeper keeper;
+    bool is_kept;
+    hf_lease lease;
+} request;
+
+/* ---- The words ---- */
+
+static const struct argp_option list[] = {
+    {"why", KEY_WHY, "TEXT", 0, "shown to those who wait", 0},
+    {"owner", KEY_OWNER, "TEXT", 0, "shown as its holder, with this host; default: holdfast", 0},
+    {"while-pid", KEY_WHILE_PID, "PID", 0, "renew it until this process ends; then release it", 0},
+    {"for", KEY_FOR, "D", 0, "renew it for so long; then release it", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+/* ---- What is asked for ---- */
+
+static bool is_for_shell = true;
+
+/* A shell that evaluates what was not had is not to go on, nor with what it had before. */
+static void refuse_shell(int status, void *ctx)
+{
+    (void)ctx;
+    if (status && is_for_shell && !isatty(STDOUT_FILENO))
+        printf("unset HOLDFAST_LEASE HOLDFAST_TOKEN HOLDFAST_NAME\n(exit %d)\n", status);
+}
+
+static int open_pid(const char *text)
+{
+    int fd = pidfd_open((pid_t)options_number("--while-pid", text, 1, INT32_MAX), 0);
+    if (fd < 0)
+        options_bad_value("--while-pid: process %s: %s", text, strerror(errno));
+    return fd;
+}
+
+static error_t parse_keeper(int key, char *arg, request *req)
+{
+    switch (key) {
+    case KEY_WHILE_PID:
+        req->keeper.pid_fd = open_pid(arg);
+        break;
+    case KEY_FOR:
+        req->keeper.for_ms = options_duration("--for", arg);
+        if (!req->keeper.for_ms)
+            options_bad_value("--for: 0 is no time to hold a lock");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    req->is_kept = true;
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    options_inherit(key, state, req->given);
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[1] = &req->ask;
+        return 0;
+    case KEY_WHY:
+        req->why = arg;
+        return 0;
+    case KEY_OWNER:
+        req->owner = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        options_take(&req->name, arg, "name", state);
+        return 0;
+    case ARGP_KEY_END:
+        if (!req->name)
+            argp_error(state, "which lock? Give its name");
+        is_for_shell = !req->given->is_json;
+        return 0;
+    default:
+        return parse_keeper(key, arg, req);
+    }
+}
+
+static const struct argp_child children[] = {
+    {&options_argp, 0, NULL, 0}, {&asking_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
+const struct argp acquire_argp = {
+    list,
+    parse,
+    "NAME",
+    "Takes a lock that no process holds, and prints lines for a shell: "
+    "lease=$(holdfast acquire --while-pid $$ NAME) || exit; eval \"$lease\".\v"
+    "Without --while-pid and --for nobody renews it: it ends after the ttl (--ttl), unless "
+    "`holdfast renew` comes. `holdfast release` ends it.",
+    children,
+    NULL,
+    NULL};
+
+/* ---- Taking it ---- */
+
+static void show_wait(void *ctx, const hf_wait_info *info)
+{
+    (void)ctx;
+    terminal_wait(info);
+}
+
+static hf_code take(request *req, hf_client *client, hf_error *err)
+{
+    hf_lease_options options = {.struct_size = sizeof options,
+                                .lock = {.mode = req->ask.mode,
+                                         .permits = req->ask.permits,
+                                         .limit = req->ask.limit,
+                                         .wait_ms = req->ask.wait_ms,
+                                         .why = req->why,
+                                         .on_wait = terminal_shows_waits() ? show_wait : NULL},
+                                .ttl_ms = req->given->ttl_ms,
+                                .owner = req->owner};
+    hf_code code = interrupt_begin(&options.lock.cancel, err);
+    if (code)
+        return code;
+    code = hf_lease_acquire(client, req->name, &options, &req->lease, err);
+    terminal_wait_end();
+    return code;
+}
+
+static int status_of(const request *req, hf_code code)
+{
+    int status = interrupt_status(code);
+    return status == STATUS_NOT_ACQUIRED ? req->ask.refused_status : status;
+}
+
+static int acquire(request *req)
+{
+    hf_client *client;
+    hf_error err = {0};
+    int status = options_open(req->given, NULL, &client);
+    if (status)
+        return status;
+    hf_code code = take(req, client, &err);
+    hf_close(client);
+    if (code && code != HF_CANCELLED)
+        terminal_error("%s", err.text);
+    return status_of(req, code);
+}
+
+/* ---- Telling it ---- */
+
+/* For a shell: 'it'\''s' */
+static void print_quoted(const char *name, const char *value)
+{
+    printf("export %s='", name);
+    for (; *value; value++)
+        printf("%s%c", *value == '\'' ? "'\\'" : "", *value);
+    puts("'");
+}
+
+static void print_json(const request *req, pid_t keeper_pid)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "lease", req->lease.id);
+    json_put_text(out, "name", req->name);
+    json_put_number(out, "token", req->lease.token);
+    json_put_number(out, "waited_ms", req->lease.waited_ms);
+    json_put_number(out, "expires_in_ms", req->lease.left_ms);
+    if (keeper_pid)
+        json_put_number(out, "keeper", keeper_pid);
+    json_print(out);
+    json_decref(out);
+}
+
+/* Returns whether it was heard. */
+static bool print(const request *req, pid_t keeper_pid)
+{
+    if (req->given->is_json) {
+        print_json(req, keeper_pid);
+    } else {
+        printf("export HOLDFAST_LEASE=%s\nexport HOLDFAST_TOKEN=%" PRId64 "\n", req->lease.id,
+               req->lease.token);
+        print_quoted("HOLDFAST_NAME", req->name);
+    }
+    if (!fflush(stdout))
+        return true;
+    terminal_error("cannot write to standard output: %s; the lock is released", strerror(errno));
+    return false;
+}
+
+static int release(const request *req)
+{
+    hf_client *client;
+    if (!options_open(req->given, NULL, &client)) {
+        hf_lease_release(client, req->lease.id, NULL);
+        hf_close(client);
+    }
+    return STATUS_OUTPUT;
+}
+
+/* ---- With a keeper ---- */
+
+/* The keeper takes it, as a client does not outlive a fork: and ends with its parent until it tells
+ * it, for then the parent ends. If it has by then, nobody reads what is told. */
+static void keep(request *req, int to_parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int status = acquire(req);
+    prctl(PR_SET_PDEATHSIG, 0);
+    bool is_told = status == 0 &&
+                   write(to_parent, &req->lease, sizeof req->lease) == (ssize_t)sizeof req->lease;
+    close(to_parent);
+    if (status)
+        _exit(status);
+    keeper_detach();
+    if (is_told)
+        keeper_run(&req->keeper, &req->lease);
+    else
+        release(req);
+    _exit(0);
+}
+
+static bool read_all(int from, void *to, size_t size)
+{
+    size_t had = 0;
+    ssize_t n = 1;
+    while (had < size && (n > 0 || (n < 0 && errno == EINTR))) {
+        n = read(from, (char *)to + had, size - had);
+        had += n > 0 ? (size_t)n : 0;
+    }
+    return had == size;
+}
+
+static int hear(request *req, pid_t keeper_pid, int from_keeper)
+{
+    int status;
+    if (!read_all(from_keeper, &req->lease, sizeof req->lease)) {
+        if (waitpid(keeper_pid, &status, 0) < 0)
+            return STATUS_INTERNAL;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_SIGNAL + WTERMSIG(status);
+    }
+    if (print(req, keeper_pid))
+        return 0;
+    kill(keeper_pid, SIGTERM);
+    return STATUS_OUTPUT;
+}
+
+static int acquire_kept(request *req)
+{
+    int fds[2];
+    signal(SIGPIPE, SIG_IGN);
+    pid_t pid = pipe(fds) ? -1 : fork();
+    if (pid < 0) {
+        terminal_error("cannot start a keeper: %s", strerror(errno));
+        return STATUS_INTERNAL;
+    }
+    close(fds[pid ? 1 : 0]);
+    if (!pid)
+        keep(req, fds[1]);
+    return hear(req, pid, fds[0]);
+}
+
+int cmd_acquire(settings *given, int argc, char **argv)
+{
+    request req = {.given = given, .ask = ASKING_DEFAULT, .keeper = {given, -1, 0}};
+    on_exit(refuse_shell, NULL);
+    argp_parse(&acquire_argp, argc, argv, 0, NULL, &req);
+    asking_settle(&req.ask, given);
+    if (req.is_kept)
+        return acquire_kept(&req);
+    int status = acquire(&req);
+    return status || print(&req, 0) ? status : release(&req);
+}

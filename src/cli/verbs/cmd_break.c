@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_break.c: the verb break: takes a lock from its holders, and says what that means. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/run/interrupt.h"
+#include "cli/settings/options.h"
+#include "cli/terminal/terminal.h"
+#include "show/json.h"
+#include "show/text.h"
+#include "verbs.h"
+
+enum { KEY_IF_TOKEN = 2000, KEY_FORCE, KEY_REASON };
+
+typedef struct request {
+    settings *given;
+    const char *name;
+    hf_break_options how;
+    json_t *holders; /* of whom it is taken, for --json */
+} request;
+
+static const struct argp_option list[] = {
+    {"if-token", KEY_IF_TOKEN, "N", 0, "only from the holder that has this token", 0},
+    {"force", KEY_FORCE, NULL, 0, "at once: two may then believe for up to a ttl", 0},
+    {"reason", KEY_REASON, "TEXT", 0, "told to the holder; needed", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static void check_all(const request *req, struct argp_state *state)
+{
+    if (!req->name)
+        argp_error(state, "which lock? Give its name");
+    if (!req->how.reason)
+        argp_error(state, "why? Give --reason TEXT, it is told to the holder");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    options_inherit(key, state, req->given);
+    switch (key) {
+    case KEY_IF_TOKEN:
+        req->how.if_token = options_number("--if-token", arg, 1, INT64_C(1) << 53);
+        return 0;
+    case KEY_FORCE:
+        req->how.force = true;
+        return 0;
+    case KEY_REASON:
+        if (!*arg)
+            options_bad_value("--reason: say why, the holder is told");
+        req->how.reason = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        options_take(&req->name, arg, "name", state);
+        return 0;
+    case ARGP_KEY_END:
+        check_all(req, state);
+        return 0;
+    default:
+        return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp break_argp = {
+    list,
+    parse,
+    "NAME",
+    "Takes a lock from its holders: asks them, and waits until they have left or cannot believe "
+    "any more that they hold it.",
+    options_children,
+    NULL,
+    NULL};
+
+/* What the user reads; on stdout, unless JSON goes there. */
+static void tell(const request *req, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void tell(const request *req, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *raw = text_vprint(format, args);
+    va_end(args);
+    char *shown = text_escape(raw);
+    if (!req->given->is_json) {
+        printf("%s\n", shown);
+        fflush(stdout);
+    }
+    free(shown);
+    free(raw);
+}
+
+static void tell_holder(const request *req, const hf_entry_info *holder)
+{
+    const char *who = *holder->who ? holder->who : "(session gone)";
+    if (req->how.if_token && req->how.if_token != holder->token)
+        return;
+    char *token = text_token(holder->token);
+    if (req->how.force)
+        tell(req, "\"%s\": taken from %s%s, at once", req->name, who, token);
+    else
+        tell(req, "\"%s\": asking %s%s, to leave; waiting for it", req->name, who, token);
+    free(token);
+}
+
+static bool tell_holders(void *ctx, const hf_lock_info *info)
+{
+    request *req = ctx;
+    for (size_t i = 0; i < info->n_holders; i++)
+        tell_holder(req, &info->holders[i]);
+    if (req->given->is_json)
+        req->holders = json_of_holders(info);
+    return true;
+}
+
+static hf_code break_it(request *req, hf_client *client, hf_error *err)
+{
+    hf_code code = interrupt_begin(&req->how.cancel, err);
+    if (code)
+        return code;
+    code = hf_show(client, req->name, tell_holders, req, err);
+    req->how.struct_size = sizeof req->how;
+    return code ? code : hf_break(client, req->name, &req->how, err);
+}
+
+static void print_done(request *req)
+{
+    if (req->given->is_json) {
+        json_t *out = json_object();
+        json_put(out, "name", json_string(req->name));
+        json_put(out, "forced", json_boolean(req->how.force));
+        json_put(out, "asked", json_incref(req->holders));
+        json_print(out);
+        json_decref(out);
+    }
+    tell(req, "\"%s\": done", req->name);
+    if (req->how.force)
+        terminal_warn("\"%s\" was taken by force: for up to a ttl the old holder may still believe "
+                      "that it holds it, and only the fencing token protects",
+                      req->name);
+}
+
+int cmd_break(settings *given, int argc, char **argv)
+{
+    request req = {.given = given};
+    hf_client *client = NULL;
+    hf_error err = {0};
+    argp_parse(&break_argp, argc, argv, 0, NULL, &req);
+    int status = options_open(given, NULL, &client);
+    if (status)
+        return status;
+    hf_code code = break_it(&req, client, &err);
+    if (code == HF_CANCELLED)
+        terminal_warn("not waiting any longer; the holder of \"%s\" is still asked to leave",
+                      req.name);
+    else if (code)
+        terminal_error("%s", err.text);
+    else
+        print_done(&req);
+    json_decref(req.holders);
+    hf_close(client); /* the cancel stays: a signal may still fire it */
+    return interrupt_status(code);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_complete.c: the verb complete, which the shells' completion calls: what can stand in the
+ * place of the last of these words. A line is a word, a tab and what it is; or, beginning with the
+ * tab, who knows better: files, or command. It says nothing else, and ends within a second. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/settings/options.h"
+#include "show/text.h"
+#include "verbs.h"
+
+#define MOST_NAMES 1000
+#define MOST_SECONDS 1
+
+/* How far the words before the last one have come. */
+typedef struct place {
+    settings *given;
+    const verb *verb;                /* NULL: not said yet */
+    const struct argp_option *wants; /* whose argument comes next; NULL: none does */
+    bool is_quoted;                  /* after "--" */
+    bool has_command;
+} place;
+
+static void offer(const char *prefix, const char *word, const char *candidate, const char *what)
+{
+    if (strncmp(candidate, word, strlen(word)) == 0)
+        printf("%s%s\t%s\n", prefix, candidate, what);
+}
+
+/* ---- Options ---- */
+
+static bool is_end(const struct argp_option *o)
+{
+    return !o || (!o->name && !o->key && !o->doc && !o->group);
+}
+
+/* Calls each for what the parser knows, until one says true; then that one. */
+typedef bool option_fn(const char *word, const struct argp_option *option);
+
+static const struct argp_option *find(const struct argp *argp, const char *word, option_fn *each)
+{
+    for (const struct argp_option *o = argp->options; !is_end(o); o++)
+        if (o->name && each(word, o))
+            return o;
+    const struct argp_option *found = NULL;
+    for (const struct argp_child *c = argp->children; c && c->argp && !found; c++)
+        found = find(c->argp, word, each);
+    return found;
+}
+
+static bool is_short(const struct argp_option *o)
+{
+    return o->key > ' ' && o->key < 127;
+}
+
+static bool has_long_name(const char *word, const struct argp_option *o)
+{
+    size_t n = strcspn(word, "=");
+    return strncmp(word, "--", 2) == 0 && strlen(o->name) == n - 2 &&
+           strncmp(word + 2, o->name, n - 2) == 0;
+}
+
+/* The letter that ends "-w" or "-qw"; what follows a letter that takes an argument is that. */
+static bool ends_with_letter(const char *word, const struct argp_option *o)
+{
+    return word[0] == '-' && word[1] != '-' && word[1] && is_short(o) &&
+           word[strlen(word) - 1] == o->key;
+}
+
+static bool is_meant(const char *word, const struct argp_option *o)
+{
+    return has_long_name(word, o) || ends_with_letter(word, o);
+}
+
+static bool offer_option(const char *word, const struct argp_option *o)
+{
+    char *name = text_print("--%s", o->name);
+    char letter[] = {'-', (char)o->key, '\0'};
+    offer("", word, name, o->doc);
+    if (is_short(o))
+        offer("", word, letter, o->doc);
+    free(name);
+    return false;
+}
+
+/* ---- What stands before ---- */
+
+static void take_value(place *p, const char *value)
+{
+    if (strcmp(p->wants->name, config_key(SETTING_STORE)) == 0)
+        config_say(&p->given->config, SETTING_STORE, "--store", value);
+    p->wants = NULL;
+}
+
+static void take_option(place *p, const char *word)
+{
+    const struct argp *argp = p->verb ? p->verb->argp : &main_argp;
+    const struct argp_option *o = argp ? find(argp, word, is_meant) : NULL;
+    p->wants = o && o->arg ? o : NULL;
+    if (p->wants && strncmp(word, "--", 2) == 0 && strchr(word, '='))
+        take_value(p, strchr(word, '=') + 1);
+}
+
+static void take_word(place *p, const char *word)
+{
+    if (p->wants)
+        take_value(p, word);
+    else if (p->is_quoted)
+        p->has_command = true;
+    else if (strcmp(word, "--") == 0)
+        p->is_quoted = true;
+    else if (*word == '-')
+        take_option(p, word);
+    else if (!p->verb)
+        p->verb = verb_named(word);
+}
+
+/* ---- What can come next ---- */
+
+static void offer_stores(settings *given, const char *prefix, const char *word)
+{
+    static const char *const schemes[] = {"sqlite:", "memory:", "mongodb://", "mongodb+srv://"};
+    config *c = &given->config;
+    config_settle(c);
+    for (size_t i = 0; i < c->n_stores; i++)
+        offer(prefix, word, c->stores[i].name, "");
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        offer(prefix, word, schemes[i], "");
+}
+
+static void offer_value(const place *p, const struct argp_option *o, const char *prefix,
+                        const char *word)
+{
+    if (strcmp(o->name, config_key(SETTING_STORE)) == 0)
+        offer_stores(p->given, prefix, word);
+    else if (strcmp(o->arg, "FILE") == 0)
+        puts("\tfiles");
+}
+
+/* "--store=pr" */
+static void offer_after_sign(const place *p, const struct argp *argp, const char *word)
+{
+    const struct argp_option *o = find(argp, word, has_long_name);
+    const char *value = strchr(word, '=') + 1;
+    char *prefix = text_print("%.*s", (int)(value - word), word);
+    if (o && o->arg)
+        offer_value(p, o, prefix, value);
+    free(prefix);
+}
+
+static void offer_options(const place *p, const char *word)
+{
+    const struct argp *argp = p->verb ? p->verb->argp : &main_argp;
+    if (argp && strchr(word, '='))
+        offer_after_sign(p, argp, word);
+    else if (argp)
+        find(argp, word, offer_option);
+    offer("", word, "--help", "say how it is used");
+}
+
+static void offer_verbs(const char *word)
+{
+    for (const verb *v = verbs; v->name; v++)
+        if (v->help)
+            offer("", word, v->name, v->help);
+}
+
+/* One that would have to be written otherwise than it is shown is left out. */
+static bool offer_lock(void *ctx, const hf_lock_info *info)
+{
+    size_t *left = ctx;
+    char *shown = text_escape(info->name);
+    if (strcmp(shown, info->name) == 0)
+        offer("", "", shown, info->n_holders ? info->holders[0].who : "free");
+    free(shown);
+    return --*left > 0;
+}
+
+/* A default store that is not there yet is not made for this. */
+static void offer_locks(settings *given, const char *word)
+{
+    size_t left = MOST_NAMES;
+    hf_client *client = NULL;
+    options_settle(given);
+    char *uri = options_uri(given);
+    bool is_there = given->store || (uri && access(strchr(uri, ':') + 1, R_OK) == 0);
+    if (is_there && !options_open(given, NULL, &client))
+        hf_list(client, word, offer_lock, &left, NULL);
+    hf_close(client);
+    free(uri);
+}
+
+static bool takes(const place *p, const char *what)
+{
+    return p->verb->argp && p->verb->argp->args_doc && strstr(p->verb->argp->args_doc, what);
+}
+
+static void offer_words(const place *p, const char *word)
+{
+    if (!p->verb || takes(p, "VERB"))
+        offer_verbs(word);
+    else if (p->is_quoted && takes(p, "-- COMMAND"))
+        puts("\tcommand");
+    else if (takes(p, "NAME") || takes(p, "PREFIX"))
+        offer_locks(p->given, word);
+}
+
+/* ---- The verb ---- */
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    _exit(0);
+}
+
+static void be_silent_and_brief(void)
+{
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct sigaction action = {.sa_handler = on_alarm};
+    if (nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    sigaction(SIGALRM, &action, NULL);
+    alarm(MOST_SECONDS);
+}
+
+int cmd_complete(settings *given, int argc, char **argv)
+{
+    place p = {.given = given};
+    be_silent_and_brief();
+    for (int i = 1; i < argc - 1; i++)
+        take_word(&p, argv[i]);
+    const char *word = argc > 1 ? argv[argc - 1] : "";
+    if (p.wants)
+        offer_value(&p, p.wants, "", word);
+    else if (*word == '-' && !p.is_quoted)
+        offer_options(&p, word);
+    else
+        offer_words(&p, word);
+    return 0;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_list.c: the verbs list and show: who holds what, and who waits for it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/settings/options.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "show/board.h"
+#include "show/json.h"
+#include "show/text.h"
+#include "verbs.h"
+
+typedef struct request {
+    settings *given;
+    const char *name; /* the prefix, or the lock */
+    bool names_only;
+} request;
+
+enum { KEY_NAMES = 2000 };
+
+static const struct argp_option list[] = {
+    {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    options_inherit(key, state, req->given);
+    if (key != ARGP_KEY_ARG)
+        return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+    options_take(&req->name, arg, "name", state);
+    return 0;
+}
+
+static error_t parse_list(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    if (key == ARGP_KEY_END && req->names_only && req->given->is_json)
+        argp_error(state, "--names and --json exclude each other");
+    if (key != KEY_NAMES)
+        return parse(key, arg, state);
+    req->names_only = true;
+    return 0;
+}
+
+static error_t parse_show(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    if (key == ARGP_KEY_END && !req->name)
+        argp_error(state, "which lock? Give its name");
+    return parse(key, arg, state);
+}
+
+const struct argp list_argp = {
+    list,
+    parse_list,
+    "[PREFIX]",
+    "Lists the locks whose name begins with PREFIX: who holds them, who waits.",
+    options_children,
+    NULL,
+    NULL};
+
+const struct argp show_argp = {
+    NULL,
+    parse_show,
+    "NAME",
+    "Shows one lock: its holders, its queue, and how it was left before.",
+    options_children,
+    NULL,
+    NULL};
+
+/* ---- list ---- */
+
+/* "-", "exclusive", "shared", "2 of 3" */
+static char *use_of(const hf_lock_info *info)
+{
+    int64_t used = 0;
+    for (size_t i = 0; i < info->n_holders; i++)
+        used += info->holders[i].permits;
+    if (used == 0)
+        return text_copy("-");
+    if (info->limit == HF_LIMIT_RW)
+        return text_copy(used == HF_LIMIT_RW ? "exclusive" : "shared");
+    return text_print("%" PRId64 " of %" PRId32, used, info->limit);
+}
+
+static const char *who_of(const hf_entry_info *entry)
+{
+    return *entry->who ? entry->who : "(session gone)";
+}
+
+static char *holder_of(const hf_lock_info *info)
+{
+    static const char *const left[] = {[HF_OUTCOME_NONE] = "-",
+                                       [HF_OUTCOME_RELEASED] = "- (released)",
+                                       [HF_OUTCOME_ABANDONED] = "- (abandoned)"};
+    if (info->n_holders == 0)
+        return text_copy(left[info->last.outcome]);
+    if (info->n_holders == 1)
+        return text_copy(who_of(&info->holders[0]));
+    return text_print("%s and %zu more", who_of(&info->holders[0]), info->n_holders - 1);
+}
+
+static bool add_row(void *ctx, const hf_lock_info *info)
+{
+    table *rows = ctx;
+    const hf_entry_info *first = info->n_holders ? &info->holders[0] : NULL;
+    int64_t token = first && first->token ? first->token : info->token;
+    table_add(rows, text_copy(info->name));
+    table_add(rows, use_of(info));
+    table_add(rows, holder_of(info));
+    table_add(rows, first ? text_when(board_since(first)) : text_copy("-"));
+    table_add(rows, first ? text_lease(first->lease_left_ms) : text_copy("-"));
+    table_add(rows, text_print("%zu", info->n_queue));
+    table_add(rows, token ? text_print("%" PRId64, token) : text_copy("-"));
+    table_add(rows, text_copy(first ? first->why : ""));
+    return true;
+}
+
+static hf_code list_table(hf_client *client, const char *prefix, hf_error *err)
+{
+    static const char *const heads[] = {"NAME",    "USE",   "HELD BY", "SINCE", "LEASE",
+                                        "WAITING", "TOKEN", "WHY",     NULL};
+    table rows;
+    table_init(&rows, heads);
+    hf_code code = hf_list(client, prefix, add_row, &rows, err);
+    if (!code)
+        table_print(&rows);
+    table_done(&rows);
+    return code;
+}
+
+static bool append_lock(void *ctx, const hf_lock_info *info)
+{
+    json_append(ctx, json_of_lock(info));
+    return true;
+}
+
+static hf_code list_json(hf_client *client, const char *prefix, hf_error *err)
+{
+    json_t *array = json_array_new();
+    hf_code code = hf_list(client, prefix, append_lock, array, err);
+    if (!code)
+        json_print(array);
+    json_decref(array);
+    return code;
+}
+
+static bool print_name(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    char *shown = text_escape(info->name);
+    puts(shown);
+    free(shown);
+    return true;
+}
+
+static hf_code list_names(hf_client *client, const char *prefix, hf_error *err)
+{
+    return hf_list(client, prefix, print_name, NULL, err);
+}
+
+/* ---- show ---- */
+
+static void print_line(const char *head, const char *text)
+{
+    char *shown = text_escape(text);
+    printf("%-9s%s\n", head, shown);
+    free(shown);
+}
+
+static char *permits_of(const hf_lock_info *info, const hf_entry_info *entry)
+{
+    if (info->limit != HF_LIMIT_RW)
+        return text_print("%" PRId32 " of %" PRId32, entry->permits, info->limit);
+    return text_copy(entry->permits == HF_LIMIT_RW ? "exclusive" : "shared");
+}
+
+/* "holder   cron@web1:4711, exclusive, since 14:03:12 (2m10s), lease 8s, token 17: nightly" */
+static void print_entry(const char *head, const hf_lock_info *info, const hf_entry_info *entry)
+{
+    char *permits = permits_of(info, entry);
+    char *since = text_when(board_since(entry));
+    char *age = text_duration(text_now_ms() - board_since(entry));
+    char *left = text_lease(entry->lease_left_ms);
+    char *token = text_token(entry->token);
+    char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");
+    char *line = text_print("%s%s%s%s, %s, since %s (%s), lease %s%s, session %s%s%s", place,
+                            who_of(entry), *entry->actor ? "/" : "", entry->actor, permits, since,
+                            age, left, token, entry->session, *entry->why ? ": " : "", entry->why);
+    print_line(head, line);
+    free(line);
+    free(place);
+    free(token);
+    free(left);
+    free(age);
+    free(since);
+    free(permits);
+}
+
+/* ", period 2026-01-02 00:00:00 to 2026-01-03 00:00:00" */
+static char *period_of(int64_t start_ms, int64_t end_ms)
+{
+    if (!end_ms)
+        return text_copy("");
+    char *start = text_when(start_ms), *end = text_when(end_ms);
+    char *out = text_print(", period %s to %s", start, end);
+    free(end);
+    free(start);
+    return out;
+}
+
+static const char *known(const char *who)
+{
+    return *who ? who : "(unknown)";
+}
+
+static void print_last(const hf_last *last)
+{
+    if (last->outcome == HF_OUTCOME_NONE)
+        return;
+    char *when = text_when(last->at_ms);
+    char *status =
+        last->has_exit_status ? text_print(", exit status %d", last->exit_status) : text_copy("");
+    char *period = period_of(last->period_start_ms, last->period_end_ms);
+    char *line = text_print("%s by %s at %s, token %" PRId64 "%s%s%s%s",
+                            last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
+                            known(last->who), when, last->token, status, period,
+                            *last->reason ? ": " : "", last->reason);
+    print_line("last", line);
+    free(line);
+    free(period);
+    free(status);
+    free(when);
+}
+
+/* Where the last holder has not said it. */
+static void print_done(const hf_last *last)
+{
+    const hf_done *done = &last->done;
+    if (!done->who || done->token == last->token)
+        return;
+    char *when = text_when(done->at_ms);
+    char *period = period_of(done->period_start_ms, done->period_end_ms);
+    char *line = text_print("by %s at %s, token %" PRId64 ", exit status %d%s", known(done->who),
+                            when, done->token, done->exit_status, period);
+    print_line("done", line);
+    free(line);
+    free(period);
+    free(when);
+}
+
+static bool print_lock(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    char *token = info->token ? text_print("%" PRId64, info->token) : text_copy("none given");
+    char *limit = info->limit == HF_LIMIT_RW
+                      ? text_copy("none: one exclusive holder, or any number of shared ones")
+                      : text_print("%" PRId32 " permits", info->limit);
+    print_line("name", info->name);
+    print_line("limit", limit);
+    print_line("token", token);
+    for (size_t i = 0; i < info->n_holders; i++)
+        print_entry("holder", info, &info->holders[i]);
+    for (size_t i = 0; i < info->n_queue; i++)
+        print_entry("waiting", info, &info->queue[i]);
+    print_last(&info->last);
+    print_done(&info->last);
+    free(limit);
+    free(token);
+    return true;
+}
+
+static hf_code show_text(hf_client *client, const char *name, hf_error *err)
+{
+    return hf_show(client, name, print_lock, NULL, err);
+}
+
+static bool print_json(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    json_t *lock = json_of_lock(info);
+    json_print(lock);
+    json_decref(lock);
+    return true;
+}
+
+static hf_code show_json(hf_client *client, const char *name, hf_error *err)
+{
+    return hf_show(client, name, print_json, NULL, err);
+}
+
+/* ---- both ---- */
+
+typedef hf_code print_fn(hf_client *client, const char *name, hf_error *err);
+
+static int answer(const request *req, print_fn *print)
+{
+    hf_client *client = NULL;
+    hf_error err = {0};
+    int status = options_open(req->given, NULL, &client);
+    if (status)
+        return status;
+    hf_code code = print(client, req->name, &err);
+    if (code)
+        terminal_error("%s", err.text);
+    hf_close(client);
+    return hf_code_exit(code);
+}
+
+int cmd_list(settings *given, int argc, char **argv)
+{
+    request req = {.given = given};
+    argp_parse(&list_argp, argc, argv, 0, NULL, &req);
+    return answer(&req, req.names_only ? list_names : given->is_json ? list_json : list_table);
+}
+
+int cmd_show(settings *given, int argc, char **argv)
+{
+    request req = {.given = given};
+    argp_parse(&show_argp, argc, argv, 0, NULL, &req);
+    return answer(&req, given->is_json ? show_json : show_text);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_serve.c: the verb serve: the HTTP service, which stands in a module of its own, until a
+ * signal ends it. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "cli/settings/options.h"
+#include "cli/terminal/terminal.h"
+#include "httpd/httpd.h"
+#include "module/file.h"
+#include "verbs.h"
+
+#define STORE_PATIENCE_MS 5000 /* whoever asks over HTTP can ask again */
+#define MOST_CONNECTIONS 100000
+#define LEAST_TIMEOUT_MS 100
+#define MOST_TIMEOUT_MS 600000
+
+enum {
+    KEY_LISTEN = 2000,
+    KEY_CERT,
+    KEY_KEY,
+    KEY_TOKENS,
+    KEY_READ_ONLY,
+    KEY_ANYBODY,
+    KEY_CONNECTIONS,
+    KEY_WAITS,
+    KEY_TIMEOUT
+};
+
+typedef struct request {
+    settings *given;
+    httpd_config config;
+} request;
+
+static const struct argp_option list[] = {
+    {"listen", KEY_LISTEN, "HOST:PORT", 0, "where; default 127.0.0.1:8430; port 0: a free one", 0},
+    {"tls-cert", KEY_CERT, "FILE", 0, "serve HTTPS with this certificate (PEM)", 0},
+    {"tls-key", KEY_KEY, "FILE", 0, "and its key", 0},
+    {"token-file", KEY_TOKENS, "FILE", 0,
+     "who may do what: lines \"read|use|admin TOKEN [NAME]\"; without it everybody may do all", 0},
+    {"read-only", KEY_READ_ONLY, NULL, 0, "nothing that changes a lock", 0},
+    {"insecure-serve-anybody", KEY_ANYBODY, NULL, 0, "beyond this machine, too, without tokens", 0},
+    {"max-connections", KEY_CONNECTIONS, "N", 0, "at the same time; default 2000", 0},
+    {"max-waits", KEY_WAITS, "N", 0,
+     "requests of one client (or token) that wait for locks; default 1000", 0},
+    {"timeout", KEY_TIMEOUT, "D", 0,
+     "a client that takes longer to send a request, or to read the answer, is cut off; default "
+     "10s",
+     0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static int64_t timeout_of(const char *text)
+{
+    int64_t ms = options_duration("--timeout", text);
+    if (ms < LEAST_TIMEOUT_MS || ms > MOST_TIMEOUT_MS)
+        options_bad_value("--timeout: %s is out of range: 100ms to 10m", text);
+    return ms;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    request *req = state->input;
+    httpd_config *how = &req->config;
+    options_inherit(key, state, req->given);
+    switch (key) {
+    case KEY_LISTEN:
+        how->listen = arg;
+        return 0;
+    case KEY_CERT:
+        how->cert_file = arg;
+        return 0;
+    case KEY_KEY:
+        how->key_file = arg;
+        return 0;
+    case KEY_TOKENS:
+        how->token_file = arg;
+        return 0;
+    case KEY_READ_ONLY:
+        how->is_read_only = true;
+        return 0;
+    case KEY_ANYBODY:
+        how->serves_anybody = true;
+        return 0;
+    case KEY_CONNECTIONS:
+        how->max_connections = (int)options_number("--max-connections", arg, 1, MOST_CONNECTIONS);
+        return 0;
+    case KEY_WAITS:
+        how->max_waits = (int)options_number("--max-waits", arg, 1, MOST_CONNECTIONS);
+        return 0;
+    case KEY_TIMEOUT:
+        how->patience_ms = timeout_of(arg);
+        return 0;
+    case ARGP_KEY_END:
+        if (!how->cert_file != !how->key_file)
+            argp_error(state, "give --tls-cert and --tls-key, both");
+        return 0;
+    default:
+        return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp serve_argp = {
+    list,
+    parse,
+    "",
+    "Serves the locks of the store over HTTP. /openapi.json says which calls there are.",
+    options_children,
+    NULL,
+    NULL};
+
+/* All threads are to leave these to await_signal(). */
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGHUP);
+    sigprocmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void await_signal(const sigset_t *set)
+{
+    int number;
+    while (sigwait(set, &number))
+        ;
+    terminal_note("signal %d: answering what is open, then ending", number);
+}
+
+static const httpd_module *load(void)
+{
+    static const module_file wanted = {HTTPD_FILE, HTTPD_SYMBOL, "the command's part for HTTP",
+                                       "libmicrohttpd"};
+    hf_error err;
+    const httpd_module *module = module_load(&wanted, err.text, sizeof err.text);
+    if (!module)
+        terminal_error("%s", err.text);
+    return module;
+}
+
+static hf_code serve(const httpd_module *module, const httpd_config *how, const sigset_t *signals,
+                     hf_error *err)
+{
+    httpd *service;
+    hf_code code = module->start(how, &service, err);
+    if (code)
+        return code;
+    printf("listening on %s\n", module->url(service));
+    fflush(stdout);
+    await_signal(signals);
+    module->stop(service);
+    return HF_OK;
+}
+
+int cmd_serve(settings *given, int argc, char **argv)
+{
+    request req = {given,
+                   {.listen = "127.0.0.1:8430",
+                    .max_connections = 2000,
+                    .max_waits = 1000,
+                    .patience_ms = 10000,
+                    .log = terminal_log}};
+    const hf_options options = {.patience_ms = STORE_PATIENCE_MS};
+    hf_error err = {0};
+    sigset_t signals;
+    argp_parse(&serve_argp, argc, argv, 0, NULL, &req);
+    const httpd_module *module = load();
+    if (!module)
+        return STATUS_STORE;
+    block_signals(&signals);
+    int status = options_open(given, &options, &req.config.client);
+    if (status)
+        return status;
+    hf_code code = serve(module, &req.config, &signals, &err);
+    if (code)
+        terminal_error("%s", err.text);
+    hf_close(req.config.client);
+    return hf_code_exit(code);
+}
