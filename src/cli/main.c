@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "show/text.h"

@@ -5,7 +5,10 @@
 
 #include <argp.h>
 
+#include <holdfast/holdfast.h>
+
 #include "cli/settings/settings.h"
+#include "cli/settings/status.h"
 
 typedef struct asking {
     hf_mode mode;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/terminal/terminal.h"
-#include "plan.h"
+#include "taking.h"
 
 #define DEFAULT_INTERVAL_MS 10000
 #define LEAST_INTERVAL_MS                                                                          \

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <holdfast/holdfast.h>
+
 #include "cli/settings/options.h"
 #include "signals.h"
 

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include "cli/settings/status.h"
+
 static hf_cancel *waiting; /* for the handler: what it fires, and the signal that came */
 static volatile sig_atomic_t interrupted;
 

@@ -3,7 +3,7 @@
 #ifndef HOLDFAST_CLI_INTERRUPT_H
 #define HOLDFAST_CLI_INTERRUPT_H
 
-#include "cli/settings/settings.h"
+#include <holdfast/holdfast.h>
 
 /* From here on SIGINT, SIGTERM and SIGHUP fire *out, which stays for as long as the program. */
 hf_code interrupt_begin(hf_cancel **out, hf_error *err);

@@ -8,7 +8,7 @@
 
 #include "cli/settings/options.h"
 #include "interrupt.h"
-#include "plan.h"
+#include "taking.h"
 
 void keeper_detach(void)
 {

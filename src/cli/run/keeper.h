@@ -3,6 +3,8 @@
 #ifndef HOLDFAST_CLI_KEEPER_H
 #define HOLDFAST_CLI_KEEPER_H
 
+#include <holdfast/holdfast.h>
+
 #include "cli/settings/settings.h"
 
 typedef struct keeper {

@@ -3,6 +3,8 @@
 #ifndef HOLDFAST_CLI_ONCE_H
 #define HOLDFAST_CLI_ONCE_H
 
+#include <holdfast/holdfast.h>
+
 #include "cli/settings/options.h"
 
 /* What the words said; period_ms is 0 without --once-per. */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c: the plan that the verbs run and elect share: reads its words, checks them, and opens what
  * carrying it out needs. */
+#include "plan.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
-#include "plan.h"
 #include "show/text.h"
 
 #define MOST_NAME_BYTES 512

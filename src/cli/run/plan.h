@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.h: what the parts of the verbs run and elect share: the plan that is read from the words,
- * and how it is carried out. */
+/* plan.h: what the verbs run and elect are to do: read from their words, checked, carried out.
+ *
+ * This room is what stands around a command that runs under locks. A plan (plan.h) is carried out
+ * in turns (turn.h): a turn takes the locks (taking.h, as asking.h says), starts the command
+ * (child.h) and watches both until it has ended (watch.h). once.h, health.h and document.h are
+ * options of `run`, each with its words; signals.h and clock.h serve them all. keeper.h and
+ * interrupt.h are for verbs that start no command. It stands on settings/ and terminal/. */
 #ifndef HOLDFAST_CLI_PLAN_H
 #define HOLDFAST_CLI_PLAN_H
 
 #include <argp.h>
 #include <stddef.h>
 
+#include <holdfast/holdfast.h>
+
 #include "asking.h"
-#include "child.h"
 #include "cli/settings/settings.h"
 #include "signals.h"
 
@@ -29,8 +35,8 @@ typedef struct plan {
     struct document_round *round;          /* of --each */
 } plan;
 
-/* plan.c. The parser of the words that both verbs take: names, command, --why, --grace. Its input
- * is the plan. */
+/* The parser of the words that both verbs take: names, command, --why, --grace. Its input is the
+ * plan. */
 extern const struct argp plan_argp;
 
 /* Sorts the names, and settles grace and margin; ends the program with a message where the plan
@@ -40,26 +46,5 @@ void plan_check(plan *p);
 /* Takes signals as events, opens the store, does the work, closes both; returns the exit status. */
 typedef int plan_fn(plan *p, hf_client *client, signals *events);
 int plan_run(plan *p, plan_fn *work);
-
-/* turn.c. What came of one run of the command, or of not getting to it. */
-typedef struct turn {
-    hf_code code; /* of taking the locks */
-    int status;
-    bool has_run, is_lost, is_over; /* over: asked to end, or the command cannot be started */
-} turn;
-
-turn turn_run(const plan *p, hf_client *client, signals *events);
-
-/* taking.c. Takes every name or none, in one of the library's waits after the other, while this
- * thread looks for signals. HF_CANCELLED: *signal came. */
-hf_code taking_run(const plan *p, hf_client *client, signals *events, hf_lock **locks, int *signal,
-                   hf_error *err);
-
-/* watch.c. Until the child has ended: passes signals on to it, follows its stops, and stops it in
- * time when a lock is lost. Returns whether one was. */
-bool watch_run(const plan *p, hf_lock **locks, child *c, char **environment, signals *events);
-
-/* CLOCK_BOOTTIME, as the lease. */
-int64_t run_now_ms(void);
 
 #endif

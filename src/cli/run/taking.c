@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* taking.c: takes the locks of run and elect in a thread of its own, so that the main thread can
  * look for signals meanwhile. */
+#include "taking.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,7 +17,6 @@
 #include "document.h"
 #include "health.h"
 #include "once.h"
-#include "plan.h"
 #include "show/text.h"
 
 typedef struct taking {

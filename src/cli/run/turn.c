@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* turn.c: one turn under the locks: takes them, runs the command, gives them back; called by the
  * verbs run and elect. */
+#include "turn.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "document.h"
 #include "once.h"
-#include "plan.h"
 #include "show/text.h"
+#include "taking.h"
+#include "watch.h"
 
 extern char **environ;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c: what run and elect do while their command runs: passes signals on, follows its stops,
  * and stops it in time when a lock is lost (rule R7). */
+#include "watch.h"
+
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,8 +10,8 @@
 
 #include "cli/terminal/terminal.h"
 #include "health.h"
-#include "plan.h"
 #include "show/text.h"
+#include "taking.h"
 
 #define GROUP_LOOK_MS 10
 

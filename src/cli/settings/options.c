@@ -13,6 +13,7 @@
 #include "cli/terminal/terminal.h"
 #include "duration.h"
 #include "show/text.h"
+#include "status.h"
 
 enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
 

@@ -5,6 +5,8 @@
 
 #include <argp.h>
 
+#include <holdfast/holdfast.h>
+
 #include "settings.h"
 
 /* A child for every parser; its input is the settings. */

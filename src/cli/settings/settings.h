@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings.h: what every verb of the command shares: its settings, its exit statuses, the verbs. */
+/* settings.h: what every verb is told: the options that stand before or after it, and what
+ * environment and files say where they are silent.
+ *
+ * This room reads words and files: options.h has the flags and opens the store that they name,
+ * config.h decides what counts, ini.h reads a file, duration.h a length of time, secret.h hides
+ * passwords. It stands on terminal/ alone. */
 #ifndef HOLDFAST_CLI_SETTINGS_H
 #define HOLDFAST_CLI_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <holdfast/holdfast.h>
-
 #include "config.h"
-
-/* Those of the library's failures come from its own table, hf_code_exit(). */
-enum {
-    STATUS_USAGE = 64,
-    STATUS_VALUE = 65,
-    STATUS_STORE = 69,
-    STATUS_INTERNAL = 70,
-    STATUS_OUTPUT = 74,
-    STATUS_NOT_ACQUIRED = 75,
-    STATUS_LOST = 76,
-    STATUS_NOT_EXECUTABLE = 126,
-    STATUS_NOT_FOUND = 127,
-    STATUS_SIGNAL = 128, /* and the signal's number */
-};
 
 #define DEFAULT_TTL_MS 10000
 
@@ -36,11 +25,5 @@ typedef struct settings {
     bool is_json;
     int verbosity; /* -1: -q, 1: -v, 2: -vv */
 } settings;
-
-/* A verb gets its own words, argv[0] being "holdfast verb", and returns the exit status. */
-typedef int verb_fn(settings *given, int argc, char **argv);
-
-verb_fn cmd_run, cmd_acquire, cmd_renew, cmd_release, cmd_elect, cmd_list, cmd_show, cmd_sessions,
-    cmd_break, cmd_doctor, cmd_bench, cmd_config, cmd_complete, cmd_watch, cmd_serve;
 
 #endif

@@ -16,6 +16,7 @@
 #include "cli/run/interrupt.h"
 #include "cli/run/keeper.h"
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "show/json.h"
 #include "show/text.h"

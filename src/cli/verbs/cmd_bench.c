@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "show/text.h"
 #include "verbs.h"

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 
 #include "cli/run/health.h"
-#include "cli/run/plan.h"
+#include "cli/run/turn.h"
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "show/json.h"
 #include "show/text.h"

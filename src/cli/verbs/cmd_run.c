@@ -5,8 +5,9 @@
 #include "cli/run/document.h"
 #include "cli/run/health.h"
 #include "cli/run/once.h"
-#include "cli/run/plan.h"
+#include "cli/run/turn.h"
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "verbs.h"
 
 /* ---- The words ---- */

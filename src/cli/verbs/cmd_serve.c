@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/settings/options.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "httpd/httpd.h"
 #include "module/file.h"

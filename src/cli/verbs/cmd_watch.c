@@ -9,6 +9,7 @@
 
 #include "cli/settings/options.h"
 #include "cli/settings/secret.h"
+#include "cli/settings/status.h"
 #include "cli/terminal/looker.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/view.h"

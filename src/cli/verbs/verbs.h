@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs.h: the table of the verbs: what each is called, what it does, which words it takes. */
+/* verbs.h: the table of the verbs: what each is called, what it does, which words it takes.
+ *
+ * This room has one file for each verb (or for two that do the same with little difference): its
+ * words and what it does. The table itself is in main.c. It stands on all other rooms. */
 #ifndef HOLDFAST_CLI_VERBS_H
 #define HOLDFAST_CLI_VERBS_H
 
 #include <argp.h>
 
 #include "cli/settings/settings.h"
+
+/* A verb gets its own words, argv[0] being "holdfast verb", and returns the exit status. */
+typedef int verb_fn(settings *given, int argc, char **argv);
+
+verb_fn cmd_run, cmd_acquire, cmd_renew, cmd_release, cmd_elect, cmd_list, cmd_show, cmd_sessions,
+    cmd_break, cmd_doctor, cmd_bench, cmd_config, cmd_complete, cmd_watch, cmd_serve;
 
 typedef struct verb {
     const char *name, *help; /* help NULL: not for people */
