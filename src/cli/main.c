@@ -10,11 +10,11 @@
 #include "cli/verbs/verbs.h"
 #include "show/text.h"
 
-static verb_fn help;
+static verb_fn help, complete;
 
 static const struct argp help_argp = {.args_doc = "[VERB]"};
 
-const verb verbs[] = {
+static const verb verbs[] = {
     {"run", "run a command under one or more locks", cmd_run, &run_argp},
     {"elect", "run a command while leader; or follow who leads", cmd_elect, &elect_argp},
     {"acquire", "take a lock that a script holds over many commands", cmd_acquire, &acquire_argp},
@@ -30,7 +30,7 @@ const verb verbs[] = {
     {"serve", "serve locks over HTTP", cmd_serve, &serve_argp},
     {"config", "show the settings, and where each one comes from", cmd_config, &config_argp},
     {"help", "say how a command is used", help, &help_argp},
-    {"complete", NULL, cmd_complete, NULL},
+    {"complete", NULL, complete, NULL},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -74,21 +74,14 @@ static char *with_verbs(int key, const char *text, void *ctx)
     return whole;
 }
 
-const struct argp main_argp = {NULL,
-                               parse,
-                               "COMMAND [ARG...]",
-                               "Distributed locks, kept in a database that you already run.\v ",
-                               options_children,
-                               with_verbs,
-                               NULL};
-
-const verb *verb_named(const char *name)
-{
-    for (const verb *v = verbs; v->name; v++)
-        if (!strcmp(name, v->name))
-            return v;
-    return NULL;
-}
+static const struct argp main_argp = {
+    NULL,
+    parse,
+    "COMMAND [ARG...]",
+    "Distributed locks, kept in a database that you already run.\v ",
+    options_children,
+    with_verbs,
+    NULL};
 
 static size_t least(size_t a, size_t b)
 {
@@ -137,7 +130,7 @@ static int run_verb(const verb *v, settings *given, int argc, char **argv)
 /* "help VERB" is "VERB --help". */
 static int help(settings *given, int argc, char **argv)
 {
-    const verb *v = argc > 1 ? verb_named(argv[1]) : NULL;
+    const verb *v = argc > 1 ? verb_named(verbs, argv[1]) : NULL;
     if (argc > 1 && !v)
         return unknown(argv[1]);
     char ask[] = "--help", program[] = "holdfast";
@@ -147,6 +140,11 @@ static int help(settings *given, int argc, char **argv)
     words none = {0};
     argp_parse(&main_argp, 2, asked, ARGP_IN_ORDER, NULL, &none);
     return 0;
+}
+
+static int complete(settings *given, int argc, char **argv)
+{
+    return cmd_complete(verbs, &main_argp, given, argc, argv);
 }
 
 static int write_output(int status)
@@ -169,7 +167,7 @@ int main(int argc, char **argv)
         argp_help(&main_argp, stderr, ARGP_HELP_STD_HELP, program);
         return STATUS_USAGE;
     }
-    const verb *v = verb_named(all.verb[0]);
+    const verb *v = verb_named(verbs, all.verb[0]);
     int status = v ? run_verb(v, &all.given, all.n, all.verb) : unknown(all.verb[0]);
     return write_output(status);
 }

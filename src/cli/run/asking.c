@@ -2,7 +2,7 @@
 /* asking.c: reads the words that say how a lock is asked for. */
 #include "asking.h"
 
-#include "cli/settings/options.h"
+#include "cli/settings/value.h"
 
 enum { KEY_PERMITS = 5000, KEY_LIMIT };
 
@@ -34,13 +34,13 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
     asking *a = state->input;
     switch (key) {
     case KEY_PERMITS:
-        a->permits = (int32_t)options_number("--permits", arg, 1, HF_LIMIT_RW - 1);
+        a->permits = (int32_t)value_number("--permits", arg, 1, HF_LIMIT_RW - 1);
         return 0;
     case KEY_LIMIT:
-        a->limit = (int32_t)options_number("--limit", arg, 1, HF_LIMIT_RW - 1);
+        a->limit = (int32_t)value_number("--limit", arg, 1, HF_LIMIT_RW - 1);
         return 0;
     case 'E':
-        a->refused_status = (int)options_number("-E", arg, 0, 255);
+        a->refused_status = (int)value_number("-E", arg, 0, 255);
         return 0;
     case ARGP_KEY_END:
         check_usage(a, state);
@@ -60,7 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'w':
         a->has_wait = true;
-        a->wait_ms = options_duration("-w", arg);
+        a->wait_ms = value_duration("-w", arg);
         a->wait_ms = a->wait_ms ? a->wait_ms : HF_TRY;
         return 0;
     case 's':

@@ -3,7 +3,6 @@
 #ifndef HOLDFAST_CLI_DOCUMENT_H
 #define HOLDFAST_CLI_DOCUMENT_H
 
-#include "cli/settings/options.h"
 #include "plan.h"
 
 /* What the words said; collection is NULL without --document. */

@@ -11,8 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
-#include "taking.h"
+#include "clock.h"
 
 #define DEFAULT_INTERVAL_MS 10000
 #define LEAST_INTERVAL_MS                                                                          \
@@ -44,14 +45,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         w->command = arg;
         return 0;
     case KEY_INTERVAL:
-        w->interval_ms = options_duration("--health-interval", arg);
+        w->interval_ms = value_duration("--health-interval", arg);
         if (w->interval_ms < LEAST_INTERVAL_MS)
-            options_bad_value("--health-interval: %s is too short: at least 1s", arg);
+            value_refuse("--health-interval: %s is too short: at least 1s", arg);
         return 0;
     case KEY_MAX_HOLD:
-        w->max_hold_ms = options_duration("--max-hold", arg);
+        w->max_hold_ms = value_duration("--max-hold", arg);
         if (!w->max_hold_ms)
-            options_bad_value("--max-hold: %s is no time to work in", arg);
+            value_refuse("--max-hold: %s is no time to work in", arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -160,13 +161,13 @@ void health_begin(health *h, const health_words *w, hf_lock **locks, size_t n, c
                   .n = n,
                   .environment = environment,
                   .events = events,
-                  .due_ms = w->command ? run_now_ms() + w->interval_ms : INT64_MAX};
+                  .due_ms = w->command ? clock_boot_ms() + w->interval_ms : INT64_MAX};
     health_feed(w, locks, n);
 }
 
 void health_tick(health *h)
 {
-    int64_t now = run_now_ms(), interval = h->words->interval_ms;
+    int64_t now = clock_boot_ms(), interval = h->words->interval_ms;
     if (now < h->due_ms)
         return;
     h->due_ms = h->due_ms + interval > now ? h->due_ms + interval : now + interval;

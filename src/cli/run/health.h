@@ -3,11 +3,13 @@
 #ifndef HOLDFAST_CLI_HEALTH_H
 #define HOLDFAST_CLI_HEALTH_H
 
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <holdfast/holdfast.h>
 
-#include "cli/settings/options.h"
 #include "signals.h"
 
 /* What the words said. */

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "cli/settings/options.h"
+#include "clock.h"
 #include "interrupt.h"
-#include "taking.h"
 
 void keeper_detach(void)
 {
@@ -33,30 +33,30 @@ static int64_t least(int64_t a, int64_t b)
 static bool wait_until(const keeper *k, const times *t)
 {
     struct pollfd fd = {k->pid_fd, POLLIN, 0};
-    int64_t ms = least(t->renew_at, t->end) - run_now_ms();
+    int64_t ms = least(t->renew_at, t->end) - clock_boot_ms();
     int n = poll(&fd, 1, ms > 60000 ? 60000 : ms > 0 ? (int)ms : 0);
-    return n <= 0 && !interrupt_signal() && run_now_ms() < t->end;
+    return n <= 0 && !interrupt_signal() && clock_boot_ms() < t->end;
 }
 
 /* Returns whether the lease is still there, as far as is known. */
 static bool renew(hf_client *client, const hf_lease *lease, times *t)
 {
     hf_lease now;
-    int64_t sent = run_now_ms();
+    int64_t sent = clock_boot_ms();
     hf_code code = hf_lease_renew(client, lease->id, &now, NULL);
     if (!code) {
         t->lease_end = sent + now.left_ms;
         t->renew_at = sent + lease->ttl_ms / 3;
         return true;
     }
-    t->renew_at = run_now_ms() + lease->ttl_ms / 20;
-    return code != HF_LOST && run_now_ms() < t->lease_end;
+    t->renew_at = clock_boot_ms() + lease->ttl_ms / 20;
+    return code != HF_LOST && clock_boot_ms() < t->lease_end;
 }
 
 void keeper_run(const keeper *k, const hf_lease *lease)
 {
     hf_client *client;
-    int64_t now = run_now_ms();
+    int64_t now = clock_boot_ms();
     times t = {.renew_at = now + lease->ttl_ms / 3,
                .lease_end = now + lease->left_ms,
                .end = k->for_ms ? now + k->for_ms : INT64_MAX};
@@ -64,7 +64,7 @@ void keeper_run(const keeper *k, const hf_lease *lease)
     if (options_open(k->given, NULL, &client))
         return;
     while (is_there && wait_until(k, &t))
-        if (run_now_ms() >= t.renew_at)
+        if (clock_boot_ms() >= t.renew_at)
             is_there = renew(client, lease, &t);
     if (is_there)
         hf_lease_release(client, lease->id, NULL);

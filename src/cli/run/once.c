@@ -2,6 +2,7 @@
 /* once.c: `holdfast run --once-per`: of all that start the command in a period, one runs it; the
  * verb run asks it. */
 #include "once.h"
+#include "cli/settings/value.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,9 @@ static int64_t period_of(const char *text)
         return HOUR_MS;
     if (!strcmp(text, "daily"))
         return 24 * HOUR_MS;
-    int64_t ms = options_duration("--once-per", text);
+    int64_t ms = value_duration("--once-per", text);
     if (ms < LEAST_PERIOD_MS)
-        options_bad_value("--once-per: %s is too short: at least 1s", text);
+        value_refuse("--once-per: %s is too short: at least 1s", text);
     return ms;
 }
 
@@ -51,7 +52,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         w->retries = true;
         return 0;
     case KEY_SKIP_CODE:
-        w->skip_status = (int)options_number("--skip-code", arg, 0, 255);
+        w->skip_status = (int)value_number("--skip-code", arg, 0, 255);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

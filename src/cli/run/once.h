@@ -3,9 +3,11 @@
 #ifndef HOLDFAST_CLI_ONCE_H
 #define HOLDFAST_CLI_ONCE_H
 
-#include <holdfast/holdfast.h>
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "cli/settings/options.h"
+#include <holdfast/holdfast.h>
 
 /* What the words said; period_ms is 0 without --once-per. */
 typedef struct once_words {

@@ -10,6 +10,7 @@
 
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
+#include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
 #include "show/text.h"
 
@@ -54,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         p->why = arg;
         return 0;
     case KEY_GRACE:
-        p->grace_ms = options_duration("--grace", arg);
+        p->grace_ms = value_duration("--grace", arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -74,12 +75,12 @@ static int by_bytes(const void *a, const void *b)
 static void check_name(const char *name)
 {
     if (!*name)
-        options_bad_value("a lock's name must not be empty");
+        value_refuse("a lock's name must not be empty");
     if (strlen(name) > MOST_NAME_BYTES)
-        options_bad_value("the name \"%.32s...\" is too long: %zu bytes, at most %d are taken",
-                          name, strlen(name), MOST_NAME_BYTES);
+        value_refuse("the name \"%.32s...\" is too long: %zu bytes, at most %d are taken", name,
+                     strlen(name), MOST_NAME_BYTES);
     if (!text_is_utf8(name))
-        options_bad_value("the name \"%s\" is not UTF-8", name);
+        value_refuse("the name \"%s\" is not UTF-8", name);
 }
 
 static void check_names(const plan *p)
@@ -90,7 +91,7 @@ static void check_names(const plan *p)
     for (size_t i = 0; i < p->n_names; i++) {
         check_name(p->names[i]);
         if (i && !strcmp(p->names[i], p->names[i - 1]))
-            options_bad_value("the name \"%s\" is given twice", p->names[i]);
+            value_refuse("the name \"%s\" is given twice", p->names[i]);
     }
 }
 
@@ -105,10 +106,10 @@ static void check_grace(plan *p)
     if (!is_flag)
         p->grace_ms = config_ms(said, SETTING_GRACE, standard);
     if (p->grace_ms + p->margin_ms > ttl / 2)
-        options_bad_value("%s: %" PRId64 "ms does not fit a ttl of %" PRId64
-                          "ms, in which the command must have stopped: at most %" PRId64 "ms",
-                          is_flag ? "--grace" : said->values[SETTING_GRACE].from, p->grace_ms, ttl,
-                          ttl / 2 - p->margin_ms);
+        value_refuse("%s: %" PRId64 "ms does not fit a ttl of %" PRId64
+                     "ms, in which the command must have stopped: at most %" PRId64 "ms",
+                     is_flag ? "--grace" : said->values[SETTING_GRACE].from, p->grace_ms, ttl,
+                     ttl / 2 - p->margin_ms);
 }
 
 void plan_check(plan *p)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/terminal/terminal.h"
@@ -29,13 +28,6 @@ typedef struct taking {
     hf_code code;
     hf_error err;
 } taking;
-
-int64_t run_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- In the thread ---- */
 

@@ -10,7 +10,4 @@
 hf_code taking_run(const plan *p, hf_client *client, signals *events, hf_lock **locks, int *signal,
                    hf_error *err);
 
-/* CLOCK_BOOTTIME, as the lease. */
-int64_t run_now_ms(void);
-
 #endif

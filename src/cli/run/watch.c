@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "cli/terminal/terminal.h"
+#include "clock.h"
 #include "health.h"
 #include "show/text.h"
-#include "taking.h"
 
 #define GROUP_LOOK_MS 10
 
@@ -39,7 +39,7 @@ static void kill_group(watch *w)
 /* SIGTERM at once; SIGKILL after the grace, or sooner if less of the lease is left. */
 static void stop(watch *w, int64_t left_ms)
 {
-    int64_t now = run_now_ms(), most = left_ms - w->plan->margin_ms;
+    int64_t now = clock_boot_ms(), most = left_ms - w->plan->margin_ms;
     int64_t grace = w->plan->grace_ms < most ? w->plan->grace_ms : most;
     w->is_lost = true;
     health_stop(&w->health);
@@ -78,7 +78,7 @@ static void look_at_locks(watch *w)
 
 static void kill_in_time(watch *w)
 {
-    if (w->is_lost && !w->is_killed && run_now_ms() >= w->kill_at_ms)
+    if (w->is_lost && !w->is_killed && clock_boot_ms() >= w->kill_at_ms)
         kill_group(w);
 }
 
@@ -86,7 +86,7 @@ static void kill_in_time(watch *w)
  * this looks from time to time. */
 static void clear_group(watch *w)
 {
-    while (child_has_group(w->child) && !(w->is_killed && run_now_ms() >= w->end_ms)) {
+    while (child_has_group(w->child) && !(w->is_killed && clock_boot_ms() >= w->end_ms)) {
         kill_in_time(w);
         poll(NULL, 0, GROUP_LOOK_MS);
     }
@@ -181,7 +181,7 @@ static int64_t due_ms(const watch *w)
 static void await_event(watch *w)
 {
     nfds_t n = w->is_lost ? 1 : (nfds_t)w->plan->n_names + 1;
-    int64_t due = due_ms(w), left = due - run_now_ms();
+    int64_t due = due_ms(w), left = due - clock_boot_ms();
     int most = left < INT_MAX ? (int)left : INT_MAX;
     poll(w->fds, n, due == INT64_MAX ? -1 : left > 0 ? most : 0);
 }

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "duration.h"
+#include "folder.h"
 #include "ini.h"
-#include "options.h"
 #include "secret.h"
 #include "show/text.h"
+#include "value.h"
 
 #define LEAST_TTL_MS 1000
 #define MOST_TTL_MS 3600000
@@ -48,9 +48,9 @@ static void check(setting which, const char *from, const char *text)
 {
     if (which == SETTING_STORE)
         return;
-    int64_t ms = options_duration(from, text);
+    int64_t ms = value_duration(from, text);
     if (which == SETTING_TTL && (ms < LEAST_TTL_MS || ms > MOST_TTL_MS))
-        options_bad_value("%s: %s is out of range: 1s to 1h", from, text);
+        value_refuse("%s: %s is out of range: 1s to 1h", from, text);
 }
 
 /* Whoever is asked first is heard. */
@@ -168,7 +168,7 @@ static void hear_open_file(config *c, FILE *file, const char *path)
 {
     struct stat info;
     if (fstat(fileno(file), &info) || S_ISDIR(info.st_mode))
-        options_bad_value("%s is no file of settings", path);
+        value_refuse("%s is no file of settings", path);
     reading r = {c, info.st_mode & (S_IRGRP | S_IROTH)};
     ini_read(file, path, hear_line, &r);
     fclose(file);
@@ -183,7 +183,7 @@ static void hear_file(config *c, char *path, bool must_be_there, bool must_be_re
     if (file)
         hear_open_file(c, file, path);
     else if (errno == EACCES ? must_be_readable : must_be_there)
-        options_bad_value("the settings in %s cannot be read: %s", path, strerror(errno));
+        value_refuse("the settings in %s cannot be read: %s", path, strerror(errno));
 }
 
 /* ---- All of them ---- */
@@ -196,7 +196,7 @@ static void hear_files(config *c)
         hear_file(c, text_copy(named), true, true);
         return;
     }
-    char *folder = options_folder("XDG_CONFIG_HOME", ".config");
+    char *folder = folder_find("XDG_CONFIG_HOME", ".config");
     if (folder)
         hear_file(c, text_print("%s/config", folder), false, true);
     hear_file(c, text_copy(SYSTEM_CONFIG), false, false);
@@ -212,7 +212,7 @@ void config_settle(config *c)
 int64_t config_ms(const config *c, setting which, int64_t standard)
 {
     const config_value *v = &c->values[which];
-    return v->text ? options_duration(v->from, v->text) : standard;
+    return v->text ? value_duration(v->from, v->text) : standard;
 }
 
 /* "prod, test", or that there are none; in new memory. */
@@ -236,6 +236,6 @@ const char *config_store(const config *c)
     for (size_t i = 0; i < c->n_stores; i++)
         if (strcmp(said->text, c->stores[i].name) == 0)
             return c->stores[i].uri;
-    options_bad_value("%s: there is no store \"%s\": %s; or give a URI, like sqlite:%s", said->from,
-                      said->text, names_of(c), said->text);
+    value_refuse("%s: there is no store \"%s\": %s; or give a URI, like sqlite:%s", said->from,
+                 said->text, names_of(c), said->text);
 }

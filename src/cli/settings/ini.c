@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
 #include "show/text.h"
+#include "value.h"
 
 #define BLANKS " \t\r\n"
 
@@ -17,7 +17,7 @@ void ini_refuse(const ini_line *line, const char *format, ...)
     va_start(args, format);
     char *text = text_vprint(format, args);
     va_end(args);
-    options_bad_value("%s:%d: %s", line->path, line->number, text);
+    value_refuse("%s:%d: %s", line->path, line->number, text);
 }
 
 /* Without the blanks around it, in place. */

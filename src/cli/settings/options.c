@@ -4,14 +4,11 @@
 #include "options.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/terminal/terminal.h"
-#include "duration.h"
+#include "folder.h"
 #include "show/text.h"
 #include "status.h"
 
@@ -31,44 +28,11 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-void options_bad_value(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *text = text_vprint(format, args);
-    va_end(args);
-    terminal_error("%s", text);
-    exit(STATUS_VALUE);
-}
-
-int64_t options_duration(const char *option, const char *text)
-{
-    int64_t ms = 0;
-    const char *wrong = duration_parse(text, &ms);
-    if (wrong)
-        options_bad_value("%s: \"%s\" %s", option, text, wrong);
-    return ms;
-}
-
 void options_take(const char **word, char *arg, const char *what, struct argp_state *state)
 {
     if (*word)
         argp_error(state, "give only one %s", what);
     *word = arg;
-}
-
-int64_t options_number(const char *option, const char *text, int64_t least, int64_t most)
-{
-    char *end = NULL;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    bool is_number = strchr("-0123456789", *text) && *text && !*end && end != text;
-    if (!is_number)
-        options_bad_value("%s: \"%s\" is not a number", option, text);
-    if (errno || value < least || value > most)
-        options_bad_value("%s: %s is out of range: %lld to %lld", option, text, (long long)least,
-                          (long long)most);
-    return value;
 }
 
 static void set_verbosity(settings *given, int key)
@@ -124,34 +88,11 @@ void options_inherit(int key, struct argp_state *state, settings *given)
         state->child_inputs[0] = given;
 }
 
-char *options_folder(const char *variable, const char *below_home)
-{
-    const char *folder = getenv(variable), *home = getenv("HOME");
-    if (folder && *folder == '/')
-        return text_print("%s/holdfast", folder);
-    const struct passwd *me = home && *home == '/' ? NULL : getpwuid(getuid());
-    home = me ? me->pw_dir : home;
-    return home && *home == '/' ? text_print("%s/%s/holdfast", home, below_home) : NULL;
-}
-
-/* Makes a folder and those above it; 0, or errno. */
-static int make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        int failed = mkdir(path, 0700) && errno != EEXIST ? errno : 0;
-        *slash = '/';
-        if (failed && failed != EROFS && failed != EACCES)
-            return failed; /* those two: what is below may be there all the same */
-    }
-    return mkdir(path, 0700) && errno != EEXIST ? errno : 0;
-}
-
 char *options_uri(const settings *given)
 {
     if (given->store)
         return text_copy(given->store);
-    char *folder = options_folder("XDG_STATE_HOME", ".local/state");
+    char *folder = folder_find("XDG_STATE_HOME", ".local/state");
     char *uri = folder ? text_print("sqlite:%s/locks.db", folder) : NULL;
     free(folder);
     return uri;
@@ -160,8 +101,8 @@ char *options_uri(const settings *given)
 /* The folder of the default store is there, or made; false after a message. */
 static bool make_default_folder(void)
 {
-    char *folder = options_folder("XDG_STATE_HOME", ".local/state");
-    int failed = folder ? make_folders(folder) : ENOENT;
+    char *folder = folder_find("XDG_STATE_HOME", ".local/state");
+    int failed = folder ? folder_make(folder) : ENOENT;
     if (failed)
         terminal_error("cannot make the folder %s for the default store: %s; name a store with "
                        "--store or HOLDFAST_STORE",

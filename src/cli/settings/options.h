@@ -20,18 +20,8 @@ void options_inherit(int key, struct argp_state *state, settings *given);
  * verbs do it themselves. */
 void options_settle(settings *given);
 
-/* The value of an option; what is not one ends the program with a message and STATUS_VALUE. */
-int64_t options_duration(const char *option, const char *text);
-int64_t options_number(const char *option, const char *text, int64_t least, int64_t most);
-
 /* The only word that a verb takes, which is a `what`; a second one ends the program. */
 void options_take(const char **word, char *arg, const char *what, struct argp_state *state);
-
-/* Ends the program with a message and STATUS_VALUE. */
-void options_bad_value(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-/* $VARIABLE/holdfast, or ~/BELOW_HOME/holdfast, in new memory; NULL when nobody has a home. */
-char *options_folder(const char *variable, const char *below_home);
 
 /* The URI of the store that was given, or of the default one, in new memory; NULL when that has no
  * place. */

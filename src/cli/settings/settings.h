@@ -3,8 +3,9 @@
  * environment and files say where they are silent.
  *
  * This room reads words and files: options.h has the flags and opens the store that they name,
- * config.h decides what counts, ini.h reads a file, duration.h a length of time, secret.h hides
- * passwords. It stands on terminal/ alone. */
+ * config.h decides what counts; both read values by value.h. ini.h reads a file, duration.h a
+ * length of time; folder.h finds the user's folders, secret.h hides passwords, status.h has the
+ * exit statuses. It stands on terminal/ alone. */
 #ifndef HOLDFAST_CLI_SETTINGS_H
 #define HOLDFAST_CLI_SETTINGS_H
 

@@ -17,6 +17,7 @@
 #include "cli/run/keeper.h"
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
+#include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
 #include "show/json.h"
 #include "show/text.h"
@@ -57,9 +58,9 @@ static void refuse_shell(int status, void *ctx)
 
 static int open_pid(const char *text)
 {
-    int fd = pidfd_open((pid_t)options_number("--while-pid", text, 1, INT32_MAX), 0);
+    int fd = pidfd_open((pid_t)value_number("--while-pid", text, 1, INT32_MAX), 0);
     if (fd < 0)
-        options_bad_value("--while-pid: process %s: %s", text, strerror(errno));
+        value_refuse("--while-pid: process %s: %s", text, strerror(errno));
     return fd;
 }
 
@@ -70,9 +71,9 @@ static error_t parse_keeper(int key, char *arg, request *req)
         req->keeper.pid_fd = open_pid(arg);
         break;
     case KEY_FOR:
-        req->keeper.for_ms = options_duration("--for", arg);
+        req->keeper.for_ms = value_duration("--for", arg);
         if (!req->keeper.for_ms)
-            options_bad_value("--for: 0 is no time to hold a lock");
+            value_refuse("--for: 0 is no time to hold a lock");
         break;
     default:
         return ARGP_ERR_UNKNOWN;

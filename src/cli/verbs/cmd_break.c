@@ -6,6 +6,7 @@
 
 #include "cli/run/interrupt.h"
 #include "cli/settings/options.h"
+#include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
 #include "show/json.h"
 #include "show/text.h"
@@ -41,14 +42,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     options_inherit(key, state, req->given);
     switch (key) {
     case KEY_IF_TOKEN:
-        req->how.if_token = options_number("--if-token", arg, 1, INT64_C(1) << 53);
+        req->how.if_token = value_number("--if-token", arg, 1, INT64_C(1) << 53);
         return 0;
     case KEY_FORCE:
         req->how.force = true;
         return 0;
     case KEY_REASON:
         if (!*arg)
-            options_bad_value("--reason: say why, the holder is told");
+            value_refuse("--reason: say why, the holder is told");
         req->how.reason = arg;
         return 0;
     case ARGP_KEY_ARG:

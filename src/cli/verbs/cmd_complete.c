@@ -19,6 +19,8 @@
 /* How far the words before the last one have come. */
 typedef struct place {
     settings *given;
+    const verb *table;
+    const struct argp *before;       /* the parser of what stands before a verb */
     const verb *verb;                /* NULL: not said yet */
     const struct argp_option *wants; /* whose argument comes next; NULL: none does */
     bool is_quoted;                  /* after "--" */
@@ -98,7 +100,7 @@ static void take_value(place *p, const char *value)
 
 static void take_option(place *p, const char *word)
 {
-    const struct argp *argp = p->verb ? p->verb->argp : &main_argp;
+    const struct argp *argp = p->verb ? p->verb->argp : p->before;
     const struct argp_option *o = argp ? find(argp, word, is_meant) : NULL;
     p->wants = o && o->arg ? o : NULL;
     if (p->wants && strncmp(word, "--", 2) == 0 && strchr(word, '='))
@@ -116,7 +118,7 @@ static void take_word(place *p, const char *word)
     else if (*word == '-')
         take_option(p, word);
     else if (!p->verb)
-        p->verb = verb_named(word);
+        p->verb = verb_named(p->table, word);
 }
 
 /* ---- What can come next ---- */
@@ -154,7 +156,7 @@ static void offer_after_sign(const place *p, const struct argp *argp, const char
 
 static void offer_options(const place *p, const char *word)
 {
-    const struct argp *argp = p->verb ? p->verb->argp : &main_argp;
+    const struct argp *argp = p->verb ? p->verb->argp : p->before;
     if (argp && strchr(word, '='))
         offer_after_sign(p, argp, word);
     else if (argp)
@@ -162,9 +164,9 @@ static void offer_options(const place *p, const char *word)
     offer("", word, "--help", "say how it is used");
 }
 
-static void offer_verbs(const char *word)
+static void offer_verbs(const verb *table, const char *word)
 {
-    for (const verb *v = verbs; v->name; v++)
+    for (const verb *v = table; v->name; v++)
         if (v->help)
             offer("", word, v->name, v->help);
 }
@@ -202,7 +204,7 @@ static bool takes(const place *p, const char *what)
 static void offer_words(const place *p, const char *word)
 {
     if (!p->verb || takes(p, "VERB"))
-        offer_verbs(word);
+        offer_verbs(p->table, word);
     else if (p->is_quoted && takes(p, "-- COMMAND"))
         puts("\tcommand");
     else if (takes(p, "NAME") || takes(p, "PREFIX"))
@@ -227,9 +229,10 @@ static void be_silent_and_brief(void)
     alarm(MOST_SECONDS);
 }
 
-int cmd_complete(settings *given, int argc, char **argv)
+int cmd_complete(const verb *table, const struct argp *before, settings *given, int argc,
+                 char **argv)
 {
-    place p = {.given = given};
+    place p = {.given = given, .table = table, .before = before};
     be_silent_and_brief();
     for (int i = 1; i < argc - 1; i++)
         take_word(&p, argv[i]);

@@ -8,6 +8,7 @@
 #include "cli/run/turn.h"
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
+#include "cli/settings/value.h"
 #include "verbs.h"
 
 /* ---- The words ---- */
@@ -56,7 +57,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         give_inputs(w, state);
         return 0;
     case KEY_LOST_CODE:
-        w->plan.lost_status = (int)options_number("--lost-code", arg, 0, 255);
+        w->plan.lost_status = (int)value_number("--lost-code", arg, 0, 255);
         return 0;
     case ARGP_KEY_END:
         check_usage(w, state);

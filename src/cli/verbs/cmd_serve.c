@@ -6,6 +6,7 @@
 
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
+#include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
 #include "httpd/httpd.h"
 #include "module/file.h"
@@ -53,9 +54,9 @@ static const struct argp_option list[] = {
 
 static int64_t timeout_of(const char *text)
 {
-    int64_t ms = options_duration("--timeout", text);
+    int64_t ms = value_duration("--timeout", text);
     if (ms < LEAST_TIMEOUT_MS || ms > MOST_TIMEOUT_MS)
-        options_bad_value("--timeout: %s is out of range: 100ms to 10m", text);
+        value_refuse("--timeout: %s is out of range: 100ms to 10m", text);
     return ms;
 }
 
@@ -84,10 +85,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         how->serves_anybody = true;
         return 0;
     case KEY_CONNECTIONS:
-        how->max_connections = (int)options_number("--max-connections", arg, 1, MOST_CONNECTIONS);
+        how->max_connections = (int)value_number("--max-connections", arg, 1, MOST_CONNECTIONS);
         return 0;
     case KEY_WAITS:
-        how->max_waits = (int)options_number("--max-waits", arg, 1, MOST_CONNECTIONS);
+        how->max_waits = (int)value_number("--max-waits", arg, 1, MOST_CONNECTIONS);
         return 0;
     case KEY_TIMEOUT:
         how->patience_ms = timeout_of(arg);

@@ -10,6 +10,7 @@
 #include "cli/settings/options.h"
 #include "cli/settings/secret.h"
 #include "cli/settings/status.h"
+#include "cli/settings/value.h"
 #include "cli/terminal/looker.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/view.h"
@@ -40,9 +41,9 @@ static const struct argp_option list[] = {
 
 static int64_t interval_of(const char *text)
 {
-    int64_t ms = options_duration("--interval", text);
+    int64_t ms = value_duration("--interval", text);
     if (ms < LEAST_INTERVAL_MS || ms > MOST_INTERVAL_MS)
-        options_bad_value("--interval: %s is out of range: 50ms to 1h", text);
+        value_refuse("--interval: %s is out of range: 50ms to 1h", text);
     return ms;
 }
 

@@ -14,7 +14,7 @@
 typedef int verb_fn(settings *given, int argc, char **argv);
 
 verb_fn cmd_run, cmd_acquire, cmd_renew, cmd_release, cmd_elect, cmd_list, cmd_show, cmd_sessions,
-    cmd_break, cmd_doctor, cmd_bench, cmd_config, cmd_complete, cmd_watch, cmd_serve;
+    cmd_break, cmd_doctor, cmd_bench, cmd_config, cmd_watch, cmd_serve;
 
 typedef struct verb {
     const char *name, *help; /* help NULL: not for people */
@@ -22,11 +22,12 @@ typedef struct verb {
     const struct argp *argp; /* NULL: takes any words */
 } verb;
 
-extern const verb verbs[]; /* ends with an empty one */
-extern const struct argp main_argp;
+/* In a table that ends with an empty one; NULL: there is none. */
+const verb *verb_named(const verb *table, const char *name);
 
-/* NULL: there is none. */
-const verb *verb_named(const char *name);
+/* The verb complete: it needs to know the others, and the words that may stand before a verb. */
+int cmd_complete(const verb *table, const struct argp *before, settings *given, int argc,
+                 char **argv);
 
 /* Each verb's words, in its own file. */
 extern const struct argp run_argp, acquire_argp, renew_argp, release_argp, elect_argp, list_argp,
