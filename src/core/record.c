@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record.c: decides what a step does to a lock's record: who leaves, who is granted, who queues,
  * who has less than before, and who more.
- * The pipeline in store/mongo/pipeline.c must say exactly the same; tests/differential compares. */
+ * The pipeline in store/mongo/queue/pipeline.c must say exactly the same; tests/differential
+ * compares. */
 #include "core/record.h"
 
 #include "core/alloc.h"

@@ -3,7 +3,7 @@
 #ifndef STORE_MONGO_PARTS_H
 #define STORE_MONGO_PARTS_H
 
-#include "store/mongo/pipeline.h"
+#include "store/mongo/queue/pipeline.h"
 
 #include <holdfast/store.h>
 #include <mongoc/mongoc.h>
@@ -164,8 +164,8 @@ struct mongo_store {
     bool has_indexes, knows_index;
     hf_session self;    /* protocols without sessions: who their documents name */
     mongo_held *held;   /* and what they hold */
-    int64_t foreign_ms; /* ttl: how long others' documents last; see ttl_index.c */
-    mongo_refresh refreshes[MONGO_REFRESHES]; /* see own_refresh.c; under the mutex, as the next */
+    int64_t foreign_ms; /* ttl: how long others' documents last; see index.c */
+    mongo_refresh refreshes[MONGO_REFRESHES]; /* see refresh.c; under the mutex, as the next */
     hf_mono refresh_said;
     struct mongo_sharding *sharding; /* see sharding.h; NULL in other protocols */
 };
@@ -350,7 +350,7 @@ bson_t *mongo_path_filter(const char *path);
 void mongo_path_parents(bson_string_t *out, const char *path, const char *before,
                         const char *after);
 
-/* ---- The index of protocol ttl (ttl_index.c) ---- */
+/* ---- The index of protocol ttl (index.c) ---- */
 
 #define MONGO_FOR_EVER (-1) /* nothing ends what another program has not ended */
 
@@ -363,13 +363,13 @@ int64_t mongo_ttl_foreign_ms(mongo_store *store);
 /* The same, and makes the index where there is none; warns, once, of what is odd there. */
 hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
 
-/* ---- _ids of other types in protocol ttl (ttl_ids.c) ---- */
+/* ---- _ids of other types in protocol ttl (ids.c) ---- */
 
 /* One that is no string; false: there is none, or it cannot be looked for. */
 bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1]);
 void mongo_ttl_warn_of_odd_id(mongo_store *store);
 
-/* ---- The lock inside the user's own document (own_shape.c, own_document.c, own_claim.c) ---- */
+/* ---- The lock inside the user's own document (shape.c, own.c, claim.c) ---- */
 
 int64_t mongo_own_stale_ms(const mongo_uri *uri);
 hf_code mongo_own_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);

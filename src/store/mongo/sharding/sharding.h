@@ -16,7 +16,7 @@
 #define SHARDING_PINGS "lockpings"
 #define SHARDING_WHO_MAX (SHARDING_PROCESS_MAX + 160)
 
-/* ---- Grabs (sharding_grabs.c): what this store holds, asks for, or is leaving ---- */
+/* ---- Grabs (grabs.c): what this store holds, asks for, or is leaving ---- */
 
 typedef enum sharding_stage { SHARDING_ASKED, SHARDING_HELD, SHARDING_LEAVING } sharding_stage;
 
@@ -38,7 +38,7 @@ struct mongo_sharding {
     bool knows_self, is_denied_said;
     sharding_history history;
     sharding_grab *grabs;
-    struct sharding_wait *waits; /* see sharding_waits.c */
+    struct sharding_wait *waits; /* see waits.c */
     int64_t last_date_ms;
     hf_mono pinged_at;  /* the last one that was acknowledged; 0: none yet */
     hf_mono warned_at;  /* of a clock that went back */
@@ -79,14 +79,14 @@ typedef struct sharding_mark {
 sharding_mark *sharding_grabs_marks(mongo_store *store, hf_id session, size_t *n);
 int sharding_mark_compare(const void *a, const void *b);
 
-/* ---- Who waits for long (sharding_waits.c) ---- */
+/* ---- Who waits for long (waits.c) ---- */
 
 /* It was busy once more: says so to the log now and then. */
 void sharding_wait_note(mongo_store *store, hf_id ticket, const char *name, const char *who);
 void sharding_wait_end(mongo_store *store, hf_id ticket);
 void sharding_waits_clear(mongo_store *store);
 
-/* ---- Documents (sharding_document.c) ---- */
+/* ---- Documents (document.c) ---- */
 
 typedef struct sharding_document {
     char name[HF_NAME_MAX + 1];
@@ -106,7 +106,7 @@ hf_id sharding_ticket(mongo_store *store, const sharding_document *document);
 hf_code sharding_read_record(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 bool sharding_read_ping(const bson_t *doc, int64_t *ping_ms);
 
-/* ---- Calls (sharding_calls.c): one command each, tried again as src/core/sharding.c says ---- */
+/* ---- Calls (calls.c): one command each, tried again as src/core/sharding.c says ---- */
 
 /* What a call came to; the caller's to end with sharding_sent_done(), whatever it was. It cannot be
  * copied: the driver's documents point into themselves. */
@@ -164,7 +164,7 @@ hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, 
 /* The first document of a reply's batch. */
 bool sharding_first(const mongo_reply *reply, bson_t *out);
 
-/* ---- Sessions (sharding_session.c) ---- */
+/* ---- Sessions (session.c) ---- */
 
 hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,

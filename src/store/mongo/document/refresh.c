@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_refresh.c: notices that another program refreshes its lock in a document of the user's more
- * slowly than the URI says, so that one refresh that is late could cost it the lock; own_shape.c
+/* refresh.c: notices that another program refreshes its lock in a document of the user's more
+ * slowly than the URI says, so that one refresh that is late could cost it the lock; shape.c
  * calls it for each document that another holds. */
 #include "core/id.h"
 #include "core/lease.h"

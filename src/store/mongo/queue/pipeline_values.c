@@ -4,7 +4,7 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/pipeline.h"
+#include "store/mongo/queue/pipeline.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_shape.c: what the user's own documents say of a lock: which are free, which are held and by
- * whom, and which are of a shape that is left alone; own_document.c calls it.
+/* shape.c: what the user's own documents say of a lock: which are free, which are held and by
+ * whom, and which are of a shape that is left alone; own.c calls it.
  *
  * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. */
 #include "core/alloc.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharding_document.c: the documents of protocol `sharding`: what processes and owners are called
+/* document.c: the documents of protocol `sharding`: what processes and owners are called
  * there, and how a lock's document is read. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/sharding.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharding_grabs.c: remembers which locks of protocol `sharding` this store holds, is asking for or
+/* grabs.c: remembers which locks of protocol `sharding` this store holds, is asking for or
  * leaving, and with which ts and date they stand in their documents. */
 #include "core/alloc.h"
 #include "core/id.h"
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/sharding.h"
 
 int64_t sharding_date(mongo_store *store)
 {

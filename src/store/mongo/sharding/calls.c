@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharding_calls.c: the commands of protocol `sharding`, with the filters and changes that
- * MongoDB's own lock manager sends; called by sharding.c and sharding_session.c. */
+/* calls.c: the commands of protocol `sharding`, with the filters and changes that
+ * MongoDB's own lock manager sends; called by sharding.c and session.c. */
 #include "core/sharding.h"
 #include "store/document.h"
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/sharding.h"
 
 #define HOST_UNREACHABLE 6
 #define UNKNOWN_ERROR 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_document.c: protocol `document`: the lock is two fields inside the user's own document,
+/* own.c: protocol `document`: the lock is two fields inside the user's own document,
  * lockId and lockTs, as in the article that this follows; its programs and ours exclude each other.
  * The client calls it through the store interface.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_claim.c: protocol `document`: takes the first free document of many in one command; the
+/* claim.c: protocol `document`: takes the first free document of many in one command; the
  * client calls it through the store interface. */
 #include "core/error.h"
 #include "core/record.h"

@@ -4,7 +4,7 @@
  * by src/core/sharding.c; this takes and releases. The client calls it through the store interface.
  *
  * The ticket of an acquire is its ts, which stays the same over its retries. */
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/sharding.h"
 
 #include "core/alloc.h"
 #include "core/error.h"

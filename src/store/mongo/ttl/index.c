@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ttl_index.c: the index that lets MongoDB remove documents of protocol `ttl` whose time has
+/* index.c: the index that lets MongoDB remove documents of protocol `ttl` whose time has
  * passed, once a minute: read, respected, and made where there is none. */
 #include "core/error.h"
 #include "store/mongo/parts.h"

@@ -15,8 +15,8 @@
  *                                             `done`
  *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}    several leaves, or deaths
  */
-#include "store/mongo/pipeline.h"
-#include "store/mongo/pipeline_text.h"
+#include "store/mongo/queue/pipeline.h"
+#include "store/mongo/queue/pipeline_text.h"
 
 #include "core/id.h"
 

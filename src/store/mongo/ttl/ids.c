@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ttl_ids.c: finds a document of protocol `ttl` whose _id is no text: names of locks are text, so
+/* ids.c: finds a document of protocol `ttl` whose _id is no text: names of locks are text, so
  * that 5 and "5" are two locks, which exclude nobody from each other; asked at the first acquire
  * and by the doctor. */
 #include "store/mongo/parts.h"

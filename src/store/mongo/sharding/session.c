@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharding_session.c: protocol `sharding` on sessions: each is a process that pings, unlocks at
+/* session.c: protocol `sharding` on sessions: each is a process that pings, unlocks at
  * each ping what it should not hold any more, and looks whether it still holds what it should; the
  * client calls it through the store interface. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/lease.h"
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/sharding.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
  * it; $$h and $$q its holders and queue while they are worked on; $$this and $$value an element and
  * the result so far, in a $filter, $map or $reduce.
  */
-#include "store/mongo/pipeline_text.h"
-#include "store/mongo/pipeline.h"
+#include "store/mongo/queue/pipeline_text.h"
+#include "store/mongo/queue/pipeline.h"
 
 #include <assert.h>
 #include <string.h>
