@@ -12,7 +12,7 @@ static hf_code read_it(const char *keys, int64_t ttl_ms, mongo_uri *out, hf_erro
     char text[300];
     snprintf(text, sizeof text, "mongodb://a/app?%s", keys);
     hf_code code = mongo_uri_read(text, out, err);
-    if (!code && (code = out->protocol->check ? out->protocol->check(out, ttl_ms, err) : HF_OK))
+    if (!code && out->protocol == MONGO_DOCUMENT && (code = mongo_own_check(out, ttl_ms, err)))
         mongo_uri_done(out);
     return code;
 }

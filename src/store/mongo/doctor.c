@@ -53,7 +53,7 @@ static hf_code ask_admin(mongo_store *store, const char *text, mongo_reply *repl
 /* Where `doctor` tries writing; NULL: the protocol writes to the locks' documents only. */
 static const char *sessions_of(const mongo_store *store)
 {
-    if (store->protocol->ops->session_begin == mongo_session_begin)
+    if (store->base.ops->session_begin == mongo_session_begin)
         return MONGO_SESSIONS;
     return store->protocol->pings;
 }

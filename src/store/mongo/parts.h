@@ -22,12 +22,22 @@ typedef struct mongo_protocol mongo_protocol;
 typedef struct mongo_call mongo_call;
 typedef struct mongo_store mongo_store;
 
+/* Which documents there are; the URI says it by name. */
+typedef enum mongo_protocol_id {
+    MONGO_QUEUE,
+    MONGO_TTL,
+    MONGO_DOCUMENT,
+    MONGO_SHARDING
+} mongo_protocol_id;
+
+extern const char *const mongo_protocol_names[];
+
 typedef struct mongo_uri {
     mongoc_uri_t *driver;
     char *hosts; /* for error texts */
     char *database;
     char *collection;
-    const mongo_protocol *protocol;
+    mongo_protocol_id protocol;
     bool expires_at;        /* hfShape=expire-at */
     char *time_field;       /* hfTimeField */
     char *owner_field;      /* hfOwnerField */
@@ -173,14 +183,14 @@ struct mongo_store {
 /* One shape of the documents, and the rules that go with it: the store's calls, and what the files
  * that all protocols share have to know. */
 struct mongo_protocol {
-    const char *name;
-    const hf_store_ops *ops;
     unsigned can;
     int64_t wait_ms; /* how long one waits who says nothing; 0: for ever */
 
     /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
     void (*open)(mongo_store *store); /* NULL: nothing more to do */
+    /* is_ours: false in a forked child, whose connections and mutexes are the parent's (R11). */
+    void (*close)(mongo_store *store, bool is_ours); /* NULL: nothing more to do */
 
     /* The two kinds of step of protocols without a queue (plain.c): with an enter, and without. */
     hf_code (*take)(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
@@ -412,9 +422,6 @@ hf_code mongo_step_alone(mongo_store *store, const char *name, const hf_step *st
                          hf_step_reply *reply, hf_error *err);
 /* Sends the steps as one command, and settles each. All their names differ. */
 void mongo_batch_send(mongo_store *store, mongo_member *const *members, size_t n);
-/* Its thread goes on, and the member is not to be touched any more. */
-void mongo_group_settle(mongo_store *store, mongo_member *member, mongo_member_state state,
-                        hf_code code);
 
 /* ---- The server's clock (server.c) ---- */
 
@@ -439,7 +446,20 @@ bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state
 
 /* ---- The calls ---- */
 
-void mongo_close(hf_store *base);
+hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                   hf_step_reply *reply, hf_error *err);
+hf_code mongo_ttl_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                       hf_error *err);
+hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                       bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+hf_code mongo_ttl_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+                       hf_error *err);
+hf_code mongo_own_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                       hf_error *err);
+hf_code mongo_own_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err);
+hf_code mongo_own_canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
+                            hf_error *err);
 hf_code mongo_session_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                            hf_error *err);

@@ -287,8 +287,8 @@ static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_hel
 }
 
 /* One command for all that is held; fewer matched than held: some are lost. */
-static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
-                    hf_error *err)
+hf_code mongo_own_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                       hf_error *err)
 {
     static const mongo_call call = {
         .what = "refreshing what is held", .writes = true, .is_beat = true};
@@ -304,7 +304,7 @@ static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
     return code;
 }
 
-static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
+hf_code mongo_own_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     mongo_call call = {.what = "refreshing", .name = name, .writes = true};
@@ -323,8 +323,8 @@ static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error 
 
 /* ---- The protocol ---- */
 
-static hf_code canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
-                         hf_error *err)
+hf_code mongo_own_canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
+                            hf_error *err)
 {
     (void)base;
     if (mongo_id_canonical(given, name))
@@ -371,31 +371,7 @@ static void open_protocol(mongo_store *store)
         store->uri.refresh_ms > LEAST_BEAT_MS ? store->uri.refresh_ms : LEAST_BEAT_MS;
 }
 
-static const hf_store_ops ops = {
-    .scheme = "mongodb",
-    .close = mongo_close,
-    .session_begin = mongo_plain_begin,
-    .session_beat = beat,
-    .session_mark = mongo_plain_mark,
-    .session_end = mongo_plain_end,
-    .sessions_look = mongo_plain_sessions_look,
-    .step = mongo_plain_step,
-    .claim = mongo_own_claim,
-    .refresh = refresh,
-    .canonical = canonical,
-    .look = mongo_look,
-    .list = mongo_list,
-    .list_sessions = mongo_plain_list_sessions,
-    .ask = mongo_plain_ask,
-    .await = mongo_await,
-    .wake = mongo_wake,
-    .sweep = mongo_plain_sweep,
-    .doctor = mongo_doctor,
-};
-
 const mongo_protocol mongo_document = {
-    .name = "document",
-    .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .check = mongo_own_check,
     .open = open_protocol,

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refresh.c: notices that another program refreshes its lock in a document of the user's more
- * slowly than the URI says, so that one refresh that is late could cost it the lock; shape.c
- * calls it for each document that another holds. */
+/* refresh.c: when a lock in a document of the user's is stale; notices that another program
+ * refreshes its lock in a document of the user's more slowly than the URI says, so that one refresh
+ * that is late could cost it the lock; shape.c calls it for each document that another holds. */
 #include "core/id.h"
 #include "core/lease.h"
 #include "store/mongo/parts.h"
 
 #define WARN_MS 60000
 #define LEAST_LOOK_MS 700 /* whoever waits looks more often */
+
+int64_t mongo_own_stale_ms(const mongo_uri *uri)
+{
+    return uri->refresh_ms * uri->multiplier;
+}
 
 /* Between two looks no further apart several refreshes can have passed unseen only if they come
  * more often than they have to. */

@@ -11,11 +11,6 @@
 
 #include <stdio.h>
 
-int64_t mongo_own_stale_ms(const mongo_uri *uri)
-{
-    return uri->refresh_ms * uri->multiplier;
-}
-
 char *mongo_own_text(const mongo_store *store, const char *text)
 {
     bson_string_t *out = bson_string_new(NULL);

@@ -1,7 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c: asks the primary who it is and what its clock says, for protocol `sharding`, whose
- * rules go by that. */
+/* server.c: finds out, once, what kind of server there is; and what of its status protocol
+ * `sharding` asks for, whose rules go by who is primary and what its clock says. */
+#include "core/error.h"
 #include "store/mongo/parts.h"
+
+#define WIRE_4_2 8 /* the first server with update pipelines and $$NOW */
+
+/* ---- What kind of server ---- */
+
+static hf_code refuse_old(const mongo_store *store, hf_error *err)
+{
+    return error_set(err, HF_UNUSABLE,
+                     "mongodb at %s is too old: Holdfast needs MongoDB 4.2 or later",
+                     store->uri.hosts);
+}
+
+static hf_code note_server(mongo_store *store, const mongoc_server_description_t *server,
+                           hf_error *err)
+{
+    const char *type = mongoc_server_description_type(server);
+    int64_t wire =
+        mongo_int_at(mongoc_server_description_hello_response(server), "maxWireVersion", 0);
+    mongo_topology topology = strcmp(type, "Standalone") == 0 ? MONGO_ALONE
+                              : strncmp(type, "RS", 2) == 0   ? MONGO_SET
+                                                              : MONGO_ROUTER;
+    if (wire && wire < WIRE_4_2)
+        return refuse_old(store, err);
+    atomic_store(&store->wire, (int)wire);
+    atomic_store(&store->topology, topology);
+    return HF_OK;
+}
+
+hf_code mongo_ready(mongo_store *store, hf_error *err)
+{
+    static const mongo_call call = {.what = "connecting"};
+    bson_error_t error;
+    if (atomic_load(&store->topology) != MONGO_UNSEEN)
+        return HF_OK;
+    mongoc_client_t *client;
+    hf_code code = mongo_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
+    mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
+    code = server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
+    mongoc_server_description_destroy(server);
+    mongo_give(&store->work, client, code != HF_OK);
+    return code;
+}
+
+mongo_topology mongo_topology_of(mongo_store *store)
+{
+    return (mongo_topology)atomic_load(&store->topology);
+}
+
+/* ---- Its status ---- */
 
 static const char *const dear_sections[] = {
     "asserts",

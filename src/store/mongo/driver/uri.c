@@ -10,14 +10,17 @@
 #include <stdio.h>
 #include <strings.h>
 
-static const mongo_protocol *const protocols[] = {&mongo_queue, &mongo_ttl, &mongo_document,
-                                                  &mongo_sharding_protocol};
+const char *const mongo_protocol_names[] = {[MONGO_QUEUE] = "queue",
+                                            [MONGO_TTL] = "ttl",
+                                            [MONGO_DOCUMENT] = "document",
+                                            [MONGO_SHARDING] = "sharding"};
+#define N_PROTOCOLS (sizeof mongo_protocol_names / sizeof *mongo_protocol_names)
 
 static hf_code set_protocol(mongo_uri *out, const char *value, hf_error *err)
 {
-    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
-        if (strcmp(value, protocols[i]->name) == 0) {
-            out->protocol = protocols[i];
+    for (size_t i = 0; i < N_PROTOCOLS; i++)
+        if (strcmp(value, mongo_protocol_names[i]) == 0) {
+            out->protocol = (mongo_protocol_id)i;
             return HF_OK;
         }
     return error_set(err, HF_UNSUPPORTED,
@@ -175,7 +178,7 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
 static hf_code check_field(const mongo_uri *uri, const special *k, hf_error *err)
 {
     const char *value = *(char *const *)(const void *)((const char *)uri + k->offset);
-    bool is_path = uri->protocol == &mongo_document;
+    bool is_path = uri->protocol == MONGO_DOCUMENT;
     bool is_id = strcspn(value, ".") == 3 && strncmp(value, "_id", 3) == 0;
     bool is_well = is_path ? !is_id && value[0] != '.' && value[strlen(value) - 1] != '.' &&
                                  !strstr(value, "..")
@@ -185,15 +188,16 @@ static hf_code check_field(const mongo_uri *uri, const special *k, hf_error *err
 
 static hf_code check_keys(const mongo_uri *uri, hf_error *err)
 {
-    if (uri->protocol != &mongo_document && strcmp(uri->collection, MONGO_SESSIONS) == 0)
+    const char *name = mongo_protocol_names[uri->protocol];
+    if (uri->protocol != MONGO_DOCUMENT && strcmp(uri->collection, MONGO_SESSIONS) == 0)
         return error_set(err, HF_INVALID,
                          "hfCollection=sessions cannot hold locks: choose another name");
     for (size_t i = 0; i < N_KEYS; i++) {
         if (!(uri->keys & 1u << i))
             continue;
-        if (!strstr(keys[i].protocol, uri->protocol->name))
+        if (!strstr(keys[i].protocol, name))
             return error_set(err, HF_INVALID, "%s is for hfProtocol=%s, not for %s", keys[i].name,
-                             keys[i].protocol, uri->protocol->name);
+                             keys[i].protocol, name);
         hf_code code = keys[i].kind == FIELD ? check_field(uri, &keys[i], err) : HF_OK;
         if (code)
             return code;
@@ -238,14 +242,14 @@ static void set_stale_time(mongo_uri *out)
 
 static void set_defaults(mongo_uri *out)
 {
-    if (out->protocol == &mongo_document)
+    if (out->protocol == MONGO_DOCUMENT)
         set_default(&out->time_field, "lockTs");
     set_default(&out->lock_field, "lockId");
     set_stale_time(out);
     set_default(&out->time_field, out->expires_at ? "ExpireAt" : "updated");
     set_default(&out->owner_field, "acquirer");
     if (!out->poll_ms)
-        out->poll_ms = out->protocol == &mongo_sharding_protocol ? sharding_defaults.poll_ms : 100;
+        out->poll_ms = out->protocol == MONGO_SHARDING ? sharding_defaults.poll_ms : 100;
     if (!out->ping_ms)
         out->ping_ms = sharding_defaults.ping_ms;
     if (!out->expiry_ms)
@@ -355,7 +359,7 @@ static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
 hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err)
 {
     char *rest = alloc_array(NULL, strlen(text) + 1, 1);
-    *out = (mongo_uri){.collection = alloc_text("locks"), .protocol = &mongo_queue};
+    *out = (mongo_uri){.collection = alloc_text("locks"), .protocol = MONGO_QUEUE};
     hf_code code = split(out, text, rest, err);
     if (!code)
         code = check_keys(out, err);

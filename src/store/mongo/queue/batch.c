@@ -116,9 +116,20 @@ static void append_command(mongo_store *store, const batch *b, bson_t *command)
 
 /* ---- What came of it ---- */
 
+/* Its thread goes on, and the member is not to be touched any more. */
+static void settle_member(mongo_store *store, mongo_member *member, mongo_member_state state,
+                          hf_code code)
+{
+    pthread_mutex_lock(&store->group.mutex);
+    member->code = code;
+    member->state = state;
+    pthread_cond_signal(&member->changed);
+    pthread_mutex_unlock(&store->group.mutex);
+}
+
 static void settle(mongo_store *store, batch *b, size_t i, mongo_member_state state, hf_code code)
 {
-    mongo_group_settle(store, b->members[i], state, code);
+    settle_member(store, b->members[i], state, code);
     b->members[i] = NULL;
 }
 

@@ -202,16 +202,6 @@ static void lead(mongo_store *store, mongo_member *me)
     pthread_mutex_unlock(&group->mutex);
 }
 
-void mongo_group_settle(mongo_store *store, mongo_member *member, mongo_member_state state,
-                        hf_code code)
-{
-    pthread_mutex_lock(&store->group.mutex);
-    member->code = code;
-    member->state = state;
-    pthread_cond_signal(&member->changed);
-    pthread_mutex_unlock(&store->group.mutex);
-}
-
 /* ---- A step ---- */
 
 static void init_member(mongo_member *me)

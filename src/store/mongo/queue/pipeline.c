@@ -19,6 +19,7 @@
 #include "store/mongo/queue/pipeline_text.h"
 
 #include "core/id.h"
+#include "core/plant.h"
 
 #include <string.h>
 
@@ -88,39 +89,12 @@ void pipeline_done(pipeline_texts *texts)
     pthread_mutex_destroy(&texts->mutex);
 }
 
-/* [{$replaceWith: {$let: {vars: vars, in: body}}}] */
-static void append_let(bson_t *command, const char *field, const bson_t *vars, const bson_t *body)
-{
-    bson_t stages, stage, replace, let;
-    BSON_APPEND_ARRAY_BEGIN(command, field, &stages);
-    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
-    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$replaceWith", &replace);
-    BSON_APPEND_DOCUMENT_BEGIN(&replace, "$let", &let);
-    BSON_APPEND_DOCUMENT(&let, "vars", vars);
-    BSON_APPEND_DOCUMENT(&let, "in", body);
-    bson_append_document_end(&replace, &let);
-    bson_append_document_end(&stage, &replace);
-    bson_append_document_end(&stages, &stage);
-    bson_append_array_end(command, &stages);
-}
-
-/* vars: {x: {$literal: x}} */
-static void append(bson_t *command, const char *field, const bson_t *body, const bson_t *x)
-{
-    bson_t vars = BSON_INITIALIZER, literal;
-    BSON_APPEND_DOCUMENT_BEGIN(&vars, "x", &literal);
-    BSON_APPEND_DOCUMENT(&literal, "$literal", x);
-    bson_append_document_end(&vars, &literal);
-    append_let(command, field, &vars, body);
-    bson_destroy(&vars);
-}
-
 void pipeline_append(pipeline_texts *texts, pipeline_clock clock, const char *name,
                      const hf_step *step, bson_t *command, const char *field)
 {
     bson_t x;
     pipeline_values(name, step, &x);
-    append(command, field, text_of(texts, variant_of(step, clock)), &x);
+    pipeline_append_body(command, field, text_of(texts, variant_of(step, clock)), &x);
     bson_destroy(&x);
 }
 
@@ -182,7 +156,7 @@ void pipeline_append_each(pipeline_texts *texts, pipeline_clock clock, const pip
 {
     bson_t vars;
     values_of_each(&vars, items, n);
-    append_let(command, field, &vars, text_of(texts, variant_of(items[0].step, clock)));
+    pipeline_append_let(command, field, &vars, text_of(texts, variant_of(items[0].step, clock)));
     bson_destroy(&vars);
 }
 
@@ -196,14 +170,7 @@ void pipeline_append_demand(const pipeline_item *items, size_t n, bson_t *comman
 {
     bson_t vars, *body = pipeline_json(demand);
     values_of_each(&vars, items, n);
-    append_let(command, field, &vars, body);
+    pipeline_append_let(command, field, &vars, body);
     bson_destroy(&vars);
-    bson_destroy(body);
-}
-
-void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x)
-{
-    bson_t *body = pipeline_json(text);
-    append(command, field, body, x);
     bson_destroy(body);
 }

@@ -56,6 +56,12 @@ void pipeline_append_text(bson_t *command, const char *field, const char *text, 
 /* The document that a text means, in which ' stands for "; the caller's to destroy. */
 bson_t *pipeline_json(const char *text);
 
+/* Appends [{$replaceWith: {$let: {vars: vars, in: body}}}]; the second: with x as what stands for
+ * $$x. */
+void pipeline_append_let(bson_t *command, const char *field, const bson_t *vars,
+                         const bson_t *body);
+void pipeline_append_body(bson_t *command, const char *field, const bson_t *body, const bson_t *x);
+
 /* Between pipeline.c and pipeline_values.c: */
 void pipeline_values(const char *name, const hf_step *step, bson_t *x); /* initialises x */
 bool pipeline_is_single(const hf_step *step);                           /* one leave, no deaths */

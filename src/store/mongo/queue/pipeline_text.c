@@ -471,7 +471,7 @@ static void expand(bson_string_t *out, const parts *p, const char *text)
 {
     for (; *text; text++) {
         if (*text != '@') {
-            bson_string_append_c(out, *text == '\'' ? '"' : *text);
+            bson_string_append_c(out, *text);
             continue;
         }
         size_t length = name_length(text + 1);
@@ -482,11 +482,9 @@ static void expand(bson_string_t *out, const parts *p, const char *text)
 
 static bson_t *make(const parts *p, const char *text)
 {
-    bson_error_t error;
     bson_string_t *json = bson_string_new(NULL);
     expand(json, p, text);
-    bson_t *body = bson_new_from_json((const uint8_t *)json->str, -1, &error);
-    assert(body);
+    bson_t *body = pipeline_json(json->str);
     bson_string_free(json, true);
     return body;
 }
@@ -496,10 +494,4 @@ bson_t *pipeline_make(const pipeline_variant *v)
     parts p = {.n = 0};
     choose(&p, v);
     return make(&p, v->enter ? entered : edited);
-}
-
-bson_t *pipeline_json(const char *text)
-{
-    const parts none = {.n = 0};
-    return make(&none, text);
 }

@@ -1,145 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.c: protocol `queue` on records: the step as one command; the client calls it through the
- * store interface. */
-#include "core/alloc.h"
-#include "core/error.h"
-#include "core/record.h"
+/* queue.c: protocol `queue`: what it keeps while a store is open, and where a step begins; the
+ * client calls it through the store interface. */
 #include "store/document.h"
 #include "store/mongo/parts.h"
 
-/* ---- Step ---- */
-
-static bool changes_only(const hf_step *step, const hf_record *out)
-{
-    return !out && !step->enter && !step->n_deaths;
-}
-
-static void append_update(mongo_store *store, const char *name, const hf_step *step,
-                          bson_t *command)
-{
-    bson_t updates, update, query;
-    mongo_begin(command, "update", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
-    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    BSON_APPEND_UTF8(&query, "_id", name);
-    bson_append_document_end(&update, &query);
-    pipeline_append(&store->texts, mongo_clock_of(store), name, step, &update, "u");
-    bson_append_document_end(&updates, &update);
-    bson_append_array_end(command, &updates);
-    mongo_append_write_concern(store, command, false);
-}
-
-static void append_find_and_modify(mongo_store *store, const char *name, const hf_step *step,
-                                   bson_t *command)
-{
-    bson_t query;
-    mongo_begin(command, "findAndModify", store->uri.collection);
-    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
-    BSON_APPEND_UTF8(&query, "_id", name);
-    bson_append_document_end(command, &query);
-    pipeline_append(&store->texts, mongo_clock_of(store), name, step, command, "update");
-    BSON_APPEND_BOOL(command, "new", true);
-    BSON_APPEND_BOOL(command, "upsert", record_makes(step));
-    mongo_append_write_concern(store, command, false);
-}
-
-static bool ignore(void *ctx, const hf_record *record)
-{
-    (void)ctx;
-    (void)record;
-    return true;
-}
-
-/* The pipeline stumbled over something inside the document: say what, rather than the server's
- * words. */
-static hf_code explain(mongo_store *store, const char *name, hf_code code, hf_error *err)
-{
-    hf_error shape;
-    if (code != HF_UNUSABLE ||
-        mongo_look(&store->base, &name, 1, (hf_stamp){0}, false, ignore, NULL, &shape) != HF_SHAPE)
-        return code;
-    return error_set(err, HF_SHAPE, "%s", shape.text);
-}
-
-/* Nothing but leaves or a change, and nobody wants the record: an update gives back no document. A
- * change that a majority acknowledged is sure; no change may come from a deposed primary. */
-static hf_code update(mongo_store *store, const mongo_call *call, const hf_step *step,
-                      hf_step_reply *reply, hf_error *err)
-{
-    bson_t command = BSON_INITIALIZER;
-    mongo_reply answer;
-    append_update(store, call->name, step, &command);
-    hf_code code = mongo_run(store, call, &command, &answer, err);
-    reply->stamp = answer.stamp;
-    reply->confirmed = !code && mongo_int_at(&answer.doc, "nModified", 0) > 0;
-    bson_destroy(&answer.doc);
-    bson_destroy(&command);
-    return code;
-}
-
-static hf_code read_value(mongo_store *store, const char *name, const bson_t *answer,
-                          hf_record *out, hf_error *err)
-{
-    bson_t value;
-    if (mongo_view(answer, "value", &value))
-        return document_to_record(&value, store->uri.collection, out, err);
-    record_init(out, name);
-    return HF_OK;
-}
-
-/* The ticket that it shows was written in the same step, or by an earlier copy of it. */
-static bool shows(const hf_record *record, const hf_step *step)
-{
-    if (step->enter || step->pass)
-        return record_find(record, step->enter ? step->enter->entry.ticket : step->pass->to);
-    return step->n_leaves == 0 && !step->change;
-}
-
-static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const hf_step *step,
-                               hf_record *out, hf_step_reply *reply, hf_error *err)
-{
-    bson_t command = BSON_INITIALIZER;
-    mongo_reply answer;
-    append_find_and_modify(store, call->name, step, &command);
-    hf_code code = mongo_run_repeated(store, call, &command, &answer, err);
-    if (!code)
-        code = read_value(store, call->name, &answer.doc, out, err);
-    reply->stamp = answer.stamp;
-    reply->confirmed = !code && shows(out, step);
-    bson_destroy(&answer.doc);
-    bson_destroy(&command);
-    return code;
-}
-
-static const char *what(const hf_step *step)
-{
-    if (step->enter)
-        return record_makes(step) ? "acquiring" : "upgrading";
-    return step->change ? "downgrading" : step->pass ? "making it a lease" : "releasing";
-}
-
-hf_code mongo_step_alone(mongo_store *store, const char *name, const hf_step *step, hf_record *out,
-                         hf_step_reply *reply, hf_error *err)
-{
-    mongo_call call = {.what = what(step), .name = name, .writes = true};
-    hf_record unwanted;
-    hf_step_reply answer = {.confirmed = false};
-    hf_code code = HF_OK;
-    if (changes_only(step, out)) {
-        code = update(store, &call, step, &answer, err);
-    } else {
-        code = find_and_modify(store, &call, step, out ? out : &unwanted, &answer, err);
-        if (!code && !out)
-            record_done(&unwanted);
-    }
-    if (reply)
-        *reply = answer;
-    return explain(store, name, code, err);
-}
-
-static hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
-                          hf_step_reply *reply, hf_error *err)
+hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
+                   hf_step_reply *reply, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     hf_code code = mongo_ready(store, err);
@@ -155,30 +21,26 @@ static hf_code read_record(mongo_store *store, const bson_t *doc, hf_record *out
     return document_to_record(doc, store->uri.collection, out, err);
 }
 
-static const hf_store_ops ops = {
-    .scheme = "mongodb",
-    .close = mongo_close,
-    .session_begin = mongo_session_begin,
-    .session_beat = mongo_session_beat,
-    .session_mark = mongo_session_mark,
-    .session_end = mongo_session_end,
-    .sessions_look = mongo_sessions_look,
-    .waits = mongo_waits,
-    .step = mongo_step,
-    .look = mongo_look,
-    .list = mongo_list,
-    .list_sessions = mongo_list_sessions,
-    .ask = mongo_session_ask,
-    .await = mongo_await,
-    .wake = mongo_wake,
-    .sweep = mongo_sweep,
-    .doctor = mongo_doctor,
-};
+static void open_protocol(mongo_store *store)
+{
+    mongo_find_boot(store->boot);
+    pipeline_init(&store->texts);
+    mongo_group_init(&store->group);
+}
+
+static void close_protocol(mongo_store *store, bool is_ours)
+{
+    if (is_ours) {
+        mongo_group_done(&store->group);
+        pipeline_done(&store->texts);
+    }
+    mongo_sweep_done(store);
+}
 
 const mongo_protocol mongo_queue = {
-    .name = "queue",
-    .ops = &ops,
     .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
            HF_CAN_PROCESSES,
+    .open = open_protocol,
+    .close = close_protocol,
     .read = read_record,
 };

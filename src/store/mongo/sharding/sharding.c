@@ -13,7 +13,6 @@
 #include "core/record.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #define ROUND_MS 10000 /* a round that has failed does not go on for longer */
 #define WARN_MS 60000  /* between two warnings of one kind */
@@ -488,21 +487,19 @@ static void open_protocol(mongo_store *store)
     warn_of_settings(store);
 }
 
-static void close_protocol(hf_store *base)
+static void close_protocol(mongo_store *store, bool is_ours)
 {
-    mongo_store *store = (mongo_store *)base;
     struct mongo_sharding *own = store->sharding;
-    if (store->owner == getpid())
+    if (is_ours)
         sharding_session_settle(store);
     sharding_grabs_clear(store);
     sharding_waits_clear(store);
     sharding_history_done(&own->history);
-    if (store->owner == getpid())
+    if (is_ours)
         pthread_mutex_destroy(&own->mutex);
     free(own->owed);
     free(own);
     store->sharding = NULL;
-    mongo_close(base);
 }
 
 static const char *changing(const mongo_store *store)
@@ -511,32 +508,12 @@ static const char *changing(const mongo_store *store)
     return "state";
 }
 
-static const hf_store_ops ops = {
-    .scheme = "mongodb",
-    .close = close_protocol,
-    .session_begin = sharding_session_begin,
-    .session_beat = sharding_session_beat,
-    .session_mark = mongo_plain_mark,
-    .session_end = sharding_session_end,
-    .sessions_look = mongo_plain_sessions_look,
-    .step = mongo_plain_step,
-    .look = mongo_look,
-    .list = mongo_list,
-    .list_sessions = sharding_list_sessions,
-    .ask = mongo_plain_ask,
-    .await = mongo_await,
-    .wake = mongo_wake,
-    .sweep = sharding_sweep,
-    .doctor = mongo_doctor,
-};
-
 const mongo_protocol mongo_sharding_protocol = {
-    .name = "sharding",
-    .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 20000,
     .check = check,
     .open = open_protocol,
+    .close = close_protocol,
     .take = take_step,
     .leave = leave,
     .read = sharding_read_record,

@@ -64,20 +64,6 @@ static void append_names(mongo_store *store, bson_t *command, const char *field,
     bson_append_document_end(command, &filter);
 }
 
-/* A linearizable read is by _id, in no session, and refuses afterClusterTime (R8). */
-void mongo_append_linearizable(mongo_store *store, bson_t *command)
-{
-    bson_t concern;
-    if (mongo_topology_of(store) == MONGO_ALONE) {
-        mongo_append_read_concern(store, command, (hf_stamp){0});
-        return;
-    }
-    BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
-    BSON_APPEND_UTF8(&concern, "level", "linearizable");
-    bson_append_document_end(command, &concern);
-    BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
-}
-
 static void append_find(mongo_store *store, const wanted *want, bson_t *command)
 {
     mongo_begin(command, "find", store->uri.collection);

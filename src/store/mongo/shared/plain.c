@@ -28,7 +28,7 @@ hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char
     return error_set(err, HF_SHAPE,
                      "%.120s, _id \"%.80s\": field %.80s: expected %s: this is no lock of protocol "
                      "%s; it is left alone, remove it or use another collection",
-                     store->uri.collection, name, field, expected, store->protocol->name);
+                     store->uri.collection, name, field, expected, store->base.protocol);
 }
 
 hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,

@@ -497,8 +497,8 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
 }
 
 /* One command for all that is held or asked for; fewer matched: some may be lost. */
-static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
-                    hf_error *err)
+hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                       hf_error *err)
 {
     static const mongo_call call = {
         .what = "renewing what is held", .writes = true, .is_beat = true};
@@ -523,7 +523,7 @@ static hf_code beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
 
 /* ---- The protocol ---- */
 
-static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
+hf_code mongo_ttl_begin(hf_store *base, const hf_session *self, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     hf_code code = mongo_plain_begin(base, self, err);
@@ -531,14 +531,15 @@ static hf_code begin(hf_store *base, const hf_session *self, hf_error *err)
 }
 
 /* Before anything has been taken: what the index says of other programs' documents. */
-static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
-                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
+hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                       bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
 {
     hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
     return code ? code : mongo_look(base, names, n, after, linearizable, each, ctx, err);
 }
 
-static hf_code list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+hf_code mongo_ttl_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+                       hf_error *err)
 {
     hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
     return code ? code : mongo_list(base, prefix, each, ctx, err);
@@ -550,28 +551,7 @@ static const char *changing(const mongo_store *store)
     return "ticket";
 }
 
-static const hf_store_ops ops = {
-    .scheme = "mongodb",
-    .close = mongo_close,
-    .session_begin = begin,
-    .session_beat = beat,
-    .session_mark = mongo_plain_mark,
-    .session_end = mongo_plain_end,
-    .sessions_look = mongo_plain_sessions_look,
-    .step = mongo_plain_step,
-    .look = look,
-    .list = list,
-    .list_sessions = mongo_plain_list_sessions,
-    .ask = mongo_plain_ask,
-    .await = mongo_await,
-    .wake = mongo_wake,
-    .sweep = mongo_plain_sweep,
-    .doctor = mongo_doctor,
-};
-
 const mongo_protocol mongo_ttl = {
-    .name = "ttl",
-    .ops = &ops,
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 10000,
     .take = take,

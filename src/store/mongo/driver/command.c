@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c: puts one command together and sends it to the primary; all that talk to the servers
+ * call it, but for those that read cursors. */
+#include "core/error.h"
+#include "core/plant.h"
+#include "store/document.h"
+#include "store/mongo/parts.h"
+
+#include <time.h>
+
+#define BEHIND 72       /* afterClusterTime is greater than the server's cluster time */
+#define REPEATS 6       /* while it is behind: 1.3 s in all */
+#define DUPLICATE 11000 /* two upserts at once: the other one won */
+#define RACES 8         /* lost in a row, at most */
+
+void mongo_begin(bson_t *command, const char *verb, const char *collection)
+{
+    bson_append_utf8(command, verb, -1, collection, -1);
+}
+
+void mongo_append_by_id(bson_t *command, const char *field, hf_id id)
+{
+    bson_t query;
+    bson_append_document_begin(command, field, -1, &query);
+    document_append_id(&query, "_id", id);
+    bson_append_document_end(command, &query);
+}
+
+const char *mongo_key(size_t i, char buffer[16])
+{
+    const char *key;
+    bson_uint32_to_string((uint32_t)i, &key, buffer, 16);
+    return key;
+}
+
+void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat)
+{
+    bson_t concern;
+    BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
+    if (store->uri.weak || PLANTED(WEAK_WRITES)) {
+        BSON_APPEND_INT32(&concern, "w", 1);
+    } else {
+        BSON_APPEND_UTF8(&concern, "w", "majority");
+        BSON_APPEND_BOOL(&concern, "j", true);
+        BSON_APPEND_INT64(&concern, "wtimeout",
+                          is_beat ? store->beats.wait_ms : store->work.wait_ms);
+    }
+    bson_append_document_end(command, &concern);
+}
+
+void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after)
+{
+    bson_t concern;
+    bool alone = mongo_topology_of(store) == MONGO_ALONE;
+    bool is_local = alone || PLANTED(LOCAL_LOOK) || PLANTED(LOCAL_READ_BACK);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
+    BSON_APPEND_UTF8(&concern, "level", is_local ? "local" : "majority");
+    if (after.value && !alone && !PLANTED(EARLIER_LOOK))
+        BSON_APPEND_TIMESTAMP(&concern, "afterClusterTime", (uint32_t)(after.value >> 32),
+                              (uint32_t)after.value);
+    bson_append_document_end(command, &concern);
+    BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
+}
+
+/* A linearizable read is by _id, in no session, and refuses afterClusterTime (R8). */
+void mongo_append_linearizable(mongo_store *store, bson_t *command)
+{
+    bson_t concern;
+    if (mongo_topology_of(store) == MONGO_ALONE) {
+        mongo_append_read_concern(store, command, (hf_stamp){0});
+        return;
+    }
+    BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
+    BSON_APPEND_UTF8(&concern, "level", "linearizable");
+    bson_append_document_end(command, &concern);
+    BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
+}
+
+/* Remembers the latest stamp, for looks at sessions (R1). */
+static void note_stamp(mongo_store *store, mongo_reply *reply)
+{
+    reply->stamp = mongo_stamp_at(&reply->doc, "operationTime");
+    uint64_t seen = atomic_load(&store->latest);
+    while (reply->stamp.value > seen &&
+           !atomic_compare_exchange_weak(&store->latest, &seen, reply->stamp.value))
+        ;
+}
+
+hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
+                  mongo_reply *reply, hf_error *err)
+{
+    bson_error_t error;
+    mongo_lane *lane = call->is_beat ? &store->beats : &store->work;
+    const char *database = call->database ? call->database : store->uri.database;
+    mongoc_client_t *client;
+    hf_code code = mongo_take(store, lane, call, &client, err);
+    *reply = (mongo_reply){.server_code = 0};
+    if (code) {
+        bson_init(&reply->doc);
+        return code;
+    }
+    bool ok = mongoc_client_command_simple(client, database, command, NULL, &reply->doc, &error);
+    note_stamp(store, reply);
+    if (!ok) {
+        reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
+        code = mongo_fault(store, call, &error, &reply->doc, err);
+    }
+    mongo_give(lane, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
+    return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
+}
+
+/* A repeat finds the document that the other upsert made. */
+hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bson_t *command,
+                           mongo_reply *reply, hf_error *err)
+{
+    hf_code code = mongo_run(store, call, command, reply, err);
+    for (int i = 0; code && reply->server_code == DUPLICATE && i < RACES; i++) {
+        bson_destroy(&reply->doc);
+        code = mongo_run(store, call, command, reply, err);
+    }
+    return code;
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
+                         mongo_reply *reply, hf_error *err)
+{
+    hf_code code = mongo_run(store, call, command, reply, err);
+    for (int i = 0; code && reply->server_code == BEHIND && i < REPEATS; i++) {
+        bson_destroy(&reply->doc);
+        pause_ms(20L << i);
+        code = mongo_run(store, call, command, reply, err);
+    }
+    if (code && reply->server_code == BEHIND)
+        return error_set(err, HF_UNREACHABLE,
+                         "mongodb at %s: the primary is behind what was seen before; try again",
+                         store->uri.hosts);
+    return code;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c: says something to the log that the program has given the store. */
+#include "store/mongo/parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    store->config.log(store->config.log_ctx, level, text);
+}
