@@ -6,7 +6,8 @@
 #include "conformance/bed.h"
 
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/store.h"
+#include "store/mongo/queue/batch.h"
 
 #define APP "holdfast-group" /* whose commands can be made to fail */
 #define MOST 8

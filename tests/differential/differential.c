@@ -13,7 +13,8 @@
 #include "core/period.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/store.h"
+#include "store/mongo/queue/batch.h"
 
 #include <mongoc/mongoc.h>
 #include <stdio.h>

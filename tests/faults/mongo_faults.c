@@ -7,7 +7,8 @@
 #include "client/client_bed.h"
 #include "core/record.h"
 #include "faults/mongo_seam.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/store.h"
+#include "store/mongo/queue/batch.h"
 
 #include <unistd.h>
 

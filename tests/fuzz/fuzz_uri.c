@@ -2,7 +2,7 @@
 /* fuzz_uri.c: any text is a URI of a store or is refused, and a refusal does not tell the password.
  * Nothing is sent: an open mongo store has not connected yet. sqlite: is left to fuzz_sqlite.c. */
 #include "fuzz.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/uri.h"
 
 static void log_nothing(void *ctx, hf_log_level level, const char *text)
 {

@@ -3,7 +3,8 @@
  * being given, and what it refuses. Run by ctest. */
 #include "unit.h"
 
-#include "store/mongo/parts.h"
+#include "store/mongo/document/own.h"
+#include "store/mongo/driver/uri.h"
 
 #define TTL 10000
 

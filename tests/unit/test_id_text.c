@@ -3,7 +3,9 @@
  * that paths with dots are found in documents and in change events. Run by ctest. */
 #include "unit.h"
 
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/path.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/shared/id_text.h"
 
 static char *value_of(const char *name)
 {

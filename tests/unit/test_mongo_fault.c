@@ -3,7 +3,9 @@
  * that may have been done is unknown, never failed (R2). */
 #include "unit.h"
 
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/store.h"
 
 static mongo_store store = {.uri = {.hosts = "db1,db2", .database = "locks"}};
 

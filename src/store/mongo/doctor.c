@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor.c: looks at what locks in this MongoDB depend on: servers, majority, notices, clocks; the
  * client calls it through the store interface for hf_doctor(). */
+#include "store/mongo/doctor.h"
 #include "core/error.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/session.h"
+#include "store/mongo/ttl/ttl.h"
 
 #include <stdarg.h>
 #include <stdio.h>

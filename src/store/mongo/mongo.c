@@ -5,8 +5,21 @@
 
 #include "core/alloc.h"
 #include "core/plant.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/doctor.h"
+#include "store/mongo/document/own.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/queue/queue.h"
+#include "store/mongo/queue/session.h"
+#include "store/mongo/queue/sessions.h"
+#include "store/mongo/queue/sweep.h"
+#include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/look.h"
+#include "store/mongo/shared/plain.h"
+#include "store/mongo/shared/watch.h"
+#include "store/mongo/ttl/ttl.h"
 
 #include <unistd.h>
 
@@ -25,6 +38,7 @@ static void close_store(hf_store *base)
         mongo_lane_done(&store->work);
         pthread_mutex_destroy(&store->mutex);
     }
+    free(store->watch);
     mongo_held_clear(store);
     mongo_uri_done(&store->uri);
     free(store);
@@ -177,6 +191,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     store->uri = read;
     pthread_mutex_init(&store->mutex, NULL);
     prepare_lanes(store);
+    mongo_watch_init(store);
     warn_if_weak(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
                                                   (int32_t)*patience_ms);

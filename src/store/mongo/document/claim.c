@@ -3,7 +3,11 @@
  * client calls it through the store interface. */
 #include "core/error.h"
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/document/own.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/id_text.h"
 
 static hf_code refuse(const char *what, const char *text, hf_error *err)
 {

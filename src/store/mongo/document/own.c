@@ -5,12 +5,18 @@
  *
  * No document is made, no other field is touched, no index is put on the user's collection. A
  * lockId is our ticket, which is made for one lock, so it stands in one document at most. */
+#include "store/mongo/document/own.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/id_text.h"
+#include "store/mongo/shared/look.h"
 
 #include <stdio.h>
 
@@ -367,6 +373,7 @@ static const char *changing(const mongo_store *store)
 /* Ours refresh as often as the URI says, though no lease of theirs is at stake. */
 static void open_protocol(mongo_store *store)
 {
+    mongo_own_refresh_open(store);
     store->base.beat_ms =
         store->uri.refresh_ms > LEAST_BEAT_MS ? store->uri.refresh_ms : LEAST_BEAT_MS;
 }
@@ -375,6 +382,7 @@ const mongo_protocol mongo_document = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .check = mongo_own_check,
     .open = open_protocol,
+    .close = mongo_own_refresh_close,
     .take = enter,
     .leave = leave,
     .read = mongo_own_read,

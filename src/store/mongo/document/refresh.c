@@ -2,12 +2,40 @@
 /* refresh.c: when a lock in a document of the user's is stale; notices that another program
  * refreshes its lock in a document of the user's more slowly than the URI says, so that one refresh
  * that is late could cost it the lock; shape.c calls it for each document that another holds. */
+#include "core/alloc.h"
 #include "core/id.h"
 #include "core/lease.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/document/own.h"
+#include "store/mongo/driver/log.h"
 
 #define WARN_MS 60000
 #define LEAST_LOOK_MS 700 /* whoever waits looks more often */
+
+/* When a lock of another program was refreshed, as it was last seen. */
+typedef struct mongo_refresh {
+    hf_id ticket;
+    int64_t time_ms;
+    hf_mono looked_at;
+} mongo_refresh;
+
+#define MONGO_REFRESHES 32 /* locks that are watched so at once */
+
+/* Guarded by the store's mutex. */
+struct mongo_refreshes {
+    mongo_refresh of[MONGO_REFRESHES];
+    hf_mono said; /* when a warning was */
+};
+
+void mongo_own_refresh_open(mongo_store *store)
+{
+    store->refreshes = alloc_zeroed(sizeof *store->refreshes);
+}
+
+void mongo_own_refresh_close(mongo_store *store, bool is_ours)
+{
+    (void)is_ours;
+    free(store->refreshes);
+}
 
 int64_t mongo_own_stale_ms(const mongo_uri *uri)
 {
@@ -25,9 +53,9 @@ static int64_t look_ms(const mongo_store *store)
 /* That of this ticket, or the one that was not looked at for the longest time. */
 static mongo_refresh *slot_of(mongo_store *store, hf_id ticket)
 {
-    mongo_refresh *oldest = &store->refreshes[0];
+    mongo_refresh *oldest = &store->refreshes->of[0];
     for (size_t i = 0; i < MONGO_REFRESHES; i++) {
-        mongo_refresh *each = &store->refreshes[i];
+        mongo_refresh *each = &store->refreshes->of[i];
         if (id_equal(each->ticket, ticket))
             return each;
         if (each->looked_at.ns < oldest->looked_at.ns)
@@ -50,10 +78,10 @@ static int64_t gap_locked(mongo_store *store, const mongo_refresh *now)
 static bool warns_locked(mongo_store *store, int64_t gap_ms, hf_mono now)
 {
     bool is_slow = gap_ms > store->uri.foreign_refresh_ms + look_ms(store);
-    bool is_said =
-        store->refresh_said.ns && !mono_reached(mono_add_ms(store->refresh_said, WARN_MS), now);
+    bool is_said = store->refreshes->said.ns &&
+                   !mono_reached(mono_add_ms(store->refreshes->said, WARN_MS), now);
     if (is_slow && !is_said)
-        store->refresh_said = now;
+        store->refreshes->said = now;
     return is_slow && !is_said;
 }
 

@@ -7,7 +7,12 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/document/own.h"
+#include "store/mongo/driver/path.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/id_text.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c: puts one command together and sends it to the primary; all that talk to the servers
  * call it, but for those that read cursors. */
+#include "store/mongo/driver/command.h"
 #include "core/error.h"
 #include "core/plant.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
 
 #include <time.h>
 

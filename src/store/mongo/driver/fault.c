@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fault.c: decides what an error of driver or server means to us, and words it; called for every
  * command that fails. What may have been done is HF_UNKNOWN, never folded into failure (R2). */
+#include "store/mongo/driver/fault.h"
 #include "core/error.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
 
 #include <stdio.h>
 

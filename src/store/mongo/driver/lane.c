@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane.c: keeps the connections of a store, one for each call that is under way; mongo.c and the
+/* lane.c: keeps the connections of a store, one for each call that is under way; command.c and the
  * calls that read cursors take them.
  *
  * These are single-threaded clients of the driver, not one of its pools: a pool takes three times
@@ -7,7 +7,9 @@
  * which each `holdfast run` would pay. What speaks against single-threaded clients is that one
  * refuses a lost server for 5 s; so a client that met an error is thrown away, and the next call
  * starts with a new one, that has lost nothing yet (R7). */
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
 
 #include <time.h>
 

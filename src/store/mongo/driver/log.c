@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.c: says something to the log that the program has given the store. */
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path.c: finds what stands at a dotted path, in a document and in a change event; protocol
  * `document` and watch.c call it. */
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/path.h"
+#include "store/mongo/driver/text.h"
 
 bool mongo_path_find(const bson_t *doc, const char *path, bson_iter_t *out)
 {

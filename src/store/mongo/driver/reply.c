@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reply.c: finds what stands in a reply or a document, by its path. */
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/reply.h"
 
 static bool find(const bson_t *doc, const char *path, bson_iter_t *out)
 {

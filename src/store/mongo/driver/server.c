@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server.c: finds out, once, what kind of server there is; and what of its status protocol
  * `sharding` asks for, whose rules go by who is primary and what its clock says. */
+#include "store/mongo/driver/server.h"
 #include "core/error.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/reply.h"
 
 #define WIRE_4_2 8 /* the first server with update pipelines and $$NOW */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.c: documents that are written as texts, in which ' stands for ", and updates by a pipeline
- * of one stage; whoever has such a text calls it. Everything from outside is in one $literal, the
- * variable x, so that none of it is taken for an expression. */
+ * of one stage; the files that have such texts call it. Everything from outside is in one $literal,
+ * the variable x, so that none of it is taken for an expression. */
+#include "store/mongo/driver/text.h"
 #include "core/plant.h"
-#include "store/mongo/parts.h"
 
 #include <assert.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uri.c: reads what a URI says to us, and takes it out before the driver sees the rest; called by
  * mongo.c when a store is opened. */
+#include "store/mongo/driver/uri.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/sharding.h"
-#include "store/mongo/parts.h"
 
 #include <stdio.h>
 #include <strings.h>

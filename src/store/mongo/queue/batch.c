@@ -9,9 +9,15 @@
  *     command, nothing was done, and each goes by itself; else its outcome is unknown (R2);
  *   - an enter is told from a look begun after the acknowledgement (R1), and goes by itself, once
  *     more, if there is none. */
+#include "store/mongo/queue/batch.h"
 #include "core/error.h"
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/queue/pipeline.h"
+#include "store/mongo/queue/state.h"
+#include "store/mongo/queue/step.h"
+#include "store/mongo/shared/look.h"
 
 /* The members of one batch, the leaves first; a member is NULL when it is settled. */
 typedef struct batch {
@@ -57,7 +63,8 @@ static void append_statement(statements *to, const pipeline_item *items, size_t 
     if (demands)
         pipeline_append_demand(items, n, &update, "u");
     else
-        pipeline_append_each(&to->store->texts, mongo_clock_of(to->store), items, n, &update, "u");
+        pipeline_append_each(&to->store->queue->texts, mongo_clock_of(to->store), items, n, &update,
+                             "u");
     BSON_APPEND_BOOL(&update, "multi", true);
     bson_append_document_end(&to->array, &update);
     to->n++;
@@ -120,11 +127,11 @@ static void append_command(mongo_store *store, const batch *b, bson_t *command)
 static void settle_member(mongo_store *store, mongo_member *member, mongo_member_state state,
                           hf_code code)
 {
-    pthread_mutex_lock(&store->group.mutex);
+    pthread_mutex_lock(&store->queue->group.mutex);
     member->code = code;
     member->state = state;
     pthread_cond_signal(&member->changed);
-    pthread_mutex_unlock(&store->group.mutex);
+    pthread_mutex_unlock(&store->queue->group.mutex);
 }
 
 static void settle(mongo_store *store, batch *b, size_t i, mongo_member_state state, hf_code code)

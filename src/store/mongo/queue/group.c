@@ -10,10 +10,14 @@
  * Who has waited for LONGEST_MS leads whatever is in flight, so that a command that hangs makes
  * nobody else hang. Only plain enters and plain leaves travel, whose outcome can be told from what
  * a batch comes to know; all else goes by itself. */
+#include "store/mongo/queue/group.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/queue/batch.h"
+#include "store/mongo/queue/state.h"
+#include "store/mongo/queue/step.h"
 
 #include <time.h>
 
@@ -181,7 +185,7 @@ static int64_t now_ns(mongo_store *store)
 
 static void lead(mongo_store *store, mongo_member *me)
 {
-    mongo_group *group = &store->group;
+    mongo_group *group = &store->queue->group;
     mongo_member *members[MONGO_BATCH_MOST];
     pthread_mutex_lock(&group->mutex);
     size_t n = load_locked(group, me, members);
@@ -215,7 +219,7 @@ static void init_member(mongo_member *me)
 
 static void travel(mongo_store *store, mongo_member *me)
 {
-    mongo_group *group = &store->group;
+    mongo_group *group = &store->queue->group;
     init_member(me);
     pthread_mutex_lock(&group->mutex);
     if (me->step->enter && !is_seen_locked(group, me->name))
@@ -250,7 +254,7 @@ hf_code mongo_group_step(mongo_store *store, const char *name, const hf_step *st
     if (me.state != MEMBER_DONE)
         me.code = go_alone(store, &me);
     if (!me.code && record_makes(step))
-        note_seen(&store->group, name);
+        note_seen(&store->queue->group, name);
     if (me.code && err)
         *err = me.err;
     if (reply)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c: writes a step as an update pipeline that says exactly what core/record.c says; called
- * by queue.c for each step, and by session.c for its own texts. The expression is made by
- * pipeline_text.c, once for each kind of step. Everything from outside is in one $literal, the
- * variable x, made by pipeline_values.c:
+ * by step.c and batch.c. The expression is made by pipeline_text.c, once for each kind of
+ * step. Everything from outside is in one $literal, the variable x, made by pipeline_values.c:
  *   {now, floor}                              where they are given
  *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue, for this one; new:
  *                                             the record, where there is none; asks: its ticket
@@ -16,10 +15,12 @@
  *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}    several leaves, or deaths
  */
 #include "store/mongo/queue/pipeline.h"
-#include "store/mongo/queue/pipeline_text.h"
 
 #include "core/id.h"
 #include "core/plant.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/pipeline_text.h"
+#include "store/mongo/queue/pipeline_values.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.h: a step as the text of a MongoDB update pipeline; queue.c sends it. */
-#ifndef STORE_MONGO_PIPELINE_H
-#define STORE_MONGO_PIPELINE_H
+/* pipeline.h: a step as the text of a MongoDB update pipeline; step.c and batch.c send it. */
+#ifndef STORE_MONGO_QUEUE_PIPELINE_H
+#define STORE_MONGO_QUEUE_PIPELINE_H
 
 #include <bson/bson.h>
 #include <holdfast/store.h>
@@ -18,7 +18,7 @@ typedef enum pipeline_clock {
 
 /* The texts that were made so far. They hold nothing from outside, so each is made once. */
 typedef struct pipeline_texts {
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* the next */
     bson_t *made[PIPELINE_VARIANTS];
 } pipeline_texts;
 
@@ -48,25 +48,5 @@ void pipeline_append_each(pipeline_texts *texts, pipeline_clock clock, const pip
  * of an item, which is a leave, is not in its document. */
 void pipeline_append_demand(const pipeline_item *items, size_t n, bson_t *command,
                             const char *field);
-
-/* The same as pipeline_append() for a text of the caller's, in which ' stands for " and $$x for the
- * values. */
-void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x);
-
-/* The document that a text means, in which ' stands for "; the caller's to destroy. */
-bson_t *pipeline_json(const char *text);
-
-/* Appends [{$replaceWith: {$let: {vars: vars, in: body}}}]; the second: with x as what stands for
- * $$x. */
-void pipeline_append_let(bson_t *command, const char *field, const bson_t *vars,
-                         const bson_t *body);
-void pipeline_append_body(bson_t *command, const char *field, const bson_t *body, const bson_t *x);
-
-/* Between pipeline.c and pipeline_values.c: */
-void pipeline_values(const char *name, const hf_step *step, bson_t *x); /* initialises x */
-bool pipeline_is_single(const hf_step *step);                           /* one leave, no deaths */
-bool pipeline_is_done(const hf_leave *leave);                           /* `done` is to say it */
-int32_t pipeline_bound(const hf_enter *enter);       /* of the queue, for this entrant */
-const char *pipeline_key(size_t i, char buffer[16]); /* of an array's item */
 
 #endif

@@ -9,7 +9,7 @@
  * the result so far, in a $filter, $map or $reduce.
  */
 #include "store/mongo/queue/pipeline_text.h"
-#include "store/mongo/queue/pipeline.h"
+#include "store/mongo/driver/text.h"
 
 #include <assert.h>
 #include <string.h>

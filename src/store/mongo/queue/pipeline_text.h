@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_text.h: the expression that a kind of step is; pipeline.c says of which kind one is. */
-#ifndef STORE_MONGO_PIPELINE_TEXT_H
-#define STORE_MONGO_PIPELINE_TEXT_H
+#ifndef STORE_MONGO_QUEUE_PIPELINE_TEXT_H
+#define STORE_MONGO_QUEUE_PIPELINE_TEXT_H
 
 #include <bson/bson.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_values.c: gathers what a step brings from outside into the one document that
  * pipeline.c's texts find as the variable x; called by pipeline.c. */
+#include "store/mongo/queue/pipeline_values.h"
 #include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/queue/pipeline.h"
 
 #include <stdio.h>
 

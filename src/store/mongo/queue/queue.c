@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue.c: protocol `queue`: what it keeps while a store is open, and where a step begins; the
  * client calls it through the store interface. */
+#include "store/mongo/queue/queue.h"
+#include "core/alloc.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/queue/group.h"
+#include "store/mongo/queue/pipeline.h"
+#include "store/mongo/queue/state.h"
+#include "store/mongo/queue/sweep.h"
+#include "store/mongo/queue/vouch.h"
 
 hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                    hf_step_reply *reply, hf_error *err)
@@ -23,18 +30,20 @@ static hf_code read_record(mongo_store *store, const bson_t *doc, hf_record *out
 
 static void open_protocol(mongo_store *store)
 {
-    mongo_find_boot(store->boot);
-    pipeline_init(&store->texts);
-    mongo_group_init(&store->group);
+    store->queue = alloc_zeroed(sizeof *store->queue);
+    mongo_find_boot(store->queue->boot);
+    pipeline_init(&store->queue->texts);
+    mongo_group_init(&store->queue->group);
 }
 
 static void close_protocol(mongo_store *store, bool is_ours)
 {
     if (is_ours) {
-        mongo_group_done(&store->group);
-        pipeline_done(&store->texts);
+        mongo_group_done(&store->queue->group);
+        pipeline_done(&store->queue->texts);
     }
     mongo_sweep_done(store);
+    free(store->queue);
 }
 
 const mongo_protocol mongo_queue = {

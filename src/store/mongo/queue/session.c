@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session.c: protocol `queue` on sessions: their beats, marks and asks, and looks at them (R3, R5,
  * R9); the client calls it through the store interface. */
+#include "store/mongo/queue/session.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/vouch.h"
 
 #define DUPLICATE 11000
 

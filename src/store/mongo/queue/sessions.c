@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sessions.c: looks at sessions, lists them, and finds those that are long overdue (R1, R5, R6);
  * the client calls it through the store interface, sweep.c for the overdue. */
+#include "store/mongo/queue/sessions.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/vouch.h"
 
 #define WAITS_MOST 1000 /* sessions that say something, of all */
 /* Of a document with another date, or none, an error here would be one of the whole command. */

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* step.c: protocol `queue` on records: one step as one command; called by group.c. */
+#include "store/mongo/queue/step.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/plant.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/queue/pipeline.h"
+#include "store/mongo/queue/state.h"
+#include "store/mongo/shared/look.h"
 
 #define WIRE_5_1 14 /* the first server with $tsSecond and $tsIncrement */
 
@@ -31,7 +37,7 @@ static void append_update(mongo_store *store, const char *name, const hf_step *s
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
     bson_append_document_end(&update, &query);
-    pipeline_append(&store->texts, mongo_clock_of(store), name, step, &update, "u");
+    pipeline_append(&store->queue->texts, mongo_clock_of(store), name, step, &update, "u");
     bson_append_document_end(&updates, &update);
     bson_append_array_end(command, &updates);
     mongo_append_write_concern(store, command, false);
@@ -45,7 +51,7 @@ static void append_find_and_modify(mongo_store *store, const char *name, const h
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
     bson_append_document_end(command, &query);
-    pipeline_append(&store->texts, mongo_clock_of(store), name, step, command, "update");
+    pipeline_append(&store->queue->texts, mongo_clock_of(store), name, step, command, "update");
     BSON_APPEND_BOOL(command, "new", true);
     BSON_APPEND_BOOL(command, "upsert", record_makes(step));
     mongo_append_write_concern(store, command, false);

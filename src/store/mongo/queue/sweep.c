@@ -5,10 +5,18 @@
  * No part reads more than a page of an index. The locks have none but that on _id, so that their
  * steps have none to keep: they are gone through page by page, for the idle and for the tickets of
  * the dead at once. */
+#include "store/mongo/queue/sweep.h"
 #include "core/alloc.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/sessions.h"
+#include "store/mongo/queue/state.h"
 
 /* ---- Indexes ---- */
 
@@ -43,13 +51,13 @@ static void warn_of_indexes(mongo_store *store, const hf_error *error)
 static void settle_indexes(mongo_store *store)
 {
     hf_error error;
-    if (store->has_indexes)
+    if (store->queue->sweep.has_indexes)
         return;
     hf_code code = make_indexes(store, &error);
     if (code && !error.retryable)
         warn_of_indexes(store, &error);
-    store->has_indexes = !code || !error.retryable;
-    store->sweep.may_hint = !code;
+    store->queue->sweep.has_indexes = !code || !error.retryable;
+    store->queue->sweep.may_hint = !code;
 }
 
 #define PAGE 500
@@ -99,7 +107,7 @@ static hf_id turn_id(const mongo_store *store)
  * forgets it as one. */
 static void append_turn(const mongo_store *store, bson_t *update)
 {
-    int64_t now_ms = store->sweep.now_ms;
+    int64_t now_ms = store->queue->sweep.now_ms;
     bson_t query, any, each, range, x = BSON_INITIALIZER, none = BSON_INITIALIZER;
     BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
     document_append_id(&query, "_id", turn_id(store));
@@ -166,12 +174,12 @@ static void append_undated(const mongo_store *store, bson_t *filter)
     BSON_APPEND_DOCUMENT_BEGIN(filter, "dead_at", &none);
     BSON_APPEND_BOOL(&none, "$exists", false);
     bson_append_document_end(filter, &none);
-    append_before(filter, "expires_at", store->sweep.now_ms - HOUR_MS);
+    append_before(filter, "expires_at", store->queue->sweep.now_ms - HOUR_MS);
 }
 
 static void append_find_dead(const mongo_store *store, bson_t *command)
 {
-    const mongo_sweeping *sweep = &store->sweep;
+    const mongo_sweeping *sweep = &store->queue->sweep;
     bson_t filter, id, part;
     mongo_begin(command, "find", MONGO_SESSIONS);
     BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
@@ -198,7 +206,7 @@ static void append_find_dead(const mongo_store *store, bson_t *command)
 static hf_code find_dead(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for dead sessions"};
-    mongo_sweeping *sweep = &store->sweep;
+    mongo_sweeping *sweep = &store->queue->sweep;
     bson_t command = BSON_INITIALIZER, batch, doc;
     bson_iter_t it;
     mongo_reply reply;
@@ -267,7 +275,7 @@ static hf_code set_dates(mongo_store *store, hf_error *err)
     BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    bool any = append_unneeded(&store->sweep, &query);
+    bool any = append_unneeded(&store->queue->sweep, &query);
     append_undated(store, &query);
     bson_append_document_end(&update, &query);
     bson_concat(&update, change);
@@ -310,8 +318,8 @@ static void append_page(mongo_store *store, bson_t *command)
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$match", &match);
     BSON_APPEND_DOCUMENT_BEGIN(&match, "_id", &id);
-    if (store->sweep.after.value_type == BSON_TYPE_UTF8)
-        BSON_APPEND_VALUE(&id, "$gt", &store->sweep.after);
+    if (store->queue->sweep.after.value_type == BSON_TYPE_UTF8)
+        BSON_APPEND_VALUE(&id, "$gt", &store->queue->sweep.after);
     else
         BSON_APPEND_UTF8(&id, "$gt", "");
     bson_append_document_end(&match, &id);
@@ -378,13 +386,13 @@ static size_t read_page(mongo_store *store, const mongo_reply *found, bson_t *co
     BSON_APPEND_ARRAY_BEGIN(command, "deletes", &deletes);
     if (mongo_view(&found->doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
         for (; mongo_next(&it, &row); rows++) {
-            note_standing(&store->sweep, &row);
+            note_standing(&store->queue->sweep, &row);
             n += append_if_idle(store, &row, floor, &deletes, n);
-            go_on_behind(&store->sweep, &row);
+            go_on_behind(&store->queue->sweep, &row);
         }
     bson_append_array_end(command, &deletes);
     if (rows < PAGE)
-        store->sweep.part = PART_DATES;
+        store->queue->sweep.part = PART_DATES;
     return n;
 }
 
@@ -394,8 +402,8 @@ static hf_code go_through_locks(mongo_store *store, hf_error *err)
     static const mongo_call prune = {.what = "pruning idle locks", .writes = true};
     bson_t look = BSON_INITIALIZER, command = BSON_INITIALIZER;
     mongo_reply found, reply;
-    if (!store->sweep.stands)
-        store->sweep.stands = alloc_zeroed(store->sweep.n_dead + 1);
+    if (!store->queue->sweep.stands)
+        store->queue->sweep.stands = alloc_zeroed(store->queue->sweep.n_dead + 1);
     append_page(store, &look);
     hf_code code = mongo_run(store, &call, &look, &found, err);
     mongo_begin(&command, "delete", store->uri.collection);
@@ -415,10 +423,11 @@ static hf_code go_through_locks(mongo_store *store, hf_error *err)
 
 void mongo_sweep_done(mongo_store *store)
 {
-    free(store->sweep.dead);
-    free(store->sweep.stands);
-    bson_value_destroy(&store->sweep.after);
-    store->sweep = (mongo_sweeping){.may_hint = store->sweep.may_hint};
+    free(store->queue->sweep.dead);
+    free(store->queue->sweep.stands);
+    bson_value_destroy(&store->queue->sweep.after);
+    store->queue->sweep = (mongo_sweeping){.has_indexes = store->queue->sweep.has_indexes,
+                                           .may_hint = store->queue->sweep.may_hint};
 }
 
 static hf_code begin(mongo_store *store, hf_session_state *overdue, size_t max, size_t *n,
@@ -426,13 +435,13 @@ static hf_code begin(mongo_store *store, hf_session_state *overdue, size_t max, 
 {
     bool is_mine = false;
     settle_indexes(store);
-    hf_code code = ask_time(store, &store->sweep.now_ms, err);
+    hf_code code = ask_time(store, &store->queue->sweep.now_ms, err);
     if (!code)
-        code = mongo_overdue(store, store->sweep.now_ms - DAY_MS, overdue, max, n, err);
+        code = mongo_overdue(store, store->queue->sweep.now_ms - DAY_MS, overdue, max, n, err);
     if (!code)
         code = take_turn(store, &is_mine, err);
     if (is_mine)
-        store->sweep.part = PART_DEAD;
+        store->queue->sweep.part = PART_DEAD;
     return code;
 }
 
@@ -440,10 +449,10 @@ static hf_code do_part(mongo_store *store, hf_session_state *overdue, size_t max
                        bool *more, hf_error *err)
 {
     hf_code code = HF_OK;
-    switch (store->sweep.part) {
+    switch (store->queue->sweep.part) {
     case PART_FIRST:
         code = begin(store, overdue, max, n, err);
-        *more = store->sweep.part != PART_FIRST;
+        *more = store->queue->sweep.part != PART_FIRST;
         return code;
     case PART_DEAD:
         code = find_dead(store, err);
@@ -453,7 +462,7 @@ static hf_code do_part(mongo_store *store, hf_session_state *overdue, size_t max
         break;
     case PART_DATES:
         code = set_dates(store, err);
-        *more = store->sweep.n_dated < store->sweep.n_dead;
+        *more = store->queue->sweep.n_dated < store->queue->sweep.n_dead;
         return code;
     }
     *more = true;

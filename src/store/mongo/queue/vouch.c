@@ -4,10 +4,15 @@
  *
  * No single wall clock decides, and a server does not say whether its own was set (its uptime
  * follows it). So the server's clock and one that has nothing to do with it must agree. */
+#include "store/mongo/queue/vouch.h"
 #include "core/id.h"
 #include "core/lease.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/state.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -43,7 +48,7 @@ static int64_t wall_ms(const mongo_store *store)
 
 static bool is_here(const mongo_store *store, const bson_t *doc, const char *path)
 {
-    return store->boot[0] && strcmp(mongo_text_at(doc, path, ""), store->boot) == 0;
+    return store->queue->boot[0] && strcmp(mongo_text_at(doc, path, ""), store->queue->boot) == 0;
 }
 
 /* Since `field`, a time of this host; nothing where it is not there. */
@@ -84,8 +89,8 @@ void mongo_append_origin(mongo_store *store, bool is_beat, bson_t *to)
     if (known_election(store, is_beat, &election))
         document_append_id(to, "election", election);
     BSON_APPEND_DOCUMENT_BEGIN(to, "clock", &clock);
-    if (store->boot[0]) {
-        BSON_APPEND_UTF8(&clock, "boot", store->boot);
+    if (store->queue->boot[0]) {
+        BSON_APPEND_UTF8(&clock, "boot", store->queue->boot);
         BSON_APPEND_INT64(&clock, "at", boot_ms(store));
     }
     BSON_APPEND_DATE_TIME(&clock, "wall", wall_ms(store));
@@ -125,7 +130,7 @@ static void append_sighting(const mongo_store *store, const hf_session_state *st
                             bson_t *command)
 {
     bson_t updates, update, query, dead, x = BSON_INITIALIZER;
-    BSON_APPEND_UTF8(&x, "boot", store->boot);
+    BSON_APPEND_UTF8(&x, "boot", store->queue->boot);
     BSON_APPEND_INT64(&x, "beat", state->beat);
     BSON_APPEND_INT64(&x, "at", boot_ms(store));
     BSON_APPEND_INT32(&x, "most", SIGHTINGS_MOST);
@@ -207,7 +212,7 @@ bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state
         return false;
     bool is_over = overdue_ms > trust_ms && is_vouched(store, doc, state, trust_ms, primary);
     sighting seen = is_over ? SIGHTING_OLD : sighting_of(store, doc, state);
-    if (seen == SIGHTING_NONE && store->boot[0])
+    if (seen == SIGHTING_NONE && store->queue->boot[0])
         leave_sighting(store, state);
     return seen == SIGHTING_OLD;
 }

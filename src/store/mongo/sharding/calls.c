@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls.c: the commands of protocol `sharding`, with the filters and changes that
  * MongoDB's own lock manager sends; called by sharding.c and session.c. */
+#include "store/mongo/sharding/calls.h"
+#include "core/plant.h"
 #include "core/sharding.h"
 #include "store/document.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/sharding/document.h"
+#include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/sharding.h"
 
 #define HOST_UNREACHABLE 6

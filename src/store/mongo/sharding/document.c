@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* document.c: the documents of protocol `sharding`: what processes and owners are called
  * there, and how a lock's document is read. */
+#include "store/mongo/sharding/document.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/shared/plain.h"
 
 #include <stdio.h>
 

@@ -2,10 +2,21 @@
 /* session.c: protocol `sharding` on sessions: each is a process that pings, unlocks at
  * each ping what it should not hold any more, and looks whether it still holds what it should; the
  * client calls it through the store interface. */
+#include "store/mongo/sharding/session.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/lease.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/sharding/calls.h"
+#include "store/mongo/sharding/document.h"
+#include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/sharding.h"
 
 #include <stdio.h>
@@ -346,7 +357,7 @@ static hf_code make_index(mongo_store *store, const char *collection, const char
 static void settle_indexes(mongo_store *store)
 {
     hf_error error;
-    if (store->has_indexes || strcmp(store->uri.database, "config") == 0)
+    if (store->sharding->has_indexes || strcmp(store->uri.database, "config") == 0)
         return;
     hf_code code = make_index(store, store->uri.collection, indexes[0][1], &error);
     if (!code)
@@ -356,7 +367,7 @@ static void settle_indexes(mongo_store *store)
                   "%.300s. Looking after many locks is slow without; an administrator can run, in "
                   "database %s: db.%s.createIndex({state: 1, process: 1})",
                   error.text, store->uri.database, store->uri.collection);
-    store->has_indexes = !code || !error.retryable;
+    store->sharding->has_indexes = !code || !error.retryable;
 }
 
 hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,

@@ -11,6 +11,16 @@
 #include "core/id.h"
 #include "core/lease.h"
 #include "core/record.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/sharding/calls.h"
+#include "store/mongo/sharding/document.h"
+#include "store/mongo/sharding/grabs.h"
+#include "store/mongo/sharding/session.h"
+#include "store/mongo/sharding/waits.h"
 
 #include <stdio.h>
 

@@ -2,9 +2,11 @@
 /* waits.c: says to the log, now and then, which locks of protocol `sharding` are still
  * being waited for; the client comes back for them round by round, and nobody says when it stops.
  */
+#include "store/mongo/sharding/waits.h"
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/lease.h"
+#include "store/mongo/driver/log.h"
 #include "store/mongo/sharding/sharding.h"
 
 #define FORGET_MS 60000 /* who has not come back for so long does not wait any more */

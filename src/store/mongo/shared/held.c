@@ -5,9 +5,9 @@
  * A ticket stands here from before it is asked for: the client counts its lease from its last beat,
  * so a beat that is later than the taking must have moved the document's time, also when the answer
  * to the taking was late or lost. */
+#include "store/mongo/shared/held.h"
 #include "core/alloc.h"
 #include "core/id.h"
-#include "store/mongo/parts.h"
 
 static mongo_held *find_locked(const mongo_store *store, hf_id ticket)
 {

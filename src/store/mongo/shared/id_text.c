@@ -2,8 +2,8 @@
 /* id_text.c: decides which _id, of any type, a lock's name means, and by which one name an _id is
  * known; protocol `document` calls it. Two texts that MongoDB takes for one _id, such as 42 and
  * {"$numberLong": "42"}, have one name, so that names can be compared as texts. */
+#include "store/mongo/shared/id_text.h"
 #include "core/alloc.h"
-#include "store/mongo/parts.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* look.c: looks at locks and lists them, in the shape of the store's protocol; the client calls it
  * through the store interface. */
+#include "store/mongo/shared/look.h"
 #include "core/alloc.h"
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/shared/protocol.h"
 
 #define SCAN_MS 60000     /* a list may take longer than a look */
 #define UNNAMED_MOST 1000 /* documents with tickets in doubt */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain.c: the calls of protocols that have no sessions of their own: each lock's document says who
  * holds it and until when, so there is nobody to judge, to mark or to ask. */
+#include "store/mongo/shared/plain.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/protocol.h"
 
 #include <stdio.h>
 

@@ -6,15 +6,39 @@
  * resumes by itself inside `next`, so that a wake() could be swallowed. wake() kills the cursor:
  * whether the getMore is on its way or not, it then ends at once; the stream goes on from its
  * resume token. */
+#include "store/mongo/shared/watch.h"
+#include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/notify.h"
-#include "store/mongo/parts.h"
+#include "core/plant.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/path.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/shared/protocol.h"
 
 #include <stdio.h>
 
 #define SLICE_MS 1000 /* one getMore; what a wake that does not arrive costs */
 #define LAG_S 2 /* a stream that is so far behind is opened anew: it reads all that it missed */
+
+/* The listener's stream. Only the thread in await() writes to it, except for woken; cursor, self,
+ * is_reading and woken are guarded by the store's mutex. */
+typedef struct mongo_watch {
+    int64_t cursor;
+    hf_id self;
+    bool is_reading, woken;
+    mongoc_client_t *client;
+    mongoc_client_session_t *session;
+    bool has_self, is_stale; /* stale: something may have been missed */
+    bson_t *resume;
+    hf_stamp read_to;  /* nothing up to here is to come */
+    char refusal[256]; /* why there are no notices here; "": there are */
+} mongo_watch;
 
 static const char replica_set_only[] =
     "this MongoDB server is a standalone, which has no change streams: waiting is by polling; "
@@ -46,7 +70,7 @@ static void kill_cursor(mongo_store *store, int64_t cursor)
 /* Takes a connection, and keeps it: the listener's own. */
 static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_error *err)
 {
-    mongo_watch *watch = &store->watch;
+    mongo_watch *watch = store->watch;
     bson_error_t error;
     if (watch->client)
         return HF_OK;
@@ -59,7 +83,7 @@ static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_erro
 
 static void disconnect(mongo_store *store, bool has_failed)
 {
-    mongo_watch *watch = &store->watch;
+    mongo_watch *watch = store->watch;
     forget(store, watch);
     if (watch->session)
         mongoc_client_session_destroy(watch->session);
@@ -69,6 +93,11 @@ static void disconnect(mongo_store *store, bool has_failed)
     watch->session = NULL;
     watch->client = NULL;
     watch->resume = NULL;
+}
+
+void mongo_watch_init(mongo_store *store)
+{
+    store->watch = alloc_zeroed(sizeof *store->watch);
 }
 
 void mongo_watch_done(mongo_store *store)
@@ -82,7 +111,7 @@ static hf_code talk(mongo_store *store, const mongo_call *call, const bson_t *co
     bson_t opts = BSON_INITIALIZER;
     bson_error_t error;
     *reply = (mongo_reply){.server_code = 0};
-    mongo_watch *watch = &store->watch;
+    mongo_watch *watch = store->watch;
     mongoc_client_session_append(watch->session, &opts, NULL);
     bool ok = mongoc_client_command_with_opts(watch->client, store->uri.database, command, NULL,
                                               &opts, &reply->doc, &error);
@@ -163,11 +192,11 @@ static void append_aggregate(mongo_store *store, hf_stamp from, bson_t *command)
 {
     bson_t stages, stage, cursor, concern;
     bson_t *filter =
-        store->protocol->changing ? named_filter_of(store) : filter_of(store->watch.self);
+        store->protocol->changing ? named_filter_of(store) : filter_of(store->watch->self);
     mongo_begin(command, "aggregate", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
-    append_start(&stage, &store->watch, from);
+    append_start(&stage, store->watch, from);
     bson_append_document_end(&stages, &stage);
     bson_concat(&stages, filter);
     bson_append_array_end(command, &stages);
@@ -203,7 +232,7 @@ static void give_notes(listener *to, const bson_t *event, const char *notify, hf
     const char *name = mongo_text_at(event, "documentKey._id", "");
     notify_note note;
     while (notify_next(&notify, &note)) {
-        if (!id_equal(note.session, to->store->watch.self))
+        if (!id_equal(note.session, to->store->watch->self))
             continue;
         hf_notice notice = {.kind = note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
                             .ticket = note.ticket,
@@ -293,7 +322,7 @@ static void raise_read_to(mongo_watch *watch, hf_stamp stamp)
 
 static void give_batch(listener *to, const bson_t *reply, const char *field)
 {
-    mongo_watch *watch = &to->store->watch;
+    mongo_watch *watch = to->store->watch;
     bson_t batch, event;
     bson_iter_t it;
     keep_place(watch, reply);
@@ -314,7 +343,7 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
 static void drop_stream(mongo_store *store, bool has_failed)
 {
     disconnect(store, has_failed);
-    store->watch.is_stale = true;
+    store->watch->is_stale = true;
 }
 
 static bool is_refusal(int32_t server_code)
@@ -333,7 +362,7 @@ static hf_code refuse(mongo_watch *watch, hf_error *err)
 static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
 {
     static const mongo_call call = {.what = "opening a change stream"};
-    mongo_watch *watch = &to->store->watch;
+    mongo_watch *watch = to->store->watch;
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     hf_code code = connect_watch(to->store, &call, err);
@@ -360,8 +389,8 @@ static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
 static bool take_wake(mongo_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    bool woken = store->watch.woken;
-    store->watch.woken = false;
+    bool woken = store->watch->woken;
+    store->watch->woken = false;
     pthread_mutex_unlock(&store->mutex);
     return woken;
 }
@@ -369,7 +398,7 @@ static bool take_wake(mongo_store *store)
 static bool is_woken(mongo_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    bool woken = store->watch.woken;
+    bool woken = store->watch->woken;
     pthread_mutex_unlock(&store->mutex);
     return woken;
 }
@@ -378,7 +407,7 @@ static bool is_woken(mongo_store *store)
 static bool begin_reading(mongo_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    bool begins = store->watch.is_reading = !store->watch.woken;
+    bool begins = store->watch->is_reading = !store->watch->woken;
     pthread_mutex_unlock(&store->mutex);
     return begins;
 }
@@ -386,7 +415,7 @@ static bool begin_reading(mongo_store *store)
 static void end_reading(mongo_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    store->watch.is_reading = false;
+    store->watch->is_reading = false;
     pthread_mutex_unlock(&store->mutex);
 }
 
@@ -397,7 +426,7 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
     mongo_store *store = to->store;
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    BSON_APPEND_INT64(&command, "getMore", store->watch.cursor);
+    BSON_APPEND_INT64(&command, "getMore", store->watch->cursor);
     BSON_APPEND_UTF8(&command, "collection", store->uri.collection);
     BSON_APPEND_INT64(&command, "maxTimeMS", wait_ms > 0 ? wait_ms : 1);
     hf_code code = talk(store, &call, &command, &reply, err);
@@ -405,7 +434,7 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
     if (!code) {
         give_batch(to, &reply.doc, "cursor.nextBatch");
     } else if (reply.server_code && is_woken(store)) {
-        forget(store, &store->watch);
+        forget(store, store->watch);
         code = HF_OK;
     }
     bson_destroy(&reply.doc);
@@ -418,7 +447,7 @@ static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_erro
 {
     hf_code code = HF_OK;
     to->has_ended = false;
-    if (!to->store->watch.cursor)
+    if (!to->store->watch->cursor)
         code = open_stream(to, from, err);
     if (!code && !to->given && !to->has_ended && begin_reading(to->store))
         code = read_more(to, wait_ms, err);
@@ -430,15 +459,15 @@ static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_erro
 /* The next one begins anew. */
 static void leave_stream(mongo_store *store)
 {
-    if (store->watch.cursor)
-        kill_cursor(store, store->watch.cursor);
+    if (store->watch->cursor)
+        kill_cursor(store, store->watch->cursor);
     disconnect(store, false);
 }
 
 /* A new session listens for itself from its first enter on. */
 static void turn_to(mongo_store *store, hf_id session)
 {
-    mongo_watch *watch = &store->watch;
+    mongo_watch *watch = store->watch;
     if (watch->has_self && id_equal(watch->self, session))
         return;
     leave_stream(store);
@@ -452,7 +481,7 @@ static void turn_to(mongo_store *store, hf_id session)
 /* What came before `from` nobody waits for. */
 static void skip_to(mongo_store *store, hf_stamp from)
 {
-    mongo_watch *watch = &store->watch;
+    mongo_watch *watch = store->watch;
     bool is_open = watch->cursor || watch->resume;
     if (!is_open || from.value <= watch->read_to.value + ((uint64_t)LAG_S << 32))
         return;
@@ -466,8 +495,8 @@ static hf_code check(mongo_store *store, hf_error *err)
     if (code)
         return code;
     if (mongo_topology_of(store) == MONGO_ALONE)
-        snprintf(store->watch.refusal, sizeof store->watch.refusal, "%s", replica_set_only);
-    return store->watch.refusal[0] ? refuse(&store->watch, err) : HF_OK;
+        snprintf(store->watch->refusal, sizeof store->watch->refusal, "%s", replica_set_only);
+    return store->watch->refusal[0] ? refuse(store->watch, err) : HF_OK;
 }
 
 hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
@@ -533,10 +562,10 @@ void mongo_wake(hf_store *base)
 {
     mongo_store *store = (mongo_store *)base;
     pthread_mutex_lock(&store->mutex);
-    int64_t cursor = store->watch.cursor;
-    hf_id session = store->watch.self;
-    bool is_reading = store->watch.is_reading;
-    store->watch.woken = true;
+    int64_t cursor = store->watch->cursor;
+    hf_id session = store->watch->self;
+    bool is_reading = store->watch->is_reading;
+    store->watch->woken = true;
     pthread_mutex_unlock(&store->mutex);
     if (!cursor || !is_reading)
         return;

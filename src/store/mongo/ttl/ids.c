@@ -2,7 +2,11 @@
 /* ids.c: finds a document of protocol `ttl` whose _id is no text: names of locks are text, so
  * that 5 and "5" are two locks, which exclude nobody from each other; asked at the first acquire
  * and by the doctor. */
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/shared/id_text.h"
+#include "store/mongo/ttl/ttl.h"
 
 #include <stdio.h>
 

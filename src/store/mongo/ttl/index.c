@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index.c: the index that lets MongoDB remove documents of protocol `ttl` whose time has
  * passed, once a minute: read, respected, and made where there is none. */
+#include "core/alloc.h"
 #include "core/error.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/log.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
+#include "store/mongo/ttl/ttl.h"
 
 #include <stdio.h>
 
 #define NO_COLLECTION 26
+
+/* Guarded by the store's mutex. */
+struct mongo_ttl_index {
+    bool has_indexes;   /* made, or left alone, for this store */
+    bool knows_index;   /* foreign_ms was read */
+    int64_t foreign_ms; /* how long others' documents last */
+};
+
+void mongo_ttl_index_open(mongo_store *store)
+{
+    store->ttl = alloc_zeroed(sizeof *store->ttl);
+}
+
+void mongo_ttl_index_close(mongo_store *store, bool is_ours)
+{
+    (void)is_ours;
+    free(store->ttl);
+}
 
 static const char *field_of(const mongo_store *store)
 {
@@ -64,15 +87,15 @@ static int64_t foreign_ms_of(const mongo_store *store, const findings *found)
 static void adopt(mongo_store *store, const findings *found)
 {
     pthread_mutex_lock(&store->mutex);
-    store->foreign_ms = foreign_ms_of(store, found);
-    store->knows_index = true;
+    store->ttl->foreign_ms = foreign_ms_of(store, found);
+    store->ttl->knows_index = true;
     pthread_mutex_unlock(&store->mutex);
 }
 
 int64_t mongo_ttl_foreign_ms(mongo_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    int64_t ms = store->knows_index ? store->foreign_ms : MONGO_FOR_EVER;
+    int64_t ms = store->ttl->knows_index ? store->ttl->foreign_ms : MONGO_FOR_EVER;
     pthread_mutex_unlock(&store->mutex);
     return ms;
 }
@@ -80,7 +103,7 @@ int64_t mongo_ttl_foreign_ms(mongo_store *store)
 static bool is_known(mongo_store *store, bool made)
 {
     pthread_mutex_lock(&store->mutex);
-    bool known = made ? store->has_indexes : store->knows_index;
+    bool known = made ? store->ttl->has_indexes : store->ttl->knows_index;
     pthread_mutex_unlock(&store->mutex);
     return known;
 }
@@ -181,7 +204,7 @@ hf_code mongo_ttl_settle(mongo_store *store, hf_error *err)
     adopt(store, &found);
     mongo_ttl_warn_of_odd_id(store);
     pthread_mutex_lock(&store->mutex);
-    store->has_indexes = true;
+    store->ttl->has_indexes = true;
     pthread_mutex_unlock(&store->mutex);
     return HF_OK;
 }

@@ -6,12 +6,19 @@
  * Two shapes: `updated` (the heartbeat writes now, the index adds the time) and `expire-at` (the
  * document says until when). In the texts below @ stands for the field of that date, #o for the
  * date from before which a document's time has passed, and #f for a date that has just begun. */
+#include "store/mongo/ttl/ttl.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/look.h"
+#include "store/mongo/shared/plain.h"
 
 #include <stdio.h>
 
@@ -554,6 +561,8 @@ static const char *changing(const mongo_store *store)
 const mongo_protocol mongo_ttl = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 10000,
+    .open = mongo_ttl_index_open,
+    .close = mongo_ttl_index_close,
     .take = take,
     .leave = leave,
     .read = read_document,

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.h: one command, from its parts to its answer. */
+#ifndef STORE_MONGO_DRIVER_COMMAND_H
+#define STORE_MONGO_DRIVER_COMMAND_H
+
+#include "store/mongo/driver/store.h"
+
+#define MONGO_READ_MS 4000 /* a read takes no longer on the server */
+
+typedef struct mongo_call {
+    const char *what;     /* for error texts: "acquiring" */
+    const char *name;     /* of the lock, or NULL */
+    const char *database; /* NULL: the store's */
+    bool writes;          /* without an answer the outcome is unknown */
+    bool is_beat;         /* goes by its own connection */
+} mongo_call;
+
+/* doc is always the caller's to destroy. server_code: of an error that the server gave, or 0. */
+typedef struct mongo_reply {
+    bson_t doc;
+    int32_t server_code;
+    hf_stamp stamp;
+} mongo_reply;
+
+void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat);
+/* A read that the primary of this moment confirms. */
+void mongo_append_linearizable(mongo_store *store, bson_t *command);
+/* A majority read (R1), not older than `after`. */
+void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after);
+
+/* Sends a command to the primary. */
+hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
+                  mongo_reply *reply, hf_error *err);
+/* The same for an upsert, repeated, within bounds, while it loses races for a new document. */
+hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bson_t *command,
+                           mongo_reply *reply, hf_error *err);
+/* The same for reads after a stamp: repeated, within bounds, while the server is behind it. */
+hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
+                         mongo_reply *reply, hf_error *err);
+/* Begins a command that names a collection: {command: collection ... }. */
+void mongo_begin(bson_t *command, const char *verb, const char *collection);
+/* Appends {_id: id} as `field`. */
+void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
+/* The key of an array's item. */
+const char *mongo_key(size_t i, char buffer[16]);
+
+#endif

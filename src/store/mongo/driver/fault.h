@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fault.h: what an error of driver or server means to us. */
+#ifndef STORE_MONGO_DRIVER_FAULT_H
+#define STORE_MONGO_DRIVER_FAULT_H
+
+#include "store/mongo/driver/command.h"
+
+/* What an error of driver or server means. reply may be NULL. */
+hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+                    const bson_t *reply, hf_error *err);
+/* Errors inside a reply that says ok: of a write, or of its write concern. */
+hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
+                          hf_error *err);
+
+/* A reply that says ok and has not what was asked for: never taken for "there is none". */
+hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err);
+
+#endif

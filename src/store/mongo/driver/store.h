@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.h: an open store. The rooms above keep what is theirs behind the pointers. */
+#ifndef STORE_MONGO_DRIVER_STORE_H
+#define STORE_MONGO_DRIVER_STORE_H
+
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/uri.h"
+
+#include <holdfast/store.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+struct mongo_store {
+    hf_store base; /* constant after opening, but for round_trips, which is atomic */
+
+    /* Constant after opening. */
+    const struct mongo_protocol *protocol;
+    hf_store_config config;
+    pid_t owner; /* who opened it */
+    mongo_uri uri;
+
+    mongo_lane work, beats;       /* each has a mutex of its own */
+    atomic_int topology, wire;    /* found out at the first use */
+    atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
+
+    pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
+    hf_session self;           /* of this client; written under the mutex, when a session begins */
+    struct mongo_held *held;   /* see shared/held.h; guarded by the mutex */
+    struct mongo_watch *watch; /* see shared/watch.c; the pointer is constant, as those below */
+
+    /* What a protocol keeps, NULL in others. Its struct says what guards it. */
+    struct mongo_queue_state *queue;
+    struct mongo_ttl_index *ttl;
+    struct mongo_refreshes *refreshes;
+    struct mongo_sharding *sharding;
+};
+
+#endif

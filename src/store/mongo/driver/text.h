@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.h: documents, and updates by a pipeline, that are written as texts. */
+#ifndef STORE_MONGO_DRIVER_TEXT_H
+#define STORE_MONGO_DRIVER_TEXT_H
+
+#include <bson/bson.h>
+
+/* The document that a text means, in which ' stands for "; the caller's to destroy. */
+bson_t *pipeline_json(const char *text);
+
+/* Appends [{$replaceWith: {$let: {vars: vars, in: body}}}] as the array `field`. */
+void pipeline_append_let(bson_t *command, const char *field, const bson_t *vars,
+                         const bson_t *body);
+/* The same with x as what $$x stands for, ... */
+void pipeline_append_body(bson_t *command, const char *field, const bson_t *body, const bson_t *x);
+/* ... and for a body that is written as a text. */
+void pipeline_append_text(bson_t *command, const char *field, const char *text, const bson_t *x);
+
+#endif

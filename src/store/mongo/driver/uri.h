@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uri.h: what a URI says to us. */
+#ifndef STORE_MONGO_DRIVER_URI_H
+#define STORE_MONGO_DRIVER_URI_H
+
+#include <holdfast/store.h>
+#include <mongoc/mongoc.h>
+
+/* Locks are in a collection of that name only where protocol `document` is asked to. */
+#define MONGO_SESSIONS "sessions"
+
+/* Which documents there are; the URI says it by name. */
+typedef enum mongo_protocol_id {
+    MONGO_QUEUE,
+    MONGO_TTL,
+    MONGO_DOCUMENT,
+    MONGO_SHARDING
+} mongo_protocol_id;
+
+extern const char *const mongo_protocol_names[];
+
+/* Constant when it has been read. */
+typedef struct mongo_uri {
+    mongoc_uri_t *driver;
+    char *hosts; /* for error texts */
+    char *database;
+    char *collection;
+    mongo_protocol_id protocol;
+    bool expires_at;        /* hfShape=expire-at */
+    char *time_field;       /* hfTimeField */
+    char *owner_field;      /* hfOwnerField */
+    int64_t expire_after_s; /* hfExpireAfterSeconds: of the index that is made */
+    char *lock_field;       /* hfLockField: of protocol document, a dotted path as time_field is */
+    char *token_field;      /* hfTokenField, or NULL */
+    int64_t refresh_ms;     /* hfRefreshMS, and ... */
+    int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
+    int64_t foreign_refresh_ms; /* how often other programs are to refresh theirs */
+    bool has_collection;        /* hfCollection was given */
+    int64_t poll_ms; /* hfPollMS: between tries where nothing tells that a lock is free */
+    int64_t ping_ms; /* hfPingMS, hfExpiryMS */
+    int64_t expiry_ms;
+    char *process;      /* hfProcess, or NULL */
+    char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
+    unsigned keys;      /* which of the keys that are for some protocols were given */
+    bool weak;          /* hfWeakWrites: the user insists on writes that a failover can undo */
+} mongo_uri;
+
+hf_code mongo_uri_read(const char *text, mongo_uri *out, hf_error *err);
+void mongo_uri_done(mongo_uri *uri);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch.h: several steps as one command. */
+#ifndef STORE_MONGO_QUEUE_BATCH_H
+#define STORE_MONGO_QUEUE_BATCH_H
+
+#include "store/mongo/driver/store.h"
+
+#define MONGO_BATCH_MOST 32 /* steps in one command */
+
+typedef enum mongo_member_state {
+    MEMBER_WAITS, /* for its turn */
+    MEMBER_GOES,  /* with what another sends */
+    MEMBER_LEADS, /* sends what has gathered */
+    MEMBER_DONE,  /* code, reply and out say what came of it */
+    MEMBER_ALONE, /* nothing was done: it is to go by itself */
+    MEMBER_AGAIN, /* the same, and it may have been done */
+} mongo_member_state;
+
+/* One of several steps that may travel together: what its thread asked for, and what came of it.
+ * Guarded by the group's mutex while it waits; then it is its batch's until it is settled. */
+typedef struct mongo_member {
+    struct mongo_member *next;
+    const char *name;
+    const hf_step *step;
+    hf_record *out;
+    hf_step_reply reply;
+    hf_error err;
+    hf_code code;
+    mongo_member_state state;
+    bool is_read; /* out was */
+    pthread_cond_t changed;
+} mongo_member;
+
+/* Sends the steps as one command, and settles each. All their names differ. */
+void mongo_batch_send(mongo_store *store, mongo_member *const *members, size_t n);
+
+#endif

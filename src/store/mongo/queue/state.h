@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state.h: what protocol `queue` keeps while a store is open. */
+#ifndef STORE_MONGO_QUEUE_STATE_H
+#define STORE_MONGO_QUEUE_STATE_H
+
+#include "store/mongo/queue/group.h"
+#include "store/mongo/queue/pipeline.h"
+#include "store/mongo/queue/sweep.h"
+#include "store/mongo/queue/vouch.h"
+
+typedef struct mongo_queue_state {
+    char boot[MONGO_BOOT_MAX]; /* whose CLOCK_BOOTTIME is ours, constant; "": unknown */
+    pipeline_texts texts;      /* has a mutex of its own, as the next */
+    mongo_group group;
+    mongo_sweeping sweep; /* the thread that sweeps alone uses it */
+} mongo_queue_state;
+
+#endif

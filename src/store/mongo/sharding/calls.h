@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls.h: one command each, tried again as core/sharding.c says. */
+#ifndef STORE_MONGO_SHARDING_CALLS_H
+#define STORE_MONGO_SHARDING_CALLS_H
+
+#include "core/sharding.h"
+#include "store/mongo/driver/command.h"
+
+#define SHARDING_PINGS "lockpings"
+
+/* What a call came to; the caller's to end with sharding_sent_done(), whatever it was. It cannot be
+ * copied: the driver's documents point into themselves. */
+typedef struct sharding_sent {
+    hf_code code;
+    int32_t number; /* the server's, or the nearest; 0: no error */
+    unsigned tried; /* how often it was sent */
+    bool was_sent;  /* false: the server was not reached, so nothing can have been done */
+    mongo_reply reply;
+} sharding_sent;
+
+void sharding_sent_done(sharding_sent *sent);
+
+/* A write may have been done without its outcome being known: pings look for what it left. */
+void sharding_may_have_more(mongo_store *store);
+
+/* A lock as it is to be written. */
+typedef struct sharding_taking {
+    const char *name, *process, *who, *why;
+    hf_id ts;
+    int64_t when_ms;
+} sharding_taking;
+
+/* How a lock must stand there to be unlocked. */
+typedef struct sharding_unlocking {
+    const char *name;
+    hf_id ts;
+    int64_t when_ms;     /* 0: any */
+    const char *process; /* NULL: any */
+} sharding_unlocking;
+
+/* The reply of the two that take is the document, where it is ours now. */
+hf_code sharding_grab_lock(mongo_store *store, const sharding_taking *taking, sharding_sent *out,
+                           hf_error *err);
+hf_code sharding_overtake_lock(mongo_store *store, const sharding_taking *taking,
+                               const sharding_lock *seen, sharding_sent *out, hf_error *err);
+hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_t n, bool is_beat,
+                        sharding_sent *out, hf_error *err);
+hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                            hf_error *err);
+/* Not older than `after`. */
+hf_code sharding_get_lock(mongo_store *store, const char *name, hf_stamp after, sharding_sent *out,
+                          hf_error *err);
+/* linearizable: from the primary of this moment, never from one that was deposed. */
+hf_code sharding_get_ping(mongo_store *store, const char *process, bool linearizable,
+                          sharding_sent *out, hf_error *err);
+hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *err);
+hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                      hf_error *err);
+hf_code sharding_stop_ping(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
+
+/* All that stands there as this session's; the reply's batch has ts, when and state of each. */
+hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
+
+/* The first document of a reply's batch. */
+bool sharding_first(const mongo_reply *reply, bson_t *out);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grabs.h: what this store holds, asks for, or is leaving. */
+#ifndef STORE_MONGO_SHARDING_GRABS_H
+#define STORE_MONGO_SHARDING_GRABS_H
+
+#include "core/sharding.h"
+#include "store/mongo/driver/store.h"
+
+typedef enum sharding_stage { SHARDING_ASKED, SHARDING_HELD, SHARDING_LEAVING } sharding_stage;
+
+/* Guarded by the mutex of `mongo_sharding`; copies are their caller's. */
+typedef struct sharding_grab {
+    struct sharding_grab *next;
+    char *name;
+    hf_id ticket; /* as the client knows it; the ts too, but for hfLockSession */
+    hf_id ts, session;
+    int64_t when_ms; /* as it was last written */
+    sharding_stage stage;
+} sharding_grab;
+
+/* This machine's time, but later than all that was given before. */
+int64_t sharding_date(mongo_store *store);
+
+/* Asked for, with a date of its own. An earlier one of that ticket gives way to it. */
+void sharding_grab_add(mongo_store *store, const sharding_grab *grab);
+void sharding_grab_set_date(mongo_store *store, hf_id ticket, int64_t when_ms);
+void sharding_grab_set_stage(mongo_store *store, hf_id ticket, sharding_stage stage);
+void sharding_grab_drop(mongo_store *store, hf_id ticket);
+void sharding_grabs_drop_of(mongo_store *store, hf_id session);
+void sharding_grabs_clear(mongo_store *store);
+bool sharding_grab_find(mongo_store *store, hf_id ticket, sharding_grab *out); /* without name */
+bool sharding_grabs_any_of(mongo_store *store, hf_id session);
+
+/* Whether this store has that name already, with another ticket; out: without its name. */
+bool sharding_grab_of_name(mongo_store *store, const char *name, hf_id but, sharding_grab *out);
+/* The one that a document with this ts and date is of; out: without its name. */
+bool sharding_grab_of_lock(mongo_store *store, const char *name, const sharding_lock *lock,
+                           sharding_grab *out);
+/* Whether one holds the same ts since another date. */
+bool sharding_grab_is_older(mongo_store *store, const sharding_lock *lock);
+/* Whether a grab that is under way, or held since that date, accounts for a lock of ours. */
+bool sharding_grab_accounts_for(mongo_store *store, const char *name, const sharding_lock *lock);
+
+typedef struct sharding_mark {
+    hf_id ts;
+    int64_t when_ms;
+} sharding_mark;
+
+/* What a session holds, sorted for sharding_mark_compare; the caller's to free. */
+sharding_mark *sharding_grabs_marks(mongo_store *store, hf_id session, size_t *n);
+int sharding_mark_compare(const void *a, const void *b);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* waits.h: who waits for long. */
+#ifndef STORE_MONGO_SHARDING_WAITS_H
+#define STORE_MONGO_SHARDING_WAITS_H
+
+#include "store/mongo/driver/store.h"
+
+/* It was busy once more: says so to the log now and then. */
+void sharding_wait_note(mongo_store *store, hf_id ticket, const char *name, const char *who);
+void sharding_wait_end(mongo_store *store, hf_id ticket);
+void sharding_waits_clear(mongo_store *store);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* look.h: looks at locks, and lists of them. */
+#ifndef STORE_MONGO_SHARED_LOOK_H
+#define STORE_MONGO_SHARED_LOOK_H
+
+#include "store/mongo/driver/store.h"
+
+hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                   bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err);
+
+#endif

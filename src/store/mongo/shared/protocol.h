@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* protocol.h: what each protocol says of itself to the files that all share. */
+#ifndef STORE_MONGO_SHARED_PROTOCOL_H
+#define STORE_MONGO_SHARED_PROTOCOL_H
+
+#include "store/mongo/driver/store.h"
+
+/* One shape of the documents, and the rules that go with it. mongo.c has a table of the store's
+ * calls for each. All of it is constant. */
+typedef struct mongo_protocol {
+    unsigned can;
+    int64_t wait_ms; /* how long one waits who says nothing; 0: for ever */
+
+    /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
+    hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
+    void (*open)(mongo_store *store); /* NULL: nothing more to do */
+    /* is_ours: false in a forked child, whose connections and mutexes are the parent's (R11). */
+    void (*close)(mongo_store *store, bool is_ours); /* NULL: nothing more to do */
+
+    /* The two kinds of step of protocols without a queue (plain.c): with an enter, and without. */
+    hf_code (*take)(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
+                    hf_step_reply *reply, hf_error *err);
+    hf_code (*leave)(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err);
+
+    /* A document, as a look gives it, as a record; HF_SHAPE: it is no lock of this protocol. */
+    hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
+
+    /* NULL: as `queue`, whose names are the _id and whose documents say all that is asked. */
+    void (*append_key)(bson_t *to, const char *field, const char *name); /* as the _id */
+    bool (*read_key)(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
+    void (*append_left)(mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
+    void (*append_listed)(const mongo_store *store, bson_t *filter);
+    const char *(*changing)(const mongo_store *store); /* the field whose change is news */
+    const char *ticket_field; /* has the holder's ticket, its change is news too; NULL: the same */
+    const char *pings;        /* where sessions stand that are none of `queue`; NULL: nowhere */
+    /* {field: {$in: tickets}} of the answers that are missing: what the name "" stands for. */
+    void (*append_doubtful)(mongo_store *store, bson_t *filter);
+} mongo_protocol;
+
+#endif

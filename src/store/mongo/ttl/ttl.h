@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ttl.h: protocol `ttl`: its calls, and what its files share. */
+#ifndef STORE_MONGO_TTL_TTL_H
+#define STORE_MONGO_TTL_TTL_H
+
+#include "store/mongo/shared/protocol.h"
+
+extern const mongo_protocol mongo_ttl;
+
+hf_code mongo_ttl_begin(hf_store *base, const hf_session *self, hf_error *err);
+hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                       hf_error *err);
+hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
+                       bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
+hf_code mongo_ttl_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+                       hf_error *err);
+
+/* ---- The index (index.c) ---- */
+
+#define MONGO_FOR_EVER (-1) /* nothing ends what another program has not ended */
+
+void mongo_ttl_index_open(mongo_store *store);
+void mongo_ttl_index_close(mongo_store *store, bool is_ours);
+
+/* Reads, once, how long documents last that do not say it themselves. */
+hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err);
+/* The same at any time, before one of them is taken over: somebody may have changed the index. */
+hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_error *err);
+/* What was read last, in ms, or MONGO_FOR_EVER. */
+int64_t mongo_ttl_foreign_ms(mongo_store *store);
+/* The same, and makes the index where there is none; warns, once, of what is odd there. */
+hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
+
+/* ---- _ids of other types (ids.c) ---- */
+
+/* One that is no string; false: there is none, or it cannot be looked for. */
+bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1]);
+void mongo_ttl_warn_of_odd_id(mongo_store *store);
+
+#endif
