@@ -459,12 +459,11 @@ static size_t name_length(const char *text)
 
 static const char *find(const parts *p, const char *name, size_t length)
 {
-    size_t i = 0;
-    while (i < p->n &&
-           (strlen(p->of[i].name) != length || memcmp(p->of[i].name, name, length) != 0))
-        i++;
-    assert(i < p->n); /* no part has this name */
-    return p->of[i].text;
+    for (size_t i = 0; i < p->n; i++)
+        if (strlen(p->of[i].name) == length && memcmp(p->of[i].name, name, length) == 0)
+            return p->of[i].text;
+    assert(0 && "no part has this name");
+    return "";
 }
 
 static void expand(bson_string_t *out, const parts *p, const char *text)
