@@ -4,7 +4,6 @@
 #include "store/mongo/mongo.h"
 
 #include "core/alloc.h"
-#include "core/plant.h"
 #include "store/mongo/doctor.h"
 #include "store/mongo/document/own.h"
 #include "store/mongo/driver/lane.h"
@@ -153,7 +152,7 @@ static void prepare_lanes(mongo_store *store)
     mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
     mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
     mongo_lane_init(&store->work, store->uri.driver, work);
-    mongo_lane_init(&store->beats, store->uri.driver, PLANTED(PATIENT_BEATS) ? work : beats);
+    mongo_lane_init(&store->beats, store->uri.driver, beats);
 }
 
 static void warn_if_weak(mongo_store *store)

@@ -3,7 +3,6 @@
  * call it, but for those that read cursors. */
 #include "store/mongo/driver/command.h"
 #include "core/error.h"
-#include "core/plant.h"
 #include "store/document.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/lane.h"
@@ -41,7 +40,7 @@ void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool 
 {
     bson_t concern;
     BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
-    if (store->uri.weak || PLANTED(WEAK_WRITES)) {
+    if (store->uri.weak) {
         BSON_APPEND_INT32(&concern, "w", 1);
     } else {
         BSON_APPEND_UTF8(&concern, "w", "majority");
@@ -56,10 +55,9 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
 {
     bson_t concern;
     bool alone = mongo_topology_of(store) == MONGO_ALONE;
-    bool is_local = alone || PLANTED(LOCAL_LOOK) || PLANTED(LOCAL_READ_BACK);
     BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
-    BSON_APPEND_UTF8(&concern, "level", is_local ? "local" : "majority");
-    if (after.value && !alone && !PLANTED(EARLIER_LOOK))
+    BSON_APPEND_UTF8(&concern, "level", alone ? "local" : "majority");
+    if (after.value && !alone)
         BSON_APPEND_TIMESTAMP(&concern, "afterClusterTime", (uint32_t)(after.value >> 32),
                               (uint32_t)after.value);
     bson_append_document_end(command, &concern);

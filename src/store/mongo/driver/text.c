@@ -3,7 +3,6 @@
  * of one stage; the files that have such texts call it. Everything from outside is in one $literal,
  * the variable x, so that none of it is taken for an expression. */
 #include "store/mongo/driver/text.h"
-#include "core/plant.h"
 
 #include <assert.h>
 
@@ -39,11 +38,9 @@ void pipeline_append_let(bson_t *command, const char *field, const bson_t *vars,
 void pipeline_append_body(bson_t *command, const char *field, const bson_t *body, const bson_t *x)
 {
     bson_t vars = BSON_INITIALIZER, literal;
-    BSON_APPEND_DOCUMENT_BEGIN(&vars, PLANTED(NO_LITERAL) ? "y" : "x", &literal);
+    BSON_APPEND_DOCUMENT_BEGIN(&vars, "x", &literal);
     BSON_APPEND_DOCUMENT(&literal, "$literal", x);
     bson_append_document_end(&vars, &literal);
-    if (PLANTED(NO_LITERAL))
-        BSON_APPEND_DOCUMENT(&vars, "x", x);
     pipeline_append_let(command, field, &vars, body);
     bson_destroy(&vars);
 }

@@ -17,7 +17,6 @@
 #include "store/mongo/queue/pipeline.h"
 
 #include "core/id.h"
-#include "core/plant.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/pipeline_text.h"
 #include "store/mongo/queue/pipeline_values.h"

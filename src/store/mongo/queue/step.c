@@ -3,7 +3,6 @@
 #include "store/mongo/queue/step.h"
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/plant.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
@@ -101,12 +100,6 @@ static hf_code read_value(mongo_store *store, const char *name, const bson_t *an
     return HF_OK;
 }
 
-static bool adopt(void *ctx, const hf_record *record)
-{
-    record_copy(ctx, record);
-    return false;
-}
-
 /* The ticket that it shows was written in the same step, or by an earlier copy of it. */
 static bool shows(const hf_record *record, const hf_step *step)
 {
@@ -124,8 +117,6 @@ static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const
     hf_code code = mongo_run_repeated(store, call, &command, &answer, err);
     if (!code)
         code = read_value(store, call->name, &answer.doc, out, err);
-    else if (PLANTED(LOCAL_READ_BACK) && code == HF_UNKNOWN)
-        code = mongo_look(&store->base, &call->name, 1, (hf_stamp){0}, false, adopt, out, err);
     reply->stamp = answer.stamp;
     reply->confirmed = !code && shows(out, step);
     bson_destroy(&answer.doc);

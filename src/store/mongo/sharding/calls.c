@@ -2,7 +2,6 @@
 /* calls.c: the commands of protocol `sharding`, with the filters and changes that
  * MongoDB's own lock manager sends; called by sharding.c and session.c. */
 #include "store/mongo/sharding/calls.h"
-#include "core/plant.h"
 #include "core/sharding.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"

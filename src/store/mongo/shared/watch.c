@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/notify.h"
-#include "core/plant.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/lane.h"
