@@ -4,7 +4,8 @@
 #ifndef TESTS_FAULTS_MONGO_ANSWERS_H
 #define TESTS_FAULTS_MONGO_ANSWERS_H
 
-#include "store/mongo/parts.h"
+#include "store/mongo/driver/store.h"
+#include "store/mongo/driver/text.h"
 #include "unit/unit.h"
 
 /* Opens it: a replica set of a, b and c; keys: "", or "&hfProtocol=ttl". No answer is left over. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mongo_doctor.c: what the doctor says of the answers that a MongoDB may give. */
 #include "faults/mongo_answers.h"
+#include "store/mongo/driver/server.h"
 
 #define WELL "{'ok': 1}"
 #define HELLO(ms) "{'ok': 1, 'localTime': {'$date': {'$numberLong': '" ms "'}}}"

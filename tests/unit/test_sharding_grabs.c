@@ -2,7 +2,8 @@
 /* test_sharding_grabs.c: which locks of protocol sharding a store remembers as its own. */
 #include "core/id.h"
 #include "faults/mongo_answers.h"
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/grabs.h"
+#include "store/mongo/sharding/sharding.h"
 
 static mongo_store *store;
 

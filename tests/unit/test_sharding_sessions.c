@@ -4,7 +4,10 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "faults/mongo_answers.h"
-#include "store/mongo/sharding.h"
+#include "store/mongo/sharding/calls.h"
+#include "store/mongo/sharding/grabs.h"
+#include "store/mongo/sharding/session.h"
+#include "store/mongo/sharding/sharding.h"
 
 #define KEYS "&hfProtocol=sharding"
 #define TS(n) "{'$oid': '000000" n "0000000000000000'}"

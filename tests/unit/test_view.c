@@ -3,7 +3,7 @@
  */
 #include "unit.h"
 
-#include "cli/view.h"
+#include "cli/terminal/view.h"
 #include "show/text.h"
 
 #define NOW_MS INT64_C(1700000000000)
