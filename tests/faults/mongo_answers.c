@@ -2,6 +2,8 @@
 /* mongo_answers.c: our calls to libmongoc come here by the linker (--wrap), and go no further. */
 #include "faults/mongo_answers.h"
 
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
 #include "store/mongo/mongo.h"
 
 #define ANSWERS_MAX 64

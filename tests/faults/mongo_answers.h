@@ -4,8 +4,23 @@
 #ifndef TESTS_FAULTS_MONGO_ANSWERS_H
 #define TESTS_FAULTS_MONGO_ANSWERS_H
 
+#include "store/mongo/document/own.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/path.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/text.h"
+#include "store/mongo/queue/group.h"
+#include "store/mongo/queue/sweep.h"
+#include "store/mongo/queue/vouch.h"
+#include "store/mongo/shared/held.h"
+#include "store/mongo/shared/id_text.h"
+#include "store/mongo/shared/look.h"
+#include "store/mongo/shared/plain.h"
+#include "store/mongo/shared/protocol.h"
+#include "store/mongo/shared/watch.h"
+#include "store/mongo/ttl/ttl.h"
 #include "unit/unit.h"
 
 /* Opens it: a replica set of a, b and c; keys: "", or "&hfProtocol=ttl". No answer is left over. */

@@ -485,7 +485,7 @@ static void test_of_many_the_one_that_was_not_looked_at_for_longest_goes(void **
 {
     (void)state;
     store->uri.foreign_refresh_ms = 4000;
-    for (unsigned i = 1; i <= MONGO_REFRESHES; i++) {
+    for (unsigned i = 1; i <= 32; i++) { /* MONGO_REFRESHES */
         note(i, 1000);
         answers_pass(1);
     }
