@@ -12,6 +12,7 @@
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/group.h"
+#include "store/mongo/queue/state.h"
 #include "store/mongo/queue/sweep.h"
 #include "store/mongo/queue/vouch.h"
 #include "store/mongo/shared/held.h"

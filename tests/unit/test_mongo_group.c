@@ -15,12 +15,12 @@ static int begin(void **state)
 {
     (void)state;
     store = answers_open("");
-    memset(store->group.seen, 255, sizeof store->group.seen);
+    memset(store->queue->group.seen, 255, sizeof store->queue->group.seen);
     other = (mongo_member){.name = "other", .step = &other_step, .state = MEMBER_WAITS};
     pthread_cond_init(&other.changed, NULL);
-    store->group.first = &other;
-    store->group.n_waiting = 1;
-    store->group.few = 0;
+    store->queue->group.first = &other;
+    store->queue->group.n_waiting = 1;
+    store->queue->group.few = 0;
     answers_give_always("findAndModify", "{'ok': 0, 'code': 13}");
     answers_give_always("update", "{'ok': 0, 'code': 13}");
     return 0;
@@ -112,7 +112,7 @@ static void test_a_name_that_was_not_seen_goes_alone(void **state)
 {
     (void)state;
     hf_enter enter = plain();
-    memset(store->group.seen, 0, sizeof store->group.seen);
+    memset(store->queue->group.seen, 0, sizeof store->queue->group.seen);
     assert_false(travels(&(hf_step){.enter = &enter}, true));
 }
 
@@ -130,9 +130,9 @@ static void test_one_on_the_same_lock_waits(void **state)
     hf_enter enter = plain();
     other.name = "name";
     assert_false(travels(&(hf_step){.enter = &enter}, true));
-    assert_int_equal(store->group.n_waiting, 1);
-    assert_int_equal(store->group.n_in_flight, 0);
-    assert_ptr_equal(store->group.first, &other);
+    assert_int_equal(store->queue->group.n_waiting, 1);
+    assert_int_equal(store->queue->group.n_in_flight, 0);
+    assert_ptr_equal(store->queue->group.first, &other);
     assert_int_equal(other.state, MEMBER_LEADS); /* it is its turn */
 }
 

@@ -17,7 +17,7 @@ static int begin(void **state)
 {
     (void)state;
     store = answers_open("");
-    snprintf(store->boot, sizeof store->boot, "us");
+    snprintf(store->queue->boot, sizeof store->queue->boot, "us");
     answers_pass(BOOT_MS - 1000);
     primary = (mongo_primary){.is_asked = false};
     return 0;
@@ -191,7 +191,7 @@ static void test_the_first_sighting_is_left(void **state)
 static void test_a_host_that_does_not_know_its_boot_leaves_none(void **state)
 {
     (void)state;
-    store->boot[0] = '\0';
+    store->queue->boot[0] = '\0';
     assert_false(is_gone("{}", 1));
     assert_false(is_gone("{'clock': {'boot': '', 'at': 0}}", TRUST_MS + 1));
     assert_false(is_gone("{'sightings': [{'boot': '', 'beat': 3, 'at': 0}]}", 1));

@@ -323,13 +323,13 @@ static void test_a_wake_under_way_keeps_the_place(void **state)
     answers_give("aggregate", NONE);
     answers_give("getMore", READ_TO("100"));
     await();
-    store->watch.is_reading = true;
+    store->watch->is_reading = true;
     answers_give("killCursors", "{'ok': 1}");
     answers_give("update", "{'ok': 1}");
     store->base.ops->wake(&store->base);
     assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 5 ]"));
     assert_non_null(strstr(answers_last("update"), "'$oid' : '" US "'"));
-    assert_true(store->watch.woken);
+    assert_true(store->watch->woken);
 }
 
 static void test_nobody_is_woken_who_does_not_read(void **state)
@@ -340,7 +340,7 @@ static void test_nobody_is_woken_who_does_not_read(void **state)
     await();
     store->base.ops->wake(&store->base);
     assert_int_equal(answers_sent("killCursors"), 0);
-    assert_true(store->watch.woken);
+    assert_true(store->watch->woken);
 }
 
 static void test_without_sessions_a_read_stirs(void **state)
@@ -349,7 +349,7 @@ static void test_without_sessions_a_read_stirs(void **state)
     answers_give("aggregate", NONE);
     answers_give("getMore", NONE);
     await();
-    store->watch.is_reading = true;
+    store->watch->is_reading = true;
     answers_give("killCursors", "{'ok': 1}");
     answers_give("find", "{'ok': 1}");
     store->base.ops->wake(&store->base);
