@@ -27,7 +27,7 @@ struct mongo_store {
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
     hf_session self;           /* of this client; written under the mutex, when a session begins */
     struct mongo_held *held;   /* see shared/held.h; guarded by the mutex */
-    struct mongo_watch *watch; /* see shared/watch.c; the pointer is constant, as those below */
+    struct mongo_watch *watch; /* see shared/watch.h; the pointer is constant, as those below */
 
     /* What a protocol keeps, NULL in others. Its struct says what guards it. */
     struct mongo_queue_state *queue;

@@ -25,20 +25,6 @@
 #define SLICE_MS 1000 /* one getMore; what a wake that does not arrive costs */
 #define LAG_S 2 /* a stream that is so far behind is opened anew: it reads all that it missed */
 
-/* The listener's stream. Only the thread in await() writes to it, except for woken; cursor, self,
- * is_reading and woken are guarded by the store's mutex. */
-typedef struct mongo_watch {
-    int64_t cursor;
-    hf_id self;
-    bool is_reading, woken;
-    mongoc_client_t *client;
-    mongoc_client_session_t *session;
-    bool has_self, is_stale; /* stale: something may have been missed */
-    bson_t *resume;
-    hf_stamp read_to;  /* nothing up to here is to come */
-    char refusal[256]; /* why there are no notices here; "": there are */
-} mongo_watch;
-
 static const char replica_set_only[] =
     "this MongoDB server is a standalone, which has no change streams: waiting is by polling; "
     "a replica set (one member is enough) has them";

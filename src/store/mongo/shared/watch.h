@@ -5,6 +5,20 @@
 
 #include "store/mongo/driver/store.h"
 
+/* The listener's stream. Only the thread in await() writes to it, except for woken; cursor, self,
+ * is_reading and woken are guarded by the store's mutex. */
+typedef struct mongo_watch {
+    int64_t cursor;
+    hf_id self;
+    bool is_reading, woken;
+    mongoc_client_t *client;
+    mongoc_client_session_t *session;
+    bool has_self, is_stale; /* stale: something may have been missed */
+    bson_t *resume;
+    hf_stamp read_to;  /* nothing up to here is to come */
+    char refusal[256]; /* why there are no notices here; "": there are */
+} mongo_watch;
+
 void mongo_watch_init(mongo_store *store);
 /* Its connection goes back; not in a forked child, where that is the parent's (R11). */
 void mongo_watch_done(mongo_store *store);
