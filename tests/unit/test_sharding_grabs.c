@@ -2,8 +2,10 @@
 /* test_sharding_grabs.c: which locks of protocol sharding a store remembers as its own. */
 #include "core/id.h"
 #include "faults/mongo_answers.h"
+#include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/sharding/waits.h"
 
 static mongo_store *store;
 

@@ -5,9 +5,11 @@
 #include "core/record.h"
 #include "faults/mongo_answers.h"
 #include "store/mongo/sharding/calls.h"
+#include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/sharding/waits.h"
 
 #define KEYS "&hfProtocol=sharding"
 #define TS(n) "{'$oid': '000000" n "0000000000000000'}"
