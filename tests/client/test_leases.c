@@ -475,6 +475,26 @@ static void test_what_was_found_before_the_wait_is_looked_at_again(void **state)
     hf_close(holder);
 }
 
+/* The ttl of its session, not that of who comes second and says none. */
+static void test_a_lease_lasts_as_long_as_its_session(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:lasts", 10000);
+    hf_store *store = client->store;
+    const hf_lease_options silent = {.key = keyed.key};
+    lease_ids ids = {.name = "x"};
+    char id[HF_LEASE_ID_SIZE];
+    hf_error err;
+    hf_lease lease;
+    lease_id_make(client, keyed.key, &ids, id);
+    hf_session self = {.id = ids.session, .ttl_ms = 5000};
+    assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
+    assert_int_equal(acquire(client, &silent, &lease), HF_OK);
+    assert_int_equal(lease.ttl_ms, 5000);
+    assert_int_equal(look_at(store, "x").holder.ttl_ms, 5000);
+    hf_close(client);
+}
+
 static int looks_back;
 
 /* Somebody drops the sessions just before the look back, whose beat finds none. */
@@ -586,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_those_who_wait_with_one_key_have_one_lease),
         cmocka_unit_test(test_who_waits_does_not_take_an_ended_lease_anew),
         cmocka_unit_test(test_what_was_found_before_the_wait_is_looked_at_again),
+        cmocka_unit_test(test_a_lease_lasts_as_long_as_its_session),
         cmocka_unit_test(test_a_session_that_goes_as_its_lease_is_made_begins_anew),
         cmocka_unit_test(test_that_a_ticket_is_gone_is_looked_at_twice),
         cmocka_unit_test(test_an_ask_for_a_lost_lock_that_was_left_is_answered),

@@ -317,6 +317,28 @@ static void test_without_notices_it_polls(void **state)
     hf_close(holder);
 }
 
+static bool is_poked(const struct ticker *ticker)
+{
+    struct pollfd fd = {ticker->poke_fd, POLLIN, 0};
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* It would go round and round otherwise. */
+static void test_a_thread_that_was_poked_sleeps_again(void **state)
+{
+    (void)state;
+    hf_client *client = open_client("memory:poked", 10000);
+    hf_lock *lock = take(client, "x");
+    const struct ticker *ticker = &client->tickers[TICK_BEAT];
+    assert_true(ticker->is_started);
+    ticker_poke(client, TICK_BEAT);
+    for (int64_t until = now_ms() + 10000; is_poked(ticker) && now_ms() < until;)
+        pause_ms(5);
+    assert_false(is_poked(ticker));
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_nothing_waits_behind_a_sweep),
         cmocka_unit_test(test_a_sweep_goes_on_part_by_part),
         cmocka_unit_test(test_late_enters_of_a_session_that_lives_on),
+        cmocka_unit_test(test_a_thread_that_was_poked_sleeps_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
