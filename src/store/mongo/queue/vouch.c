@@ -169,11 +169,11 @@ static void leave_sighting(mongo_store *store, const hf_session_state *state)
 static void ask_election(mongo_store *store, mongo_primary *primary)
 {
     static const mongo_call call = {.what = "asking who is primary", .database = "admin"};
-    bson_t *command = pipeline_json("{'hello': 1}");
     mongo_reply reply;
     if (primary->is_asked)
         return;
     primary->is_asked = true;
+    bson_t *command = pipeline_json("{'hello': 1}");
     if (mongo_run(store, &call, command, &reply, NULL) == HF_OK)
         primary->is_known = mongo_id_at(&reply.doc, "electionId", &primary->election);
     bson_destroy(&reply.doc);
