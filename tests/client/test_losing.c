@@ -3,6 +3,8 @@
  * client does meanwhile (R4, R7, R9). */
 #include "client/client_bed.h"
 
+#include "client/client.h"
+
 static atomic_bool is_cut, drops_enter;
 static atomic_llong lost_at, left_ms;
 
@@ -214,6 +216,51 @@ static void test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_en
     hf_close(client);
 }
 
+/* ---- What a session leaves ---- */
+
+static int ends[2]; /* those that left nothing, those that may have left some tickets */
+
+static hf_code note_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
+{
+    hf_store *inner = ((faulty *)base)->inner;
+    ends[leaves_any]++;
+    return inner->ops->session_end(inner, id, leaves_any, err);
+}
+
+/* Its session is lost, and is ended when nobody believes in it any more. */
+static void lose_session(faulty *f, hf_client *client)
+{
+    static hf_store_ops noting;
+    hf_error why = {.code = HF_LOST};
+    noting = *f->base.ops;
+    noting.session_end = note_end;
+    f->base.ops = &noting;
+    ends[false] = ends[true] = 0;
+    pthread_mutex_lock(&client->mutex);
+    session_lose_locked(client, &why, client_now(client));
+    pthread_mutex_unlock(&client->mutex);
+    faulty_pass(f, 60000);
+    upkeep_tick(client, client_now(client));
+}
+
+static void test_a_session_that_is_lost_says_whether_it_leaves_tickets(void **state)
+{
+    (void)state;
+    for (int leaves = 0; leaves < 2; leaves++) {
+        hf_client *client;
+        hf_error err;
+        faulty *f = faulty_open_still("memory:leaves", NULL, &client);
+        hf_lock *lock = take(client, "x");
+        if (!leaves)
+            assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+        lose_session(f, client);
+        assert_int_equal(ends[leaves], 1);
+        assert_int_equal(ends[!leaves], 0);
+        hf_lock_close(lock);
+        hf_close(client);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_asks_for_tickets_that_have_left_are_answered),
         cmocka_unit_test(test_an_exit_status_may_be_set_while_a_lost_lock_is_left),
         cmocka_unit_test(test_a_ticket_of_a_session_that_was_lost_is_taken_out_by_the_next_enter),
+        cmocka_unit_test(test_a_session_that_is_lost_says_whether_it_leaves_tickets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
