@@ -65,7 +65,46 @@ void answers_pass(int64_t ms)
     bed.mono_ms += ms;
 }
 
+/* ---- Memory ---- */
+
+static atomic_long n_pieces; /* that the driver's library has given out, of BSON too */
+
+static void *take_piece(size_t size)
+{
+    n_pieces++;
+    return malloc(size);
+}
+
+static void *take_clean(size_t n, size_t size)
+{
+    n_pieces++;
+    return calloc(n, size);
+}
+
+static void *change_piece(void *piece, size_t size)
+{
+    n_pieces += piece ? 0 : 1;
+    return realloc(piece, size);
+}
+
+static void give_piece(void *piece)
+{
+    n_pieces -= piece ? 1 : 0;
+    free(piece);
+}
+
+/* What a store takes it gives back by its end: see answers_close(). */
+static void count_pieces(void)
+{
+    static const bson_mem_vtable_t counting = {
+        .malloc = take_piece, .calloc = take_clean, .realloc = change_piece, .free = give_piece};
+    bson_mem_set_vtable(&counting);
+    mongoc_init();
+}
+
 /* ---- The store ---- */
+
+static long n_before;
 
 static void forget_all(void)
 {
@@ -83,7 +122,10 @@ mongo_store *answers_open(const char *keys)
     hf_store *store = NULL;
     hf_error err;
     int64_t patience_ms = 0;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_pieces);
     forget_all();
+    n_before = n_pieces;
     snprintf(uri, sizeof uri, "mongodb://a,b,c/app?replicaSet=rs0%s", keys);
     if (mongo_open(uri, &config, &store, &patience_ms, &err))
         fail_msg("%s", err.text);
@@ -96,6 +138,8 @@ void answers_close(mongo_store *store)
 {
     store->base.ops->close(&store->base);
     forget_all();
+    if (n_pieces != n_before)
+        fail_msg("%ld pieces of memory were not given back", n_pieces - n_before);
 }
 
 /* ---- Answers ---- */

@@ -162,6 +162,23 @@ static void test_one_is_made_where_there_is_none(void **state)
     assert_string_equal(answers_log(), "");
 }
 
+static void test_how_long_after_the_date_if_nobody_says(void **state)
+{
+    (void)state;
+    static const char *const said[][3] = {
+        {"&hfProtocol=ttl", "'updated' : 1", "'expireAfterSeconds' : 600"},
+        {EXPIRE_AT, "'ExpireAt' : 1", "'expireAfterSeconds' : 0"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        answers_close(store);
+        store = answers_open(said[i][0]);
+        answers_give("createIndexes", "{'ok': 1}");
+        settle(INDEXES(""));
+        assert_non_null(strstr(answers_last("createIndexes"), said[i][1]));
+        assert_non_null(strstr(answers_last("createIndexes"), said[i][2]));
+    }
+}
+
 static void test_it_is_settled_once(void **state)
 {
     (void)state;
@@ -263,6 +280,7 @@ int main(void)
         TEST(test_what_cannot_be_read_changes_nothing),
         TEST(test_it_is_read_once),
         TEST(test_one_is_made_where_there_is_none),
+        TEST(test_how_long_after_the_date_if_nobody_says),
         TEST(test_it_is_settled_once),
         TEST(test_one_that_was_only_read_is_made_all_the_same),
         TEST(test_the_same_one_is_left_without_a_word),
