@@ -406,6 +406,35 @@ static void test_a_drop_is_of_no_document(void **state)
     assert_string_equal(heard, "<verify - 00000000 0 at 9>");
 }
 
+static int begin_with_paths(void **state)
+{
+    (void)state;
+    store = answers_open("&hfProtocol=document&hfCollection=things"
+                         "&hfLockField=meta.lock.id&hfTimeField=meta.lock.ts");
+    heard[0] = '\0';
+    return 0;
+}
+
+/* An event has it under its path, or in a parent that is new. */
+static void test_a_field_deep_inside_is_listened_to(void **state)
+{
+    (void)state;
+    answers_give("aggregate",
+                 "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': ["
+                 " {'documentKey': {'_id': 'a'}, 'updateDescription': {'updatedFields':"
+                 "  {'meta.lock.id': " TICKET(
+                     "07") "}}},"
+                           " {'documentKey': {'_id': 'b'}, 'updateDescription': {'updatedFields':"
+                           "  {'meta': {'lock': {'id': " TICKET(
+                               "08") "}}}}},"
+                                     " {'documentKey': {'_id': 'c'}, 'fullDocument':"
+                                     "  {'meta': {'lock': {'id': " TICKET("09") "}}}}]}}");
+    await();
+    assert_string_equal(heard, "<name a 00000007 0 at 0><name b 00000008 0 at 0>"
+                               "<name c 00000009 0 at 0>");
+    assert_non_null(opened_with("[ '$$this.k', [ 'meta', 'meta.lock', 'meta.lock.id' ] ]"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 #define TEST_TTL(name) cmocka_unit_test_setup_teardown(name, begin_ttl, end)
 
@@ -435,6 +464,8 @@ int main(void)
         TEST_TTL(test_a_change_says_whose_it_is_now),
         TEST_TTL(test_names_that_are_none_are_not_heard),
         TEST_TTL(test_a_drop_is_of_no_document),
+        cmocka_unit_test_setup_teardown(test_a_field_deep_inside_is_listened_to, begin_with_paths,
+                                        end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
