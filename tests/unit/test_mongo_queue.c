@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_queue.c: protocol queue: what the store makes of each answer to a step, a look and the
+ * calls on sessions, and how often it tries again. */
+#include "core/id.h"
+#include "core/record.h"
+#include "faults/mongo_answers.h"
+
+#define BATCH(docs) "{'ok': 1, 'cursor': {'firstBatch': [" docs "]}}"
+#define SESSION(n, more)                                                                           \
+    "{'_id': {'$oid': '000000" n "0000000000000000'}, 'beat': {'$numberLong': '3'},"               \
+    " 'ttl_ms': 6000, 'pid': {'$numberLong': '5'}, 'host': 'h', 'app': 'a', 'asked': [],"          \
+    " 'started_at': {'$date': {'$numberLong': '5'}}," more                                         \
+    " 'expires_at': {'$date': {'$numberLong': '6'}}}"
+#define BEHIND "{'ok': 0, 'code': 72}"
+#define DUPLICATE "{'ok': 0, 'code': 11000}"
+
+static mongo_store *store;
+static hf_step_reply reply;
+static hf_error err;
+
+static int begin(void **state)
+{
+    (void)state;
+    store = answers_open("");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    answers_close(store);
+    return 0;
+}
+
+static void give_times(int n, const char *verb, const char *json)
+{
+    for (int i = 0; i < n; i++)
+        answers_give(verb, json);
+}
+
+/* ---- Steps ---- */
+
+static hf_code enter(hf_record *out)
+{
+    hf_enter in = {.entry = {.ticket = id_of(7), .session = id_of(1), .ttl_ms = 6000, .permits = 1},
+                   .limit = 1,
+                   .queue_max = HF_QUEUE_MAX,
+                   .try_only = true};
+    return store->base.ops->step(&store->base, "x", &(hf_step){.enter = &in}, out, &reply, &err);
+}
+
+static void test_an_upsert_that_lost_is_sent_again_eight_times(void **state)
+{
+    (void)state;
+    hf_record record;
+    give_times(8, "findAndModify", DUPLICATE);
+    answers_give("findAndModify", "{'ok': 0, 'code': 13}");
+    assert_int_equal(enter(&record), HF_DENIED);
+    assert_int_equal(answers_sent("findAndModify"), 9);
+    give_times(9, "findAndModify", DUPLICATE);
+    answers_give("find", BATCH(""));
+    assert_int_equal(enter(&record), HF_UNUSABLE);
+    assert_int_equal(answers_sent("findAndModify"), 18);
+}
+
+static void test_other_errors_are_not_sent_again(void **state)
+{
+    (void)state;
+    hf_record record;
+    answers_give("findAndModify", "{'ok': 0, 'code': 189}");
+    assert_int_equal(enter(&record), HF_UNKNOWN);
+    assert_false(reply.confirmed);
+    assert_int_equal(answers_sent("findAndModify"), 1);
+}
+
+static void test_a_document_that_is_in_the_way_is_named(void **state)
+{
+    (void)state;
+    hf_record record;
+    answers_give("findAndModify", "{'ok': 0, 'code': 4}");
+    answers_give("find", BATCH("{'_id': 'x', 'holders': 'me'}"));
+    assert_int_equal(enter(&record), HF_SHAPE);
+    assert_int_equal(err.code, HF_SHAPE);
+    answers_give("findAndModify", "{'ok': 0, 'code': 4, 'errmsg': 'what?'}");
+    answers_give("find", BATCH(""));
+    assert_int_equal(enter(&record), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "what?"));
+}
+
+static hf_code leave(const char *answer)
+{
+    hf_leave out = {.ticket = id_of(7), .outcome = HF_OUTCOME_RELEASED};
+    hf_step step = {.leaves = &out, .n_leaves = 1};
+    answers_give("update", answer);
+    return store->base.ops->step(&store->base, "x", &step, NULL, &reply, &err);
+}
+
+static void test_a_leave_is_confirmed_when_it_changed_something(void **state)
+{
+    (void)state;
+    assert_int_equal(leave("{'ok': 1, 'n': 1, 'nModified': 1}"), HF_OK);
+    assert_true(reply.confirmed);
+    assert_int_equal(leave("{'ok': 1, 'n': 1, 'nModified': 0}"), HF_OK);
+    assert_false(reply.confirmed);
+    assert_int_equal(leave("{'ok': 1, 'nModified': 1, 'writeConcernError': {'code': 64}}"),
+                     HF_UNKNOWN);
+    assert_false(reply.confirmed);
+    assert_int_equal(leave("{'ok': 1, 'nModified': 1, 'writeErrors': [{'code': 13}]}"), HF_DENIED);
+    assert_false(reply.confirmed);
+    assert_int_equal(leave(NULL), HF_UNKNOWN);
+}
+
+/* ---- Looks ---- */
+
+static bool add_name(void *ctx, const hf_record *record)
+{
+    size_t used = strlen(ctx);
+    snprintf((char *)ctx + used, 100 - used, "<%s %d>", record->name, record->exists);
+    return strcmp(record->name, "stop") != 0;
+}
+
+static hf_code look(const char *const *names, size_t n, char said[100])
+{
+    said[0] = '\0';
+    return store->base.ops->look(&store->base, names, n, (hf_stamp){0}, false, add_name, said,
+                                 &err);
+}
+
+static void test_a_look_tells_what_is_not_there(void **state)
+{
+    (void)state;
+    char said[100];
+    answers_give("find", BATCH(""));
+    assert_int_equal(look((const char *const[]){"a", "b"}, 2, said), HF_OK);
+    assert_string_equal(said, "<a 0><b 0>");
+    answers_give("find", BATCH(""));
+    assert_int_equal(look((const char *const[]){"a", "stop", "b"}, 3, said), HF_OK);
+    assert_string_equal(said, "<a 0><stop 0>");
+    assert_non_null(strstr(answers_last("find"), "'batchSize' : 4"));
+}
+
+static void test_a_look_that_fails_tells_nothing(void **state)
+{
+    (void)state;
+    char said[100];
+    static const char *const bad[] = {NULL, "{'ok': 1}", "{'ok': 0, 'code': 13}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        answers_give("find", bad[i]);
+        assert_int_not_equal(look((const char *const[]){"a"}, 1, said), HF_OK);
+        assert_string_equal(said, "");
+    }
+}
+
+static void test_a_server_that_is_behind_is_asked_six_times_more(void **state)
+{
+    (void)state;
+    char said[100];
+    give_times(6, "find", BEHIND);
+    answers_give("find", BATCH(""));
+    assert_int_equal(look((const char *const[]){"a"}, 1, said), HF_OK);
+    assert_int_equal(answers_sent("find"), 7);
+    give_times(7, "find", BEHIND);
+    assert_int_equal(look((const char *const[]){"a"}, 1, said), HF_UNREACHABLE);
+    assert_non_null(strstr(err.text, "the primary is behind"));
+    assert_int_equal(answers_sent("find"), 14);
+}
+
+/* ---- Sessions ---- */
+
+static hf_code look_at(const char *answer, hf_session_state states[2])
+{
+    const hf_id ids[] = {id_of(1), id_of(2)};
+    memset(states, 5, 2 * sizeof *states);
+    answers_give("aggregate", answer);
+    return store->base.ops->sessions_look(&store->base, ids, 2, -1, states, &err);
+}
+
+static void test_sessions_are_told_in_the_order_that_was_asked(void **state)
+{
+    (void)state;
+    hf_session_state states[2];
+    assert_int_equal(look_at(BATCH(SESSION("02", "'dead': true,")), states), HF_OK);
+    assert_int_equal(states[0].presence, HF_MISSING);
+    assert_true(id_equal(states[0].session.id, id_of(1)));
+    assert_int_equal(states[1].presence, HF_DEAD);
+    assert_int_equal(states[1].beat, 3);
+    assert_false(states[1].is_gone);
+    assert_int_equal(look_at(BATCH(SESSION("02", "") "," SESSION("01", "")), states), HF_OK);
+    assert_int_equal(states[0].presence, HF_LIVE);
+    assert_int_equal(states[1].presence, HF_LIVE);
+}
+
+static void test_a_look_at_sessions_that_fails_says_so(void **state)
+{
+    (void)state;
+    hf_session_state states[2];
+    assert_int_equal(look_at(NULL, states), HF_UNREACHABLE);
+    assert_int_equal(look_at("{'ok': 1}", states), HF_UNUSABLE);
+    assert_int_equal(look_at(BATCH("{'_id': {'$oid': '000000010000000000000000'}}"), states),
+                     HF_SHAPE);
+}
+
+static hf_code beat(const char *answer, hf_session_state *out)
+{
+    answers_give("findAndModify", answer);
+    return store->base.ops->session_beat(&store->base, id_of(1), &(hf_beat){0}, out, &err);
+}
+
+static void test_a_beat_of_a_session_that_is_not_there_is_lost(void **state)
+{
+    (void)state;
+    hf_session_state out;
+    assert_int_equal(beat("{'ok': 1, 'value': null}", &out), HF_LOST);
+    assert_int_equal(beat(NULL, &out), HF_UNKNOWN);
+    assert_int_equal(beat("{'ok': 1, 'value': " SESSION("01", "") "}", &out), HF_OK);
+    assert_int_equal(out.presence, HF_LIVE);
+}
+
+static hf_code mark(const char *answer)
+{
+    const hf_session_state seen = {.session = {.id = id_of(1)}, .beat = 3};
+    answers_give("findAndModify", answer);
+    return store->base.ops->session_mark(&store->base, &seen, &err);
+}
+
+static void test_a_mark_says_whether_it_took(void **state)
+{
+    (void)state;
+    assert_int_equal(mark("{'ok': 1, 'value': " SESSION("01", "'dead': true,") "}"), HF_OK);
+    assert_int_equal(mark("{'ok': 1, 'value': " SESSION("01", "") "}"), HF_HELD);
+    assert_int_equal(mark("{'ok': 1, 'value': null}"), HF_NOT_FOUND);
+    assert_int_equal(mark(NULL), HF_UNKNOWN);
+}
+
+static void test_an_ask_that_finds_no_room_is_refused(void **state)
+{
+    (void)state;
+    const hf_ask ask = {.ticket = id_of(7), .by = "me", .reason = "why"};
+    answers_give("findAndModify", "{'ok': 1, 'value': " SESSION("01", "") "}");
+    assert_int_equal(store->base.ops->ask(&store->base, id_of(1), &ask, &err), HF_FULL);
+    answers_give("findAndModify", "{'ok': 1, 'value': null}");
+    assert_int_equal(store->base.ops->ask(&store->base, id_of(1), &ask, &err), HF_NOT_FOUND);
+    answers_give("findAndModify", NULL);
+    assert_int_equal(store->base.ops->ask(&store->base, id_of(1), &ask, &err), HF_UNKNOWN);
+}
+
+static bool add_waits(void *ctx, const hf_waits *waits)
+{
+    size_t used = strlen(ctx);
+    snprintf((char *)ctx + used, 100 - used, "<%s %d>", waits->text, (int)waits->seen);
+    return strcmp(waits->text, "stop") != 0;
+}
+
+static void test_waits_are_told_of_those_that_can_be_read(void **state)
+{
+    (void)state;
+    char said[100] = "";
+    answers_give(
+        "aggregate",
+        BATCH(SESSION("01", "'waits': 'w', 'seen': 4,") ", {'waits': 'odd'}," SESSION(
+            "02", "'waits': 5,") "," SESSION("03",
+                                             "'waits': 'stop',") "," SESSION("04",
+                                                                             "'waits': 'more',")));
+    assert_int_equal(store->base.ops->waits(&store->base, NULL, 0, add_waits, said, &err), HF_OK);
+    assert_string_equal(said, "<w 4><stop 0>");
+    answers_give("aggregate", NULL);
+    assert_int_equal(store->base.ops->waits(&store->base, NULL, 0, add_waits, said, &err),
+                     HF_UNREACHABLE);
+}
+
+static void test_no_more_overdue_sessions_than_there_is_room_for(void **state)
+{
+    (void)state;
+    hf_session_state overdue[2];
+    size_t n;
+    answers_give("aggregate", BATCH("{'odd': 1}," SESSION("01", "") "," SESSION(
+                                  "02", "") "," SESSION("03", "")));
+    assert_int_equal(mongo_overdue(store, 9, overdue, 2, &n, &err), HF_OK);
+    assert_int_equal(n, 2);
+    assert_true(id_equal(overdue[0].session.id, id_of(1)));
+    assert_true(id_equal(overdue[1].session.id, id_of(2)));
+    answers_give("aggregate", NULL);
+    assert_int_equal(mongo_overdue(store, 9, overdue, 2, &n, &err), HF_UNREACHABLE);
+    assert_int_equal(n, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_an_upsert_that_lost_is_sent_again_eight_times),
+        TEST(test_other_errors_are_not_sent_again),
+        TEST(test_a_document_that_is_in_the_way_is_named),
+        TEST(test_a_leave_is_confirmed_when_it_changed_something),
+        TEST(test_a_look_tells_what_is_not_there),
+        TEST(test_a_look_that_fails_tells_nothing),
+        TEST(test_a_server_that_is_behind_is_asked_six_times_more),
+        TEST(test_sessions_are_told_in_the_order_that_was_asked),
+        TEST(test_a_look_at_sessions_that_fails_says_so),
+        TEST(test_a_beat_of_a_session_that_is_not_there_is_lost),
+        TEST(test_a_mark_says_whether_it_took),
+        TEST(test_an_ask_that_finds_no_room_is_refused),
+        TEST(test_waits_are_told_of_those_that_can_be_read),
+        TEST(test_no_more_overdue_sessions_than_there_is_room_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
