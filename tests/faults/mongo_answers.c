@@ -334,3 +334,74 @@ mongoc_host_list_t *__wrap_mongoc_server_description_host(const mongoc_server_de
 {
     return &hosts[__wrap_mongoc_server_description_id(of)];
 }
+
+/* ---- Cursors: the answer to "list" has all documents of one ---- */
+
+mongoc_cursor_t *__wrap_mongoc_collection_find_with_opts(mongoc_collection_t *collection,
+                                                         const bson_t *filter, const bson_t *opts,
+                                                         const mongoc_read_prefs_t *prefs);
+mongoc_cursor_t *__wrap_mongoc_collection_aggregate(mongoc_collection_t *collection,
+                                                    mongoc_query_flags_t flags,
+                                                    const bson_t *pipeline, const bson_t *opts,
+                                                    const mongoc_read_prefs_t *prefs);
+bool __wrap_mongoc_cursor_next(mongoc_cursor_t *cursor, const bson_t **doc);
+bool __wrap_mongoc_cursor_error_document(mongoc_cursor_t *cursor, bson_error_t *error,
+                                         const bson_t **reply);
+void __wrap_mongoc_cursor_destroy(mongoc_cursor_t *cursor);
+
+static struct {
+    bson_t reply, batch, doc;
+    bson_iter_t it;
+    bson_error_t error;
+    bool is_well, has_batch;
+} listed;
+
+static mongoc_cursor_t *list(const bson_t *filter)
+{
+    bson_t command = BSON_INITIALIZER;
+    BSON_APPEND_DOCUMENT(&command, "list", filter);
+    listed.is_well = answer_command(&command, &listed.reply, &listed.error);
+    listed.has_batch = mongo_view(&listed.reply, "docs", &listed.batch) &&
+                       bson_iter_init(&listed.it, &listed.batch);
+    bson_destroy(&command);
+    return (mongoc_cursor_t *)(void *)&listed;
+}
+
+mongoc_cursor_t *__wrap_mongoc_collection_find_with_opts(mongoc_collection_t *collection,
+                                                         const bson_t *filter, const bson_t *opts,
+                                                         const mongoc_read_prefs_t *prefs)
+{
+    (void)collection, (void)opts, (void)prefs;
+    return list(filter);
+}
+
+mongoc_cursor_t *__wrap_mongoc_collection_aggregate(mongoc_collection_t *collection,
+                                                    mongoc_query_flags_t flags,
+                                                    const bson_t *pipeline, const bson_t *opts,
+                                                    const mongoc_read_prefs_t *prefs)
+{
+    (void)collection, (void)flags, (void)opts, (void)prefs;
+    return list(pipeline);
+}
+
+bool __wrap_mongoc_cursor_next(mongoc_cursor_t *cursor, const bson_t **doc)
+{
+    assert_ptr_equal(cursor, &listed);
+    *doc = &listed.doc;
+    return listed.has_batch && mongo_next(&listed.it, &listed.doc);
+}
+
+bool __wrap_mongoc_cursor_error_document(mongoc_cursor_t *cursor, bson_error_t *error,
+                                         const bson_t **reply)
+{
+    assert_ptr_equal(cursor, &listed);
+    *error = listed.error;
+    *reply = &listed.reply;
+    return !listed.is_well;
+}
+
+void __wrap_mongoc_cursor_destroy(mongoc_cursor_t *cursor)
+{
+    assert_ptr_equal(cursor, &listed);
+    bson_destroy(&listed.reply);
+}

@@ -29,7 +29,8 @@ mongo_store *answers_open(const char *keys);
 void answers_close(mongo_store *store);
 
 /* The next command of that verb that has no answer yet is answered so: {'ok': 1, ...}, or
- * {'ok': 0, 'code': 13}; NULL: by a network error. A command without an answer fails the test. */
+ * {'ok': 0, 'code': 13}; NULL: by a network error. A command without an answer fails the test. What
+ * is read by a cursor is answered {'ok': 1, 'docs': [...]}, to the verb "list". */
 void answers_give(const char *verb, const char *json);
 void answers_give_slowly(const char *verb, const char *json, int64_t takes_ms);
 /* The same answer each time from now on. */

@@ -368,6 +368,32 @@ static void test_a_read_is_tried_three_times(void **state)
     sharding_sent_done(&sent);
 }
 
+/* ---- A round that fails ---- */
+
+static hf_code enter(hf_error *err)
+{
+    hf_record record;
+    hf_step_reply reply;
+    hf_enter in = {.entry = {.ticket = id_of(7), .session = id_of(1), .ttl_ms = 6000}};
+    return store->base.ops->step(&store->base, "a", &(hf_step){.enter = &in}, &record, &reply, err);
+}
+
+/* The grab may have landed, whatever the unlock after it came to. */
+static void test_a_round_with_an_unknown_grab_is_unknown(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give("findAndModify", "{'ok': 0, 'code': 91}");
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    assert_int_equal(enter(&err), HF_UNKNOWN);
+    assert_int_equal(err.code, HF_UNKNOWN);
+    assert_true(err.retryable);
+    assert_true(store->sharding->may_have_more);
+    answers_give("findAndModify", "{'ok': 0, 'code': 13}");
+    assert_int_equal(enter(&err), HF_DENIED);
+    assert_int_equal(err.code, HF_DENIED);
+}
+
 /* ---- Documents ---- */
 
 static hf_code read_as(const char *json, sharding_document *out)
@@ -452,6 +478,73 @@ static void test_sessions_by_their_processes(void **state)
     assert_false(id_equal(sharding_session("a:b", ""), sharding_session("a:c", "")));
     assert_false(id_equal(sharding_session("host:5:1x:0", ""), id_of(1)));
     assert_false(id_equal(sharding_session("host:5:1:", ""), id_of(1)));
+    assert_false(id_equal(sharding_session("1:0", ""), id_of(1)));
+}
+
+/* ---- Listing ---- */
+
+static bool add_state(void *ctx, const hf_session_state *state)
+{
+    const hf_session *session = &state->session;
+    size_t used = strlen(ctx);
+    snprintf((char *)ctx + used, 300 - used, "<%s|%s|%lld|%lld|%d>", session->app, session->host,
+             (long long)session->pid, (long long)session->started_at.ms, state->presence);
+    return strcmp(session->app, "stop") != 0;
+}
+
+static hf_code list(const char *answer, char said[300])
+{
+    hf_error err;
+    said[0] = '\0';
+    answers_give("list", answer);
+    return store->base.ops->list_sessions(&store->base, add_state, said, &err);
+}
+
+static void test_who_pings_is_listed(void **state)
+{
+    (void)state;
+    char said[300];
+    assert_int_equal(
+        list(
+            "{'ok': 1, 'docs': [{'_id': '" OURS "', 'ping': " DATE(
+                "9") "},"
+                     " {'_id': 'shard', 'ping': " DATE("8") "}, {'_id': 5, 'ping': " DATE(
+                         "8") "}, {'_id': 'odd', 'ping': 8}, {'_id': 'stop', 'ping': " DATE("7") "}"
+                                                                                                 ","
+                                                                                                 " "
+                                                                                                 "{"
+                                                                                                 "'"
+                                                                                                 "_"
+                                                                                                 "i"
+                                                                                                 "d"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 " "
+                                                                                                 "'"
+                                                                                                 "m"
+                                                                                                 "o"
+                                                                                                 "r"
+                                                                                                 "e"
+                                                                                                 "'"
+                                                                                                 ","
+                                                                                                 " "
+                                                                                                 "'"
+                                                                                                 "p"
+                                                                                                 "i"
+                                                                                                 "n"
+                                                                                                 "g"
+                                                                                                 "'"
+                                                                                                 ":"
+                                                                                                 " " DATE(
+                                                                                                     "7") "}]}",
+            said),
+        HF_OK);
+    assert_string_equal(said, "<" OURS "|host|5|9|1><shard||0|8|1><stop||0|7|1>");
+    assert_int_equal(
+        list("{'ok': 0, 'code': 13, 'docs': [{'_id': 'a', 'ping': " DATE("9") "}]}", said),
+        HF_DENIED);
+    assert_int_equal(list(NULL, said), HF_UNREACHABLE);
+    assert_string_equal(said, "");
 }
 
 /* ---- Waiting for long ---- */
@@ -530,10 +623,12 @@ int main(void)
         TEST(test_each_error_has_a_number),
         TEST(test_a_read_without_an_answer_may_not_have_been_sent),
         TEST(test_a_read_is_tried_three_times),
+        TEST(test_a_round_with_an_unknown_grab_is_unknown),
         TEST(test_locks_of_another_shape),
         TEST(test_names_and_processes_up_to_their_longest),
         TEST(test_a_lock_that_is_held_says_all),
         TEST(test_sessions_by_their_processes),
+        TEST(test_who_pings_is_listed),
         TEST(test_who_waits_for_long_is_told_now_and_then),
         TEST(test_a_wait_ends_with_its_ticket_or_after_a_minute),
     };

@@ -341,9 +341,10 @@ static hf_code failed(acquiring *a, hf_code code)
 {
     if (!a->is_unknown || code == HF_UNKNOWN)
         return code;
-    if (a->err)
-        a->err->code = HF_UNKNOWN;
-    return HF_UNKNOWN;
+    if (!a->err)
+        return HF_UNKNOWN;
+    hf_error why = *a->err;
+    return error_set(a->err, HF_UNKNOWN, "%s", why.text);
 }
 
 static hf_code go_round(acquiring *a, hf_record *out)
