@@ -11,6 +11,9 @@
     " 'ttl_ms': 6000, 'pid': {'$numberLong': '5'}, 'host': 'h', 'app': 'a', 'asked': [],"          \
     " 'started_at': {'$date': {'$numberLong': '5'}}," more                                         \
     " 'expires_at': {'$date': {'$numberLong': '6'}}}"
+#define RECORD(name)                                                                               \
+    "{'_id': '" name "', 'limit': 1, 'token': {'$numberLong': '0'}, 'holders': [], 'queue': [],"   \
+    " 'notify': ''}"
 #define BEHIND "{'ok': 0, 'code': 72}"
 #define DUPLICATE "{'ok': 0, 'code': 11000}"
 
@@ -165,6 +168,32 @@ static void test_a_server_that_is_behind_is_asked_six_times_more(void **state)
     assert_int_equal(answers_sent("find"), 14);
 }
 
+static hf_code list(const char *prefix, const char *answer, char said[100])
+{
+    said[0] = '\0';
+    answers_give("list", answer);
+    return store->base.ops->list(&store->base, prefix, add_name, said, &err);
+}
+
+/* A document that is no record hides no others, and is told. */
+static void test_a_list_has_what_can_be_read_and_begins_so(void **state)
+{
+    (void)state;
+    char said[100];
+    const char *docs = "{'ok': 1, 'docs': [" RECORD("a1") ", {'_id': 'a2', 'holders': 5}," RECORD(
+        "b") "," RECORD("a3") "]}";
+    assert_int_equal(list("a", "{'ok': 1, 'docs': []}", said), HF_OK);
+    assert_non_null(strstr(answers_last("list"), "'^a'"));
+    assert_int_equal(list("a", docs, said), HF_OK);
+    assert_string_equal(said, "<a1 1><a3 1>");
+    assert_int_equal(list("a.z", docs, said), HF_OK);
+    assert_non_null(strstr(answers_last("list"), "'^a\\\\.z'"));
+    assert_string_equal(said, "");
+    assert_int_equal(list("a", NULL, said), HF_UNREACHABLE);
+    assert_int_equal(list(NULL, "{'ok': 0, 'code': 13, 'docs': []}", said), HF_DENIED);
+    assert_non_null(strstr(answers_log(), "a2"));
+}
+
 /* ---- Sessions ---- */
 
 static hf_code look_at(const char *answer, hf_session_state states[2])
@@ -296,6 +325,7 @@ int main(void)
         TEST(test_a_look_tells_what_is_not_there),
         TEST(test_a_look_that_fails_tells_nothing),
         TEST(test_a_server_that_is_behind_is_asked_six_times_more),
+        TEST(test_a_list_has_what_can_be_read_and_begins_so),
         TEST(test_sessions_are_told_in_the_order_that_was_asked),
         TEST(test_a_look_at_sessions_that_fails_says_so),
         TEST(test_a_beat_of_a_session_that_is_not_there_is_lost),
