@@ -313,6 +313,56 @@ static void test_no_more_overdue_sessions_than_there_is_room_for(void **state)
     assert_int_equal(n, 0);
 }
 
+/* ---- Indexes ---- */
+
+static int made_by_two_sweeps(const char *first, const char *second)
+{
+    hf_session_state overdue[2];
+    size_t n;
+    bool more;
+    int before = answers_sent("createIndexes");
+    answers_give("createIndexes", first);
+    if (second)
+        answers_give("createIndexes", second);
+    for (int i = 0; i < 2; i++)
+        store->base.ops->sweep(&store->base, overdue, 2, &n, &more, &err);
+    return answers_sent("createIndexes") - before;
+}
+
+/* What follows in a sweep is refused here. */
+static void refuse_sweeps(void)
+{
+    answers_give_always("findAndModify", "{'ok': 0, 'code': 13}");
+    answers_give_always("update", "{'ok': 0, 'code': 13}");
+    answers_give_always("hello", "{'ok': 0, 'code': 13}");
+    answers_give_always("find", "{'ok': 0, 'code': 13}");
+    answers_give_always("aggregate", "{'ok': 0, 'code': 13}");
+}
+
+static void test_indexes_are_made_once(void **state)
+{
+    (void)state;
+    refuse_sweeps();
+    assert_int_equal(made_by_two_sweeps("{'ok': 1}", NULL), 1);
+    assert_string_equal(answers_log(), "");
+}
+
+static void test_indexes_that_are_refused_are_told_and_left(void **state)
+{
+    (void)state;
+    refuse_sweeps();
+    assert_int_equal(made_by_two_sweeps("{'ok': 0, 'code': 13}", NULL), 1);
+    assert_non_null(strstr(answers_log(), "db.sessions.createIndex({dead_at: 1}"));
+}
+
+static void test_indexes_are_made_when_the_server_is_back(void **state)
+{
+    (void)state;
+    refuse_sweeps();
+    assert_int_equal(made_by_two_sweeps(NULL, "{'ok': 1}"), 2);
+    assert_string_equal(answers_log(), "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -333,6 +383,9 @@ int main(void)
         TEST(test_an_ask_that_finds_no_room_is_refused),
         TEST(test_waits_are_told_of_those_that_can_be_read),
         TEST(test_no_more_overdue_sessions_than_there_is_room_for),
+        TEST(test_indexes_are_made_once),
+        TEST(test_indexes_that_are_refused_are_told_and_left),
+        TEST(test_indexes_are_made_when_the_server_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
