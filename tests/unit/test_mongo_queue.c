@@ -147,9 +147,11 @@ static void test_a_look_that_fails_tells_nothing(void **state)
     (void)state;
     char said[100];
     static const char *const bad[] = {NULL, "{'ok': 1}", "{'ok': 0, 'code': 13}"};
+    static const hf_code codes[] = {HF_UNREACHABLE, HF_UNUSABLE, HF_DENIED};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         answers_give("find", bad[i]);
-        assert_int_not_equal(look((const char *const[]){"a"}, 1, said), HF_OK);
+        assert_int_equal(look((const char *const[]){"a"}, 1, said), codes[i]);
+        assert_null(strstr(err.text, "behind"));
         assert_string_equal(said, "");
     }
 }
