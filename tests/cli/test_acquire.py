@@ -14,7 +14,16 @@ import cli
 
 class Acquire(cli.Case):
     def take(self, *words):
-        return self.json("--json", "acquire", *words)
+        taken = self.json("--json", "acquire", *words)
+        if "keeper" in taken:
+            self.addCleanup(self.end, taken["keeper"])
+        return taken
+
+    @staticmethod
+    def end(keeper):
+        """It is nobody's child; it has ended by now, unless a test has failed, or did not ask it to."""
+        if cli.is_alive(keeper):
+            os.kill(keeper, signal.SIGKILL)
 
     def until_free(self, name):
         deadline = time.monotonic() + cli.PATIENCE

@@ -2,6 +2,7 @@
 """What waits for something takes no time of the processor meanwhile."""
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
 import time
 
 import cli
@@ -39,6 +40,8 @@ class Idle(cli.Case):
     def test_keepers(self):
         one = self.json("--json", "acquire", "--for", "1h", "x")
         other = self.json("--json", "acquire", "--while-pid", str(os.getpid()), "y")
+        for each in (one, other):
+            self.addCleanup(os.kill, each["keeper"], signal.SIGTERM)
         self.check_idle(one["keeper"], other["keeper"])
 
     def test_watch(self):
