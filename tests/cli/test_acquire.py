@@ -137,7 +137,7 @@ class Acquire(cli.Case):
         self.assertLess(time.monotonic() - began, 17)  # at its renewal, not by the lease's end
 
     def test_a_keeper_that_cannot_renew_tries_again_until_the_lease_is_over(self):
-        taken = self.take("--ttl", "4s", "--for", "1h", "a")
+        taken = self.take("--ttl", "9s", "--for", "1h", "a")
         with contextlib.closing(sqlite3.connect(self.path("locks.db"))) as db:
             db.execute("ALTER TABLE sessions RENAME TO gone")
         took, deadline = 0, time.monotonic() + cli.PATIENCE
@@ -145,7 +145,7 @@ class Acquire(cli.Case):
             self.assertLess(time.monotonic(), deadline)
             took = cli.processor_time(taken["keeper"]) or took
             time.sleep(0.02)
-        self.assertLess(took, 0.5)  # of the processor's
+        self.assertLess(took, 0.2)  # seconds of the processor's: a dozen tries
 
     def test_without_a_keeper_it_ends_with_its_ttl(self):
         self.take("--ttl", "1s", "a")
