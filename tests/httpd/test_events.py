@@ -17,7 +17,9 @@ class Following(serving.Case):
     def test_begins_with_all_locks(self):
         service = self.serve()
         holder = self.hold("--why", "first", "x")
-        snapshot = self.follow(service).until("snapshot")
+        events = self.follow(service)
+        self.assertEqual(events.block(), {"retry": "1000"})  # ms, until a browser connects again
+        snapshot = events.until("snapshot")
         [lock] = snapshot["locks"]
         self.assertEqual((lock["name"], [e["why"] for e in lock["holders"]]), ("x", ["first"]))
         self.assertEqual(list(snapshot["leases"]), [lock["holders"][0]["session"]])

@@ -39,7 +39,8 @@ class Tokens(serving.Case):
 
     def test_other_schemes(self):
         service = self.serve("--token-file", self.file)
-        for scheme, status in (("bearer ", 200), ("Basic ", 401), ("", 401), ("Bearer", 401)):
+        for scheme, status in (("bearer ", 200), ("Basic ", 401), ("", 401), ("Bearer", 401),
+                               ("Digest ", 401), ("Bearers ", 401)):
             answer = service.call("GET", "/v1/locks", headers={"Authorization": scheme + READ})
             self.assertEqual(answer.status, status, scheme)
 
@@ -107,6 +108,8 @@ class Listening(serving.Case):
                              ("localhost:1", 200), ("127.9.9.9", 200), ("[::1]:5", 200), ("[", 421)):
             answer = service.call("GET", "/v1/locks", headers={"Host": host})
             self.assertEqual(answer.status, status, host)
+        none = 'holdfast_http_requests_total{method="",path="",status="421"}'
+        self.assertEqual(service.metric(none), 6)  # of no call in particular
 
 
 class Tls(serving.Case):
@@ -148,6 +151,9 @@ class Tls(serving.Case):
                 (["--tls-cert", cert, "--tls-key", bad], 65, "cannot be used"),
                 (["--tls-cert", cert, "--tls-key", self.write("seen", "", 0o644)], 65, "others can"),
                 (["--tls-cert", self.path("nix"), "--tls-key", key], 65, "No such file"),
+                (["--tls-cert", self.write("short", "x"), "--tls-key", key], 65, "cannot be used"),
+                (["--tls-cert", self.write("long", "x" * 65535), "--tls-key", key], 65, "cannot be used"),
+                (["--tls-cert", self.write("longer", "x" * 65536), "--tls-key", key], 65, "is no cert"),
                 (["--tls-cert", self.write("empty", ""), "--tls-key", key], 65, "is no certificate")):
             result = self.run_it("serve", "--listen", "127.0.0.1:0", *words)
             self.assertEqual(result.returncode, status, result.err)
