@@ -58,7 +58,7 @@ class Offers(Completion):
         self.assertEqual(self.offers("run", "-qn", "ni"), ["nightly"])
 
     def test_a_name_stands_for_itself_only(self):
-        for word in ("--wai", "--waits", "-wait", "--wait=5s", "--no-wait", "--json"):
+        for word in ("--wai", "--waits", "-wait", "--wait=5s", "--no-wait", "--json", "--new", "--w"):
             self.assertEqual(self.offers("run", word, "ni"), ["nightly"], word)
         for word in ("--wait", "-w"):
             self.assertEqual(self.offers("run", word, "ni"), [], word)
