@@ -395,6 +395,63 @@ static void test_a_mark_is_kept_for_an_hour(void **state)
     store->ops->close(store);
 }
 
+/* It is not taken for another's: it stays for people to look at. */
+static void test_a_dead_session_without_a_proper_id_is_left_alone(void **state)
+{
+    (void)state;
+    static hf_session_state gone[4];
+    hf_store *store = open_store();
+    for (int i = 0; i < 3; i++)
+        end(store, begin_session(store));
+    run_sql("UPDATE sessions SET id = x'01' WHERE row = (SELECT max(row) FROM sessions)");
+    wall_ahead_ms = 2 * HOUR_MS;
+    sweep_now(store, gone, 4);
+    assert_int_equal(query("SELECT count(*) FROM sessions"), 1);
+    assert_int_equal(query("SELECT length(id) FROM sessions"), 1);
+    store->ops->close(store);
+}
+
+static void say_waits(hf_store *store, hf_id id, const char *waits)
+{
+    hf_error err;
+    static hf_session_state seen;
+    hf_beat says = {.waits = waits};
+    must(store->ops->session_beat(store, id, &says, &seen, &err), &err);
+}
+
+static void assert_kept(int64_t waits, int64_t asks)
+{
+    assert_int_equal(query("SELECT count(*) FROM waits"), waits);
+    assert_int_equal(query("SELECT count(*) FROM asks"), asks);
+}
+
+/* And that of others stays. */
+static void test_what_belongs_to_a_session_goes_with_it(void **state)
+{
+    (void)state;
+    hf_error err;
+    static hf_session_state gone[4];
+    hf_ask ask = {.ticket = new_id(), .by = "me", .reason = "because"};
+    hf_store *store = open_store();
+    hf_id one = begin_session(store), two = begin_session(store);
+    say_waits(store, one, "a");
+    say_waits(store, two, "b");
+    must(store->ops->ask(store, one, &ask, &err), &err);
+    must(store->ops->ask(store, two, &ask, &err), &err);
+    assert_kept(2, 2);
+    say_waits(store, one, NULL);
+    assert_kept(1, 2);
+    say_waits(store, one, "a");
+    end(store, one);
+    assert_kept(1, 1);
+    run_sql("INSERT INTO asks SELECT id, x'00', 'me', 'late' FROM sessions WHERE dead_at > 0;"
+            "INSERT INTO waits SELECT id, 1, 'late' FROM sessions WHERE dead_at > 0");
+    wall_ahead_ms = 2 * HOUR_MS;
+    sweep_now(store, gone, 4);
+    assert_kept(1, 1);
+    store->ops->close(store);
+}
+
 static int64_t swept_at(void)
 {
     return query("SELECT value FROM meta WHERE key = 'swept_at'");
@@ -588,6 +645,8 @@ int main(void)
         TEST(test_the_sweep_names_those_a_day_overdue),
         TEST(test_the_sweep_names_leases_of_another_clock),
         TEST(test_a_mark_is_kept_for_an_hour),
+        TEST(test_a_dead_session_without_a_proper_id_is_left_alone),
+        TEST(test_what_belongs_to_a_session_goes_with_it),
         TEST(test_once_an_hour_somebody_sweeps_for_all),
         TEST(test_a_record_is_kept_for_three_days),
         TEST(test_however_many_are_idle_all_are_forgotten),
