@@ -610,6 +610,32 @@ static void test_who_opens_second_finds_all_made(void **state)
     }
 }
 
+/* The alive file leads to itself then. */
+static void open_first_and_break(void)
+{
+    char alive[128];
+    open_first();
+    snprintf(alive, sizeof alive, "%s-alive", path);
+    assert_int_equal(unlink(alive), 0);
+    assert_int_equal(symlink(alive, alive), 0);
+}
+
+static void test_who_opens_second_says_what_it_cannot_open(void **state)
+{
+    (void)state;
+    hf_error err;
+    char *given;
+    static const operation op = {.run = do_open, .boot = "new"};
+    world w = set_up_world(&op);
+    rivals = &w;
+    seam_meanwhile(1, open_first_and_break);
+    assert_int_equal(operate(&op, &w, &err, &given), HF_UNUSABLE);
+    seam_meanwhile(0, NULL);
+    assert_non_null(strstr(err.text, "cannot open it"));
+    free(given);
+    tear_down_world(&w);
+}
+
 static bool take_while_swept(int nth)
 {
     char *given;
@@ -715,6 +741,7 @@ int main(void)
         cmocka_unit_test(test_a_commit_that_says_it_failed_leaves_it_unknown),
         cmocka_unit_test(test_a_begin_of_which_nothing_is_known_keeps_no_byte),
         cmocka_unit_test(test_who_opens_second_finds_all_made),
+        cmocka_unit_test(test_who_opens_second_says_what_it_cannot_open),
         cmocka_unit_test(test_what_was_taken_meanwhile_is_not_swept),
         cmocka_unit_test(test_each_failure_has_its_code),
         cmocka_unit_test(test_each_failed_commit_has_its_code),
