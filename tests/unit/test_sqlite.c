@@ -56,6 +56,8 @@ static void takes_over_schema_1(void **state)
     store->ops->close(store);
     run_sql("DROP TABLE waits; DROP TABLE asks; PRAGMA user_version = 1");
     expect_unusable("changed by another program");
+    assert_int_equal(query("PRAGMA user_version"), 1); /* what is refused is left as it was */
+    assert_int_equal(query("SELECT count(*) FROM sqlite_master WHERE name = 'waits'"), 0);
 }
 
 static void refuses_a_newer_schema(void **state)
