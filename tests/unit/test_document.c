@@ -250,6 +250,8 @@ static void test_each_part_has_a_type(void **state)
         {"'done':{", "'d':{", NULL},
         {"{'_id':'name',", "{'x':1,'_id':'name','y':{},", NULL},
         {"'last':{'outcome'", "'last':{'z':1,'outcome'", NULL},
+        {"'session':" SESSION ",'ttl_ms'", "'sessioo':1,'session':" SESSION ",'ttl_ms'", NULL},
+        {"'session':" SESSION ",'ttl_ms'", "'sessiom':1,'session':" SESSION ",'ttl_ms'", NULL},
     };
     CHECK_ALL(record_text, all, read_record);
 }
@@ -484,6 +486,8 @@ static void test_each_field_of_a_session_has_a_type(void **state)
         {"'dead':false,", "", NULL},
         {"'left':61", "'left':'61'", "field left "},
         {"'left':61", "'left':-61", NULL},
+        {"'left':61", "'left':" DOUBLE(-9007199254740992), NULL},
+        {"'left':61", "'left':" DOUBLE(-9007199254740994), "field left "},
         {"'left':61,", "", NULL},
         {"'asked':[{", "'a':[{", NULL},
         {"'asked':[{", "'asked':{},'a':[{", "field asked should be an array"},
