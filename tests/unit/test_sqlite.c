@@ -3,6 +3,8 @@
  * never come back. */
 #include "sqlite_fixture.h"
 
+#include "store/sqlite/sql.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -81,6 +83,8 @@ static void refuses_paths_that_cannot_be(void **state)
     strcpy(path, ":memory:");
     assert_int_equal(open_fails(&err), HF_INVALID);
     assert_int_equal(access(":memory:", F_OK), -1);
+    path[0] = '\0';
+    assert_int_equal(open_fails(&err), HF_INVALID);
 }
 
 static bool count_record(void *ctx, const hf_record *record)
@@ -99,6 +103,7 @@ static bool count_record(void *ctx, const hf_record *record)
 
 static void read_as_nobody(void)
 {
+    static hf_session_state state;
     hf_error err;
     int n = 0;
     hf_store *store;
@@ -112,6 +117,8 @@ static void read_as_nobody(void)
     CHILD_MUST(store->ops->step(store, "a", &step, NULL, &reply, &err) == HF_READONLY);
     CHILD_MUST(strstr(err.text, path) && strstr(err.text, "read-only"));
     CHILD_MUST(store->ops->session_begin(store, &self, &err) == HF_READONLY);
+    CHILD_MUST(store->ops->session_beat(store, self.id, &(hf_beat){.waits = NULL}, &state, &err) ==
+               HF_READONLY);
     store->ops->close(store);
     snprintf(path, sizeof path, "%s/other.db", folder);
     CHILD_MUST(sqlite_open(path, &config, &store, &err) == HF_DENIED);
@@ -426,6 +433,30 @@ static void empties_a_long_log_at_its_end(void **state)
     store->ops->close(store);
 }
 
+static int64_t log_after(bool is_tidy, int rows)
+{
+    sql conn;
+    hf_error err;
+    must(sql_open(&conn, path, 5000, &err), &err);
+    sql_tend_log(&conn, is_tidy);
+    for (int i = 0; i < rows; i++)
+        must(sql_exec(&conn, "INSERT INTO bulk VALUES(zeroblob(4000))", NULL, &err), &err);
+    sql_close(&conn);
+    return size_of_log();
+}
+
+/* That of beats is not tidy: it must not wait for the disk. */
+static void only_a_tidy_connection_empties_the_log(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    store->ops->close(store);
+    run_sql("CREATE TABLE bulk(bytes)");
+    assert_int_equal(log_after(true, 300), 0);
+    assert_true(log_after(true, 5) > 0);
+    assert_true(log_after(false, 300) > 200 * 4120);
+}
+
 /* ---- Tokens ---- */
 
 static int64_t take_and_release(hf_store *store, const char *name)
@@ -547,6 +578,7 @@ int main(void)
         TEST(leaves_a_row_of_another_shape_alone),
         TEST(lists_by_prefix_in_byte_order),
         TEST(writes_nothing_when_nothing_changes),
+        TEST(only_a_tidy_connection_empties_the_log),
         TEST(empties_a_long_log_at_its_end),
         TEST(tokens_rise_after_a_loss_of_power),
         TEST(its_log_does_not_grow_for_ever),
