@@ -151,6 +151,8 @@ typedef struct hf_pass {
     hf_id to, session; /* the ticket and session that hold from now on */
     int32_t ttl_ms;    /* that session's */
     int64_t token;     /* the one in use, of the ticket's block; the rest of that is not given */
+    const char *why, *actor; /* what the record is to show; NULL: "". The ticket may have been made
+                              * by another thread, for another call */
 } hf_pass;
 
 typedef struct hf_enter {

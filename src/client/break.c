@@ -71,14 +71,13 @@ static void choose(breaking *b)
     }
 }
 
-/* A lease keeps all of the entry whose place it took, but for ticket, session and ttl. What is left
- * of a block goes to the next holder, so the token alone does not tell. */
+/* A lease keeps of the entry whose place it took when that came and was granted. What is left of a
+ * block goes to the next holder, so the token alone does not tell. */
 static bool took_its_place(const hf_entry *lease, const target *t)
 {
     return lease->token >= t->first_token && lease->token <= t->last_token &&
            lease->since.ms == t->holder.since.ms &&
-           lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits &&
-           strcmp(lease->actor, t->holder.actor) == 0 && strcmp(lease->why, t->holder.why) == 0;
+           lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits;
 }
 
 /* Who holds in the target's place now: itself, or the lease that it has become; NULL: nobody. */
@@ -136,7 +135,7 @@ static hf_code ask_once(breaking *b, target *t, hf_error *err)
     hf_store *store = b->client->store;
     hf_ask ask = {.ticket = t->holder.ticket};
     snprintf(ask.reason, sizeof ask.reason, "%s", b->options->reason);
-    if (b->options->by)
+    if (b->options->by && *b->options->by) /* an ask of nobody is a release (lease_release.c) */
         snprintf(ask.by, sizeof ask.by, "%s", b->options->by);
     else
         client_who(b->client, ask.by);

@@ -5,12 +5,16 @@
 #include "client/lease.h"
 #include "client/attempt.h"
 
+#include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/text.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define YOUNG_MS 2000    /* clocks may differ */
+#define UNDER_WAY_MS 250 /* from a grant to its lease; more where the store stalls */
 
 /* ---- What is asked for ---- */
 
@@ -217,6 +221,16 @@ static bool seek(void *ctx, const hf_record *record)
     return false;
 }
 
+/* Whether a lease was made of it, and has ended, the next call with the key finds out. */
+static hf_code lock_went(lease_request *r, hf_error *err)
+{
+    r->is_gone = true;
+    if (client_is_closing(r->client))
+        return error_set(err, HF_CLOSED, "the client is being closed");
+    return error_set(err, HF_UNKNOWN, "%.128s was lost before it was made a lease: ask again",
+                     r->ids.name);
+}
+
 /* A step that changed nothing proves nothing where it may have reached a deposed primary. */
 static hf_code confirm(lease_request *r, hf_error *err)
 {
@@ -230,8 +244,7 @@ static hf_code confirm(lease_request *r, hf_error *err)
         return code;
     if (it.is_waiting)
         return error_set(err, HF_UNKNOWN, "%.128s: to make it a lease has not taken effect", name);
-    return error_set(err, client_is_closing(r->client) ? HF_CLOSED : HF_LOST,
-                     "%.128s was lost before it was made a lease", name);
+    return lock_went(r, err);
 }
 
 /* Who waits here has seen this very client hold: the lease's session is to be watched from now on,
@@ -263,25 +276,16 @@ static hf_code pass(lease_request *r, hf_error *err)
     return code;
 }
 
-/* The caller is told nothing that is over when it hears of it (R4). */
-static hf_code check_time(const lease_request *r, hf_error *err)
-{
-    hf_mono end = lease_end(r->view.sent, lease_ttl_ms(&r->view));
-    if (!mono_reached(end, client_now(r->client)))
-        return HF_OK;
-    return error_set(err, HF_UNKNOWN, "%.128s: the store took longer than the lease's ttl",
-                     r->ids.name);
-}
-
 /* Where several may hold at once, another call of this key may have made the lease, and its owner
  * released it, between the look at the session and the pass; then what the pass made is nobody's.
  */
 static hf_code look_back(lease_request *r, hf_error *err)
 {
-    const hf_leave leave = {.ticket = r->ids.ticket, .outcome = HF_OUTCOME_RELEASED};
+    hf_leave leave = {.ticket = r->ids.ticket, .outcome = HF_OUTCOME_RELEASED, .told = true};
     const hf_step step = {.leaves = &leave, .n_leaves = 1};
     hf_step_reply reply;
     hf_store *store = r->client->store;
+    session_who(&r->view.session, leave.who);
     bool is_alone = r->view.holder.permits == r->view.limit;
     if (!r->options->key || is_alone)
         return HF_OK;
@@ -296,16 +300,16 @@ static hf_code look_back(lease_request *r, hf_error *err)
 /* One try. Whatever may have been passed goes on being tried: the lock itself may be gone. */
 static hf_code make_once(lease_request *r, hf_error *err)
 {
-    hf_code code = r->was_passed ? HF_OK : hf_lock_check(r->lock, NULL, err);
-    if (!code)
-        code = be_alive(r, err);
+    if (!r->was_passed && hf_lock_check(r->lock, NULL, NULL))
+        return lock_went(r, err);
+    hf_code code = be_alive(r, err);
     if (!code)
         code = pass(r, err);
     if (!code)
         code = look_back(r, err);
     if (!code)
         code = check_holder(r, err);
-    return code ? code : check_time(r, err);
+    return code ? code : lease_check_time(r->client, &r->view, r->ids.name, err);
 }
 
 /* Until the outcome is known the lock's place may be the lease's: nobody here is passed the lock
@@ -317,7 +321,9 @@ static void prepare_pass(lease_request *r)
     r->pass = (hf_pass){.ticket = r->lock->ticket,
                         .to = r->ids.ticket,
                         .session = r->ids.session,
-                        .token = r->lock->token};
+                        .token = r->lock->token,
+                        .why = r->lock_options.why,
+                        .actor = r->lock_options.actor};
     pthread_mutex_unlock(&r->client->mutex);
 }
 
@@ -340,11 +346,13 @@ static hf_code make(lease_request *r, hf_error *err)
     r->has_begun = false; /* what was found before the wait may be over */
     do
         code = make_once(r, err);
-    while (client_may_retry(r->client, NULL, code, &failures, since));
+    while (!r->is_gone && client_may_retry(r->client, NULL, code, &failures, since));
     if (code) {
         abandon(r);
         lock_return(r->lock);
     } else {
+        if (r->lock->knows_previous) /* of a local turn the record knows nothing */
+            r->view.last = r->lock->previous;
         lease_tell(r->client, &r->view, r->out);
         lock_went_over(r->lock);
     }
@@ -368,13 +376,61 @@ static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_er
     bool is_found;
     hf_error found;
     hf_code now = lease_request_find(r, &is_found, &found);
-    if (!is_found && !has_joined)
+    bool is_told = now == HF_LOST || now == HF_KEY_REUSED;
+    if (!is_found && !has_joined && !is_told)
         return code;
     if (!now && !is_found)
         now = lease_lost(r->ids.name, "has ended", &found);
     if (now)
         *err = found;
     return now;
+}
+
+/* An entry that another call with this key may have made just now, to make a lease of it. */
+static bool is_alike(const lease_request *r, const hf_entry *holder, const hf_entry *own)
+{
+    int64_t age_ms = r->client->env.wall(r->client->env.ctx).ms - holder->granted_at.ms;
+    return age_ms > -YOUNG_MS && age_ms < YOUNG_MS && holder->permits == own->permits &&
+           strcmp(holder->why, own->why) == 0 && strcmp(holder->actor, own->actor) == 0;
+}
+
+/* Not a lease already: a process keeps its session. */
+static bool is_of_process(const lease_request *r, const hf_entry *holder)
+{
+    hf_session_state state;
+    hf_store *store = r->client->store;
+    return !store->ops->sessions_look(store, &holder->session, 1, -1, &state, NULL) &&
+           state.presence == HF_LIVE && state.session.pid;
+}
+
+static bool may_be_under_way(const lease_request *r, const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->record;
+    if (!r->options->key || attempt->code != HF_HELD)
+        return false;
+    for (size_t i = 0; i < record->holders; i++)
+        if (is_alike(r, &record->entries[i], &attempt->enter.entry) &&
+            is_of_process(r, &record->entries[i]))
+            return true;
+    return false;
+}
+
+/* A try that its own first call refused would end before that is answered: it waits for the lease,
+ * for a moment. */
+static hf_code look_for_a_while(lease_request *r, bool has_joined, hf_error *err)
+{
+    hf_error refused = *err;
+    hf_mono end = mono_add_ms(client_now(r->client), UNDER_WAY_MS);
+    hf_code code;
+    unsigned looks = 0;
+    do {
+        *err = refused;
+        code = look_again(r, has_joined, refused.code, err);
+        int64_t ms = backoff_ms(++looks, 10, 200, client_chance(r->client));
+        if (code != HF_HELD || cancel_pause(r->client, r->lock_options.cancel, ms))
+            break;
+    } while (!mono_reached(end, client_now(r->client)));
+    return code;
 }
 
 void lease_request_enter(lease_request *r, struct attempt *attempt)
@@ -389,12 +445,15 @@ hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_err
     hf_mono now = client_now(r->client);
     hf_code code = attempt->code;
     bool has_joined = attempt->has_joined;
+    bool is_under_way = may_be_under_way(r, attempt);
     *err = attempt->err;
     r->out->waited_ms = (now.ns - attempt->started.ns) / 1000000;
     r->lock = attempt->lock;
     attempt_done(attempt);
     if (!code)
         return make(r, err);
+    if (is_under_way)
+        return look_for_a_while(r, has_joined, err);
     return may_be_made_by_another(r, code) ? look_again(r, has_joined, code, err) : code;
 }
 

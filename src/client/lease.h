@@ -14,7 +14,8 @@ typedef struct lease_view {
     hf_session session; /* as it was begun */
     bool
         is_released; /* nobody can believe in it: its owner has released it, or it is marked dead */
-    bool stands;     /* the ticket holds; then: */
+    bool is_recorded; /* there is a record of that name */
+    bool stands;      /* the ticket holds; then: */
     hf_entry holder;
     int32_t limit;
     hf_last_mark last;
@@ -22,7 +23,7 @@ typedef struct lease_view {
 
 /* Renews the lease, unless it was asked for (R9), and looks for its ticket. HF_OK with stands
  * false: it is being made, or its record is gone. HF_LOST: it has ended. HF_NOT_FOUND: its session
- * is not there. */
+ * is not there. HF_UNKNOWN, too: it stands, but the answers took longer than its ttl (R4). */
 hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err);
 
 /* Fills in what the record shows of the lease. */
@@ -35,6 +36,10 @@ hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, l
 /* HF_LOST: its ticket was there, and nobody has left since: it has ended, though its session may
  * still live. */
 hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error *err);
+
+/* HF_UNKNOWN: it stands, and is over when its caller hears of it (R4). */
+hf_code lease_check_time(hf_client *client, const lease_view *view, const char *name,
+                         hf_error *err);
 
 /* How long a lease that stands lasts: no longer than a watcher of its session waits. */
 int64_t lease_ttl_ms(const lease_view *view);
@@ -54,6 +59,7 @@ typedef struct lease_request {
     int64_t ttl_ms;  /* its session's, once that has begun */
     bool has_begun;  /* its session is there; view.sent is of its last beat */
     bool was_passed; /* the pass was sent: the lock's place may be the lease's */
+    bool is_gone;    /* the lock was lost before the pass: no further try makes sense */
     lease_view view;
     hf_lock *lock; /* whose place it takes */
     hf_pass pass;

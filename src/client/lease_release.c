@@ -64,6 +64,7 @@ typedef struct leaving {
     const lease_ids *ids;
     hf_leave leave;
     bool was_sent; /* an earlier try had no answer */
+    bool was_free; /* its session lived, and nobody else had asked for it */
     lease_view view;
 } leaving;
 
@@ -72,6 +73,13 @@ static bool was_last(const leaving *l, hf_outcome outcome)
 {
     const hf_last_mark *last = &l->view.last;
     return id_equal(last->session, l->ids->session) && last->outcome == outcome;
+}
+
+/* A death leaves a mark on the session and a break an ask in it, so that where neither is, the
+ * lease was released by an earlier try or call; unless somebody dropped the record. */
+static bool was_released_before(const leaving *l)
+{
+    return l->was_sent || was_last(l, HF_OUTCOME_RELEASED) || (l->was_free && l->view.is_recorded);
 }
 
 static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
@@ -87,7 +95,7 @@ static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
         return code;
     if (l->view.stands)
         return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
-    return l->was_sent || was_last(l, HF_OUTCOME_RELEASED)
+    return was_released_before(l)
                ? HF_OK
                : lease_lost(l->ids->name, "was lost before it was released", err);
 }
@@ -133,6 +141,14 @@ static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
     return code;
 }
 
+static bool is_asked_for(const hf_session_state *state, hf_id ticket)
+{
+    for (size_t i = 0; i < state->n_asked; i++)
+        if (id_equal(state->asked[i].ticket, ticket) && *state->asked[i].by)
+            return true;
+    return false;
+}
+
 static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
 {
     hf_store *store = client->store;
@@ -144,6 +160,7 @@ static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
         return code;
     if (state.presence != HF_MISSING)
         session_who(&state.session, l.leave.who);
+    l.was_free = state.presence == HF_LIVE && !is_asked_for(&state, ids->ticket);
     if (state.presence == HF_LIVE)
         code = say_so(client, ids, err);
     if (state.presence != HF_LIVE || code == HF_NOT_FOUND)

@@ -143,7 +143,8 @@ static bool is_actor(const struct hf_lock *lock, const struct attempt *attempt)
 
 bool turns_is_held_by_locked(const struct hf_lock *lock, const struct attempt *attempt)
 {
-    return lock->state == LOCK_HELD && !lock->lingers && is_actor(lock, attempt);
+    return lock->state == LOCK_HELD && !lock->lingers && !lock->is_passing &&
+           is_actor(lock, attempt);
 }
 
 /* Waiting in line it would not be seen to hold something, by whoever looks for deadlocks. */

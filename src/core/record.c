@@ -233,6 +233,8 @@ static bool hand_over(hf_record *record, const hf_pass *pass)
         holder->token = pass->token;
         holder->yields = false;
         holder->block = 0;
+        snprintf(holder->why, sizeof holder->why, "%s", pass->why ? pass->why : "");
+        snprintf(holder->actor, sizeof holder->actor, "%s", pass->actor ? pass->actor : "");
         return true;
     }
     return false;

@@ -7,10 +7,9 @@
  *                                             the record, where there is none; asks: its ticket
  *   {replaces}                                the holder whose place the entrant wants
  *   {change: {ticket, permits}}               the holder that has less from now on
- *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block}}}    the holder whose place
- *                                             goes over, and what changes with that
- *   {ticket, mark, used, done}                the only leave; mark: `last` as it leaves it; used:
- *                                             the last token that was used; done: the same of
+ *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why, actor}}}    the holder
+ * whose place goes over, and what changes with that {ticket, mark, used, done}                the
+ * only leave; mark: `last` as it leaves it; used: the last token that was used; done: the same of
  *                                             `done`
  *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}    several leaves, or deaths
  */

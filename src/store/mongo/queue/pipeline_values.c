@@ -151,6 +151,8 @@ static void append_pass(bson_t *x, const hf_pass *pass)
     BSON_APPEND_INT64(&to, "token", pass->token);
     BSON_APPEND_BOOL(&to, "yields", false);
     BSON_APPEND_INT32(&to, "block", 0);
+    BSON_APPEND_UTF8(&to, "why", pass->why ? pass->why : "");
+    BSON_APPEND_UTF8(&to, "actor", pass->actor ? pass->actor : "");
     bson_append_document_end(&of, &to);
     bson_append_document_end(x, &of);
 }
