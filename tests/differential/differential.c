@@ -112,7 +112,9 @@ static void fill_pass(hf_pass *pass, const hf_record *record)
                       .to = percent(92) ? new_id(2) : choose_ticket(record),
                       .session = sessions[below(SESSIONS)],
                       .ttl_ms = 1000 + (int32_t)below(9000),
-                      .token = record->token > 3 ? record->token - (int64_t)below(3) : 1};
+                      .token = record->token > 3 ? record->token - (int64_t)below(3) : 1,
+                      .why = percent(50) ? "a lease" : NULL,
+                      .actor = percent(50) ? "shop" : NULL};
 }
 
 static int32_t usual_limit(size_t name)
