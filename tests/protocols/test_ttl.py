@@ -159,7 +159,7 @@ class Index(Ttl):
         self.db.locks.create_index("updated", expireAfterSeconds=5, name="theirs",
                                    partialFilterExpression={"class": "short"})
         there = self.theirs(minutes_ago(60))
-        run = self.run_command("-v", "run", "-n", "x", "--", "true", status=75)
+        run = self.run_command("-v", "run", "--ttl=5s", "-n", "x", "--", "true", status=75)
         self.assertIn("is partial: it is left as it is", run.errors)
         self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
         self.assertEqual(set(self.db.locks.index_information()), {"_id_", "theirs"})
@@ -183,13 +183,41 @@ class Index(Ttl):
     def test_an_index_that_is_changed_under_a_waiter_counts_as_it_is_now(self):
         self.db.locks.create_index("updated", expireAfterSeconds=3)
         there = self.theirs(minutes_ago(-5 / 60))  # so it would pass in 8 s
-        waiter = self.worker()
+        waiter = self.worker("--ttl=3000")
         waiter.ask("acquire 12000", "waits")
         self.db.command("collMod", "locks", index={"keyPattern": {"updated": 1},
                                                    "expireAfterSeconds": 600})
         had = waiter.wait("acquired refused", 60)
         self.assertEqual(had["event"], "refused", had)
         self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
+
+
+class OwnTtl(Ttl):
+    """The TTL index removes our documents as well."""
+
+    def test_a_ttl_longer_than_the_index_is_refused(self):
+        self.db.locks.create_index("updated", expireAfterSeconds=6)
+        run = self.run_command("run", "--ttl=60s", "x", "--", "true", status=65)
+        self.assertIn("removes documents after 6 s", run.errors)
+        self.assertIn("a ttl of at most 6 s", run.errors)
+        self.assertEqual(self.db.locks.count_documents({}), 0)
+        self.run_command("run", "--ttl=6s", "x", "--", "true")
+
+    def test_the_index_that_is_made_is_long_enough(self):
+        self.run_command("run", "--ttl=30m", "x", "--", "true")
+        index = self.db.locks.index_information()["updated_1"]
+        self.assertEqual(index["expireAfterSeconds"], 1800)
+        run = self.run_command("-v", "run", "--ttl=30m", "x", "--", "true")
+        self.assertNotIn("expireAfterSeconds", run.errors)
+
+    def test_an_index_that_is_made_shorter_ends_the_belief(self):
+        holder = self.holder("--ttl=3000")
+        self.db.command("collMod", "locks", index={"keyPattern": {"updated": 1},
+                                                   "expireAfterSeconds": 2})
+        told = holder.wait("told", 3 + 1 + 1)  # a ttl, a beat, and some time
+        self.assertIn("removes documents after 2 s", told["text"])
+        self.assertIsNotNone(self.db.locks.find_one({"_id": "x"}))
+        self.assertEqual(holder.ask("check", "check")["code"], "HF_LOST")
 
 
 class Ids(Ttl):
@@ -208,8 +236,8 @@ class Ids(Ttl):
 
 
 class Crashes(Ttl):
-    def assert_taken_over(self, killed, lease):
-        waiter = self.worker("--ttl=10000")
+    def assert_taken_over(self, killed, lease, ttl=10000):
+        waiter = self.worker("--ttl=%d" % ttl)
         had = waiter.ask("acquire 30000", "acquired refused", lease + 20)
         self.assertEqual(had["event"], "acquired", had)
         took = (had["at"] - killed) / 1e9
@@ -239,7 +267,7 @@ class Crashes(Ttl):
         other = self.other("insert.py", "acquirer", "4")
         self.await_document()
         other.kill()
-        self.assert_taken_over(boot_ns(), 4)
+        self.assert_taken_over(boot_ns(), 4, ttl=4000)
 
     def test_a_stopped_holder_has_lost_when_it_goes_on(self):
         holder = self.holder("--ttl=2000")

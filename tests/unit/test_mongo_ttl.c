@@ -397,6 +397,46 @@ static void test_a_beat_says_whether_all_was_there(void **state)
     assert_non_null(strstr(answers_last("update"), "'multi' : true"));
 }
 
+#define SHORTER LOOK("{'key': {'updated': 1}, 'expireAfterSeconds': 5}")
+
+/* After a collMod. The beat has its own connections, as all that it sends. */
+static void test_a_beat_ends_what_the_index_does_not_spare(void **state)
+{
+    (void)state;
+    mongo_held_add(store, "a", id_of(7));
+    answers_give_always("update", "{'ok': 1, 'n': 1}");
+    beat(HF_OK);
+    answers_pass(6000);
+    answers_give("listIndexes", NULL);
+    beat(HF_UNREACHABLE);
+    answers_give("listIndexes", SHORTER);
+    beat(HF_LOST);
+    assert_int_equal(answers_sent("update"), 3);
+    assert_int_equal(answers_sent("listIndexes"), 3);
+}
+
+/* A session that holds nothing reads nothing, so who takes then reads first. */
+static void test_nothing_is_taken_where_the_index_would_not_spare_it(void **state)
+{
+    (void)state;
+    answers_pass(6000);
+    beat(HF_OK);
+    answers_give("listIndexes", SHORTER);
+    assert_int_equal(enter(), HF_INVALID);
+    assert_int_equal(answers_sent("findAndModify"), 0);
+    assert_false(is_renewed());
+}
+
+static void test_an_index_read_before_a_takeover_must_spare_ours(void **state)
+{
+    (void)state;
+    answers_give("findAndModify", IN_THE_WAY);
+    answers_give("aggregate", LOOK(FOREIGN("-1")));
+    answers_give("listIndexes", SHORTER);
+    assert_int_equal(enter(), HF_INVALID);
+    assert_int_equal(answers_sent("findAndModify"), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -422,6 +462,9 @@ int main(void)
         TEST(test_a_break_takes_out_what_was_seen),
         TEST(test_a_break_of_what_has_changed_goes_by_the_ticket),
         TEST(test_a_beat_says_whether_all_was_there),
+        TEST(test_a_beat_ends_what_the_index_does_not_spare),
+        TEST(test_nothing_is_taken_where_the_index_would_not_spare_it),
+        TEST(test_an_index_read_before_a_takeover_must_spare_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * passed, once a minute: read, respected, and made where there is none. */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/lease.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/reply.h"
@@ -16,8 +17,10 @@
 /* Guarded by the store's mutex. */
 struct mongo_ttl_index {
     bool has_indexes;   /* made, or left alone, for this store */
-    bool knows_index;   /* foreign_ms was read */
+    bool knows_index;   /* what follows was read */
     int64_t foreign_ms; /* how long others' documents last */
+    int64_t least_s;    /* see findings */
+    hf_mono read_at;
 };
 
 void mongo_ttl_index_open(mongo_store *store)
@@ -40,6 +43,8 @@ static const char *field_of(const mongo_store *store)
 typedef struct findings {
     int64_t seconds; /* expireAfterSeconds; -1: there is no such index for all documents */
     bool is_partial; /* there is one for some */
+    int64_t least_s; /* the shortest of all, partial ones too; -1: there is none */
+    hf_mono read_at; /* when the reading began */
 } findings;
 
 /* Of an index on the date alone. */
@@ -50,19 +55,26 @@ static void note_index(const mongo_store *store, const bson_t *index, findings *
     if (!mongo_view(index, "key", &key) || bson_count_keys(&key) != 1 ||
         !bson_has_field(&key, field_of(store)) || seconds < 0)
         return;
+    if (out->least_s < 0 || seconds < out->least_s)
+        out->least_s = seconds;
     if (bson_has_field(index, "partialFilterExpression"))
         out->is_partial = true;
     else if (out->seconds < 0)
         out->seconds = seconds;
 }
 
-static hf_code read_indexes(mongo_store *store, findings *out, hf_error *err)
+static hf_mono now_of(const mongo_store *store)
 {
-    static const mongo_call call = {.what = "reading the indexes"};
+    return store->config.env->mono(store->config.env->ctx);
+}
+
+static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_error *err)
+{
+    const mongo_call call = {.what = "reading the indexes", .is_beat = is_beat};
     bson_t command = BSON_INITIALIZER, batch, index;
     bson_iter_t it;
     mongo_reply reply;
-    *out = (findings){.seconds = -1};
+    *out = (findings){.seconds = -1, .least_s = -1, .read_at = now_of(store)};
     mongo_begin(&command, "listIndexes", store->uri.collection);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
@@ -88,6 +100,8 @@ static void adopt(mongo_store *store, const findings *found)
 {
     pthread_mutex_lock(&store->mutex);
     store->ttl->foreign_ms = foreign_ms_of(store, found);
+    store->ttl->least_s = found->least_s;
+    store->ttl->read_at = found->read_at;
     store->ttl->knows_index = true;
     pthread_mutex_unlock(&store->mutex);
 }
@@ -109,10 +123,10 @@ static bool is_known(mongo_store *store, bool made)
 }
 
 /* Who may not read the indexes knows of none. */
-static hf_code read_and_adopt(mongo_store *store, hf_error *err)
+static hf_code read_and_adopt(mongo_store *store, bool is_beat, hf_error *err)
 {
     findings found;
-    hf_code code = read_indexes(store, &found, err);
+    hf_code code = read_indexes(store, is_beat, &found, err);
     if (code && code != HF_DENIED)
         return code;
     adopt(store, &found);
@@ -124,14 +138,76 @@ hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
     if (is_known(store, false))
         return HF_OK;
     hf_code code = mongo_ready(store, err);
-    return code ? code : read_and_adopt(store, err);
+    return code ? code : read_and_adopt(store, false, err);
+}
+
+/* ---- Our own ttl ---- */
+
+/* The server dates a document when it writes it, and our lease counts from before that was sent. So
+ * where documents stay for a ttl after their date, they outlast the belief in them, however late
+ * MongoDB looks. One that says until when is not removed before that. */
+static int64_t least_seconds(const mongo_store *store)
+{
+    return store->uri.expires_at ? 0 : (store->config.ttl_ms + 999) / 1000;
+}
+
+static bool fits(const mongo_store *store, int64_t least_s)
+{
+    return least_s < 0 || least_s >= least_seconds(store);
+}
+
+/* A partial index counts too: which documents it covers is not known here. */
+static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
+{
+    pthread_mutex_lock(&store->mutex);
+    int64_t least_s = store->ttl->least_s;
+    pthread_mutex_unlock(&store->mutex);
+    if (fits(store, least_s))
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "the TTL index on %.100s.%.100s, field %.80s, removes documents after %lld "
+                     "s, so locks with a ttl of %lld ms could be removed while they are held: "
+                     "give a ttl of at most %lld s, or have an administrator raise the index's "
+                     "expireAfterSeconds to %lld (collMod)",
+                     store->uri.database, store->uri.collection, field_of(store),
+                     (long long)least_s, (long long)store->config.ttl_ms, (long long)least_s,
+                     (long long)least_seconds(store));
+}
+
+/* What was read within the last ttl, and lets ours stand. */
+static bool is_fresh(mongo_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    const struct mongo_ttl_index *index = store->ttl;
+    hf_mono due = mono_add_ms(index->read_at, store->config.ttl_ms);
+    bool fresh =
+        index->knows_index && fits(store, index->least_s) && !mono_reached(due, now_of(store));
+    pthread_mutex_unlock(&store->mutex);
+    return fresh;
+}
+
+hf_code mongo_ttl_check(mongo_store *store, bool is_beat, hf_error *err)
+{
+    if (is_fresh(store))
+        return HF_OK;
+    hf_code code = read_and_adopt(store, is_beat, err);
+    return code ? code : refuse_unless_it_fits(store, err);
 }
 
 hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_error *err)
 {
-    hf_code code = read_and_adopt(store, err);
+    hf_code code = read_and_adopt(store, false, err);
     *foreign_ms = mongo_ttl_foreign_ms(store);
-    return code;
+    return code ? code : refuse_unless_it_fits(store, err);
+}
+
+/* ---- Making it ---- */
+
+/* hfExpireAfterSeconds, or as long as our locks need. */
+static int64_t seconds_to_make(const mongo_store *store)
+{
+    int64_t given = store->uri.expire_after_s, least = least_seconds(store);
+    return given < least ? least : given;
 }
 
 /* Under the name that drivers give it: another one would make theirs fail. */
@@ -149,7 +225,7 @@ static hf_code make(mongo_store *store, hf_error *err)
     bson_append_document_end(&index, &key);
     snprintf(name, sizeof name, "%s_1", field_of(store));
     BSON_APPEND_UTF8(&index, "name", name);
-    BSON_APPEND_INT64(&index, "expireAfterSeconds", store->uri.expire_after_s);
+    BSON_APPEND_INT64(&index, "expireAfterSeconds", seconds_to_make(store));
     bson_append_document_end(&indexes, &index);
     bson_append_array_end(&command, &indexes);
     mongo_append_write_concern(store, &command, false);
@@ -167,7 +243,7 @@ static void warn_of_none(mongo_store *store, const hf_error *why)
               "somebody wants their lock: %.200s. An administrator can run: "
               "db.%s.createIndex({%s: 1}, {expireAfterSeconds: %lld})",
               store->uri.database, store->uri.collection, why->text, store->uri.collection,
-              field_of(store), (long long)store->uri.expire_after_s);
+              field_of(store), (long long)seconds_to_make(store));
 }
 
 static void warn_of_other(mongo_store *store, const findings *found)
@@ -177,34 +253,55 @@ static void warn_of_other(mongo_store *store, const findings *found)
                   "the TTL index on %s.%s, field %s, is partial: it is left as it is, and "
                   "documents of other programs are never taken over, for it may not cover them",
                   store->uri.database, store->uri.collection, field_of(store));
-    else if (found->seconds != store->uri.expire_after_s)
+    else if (found->seconds != seconds_to_make(store))
         mongo_log(store, HF_LOG_WARNING,
                   "the TTL index on %s.%s, field %s, has expireAfterSeconds %lld, not %lld: it is "
                   "left as it is, and respected",
                   store->uri.database, store->uri.collection, field_of(store),
-                  (long long)found->seconds, (long long)store->uri.expire_after_s);
+                  (long long)found->seconds, (long long)seconds_to_make(store));
+}
+
+/* One that another client made just before, with another time, is in the way: ours may be too long
+ * for it. */
+static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
+{
+    findings now;
+    hf_error refused;
+    if (make(store, &refused) == HF_OK) {
+        found->seconds = found->least_s = seconds_to_make(store);
+        return HF_OK;
+    }
+    warn_of_none(store, &refused);
+    hf_code code = read_indexes(store, false, &now, err);
+    found->least_s = now.least_s;
+    return code == HF_DENIED ? HF_OK : code;
 }
 
 /* Beside a partial index none is made: it would remove what that one is to spare. */
-hf_code mongo_ttl_settle(mongo_store *store, hf_error *err)
+static hf_code read_or_make(mongo_store *store, hf_error *err)
 {
     findings found;
-    hf_error refused;
-    if (is_known(store, true))
-        return HF_OK;
-    hf_code code = read_indexes(store, &found, err);
+    hf_code code = read_indexes(store, false, &found, err);
     if (code && code != HF_DENIED)
         return code;
     if (found.seconds >= 0 || found.is_partial)
         warn_of_other(store, &found);
-    else if (make(store, &refused) == HF_OK)
-        found.seconds = store->uri.expire_after_s;
-    else
-        warn_of_none(store, &refused);
+    else if ((code = make_or_warn(store, &found, err)))
+        return code;
     adopt(store, &found);
+    return HF_OK;
+}
+
+hf_code mongo_ttl_settle(mongo_store *store, hf_error *err)
+{
+    if (is_known(store, true))
+        return mongo_ttl_check(store, false, err);
+    hf_code code = read_or_make(store, err);
+    if (code)
+        return code;
     mongo_ttl_warn_of_odd_id(store);
     pthread_mutex_lock(&store->mutex);
     store->ttl->has_indexes = true;
     pthread_mutex_unlock(&store->mutex);
-    return HF_OK;
+    return refuse_unless_it_fits(store, err);
 }

@@ -364,10 +364,13 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
 {
     hf_id ticket = step->enter->entry.ticket;
     hf_stamp stamp;
+    hf_code code = mongo_ttl_check(store, false, err);
+    if (code)
+        return code;
     for (size_t i = 0; i < step->n_leaves; i++)
         mongo_held_drop(store, step->leaves[i].ticket);
     mongo_held_add(store, call->name, ticket);
-    hf_code code = take_once(store, call, step, out, &stamp, err);
+    code = take_once(store, call, step, out, &stamp, err);
     for (int i = 0; !code && !out->holders && i < RACES; i++)
         code = take_once(store, call, step, out, &stamp, err);
     bool is_ours = !code && record_find(out, ticket);
@@ -503,6 +506,16 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
     bson_destroy(&x);
 }
 
+/* An index that has become shorter than the ttl can remove what is held between two beats, so the
+ * belief ends at once. The documents have just been renewed: they stand for as long as the index
+ * still gives them. */
+static hf_code end_unless_it_fits(mongo_store *store, hf_error *err)
+{
+    hf_error why;
+    hf_code code = mongo_ttl_check(store, true, &why);
+    return code ? error_set(err, code == HF_INVALID ? HF_LOST : code, "%s", why.text) : HF_OK;
+}
+
 /* One command for all that is held or asked for; fewer matched: some may be lost. */
 hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                        hf_error *err)
@@ -522,6 +535,8 @@ hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session
         code = mongo_run(store, &call, &command, &reply, err);
         out->misses = mongo_int_at(&reply.doc, "n", 0) < (int64_t)n;
         bson_destroy(&reply.doc);
+        if (!code)
+            code = end_unless_it_fits(store, err);
     }
     bson_destroy(&command);
     mongo_held_free_copy(all, n);

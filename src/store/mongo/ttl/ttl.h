@@ -24,12 +24,17 @@ void mongo_ttl_index_close(mongo_store *store, bool is_ours);
 
 /* Reads, once, how long documents last that do not say it themselves. */
 hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err);
-/* The same at any time, before one of them is taken over: somebody may have changed the index. */
+/* The same at any time, before one of them is taken over: somebody may have changed the index. Also
+ * refuses as mongo_ttl_check(). */
 hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_error *err);
 /* What was read last, in ms, or MONGO_FOR_EVER. */
 int64_t mongo_ttl_foreign_ms(mongo_store *store);
-/* The same, and makes the index where there is none; warns, once, of what is odd there. */
+/* Reads it, and makes it where there is none; warns, once, of what is odd there; refuses as
+ * mongo_ttl_check(). */
 hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
+/* HF_INVALID: MongoDB would remove our documents before our ttl is over. Reads the index again
+ * where that was longer ago than a ttl. */
+hf_code mongo_ttl_check(mongo_store *store, bool is_beat, hf_error *err);
 
 /* ---- _ids of other types (ids.c) ---- */
 
