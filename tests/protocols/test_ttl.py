@@ -171,6 +171,13 @@ class Index(Ttl):
         self.run_command("run", "-n", "x", "--", "true", uri=self.store(Shape="expire-at"),
                          status=75)
 
+    def test_an_index_that_mongodb_passes_over_ends_nothing(self):
+        """It removes by no index that is "hashed"; where there is another one, by that."""
+        self.db.locks.create_index([("updated", "hashed")], expireAfterSeconds=5)
+        there = self.theirs(minutes_ago(5))
+        self.run_command("run", "-n", "x", "--", "true", status=75)
+        self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
+
     def test_without_any_index_nothing_ends_theirs(self):
         """The index is made at the first acquire, so it is gone only later."""
         worker = self.holder()

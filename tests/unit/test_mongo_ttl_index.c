@@ -56,6 +56,9 @@ static void test_an_index_on_the_date_says_it(void **state)
     assert_int_equal(mongo_ttl_foreign_ms(store), 60000);
     assert_int_equal(read_as(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 0}")), 0);
     assert_int_equal(mongo_ttl_foreign_ms(store), 0);
+    assert_int_equal(read_as(INDEXES(", {'key': {'updated': {'$numberDecimal': '1'}},"
+                                     " 'expireAfterSeconds': 60}")),
+                     60000);
 }
 
 static void test_the_first_of_two_counts(void **state)
@@ -81,6 +84,8 @@ static void test_other_indexes_say_nothing(void **state)
         INDEXES(", {'key': {'updated': 1, 'why': 1}, 'expireAfterSeconds': 60}"),
         INDEXES(", {'key': {'created': 1}, 'expireAfterSeconds': 60}"),
         INDEXES(", {'key': 'updated', 'expireAfterSeconds': 60}"),
+        INDEXES(", {'key': {'updated': 'hashed'}, 'expireAfterSeconds': 60}"),
+        INDEXES(", {'key': {'updated': '2d'}, 'expireAfterSeconds': 60}"),
         INDEXES(", {'expireAfterSeconds': 60}"),
         INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60, 'partialFilterExpression': {}}"),
         "{'ok': 1, 'cursor': {'firstBatch': 'none'}}",

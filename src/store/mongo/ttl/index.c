@@ -47,13 +47,20 @@ typedef struct findings {
     hf_mono read_at; /* when the reading began */
 } findings;
 
-/* Of an index on the date alone. */
-static void note_index(const mongo_store *store, const bson_t *index, findings *out)
+/* MongoDB removes by no other kind of index: it passes over "hashed" and "2d". */
+static bool is_on_the_date(const mongo_store *store, const bson_t *index)
 {
     bson_t key;
+    bson_iter_t it;
+    return mongo_view(index, "key", &key) && bson_count_keys(&key) == 1 &&
+           bson_iter_init_find(&it, &key, field_of(store)) &&
+           (BSON_ITER_HOLDS_NUMBER(&it) || BSON_ITER_HOLDS_DECIMAL128(&it));
+}
+
+static void note_index(const mongo_store *store, const bson_t *index, findings *out)
+{
     int64_t seconds = mongo_int_at(index, "expireAfterSeconds", -1);
-    if (!mongo_view(index, "key", &key) || bson_count_keys(&key) != 1 ||
-        !bson_has_field(&key, field_of(store)) || seconds < 0)
+    if (seconds < 0 || !is_on_the_date(store, index))
         return;
     if (out->least_s < 0 || seconds < out->least_s)
         out->least_s = seconds;
