@@ -11,6 +11,7 @@ import golden
 from contest import Command, boot_ns, seconds_since
 from foreign import OnASet, as_json, start_set
 from mongod import until
+from proxy import Proxy
 
 
 def setUpModule():
@@ -177,6 +178,21 @@ class Index(Ttl):
         there = self.theirs(minutes_ago(5))
         self.run_command("run", "-n", "x", "--", "true", status=75)
         self.assertEqual(self.db.locks.find_one({"_id": "x"}), there)
+
+    def test_who_may_not_read_the_indexes_takes_nothing_of_theirs(self):
+        """The index would let it stand for an hour more."""
+        self.db.locks.create_index("ExpireAt", expireAfterSeconds=3600)
+        self.db.locks.insert_one({"_id": "x", "ExpireAt": minutes_ago(1)})
+
+        def change(name, _, reply):
+            if name == "listIndexes":
+                reply.pop("cursor")
+                reply.update(ok=0.0, code=13, codeName="Unauthorized", errmsg="not authorized")
+        with Proxy(self.rs.primary().host, change) as proxy:
+            uri = proxy.uri(self.database, hfProtocol="ttl", hfShape="expire-at")
+            run = self.run_command("-v", "run", "-n", "x", "--", "true", uri=uri, status=75)
+            self.assertIn("privilege listIndexes", run.errors)
+            self.run_command("run", "-n", "y", "--", "true", uri=uri)
 
     def test_without_any_index_nothing_ends_theirs(self):
         """The index is made at the first acquire, so it is gone only later."""

@@ -241,12 +241,29 @@ static void test_who_may_not_make_one_is_told(void **state)
 {
     (void)state;
     answers_give("createIndexes", "{'ok': 0, 'code': 13, 'errmsg': 'not you'}");
-    answers_give_always("listIndexes", "{'ok': 0, 'code': 13}");
-    settle("{'ok': 0, 'code': 13}");
+    answers_give("listIndexes", INDEXES(""));
+    settle(INDEXES(""));
     assert_logged("no TTL index on app.locks could be made");
     assert_logged("not you");
     assert_logged("db.locks.createIndex({updated: 1}, {expireAfterSeconds: 90})");
     assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
+}
+
+/* Nobody knows what it would be made beside, in either shape. */
+static void test_who_may_not_read_them_knows_of_nothing(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"&hfProtocol=ttl", EXPIRE_AT};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        answers_close(store);
+        store = answers_open(shapes[i]);
+        settle("{'ok': 0, 'code': 13}");
+        assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
+        assert_int_equal(answers_sent("createIndexes"), 0);
+        assert_int_equal(read_as("{'ok': 0, 'code': 13}"), MONGO_FOR_EVER);
+        assert_logged("the indexes of app.locks may not be read (privilege listIndexes)");
+        assert_null(strchr(strchr(answers_log(), '\n') + 1, '\n')); /* said once */
+    }
 }
 
 static void test_one_without_a_majority_is_not_relied_on(void **state)
@@ -380,6 +397,7 @@ int main(void)
         TEST(test_another_one_is_left_and_told),
         TEST(test_beside_a_partial_one_none_is_made),
         TEST(test_who_may_not_make_one_is_told),
+        TEST(test_who_may_not_read_them_knows_of_nothing),
         TEST(test_one_without_a_majority_is_not_relied_on),
         TEST(test_a_settling_that_fails_is_done_again),
         TEST(test_an_odd_id_is_told_when_it_is_settled),

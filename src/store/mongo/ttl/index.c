@@ -21,6 +21,7 @@ struct mongo_ttl_index {
     int64_t foreign_ms; /* how long others' documents last */
     int64_t least_s;    /* see findings */
     hf_mono read_at;
+    bool has_warned; /* that they may not be read */
 };
 
 void mongo_ttl_index_open(mongo_store *store)
@@ -45,6 +46,7 @@ typedef struct findings {
     bool is_partial; /* there is one for some */
     int64_t least_s; /* the shortest of all, partial ones too; -1: there is none */
     hf_mono read_at; /* when the reading began */
+    bool is_denied;  /* they may not be read: so nothing is known of them */
 } findings;
 
 /* MongoDB removes by no other kind of index: it passes over "hashed" and "2d". */
@@ -87,7 +89,8 @@ static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &index))
             note_index(store, &index, out);
-    if (reply.server_code == NO_COLLECTION)
+    out->is_denied = code == HF_DENIED;
+    if (reply.server_code == NO_COLLECTION || out->is_denied)
         code = HF_OK;
     bson_destroy(&reply.doc);
     bson_destroy(&command);
@@ -95,22 +98,37 @@ static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_
 }
 
 /* What a partial index does not cover it never removes, and which documents those are is not known
- * here: so it ends none. Without any index a date that says until when is still one that passes. */
+ * here: so it ends none. The same where nothing is known of the indexes. Without any index a date
+ * that says until when is still one that passes. */
 static int64_t foreign_ms_of(const mongo_store *store, const findings *found)
 {
     if (found->seconds >= 0)
         return found->seconds * 1000;
-    return store->uri.expires_at && !found->is_partial ? 0 : MONGO_FOR_EVER;
+    bool is_none = !found->is_partial && !found->is_denied;
+    return store->uri.expires_at && is_none ? 0 : MONGO_FOR_EVER;
+}
+
+static void warn_of_denied(mongo_store *store)
+{
+    mongo_log(store, HF_LOG_WARNING,
+              "the indexes of %s.%s may not be read (privilege listIndexes): documents of other "
+              "programs are never taken over, no TTL index is made, and whether one is too short "
+              "for the ttl is not known. An administrator can grant the role readWrite",
+              store->uri.database, store->uri.collection);
 }
 
 static void adopt(mongo_store *store, const findings *found)
 {
     pthread_mutex_lock(&store->mutex);
+    bool warns = found->is_denied && !store->ttl->has_warned;
+    store->ttl->has_warned |= found->is_denied;
     store->ttl->foreign_ms = foreign_ms_of(store, found);
     store->ttl->least_s = found->least_s;
     store->ttl->read_at = found->read_at;
     store->ttl->knows_index = true;
     pthread_mutex_unlock(&store->mutex);
+    if (warns)
+        warn_of_denied(store);
 }
 
 int64_t mongo_ttl_foreign_ms(mongo_store *store)
@@ -129,15 +147,13 @@ static bool is_known(mongo_store *store, bool made)
     return known;
 }
 
-/* Who may not read the indexes knows of none. */
 static hf_code read_and_adopt(mongo_store *store, bool is_beat, hf_error *err)
 {
     findings found;
     hf_code code = read_indexes(store, is_beat, &found, err);
-    if (code && code != HF_DENIED)
-        return code;
-    adopt(store, &found);
-    return HF_OK;
+    if (!code)
+        adopt(store, &found);
+    return code;
 }
 
 hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
@@ -281,22 +297,22 @@ static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
     warn_of_none(store, &refused);
     hf_code code = read_indexes(store, false, &now, err);
     found->least_s = now.least_s;
-    return code == HF_DENIED ? HF_OK : code;
+    return code;
 }
 
-/* Beside a partial index none is made: it would remove what that one is to spare. */
+/* Beside a partial index none is made: it would remove what that one is to spare. Nor where there
+ * may be one. */
 static hf_code read_or_make(mongo_store *store, hf_error *err)
 {
     findings found;
     hf_code code = read_indexes(store, false, &found, err);
-    if (code && code != HF_DENIED)
-        return code;
     if (found.seconds >= 0 || found.is_partial)
         warn_of_other(store, &found);
-    else if ((code = make_or_warn(store, &found, err)))
-        return code;
-    adopt(store, &found);
-    return HF_OK;
+    else if (!code && !found.is_denied)
+        code = make_or_warn(store, &found, err);
+    if (!code)
+        adopt(store, &found);
+    return code;
 }
 
 hf_code mongo_ttl_settle(mongo_store *store, hf_error *err)
