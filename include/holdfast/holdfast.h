@@ -159,6 +159,12 @@ void hf_close(hf_client *client);
  * it. */
 int hf_client_keep_fd(hf_client *client);
 
+/* The protocol by which this client's store keeps its locks: "queue", which embedded stores always
+ * have, or what hfProtocol in the URI says: "ttl", "document", "sharding". With "queue" a lock ends
+ * with its holder's lease; with the others, whose locks programs of other kinds read, one that
+ * could not be released may stand for longer. It lives as long as the client. From any thread. */
+const char *hf_client_protocol(const hf_client *client);
+
 /* ---- Locks -------------------------------------------------------------------------------- */
 
 typedef struct hf_lock hf_lock;

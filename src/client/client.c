@@ -277,6 +277,11 @@ hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, 
     return HF_OK;
 }
 
+const char *hf_client_protocol(const hf_client *client)
+{
+    return client->store->protocol;
+}
+
 int hf_client_keep_fd(hf_client *client)
 {
     if (client_usable(client, NULL) || !client->store->ops->keep_fd)

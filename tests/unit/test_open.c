@@ -74,6 +74,27 @@ static void test_both_schemes_of_mongodb_are_its_own(void **state)
     }
 }
 
+/* As the store reads it, whatever the URI's text is like. */
+static void test_a_client_tells_its_protocol(void **state)
+{
+    (void)state;
+    static const char *const uris[][2] = {
+        {"memory:", "queue"},
+        {"mongodb://host/app", "queue"},
+        {"mongodb://host/app?hfProtocol=ttl", "ttl"},
+        {"mongodb://host/app?hfProtocol=%64ocument&hfCollection=jobs", "document"},
+        {"mongodb://host/app?hfProtocol=sharding", "sharding"},
+    };
+    for (size_t i = 0; i < sizeof uris / sizeof uris[0]; i++) {
+        hf_error err;
+        hf_client *client;
+        if (hf_open(uris[i][0], NULL, &client, &err))
+            fail_msg("%s: %s", uris[i][0], err.text);
+        assert_string_equal(hf_client_protocol(client), uris[i][1]);
+        hf_close(client);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +102,7 @@ int main(void)
         cmocka_unit_test(test_none_is_refused),
         cmocka_unit_test(test_the_scheme_says_which),
         cmocka_unit_test(test_both_schemes_of_mongodb_are_its_own),
+        cmocka_unit_test(test_a_client_tells_its_protocol),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,19 +137,17 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
         child_done(&started);
 }
 
-/* With most protocols a lock ends with its holder's lease, whatever became of its release. With
- * these it stands until others call it stale, or its owner dead: up to a quarter of an hour. */
-static bool outlives_its_lease(const plan *p)
+/* With `queue` a lock ends with its holder's lease, whatever became of its release. With others it
+ * stands until other programs call it stale, or its owner dead: up to a quarter of an hour. */
+static bool outlives_its_lease(const hf_client *client)
 {
-    const char *uri = p->given->store;
-    return p->document ||
-           (uri && (strstr(uri, "hfProtocol=sharding") || strstr(uri, "hfProtocol=document")));
+    return strcmp(hf_client_protocol(client), "queue") != 0;
 }
 
 /* A lock that was lost is left, too, now that the work has stopped. Once per period: where the
  * command was not run, nothing is said of it, and another may run it. Returns whether a lock may
  * stand that nobody works under. */
-static bool release_all(const plan *p, hf_lock **locks, const turn *how)
+static bool release_all(const plan *p, const hf_client *client, hf_lock **locks, const turn *how)
 {
     bool is_left = false;
     for (size_t i = 0; i < p->n_names; i++) {
@@ -159,7 +157,7 @@ static bool release_all(const plan *p, hf_lock **locks, const turn *how)
         hf_code code = how->is_lost ? HF_OK : hf_lock_release(locks[i], &err);
         if (code)
             terminal_warn("\"%s\" was not released: %s", hf_lock_name(locks[i]), err.text);
-        is_left |= code && code != HF_LOST && outlives_its_lease(p);
+        is_left |= code && code != HF_LOST && outlives_its_lease(client);
         hf_lock_close(locks[i]);
     }
     return is_left;
@@ -191,7 +189,7 @@ static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock
         return;
     }
     if (p->once && once_skips(p->once, locks[0])) {
-        release_all(p, locks, out);
+        release_all(p, client, locks, out);
         out->status = p->once->skip_status > 0 ? p->once->skip_status : 0;
         return;
     }
@@ -199,7 +197,7 @@ static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock
     run_command(p, client, events, locks, out);
     if (p->round && (out->status || out->is_lost))
         document_failed(p->round, p, locks[0]);
-    if (release_all(p, locks, out) && !out->status)
+    if (release_all(p, client, locks, out) && !out->status)
         out->status = STATUS_STORE;
     if (out->is_lost)
         out->status = p->lost_status;
