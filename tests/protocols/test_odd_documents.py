@@ -11,7 +11,7 @@ import bson
 from bson.raw_bson import RawBSONDocument
 
 from contest import Worker
-from foreign import OnASet, start_set
+from foreign import OnASet, as_json, start_set
 from mongod import until
 from proxy import Proxy
 
@@ -319,6 +319,49 @@ class Sharding(Odd):
                     self.assertEqual(code, "HF_SHAPE", text)
                     self.assertIn("field localTime: expected a date", text)
                     self.assertEqual((after, self.raw()), ("HF_HELD", data))
+
+
+# ---- Texts ----
+
+def no_utf8(fields):
+    return RawBSONDocument(bson.encode(fields).replace(b"cafe", b"caf\xe9"))
+
+
+class NoUTF8(OnASet):
+    """Which no server refuses."""
+
+    def test_a_document_is_handed_over_with_marks_in_place_of_bad_bytes(self):
+        uri = self.store(Protocol="document", Collection="jobs")
+        self.db.jobs.insert_one(no_utf8({"_id": "a", "name": "cafe", "n": 5}))
+        for which in (("--id", "a"), ("--filter", '{"n":5}')):
+            run = self.run_command("run", "--document", "jobs", *which, "--", "cat", uri=uri)
+            document = json.loads("\n".join(run.lines))
+            self.assertEqual((document["name"], document["n"]), ("caf\ufffd", 5))
+        name = self.db.jobs.aggregate([{"$project": {"n": {"$strLenBytes": "$name"}}}]).next()["n"]
+        self.assertEqual(name, 4)
+
+    def test_an_id_that_cannot_be_shown_is_passed_over(self):
+        uri = self.store(Protocol="document", Collection="jobs")
+        for each in ({"k": "cafe"}, "cafe"):
+            self.db.jobs.insert_one(no_utf8({"_id": each, "lockId": bson.ObjectId(), "lockTs": ago(0)}))
+        self.db.jobs.insert_one({"_id": "well", "lockId": bson.ObjectId(), "lockTs": ago(0)})
+        listed = self.run_command("list", "--json", uri=uri)
+        self.assertEqual([each["name"] for each in as_json(listed)], ["well"])
+        self.assertIn("jobs, _id (it cannot be shown): field _id", listed.errors)
+
+    def test_another_one_that_is_deleted_is_no_matter(self):
+        uri = self.store(Protocol="document", Collection="jobs")
+        self.db.jobs.insert_one({"_id": "x"})
+        holder = self.holder(uri=uri)
+        self.db.jobs.insert_one(no_utf8({"_id": {"k": "cafe"}, "n": 1}))
+        self.db.jobs.delete_one({"n": 1})
+        self.db.jobs.update_one({"_id": "x"}, {"$set": {"lockId": bson.ObjectId()}})
+        until(lambda: holder.ask("check", "check")["code"] == "HF_LOST", 20, "the notice")
+
+    def test_ttl_warns_of_an_id_that_cannot_be_shown(self):
+        self.db.locks.insert_one(no_utf8({"_id": {"k": "cafe"}}))
+        run = self.run_command("run", "-n", "x", "--", "true", uri=self.store(Protocol="ttl"))
+        self.assertIn("whose _id is no string: (it cannot be shown)", run.errors)
 
 
 # ---- Replies ----

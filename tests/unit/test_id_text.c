@@ -139,6 +139,32 @@ static void test_long_ids_have_no_name(void **state)
     assert_false(mongo_id_canonical(text, name));
 }
 
+static bool is_named(const bson_t *doc)
+{
+    char name[HF_NAME_MAX + 1];
+    bson_iter_t id;
+    return bson_iter_init_find(&id, doc, "_id") && mongo_id_read(&id, name);
+}
+
+static void test_ids_that_are_no_utf8_have_no_name(void **state)
+{
+    (void)state;
+    bson_t text = BSON_INITIALIZER, object = BSON_INITIALIZER, inner, key = BSON_INITIALIZER;
+    BSON_APPEND_UTF8(&text, "_id", "caf\xe9");
+    BSON_APPEND_DOCUMENT_BEGIN(&object, "_id", &inner);
+    BSON_APPEND_UTF8(&inner, "k", "caf\xe9");
+    bson_append_document_end(&object, &inner);
+    BSON_APPEND_DOCUMENT_BEGIN(&key, "_id", &inner);
+    BSON_APPEND_INT32(&inner, "caf\xe9", 1);
+    bson_append_document_end(&key, &inner);
+    assert_false(is_named(&text));
+    assert_false(is_named(&object));
+    assert_false(is_named(&key));
+    bson_destroy(&text);
+    bson_destroy(&object);
+    bson_destroy(&key);
+}
+
 /* Whatever the text: it has a name, and that name is its own. */
 static void test_names_of_random_texts_stay(void **state)
 {
@@ -217,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_what_is_one_id_has_one_name),
         cmocka_unit_test(test_a_text_that_looks_like_a_value_is_quoted),
         cmocka_unit_test(test_long_ids_have_no_name),
+        cmocka_unit_test(test_ids_that_are_no_utf8_have_no_name),
         cmocka_unit_test(test_names_of_random_texts_stay),
         cmocka_unit_test(test_updated_fields_are_paths_or_parents),
         cmocka_unit_test(test_parents_of_a_path),

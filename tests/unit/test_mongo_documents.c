@@ -292,6 +292,73 @@ static void test_what_was_taken_is_known(void **state)
     record_done(&record);
 }
 
+/* ---- Texts that are no UTF-8 ---- */
+
+static hf_code read_taken(const bson_t *doc, hf_record *out, hf_error *err)
+{
+    return mongo_own_read_taken(store, doc, &(hf_entry){.ticket = id_of(7)}, out, err);
+}
+
+static void test_what_is_no_utf8_is_handed_over_all_the_same(void **state)
+{
+    (void)state;
+    hf_record record;
+    hf_error err;
+    bson_t doc = BSON_INITIALIZER, inner;
+    BSON_APPEND_INT32(&doc, "_id", 5);
+    BSON_APPEND_UTF8(&doc, "name", "caf\xe9 \xc3\xa4");
+    BSON_APPEND_INT32(&doc, "\xff", 1);
+    BSON_APPEND_ARRAY_BEGIN(&doc, "list", &inner);
+    BSON_APPEND_UTF8(&inner, "0", "\xc3");
+    BSON_APPEND_BOOL(&inner, "1", true);
+    bson_append_array_end(&doc, &inner);
+    BSON_APPEND_DOCUMENT_BEGIN(&doc, "in", &inner);
+    BSON_APPEND_CODE(&inner, "code", "\xc3");
+    bson_append_document_end(&doc, &inner);
+    assert_int_equal(read_taken(&doc, &record, &err), HF_OK);
+    assert_string_equal(record.document,
+                        "{ \"_id\" : 5, \"name\" : \"caf\xef\xbf\xbd \xc3\xa4\", "
+                        "\"\xef\xbf\xbd\" : 1, \"list\" : [ \"\xef\xbf\xbd\", true ], "
+                        "\"in\" : { \"code\" : \"\xef\xbf\xbd\" } }");
+    record_done(&record);
+    bson_destroy(&doc);
+}
+
+/* A boolean that is neither: no field behind it can be read. */
+static void test_what_cannot_be_read_is_not_handed_over(void **state)
+{
+    (void)state;
+    static const uint8_t data[] = "\x12\0\0\0\x10_id\0\5\0\0\0\x08"
+                                  "b\0\2";
+    hf_record record;
+    hf_error err;
+    bson_t doc;
+    assert_true(bson_init_static(&doc, data, sizeof data));
+    assert_int_equal(read_taken(&doc, &record, &err), HF_SHAPE);
+    assert_non_null(strstr(err.text, "things, _id 5: "));
+    record_done(&record);
+}
+
+/* 513 bytes stand for all that cannot be named. */
+static void test_what_cannot_be_named_is_given_back(void **state)
+{
+    (void)state;
+    hf_record record;
+    hf_step_reply reply;
+    char json[700], sent[700], id[HF_NAME_MAX + 2];
+    memset(id, 'x', sizeof id);
+    id[HF_NAME_MAX + 1] = '\0';
+    snprintf(json, sizeof json, "{'ok': 1, 'value': {'_id': '%s'}}", id);
+    snprintf(sent, sizeof sent, "'q' : { '_id' : '%s', 'lockId' : ", id);
+    answers_give("findAndModify", json);
+    answers_give("update", "{'ok': 1, 'n': 1}");
+    assert_int_equal(enter(&record, &reply), HF_SHAPE);
+    assert_non_null(strstr(answers_last("update"), sent));
+    assert_non_null(strstr(answers_last("update"), "'lockId' : null, 'lockTs' : null"));
+    assert_false(is_held());
+    record_done(&record);
+}
+
 static void test_a_taking_that_fails_is_forgotten_and_one_in_doubt_is_not(void **state)
 {
     (void)state;
@@ -515,6 +582,9 @@ int main(void)
         TEST(test_a_beat_says_whether_all_was_there),
         TEST(test_a_refresh_says_what_is_lost),
         TEST(test_what_was_taken_is_known),
+        TEST(test_what_is_no_utf8_is_handed_over_all_the_same),
+        TEST(test_what_cannot_be_read_is_not_handed_over),
+        TEST(test_what_cannot_be_named_is_given_back),
         TEST(test_a_taking_that_fails_is_forgotten_and_one_in_doubt_is_not),
         TEST(test_a_leave_is_confirmed_when_all_were_there),
         TEST(test_a_claim_that_is_not_understood_is_the_callers),

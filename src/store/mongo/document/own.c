@@ -69,6 +69,77 @@ static void append_change(const mongo_store *store, bson_t *command, const char 
     bson_append_array_end(command, &stages);
 }
 
+/* ---- Leaving ---- */
+
+static void append_set_free(const mongo_store *store, bson_t *update)
+{
+    bson_t change, set;
+    BSON_APPEND_DOCUMENT_BEGIN(update, "u", &change);
+    BSON_APPEND_DOCUMENT_BEGIN(&change, "$set", &set);
+    bson_append_null(&set, store->uri.lock_field, -1);
+    bson_append_null(&set, store->uri.time_field, -1);
+    bson_append_document_end(&change, &set);
+    bson_append_document_end(update, &change);
+}
+
+static void append_leave(const mongo_store *store, const char *name, const hf_leave *leave,
+                         bson_t *update)
+{
+    bson_t query;
+    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
+    append_own(store, &query, name, leave->ticket);
+    bson_append_document_end(update, &query);
+    append_set_free(store, update);
+}
+
+static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *step,
+                     hf_step_reply *reply, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER, updates, update;
+    mongo_reply answer;
+    char key[16];
+    mongo_begin(&command, "update", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    for (size_t i = 0; i < step->n_leaves; i++) {
+        mongo_held_drop(store, step->leaves[i].ticket);
+        BSON_APPEND_DOCUMENT_BEGIN(&updates, mongo_key(i, key), &update);
+        append_leave(store, call->name, &step->leaves[i], &update);
+        bson_append_document_end(&updates, &update);
+    }
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    hf_code code = mongo_run(store, call, &command, &answer, err);
+    bool all = mongo_int_at(&answer.doc, "n", 0) >= (int64_t)step->n_leaves;
+    *reply = (hf_step_reply){.stamp = answer.stamp, .confirmed = !code && all};
+    bson_destroy(&answer.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* What was taken, but cannot be named or handed over. Where this fails it becomes stale. */
+static void give_back(mongo_store *store, const bson_t *doc, hf_id ticket)
+{
+    static const mongo_call call = {.what = "giving back a document", .writes = true};
+    bson_t command = BSON_INITIALIZER, updates, update, query;
+    bson_iter_t id;
+    mongo_reply reply;
+    mongo_begin(&command, "update", store->uri.collection);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
+    if (bson_iter_init_find(&id, doc, "_id"))
+        bson_append_iter(&query, "_id", -1, &id);
+    document_append_id(&query, store->uri.lock_field, ticket);
+    bson_append_document_end(&update, &query);
+    append_set_free(store, &update);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(&command, &updates);
+    mongo_append_write_concern(store, &command, false);
+    mongo_run(store, &call, &command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+}
+
 /* ---- Taking ---- */
 
 /* {lockId: {$in: [ours, those that this step leaves]}} */
@@ -120,7 +191,10 @@ hf_code mongo_own_read_answer(mongo_store *store, const bson_t *answer, const hf
     *is_taken = mongo_view(answer, "value", &value);
     if (!*is_taken)
         return HF_OK;
-    return mongo_own_read_taken(store, &value, &enter->entry, out, err);
+    hf_code code = mongo_own_read_taken(store, &value, &enter->entry, out, err);
+    if (code)
+        give_back(store, &value, enter->entry.ticket);
+    return code;
 }
 
 static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_step *step,
@@ -203,47 +277,6 @@ static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *
                      !code && record_find(out, step->enter->entry.ticket));
     reply->confirmed = is_taken;
     reply->again_ms = store->uri.poll_ms;
-    return code;
-}
-
-/* ---- Leaving ---- */
-
-static void append_leave(const mongo_store *store, const char *name, const hf_leave *leave,
-                         bson_t *update)
-{
-    bson_t query, change, set;
-    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
-    append_own(store, &query, name, leave->ticket);
-    bson_append_document_end(update, &query);
-    BSON_APPEND_DOCUMENT_BEGIN(update, "u", &change);
-    BSON_APPEND_DOCUMENT_BEGIN(&change, "$set", &set);
-    bson_append_null(&set, store->uri.lock_field, -1);
-    bson_append_null(&set, store->uri.time_field, -1);
-    bson_append_document_end(&change, &set);
-    bson_append_document_end(update, &change);
-}
-
-static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *step,
-                     hf_step_reply *reply, hf_error *err)
-{
-    bson_t command = BSON_INITIALIZER, updates, update;
-    mongo_reply answer;
-    char key[16];
-    mongo_begin(&command, "update", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
-    for (size_t i = 0; i < step->n_leaves; i++) {
-        mongo_held_drop(store, step->leaves[i].ticket);
-        BSON_APPEND_DOCUMENT_BEGIN(&updates, mongo_key(i, key), &update);
-        append_leave(store, call->name, &step->leaves[i], &update);
-        bson_append_document_end(&updates, &update);
-    }
-    bson_append_array_end(&command, &updates);
-    mongo_append_write_concern(store, &command, false);
-    hf_code code = mongo_run(store, call, &command, &answer, err);
-    bool all = mongo_int_at(&answer.doc, "n", 0) >= (int64_t)step->n_leaves;
-    *reply = (hf_step_reply){.stamp = answer.stamp, .confirmed = !code && all};
-    bson_destroy(&answer.doc);
-    bson_destroy(&command);
     return code;
 }
 

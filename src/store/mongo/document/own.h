@@ -32,6 +32,10 @@ hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf
 hf_code mongo_own_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
                              hf_record *out, hf_error *err);
 
+/* Extended JSON, the caller's to bson_free(), with U+FFFD for each byte of a text that is no UTF-8;
+ * NULL: it cannot be read to its end (json.c). */
+char *mongo_own_json(const bson_t *doc);
+
 /* ---- When they are refreshed (refresh.c) ---- */
 
 void mongo_own_refresh_open(mongo_store *store);

@@ -225,7 +225,8 @@ static hf_code read_name(const mongo_store *store, const bson_t *doc, hf_record 
     bson_iter_t id;
     char name[HF_NAME_MAX + 1];
     if (!bson_iter_init_find(&id, doc, "_id") || !mongo_id_read(&id, name))
-        return shape(store, "(too long)", "_id", "at most 512 bytes as JSON", err);
+        return shape(store, "(it cannot be shown)", "_id", "at most 512 bytes as JSON, in UTF-8",
+                     err);
     record_init(out, name);
     out->exists = true;
     out->limit = HF_LIMIT_RW;
@@ -311,12 +312,14 @@ hf_code mongo_own_read_taken(mongo_store *store, const bson_t *doc, const hf_ent
     hf_code code = read_name(store, doc, out, err);
     if (code)
         return code;
+    char *json = mongo_own_json(doc);
+    if (!json)
+        return shape(store, out->name, "(any)", "BSON that can be read", err);
     bson_oid_t lock_id;
     memcpy(lock_id.bytes, entry->ticket.bytes, sizeof lock_id.bytes);
     out->token = store->uri.token_field ? mongo_int_at(doc, store->uri.token_field, 0) : 0;
     out->lease_left_ms = mongo_own_stale_ms(&store->uri);
     add_holder(store, &lock_id, out);
-    char *json = bson_as_relaxed_extended_json(doc, NULL);
     out->document = alloc_text(json);
     bson_free(json);
     return HF_OK;

@@ -123,20 +123,22 @@ static void squeeze(char *json)
     *to = '\0';
 }
 
-/* {"_id":VALUE} without what is around the value. */
+/* {"_id":VALUE} without what is around the value. No JSON: a text in it is no UTF-8. */
 static bool write_json(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
 {
     static const char before[] = "{\"_id\":";
     bson_t doc = BSON_INITIALIZER;
     bson_append_iter(&doc, "_id", -1, id);
     char *json = bson_as_relaxed_extended_json(&doc, NULL);
+    bson_destroy(&doc);
+    if (!json)
+        return false;
     squeeze(json);
     size_t length = strlen(json) - (sizeof before - 1) - 1;
     bool fits = length <= HF_NAME_MAX;
     if (fits)
         snprintf(name, HF_NAME_MAX + 1, "%.*s", (int)length, json + sizeof before - 1);
     bson_free(json);
-    bson_destroy(&doc);
     return fits;
 }
 
@@ -154,7 +156,7 @@ static bool write_text(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
     }
     if (!is_plain)
         return write_json(id, name);
-    if (length > HF_NAME_MAX)
+    if (length > HF_NAME_MAX || !bson_utf8_validate(text, length, false))
         return false;
     memcpy(name, text, length + 1);
     return true;

@@ -41,7 +41,7 @@ static bool read_id(const mongo_reply *reply, char out[HF_NAME_MAX + 1])
         !mongo_next(&it, &doc) || !bson_iter_init_find(&id, &doc, "_id"))
         return false;
     if (!mongo_id_read(&id, out))
-        snprintf(out, HF_NAME_MAX + 1, "(too long to be shown)");
+        snprintf(out, HF_NAME_MAX + 1, "(it cannot be shown)");
     return true;
 }
 

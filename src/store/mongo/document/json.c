@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c: the user's document as JSON, for whoever works on it; shape.c calls it. No server checks
+ * that texts are UTF-8, and libbson writes none that are not: they are mended in a copy. */
+#include "core/text.h"
+#include "store/mongo/document/own.h"
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+static bson_string_t *mend(const char *text, size_t length)
+{
+    bson_string_t *out = bson_string_new(NULL);
+    for (size_t i = 0; i < length;) {
+        size_t n = text_character(text + i);
+        if (!n)
+            bson_string_append(out, REPLACEMENT);
+        for (size_t end = i + n; i < end; i++)
+            bson_string_append_c(out, text[i]);
+        i += !n;
+    }
+    return out;
+}
+
+static bool is_writable(const bson_iter_t *at)
+{
+    bson_t doc = BSON_INITIALIZER;
+    bson_append_iter(&doc, "", 0, at);
+    char *json = bson_as_relaxed_extended_json(&doc, NULL);
+    bson_free(json);
+    bson_destroy(&doc);
+    return json != NULL;
+}
+
+static void append_text(bson_t *to, const char *key, const bson_iter_t *at)
+{
+    uint32_t length;
+    const char *text = bson_iter_utf8(at, &length);
+    bson_string_t *mended = mend(text, length);
+    bson_append_utf8(to, key, -1, mended->str, (int)mended->len);
+    bson_string_free(mended, true);
+}
+
+static bool append_all(bson_t *to, bson_iter_t *from);
+
+static bool append_inner(bson_t *to, const char *key, const bson_iter_t *at)
+{
+    bson_t inner;
+    bson_iter_t from;
+    bool is_array = BSON_ITER_HOLDS_ARRAY(at);
+    if (!bson_iter_recurse(at, &from))
+        return false;
+    if (is_array)
+        bson_append_array_begin(to, key, -1, &inner);
+    else
+        bson_append_document_begin(to, key, -1, &inner);
+    bool is_read = append_all(&inner, &from);
+    if (is_array)
+        bson_append_array_end(to, &inner);
+    else
+        bson_append_document_end(to, &inner);
+    return is_read;
+}
+
+/* What is neither, such as code or a regular expression, is replaced as a whole. */
+static bool append_mended(bson_t *to, const char *key, const bson_iter_t *at)
+{
+    if (BSON_ITER_HOLDS_DOCUMENT(at) || BSON_ITER_HOLDS_ARRAY(at))
+        return append_inner(to, key, at);
+    if (BSON_ITER_HOLDS_UTF8(at))
+        append_text(to, key, at);
+    else if (is_writable(at))
+        bson_append_iter(to, key, -1, at);
+    else
+        BSON_APPEND_UTF8(to, key, REPLACEMENT);
+    return true;
+}
+
+/* False: it could not be read to its end. */
+static bool append_all(bson_t *to, bson_iter_t *from)
+{
+    bool is_read = true;
+    while (is_read && bson_iter_next(from)) {
+        const char *key = bson_iter_key(from);
+        bson_string_t *mended = mend(key, strlen(key));
+        is_read = append_mended(to, mended->str, from);
+        bson_string_free(mended, true);
+    }
+    return is_read && !from->err_off;
+}
+
+char *mongo_own_json(const bson_t *doc)
+{
+    bson_iter_t it;
+    char *json = bson_as_relaxed_extended_json(doc, NULL);
+    if (json)
+        return json;
+    bson_t mended = BSON_INITIALIZER;
+    if (bson_iter_init(&it, doc) && append_all(&mended, &it))
+        json = bson_as_relaxed_extended_json(&mended, NULL);
+    bson_destroy(&mended);
+    return json;
+}
