@@ -7,7 +7,7 @@
 #include "store/mongo/mongo.h"
 
 #define ANSWERS_MAX 64
-#define SENT_MAX 64
+#define SENT_MAX 256
 
 typedef struct answer {
     const char *verb, *json;

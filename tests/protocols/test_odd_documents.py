@@ -220,12 +220,43 @@ class Document(Odd):
         for kind, time in FRESH.items():
             self.check_left_alone(kind, {"lockId": bson.ObjectId(), "lockTs": time}, [])
 
-    def test_a_token_that_is_no_number_is_left_alone(self):
-        for kind, value in ODD.items():
-            if kind not in ("missing", "null") and not isinstance(value, (int, float)) \
-                    or isinstance(value, bool):
-                self.check_left_alone(kind, {"lockId": None, "lockTs": None, "fence": value},
-                                      ["fence"])
+    TOKENS = ("missing", "null", "zero", "int32", "negative")
+
+    def bad_tokens(self):
+        ends = {"%s %s" % (name, kind.__name__): kind(value) for kind in (bson.Int64, float)
+                for name, value in (("2^53", 2**53), ("-2^53", -2**53), ("1e18", 10**18))}
+        return dict({kind: value for kind, value in ODD.items() if kind not in self.TOKENS}, **ends,
+                    huge=1e300, max=bson.Int64(2**63 - 1))
+
+    def test_a_token_that_cannot_be_counted_is_left_alone(self):
+        for kind, value in self.bad_tokens().items():
+            self.check_left_alone(kind, {"lockId": None, "lockTs": None, "fence": value}, ["fence"])
+
+    def test_the_last_token(self):
+        for value in (bson.Int64(2**53 - 1), 2.0**53 - 1):
+            self.put({"fence": value})
+            self.assertEqual(self.attempt(), ("HF_OK", ""))
+            self.assertEqual(self.db.jobs.find_one({"_id": "x"})["fence"], 2**53)
+            self.n += 1
+
+    def test_a_claim_passes_all_of_them_by(self):
+        """By a token that is none, or an _id that no name can say, in the order of the claim."""
+        for kind, value in self.bad_tokens().items():
+            self.put({"n": 1, "fence": value}, "a " + kind)
+        for each in ("b" * 513, "b\x00" * 200, '{"b":"%s"}' % ("b" * 500)):
+            self.put({"n": 1}, each)
+        self.put({"n": 1}, {"k": "x" * 600})
+        before = {str(each["_id"]): each.raw for each in self.documents.find()}
+        self.put({"n": 1}, "c" * 512)
+        run = self.run_command("run", "--document", "jobs", "--filter", '{"n":1}', "--sort", '{"_id":1}',
+                               "--each", "--", "sh", "-c", "echo $HOLDFAST_DOCUMENT_ID")
+        self.assertEqual(run.lines, ["c" * 512])
+        for each in self.documents.find({"_id": {"$type": "string", "$ne": "c" * 512}}):
+            if len(each["_id"]) == 513 or each["_id"].startswith("a "):
+                self.assertEqual(each.raw, before[each["_id"]])
+        held = self.db.jobs.count_documents({"lockId": {"$ne": None}, "n": 1})
+        self.assertEqual(held, 0)
+        self.n += len(before)
 
     def test_a_parent_that_is_no_object_is_left_alone(self):
         self.begin(self.store(LockField="a.lockId", TimeField="a.lockTs", TokenField="b.fence"))

@@ -57,7 +57,14 @@ static void test_documents_of_another_shape_are_named(void **state)
         {"'lock': " OID(US) ", 'time': 5", "field lockTs: expected a date, as it is locked"},
         {"'time': 5", "field lockTs: expected a date, or null"},
         {"'lock': null, 'time': 'x'", "field lockTs: expected a date, or null"},
-        {"'token': 'x'", "field fence: expected a number, or null"},
+        {"'token': 'x'", "field fence: expected a whole number"},
+        {"'token': 1.5", "field fence: expected a whole number"},
+        {"'token': {'$numberDouble': 'NaN'}", "field fence: expected a whole number"},
+        {"'token': {'$numberDouble': '-Infinity'}", "field fence: expected a whole number"},
+        {"'token': 1e300", "field fence: expected a whole number"},
+        {"'token': {'$numberLong': '9223372036854775807'}", "field fence: expected a whole number"},
+        {"'token': {'$numberLong': '9007199254740992'}", "field fence: expected a whole number"},
+        {"'token': {'$numberLong': '-9007199254740992'}", "field fence: expected a whole number"},
     };
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         char json[300];
@@ -79,6 +86,7 @@ static void test_documents_that_nobody_holds(void **state)
         "{'_id': 'a', 'hf': {}}",
         "{'_id': 'a', 'hf': {'lock': null, 'time': null, 'token': null, 'odd': null}}",
         "{'_id': 'a', 'hf': {'time': " DATE("5") "}}",
+        "{'_id': 'a', 'hf': {'token': 0.0}}",
     };
     for (size_t i = 0; i < sizeof free_ones / sizeof *free_ones; i++) {
         hf_record record;
@@ -467,6 +475,44 @@ static void test_what_was_claimed_is_renewed_by_its_name(void **state)
     mongo_held_free_copy(all, n);
 }
 
+/* An object has no name that could be told from its size. */
+static void test_a_claim_passes_by_what_cannot_be_named(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_record record;
+    char json[700], passed[700], id[HF_NAME_MAX];
+    memset(id, 'x', sizeof id);
+    id[HF_NAME_MAX - 1] = '\0';
+    snprintf(json, sizeof json, "{'ok': 1, 'value': {'_id': {'k': '%s'}}}", id);
+    snprintf(passed, sizeof passed, "'$nin' : [ { 'k' : '%s' } ]", id);
+    answers_give("findAndModify", json);
+    answers_give("update", "{'ok': 1, 'n': 1}");
+    answers_give("findAndModify", "{'ok': 1, 'value': {'_id': 'b', 'fence': 3}}");
+    assert_int_equal(claim(NULL, NULL, &record, &err), HF_OK);
+    assert_string_equal(record.name, "b");
+    assert_non_null(strstr(answers_last("findAndModify"), passed));
+    assert_true(is_held());
+    record_done(&record);
+}
+
+static void test_a_claim_does_not_pass_by_for_ever(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_record record;
+    char json[700], id[HF_NAME_MAX + 2];
+    memset(id, 'x', sizeof id);
+    id[HF_NAME_MAX + 1] = '\0';
+    snprintf(json, sizeof json, "{'ok': 1, 'value': {'_id': '%s'}}", id);
+    answers_give_always("findAndModify", json);
+    answers_give_always("update", "{'ok': 1, 'n': 1}");
+    assert_int_equal(claim(NULL, NULL, &record, &err), HF_SHAPE);
+    assert_int_equal(answers_sent("findAndModify"), 101);
+    assert_false(is_held());
+    record_done(&record);
+}
+
 static void test_a_claim_of_nothing_leaves_nothing(void **state)
 {
     (void)state;
@@ -591,6 +637,8 @@ int main(void)
         TEST(test_a_claim_without_an_object_is_not_sent),
         TEST(test_what_was_claimed_is_renewed_by_its_name),
         TEST(test_a_claim_of_nothing_leaves_nothing),
+        TEST(test_a_claim_passes_by_what_cannot_be_named),
+        TEST(test_a_claim_does_not_pass_by_for_ever),
         TEST(test_a_refresh_that_comes_late_is_told),
         TEST(test_between_looks_that_are_far_apart_nothing_is_known),
         TEST(test_it_is_told_once_a_minute),

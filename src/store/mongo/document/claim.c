@@ -5,9 +5,13 @@
 #include "core/record.h"
 #include "store/mongo/document/own.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/id_text.h"
+
+#define PASSED_MOST 100 /* documents that one claim takes and gives back */
 
 static hf_code refuse(const char *what, const char *text, hf_error *err)
 {
@@ -31,8 +35,28 @@ static hf_code append_json(bson_t *to, const char *field, const char *what, cons
     return is_object ? HF_OK : refuse(what, text, err);
 }
 
-static hf_code append_claim(const mongo_store *store, const hf_claim *claim, bson_t *command,
-                            hf_error *err)
+/* Longer texts have no name. */
+static const char short_text[] =
+    "{'$expr': {'$lte': [{'$cond': [{'$eq': [{'$type': '$_id'}, 'string']},"
+    " {'$strLenBytes': '$_id'}, 0]}, 512]}}";
+_Static_assert(HF_NAME_MAX == 512, "short_text");
+
+/* Where the _id is short, and none of those that were passed by. */
+static void append_nameable(bson_t *all, const bson_t *passed)
+{
+    bson_t *is_short = pipeline_json(short_text);
+    bson_t each, id;
+    BSON_APPEND_DOCUMENT(all, "3", is_short);
+    BSON_APPEND_DOCUMENT_BEGIN(all, "4", &each);
+    BSON_APPEND_DOCUMENT_BEGIN(&each, "_id", &id);
+    BSON_APPEND_ARRAY(&id, "$nin", passed);
+    bson_append_document_end(&each, &id);
+    bson_append_document_end(all, &each);
+    bson_destroy(is_short);
+}
+
+static hf_code append_claim(const mongo_store *store, const hf_claim *claim, const bson_t *passed,
+                            bson_t *command, hf_error *err)
 {
     bson_t query, all;
     mongo_begin(command, "findAndModify", store->uri.collection);
@@ -41,6 +65,7 @@ static hf_code append_claim(const mongo_store *store, const hf_claim *claim, bso
     hf_code code = append_json(&all, "0", "filter", claim->filter ? claim->filter : "{}", err);
     mongo_own_append_free(store, &all, "1");
     mongo_own_append_sound(store, &all, "2");
+    append_nameable(&all, passed);
     bson_append_array_end(&query, &all);
     bson_append_document_end(command, &query);
     if (!code && claim->sort)
@@ -67,8 +92,18 @@ static hf_code explain(hf_code code, int32_t server_code, hf_error *err)
     return error_set(err, HF_INVALID, "the filter or the sort order is refused: %s", said.text);
 }
 
+/* What was taken was given back, as it has no name or cannot be read. */
+static void pass_by(const bson_t *answer, bson_t *passed)
+{
+    bson_t doc;
+    bson_iter_t id;
+    char key[16];
+    if (mongo_view(answer, "value", &doc) && bson_iter_init_find(&id, &doc, "_id"))
+        bson_append_iter(passed, mongo_key(bson_count_keys(passed), key), -1, &id);
+}
+
 static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_enter *enter,
-                          hf_record *out, hf_step_reply *reply, hf_error *err)
+                          bson_t *passed, hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     static const mongo_call call = {.what = "claiming a document", .writes = true};
     mongo_reply answer;
@@ -77,6 +112,8 @@ static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_en
     hf_code code = mongo_run(store, &call, command, &answer, err);
     if (!code)
         code = mongo_own_read_answer(store, &answer.doc, enter, out, &is_taken, err);
+    if (code == HF_SHAPE)
+        pass_by(&answer.doc, passed);
     if (!code && is_taken)
         name_held(store, out->name, enter);
     else
@@ -87,19 +124,34 @@ static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_en
     return explain(code, answer.server_code, err);
 }
 
+static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_enter *entrant,
+                          bson_t *passed, hf_record *out, hf_step_reply *reply, hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER;
+    hf_code code = append_claim(store, wanted, passed, &command, err);
+    if (!code) {
+        mongo_own_append_taking(store, entrant, &command);
+        code = send_claim(store, &command, entrant, passed, out, reply, err);
+    }
+    bson_destroy(&command);
+    return code;
+}
+
+/* What only its taking shows to be none of ours is in nobody's way: the next one is taken. */
 hf_code mongo_own_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
                         hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
-    bson_t command = BSON_INITIALIZER;
+    bson_t passed = BSON_INITIALIZER;
     record_init(out, "");
     hf_code code = mongo_ready(store, err);
     if (!code)
-        code = append_claim(store, wanted, &command, err);
-    if (!code) {
-        mongo_own_append_taking(store, entrant, &command);
-        code = send_claim(store, &command, entrant, out, reply, err);
+        code = claim_once(store, wanted, entrant, &passed, out, reply, err);
+    for (uint32_t n = 1; code == HF_SHAPE && n <= PASSED_MOST && bson_count_keys(&passed) == n;
+         n++) {
+        record_init(out, "");
+        code = claim_once(store, wanted, entrant, &passed, out, reply, err);
     }
-    bson_destroy(&command);
+    bson_destroy(&passed);
     return code;
 }

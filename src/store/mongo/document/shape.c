@@ -102,6 +102,14 @@ static void append_parents(bson_string_t *out, const char *path)
     mongo_path_parents(out, path, "{'$in': [{'$type': '$", "'}, ['missing', 'object']]},");
 }
 
+/* A token that can be counted on: as is_token() has it. No date or text reaches $trunc. */
+static const char token_text[] =
+    "{'$switch': {'branches': ["
+    "{'case': {'$in': [{'$type': '$%'}, ['missing', 'null', 'int']]}, 'then': true},"
+    " {'case': {'$in': [{'$type': '$%'}, ['long', 'double']]}, 'then': {'$and': ["
+    "{'$gt': ['$%', -9007199254740992]}, {'$lt': ['$%', 9007199254740992]},"
+    " {'$eq': ['$%', {'$trunc': '$%'}]}]}}], 'default': false}},";
+
 /* A write to a.b would change what a is if that is no object, and all its elements if it is an
  * array. */
 void mongo_own_append_sound(const mongo_store *store, bson_t *to, const char *field)
@@ -112,9 +120,7 @@ void mongo_own_append_sound(const mongo_store *store, bson_t *to, const char *fi
     append_parents(text, store->uri.time_field);
     if (token) {
         append_parents(text, token);
-        bson_string_append_printf(
-            text, "{'$in': [{'$type': '$%s'}, ['missing', 'null', 'int', 'long', 'double']]},",
-            token);
+        bson_string_append(text, token_text);
     }
     bson_string_append(text, "true]}}");
     append_json(store, to, field, text->str);
@@ -197,6 +203,20 @@ static bool is_guid(const bson_iter_t *lock)
     return size == 16 && (subtype == BSON_SUBTYPE_UUID_DEPRECATED || subtype == BSON_SUBTYPE_UUID);
 }
 
+/* A whole number between -2^53 and 2^53: others cannot be raised by 1, or not read by all. */
+static bool is_token(const bson_iter_t *it)
+{
+    static const double end = 9007199254740992.0;
+    if (!BSON_ITER_HOLDS_NUMBER(it))
+        return false;
+    double value =
+        BSON_ITER_HOLDS_DOUBLE(it) ? bson_iter_double(it) : (double)bson_iter_as_int64(it);
+    if (!(value > -end && value < end))
+        return false;
+    double whole = (double)(int64_t)value;
+    return !(value < whole || value > whole);
+}
+
 /* hf.lock and hf.time are both well, and so is hf.token. */
 static hf_code check_shape(const mongo_store *store, const bson_t *doc, const char *name,
                            hf_error *err)
@@ -215,8 +235,9 @@ static hf_code check_shape(const mongo_store *store, const bson_t *doc, const ch
         return shape(store, name, uri->time_field,
                      is_held ? "a date, as it is locked" : "a date, or null", err);
     if (uri->token_field && !is_empty(doc, "hf.token") &&
-        mongo_path_find(doc, "hf.token", &token) && !BSON_ITER_HOLDS_NUMBER(&token))
-        return shape(store, name, uri->token_field, "a number, or null", err);
+        mongo_path_find(doc, "hf.token", &token) && !is_token(&token))
+        return shape(store, name, uri->token_field,
+                     "a whole number between -2^53 and 2^53, or null", err);
     return HF_OK;
 }
 
