@@ -300,6 +300,12 @@ class Sharding(Odd):
                     self.check_left_alone("%s: %s" % (field, kind), self.lock(**{field: value}),
                                           [field])
 
+    def test_an_array_that_has_the_state_is_none(self):
+        self.begin()
+        for value in ([0], [0, 2], [2, 0], [0.0], [[0]]):
+            self.assertEqual(self.check_left_alone("state: %r" % value, self.lock(state=value),
+                                                   ["state"]), "HF_SHAPE")
+
     def pass_expiry(self, name):
         """Looks at the lock until its owner, who does not ping, could be overtaken."""
         data = self.put(self.lock(), name)
@@ -393,6 +399,36 @@ class NoUTF8(OnASet):
         self.db.locks.insert_one(no_utf8({"_id": {"k": "cafe"}}))
         run = self.run_command("run", "-n", "x", "--", "true", uri=self.store(Protocol="ttl"))
         self.assertIn("whose _id is no string: (it cannot be shown)", run.errors)
+
+
+# ---- Arrays ----
+
+class Arrays(OnASet):
+    """Filters look into them: what has our ticket in one is none of ours any more."""
+
+    STORES = (("locks", "ticket", {"Protocol": "ttl"}),
+              ("jobs", "lockId", {"Protocol": "document", "Collection": "jobs"}),
+              ("locks", "ts", {"Protocol": "sharding"}), ("locks", "process", {"Protocol": "sharding"}))
+
+    def hold_and_change(self, collection, field, keys):
+        """The field becomes an array of what it was; the holder's beats and its release leave it so."""
+        self.mongo.drop_database(self.database)
+        documents = self.db[collection]
+        if collection == "jobs":
+            documents.insert_one({"_id": "x"})
+        holder = self.holder("--ttl=1000", uri=self.store(**keys))
+        documents.update_one({"_id": "x"}, [{"$set": {field: ["$" + field]}}])
+        changed = documents.find_one({"_id": "x"})
+        until(lambda: holder.ask("check", "check")["code"] == "HF_LOST", 20, "the loss")
+        holder.send("release")
+        holder.send("close")
+        holder.kill()
+        self.assertEqual(documents.find_one({"_id": "x"}), changed)
+
+    def test_a_field_that_became_an_array(self):
+        for collection, field, keys in self.STORES:
+            with self.subTest(field=field, **keys):
+                self.hold_and_change(collection, field, keys)
 
 
 # ---- Replies ----

@@ -33,12 +33,19 @@ static void append_id(bson_t *query, const char *name)
     bson_append_document_end(query, &equal);
 }
 
+static void append_no_array(const mongo_store *store, bson_t *query)
+{
+    const char *const fields[] = {store->uri.lock_field, NULL};
+    mongo_append_no_array(query, fields);
+}
+
 /* The document of this name (any, for ""), as long as it carries this ticket. */
 static void append_own(const mongo_store *store, bson_t *query, const char *name, hf_id ticket)
 {
     if (name[0])
         append_id(query, name);
     document_append_id(query, store->uri.lock_field, ticket);
+    append_no_array(store, query);
 }
 
 static void append_token(const mongo_store *store, bson_t *set)
@@ -154,6 +161,7 @@ static void append_tickets(const mongo_store *store, const hf_step *step, bson_t
         document_append_id(&in, mongo_key(i + 1, key), step->leaves[i].ticket);
     bson_append_array_end(&field, &in);
     bson_append_document_end(to, &field);
+    append_no_array(store, to);
 }
 
 static void append_query(const mongo_store *store, const char *name, const hf_step *step,
@@ -300,6 +308,7 @@ static void append_held(const mongo_store *store, const mongo_held *all, size_t 
         document_append_id(&in, mongo_key(i, key), all[i].ticket);
     bson_append_array_end(&part, &in);
     bson_append_document_end(&query, &part);
+    append_no_array(store, &query);
     bson_append_document_end(update, &query);
 }
 

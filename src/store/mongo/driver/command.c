@@ -29,6 +29,23 @@ void mongo_append_by_id(bson_t *command, const char *field, hf_id id)
     bson_append_document_end(command, &query);
 }
 
+/* {$nor: [{field: {$type: "array"}} ...]} */
+void mongo_append_no_array(bson_t *query, const char *const *fields)
+{
+    bson_t any, each, type;
+    char key[16];
+    BSON_APPEND_ARRAY_BEGIN(query, "$nor", &any);
+    for (size_t i = 0; fields[i]; i++) {
+        const char *at = mongo_key(i, key);
+        BSON_APPEND_DOCUMENT_BEGIN(&any, at, &each);
+        bson_append_document_begin(&each, fields[i], -1, &type);
+        BSON_APPEND_UTF8(&type, "$type", "array");
+        bson_append_document_end(&each, &type);
+        bson_append_document_end(&any, &each);
+    }
+    bson_append_array_end(query, &any);
+}
+
 const char *mongo_key(size_t i, char buffer[16])
 {
     const char *key;

@@ -41,6 +41,8 @@ hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_
 void mongo_begin(bson_t *command, const char *verb, const char *collection);
 /* Appends {_id: id} as `field`. */
 void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
+/* To a query: none of these fields (up to a NULL) is an array. Equality looks into arrays, too. */
+void mongo_append_no_array(bson_t *query, const char *const *fields);
 /* The key of an array's item. */
 const char *mongo_key(size_t i, char buffer[16]);
 

@@ -95,12 +95,16 @@ static void append_taking(bson_t *command, const sharding_taking *taking)
     BSON_APPEND_BOOL(command, "new", true);
 }
 
+static const char *const state_field[] = {"state", NULL};
+static const char *const owner_fields[] = {"ts", "when", "process", "who", NULL};
+
 static void append_free(bson_t *to, const char *field, const char *name)
 {
     bson_t query;
     bson_append_document_begin(to, field, -1, &query);
     BSON_APPEND_UTF8(&query, "_id", name);
     BSON_APPEND_INT32(&query, "state", 0);
+    mongo_append_no_array(&query, state_field);
     bson_append_document_end(to, &query);
 }
 
@@ -127,6 +131,7 @@ static void append_seen(bson_t *to, const char *field, const char *name, const s
     document_append_id(&query, "ts", seen->ts);
     if (seen->when_ms)
         BSON_APPEND_DATE_TIME(&query, "when", seen->when_ms);
+    mongo_append_no_array(&query, owner_fields);
     bson_append_document_end(to, &query);
 }
 
@@ -170,6 +175,7 @@ static void append_unlock(bson_t *updates, const char *key, const sharding_unloc
         BSON_APPEND_DATE_TIME(&query, "when", one->when_ms);
     if (one->process)
         BSON_APPEND_UTF8(&query, "process", one->process);
+    mongo_append_no_array(&query, owner_fields);
     bson_append_document_end(&update, &query);
     append_set_free(&update, "u");
     bson_append_document_end(updates, &update);
@@ -200,6 +206,7 @@ static void append_owner(const mongo_store *store, hf_id session, bson_t *query)
     char process[SHARDING_PROCESS_MAX + 1], who[SHARDING_WHO_MAX + 1];
     sharding_process(store, session, process);
     BSON_APPEND_UTF8(query, "process", process);
+    mongo_append_no_array(query, owner_fields);
     if (!store->uri.process)
         return;
     sharding_who(store, session, who);

@@ -231,6 +231,8 @@ static void append_left(mongo_store *store, bson_t *stages, const char *key)
 
 /* ---- Taking ---- */
 
+static const char *const ticket_field[] = {"ticket", NULL};
+
 /* {ticket: {$in: [ours, those that this step leaves]}}: one that is this ticket's already, from a
  * taking that got no answer, begins its time anew, as no beat need have renewed it since. */
 static void append_own(const hf_step *step, bson_t *query)
@@ -244,6 +246,7 @@ static void append_own(const hf_step *step, bson_t *query)
         document_append_id(&in, mongo_key(i + 1, key), step->leaves[i].ticket);
     bson_append_array_end(&field, &in);
     bson_append_document_end(query, &field);
+    mongo_append_no_array(query, ticket_field);
 }
 
 /* Everything behind the query. */
@@ -439,8 +442,10 @@ static void append_leave(mongo_store *store, const char *name, const hf_leave *l
     bson_t query = BSON_INITIALIZER;
     BSON_APPEND_UTF8(&query, "_id", name);
     bool breaks = leave->outcome == HF_OUTCOME_ABANDONED;
-    if (!breaks || !append_foreign(store, name, leave->ticket, &query))
+    if (!breaks || !append_foreign(store, name, leave->ticket, &query)) {
         document_append_id(&query, "ticket", leave->ticket);
+        mongo_append_no_array(&query, ticket_field);
+    }
     append_delete(deletes, i, &query);
     bson_destroy(&query);
 }
@@ -487,6 +492,7 @@ static void append_held(const mongo_held *all, size_t n, bson_t *update)
         document_append_id(&in, mongo_key(i, key), all[i].ticket);
     bson_append_array_end(&part, &in);
     bson_append_document_end(&query, &part);
+    mongo_append_no_array(&query, ticket_field);
     bson_append_document_end(update, &query);
 }
 
