@@ -263,6 +263,7 @@ static void move_elsewhere(hf_id session)
 }
 
 #define HOUR_MS 3600000
+#define DAY_MS (24 * (int64_t)HOUR_MS)
 #define TRUST_MS 300000
 
 /* Never renewed: all that is needed came with its first beat, the insert. */
@@ -768,6 +769,58 @@ static void test_one_sweeps_for_all(void **state)
     other->ops->close(other);
 }
 
+static void insert_old(mongoc_collection_t *sessions, bson_t *odd)
+{
+    BSON_APPEND_DATE_TIME(odd, "expires_at", bed_wall_ms() - 30 * DAY_MS);
+    BSON_APPEND_BOOL(odd, "old", true);
+    assert_true(mongoc_collection_insert_one(sessions, odd, NULL, NULL, NULL));
+    bson_destroy(odd);
+}
+
+static void insert_old_ones(mongoc_collection_t *sessions)
+{
+    for (int i = 0; i < 4; i++) {
+        insert_old(sessions, BCON_NEW("ttl_ms", BCON_INT32(1000)));
+        insert_old(sessions, BCON_NEW("beat", BCON_INT32(1), "ttl_ms", "a day"));
+        insert_old(sessions, BCON_NEW("beat", "[", BCON_INT32(1), "]", "ttl_ms", BCON_INT32(1)));
+        insert_old(sessions, BCON_NEW("beat", BCON_DOUBLE(-1), "ttl_ms", BCON_INT32(1)));
+        insert_old(sessions, BCON_NEW("_id", BCON_INT32(i), "beat", BCON_INT32(1), "ttl_ms",
+                                      BCON_INT32(1000)));
+    }
+}
+
+static bool finds_overdue(hf_store *store, hf_id session)
+{
+    hf_session_state overdue[16];
+    size_t n;
+    bool more, is_there = false;
+    hf_error err;
+    forget_sweeps();
+    assert_code(HF_OK, store->ops->sweep(store, overdue, 16, &n, &more, &err), &err);
+    for (size_t i = 0; i < n; i++)
+        is_there |= id_equal(overdue[i].session.id, session);
+    return is_there;
+}
+
+static void test_a_sweep_finds_the_overdue_beside_what_is_not_ours(void **state)
+{
+    (void)state;
+    char of[128];
+    hf_store *store = bed_store();
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *sessions = mongoc_client_get_collection(own, of, "sessions");
+    hf_id session = overdue_elsewhere(store, 1000);
+    change_session(session, set_date("expires_at", 2 * DAY_MS));
+    insert_old_ones(sessions);
+    bool is_found = finds_overdue(store, session);
+    remove_many_of(sessions, BCON_NEW("old", BCON_BOOL(true)));
+    assert_true(is_found);
+    store->ops->session_end(store, session, false, NULL);
+    mongoc_collection_destroy(sessions);
+    mongoc_client_destroy(own);
+    store->ops->close(store);
+}
+
 /* ---- Listings beside what is not ours ---- */
 
 static char warned[2000];
@@ -1063,6 +1116,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_trial_that_the_doctor_cannot_delete_is_a_session),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_reads_page_by_page),
         CASE_IF(HF_CAN_QUEUE, test_one_sweeps_for_all),
+        CASE_IF(HF_CAN_QUEUE, test_a_sweep_finds_the_overdue_beside_what_is_not_ours),
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
         CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),

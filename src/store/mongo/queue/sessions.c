@@ -156,11 +156,20 @@ hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each
 
 /* ---- Overdue ---- */
 
+/* As document_to_state() reads them: the first few are all that is looked at, and documents of
+ * other programs must not be those. By $type within $expr: outside, it looks into arrays. */
+#define NUMBERS "['int', 'long', 'double']"
+static const char overdue_text[] =
+    "{'dead': {'$ne': true}, '$expr': {'$and': ["
+    "{'$eq': [{'$type': '$_id'}, 'objectId']}, {'$eq': [{'$type': '$expires_at'}, 'date']},"
+    " {'$in': [{'$type': '$beat'}, " NUMBERS "]}, {'$gte': ['$beat', 0]},"
+    " {'$in': [{'$type': '$ttl_ms'}, " NUMBERS "]}, {'$gte': ['$ttl_ms', 1]}]}}";
+
 hf_code mongo_overdue(mongo_store *store, int64_t before_ms, hf_session_state *overdue, size_t max,
                       size_t *n, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for dead sessions"};
-    bson_t *match = pipeline_json("{'dead': {'$ne': true}}");
+    bson_t *match = pipeline_json(overdue_text);
     bson_t batch, doc, range;
     bson_iter_t it;
     mongo_reply reply;
