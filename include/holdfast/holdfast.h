@@ -126,8 +126,10 @@ typedef struct hf_options {
                              * HF_UNREACHABLE; default 30,000, or the URI's
                              * serverSelectionTimeoutMS */
     int64_t clock_trust_ms; /* requests that may not wait: how long past its end, by the server's
-                             * clock and another, a session counts as dead at first sight
-                             * (rule R6); default 300,000; negative: never */
+                             * clock and this host's since boot, a session of this host counts as
+                             * dead at first sight (rule R6); one of another host does at a later
+                             * request from this one, a ttl after the first; default 300,000;
+                             * negative: never */
     int32_t local_turns; /* threads of this client that want one exclusive lock stand in one line,
                           * behind one ticket, and pass the lock on among them. While another
                           * session waits, so many of them in a row may have it; default 8;

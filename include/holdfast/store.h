@@ -227,8 +227,8 @@ typedef struct hf_session_state {
     int64_t beat;
     int64_t lease_left_ms; /* by the store's clock; for display and for choosing when to look */
     /* The store knows that it is dead, without watching: its kernel lock is free (R10), or it is
-     * long overdue by clocks that agree, or was seen so a ttl ago (R6). session_mark() tests again.
-     */
+     * long overdue by the clock since boot, or was seen so a ttl ago (R6). session_mark() tests
+     * again. */
     bool is_gone;
     bool misses; /* a beat's answer: not all that is held here was there to be renewed: verify */
     size_t n_asked;
@@ -331,7 +331,7 @@ typedef struct hf_store_ops {
     hf_code (*session_end)(hf_store *store, hf_id id, bool leaves_any, hf_error *err);
 
     /* The state of n sessions (n <= 1000), in the order of ids. clock_trust_ms >= 0 lets the store
-     * judge by its clock (R6) what is overdue by more than that. */
+     * say which are gone (R6): of this host's those that are overdue by more than that. */
     hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
 

@@ -422,7 +422,7 @@ typedef enum judging {
     JUDGING_CHANGED, /* tickets of dead sessions were taken out: look again */
 } judging;
 /* Looks at the sessions that stand in this attempt's way, marks the dead, takes their tickets out.
- * trusts: may use the store's clock (R6). */
+ * trusts: may take what the store says is gone for dead (R6). */
 hf_code judging_tick(struct attempt *attempt, hf_mono now, bool trusts, judging *out,
                      hf_error *err);
 

@@ -16,8 +16,6 @@
 #include <stdio.h>
 
 #define ROUNDS 5
-/* R6 uses a server's clock only past clock_trust, 5 minutes by default: half of that. */
-#define SKEW_MS 150000
 #define NEAR_MS 1000 /* where the server's clock judges */
 
 typedef struct doctor {
@@ -386,20 +384,11 @@ static void judge_offsets(doctor *to, const offsets *all)
             apart, to->store->base.protocol);
         return;
     }
-    if (apart > SKEW_MS)
-        tell(
-            to, "clock", true,
-            "the members' clocks are %.0f ms apart. Only one verdict uses a server's clock, beside "
-            "a clock of the clients' hosts: a session overdue by clock_trust (5 minutes) on the "
-            "server that took its beats; set the clocks, or set clock_trust_ms to more or to "
-            "never",
-            apart);
-    else if (apart > (double)to->store->config.ttl_ms)
+    if (apart > (double)to->store->config.ttl_ms)
         tell(
             to, "clock", false,
             "the members' clocks are %.0f ms apart, more than the ttl of %lld ms: after a failover "
-            "listings show wrong lease times; no lock is endangered (a clock decides only past "
-            "clock_trust, 5 minutes)",
+            "listings show wrong lease times; no lock is endangered",
             apart, (long long)to->store->config.ttl_ms);
     else
         tell(to, "clock", false, "the members' clocks are %.0f ms apart", apart);

@@ -25,13 +25,12 @@ static const char begin_text[] =
 
 /* Of two beats that come in the wrong order the later one's clock stays (R6). */
 #define CLOCK                                                                                      \
-    "{'$cond': [{'$and': [{'$eq': ['$clock.boot', '$$x.origin.clock.boot']},"                      \
-    " {'$gt': ['$clock.at', '$$x.origin.clock.at']}]}, '$clock', '$$x.origin.clock']}"
+    "{'$cond': [{'$and': [{'$eq': ['$clock.boot', '$$x.clock.boot']},"                             \
+    " {'$gt': ['$clock.at', '$$x.clock.at']}]}, '$clock', '$$x.clock']}"
 
-static const char beat_text[] =
-    "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
-    " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
-        "'$$x.answered'") "}, '$$x.said', '$$x.origin', {'clock': " CLOCK "}]}";
+static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': ['$beat', 1]},"
+                                " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
+                                    "'$$x.answered'") "}, '$$x.said', {'clock': " CLOCK "}]}";
 
 /* Dead from now on, if `beat` is still the one (R5). Tickets of it may stand somewhere: a date,
  * from which on it is forgotten, is for the sweep to set. */
@@ -60,7 +59,7 @@ static void append_begin(mongo_store *store, const hf_session *self, bson_t *com
     BSON_APPEND_BOOL(&x, "dead", false);
     BSON_APPEND_ARRAY(&x, "asked", &none);
     BSON_APPEND_UTF8(&x, "collection", store->uri.collection);
-    mongo_append_origin(store, false, &x);
+    mongo_append_clock(store, &x);
     mongo_begin(command, "update", MONGO_SESSIONS);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
@@ -110,9 +109,7 @@ static void append_raise(mongo_store *store, const hf_beat *says, bson_t *comman
     BSON_APPEND_UTF8(&part, "waits", says->waits ? says->waits : "");
     BSON_APPEND_INT64(&part, "seen", says->seen);
     bson_append_document_end(&x, &part);
-    BSON_APPEND_DOCUMENT_BEGIN(&x, "origin", &part);
-    mongo_append_origin(store, true, &part);
-    bson_append_document_end(&x, &part);
+    mongo_append_clock(store, &x);
     pipeline_append_text(command, "update", beat_text, &x);
     bson_destroy(&x);
 }

@@ -80,14 +80,13 @@ static hf_code read_states(mongo_store *store, const mongo_call *call, const bso
     bson_t batch, doc;
     bson_iter_t it;
     hf_session_state state;
-    mongo_primary primary = {.is_asked = false};
     if (!mongo_view(reply, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
         return mongo_odd_reply(store, call, err);
     while (mongo_next(&it, &doc)) {
         hf_code code = document_to_state(&doc, MONGO_SESSIONS, &state, err);
         if (code)
             return code;
-        state.is_gone = mongo_is_gone(store, &doc, &state, trust_ms, &primary);
+        state.is_gone = mongo_is_gone(store, &doc, &state, trust_ms);
         place(&state, ids, n, states);
     }
     return HF_OK;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vouch.c: by which clocks a session that is overdue counts as dead at first sight, for requests
- * that may not wait (R6), and what its beats say for that; called by session.c and sessions.c.
+/* vouch.c: whether a session that is overdue is dead, for requests that may not wait (R6), and what
+ * its beats say for that; called by session.c and sessions.c.
  *
- * No single wall clock decides, and a server does not say whether its own was set (its uptime
- * follows it). So the server's clock and one that has nothing to do with it must agree. */
+ * No date decides, of a server or of a host: dates can be set, and a server and a client may share
+ * one. Only this host's CLOCK_BOOTTIME does. The server's clock says what to look at. */
 #include "store/mongo/queue/vouch.h"
 #include "core/id.h"
 #include "core/lease.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
-#include "store/mongo/driver/lane.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/state.h"
@@ -17,8 +16,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define DAY_MS 86400000
-#define SIGHTINGS_MOST 32 /* hosts whose sightings are kept */
+#define SIGHTINGS_MOST 32    /* hosts whose sightings are kept */
+#define SIGHTING_MS 86400000 /* so long at least */
 
 /* ---- This host's clock ---- */
 
@@ -41,11 +40,6 @@ static int64_t boot_ms(const mongo_store *store)
     return store->config.env->mono(store->config.env->ctx).ns / 1000000;
 }
 
-static int64_t wall_ms(const mongo_store *store)
-{
-    return store->config.env->wall(store->config.env->ctx).ms;
-}
-
 static bool is_here(const mongo_store *store, const bson_t *doc, const char *path)
 {
     return store->queue->boot[0] && strcmp(mongo_text_at(doc, path, ""), store->queue->boot) == 0;
@@ -58,42 +52,15 @@ static int64_t elapsed_ms(const mongo_store *store, const bson_t *doc, const cha
     return __builtin_sub_overflow(now_ms, mongo_int_at(doc, field, now_ms), &ms) ? 0 : ms;
 }
 
-/* ---- What a beat says ---- */
-
-/* Of the primary that this connection knows: no round trip. Known too late it is that of a primary
- * of before, and then nobody vouches by it. */
-static bool known_election(mongo_store *store, bool is_beat, hf_id *out)
-{
-    static const mongo_call call = {.what = "connecting"};
-    mongo_lane *lane = is_beat ? &store->beats : &store->work;
-    mongoc_client_t *client;
-    bool any = false;
-    size_t n;
-    if (mongo_take(store, lane, &call, &client, NULL))
-        return false;
-    mongoc_server_description_t **servers = mongoc_client_get_server_descriptions(client, &n);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(mongoc_server_description_type(servers[i]), "RSPrimary") == 0)
-            any = mongo_id_at(mongoc_server_description_hello_response(servers[i]), "electionId",
-                              out);
-    mongoc_server_descriptions_destroy_all(servers, n);
-    mongo_give(lane, client, false);
-    return any;
-}
-
 /* To be called before what carries it is sent: a lease counts from then (R4). */
-void mongo_append_origin(mongo_store *store, bool is_beat, bson_t *to)
+void mongo_append_clock(const mongo_store *store, bson_t *to)
 {
     bson_t clock;
-    hf_id election;
-    if (known_election(store, is_beat, &election))
-        document_append_id(to, "election", election);
     BSON_APPEND_DOCUMENT_BEGIN(to, "clock", &clock);
     if (store->queue->boot[0]) {
         BSON_APPEND_UTF8(&clock, "boot", store->queue->boot);
         BSON_APPEND_INT64(&clock, "at", boot_ms(store));
     }
-    BSON_APPEND_DATE_TIME(&clock, "wall", wall_ms(store));
     bson_append_document_end(to, &clock);
 }
 
@@ -120,20 +87,29 @@ static sighting sighting_of(const mongo_store *store, const bson_t *doc,
     return found;
 }
 
-/* Those of earlier beats go, and the first hosts stay, so that each of them comes to its end. */
+/* Those of earlier beats go. Where there are too many the first hosts stay, so that each of them
+ * comes to its end; but one that has not come back for a day, by the server's clock, makes room. */
 static const char sight_text[] =
-    "{'$mergeObjects': ['$$ROOT', {'sightings': {'$slice': [{'$concatArrays': ["
+    "{'$let': {'vars': {'all': {'$concatArrays': ["
     "{'$filter': {'input': {'$ifNull': ['$sightings', []]},"
-    " 'cond': {'$eq': ['$$this.beat', '$beat']}}}, ['$$x']]}, '$$x.most']}}]}";
+    " 'cond': {'$eq': ['$$this.beat', '$beat']}}},"
+    " [{'$mergeObjects': ['$$x.seen', {'date': '$$NOW'}]}]]}},"
+    " 'in': {'$let': {'vars': {'first': {'$arrayElemAt': ['$$all', 0]}}, 'in': {'$mergeObjects': ["
+    "'$$ROOT', {'sightings': {'$slice': ['$$all', {'$cond': [{'$lt': ['$$first.date',"
+    " {'$subtract': ['$$NOW', '$$x.kept_ms']}]}, {'$subtract': [0, '$$x.most']}, '$$x.most']}]}}]"
+    "}}}}}";
 
 static void append_sighting(const mongo_store *store, const hf_session_state *state,
                             bson_t *command)
 {
-    bson_t updates, update, query, dead, x = BSON_INITIALIZER;
-    BSON_APPEND_UTF8(&x, "boot", store->queue->boot);
-    BSON_APPEND_INT64(&x, "beat", state->beat);
-    BSON_APPEND_INT64(&x, "at", boot_ms(store));
+    bson_t updates, update, query, dead, seen, x = BSON_INITIALIZER;
+    BSON_APPEND_DOCUMENT_BEGIN(&x, "seen", &seen);
+    BSON_APPEND_UTF8(&seen, "boot", store->queue->boot);
+    BSON_APPEND_INT64(&seen, "beat", state->beat);
+    BSON_APPEND_INT64(&seen, "at", boot_ms(store));
+    bson_append_document_end(&x, &seen);
     BSON_APPEND_INT32(&x, "most", SIGHTINGS_MOST);
+    BSON_APPEND_INT64(&x, "kept_ms", SIGHTING_MS);
     mongo_begin(command, "update", MONGO_SESSIONS);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
@@ -165,53 +141,23 @@ static void leave_sighting(mongo_store *store, const hf_session_state *state)
 
 /* ---- The verdict ---- */
 
-/* The election of the primary of this moment, which no description that is kept can tell. */
-static void ask_election(mongo_store *store, mongo_primary *primary)
+/* On its own host, where the clock since boot says when its lease ended, whatever a server's says.
+ */
+static bool is_vouched(const mongo_store *store, const bson_t *doc, const hf_session_state *state,
+                       int64_t trust_ms)
 {
-    static const mongo_call call = {.what = "asking who is primary", .database = "admin"};
-    mongo_reply reply;
-    if (primary->is_asked)
-        return;
-    primary->is_asked = true;
-    bson_t *command = pipeline_json("{'hello': 1}");
-    if (mongo_run(store, &call, command, &reply, NULL) == HF_OK)
-        primary->is_known = mongo_id_at(&reply.doc, "electionId", &primary->election);
-    bson_destroy(&reply.doc);
-    bson_destroy(command);
-}
-
-/* By the dates of its host and of this one, where the server that took its last beat has been
- * primary ever since, so that its clock is the one that says the same. */
-static bool is_over_by_dates(mongo_store *store, const bson_t *doc, int64_t longest_ms,
-                             mongo_primary *primary)
-{
-    int64_t told_ms;
-    hf_id election;
-    if (!mongo_date_at(doc, "clock.wall", &told_ms) || !mongo_id_at(doc, "election", &election) ||
-        wall_ms(store) - told_ms <= longest_ms)
-        return false;
-    ask_election(store, primary);
-    return primary->is_known && id_equal(primary->election, election);
-}
-
-/* On this host its own clock alone says it, whatever a server's does. */
-static bool is_vouched(mongo_store *store, const bson_t *doc, const hf_session_state *state,
-                       int64_t trust_ms, mongo_primary *primary)
-{
-    int64_t longest_ms = state->session.ttl_ms + trust_ms;
-    if (is_here(store, doc, "clock.boot"))
-        return elapsed_ms(store, doc, "clock.at") > longest_ms;
-    return -state->lease_left_ms > DAY_MS || is_over_by_dates(store, doc, longest_ms, primary);
+    return -state->lease_left_ms > trust_ms && is_here(store, doc, "clock.boot") &&
+           elapsed_ms(store, doc, "clock.at") > state->session.ttl_ms + trust_ms;
 }
 
 bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state *state,
-                   int64_t trust_ms, mongo_primary *primary)
+                   int64_t trust_ms)
 {
-    int64_t overdue_ms = -state->lease_left_ms;
-    if (trust_ms < 0 || overdue_ms <= 0 || state->presence != HF_LIVE)
+    if (trust_ms < 0 || state->lease_left_ms >= 0 || state->presence != HF_LIVE)
         return false;
-    bool is_over = overdue_ms > trust_ms && is_vouched(store, doc, state, trust_ms, primary);
-    sighting seen = is_over ? SIGHTING_OLD : sighting_of(store, doc, state);
+    if (is_vouched(store, doc, state, trust_ms))
+        return true;
+    sighting seen = sighting_of(store, doc, state);
     if (seen == SIGHTING_NONE && store->queue->boot[0])
         leave_sighting(store, state);
     return seen == SIGHTING_OLD;

@@ -7,18 +7,12 @@
 
 #define MONGO_BOOT_MAX 80
 
-/* Who is primary: asked for at the first use. */
-typedef struct mongo_primary {
-    bool is_asked, is_known;
-    hf_id election;
-} mongo_primary;
-
 void mongo_find_boot(char out[MONGO_BOOT_MAX]);
-/* Appends which primary and whose clock a beat goes by: {election, clock: {boot, at, wall}}. */
-void mongo_append_origin(mongo_store *store, bool is_beat, bson_t *to);
+/* Appends by whose clock a beat goes: {clock: {boot, at}}. */
+void mongo_append_clock(const mongo_store *store, bson_t *to);
 /* R6: is a session, overdue by the server's clock, gone? One of which that cannot be said yet is
  * noted as seen, so that a later look from this host can say it. */
 bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state *state,
-                   int64_t trust_ms, mongo_primary *primary);
+                   int64_t trust_ms);
 
 #endif
