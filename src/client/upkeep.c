@@ -81,6 +81,32 @@ static hf_code look(hf_client *client, const struct names *names, hf_record_fn e
     return code;
 }
 
+/* Is told of a record of another shape, and why it is one; may be NULL. */
+typedef void (*odd_fn)(hf_client *client, const char *name, const hf_error *shape);
+
+static hf_code look_one_by_one(hf_client *client, const struct names *names, hf_record_fn each,
+                               odd_fn odd)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < names->n && (!code || code == HF_SHAPE); i++) {
+        const struct names one = {.of = {names->of[i]}, .n = 1, .after = names->after};
+        hf_error err;
+        code = look(client, &one, each, &err);
+        if (code == HF_SHAPE && odd)
+            odd(client, names->of[i], &err);
+    }
+    return code == HF_SHAPE ? HF_OK : code;
+}
+
+/* A record of another shape ends a look at several: it must not hide the others. */
+static hf_code look_at_all(hf_client *client, const struct names *names, hf_record_fn each,
+                           odd_fn odd)
+{
+    hf_error err;
+    hf_code code = names->n ? look(client, names, each, &err) : HF_OK;
+    return code == HF_SHAPE ? look_one_by_one(client, names, each, odd) : code;
+}
+
 /* ---- Suspects (R8)
  * -------------------------------------------------------------------------------- */
 
@@ -109,14 +135,13 @@ static bool leave_unknown(void *ctx, const hf_record *record)
 static void check_suspects(hf_client *client)
 {
     bool more = true;
-    hf_error err;
     for (size_t from = 0; more; from += BATCH) {
         struct names names = {.n = 0};
         pthread_mutex_lock(&client->mutex);
         for (size_t i = from; i < client->session.n_suspects; i++)
             names_add(&names, client->session.suspects[i]);
         pthread_mutex_unlock(&client->mutex);
-        more = names.n && look(client, &names, leave_unknown, &err) == HF_OK && names.n == BATCH;
+        more = !look_at_all(client, &names, leave_unknown, NULL) && names.n == BATCH;
         names_done(&names);
     }
 }
@@ -188,45 +213,27 @@ static void choose_locked(hf_client *client, hf_mono now, struct names *names)
     }
 }
 
-static void lose_odd(hf_client *client, const char *name, const hf_error *why)
+/* It does not name our ticket. */
+static void lose_odd(hf_client *client, const char *name, const hf_error *shape)
 {
+    hf_error why;
+    error_set(&why, HF_LOST, "%.128s is not held any more: %.300s", name, shape->text);
     pthread_mutex_lock(&client->mutex);
     for (struct hf_lock *lock = client->locks; lock; lock = lock->next)
         if (lock->state == LOCK_HELD && lock->is_verifying && strcmp(lock->name, name) == 0)
-            lock_lose_locked(lock, why, client_now(client));
+            lock_lose_locked(lock, &why, client_now(client));
     pthread_mutex_unlock(&client->mutex);
-}
-
-/* A record that is of another shape now does not name our ticket, and must not keep those of other
- * locks from being verified. */
-static hf_code verify_each(hf_client *client, const struct names *names)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; i < names->n && (!code || code == HF_SHAPE); i++) {
-        const struct names one = {.of = {names->of[i]}, .n = 1, .after = names->after};
-        hf_error err, why;
-        code = look(client, &one, verify, &err);
-        if (code != HF_SHAPE)
-            continue;
-        error_set(&why, HF_LOST, "%.128s is not held any more: %.300s", names->of[i], err.text);
-        lose_odd(client, names->of[i], &why);
-    }
-    return code == HF_SHAPE ? HF_OK : code;
 }
 
 static void verify_held(hf_client *client, hf_mono now)
 {
     bool more = true;
-    hf_error err;
     while (more) {
         struct names names = {.n = 0};
         pthread_mutex_lock(&client->mutex);
         choose_locked(client, now, &names);
         pthread_mutex_unlock(&client->mutex);
-        hf_code code = names.n ? look(client, &names, verify, &err) : HF_OK;
-        if (code == HF_SHAPE)
-            code = verify_each(client, &names);
-        more = !code && names.n == BATCH;
+        more = !look_at_all(client, &names, verify, lose_odd) && names.n == BATCH;
         names_done(&names);
     }
 }

@@ -3,6 +3,8 @@
  * whatever the store does (R8, L4). */
 #include "client/client_bed.h"
 
+#include "client/client.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +77,46 @@ static void test_a_grant_that_comes_while_closing_is_given_back(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(try_take(next, "x", HF_TRY), HF_OK);
     hf_close(next);
+}
+
+static hf_code find_another_shape(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (call != FAULTY_LOOK)
+        return HF_OK;
+    const struct faulty_look *look = arg;
+    for (size_t i = 0; i < look->n; i++)
+        if (strcmp(look->names[i], "odd") == 0)
+            return HF_SHAPE;
+    return HF_OK;
+}
+
+static void suspect(hf_client *client, const char *name)
+{
+    pthread_mutex_lock(&client->mutex);
+    session_suspect_locked(client, name);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* A look at several ends at the first document of another shape. */
+static void test_an_odd_document_hides_no_late_enter(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = 1000};
+    faulty *f = faulty_open_still("memory:odd", &options, &client);
+    hf_lock *lock = take(client, "x");
+    suspect(client, "odd");
+    suspect(client, "late");
+    enter_as(f->inner, "late", client->session.self.id, 1);
+    f->before = find_another_shape;
+    faulty_pass(f, 700);
+    session_tick(client, client_now(client));
+    faulty_pass(f, 400);
+    upkeep_tick(client, client_now(client));
+    assert_int_equal(look_at(f->inner, "late").holders, 0);
+    hf_lock_close(lock);
+    hf_close(client);
 }
 
 static atomic_bool is_gone;
@@ -221,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_leave_that_the_store_refused_is_tried_again),
+        cmocka_unit_test(test_an_odd_document_hides_no_late_enter),
         cmocka_unit_test(test_a_grant_that_comes_while_closing_is_given_back),
         cmocka_unit_test(test_closing_is_bounded_with_the_store_gone),
         cmocka_unit_test(test_closing_with_many_locks_frees_them_all),

@@ -68,7 +68,7 @@ static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
 {
     faulty *f = (faulty *)base;
-    struct faulty_look arg = {stamp, linearizable};
+    struct faulty_look arg = {names, n, stamp, linearizable};
     hf_code code = before(f, FAULTY_LOOK, &arg, err);
     if (code)
         return code;

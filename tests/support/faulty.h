@@ -30,6 +30,8 @@ struct faulty_step {
 };
 
 struct faulty_look {
+    const char *const *names;
+    size_t n;
     hf_stamp after;
     bool linearizable;
 };
