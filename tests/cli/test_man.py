@@ -73,7 +73,7 @@ class Verbs(cli.Case):
             self.assertRegex(page("holdfast-config.1"), r"(?m)^\.Li (.* )?%s\b" % key)
 
     def test_every_key_of_a_uri(self):
-        keys = set(re.findall(r'"(hf[A-Z]\w+)"', read("src", "store", "mongo", "uri.c")))
+        keys = set(re.findall(r'"(hf[A-Z]\w+)"', read("src", "store", "mongo", "driver", "uri.c")))
         self.assertIn("hfProtocol", keys)
         listed = re.findall(r"hf[A-Z]\w+", " ".join(re.findall(r"(?m)^\.It Li (.*)",
                                                                page("holdfast-store.7"))))
