@@ -82,6 +82,24 @@ static bool was_released_before(const leaving *l)
     return l->was_sent || was_last(l, HF_OUTCOME_RELEASED) || (l->was_free && l->view.is_recorded);
 }
 
+static bool is_asked_for(const hf_session_state *state, hf_id ticket)
+{
+    for (size_t i = 0; i < state->n_asked; i++)
+        if (id_equal(state->asked[i].ticket, ticket) && *state->asked[i].by)
+            return true;
+    return false;
+}
+
+/* After a stall it may have been lost since the release began: so this is looked at now. */
+static hf_code look_at_session(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = client->store;
+    hf_code code = store->ops->sessions_look(store, &l->ids->session, 1, -1, &state, err);
+    l->was_free = !code && state.presence == HF_LIVE && !is_asked_for(&state, l->leave.ticket);
+    return code;
+}
+
 static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
 {
     hf_step step = {.leaves = &l->leave, .n_leaves = 1};
@@ -91,6 +109,8 @@ static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
     if (code || reply.confirmed)
         return code;
     code = lease_look(client, l->ids, true, &l->view, err);
+    if (!code)
+        code = look_at_session(client, l, err);
     if (code)
         return code;
     if (l->view.stands)
@@ -141,14 +161,6 @@ static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
     return code;
 }
 
-static bool is_asked_for(const hf_session_state *state, hf_id ticket)
-{
-    for (size_t i = 0; i < state->n_asked; i++)
-        if (id_equal(state->asked[i].ticket, ticket) && *state->asked[i].by)
-            return true;
-    return false;
-}
-
 static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
 {
     hf_store *store = client->store;
@@ -160,7 +172,6 @@ static hf_code release(hf_client *client, const lease_ids *ids, hf_error *err)
         return code;
     if (state.presence != HF_MISSING)
         session_who(&state.session, l.leave.who);
-    l.was_free = state.presence == HF_LIVE && !is_asked_for(&state, ids->ticket);
     if (state.presence == HF_LIVE)
         code = say_so(client, ids, err);
     if (state.presence != HF_LIVE || code == HF_NOT_FOUND)

@@ -401,6 +401,47 @@ static void test_a_release_of_what_was_dropped_is_lost(void **state)
     hf_close(client);
 }
 
+/* While the leave was under way the lease died, and another has the lock. */
+typedef struct late {
+    hf_client *other;
+    hf_id session;
+    hf_lock *taken;
+} late;
+
+static hf_code lose_it_before_the_leave(faulty *f, faulty_call call, const void *arg)
+{
+    late *l = f->ctx;
+    if (!is_leave(call, arg) || l->taken)
+        return HF_OK;
+    mark_dead(f->inner, l->session);
+    l->taken = take(l->other, "x");
+    return HF_OK;
+}
+
+static void check_a_release_in_a_stall(const char *uri, const char *key)
+{
+    const hf_lease_options options = {.key = key, .ttl_ms = 1000};
+    hf_client *client;
+    late l = {.other = open_client(uri, 10000)};
+    faulty *f = faulty_open(uri, NULL, &client);
+    hf_lease lease;
+    f->ctx = &l;
+    f->before = lose_it_before_the_leave;
+    assert_int_equal(acquire(l.other, &options, &lease), HF_OK);
+    l.session = ids_of(lease.id).session;
+    assert_int_equal(release(client, &lease), HF_LOST);
+    hf_lock_close(l.taken);
+    hf_close(client);
+    hf_close(l.other);
+}
+
+static void test_a_release_that_stalled_until_its_lease_was_lost_is_lost(void **state)
+{
+    (void)state;
+    check_a_release_in_a_stall("memory:stalled", NULL);
+    check_a_release_in_a_stall("memory:stalled-key", "k");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_a_repeat_that_takes_out_what_is_released_leaves_its_mark),
         cmocka_unit_test(test_a_release_of_what_was_broken_is_lost),
         cmocka_unit_test(test_a_release_of_what_was_dropped_is_lost),
+        cmocka_unit_test(test_a_release_that_stalled_until_its_lease_was_lost_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
