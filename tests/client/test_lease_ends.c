@@ -118,18 +118,21 @@ static bool lingers(hf_client *client)
     return is_kept;
 }
 
-/* It does so once the record is old enough. */
-static void leave_lingering(hf_client *client, int exit_status)
+/* It does so once the record is old enough. Each turn before was left with another exit status,
+ * which the record knows. */
+static int leave_lingering(hf_client *client)
 {
     const hf_lock_options options = {.linger_ms = 3600000};
     hf_lock *lock;
     hf_error err;
+    int exit_status = 0;
     while (!lingers(client)) {
         pause_ms(10);
         assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
-        hf_lock_set_exit_status(lock, exit_status);
+        hf_lock_set_exit_status(lock, ++exit_status);
         hf_lock_close(lock);
     }
+    return exit_status;
 }
 
 static void test_a_lease_that_follows_a_lingering_lock_tells_its_exit_status(void **state)
@@ -137,11 +140,11 @@ static void test_a_lease_that_follows_a_lingering_lock_tells_its_exit_status(voi
     (void)state;
     hf_client *client = open_client("memory:lingers", 10000);
     hf_lease lease;
-    leave_lingering(client, 7);
+    int exit_status = leave_lingering(client);
     assert_int_equal(acquire(client, NULL, &lease), HF_OK);
     assert_int_equal(lease.previous.outcome, HF_OUTCOME_RELEASED);
     assert_true(lease.previous.has_exit_status);
-    assert_int_equal(lease.previous.exit_status, 7);
+    assert_int_equal(lease.previous.exit_status, exit_status);
     hf_close(client);
 }
 
