@@ -75,7 +75,7 @@ static void test_each_token_has_its_role_and_name(void **state)
     assert_caller(t, SIXTEEN "2", ROLE_USE, "web shop");
     assert_int_equal(tokens_find(t, SIXTEEN "3").role, ROLE_ADMIN);
     for (size_t n = 0; n < strlen(SIXTEEN); n++)
-        assert_caller(t, SIXTEEN + strlen(SIXTEEN) - n, ROLE_NONE, "");
+        assert_caller(t, &SIXTEEN[strlen(SIXTEEN) - n], ROLE_NONE, "");
     assert_caller(t, "abcdefghijklmnoq", ROLE_NONE, "");
     assert_caller(t, "bbcdefghijklmnop", ROLE_NONE, "");
     tokens_free(t);

@@ -21,7 +21,7 @@ static int begin(void **state)
     hf_error err;
     hf_session self = {.id = id_of(1), .app = "app", .host = "here", .pid = 5};
     store = answers_open(KEYS);
-    return store->base.ops->session_begin(&store->base, &self, &err);
+    return (int)store->base.ops->session_begin(&store->base, &self, &err);
 }
 
 static int end(void **state)
