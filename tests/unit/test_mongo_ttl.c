@@ -28,7 +28,7 @@ static int begin(void **state)
     answers_give("listIndexes", LOOK("{'key': {'updated': 1}, 'expireAfterSeconds': 60}"));
     answers_give("find", LOOK(""));
     record = (hf_record){.limit = 0};
-    return store->base.ops->session_begin(&store->base, &self, &err);
+    return (int)store->base.ops->session_begin(&store->base, &self, &err);
 }
 
 static int end(void **state)
