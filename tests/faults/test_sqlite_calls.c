@@ -110,11 +110,13 @@ static int print_row(void *ctx, int n, char **columns, char **names)
  * file's identity. A table that is not there has no rows. */
 static char *read_tables(void)
 {
+    static const char sessions[] =
+        "SELECT row, hex(id), beat, ttl_ms, expires_at, boot, machine, clock, dead_at, app, host,"
+        " pid, started_at FROM sessions ORDER BY row";
     static const char *const queries[] = {
         "SELECT name FROM sqlite_master ORDER BY name",
         "SELECT name, hex(record) FROM locks ORDER BY name",
-        "SELECT row, hex(id), beat, ttl_ms, expires_at, boot, machine, clock, dead_at, app, host,"
-        " pid, started_at FROM sessions ORDER BY row",
+        sessions,
         "SELECT hex(session), hex(ticket), by_whom, reason FROM asks ORDER BY ticket",
         "SELECT boot, machine FROM boots ORDER BY boot",
         "SELECT value FROM meta WHERE key = 'high_water'",
