@@ -43,6 +43,12 @@ class Mixed(Contest):
                                    env={"PYTHONDONTWRITEBYTECODE": "1"}))
         return self.others[-1]
 
+    def finish(self, timeout):
+        """The others end their turns, too: what they write is counted by what they say after it."""
+        super().finish(timeout)
+        for each in self.others:
+            each.status(timeout)
+
     def check(self, test):
         """No update was lost, and ours never believed together; everybody had turns."""
         written = sum(turn["wrote"] for turn in self.turns())
