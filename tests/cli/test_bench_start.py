@@ -43,8 +43,8 @@ class Start(cli.Case):
         self.check_told([], "bench")
         self.check_told(["--json"], "bench", "--json")
         self.check_told(["--only=pairs"], "bench", "--only", "pairs")
-        self.check_told(["--runs=2", "--seconds=3", "--plot=p", "--only=work", "--json"], "--json", "bench",
-                        "--runs", "2", "--seconds", "3", "--plot", "p", "--only", "work")
+        self.check_told(["--runs=2", "--seconds=3", "--only=work", "--json"], "--json", "bench",
+                        "--runs", "2", "--seconds", "3", "--only", "work")
 
     def test_the_last_of_several_counts(self):
         self.put_program("bin")
