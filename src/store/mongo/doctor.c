@@ -163,15 +163,7 @@ static hf_code try_stream(mongo_store *store, mongo_reply *reply, hf_error *err)
 static void close_stream(mongo_store *store, int64_t cursor)
 {
     static const mongo_call call = {.what = "closing a change stream"};
-    bson_t command = BSON_INITIALIZER, cursors;
-    mongo_reply reply;
-    mongo_begin(&command, "killCursors", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
-    BSON_APPEND_INT64(&cursors, "0", cursor);
-    bson_append_array_end(&command, &cursors);
-    mongo_run(store, &call, &command, &reply, NULL);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
+    mongo_kill_cursor(store, &call, cursor);
 }
 
 static void find_notices(doctor *to)

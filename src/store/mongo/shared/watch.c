@@ -41,15 +41,7 @@ static void forget(mongo_store *store, mongo_watch *watch)
 static void kill_cursor(mongo_store *store, int64_t cursor)
 {
     static const mongo_call call = {.what = "waking the listener"};
-    bson_t command = BSON_INITIALIZER, cursors;
-    mongo_reply reply;
-    mongo_begin(&command, "killCursors", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
-    BSON_APPEND_INT64(&cursors, "0", cursor);
-    bson_append_array_end(&command, &cursors);
-    mongo_run(store, &call, &command, &reply, NULL);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
+    mongo_kill_cursor(store, &call, cursor);
 }
 
 /* Takes a connection, and keeps it: the listener's own. */
