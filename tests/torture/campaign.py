@@ -53,7 +53,7 @@ LONG_HOLD = 8  # so many times "believes" in a row, 20 ms apart: longer than all
 ENDING_S = 45  # for clients that were told to end
 
 
-class Client:
+class Client(serving.Pausable):
     """One torturer and its successors: each SIGKILL begins a new one, with a history of its own."""
     KIND = "c"
 
@@ -95,14 +95,6 @@ class Client:
         self.process.kill()
         self.process.wait()
 
-    def stop(self):
-        self.is_off()
-        self.process.send_signal(signal.SIGSTOP)
-
-    def cont(self):
-        self.process.send_signal(signal.SIGCONT)
-        self.is_on()
-
     def is_holding(self):
         """Its history says that one of its threads has believed for a while, and so will for some
         more: short turns are over by the time that one has seen them."""
@@ -119,14 +111,6 @@ class Client:
         deadline = time.monotonic() + self.bed.ttl
         while not self.is_holding() and time.monotonic() < deadline:
             time.sleep(0.002)
-
-    def is_off(self):
-        self.off_since = self.off_since or boot_ns()
-
-    def is_on(self):
-        if self.off_since:
-            self.bed.pauses.setdefault(self.who, []).append((self.off_since, boot_ns()))
-        self.off_since = None
 
     def end(self):
         if self.process and self.process.poll() is None:

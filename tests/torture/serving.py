@@ -31,7 +31,27 @@ def free_port():
                 continue
 
 
-class Service:
+class Pausable:
+    """A process of a bed that says when it was not running: `process`, `who` and `off_since`."""
+
+    def stop(self):
+        self.is_off()
+        self.process.send_signal(signal.SIGSTOP)
+
+    def cont(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.is_on()
+
+    def is_off(self):
+        self.off_since = self.off_since or boot_ns()
+
+    def is_on(self):
+        if self.off_since:
+            self.bed.pauses.setdefault(self.who, []).append((self.off_since, boot_ns()))
+        self.off_since = None
+
+
+class Service(Pausable):
     """A `holdfast serve` and its successors, at the same address. It is started again whenever it
     has ended, as a machine's supervisor would."""
 
@@ -75,22 +95,6 @@ class Service:
             self.is_off()
             self.process.kill()
             self.process.wait()
-
-    def stop(self):
-        self.is_off()
-        self.process.send_signal(signal.SIGSTOP)
-
-    def cont(self):
-        self.process.send_signal(signal.SIGCONT)
-        self.is_on()
-
-    def is_off(self):
-        self.off_since = self.off_since or boot_ns()
-
-    def is_on(self):
-        if self.off_since:
-            self.bed.pauses.setdefault(self.who, []).append((self.off_since, boot_ns()))
-        self.off_since = None
 
     def supervise(self):
         """A store that it does not reach ends it as it begins; a signal that is not ours is a
