@@ -80,7 +80,8 @@ static bool took_its_place(const hf_entry *lease, const target *t)
            lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits;
 }
 
-/* Who holds in the target's place now: itself, or the lease that it has become; NULL: nobody. */
+/* The entry that holds in the target's place now: its own, or that of the lease which it has
+ * become; NULL: none. */
 static const hf_entry *holder_of(const breaking *b, const target *t)
 {
     const hf_entry *same = record_find(&b->record, t->holder.ticket);

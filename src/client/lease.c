@@ -247,8 +247,8 @@ static hf_code confirm(lease_request *r, hf_error *err)
     return lock_went(r, err);
 }
 
-/* Who waits here has seen this very client hold: the lease's session is to be watched from now on,
- * not from the next look on. And who waits here with the same key has the lease. */
+/* Attempts that wait here have seen this very client hold. They look again now, to watch the
+ * lease's session; and those with the same key find the lease. */
 static void tell_waiters(const lease_request *r, hf_stamp stamp)
 {
     pthread_mutex_lock(&r->client->mutex);
