@@ -5,9 +5,8 @@
 
 #include "client/client_bed.h"
 
-#include "client/attempt.h"
-#include "client/lease_id.h"
 #include "core/id.h"
+#include "support/inside.h"
 
 static inline bool is_pass(faulty_call call, const void *arg)
 {

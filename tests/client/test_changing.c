@@ -3,8 +3,8 @@
  * answer or lands late (R4, R8, R9). */
 #include "client/client_bed.h"
 
-#include "client/client.h"
 #include "core/id.h"
+#include "support/inside.h"
 
 static hf_client *one, *two;
 static faulty *store; /* of `one` */
@@ -218,7 +218,7 @@ static void test_a_downgrade_finds_out_that_its_ticket_is_gone(void **state)
     (void)state;
     hf_error err;
     begin("memory:taken", HF_EXCLUSIVE);
-    hf_leave leave = {.ticket = lock->ticket, .outcome = HF_OUTCOME_ABANDONED};
+    hf_leave leave = {.ticket = lock->grant.ticket, .outcome = HF_OUTCOME_ABANDONED};
     land(&(hf_step){.leaves = &leave, .n_leaves = 1});
     downgraded(HF_LOST);
     assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
@@ -512,7 +512,7 @@ static void ask_for(hf_id ticket)
 {
     hf_ask ask = {.ticket = ticket, .by = "somebody", .reason = "why not"};
     hf_error err;
-    assert_int_equal(store->inner->ops->ask(store->inner, lock->session, &ask, &err), HF_OK);
+    assert_int_equal(store->inner->ops->ask(store->inner, lock->grant.session, &ask, &err), HF_OK);
 }
 
 static void await_loss(void)
@@ -528,7 +528,7 @@ static void test_an_ask_for_the_ticket_before_the_upgrade_counts(void **state)
 {
     (void)state;
     begin("memory:asked", HF_SHARED);
-    hf_id ticket = lock->ticket;
+    hf_id ticket = lock->grant.ticket;
     upgraded(HF_OK);
     ask_for(ticket);
     await_loss();
@@ -555,7 +555,7 @@ static void test_an_upgrade_that_is_answered_after_the_loss_is_left(void **state
     pthread_t thread;
     hf_code code;
     begin("memory:asked-under-way", HF_SHARED);
-    hf_id ticket = lock->ticket;
+    hf_id ticket = lock->grant.ticket;
     pause_after = 500;
     pthread_create(&thread, NULL, upgrade_in_thread, &code);
     pause_ms(50);

@@ -3,7 +3,7 @@
  * stands still but for what the test lets pass (R4, R9, L3). */
 #include "client/client_bed.h"
 
-#include "client/client.h"
+#include "support/inside.h"
 
 #include <semaphore.h>
 
@@ -93,7 +93,7 @@ static void test_a_claim_counts_from_before_it_was_sent(void **state)
     (void)state;
     faulty *f;
     hf_client *client = begin_claim(&f);
-    session_tick(client, client_now(client));
+    beat_tick(client, client_now(client));
     hf_lock *lock = end_claim();
     assert_int_equal(left_of(lock), TTL - 2000 - ALLOWANCE);
     faulty_pass(f, TTL - 2000 - ALLOWANCE);
@@ -109,12 +109,12 @@ static void test_a_beat_that_was_sent_before_a_claim_does_not_renew_it(void **st
     faulty *f;
     hf_client *client = begin_claim(&f);
     f->after = end_claim_in_beat;
-    session_tick(client, client_now(client));
+    beat_tick(client, client_now(client));
     assert_non_null(claimed);
     assert_string_equal(hf_lock_name(claimed), "job");
     assert_int_equal(left_of(claimed), TTL - 2500 - ALLOWANCE);
     faulty_pass(f, 4000);
-    session_tick(client, client_now(client));
+    beat_tick(client, client_now(client));
     assert_int_equal(left_of(claimed), TTL - 500 - ALLOWANCE);
     release(claimed);
     hf_close(client);
@@ -130,7 +130,7 @@ static hf_code take_four_seconds(faulty *f, faulty_call call, const void *arg)
     (void)arg;
     if (call == FAULTY_REFRESH) {
         faulty_pass(f, 4000);
-        session_tick(refreshing, client_now(refreshing));
+        beat_tick(refreshing, client_now(refreshing));
     }
     return HF_OK;
 }
@@ -146,7 +146,7 @@ static hf_lock *take_by_hand(const char *uri, faulty **f)
     (*f)->after = take_four_seconds;
     assert_int_equal(hf_lock_acquire(refreshing, "x", &by_hand, &lock, &err), HF_OK);
     faulty_pass(*f, 4000);
-    session_tick(refreshing, client_now(refreshing));
+    beat_tick(refreshing, client_now(refreshing));
     assert_int_equal(left_of(lock), TTL - 4000 - ALLOWANCE); /* no beat renews it */
     return lock;
 }
@@ -170,7 +170,7 @@ static void test_a_refresh_that_is_answered_too_late_revives_nothing(void **stat
     hf_error err;
     hf_lock *lock = take_by_hand("memory:too-late", &f);
     faulty_pass(f, 5000);
-    session_tick(refreshing, client_now(refreshing));
+    beat_tick(refreshing, client_now(refreshing));
     assert_true(left_of(lock) > 0);
     assert_int_equal(hf_lock_refresh(lock, &err), HF_LOST);
     assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
@@ -186,7 +186,7 @@ static void test_a_refresh_finds_out_that_the_lock_is_anothers(void **state)
     hf_error err;
     hf_step_reply reply;
     hf_lock *lock = take_by_hand("memory:anothers", &f);
-    hf_leave leave = {.ticket = lock->ticket};
+    hf_leave leave = {.ticket = lock->grant.ticket};
     hf_step step = {.leaves = &leave, .n_leaves = 1};
     assert_int_equal(f->inner->ops->step(f->inner, "x", &step, NULL, &reply, &err), HF_OK);
     assert_int_equal(hf_lock_refresh(lock, &err), HF_LOST);
@@ -217,14 +217,14 @@ static void test_a_verifying_look_is_no_older_than_the_grant(void **state)
     faulty *f = faulty_open_still("memory:verifies", &options, &client);
     release(take(client, "w"));
     hf_lock *lock = take(client, "x");
-    assert_true(lock->stamp.value > 0);
+    assert_true(lock->grant.stamp.value > 0);
     for (int i = 0; i < 3; i++) {
         faulty_pass(f, TTL / 3 + 100);
-        session_tick(client, client_now(client));
+        beat_tick(client, client_now(client));
     }
     f->before = note_look;
     upkeep_tick(client, client_now(client));
-    assert_int_equal(looked_after.value, lock->stamp.value);
+    assert_int_equal(looked_after.value, lock->grant.stamp.value);
     release(lock);
     hf_close(client);
 }
@@ -360,7 +360,7 @@ static void test_a_session_that_is_a_day_overdue_is_marked(void **state)
     hf_lock *lock = take(client, "x");
     int ms = 0;
     for (; ms < 3 * TTL && presence_of(f->inner, dead) != HF_DEAD; ms += 500) {
-        session_tick(client, client_now(client));
+        beat_tick(client, client_now(client));
         sweep_tick(client, client_now(client));
         faulty_pass(f, 500);
     }

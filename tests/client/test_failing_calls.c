@@ -4,8 +4,8 @@
  * says is true of the store. Time stands still but for the client's own pauses. */
 #include "client/client_bed.h"
 
-#include "client/client.h"
 #include "core/id.h"
+#include "support/inside.h"
 
 static const hf_lease_options keyed = {.key = "order 4711", .ttl_ms = 5000};
 static const hf_lease_options unkeyed = {.ttl_ms = 5000};

@@ -23,8 +23,8 @@ static void await_in_line(hf_client *client, size_t n)
         pause_ms(1);
         found = 0;
         pthread_mutex_lock(&client->mutex);
-        for (const struct attempt *at = client->attempts; at; at = at->next)
-            found += at->in_line != NULL;
+        for (const struct lock_request *at = client->hold->requests; at; at = at->next)
+            found += at->place.in_line != NULL;
         pthread_mutex_unlock(&client->mutex);
     } while (found != n);
 }
@@ -113,7 +113,7 @@ static void test_a_repeat_finds_the_lease_by_anothers_ticket(void **state)
 static bool lingers(hf_client *client)
 {
     pthread_mutex_lock(&client->mutex);
-    bool is_kept = client->locks && client->locks->lingers;
+    bool is_kept = client->hold->locks && client->hold->locks->turn.lingers;
     pthread_mutex_unlock(&client->mutex);
     return is_kept;
 }

@@ -104,7 +104,7 @@ static void test_a_lease_that_outlasts_a_stall_has_time_left(void **state)
 
 /* ---- Locks that are lost before their pass ---- */
 
-typedef struct loss {
+typedef struct lost_before {
     hf_client *client, *other;
     atomic_bool is_armed;
     atomic_int passes;
@@ -137,7 +137,7 @@ static hf_code lose_the_ticket(faulty *f, faulty_call call, const void *arg)
 static bool believes(hf_client *client)
 {
     pthread_mutex_lock(&client->mutex);
-    bool is_held = client->locks->state == LOCK_HELD;
+    bool is_held = client->hold->locks->state == LOCK_HELD;
     session_hurry_locked(client, 0);
     pthread_mutex_unlock(&client->mutex);
     return is_held;

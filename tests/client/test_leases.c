@@ -3,9 +3,9 @@
  * are lost or late, a break or a close while a lease is made; run by ctest. */
 #include "client/client_bed.h"
 
-#include "client/lease_id.h"
 #include "core/id.h"
 #include "store/memory/parts.h"
+#include "support/inside.h"
 
 static const hf_lease_options keyed = {.key = "order 4711", .ttl_ms = 5000};
 
@@ -302,7 +302,7 @@ static void test_a_lease_counts_from_before_its_request(void **state)
 
 /* ---- Closing ---- */
 
-typedef struct closing {
+typedef struct closer {
     hf_client *client;
     pthread_t thread;
 } closing;

@@ -3,7 +3,7 @@
  * client does meanwhile (R4, R7, R9). */
 #include "client/client_bed.h"
 
-#include "client/client.h"
+#include "support/inside.h"
 
 static atomic_bool is_cut, drops_enter;
 static atomic_llong lost_at, left_ms;
@@ -237,7 +237,7 @@ static void lose_session(faulty *f, hf_client *client)
     f->base.ops = &noting;
     ends[false] = ends[true] = 0;
     pthread_mutex_lock(&client->mutex);
-    session_lose_locked(client, &why, client_now(client));
+    belief_lose_session_locked(client, &why, client_now(client));
     pthread_mutex_unlock(&client->mutex);
     faulty_pass(f, 60000);
     upkeep_tick(client, client_now(client));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_polling.c: how one waits where there is no queue: when it comes back, and what its last try
  * finds. A store that answers as the test says, and a clock that the test moves. */
-#include "client/attempt.h"
 #include "core/record.h"
 #include "faults/mongo_answers.h"
+#include "support/inside.h"
 
 #define WAIT_MS 5000
 #define BATCH(doc) "{'ok': 1, 'cursor': {'firstBatch': [" doc "]}}"
@@ -26,14 +26,14 @@ static void open_on(const char *keys)
     answers_give("listIndexes", BATCH("{'key': {'updated': 1}, 'expireAfterSeconds': 60}"));
     answers_give("find", BATCH(""));
     assert_int_equal(hf_open_on(&store->base, &options, &client, &err), HF_OK);
-    client->is_threaded = false;
+    client->tickers.is_threaded = false;
     attempt_init(&attempt, client, "a", &bounded);
 }
 
 static void close_it(void)
 {
     attempt_done(&attempt);
-    hf_lock_close(attempt.lock);
+    hf_lock_close(attempt.request.lock);
     hf_close(client);
 }
 
@@ -78,7 +78,7 @@ static void test_without_notices_it_comes_back_as_the_store_says(void **state)
     } polls[] = {{"&hfProtocol=ttl&hfPollMS=20", 20}, {"&hfProtocol=ttl&hfPollMS=2000", 2000}};
     for (size_t i = 0; i < 2; i++) {
         open_on(polls[i].keys);
-        client->is_polling = true;
+        client->hold->listener.is_polling = true;
         give_held();
         assert_about(step_after(0), polls[i].ms);
         close_it();

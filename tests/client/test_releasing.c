@@ -3,7 +3,7 @@
  * whatever the store does (R8, L4). */
 #include "client/client_bed.h"
 
-#include "client/client.h"
+#include "support/inside.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,7 +111,7 @@ static void test_an_odd_document_hides_no_late_enter(void **state)
     enter_as(f->inner, "late", client->session.self.id, 1);
     f->before = find_another_shape;
     faulty_pass(f, 700);
-    session_tick(client, client_now(client));
+    beat_tick(client, client_now(client));
     faulty_pass(f, 400);
     upkeep_tick(client, client_now(client));
     assert_int_equal(look_at(f->inner, "late").holders, 0);

@@ -3,7 +3,7 @@
  * and give it up when another session waits; a lock that lingers is had again without a request. */
 #include "client/client_bed.h"
 
-#include "client/client.h"
+#include "support/inside.h"
 
 #include "core/id.h"
 
@@ -180,7 +180,7 @@ static void test_a_grant_by_notice_has_the_tokens_that_were_given(void **state)
         hand_over(holder, f, &taking);
         looks = f->calls[FAULTY_LOOK] - looks;
         if (!looks)
-            assert_false(taking.lock->has_block);
+            assert_false(taking.lock->turn.has_block);
         assert_int_equal(hf_lock_release(taking.lock, NULL), HF_OK);
         hf_lock_close(taking.lock);
     } while (looks);
@@ -202,8 +202,8 @@ static bool is_in_line(hf_client *client)
 {
     bool is_there = false;
     pthread_mutex_lock(&client->mutex);
-    for (struct attempt *at = client->attempts; at; at = at->next)
-        is_there |= at->in_line != NULL;
+    for (struct lock_request *at = client->hold->requests; at; at = at->next)
+        is_there |= at->place.in_line != NULL;
     pthread_mutex_unlock(&client->mutex);
     return is_there;
 }
@@ -346,7 +346,7 @@ static void test_a_lock_that_may_have_become_a_lease_is_not_passed_on(void **sta
     assert_true(has_passed);
     assert_int_not_equal(lease.code, HF_OK);
     assert_int_equal(next.code, HF_OK);
-    assert_true(id_equal(look_at(f->inner, "x").holder.ticket, next.lock->ticket));
+    assert_true(id_equal(look_at(f->inner, "x").holder.ticket, next.lock->grant.ticket));
     hf_lock_close(next.lock);
     hf_close(client);
 }
@@ -452,7 +452,7 @@ static void test_who_has_given_up_stands_in_no_line(void **state)
     attempt_step(&third, client_now(client));
     assert_int_equal(third.code, HF_TIMEOUT);
     assert_int_equal(hf_lock_release(x, &err), HF_OK);
-    assert_null(third.lock);
+    assert_null(third.request.lock);
     attempt_done(&third);
     hf_lock_close(x);
     assert_int_equal(try_take(client, "x", HF_TRY), HF_OK);

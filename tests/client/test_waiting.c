@@ -3,7 +3,7 @@
  * late request leaves anything behind (R8, L1, L2). */
 #include "client/client_bed.h"
 
-#include "client/client.h"
+#include "support/inside.h"
 
 #include "core/record.h"
 
@@ -307,7 +307,7 @@ static void test_without_notices_it_polls(void **state)
     while (f->calls[FAULTY_LOOK] < 2)
         pause_ms(1);
     pthread_mutex_lock(&waiter->mutex);
-    bool is_polling = waiter->is_polling;
+    bool is_polling = waiter->hold->listener.is_polling;
     pthread_mutex_unlock(&waiter->mutex);
     assert_true(is_polling);
     hf_lock_close(lock);
@@ -329,7 +329,7 @@ static void test_a_thread_that_was_poked_sleeps_again(void **state)
     (void)state;
     hf_client *client = open_client("memory:poked", 10000);
     hf_lock *lock = take(client, "x");
-    const struct ticker *ticker = &client->tickers[TICK_BEAT];
+    const struct ticker *ticker = &client->tickers.of[TICK_BEAT];
     assert_true(ticker->is_started);
     ticker_poke(client, TICK_BEAT);
     for (int64_t until = now_ms() + 10000; is_poked(ticker) && now_ms() < until;)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease_cases.c: locks that an id holds and no process, on every store; run by main.c. */
-#include "client/lease_id.h"
 #include "conformance/two_clients.h"
 #include "core/record.h"
+#include "support/inside.h"
 
 #include <stdatomic.h>
 

@@ -3,12 +3,12 @@
  * the body passes untouched: the network, the server's errors, odd replies. Every failure is told
  * with a text that names the store, nothing hangs, and afterwards the locks can be had. Run beside
  * a replica set by bed/with-set.py. */
-#include "client/client.h"
 #include "client/client_bed.h"
 #include "core/record.h"
 #include "faults/mongo_seam.h"
 #include "store/mongo/driver/store.h"
 #include "store/mongo/queue/batch.h"
+#include "support/inside.h"
 
 #include <unistd.h>
 

@@ -5,8 +5,8 @@
  *   'P' and patches of three bytes (place, low byte first, and value) to a database of ours;
  *   'S' and SQL that is run in a database of ours;
  *   anything else: a file that is no database. */
-#include "client/client.h"
 #include "fuzz.h"
+#include "support/inside.h"
 
 #include <ftw.h>
 #include <sqlite3.h>

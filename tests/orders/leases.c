@@ -5,9 +5,9 @@
  *     orders [most orders of a scene [part of its name]] */
 #include "orders/orders.h"
 
-#include "client/lease_id.h"
 #include "core/id.h"
 #include "core/record.h"
+#include "support/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>

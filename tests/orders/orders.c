@@ -127,7 +127,7 @@ static void begin_actor(int i, const char *uri)
                           .patience_ms = on_stage->loses_passes ? 1 : 0};
     actors[i] = (actor){.body = on_stage->bodies[i]};
     actors[i].store = faulty_open(uri, &options, &actors[i].client);
-    actors[i].client->is_threaded = false;
+    actors[i].client->tickers.is_threaded = false;
     actors[i].store->before = stop_before;
     actors[i].store->after = lose_passes;
     actors[i].store->ctx = &actors[i];
@@ -190,7 +190,7 @@ static void send_releases(void)
 {
     for (int round = 0; round < 50; round++, now_ns += 10000000)
         for (int i = 0; i < ACTORS; i++)
-            if (actors[i].body && actors[i].client->releases)
+            if (actors[i].body && actors[i].client->hold->releases.first)
                 release_tick(actors[i].client, client_now(actors[i].client));
 }
 

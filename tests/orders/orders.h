@@ -4,8 +4,8 @@
 #ifndef TESTS_ORDERS_ORDERS_H
 #define TESTS_ORDERS_ORDERS_H
 
-#include "client/client.h"
 #include "support/faulty.h"
+#include "support/inside.h"
 
 #define ACTORS 4
 

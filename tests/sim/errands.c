@@ -81,7 +81,7 @@ static void take_two(errand *e)
 static void finish(errand *e)
 {
     hf_lock *lock = e->locks[0];
-    int64_t start = lock->period.start.ms;
+    int64_t start = lock->grant.period.start.ms;
     hf_lock_set_exit_status(lock, 0);
     e->locks[0] = NULL;
     if (hf_lock_release(lock, NULL) == HF_OK)
@@ -97,7 +97,7 @@ static void do_job(errand *e)
         return;
     hold(e, NAME_JOB, lock);
     bool has_run = hf_lock_has_run(lock);
-    if (!has_run && job_done == lock->period.start.ms)
+    if (!has_run && job_done == lock->grant.period.start.ms)
         sim_violation("P17: the work of a period is done again");
     fiber_sleep_until(sim_now_ns + sim_below(sim_chance(500) ? 100 : 2 * sim.ttl_ms) * MS);
     if (!has_run && sim_chance(200) && !hf_lock_check(lock, NULL, NULL))

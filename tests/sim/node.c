@@ -52,7 +52,7 @@ static void pause_ms(void *ctx, int64_t ms)
 static void run_ticker(unsigned which, tick_fn tick)
 {
     node *n = fiber_node();
-    struct ticker *ticker = &n->client->tickers[which];
+    struct ticker *ticker = &n->client->tickers.of[which];
     for (;;) {
         ticker->is_poked = false;
         hf_mono due = tick(n->client, client_now(n->client));
@@ -64,13 +64,13 @@ static void run_ticker(unsigned which, tick_fn tick)
 static void run_watch(void *arg)
 {
     (void)arg;
-    run_ticker(TICK_WATCH, session_watch);
+    run_ticker(TICK_WATCH, belief_tick);
 }
 
 static void run_beat(void *arg)
 {
     (void)arg;
-    run_ticker(TICK_BEAT, session_tick);
+    run_ticker(TICK_BEAT, beat_tick);
 }
 
 static void run_upkeep(void *arg)
@@ -94,7 +94,7 @@ static void run_listen(void *arg)
 static void run_notify(void *arg)
 {
     (void)arg;
-    run_ticker(TICK_NOTIFY, lock_notify_tick);
+    run_ticker(TICK_NOTIFY, loss_notify_tick);
 }
 
 /* ---- Taking locks ---- */
@@ -144,7 +144,7 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
         if (a.state == ATTEMPT_ENDED)
             break;
         int64_t ns = node_true_ns(n, due);
-        fiber_idle_until(ns > sim_now_ns ? ns : sim_now_ns + 1000, &a.is_woken);
+        fiber_idle_until(ns > sim_now_ns ? ns : sim_now_ns + 1000, &a.request.is_woken);
     }
     hf_code code = a.code;
     w->attempt = NULL;
@@ -153,7 +153,7 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
         sim_trace("node %d: %s", n->number, a.err.text);
         rules_victim(w);
     }
-    *out = a.lock;
+    *out = a.request.lock;
     attempt_done(&a);
     return code;
 }
@@ -196,7 +196,7 @@ static void change(const worker *w)
 static void give_back(worker *w)
 {
     hf_lock *lock = w->lock;
-    hf_id ticket = lock->ticket, doubtful = lock->upgrade;
+    hf_id ticket = lock->grant.ticket, doubtful = lock->change.upgrade;
     if (sim_chance(500) && hf_lock_release(lock, NULL) == HF_OK &&
         !lock_find_locked(w->node->client, ticket)) /* it was not passed on, and does not linger */
         rules_left(sim_name(w->name), ticket, doubtful);
@@ -330,7 +330,7 @@ node *node_start(int number)
                           .env = &n->env};
     if (hf_open_on(network_open(n), &options, &n->client, &err))
         abort();
-    n->client->is_threaded = false;
+    n->client->tickers.is_threaded = false;
     n->next = sim.nodes;
     sim.nodes = n;
     start_fibers(n);
@@ -380,22 +380,20 @@ hf_code node_take(node *n, int name, int64_t wait_ms)
 static void free_node(node *n)
 {
     hf_client *client = n->client;
-    while (client->releases) {
-        struct release *r = client->releases;
-        client->releases = r->next;
+    while (client->hold->releases.first) {
+        struct release *r = client->hold->releases.first;
+        client->hold->releases.first = r->next;
         free(r->name);
         free(r);
     }
     turns_free(client);
-    for (struct hf_lock *lock = client->locks, *next; lock; lock = next) {
+    for (struct hf_lock *lock = client->hold->locks, *next; lock; lock = next) {
         next = lock->next;
         free(lock->name);
         free(lock);
     }
     session_forget(&client->session);
-    judge_done(&client->overdue_judge);
-    free(client->overdue);
-    free(client->ended);
+    hold_free(client->hold);
     client->store->ops->close(client->store);
     free(client);
     free(n);

@@ -50,7 +50,7 @@ static bool believes_in(const node *n, const struct hf_lock *lock)
     const hf_client *client = n->client;
     return lock && !n->is_dead && lock->state == LOCK_HELD &&
            client->session.state == SESSION_ALIVE &&
-           id_equal(client->session.self.id, lock->session) &&
+           id_equal(client->session.self.id, lock->grant.session) &&
            node_clock_ns(n) < client->session.lease_end.ns;
 }
 
@@ -88,7 +88,7 @@ static int64_t permits_stuck(int name)
     for (const wait *s = stuck; s < stuck + n_stuck; s++) {
         const worker *other = s->by ? other_of(s->by) : NULL;
         if (other && other->name == name && believes(other))
-            sum += other->lock->permits;
+            sum += other->lock->grant.permits;
     }
     return sum;
 }
@@ -97,14 +97,14 @@ static size_t place_of(const struct attempt *attempt, int name)
 {
     const history *h = &histories[name];
     size_t at = 0;
-    while (at < h->queued && !id_equal(h->queue[at], attempt->enter.entry.ticket))
+    while (at < h->queued && !id_equal(h->queue[at], attempt->request.enter.entry.ticket))
         at++;
     return at;
 }
 
 static bool can_go_on(const wait *s)
 {
-    const hf_enter *enter = &s->attempt->enter;
+    const hf_enter *enter = &s->attempt->request.enter;
     for (const wait *u = stuck; u < stuck + n_stuck; u++)
         if (u->name == s->name && u->place < s->place)
             return false;
@@ -132,14 +132,16 @@ static worker *worker_of(node *n, const struct attempt *attempt)
 static int name_of(const struct attempt *attempt)
 {
     int name = 0;
-    while (name < NAMES && strcmp(sim_name(name), attempt->name) != 0)
+    while (name < NAMES && strcmp(sim_name(name), attempt->request.name) != 0)
         name++;
     return name;
 }
 
 static void add_waits(node *n)
 {
-    for (const struct attempt *at = n->client->attempts; at && n_stuck < WAITS; at = at->next) {
+    const struct lock_request *request = n->client->hold->requests;
+    for (; request && n_stuck < WAITS; request = request->next) {
+        const struct attempt *at = (const struct attempt *)request; /* its first member */
         int name = name_of(at);
         if (at->state != ATTEMPT_ENDED && name < NAMES)
             stuck[n_stuck++] = (wait){at, worker_of(n, at), name, place_of(at, name)};
@@ -183,7 +185,7 @@ static void add_errands(const node *n, int64_t sum[NAMES], int32_t limit[NAMES])
     for (const errand *e = n->errands; e < n->errands + ERRANDS; e++)
         for (int i = 0; i < 2; i++)
             if (believes_in(n, e->locks[i])) {
-                sum[e->names[i]] += e->locks[i]->permits;
+                sum[e->names[i]] += e->locks[i]->grant.permits;
                 limit[e->names[i]] = HF_LIMIT_RW;
             }
 }
@@ -195,7 +197,7 @@ void rules_check_beliefs(void)
     for (const node *n = sim.nodes; n; n = n->next)
         for (int i = 0; !n->is_dead && i < SLOTS; i++)
             if (believes(&n->workers[i])) {
-                sum[n->workers[i].name] += n->workers[i].lock->permits;
+                sum[n->workers[i].name] += n->workers[i].lock->grant.permits;
                 limit[n->workers[i].name] = n->workers[i].limit;
             }
     for (const node *n = sim.nodes; n; n = n->next)
@@ -329,7 +331,7 @@ static void believed(int name, int64_t token, bool is_alone)
 /* Threads of one client have tokens of their own, from the block that the grant has kept. */
 void rules_believed(const worker *w)
 {
-    believed(w->name, hf_lock_token(w->lock), w->lock->permits == HF_LIMIT_RW);
+    believed(w->name, hf_lock_token(w->lock), w->lock->grant.permits == HF_LIMIT_RW);
 }
 
 void rules_errand_had(int name, const hf_lock *lock)
@@ -378,7 +380,7 @@ static const node *owner_of(hf_id session)
 
 static bool is_known(const node *n, hf_id ticket)
 {
-    return waiters_find(&n->client->waiters, ticket) || lock_find_locked(n->client, ticket) ||
+    return waiters_find(&n->client->hold->waiters, ticket) || lock_find_locked(n->client, ticket) ||
            release_is_pending_locked(n->client, ticket);
 }
 

@@ -4,8 +4,8 @@
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
-#include "client/client.h"
 #include "sim/fiber.h"
+#include "support/inside.h"
 
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -2,9 +2,9 @@
 /* players.c: a session of a spec: a client on a store that can be cut off, and a thread. */
 #include "spec/spec.h"
 
-#include "client/client.h"
 #include "core/id.h"
 #include "core/record.h"
+#include "support/inside.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /* faulty.c: forwards each call of a store, between a test's two hooks. */
 #include "support/faulty.h"
 
-#include "client/client.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/record.h"
+#include "support/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,6 +304,6 @@ faulty *faulty_open_still(const char *uri, const hf_options *options, hf_client 
     f->env = (hf_env){f, mono_still, wall_still, random_still, pause_still};
     own.env = &f->env;
     open_in(f, uri, &own, client);
-    (*client)->is_threaded = false;
+    (*client)->tickers.is_threaded = false;
     return f;
 }

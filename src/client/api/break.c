@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* break.c: hf_break(): asks the holders of a lock to leave, waits until they have left or cannot
+ * believe any more, and takes their tickets out (R9). A holder whose place goes over to a lease
+ * meanwhile is followed there, by its token. */
+#include "client/base/client.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/record.h"
+#include "core/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS 100
+
+/* A holder to be broken: as it was seen last. A lease that took its place has one of its tokens. */
+typedef struct target {
+    hf_entry holder;
+    int64_t first_token, last_token;
+    char who[HF_TEXT_MAX + 1];
+    bool is_asked;
+} target;
+
+/* until: when none of those that were asked can be believed any more. */
+typedef struct breaking {
+    hf_client *client;
+    const char *name;
+    const hf_break_options *options;
+    hf_record record;
+    target *targets;
+    size_t n;
+    hf_mono until;
+} breaking;
+
+static bool keep(void *ctx, const hf_record *record)
+{
+    breaking *b = ctx;
+    record_done(&b->record);
+    record_copy(&b->record, record);
+    return false;
+}
+
+static bool may_retry(breaking *b, hf_code code, unsigned *failures, hf_mono since)
+{
+    return client_may_retry(b->client, b->options->cancel, code, failures, since);
+}
+
+static hf_code look(breaking *b, hf_error *err)
+{
+    hf_store *store = b->client->store;
+    hf_mono since = client_now(b->client);
+    unsigned failures = 0;
+    hf_code code;
+    do
+        code = store->ops->look(store, &b->name, 1, (hf_stamp){0}, false, keep, b, err);
+    while (may_retry(b, code, &failures, since));
+    return code;
+}
+
+static void choose(breaking *b)
+{
+    b->targets = alloc_array(NULL, b->record.holders, sizeof *b->targets);
+    for (size_t i = 0; i < b->record.holders; i++) {
+        const hf_entry *holder = &b->record.entries[i];
+        if (b->options->if_token && holder->token != b->options->if_token)
+            continue;
+        int64_t others = holder->block > 1 ? holder->block - 1 : 0;
+        b->targets[b->n++] = (target){
+            .holder = *holder, .first_token = holder->token, .last_token = holder->token + others};
+    }
+}
+
+/* A lease keeps of the entry whose place it took when that came and was granted. What is left of a
+ * block goes to the next holder, so the token alone does not tell. */
+static bool took_its_place(const hf_entry *lease, const target *t)
+{
+    return lease->token >= t->first_token && lease->token <= t->last_token &&
+           lease->since.ms == t->holder.since.ms &&
+           lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits;
+}
+
+/* The entry that holds in the target's place now: its own, or that of the lease which it has
+ * become; NULL: none. */
+static const hf_entry *holder_of(const breaking *b, const target *t)
+{
+    const hf_entry *same = record_find(&b->record, t->holder.ticket);
+    for (size_t i = 0; i < b->record.holders && !same; i++)
+        if (took_its_place(&b->record.entries[i], t))
+            same = &b->record.entries[i];
+    return same;
+}
+
+/* Returns whether any of them still holds; a lease that one has become is to be asked anew. */
+static bool follow(breaking *b)
+{
+    bool any = false;
+    for (size_t i = 0; i < b->n; i++) {
+        target *t = &b->targets[i];
+        const hf_entry *now = holder_of(b, t);
+        any |= now != NULL;
+        if (!now || id_equal(now->ticket, t->holder.ticket))
+            continue;
+        t->holder = *now;
+        t->is_asked = false;
+    }
+    return any;
+}
+
+static hf_code nobody(const breaking *b, hf_error *err)
+{
+    if (b->record.holders)
+        return error_set(err, HF_NOT_FOUND, "%.128s is not held with token %lld: its token is %lld",
+                         b->name, (long long)b->options->if_token,
+                         (long long)b->record.entries[0].token);
+    return error_set(err, HF_NOT_FOUND, "nobody holds %.128s", b->name);
+}
+
+/* Its name; and whether it is dead for sure: marked, or seen gone and marked now. */
+static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = b->client->store;
+    hf_code code = store->ops->sessions_look(store, &t->holder.session, 1, -1, &state, err);
+    if (code || state.presence == HF_MISSING)
+        return code;
+    session_who(&state.session, t->who);
+    *is_dead = state.presence == HF_DEAD ||
+               (state.is_gone && store->ops->session_mark(store, &state, err) == HF_OK);
+    return HF_OK;
+}
+
+/* A session that is missing cannot be asked; it is waited for all the same. */
+static hf_code ask_once(breaking *b, target *t, hf_error *err)
+{
+    hf_store *store = b->client->store;
+    hf_ask ask = {.ticket = t->holder.ticket};
+    snprintf(ask.reason, sizeof ask.reason, "%s", b->options->reason);
+    if (b->options->by && *b->options->by) /* an ask of nobody is a release (lease_release.c) */
+        snprintf(ask.by, sizeof ask.by, "%s", b->options->by);
+    else
+        client_who(b->client, ask.by);
+    bool is_dead = false;
+    hf_code code = look_at_session(b, t, &is_dead, err);
+    if (is_dead)
+        return HF_OK;
+    if (!code)
+        code = store->ops->ask(store, t->holder.session, &ask, err);
+    hf_mono end = lease_watch_end(client_now(b->client), t->holder.ttl_ms);
+    if (b->until.ns < end.ns)
+        b->until = end;
+    return code == HF_NOT_FOUND ? HF_OK : code;
+}
+
+static hf_code ask(breaking *b, target *t, hf_error *err)
+{
+    hf_mono since = client_now(b->client);
+    unsigned failures = 0;
+    hf_code code;
+    do
+        code = ask_once(b, t, err);
+    while (may_retry(b, code, &failures, since));
+    t->is_asked = !code;
+    return code;
+}
+
+static hf_code ask_all(breaking *b, hf_error *err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        target *t = &b->targets[i];
+        hf_code code = t->is_asked ? HF_OK : ask(b, t, err);
+        if (code && !b->options->force)
+            return code;
+    }
+    return HF_OK;
+}
+
+/* Until they have left, or the acknowledged asks are older than any lease that may still run. */
+static hf_code wait(breaking *b, hf_error *err)
+{
+    while (!mono_reached(b->until, client_now(b->client))) {
+        if (cancel_pause(&b->client->env, b->options->cancel, LOOK_MS) ||
+            client_is_closing(b->client))
+            return error_set(err, HF_CANCELLED,
+                             "%.128s: the wait was cancelled; its holders were asked to leave, and "
+                             "are taken out by whoever waits",
+                             b->name);
+        hf_code code = look(b, err);
+        if (code || !follow(b))
+            return code;
+        code = ask_all(b, err);
+        if (code)
+            return code;
+    }
+    return HF_OK;
+}
+
+static hf_leave *leaves_of(const breaking *b)
+{
+    hf_leave *leaves = alloc_array(NULL, b->n, sizeof *leaves);
+    for (size_t i = 0; i < b->n; i++) {
+        leaves[i] = (hf_leave){
+            .ticket = b->targets[i].holder.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+        memcpy(leaves[i].who, b->targets[i].who, sizeof leaves[i].who);
+    }
+    return leaves;
+}
+
+static hf_code take_out(breaking *b, hf_error *err)
+{
+    hf_store *store = b->client->store;
+    hf_leave *leaves = leaves_of(b);
+    hf_step step = {.leaves = leaves, .n_leaves = b->n};
+    hf_step_reply reply;
+    hf_mono since = client_now(b->client);
+    unsigned failures = 0;
+    hf_code code;
+    do
+        code = store->ops->step(store, b->name, &step, NULL, &reply, err);
+    while (may_retry(b, code, &failures, since));
+    free(leaves);
+    return code;
+}
+
+/* As long as any of them holds: what was asked for may have become a lease before it was taken
+ * out. */
+static hf_code take_from_all(breaking *b, hf_error *err)
+{
+    hf_code code;
+    do {
+        code = ask_all(b, err);
+        if (!code && !b->options->force)
+            code = wait(b, err);
+        if (code || !follow(b))
+            return code;
+        code = take_out(b, err);
+        if (!code)
+            code = look(b, err);
+    } while (!code && follow(b));
+    return code;
+}
+
+static hf_code perform(breaking *b, hf_error *err)
+{
+    hf_code code = look(b, err);
+    if (code)
+        return code;
+    choose(b);
+    return b->n ? take_from_all(b, err) : nobody(b, err);
+}
+
+static hf_code check(hf_client *client, const char *name, const hf_break_options *options,
+                     char known_as[HF_NAME_MAX + 1], hf_error *err)
+{
+    hf_code code = client_usable(client, err);
+    if (!code)
+        code = client_name(client, name, known_as, err);
+    if (!code && (!options || !options->reason || !options->reason[0]))
+        code = error_set(err, HF_INVALID, "breaking a lock needs a reason, to be told its holder");
+    if (!code)
+        code = text_check("the reason", options->reason, HF_TEXT_MAX, err);
+    return code ? code : text_check("who breaks (by)", options->by, HF_TEXT_MAX, err);
+}
+
+hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
+                 hf_error *err)
+{
+    char known_as[HF_NAME_MAX + 1];
+    hf_code code = check(client, name, options, known_as, err);
+    if (code)
+        return code;
+    breaking b = {.client = client, .name = known_as, .options = options};
+    record_init(&b.record, known_as);
+    code = client_begin(client, err);
+    if (code)
+        return code;
+    code = perform(&b, err);
+    client_end(client);
+    record_done(&b.record);
+    free(b.targets);
+    return code;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inspect.c: who holds what: reads records, and the sessions behind their entries, and tells the
+ * caller; needs no session of its own. */
+#include "client/base/client.h"
+#include "client/hold/previous.h"
+#include "client/wait/deadlock.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MOST 1000
+
+/* ---- Collecting
+ * ---------------------------------------------------------------------------------- */
+
+/* Records, and the states of all sessions that their entries name, in order of their ids. */
+typedef struct collection {
+    hf_record *records;
+    size_t n_records;
+    hf_id *ids;
+    size_t n_ids;
+    hf_session_state *states;
+} collection;
+
+static bool collect(void *ctx, const hf_record *record)
+{
+    collection *c = ctx;
+    if (!record->exists)
+        return true;
+    c->records = alloc_array(c->records, c->n_records + 1, sizeof *c->records);
+    record_copy(&c->records[c->n_records++], record);
+    return true;
+}
+
+static void collection_done(collection *c)
+{
+    for (size_t i = 0; i < c->n_records; i++)
+        record_done(&c->records[i]);
+    free(c->records);
+    free(c->ids);
+    free(c->states);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(hf_id));
+}
+
+static void collect_ids(collection *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_records; i++)
+        n += c->records[i].holders + c->records[i].queued;
+    c->ids = alloc_array(NULL, n, sizeof *c->ids);
+    for (size_t i = 0; i < c->n_records; i++)
+        for (size_t j = 0; j < c->records[i].holders + c->records[i].queued; j++)
+            c->ids[c->n_ids++] = c->records[i].entries[j].session;
+    qsort(c->ids, n, sizeof *c->ids, compare_ids);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || !id_equal(c->ids[i], c->ids[kept - 1]))
+            c->ids[kept++] = c->ids[i];
+    c->n_ids = kept;
+}
+
+/* One session that cannot be read does not hide all locks: of its entries less is told. */
+static hf_code look_at_each(hf_client *client, const hf_id *ids, size_t n, hf_session_state *states,
+                            hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < n && !code; i++) {
+        code = client->store->ops->sessions_look(client->store, &ids[i], 1, -1, &states[i], err);
+        if (code != HF_SHAPE)
+            continue;
+        client_log(client, HF_LOG_WARNING, "%s", err->text);
+        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_MISSING};
+        code = HF_OK;
+    }
+    return code;
+}
+
+static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
+{
+    collect_ids(c);
+    c->states = alloc_array(NULL, c->n_ids, sizeof *c->states);
+    hf_code code = HF_OK;
+    for (size_t at = 0; at < c->n_ids && !code; at += LOOK_MOST) {
+        size_t n = c->n_ids - at < LOOK_MOST ? c->n_ids - at : LOOK_MOST;
+        code = client->store->ops->sessions_look(client->store, c->ids + at, n, -1, c->states + at,
+                                                 err);
+        if (code == HF_SHAPE)
+            code = look_at_each(client, c->ids + at, n, c->states + at, err);
+    }
+    return code;
+}
+
+/* ---- Telling
+ * --------------------------------------------------------------------------------------- */
+
+/* Strings that an hf_entry_info points to. */
+typedef struct texts {
+    char session[ID_TEXT_SIZE];
+    char who[HF_TEXT_MAX + 1];
+} strings_of_entry;
+
+static const hf_session_state *state_of(const collection *c, hf_id id)
+{
+    const hf_id *at = bsearch(&id, c->ids, c->n_ids, sizeof *c->ids, compare_ids);
+    return at ? &c->states[at - c->ids] : NULL;
+}
+
+static hf_entry_info describe(const collection *c, const hf_record *record, const hf_entry *entry,
+                              strings_of_entry *texts)
+{
+    const hf_session_state *state = state_of(c, entry->session);
+    bool known = state && state->presence != HF_MISSING;
+    id_write(entry->session, texts->session);
+    texts->who[0] = '\0';
+    if (record->who)
+        snprintf(texts->who, sizeof texts->who, "%s", record->who);
+    else if (known)
+        session_who(&state->session, texts->who);
+    return (hf_entry_info){.session = texts->session,
+                           .who = texts->who,
+                           .actor = entry->actor,
+                           .why = entry->why,
+                           .token = entry->token,
+                           .permits = entry->permits,
+                           .since_ms = entry->since.ms,
+                           .granted_ms = entry->granted_at.ms,
+                           .lease_left_ms = record->who ? record->lease_left_ms
+                                            : known     ? state->lease_left_ms
+                                                        : 0,
+                           .position = record_position(record, entry)};
+}
+
+static bool tell(const collection *c, const hf_record *record, hf_lock_info_fn each, void *ctx)
+{
+    size_t n = record->holders + record->queued;
+    hf_entry_info *infos = alloc_array(NULL, n, sizeof *infos);
+    strings_of_entry *strings = alloc_array(NULL, n, sizeof *strings);
+    for (size_t i = 0; i < n; i++)
+        infos[i] = describe(c, record, &record->entries[i], &strings[i]);
+    hf_lock_info info = {.name = record->name,
+                         .limit = record->limit,
+                         .token = record->token,
+                         .n_holders = record->holders,
+                         .holders = infos,
+                         .n_queue = record->queued,
+                         .queue = infos + record->holders,
+                         .last = previous_text(&record->last)};
+    bool more = each(ctx, &info);
+    free(infos);
+    free(strings);
+    return more;
+}
+
+static hf_code tell_all(hf_client *client, collection *c, hf_lock_info_fn each, void *ctx,
+                        hf_error *err)
+{
+    hf_code code = look_at_sessions(client, c, err);
+    for (size_t i = 0; i < c->n_records && !code; i++)
+        if (!tell(c, &c->records[i], each, ctx))
+            break;
+    return code;
+}
+
+hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
+                hf_error *err)
+{
+    collection c = {.n_records = 0};
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = text_check("the prefix", prefix, HF_NAME_MAX, err);
+    if (!code)
+        code = client->store->ops->list(client->store, prefix ? prefix : "", collect, &c, err);
+    if (!code)
+        code = tell_all(client, &c, each, ctx, err);
+    collection_done(&c);
+    client_end(client);
+    return code;
+}
+
+hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
+{
+    collection c = {.n_records = 0};
+    char known_as[HF_NAME_MAX + 1];
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = client_name(client, name, known_as, err);
+    name = known_as;
+    if (!code)
+        code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect, &c,
+                                        err);
+    if (!code && !c.n_records && client->store->ops->claim)
+        code = error_set(err, HF_NOT_FOUND, "there is no document with _id %.200s", name);
+    else if (!code && !c.n_records)
+        code = error_set(err, HF_NOT_FOUND,
+                         "there is no lock %.128s: nobody has ever taken it, or "
+                         "it was idle for days and pruned",
+                         name);
+    if (!code)
+        code = tell_all(client, &c, each, ctx, err);
+    collection_done(&c);
+    client_end(client);
+    return code;
+}
+
+/* ---- Sessions
+ * ----------------------------------------------------------------------------------------- */
+
+typedef struct session_telling {
+    hf_session_info_fn each;
+    void *ctx;
+} session_telling;
+
+static bool tell_session(void *ctx, const hf_session_state *state)
+{
+    session_telling *telling = ctx;
+    char id[ID_TEXT_SIZE];
+    id_write(state->session.id, id);
+    hf_session_info info = {.session = id,
+                            .app = state->session.app,
+                            .host = state->session.host,
+                            .pid = state->session.pid,
+                            .started_ms = state->session.started_at.ms,
+                            .ttl_ms = state->session.ttl_ms,
+                            .lease_left_ms = state->lease_left_ms,
+                            .dead = state->presence == HF_DEAD || state->is_gone};
+    return telling->each(telling->ctx, &info);
+}
+
+hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err)
+{
+    session_telling telling = {each, ctx};
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = client->store->ops->list_sessions(client->store, tell_session, &telling, err);
+    client_end(client);
+    return code;
+}
+
+hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
+{
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = client->store->ops->doctor(client->store, each, ctx, err);
+    if (!code)
+        code = deadlock_doctor(client, each, ctx, err);
+    client_end(client);
+    return code;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* open.c: opens and closes a client. */
+#include "client/hold/beat.h"
+#include "client/hold/handle.h"
+#include "client/hold/hold.h"
+#include "client/lease/lease.h"
+#include "client/wait/listen.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 30000
+#define CLOCK_TRUST_MS 300000
+#define DEADLOCK_MS 1000
+#define DEADLOCK_LEAST_MS 10
+#define CLOSE_MS 4000 /* for the releases that are still to be sent */
+
+/* What the client's threads do. */
+static const tick_fn ticks[TICKERS] = {
+    [TICK_WATCH] = belief_tick, [TICK_BEAT] = beat_tick,     [TICK_UPKEEP] = upkeep_tick,
+    [TICK_SWEEP] = sweep_tick,  [TICK_LISTEN] = listen_tick, [TICK_NOTIFY] = loss_notify_tick,
+};
+
+/* ---- Opening ---- */
+
+static void set_who(hf_client *client)
+{
+    hf_session self = {.pid = client->identity.pid};
+    snprintf(self.app, sizeof self.app, "%s", client->identity.app);
+    snprintf(self.host, sizeof self.host, "%s", client->identity.host);
+    session_who(&self, client->identity.who);
+}
+
+static hf_code check_options(const hf_options *options, hf_error *err)
+{
+    int64_t ttl_ms = options->ttl_ms ? options->ttl_ms : LEASE_TTL_DEFAULT_MS;
+    if (ttl_ms < LEASE_TTL_MIN_MS || ttl_ms > LEASE_TTL_MAX_MS)
+        return error_set(err, HF_INVALID, "a ttl of %lld ms: it must be between 1 s and 1 h",
+                         (long long)ttl_ms);
+    if (options->notice_ms < 0 || options->notice_ms > ttl_ms / 2)
+        return error_set(err, HF_INVALID,
+                         "a notice of %lld ms does not fit a ttl of %lld ms: at most half of it",
+                         (long long)options->notice_ms, (long long)ttl_ms);
+    if (options->patience_ms < 0)
+        return error_set(err, HF_INVALID, "a patience of %lld ms is negative",
+                         (long long)options->patience_ms);
+    if (options->deadlock_ms > 0 && options->deadlock_ms < DEADLOCK_LEAST_MS)
+        return error_set(err, HF_INVALID,
+                         "looking for deadlocks after %lld ms: at least %d, or "
+                         "negative: never",
+                         (long long)options->deadlock_ms, DEADLOCK_LEAST_MS);
+    return text_check("the app's name", options->app, 100, err);
+}
+
+static void init_threading(hf_client *client)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&client->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutexattr_t
+        adaptive; /* it is held for microseconds: to spin is cheaper than to sleep */
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&client->mutex, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
+    pthread_mutex_init(&client->log.mutex, NULL);
+    client->tickers.is_threaded = true;
+}
+
+static void set_options(hf_client *client, const hf_options *options)
+{
+    client->identity.pid = getpid();
+    client->env = options->env ? *options->env : env_linux;
+    client->ttl_ms = options->ttl_ms ? options->ttl_ms : LEASE_TTL_DEFAULT_MS;
+    client->notice_ms = options->notice_ms;
+    client->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+    client->clock_trust_ms = options->clock_trust_ms ? options->clock_trust_ms : CLOCK_TRUST_MS;
+    client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;
+    client->log.fn = options->log;
+    client->log.ctx = options->log_ctx;
+    snprintf(client->identity.app, sizeof client->identity.app, "%s",
+             options->app ? options->app : program_invocation_short_name);
+    if (gethostname(client->identity.host, sizeof client->identity.host - 1))
+        snprintf(client->identity.host, sizeof client->identity.host, "localhost");
+    set_who(client);
+}
+
+static hf_client *client_new(const hf_options *options)
+{
+    hf_client *client = alloc_zeroed(sizeof *client);
+    set_options(client, options);
+    init_threading(client);
+    client->tickers.ticks = ticks;
+    client->hold = hold_new(options->local_turns);
+    return client;
+}
+
+static void client_free(hf_client *client)
+{
+    session_forget(&client->session);
+    waker_free_all(&client->wakers);
+    hold_free(client->hold);
+    free(client);
+}
+
+static void log_for_store(void *ctx, hf_log_level level, const char *text)
+{
+    client_log(ctx, level, "%s", text);
+}
+
+static const hf_options default_options;
+
+hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err)
+{
+    options = options ? options : &default_options;
+    error_clear(err);
+    hf_code code = check_options(options, err);
+    if (code)
+        return code;
+    hf_client *client = client_new(options);
+    hf_store_config config = {
+        .ttl_ms = client->ttl_ms, .env = &client->env, .log = log_for_store, .log_ctx = client};
+    int64_t patience_ms = 0;
+    code = hf_store_open(uri, &config, &client->store, &patience_ms, err);
+    if (code) {
+        client_free(client);
+        return code;
+    }
+    if (patience_ms > 0 && !options->patience_ms)
+        client->patience_ms = patience_ms;
+    *out = client;
+    return HF_OK;
+}
+
+hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, hf_error *err)
+{
+    options = options ? options : &default_options;
+    error_clear(err);
+    hf_code code = check_options(options, err);
+    if (code)
+        return code;
+    *out = client_new(options);
+    (*out)->store = store;
+    return HF_OK;
+}
+
+const char *hf_client_protocol(const hf_client *client)
+{
+    return client->store->protocol;
+}
+
+int hf_client_keep_fd(hf_client *client)
+{
+    if (client_usable(client, NULL) || !client->store->ops->keep_fd)
+        return -1;
+    pthread_mutex_lock(&client->mutex);
+    bool alive = client->session.state == SESSION_ALIVE;
+    hf_id id = client->session.self.id;
+    pthread_mutex_unlock(&client->mutex);
+    return alive ? client->store->ops->keep_fd(client->store, id) : -1;
+}
+
+/* ---- Closing ---- */
+
+/* Returns whether the store answers. */
+static bool await_the_end_locked(hf_client *client)
+{
+    struct timespec until = env_deadline(CLOSE_MS);
+    bool in_time = true;
+    while (client->hold->requests || client->closing.calls)
+        pthread_cond_wait(&client->changed, &client->mutex);
+    while (client->hold->releases.first && in_time)
+        in_time = pthread_cond_timedwait(&client->changed, &client->mutex, &until) == 0;
+    return !client->hold->releases.first || client->hold->releases.is_answered;
+}
+
+static void free_releases(hf_client *client)
+{
+    release_drop_locked(client);
+    session_forget(&client->session);
+}
+
+void hf_close(hf_client *client)
+{
+    if (!client)
+        return;
+    if (getpid() != client->identity.pid) {
+        turns_free(client);
+        handle_abandon_all(client);
+        client->store->ops->close(client->store); /* its connections are the parent's: it knows */
+        client_free(client);
+        return;
+    }
+    pthread_mutex_lock(&client->mutex);
+    client->closing.has_begun = true;
+    client->closing.until = mono_add_ms(client_now(client), CLOSE_MS);
+    loss_close_all_locked(client);
+    release_hurry_locked(client);
+    lock_request_wake_all_locked(client);
+    ticker_poke(client, TICK_UPKEEP);
+    bool store_answers = await_the_end_locked(client);
+    pthread_mutex_unlock(&client->mutex);
+    lease_pool_stop(client);
+    ticker_stop_all(client);
+    life_close(client, store_answers);
+    client->store->ops->close(client->store);
+    turns_free(client);
+    handle_abandon_all(client);
+    free_releases(client);
+    client_free(client);
+}
+
+uint64_t hf_round_trips(const hf_client *client)
+{
+    return __atomic_load_n(&client->store->round_trips, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.c: the few things that all the client's files ask; see client.h. */
+#include "client/base/client.h"
+
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/text.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+hf_code client_usable(hf_client *client, hf_error *err)
+{
+    error_clear(err);
+    if (!client)
+        return error_set(err, HF_LOST, "the client that held this lock was closed");
+    if (getpid() != client->identity.pid)
+        return error_set(err, HF_FORKED,
+                         "this client belongs to process %lld: a forked child must open its own",
+                         (long long)client->identity.pid);
+    return HF_OK;
+}
+
+hf_code client_begin(hf_client *client, hf_error *err)
+{
+    hf_code code = client_usable(client, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&client->mutex);
+    if (client->closing.has_begun)
+        code = error_set(err, HF_CLOSED, "the client is being closed");
+    else
+        client->closing.calls++;
+    pthread_mutex_unlock(&client->mutex);
+    return code;
+}
+
+void client_end(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->closing.calls--;
+    pthread_cond_broadcast(&client->changed);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+bool client_is_closing(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool closing = client->closing.has_begun;
+    pthread_mutex_unlock(&client->mutex);
+    return closing;
+}
+
+hf_mono client_now(hf_client *client)
+{
+    return client->env.mono(client->env.ctx);
+}
+
+hf_wall client_wall(hf_client *client)
+{
+    return client->env.wall(client->env.ctx);
+}
+
+uint64_t client_chance(hf_client *client)
+{
+    uint64_t chance;
+    client->env.random(client->env.ctx, &chance, sizeof chance);
+    return chance;
+}
+
+bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
+                      hf_mono since)
+{
+    hf_mono end = mono_add_ms(since, client->patience_ms);
+    if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
+        return false;
+    int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
+    return !cancel_pause(&client->env, cancel, ms) && !client_is_closing(client);
+}
+
+uint64_t client_new_thread(void)
+{
+    static atomic_uint_fast64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+uint64_t client_thread(void)
+{
+    static _Thread_local uint64_t own;
+    if (!own)
+        own = client_new_thread();
+    return own;
+}
+
+/* Seconds first, as in an ObjectId, then chance: 64 bits of it. */
+hf_id client_new_id(hf_client *client)
+{
+    hf_id id;
+    uint64_t seconds = (uint64_t)client_wall(client).ms / 1000;
+    for (int i = 0; i < 4; i++)
+        id.bytes[i] = (uint8_t)(seconds >> (24 - 8 * i));
+    client->env.random(client->env.ctx, id.bytes + 4, 8);
+    return id;
+}
+
+void client_log(hf_client *client, hf_log_level level, const char *format, ...)
+{
+    char text[1024];
+    if (!client->log.fn)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pthread_mutex_lock(&client->log.mutex);
+    client->log.fn(client->log.ctx, level, text);
+    pthread_mutex_unlock(&client->log.mutex);
+}
+
+void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1])
+{
+    memcpy(who, client->identity.who, sizeof client->identity.who);
+}
+
+hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1], hf_error *err)
+{
+    hf_code code = text_check_name(given, err);
+    if (code)
+        return code;
+    if (client->store->ops->canonical)
+        return client->store->ops->canonical(client->store, given, name, err);
+    memcpy(name, given, strlen(given) + 1);
+    return HF_OK;
+}

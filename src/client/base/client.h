@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.h: a client, and what all its files ask of it. What stands in the folders above is known
+ * here by name only: each module's data is defined in its own header (see the README).
+ *
+ * One mutex guards what threads share. It is never held during a store call or a callback, so the
+ * thread that watches the deadline gets it at once (R7). Functions whose names end in _locked want
+ * the mutex held. Beside each field stands what guards it:
+ *   constant      written before anybody else can see it
+ *   mutex         the client's mutex
+ *   own thread    only the thread that works with it
+ */
+#ifndef CLIENT_BASE_CLIENT_H
+#define CLIENT_BASE_CLIENT_H
+
+#include "client/base/cancel.h"
+#include "client/base/env.h"
+#include "client/base/session.h"
+#include "client/base/ticker.h"
+#include "client/base/waker.h"
+
+#include "core/pace.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+struct hold;       /* hold/hold.h */
+struct lease_pool; /* lease/lease_wait.c */
+
+/* Who the client is; constant. */
+struct identity {
+    pid_t pid; /* of the process that opened it */
+    char app[HF_TEXT_MAX + 1], host[HF_TEXT_MAX + 1];
+    char who[HF_TEXT_MAX + 1]; /* the three as one text, for people */
+};
+
+/* Where messages go; constant, but for the mutex, which lets one thread in at a time. */
+struct log_to {
+    hf_log_fn fn; /* NULL: nowhere */
+    void *ctx;
+    pthread_mutex_t mutex;
+};
+
+/* How far hf_close() is; mutex. */
+struct closing {
+    bool has_begun; /* attempts end, nothing new begins */
+    size_t calls;   /* public calls under way, besides attempts */
+    hf_mono until;  /* releases are tried until then */
+};
+
+struct hf_client {
+    hf_store *store; /* constant */
+    hf_env env;      /* constant */
+    struct identity identity;
+    struct log_to log;
+    int64_t ttl_ms, notice_ms, patience_ms, clock_trust_ms, deadlock_ms; /* constant */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* an attempt, a call or a callback ended, or a release was sent */
+    struct closing closing;
+    struct session session;
+    struct wakers wakers;
+    struct tickers tickers;
+    struct pace pace;        /* mutex */
+    struct hold *hold;       /* constant */
+    struct lease_pool *pool; /* mutex; NULL: nobody has waited for a lease yet */
+};
+
+/* Holds a mutex from here to the end of the block. */
+#define MUTEX_SCOPE(m)                                                                             \
+    pthread_mutex_t *scope_of_mutex __attribute__((cleanup(mutex_scope_end), unused)) =            \
+        mutex_scope_begin(m)
+
+static inline pthread_mutex_t *mutex_scope_begin(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static inline void mutex_scope_end(pthread_mutex_t **mutex)
+{
+    pthread_mutex_unlock(*mutex);
+}
+
+hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closed */
+/* Around a public call that hf_close() has to wait for; HF_CLOSED once that has begun. */
+hf_code client_begin(hf_client *client, hf_error *err);
+void client_end(hf_client *client);
+bool client_is_closing(hf_client *client);
+
+hf_mono client_now(hf_client *client);
+hf_wall client_wall(hf_client *client);
+uint64_t client_chance(hf_client *client);
+hf_id client_new_id(hf_client *client);
+/* The calling thread's number, which no other thread of the process has or had: a pthread_t is
+ * given again when its thread has ended. And a number for what is no thread. */
+uint64_t client_thread(void);
+uint64_t client_new_thread(void);
+
+void client_log(hf_client *client, hf_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
+
+/* Pauses before a call that failed is repeated: while the store cannot be reached, as long as
+ * patience lasts from `since` on. false: it is not to be repeated, or the pause was cut short. */
+bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
+                      hf_mono since);
+
+/* Checks a name, and gives it as the store's records and notices have it. */
+hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],
+                    hf_error *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.h: what a client knows of its session in the store. Only session.c writes it; who begins
+ * it, beats and ends it stands in hold/. All of it is under the client's mutex. */
+#ifndef CLIENT_BASE_SESSION_H
+#define CLIENT_BASE_SESSION_H
+
+#include "core/lease.h"
+
+#include <holdfast/store.h>
+
+typedef enum session_state {
+    SESSION_NONE,      /* the next acquire begins one */
+    SESSION_BEGINNING, /* its insert is under way, by one acquiring thread */
+    SESSION_ALIVE,
+} session_state;
+
+/* A ticket that somebody asked this session to give up (R9). */
+typedef struct session_ask {
+    hf_ask ask;
+    hf_mono deadline; /* of belief in that ticket */
+    bool is_answered; /* its leave was acknowledged: the next beat takes the ask out */
+} session_ask;
+
+struct session {
+    session_state state;
+    hf_session self;
+    hf_mono lease_end; /* belief ends here at the latest; by the last acknowledged beat */
+    hf_mono beat_due, beat_sent;
+    int64_t seen;          /* the last beat that was acknowledged */
+    hf_error last_failure; /* of a beat, for the message when the lease runs out */
+    session_ask *asks;
+    size_t n_asks;
+    char **suspects; /* names of locks where an unanswered enter may still land (R8) */
+    size_t n_suspects;
+};
+
+/* ---- Its life ---- */
+
+void session_prepare_locked(hf_client *client); /* a new one, whose insert is to be sent */
+void session_begun_locked(hf_client *client, hf_mono sent);
+void session_gone_locked(hf_client *client);  /* whatever it was: the next acquire begins one */
+void session_forget(struct session *session); /* frees what it points to */
+bool session_is_present_locked(const hf_client *client, hf_id session); /* and not lost */
+
+/* ---- Beats (R3, R4, R7) ---- */
+
+bool session_beats_locked(hf_client *client, hf_mono now); /* a beat is due, and is sent now */
+void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state);
+void session_not_renewed_locked(hf_client *client, const hf_error *err);
+/* The next beat is sent at once, unless the last was less than ms milliseconds ago. */
+void session_hurry_locked(hf_client *client, int64_t ms);
+
+/* ---- Asks (R9) ---- */
+
+session_ask *session_find_ask_locked(hf_client *client, hf_id ticket);
+void session_add_ask_locked(hf_client *client, const session_ask *ask);
+void session_answer_locked(hf_client *client, hf_id ticket);
+size_t session_answered_locked(const hf_client *client, hf_id answered[HF_ASKS_MAX]);
+void session_drop_asks_locked(hf_client *client, const hf_id *answered, size_t n);
+
+/* ---- Suspects (R8) ---- */
+
+void session_suspect_locked(hf_client *client, const char *name);
+
+/* ---- For people ---- */
+
+void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1]);
+
+#endif

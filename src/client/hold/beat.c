@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beat.c: beats, and sees to what their answers say; called by the beat thread. See beat.h. */
+#include "client/hold/beat.h"
+
+#include "client/hold/hold.h"
+#include "client/hold/long_waits.h"
+
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdlib.h>
+
+/* ---- Asks (R9) ---- */
+
+/* Nobody here knows the ticket, and no enter of it can still land: it has left before it was asked
+ * for. */
+static bool has_left_locked(hf_client *client, hf_id ticket)
+{
+    const struct hf_lock *lock = lock_find_locked(client, ticket);
+    bool stands = lock && !lock->loss.is_left;
+    return !client->session.n_suspects && !stands &&
+           !waiters_find(&client->hold->waiters, ticket) &&
+           !release_is_pending_locked(client, ticket);
+}
+
+/* An ask fixes the ticket's deadline at the lease that ran before the beat which brought it: that
+ * lease counts from before the ask was there, so it ends before the breaker's wait does. An upgrade
+ * does not escape an ask for the ticket that it replaced. */
+static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
+{
+    if (session_find_ask_locked(client, ask->ticket))
+        return;
+    struct hf_lock *lock = lock_find_asked_locked(client, ask->ticket);
+    bool was_replaced = lock && id_equal(lock->change.former, ask->ticket);
+    const session_ask asked = {.ask = *ask,
+                               .deadline = deadline,
+                               .is_answered = was_replaced || has_left_locked(client, ask->ticket)};
+    session_add_ask_locked(client, &asked);
+    if (!lock)
+        return;
+    hf_error why;
+    error_set(&why, HF_LOST, "%.128s was broken by %.100s: %.160s", lock->name, ask->by,
+              ask->reason);
+    loss_begin_locked(lock, &why, deadline);
+}
+
+/* ---- The answer ---- */
+
+static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_session_state *state)
+{
+    hf_mono lease_before = client->session.lease_end;
+    session_renewed_locked(client, sent, state);
+    belief_renewed_locked(client, sent);
+    for (size_t i = 0; i < state->n_asked; i++)
+        asked_locked(client, &state->asked[i], lease_before);
+    if (state->misses)
+        verify_now_locked(client, NULL);
+    /* the watch thread need not hear of it: it wakes at the lease's former end, and sleeps on */
+}
+
+static void marked_dead_locked(hf_client *client, const hf_error *err)
+{
+    hf_error why;
+    error_set(&why, HF_LOST, "the session is gone from the store: %.300s", err->text);
+    belief_lose_session_locked(client, &why, client_now(client));
+}
+
+static void beat(hf_client *client, hf_id id, const hf_beat *says)
+{
+    hf_session_state state;
+    hf_error err;
+    hf_mono sent = client_now(client);
+    hf_code code = client->store->ops->session_beat(client->store, id, says, &state, &err);
+    MUTEX_SCOPE(&client->mutex);
+    /* a lease that ended meanwhile never revives */
+    if (!belief_in_session_locked(client, id, client_now(client)))
+        return;
+    if (code == HF_LOST) {
+        marked_dead_locked(client, &err);
+    } else if (code) {
+        session_not_renewed_locked(client, &err);
+    } else {
+        acknowledged_locked(client, sent, &state);
+        session_drop_asks_locked(client, says->answered, says->n_answered);
+    }
+}
+
+hf_mono beat_tick(hf_client *client, hf_mono now)
+{
+    const struct session *session = &client->session;
+    pthread_mutex_lock(&client->mutex);
+    bool is_due = session_beats_locked(client, now);
+    hf_id id = session->self.id, answered[HF_ASKS_MAX];
+    hf_beat says = {.answered = answered, .seen = session->seen};
+    char *waits = is_due ? long_waits_say_locked(client, now) : NULL;
+    says.waits = waits;
+    says.n_answered = is_due ? session_answered_locked(client, answered) : 0;
+    pthread_mutex_unlock(&client->mutex);
+    if (is_due)
+        beat(client, id, &says);
+    free(waits);
+    MUTEX_SCOPE(&client->mutex);
+    return session->state == SESSION_ALIVE ? session->beat_due : MONO_NEVER;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* beat.h: renews the session's lease, and hears by that who was asked to leave (R3, R9). */
+#ifndef CLIENT_HOLD_BEAT_H
+#define CLIENT_HOLD_BEAT_H
+
+#include <holdfast/store.h>
+
+hf_mono beat_tick(hf_client *client, hf_mono now);
+
+#endif

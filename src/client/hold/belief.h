@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* belief.h: until when a holder may believe that it holds: as long as the session's lease runs, and
+ * the lock's own where it has one, and its watchdog is content (R3, R4, R7). */
+#ifndef CLIENT_HOLD_BELIEF_H
+#define CLIENT_HOLD_BELIEF_H
+
+#include "client/hold/watchdog.h"
+
+struct lock_request;
+
+/* Mutex; written by belief.c, the watchdog by watchdog.c. */
+struct belief {
+    hf_mono born;      /* when it was believed */
+    hf_mono lease_end; /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
+    bool is_by_hand;   /* its holder renews it */
+    struct watchdog watchdog;
+};
+
+/* The request's lock is believed from now on. */
+void belief_begin_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now);
+
+/* HF_OK: it is held now, for *left_ms milliseconds more. HF_LOST: *left_ms is what is left to stop
+ * in. */
+hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
+
+/* Whether that session's lease still runs; it is lost when not. */
+bool belief_in_session_locked(hf_client *client, hf_id session, hf_mono now);
+void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
+
+/* A beat that was sent then was acknowledged. */
+void belief_renewed_locked(hf_client *client, hf_mono sent);
+/* Its holder has renewed it by hand; the call was sent then. */
+void belief_refreshed_locked(struct hf_lock *lock, hf_mono sent);
+
+hf_mono belief_tick(hf_client *client, hf_mono now); /* ends belief in time, calls no store */
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hold.c: makes and frees what this folder keeps for one client. */
+#include "client/hold/hold.h"
+
+#include "core/alloc.h"
+
+#include <stdlib.h>
+
+struct hold *hold_new(int32_t local_turns)
+{
+    struct hold *hold = alloc_zeroed(sizeof *hold);
+    agenda_init(&hold->agenda);
+    hold->sweep.due = MONO_NEVER;
+    turns_init(&hold->turns, local_turns);
+    return hold;
+}
+
+void hold_free(struct hold *hold)
+{
+    sweep_free(&hold->sweep);
+    free(hold->endings.of);
+    free(hold);
+}

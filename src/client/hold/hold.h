@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hold.h: all that this folder keeps for one client. */
+#ifndef CLIENT_HOLD_HOLD_H
+#define CLIENT_HOLD_HOLD_H
+
+#include "client/hold/life.h"
+#include "client/hold/listener.h"
+#include "client/hold/lock.h"
+#include "client/hold/release.h"
+#include "client/hold/sweep.h"
+#include "client/hold/upkeep.h"
+
+#include "core/agenda.h"
+
+/* Mutex. Each is written by the file that its header belongs to. */
+struct hold {
+    struct hf_lock *locks;   /* lock.c */
+    struct hf_lock *calling; /* loss.c: whose on_lost runs; NULL once it was closed in there */
+    struct lock_request *requests; /* lock_request.c */
+    struct waiters waiters;        /* of the requests: those with a ticket */
+    size_t joining;                /* of the requests: those for leases with a key */
+    struct turns turns;
+    struct releases releases;
+    struct endings endings;
+    struct listener listener;
+    struct sweep sweep;
+    struct agenda agenda; /* of upkeep's jobs */
+};
+
+struct hold *hold_new(int32_t local_turns);
+void hold_free(struct hold *hold); /* its lists are empty */
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life.c: begins and ends the client's session; called by acquiring threads, by who finds that it
+ * is lost, and by upkeep, which marks what has ended. */
+#include "client/hold/hold.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+/* ---- Begin ---- */
+
+/* Nothing is held, or still being stopped, or waited for. */
+static bool is_idle_locked(hf_client *client)
+{
+    const struct hold *hold = client->hold;
+    hf_mono now = client_now(client);
+    for (const struct hf_lock *lock = hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD)
+            return false;
+    return !hold->waiters.first && !hold->releases.first &&
+           mono_reached(loss_stops_by_locked(client, now), now);
+}
+
+/* A client that holds nothing, waits for nothing and has suspects takes a new session (R8). */
+static void renew_if_suspect_locked(hf_client *client)
+{
+    if (client->session.state == SESSION_ALIVE && client->session.n_suspects &&
+        is_idle_locked(client))
+        life_end_locked(client);
+}
+
+static void begun_locked(hf_client *client, hf_mono sent)
+{
+    session_begun_locked(client, sent);
+    verify_begin_locked(client, sent);
+    sweep_begin_locked(client, sent);
+    ticker_start_all(client);
+    for (unsigned i = 0; i < TICKERS; i++)
+        ticker_poke(client, i);
+}
+
+/* The insert of a session that got no answer may have landed; the id is abandoned (R3). */
+static void failed_locked(hf_client *client, hf_code code)
+{
+    if (code == HF_UNKNOWN)
+        life_end_locked(client);
+    session_gone_locked(client);
+}
+
+/* A lease that is over when its session's insert is answered is no lease. */
+static hf_code check_lease(hf_client *client, hf_mono sent, hf_error *err)
+{
+    if (!mono_reached(lease_end(sent, client->ttl_ms), client_now(client)))
+        return HF_OK;
+    return error_set(err, HF_UNKNOWN,
+                     "the store took longer than the ttl of %lld ms to begin a session: give a "
+                     "longer ttl",
+                     (long long)client->ttl_ms);
+}
+
+static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
+{
+    hf_mono sent = client_now(client);
+    hf_code code = client->store->ops->session_begin(client->store, self, err);
+    if (!code)
+        code = check_lease(client, sent, err);
+    MUTEX_SCOPE(&client->mutex);
+    if (code)
+        failed_locked(client, code);
+    else
+        begun_locked(client, sent);
+    lock_request_wake_all_locked(client);
+    return code;
+}
+
+static session_state prepare(hf_client *client, hf_session *self)
+{
+    MUTEX_SCOPE(&client->mutex);
+    renew_if_suspect_locked(client);
+    session_state state = client->session.state;
+    if (state == SESSION_NONE) {
+        session_prepare_locked(client);
+        listener_begin_locked(client);
+    }
+    *self = client->session.self;
+    return state;
+}
+
+hf_code life_begin(hf_client *client, hf_error *err)
+{
+    hf_session self;
+    switch (prepare(client, &self)) {
+    case SESSION_ALIVE:
+        return HF_OK;
+    case SESSION_BEGINNING:
+        return HF_HELD;
+    case SESSION_NONE:
+        break;
+    }
+    return begin(client, &self, err);
+}
+
+/* ---- End ---- */
+
+static bool leaves_any_locked(const hf_client *client)
+{
+    const struct hf_lock *lock = client->hold->locks;
+    while (lock && (lock->state == LOCK_RELEASED || lock->loss.is_left))
+        lock = lock->next;
+    return lock || client->hold->releases.first || client->hold->waiters.first ||
+           client->session.n_suspects;
+}
+
+void life_end_locked(hf_client *client)
+{
+    struct endings *endings = &client->hold->endings;
+    hf_mono due = loss_stops_by_locked(client, client_now(client));
+    endings->of = alloc_array(endings->of, endings->n + 1, sizeof *endings->of);
+    endings->of[endings->n++] =
+        (struct ended){client->session.self.id, due, leaves_any_locked(client)};
+    session_gone_locked(client);
+    release_drop_locked(client);
+    ticker_poke(client, TICK_UPKEEP);
+}
+
+/* ---- Marking what has ended ---- */
+
+static bool next_locked(struct endings *endings, hf_mono now, struct ended *ended, hf_mono *due)
+{
+    *due = MONO_NEVER;
+    for (size_t i = 0; i < endings->n; i++) {
+        if (mono_reached(endings->of[i].due, now)) {
+            *ended = endings->of[i];
+            endings->of[i] = endings->of[--endings->n];
+            return true;
+        }
+        *due = mono_min(*due, endings->of[i].due);
+    }
+    return false;
+}
+
+/* Best effort: who waits marks them otherwise. */
+hf_mono life_mark_ended(hf_client *client, hf_mono now)
+{
+    for (;;) {
+        struct ended ended;
+        hf_mono due;
+        hf_error err;
+        pthread_mutex_lock(&client->mutex);
+        bool closing = client->closing.has_begun;
+        bool any = !closing && next_locked(&client->hold->endings, now, &ended, &due);
+        pthread_mutex_unlock(&client->mutex);
+        if (!any)
+            return closing ? MONO_NEVER : due;
+        if (client->store->ops->session_end(client->store, ended.id, ended.leaves_any, &err))
+            client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
+    }
+}
+
+/* The clean end is the same mark that others set on the dead (R5): no need to wait for it where the
+ * store does not answer, the lease ends anyway. */
+void life_close(hf_client *client, bool store_answers)
+{
+    const struct endings *endings = &client->hold->endings;
+    pthread_mutex_lock(&client->mutex);
+    if (client->session.state == SESSION_ALIVE)
+        life_end_locked(client);
+    size_t n = store_answers ? endings->n : 0;
+    pthread_mutex_unlock(&client->mutex);
+    for (const struct ended *at = endings->of; at < endings->of + n; at++)
+        if (client->store->ops->session_end(client->store, at->id, at->leaves_any, NULL))
+            break;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life.h: how the client's session begins and ends. */
+#ifndef CLIENT_HOLD_LIFE_H
+#define CLIENT_HOLD_LIFE_H
+
+#include <holdfast/store.h>
+
+/* A session that has ended here. While work under its locks may still be stopping it is not marked:
+ * that would let others in before the lease is over. */
+struct ended {
+    hf_id id;
+    hf_mono due;
+    bool leaves_any; /* of its tickets some may still stand */
+};
+
+/* To be marked, in the background; mutex. Written by life.c. */
+struct endings {
+    struct ended *of;
+    size_t n;
+};
+
+/* Begins a session unless there is one. HF_OK: alive. HF_HELD: another thread is at it, or it is
+ * too early: come back. */
+hf_code life_begin(hf_client *client, hf_error *err);
+void life_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
+
+hf_mono life_mark_ended(hf_client *client, hf_mono now); /* those that are due; when the next is */
+/* At the end: all of them, if the store answers. */
+void life_close(hf_client *client, bool store_answers);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* line.h: threads of one client that want one lock stand in one line, behind one ticket of their
+ * session. The line's first becomes its leader, which enters and waits for all. Here the line is
+ * kept; turns.c decides who has the lock next. */
+#ifndef CLIENT_HOLD_LINE_H
+#define CLIENT_HOLD_LINE_H
+
+#include "client/hold/lock_request.h"
+
+/* All under the mutex. */
+struct line {
+    struct line *next, **link; /* in its bucket */
+    char *name;                /* constant */
+    struct lock_request *leader;
+    struct hf_lock *user; /* who holds it now; or it lingers */
+    struct lock_request *first, **end;
+    int64_t last_token; /* of the ticket's block */
+    bool is_overdue;    /* another ticket waits, and this one should have been left by now */
+    bool is_wanted;     /* another ticket waits, as a recall says: */
+    hf_stamp recalled;
+    hf_mono wanted_at;
+    int32_t turns; /* since then */
+};
+
+struct line *line_find_locked(hf_client *client, const char *name);
+struct line *line_find_or_make_locked(hf_client *client, const char *name);
+void line_free_locked(struct line *line); /* whoever stands in it */
+
+void line_append_locked(struct line *line, struct lock_request *request);
+struct lock_request *line_next_locked(struct line *line); /* takes the first out; NULL: nobody */
+/* Whoever is first leads, unless the lock will come to the line without that. */
+void line_see_to_leader_locked(struct line *line);
+
+/* The request is over, however it ended. */
+void line_quit_locked(struct lock_request *request);
+size_t line_position(const struct lock_request *request); /* 1: next */
+
+/* The lock's ticket is left, or lost: the next in line leads. */
+void line_left_locked(struct hf_lock *lock);
+
+#endif

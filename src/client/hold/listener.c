@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener.c: keeps whether and since when somebody wants notices; see listener.h. */
+#include "client/hold/hold.h"
+
+#include "core/backoff.h"
+
+#define LINGER_MS 10000 /* goes on listening so long after the last wait */
+#define RETRY_FIRST_MS 50
+#define RETRY_MOST_MS 2000
+
+void listener_begin_locked(hf_client *client)
+{
+    struct listener *listener = &client->hold->listener;
+    listener->has_waited = listener->has_awaited = false;
+}
+
+bool listener_want_locked(hf_client *client, hf_stamp from)
+{
+    struct listener *listener = &client->hold->listener;
+    if (!(client->store->can & HF_CAN_NOTIFY))
+        listener->is_polling = true;
+    if (listener->is_polling)
+        return true;
+    bool is_earliest = !listener->has_waited || from.value < listener->from.value;
+    if (!listener->has_awaited && is_earliest)
+        listener->from = from;
+    listener->has_waited = true;
+    listener->until = mono_add_ms(client_now(client), LINGER_MS);
+    ticker_start(client, TICK_LISTEN);
+    ticker_poke(client, TICK_LISTEN);
+    return from.value >= listener->from.value;
+}
+
+bool listener_is_wanted_locked(hf_client *client, hf_mono now)
+{
+    const struct hold *hold = client->hold;
+    struct listener *listener = &client->hold->listener;
+    if (client->tickers.is_stopping || listener->is_polling ||
+        client->session.state != SESSION_ALIVE)
+        return false;
+    bool holds = hold->turns.yielding || (hold->locks && client->store->can & HF_CAN_TELL_LOST);
+    if (hold->waiters.first || holds)
+        listener->until = mono_add_ms(now, LINGER_MS);
+    return !mono_reached(listener->until, now);
+}
+
+void listener_listens_locked(hf_client *client, bool is_wanted, bool listens)
+{
+    struct listener *listener = &client->hold->listener;
+    listener->has_waited &= is_wanted;
+    listener->has_awaited =
+        is_wanted && (listener->has_awaited || (listens && listener->has_waited));
+}
+
+void listener_heard(hf_client *client, hf_mono now)
+{
+    struct listener *listener = &client->hold->listener;
+    MUTEX_SCOPE(&client->mutex);
+    listener->failures = 0;
+    listener->heard_at = now;
+}
+
+hf_mono listener_failed_locked(hf_client *client)
+{
+    struct listener *listener = &client->hold->listener;
+    return mono_add_ms(client_now(client), backoff_ms(++listener->failures, RETRY_FIRST_MS,
+                                                      RETRY_MOST_MS, client_chance(client)));
+}
+
+void listener_poll_locked(hf_client *client)
+{
+    client->hold->listener.is_polling = true;
+}

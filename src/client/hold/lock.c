@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock.c: makes, finds and frees locks, and says how one is left; see lock.h. */
+#include "client/hold/hold.h"
+
+#include "core/alloc.h"
+#include "core/id.h"
+#include "core/period.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Made, and freed ---- */
+
+static void link_locked(hf_client *client, struct hf_lock *lock)
+{
+    lock->next = client->hold->locks;
+    lock->link = &client->hold->locks;
+    if (lock->next)
+        lock->next->link = &lock->next;
+    client->hold->locks = lock;
+}
+
+void lock_unlink_locked(struct hf_lock *lock)
+{
+    if (!lock->link)
+        return;
+    *lock->link = lock->next;
+    if (lock->next)
+        lock->next->link = lock->link;
+    lock->link = NULL;
+}
+
+static bool shows_grant(const hf_record *record, hf_id ticket)
+{
+    const hf_entry *entry = record_find(record, ticket);
+    return entry && record_position(record, entry) == 0;
+}
+
+static struct hf_lock *make_locked(hf_client *client, const char *name)
+{
+    struct hf_lock *lock = alloc_zeroed(sizeof *lock);
+    lock->client = client;
+    lock->name = alloc_text(name);
+    lock->belief.lease_end = MONO_NEVER;
+    watchdog_begin(&lock->belief.watchdog, NULL, MONO_NEVER);
+    lock->loss.fd = -1;
+    link_locked(client, lock);
+    return lock;
+}
+
+void lock_fill_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now)
+{
+    struct grant *grant = &lock->grant;
+    grant->enter = request->enter;
+    grant->enter.entry.session = grant->session; /* one that stood in line had none to enter with */
+    grant->permits = request->enter.entry.permits;
+    grant->linger_ms = request->options->linger_ms;
+    grant->waited_ms = (now.ns - request->started.ns) / 1000000;
+    grant->thread = request->thread;
+    snprintf(grant->actor, sizeof grant->actor, "%s", request->enter.entry.actor);
+}
+
+struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_entry *entry,
+                                const hf_record *record, hf_mono now)
+{
+    struct hf_lock *lock =
+        make_locked(request->client, request->claim ? record->name : request->name);
+    lock->grant.ticket = entry->ticket;
+    lock->grant.session = entry->session;
+    lock->grant.token = entry->token;
+    lock->grant.stamp = request->waiter.stamp;
+    lock->grant.period = period_at(entry->granted_at, request->options->period_ms);
+    lock->grant.document = record->document ? alloc_text(record->document) : NULL;
+    lock->previous.mark = record->last;
+    lock->previous.is_known = shows_grant(record, entry->ticket);
+    lock_fill_locked(lock, request, now);
+    return lock;
+}
+
+struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
+{
+    hf_client *client = before->client;
+    struct hf_lock *lock = make_locked(client, before->name);
+    lock->grant.enter = before->grant.enter;
+    lock->grant.ticket = before->grant.ticket;
+    lock->grant.session = before->grant.session;
+    lock->grant.token = before->grant.token + 1;
+    lock->grant.permits = before->grant.permits;
+    lock->grant.stamp = before->grant.stamp;
+    lock->belief.born = now;
+    lock->verification.due = before->verification.due;
+    lock->turn.has_block = before->turn.has_block;
+    lock->turn.line = before->turn.line;
+    lock->turn.line->user = lock;
+    lock_mark(before, &lock->previous.mark, client_wall(client));
+    lock->previous.is_known = true;
+    return lock;
+}
+
+void lock_free(struct hf_lock *lock)
+{
+    if (lock->loss.fd >= 0)
+        close(lock->loss.fd);
+    free(lock->grant.document);
+    free(lock->name);
+    free(lock);
+}
+
+void lock_discard_locked(struct hf_lock *lock)
+{
+    lock_unlink_locked(lock);
+    lock_free(lock);
+}
+
+/* ---- Found ---- */
+
+static bool stands_for(const struct hf_lock *lock, hf_id ticket)
+{
+    return lock->state != LOCK_RELEASED && !id_is_zero(ticket) &&
+           (id_equal(lock->grant.ticket, ticket) || id_equal(lock->change.upgrade, ticket));
+}
+
+struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (stands_for(lock, ticket))
+            return lock;
+    return NULL;
+}
+
+struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state != LOCK_RELEASED && id_equal(lock->change.former, ticket))
+            return lock;
+    return lock_find_locked(client, ticket);
+}
+
+hf_mode lock_mode(const struct hf_lock *lock)
+{
+    return lock->grant.permits == lock->grant.enter.limit ? HF_EXCLUSIVE : HF_SHARED;
+}
+
+/* ---- What is granted, and for how long ---- */
+
+void lock_end_locked(struct hf_lock *lock, lock_state how)
+{
+    lock->state = how;
+}
+
+void lock_replace_ticket_locked(struct hf_lock *lock, hf_id ticket)
+{
+    lock->grant.ticket = ticket;
+}
+
+void lock_regrant_locked(struct hf_lock *lock, const hf_entry *entry, hf_stamp stamp)
+{
+    lock->grant.permits = entry->permits;
+    lock->grant.token = entry->token;
+    lock->grant.stamp = stamp;
+}
+
+void lock_share_locked(struct hf_lock *lock)
+{
+    lock->grant.permits = 1;
+}
+
+void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before)
+{
+    kept->grant.token = before->grant.token;
+    kept->leaving.has_exit_status = before->leaving.has_exit_status;
+    kept->leaving.exit_status = before->leaving.exit_status;
+}
+
+/* ---- How it is left ---- */
+
+/* Once per period: that the holder says what its work came to is what says that it was done. Who
+ * has not done it gives the lock back. */
+static bool gives_back(const struct hf_lock *lock)
+{
+    bool is_skipped = period_is_any(lock->grant.period) && !lock->leaving.has_exit_status;
+    return (is_skipped || lock->leaving.is_returned) && lock->state != LOCK_LOST;
+}
+
+hf_leave lock_leave(const struct hf_lock *lock)
+{
+    const struct leaving *leaving = &lock->leaving;
+    hf_leave leave = {.ticket = lock->grant.ticket,
+                      .outcome = HF_OUTCOME_RELEASED,
+                      .told = !gives_back(lock),
+                      .has_exit_status = leaving->has_exit_status,
+                      .exit_status = leaving->exit_status};
+    if (leaving->has_exit_status && lock->state != LOCK_LOST)
+        leave.period = lock->grant.period;
+    if (lock->turn.has_block)
+        leave.used_token = lock->grant.token;
+    if (lock->belief.watchdog.has_bitten)
+        watchdog_reason(&lock->belief.watchdog, leave.reason);
+    client_who(lock->client, leave.who);
+    return leave;
+}
+
+void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at)
+{
+    *out = (hf_last_mark){.outcome = HF_OUTCOME_RELEASED,
+                          .session = lock->grant.session,
+                          .token = lock->grant.token,
+                          .has_exit_status = lock->leaving.has_exit_status,
+                          .exit_status = lock->leaving.exit_status,
+                          .at = {at.ms}};
+    client_who(lock->client, out->who);
+}
+
+void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status)
+{
+    lock->leaving.has_exit_status = true;
+    lock->leaving.exit_status = exit_status;
+}
+
+void lock_begin_pass_locked(struct hf_lock *lock)
+{
+    lock->leaving.is_passing = true;
+}
+
+void lock_return(struct hf_lock *lock)
+{
+    MUTEX_SCOPE(&lock->client->mutex);
+    lock->leaving.is_returned = true;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock.h: a lock that this client holds, or has held: the handle. Each of its parts is defined
+ * where it is written; lock.c makes them all. */
+#ifndef CLIENT_HOLD_LOCK_H
+#define CLIENT_HOLD_LOCK_H
+
+#include "client/base/client.h"
+#include "client/hold/belief.h"
+#include "client/hold/change.h"
+#include "client/hold/loss.h"
+#include "client/hold/previous.h"
+#include "client/hold/turns.h"
+#include "client/hold/verify.h"
+
+typedef enum lock_state { LOCK_HELD, LOCK_LOST, LOCK_RELEASED } lock_state;
+
+/* What the store has granted, and to whom. Written by lock.c; constant, but for what an upgrade, a
+ * downgrade or lingering changes: ticket, token, permits and stamp (mutex; token and permits are
+ * read without it). */
+struct grant {
+    hf_enter enter; /* as it entered: an upgrade enters again */
+    hf_id ticket, session;
+    _Atomic int64_t token;
+    _Atomic int32_t permits; /* that are believed: fewer than were granted from a downgrade on */
+    hf_stamp stamp;          /* a version of the record that shows the grant */
+    hf_period period;        /* where its work is done once per period */
+    char *document;          /* the user's own, as it was when it was locked; NULL elsewhere */
+    int64_t waited_ms;
+    int64_t linger_ms; /* so long it stays with the session after its release */
+    uint64_t thread;   /* who took it, or: */
+    char actor[HF_ACTOR_MAX + 1];
+};
+
+/* How it is left; mutex. Written by lock.c. */
+struct leaving {
+    bool has_exit_status;
+    int exit_status;
+    bool is_returned; /* given back unused: `last` stays as it is */
+    bool is_passing;  /* its place may be a lease's already */
+};
+
+struct hf_lock {
+    hf_client *client;            /* constant; NULL once that is closed */
+    struct hf_lock *next, **link; /* mutex: of the client's */
+    char *name;                   /* constant */
+    lock_state state;             /* mutex; written by lock_end_locked() */
+    struct grant grant;
+    struct belief belief;
+    struct change change;
+    struct turn turn;
+    struct verification verification;
+    struct previous previous;
+    struct loss loss;
+    struct leaving leaving;
+};
+
+/* The request's entry was granted, as an answer, a look or a notice says. */
+struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_entry *entry,
+                                const hf_record *record, hf_mono now);
+/* What the request asked for. */
+void lock_fill_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now);
+/* The same ticket with the next token, for another thread. The one before has been released: its
+ * belief is over. */
+struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now);
+void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a handle of */
+void lock_unlink_locked(struct hf_lock *lock);
+void lock_free(struct hf_lock *lock); /* one that was unlinked */
+
+struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
+/* The lock that an ask is for: the ticket may have been replaced by an upgrade since. */
+struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket);
+hf_mode lock_mode(const struct hf_lock *lock);
+
+/* ---- What is granted, and for how long ---- */
+
+void lock_end_locked(struct hf_lock *lock, lock_state how);
+
+/* Another ticket stands for it from now on. */
+void lock_replace_ticket_locked(struct hf_lock *lock, hf_id ticket);
+/* An upgrade of it was granted. */
+void lock_regrant_locked(struct hf_lock *lock, const hf_entry *entry, hf_stamp stamp);
+void lock_share_locked(struct hf_lock *lock); /* belief in exclusive is over */
+/* `kept` lingers: nobody has the next token yet, and how the one before was left is still its end.
+ */
+void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before);
+
+/* ---- How it is left ---- */
+
+hf_leave lock_leave(const struct hf_lock *lock);
+/* How it was left, for the next local holder. */
+void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at);
+void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status);
+void lock_begin_pass_locked(struct hf_lock *lock);
+/* It was had for nothing: its leave, when it is closed, is a give-back, and nobody in line is
+ * passed the lock, whose place may be a lease's by now. */
+void lock_return(struct hf_lock *lock);
+
+#endif

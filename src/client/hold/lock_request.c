@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock_request.c: finds and wakes those who want a lock; see lock_request.h. */
+#include "client/hold/hold.h"
+
+#include <stddef.h>
+#include <string.h>
+
+void lock_request_begin(struct lock_request *request)
+{
+    struct hold *hold = request->client->hold;
+    MUTEX_SCOPE(&request->client->mutex);
+    request->next = hold->requests;
+    request->link = &hold->requests;
+    if (request->next)
+        request->next->link = &request->next;
+    hold->requests = request;
+}
+
+void lock_request_end_locked(struct lock_request *request)
+{
+    hf_client *client = request->client;
+    waiters_remove(&request->waiter);
+    *request->link = request->next;
+    if (request->next)
+        request->next->link = request->link;
+    if (request->waker)
+        waker_give_locked(&client->wakers, request->waker);
+    if (client->closing.has_begun)
+        pthread_cond_broadcast(&client->changed);
+}
+
+void lock_request_set_permits(hf_enter *enter, const hf_lock_options *options)
+{
+    bool counts = options->permits > 0;
+    enter->limit = counts ? options->limit : HF_LIMIT_RW;
+    enter->entry.permits = counts ? options->permits : options->mode == HF_SHARED ? 1 : HF_LIMIT_RW;
+}
+
+struct lock_request *lock_request_of(const struct waiter *waiter)
+{
+    return (struct lock_request *)((char *)waiter - offsetof(struct lock_request, waiter));
+}
+
+void lock_request_wake_locked(struct lock_request *request)
+{
+    request->is_woken = true;
+    waker_wake(request->waker);
+}
+
+void lock_request_wake_all_locked(hf_client *client)
+{
+    for (struct lock_request *at = client->hold->requests; at; at = at->next)
+        lock_request_wake_locked(at);
+}
+
+static bool is_actor(const struct hf_lock *lock, const struct lock_request *request)
+{
+    const char *actor = request->enter.entry.actor;
+    if (*actor || *lock->grant.actor)
+        return strcmp(actor, lock->grant.actor) == 0;
+    return lock->grant.thread == request->thread;
+}
+
+bool lock_request_holds_locked(const struct lock_request *request, const struct hf_lock *lock)
+{
+    return lock->state == LOCK_HELD && !lock->turn.lingers && !lock->leaving.is_passing &&
+           is_actor(lock, request);
+}
+
+const char *lock_request_title(const struct lock_request *request)
+{
+    return request->claim ? "a document that matches" : request->name;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* long_waits.c: tells what waits for long here, and holds something; see long_waits.h. */
+#include "client/hold/long_waits.h"
+
+#include "client/hold/hold.h"
+
+#include <stdio.h>
+
+bool long_waits_are_off(const hf_client *client)
+{
+    return client->deadlock_ms < 0 || !client->store->ops->waits;
+}
+
+size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
+{
+    size_t n = 0;
+    const struct hf_lock *lock = request->client->hold->locks;
+    for (; lock && n < WAITS_HOLDS_MAX; lock = lock->next)
+        if (lock_request_holds_locked(request, lock)) {
+            out[n].ticket = lock->grant.ticket;
+            snprintf(out[n++].name, sizeof out->name, "%s", lock->name);
+        }
+    return n;
+}
+
+static void say_locked(const hf_client *client, hf_mono now, bool holding, char **text)
+{
+    waits_item holds[WAITS_HOLDS_MAX];
+    for (const struct waiter *w = client->hold->waiters.first; w; w = w->next) {
+        const struct lock_request *request = lock_request_of(w);
+        if (!mono_reached(mono_add_ms(request->started, client->deadlock_ms), now))
+            continue;
+        waits_entry entry = {.on = {.ticket = w->ticket}, .holds = holds};
+        snprintf(entry.on.name, sizeof entry.on.name, "%s", request->name);
+        entry.n_holds = long_waits_holds_locked(request, holds);
+        if ((entry.n_holds > 0) == holding && !waits_write(text, &entry))
+            return;
+    }
+}
+
+/* Those that hold something come first: without them there is no deadlock. */
+char *long_waits_say_locked(hf_client *client, hf_mono now)
+{
+    char *text = NULL;
+    if (long_waits_are_off(client))
+        return NULL;
+    say_locked(client, now, true, &text);
+    say_locked(client, now, false, &text);
+    return text;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loss.c: ends belief in a lock, tells its holder, and gives the ticket up; see loss.h. Called by
+ * all who find that a lock is lost, by upkeep, and by the notify thread. */
+#include "client/hold/hold.h"
+
+#include "core/error.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* ---- Lost ---- */
+
+static void raise_fd(const struct hf_lock *lock)
+{
+    if (lock->loss.fd >= 0 && eventfd_write(lock->loss.fd, 1) < 0)
+        return; /* it is readable already */
+}
+
+static void lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
+{
+    lock_end_locked(lock, LOCK_LOST);
+    lock->loss.why = *why;
+    lock->loss.stop_by = lock->turn.lingers ? lock->belief.born : stop_by;
+    line_left_locked(lock);
+    raise_fd(lock);
+    if (lock->loss.on_lost)
+        ticker_poke(lock->client, TICK_NOTIFY);
+    ticker_poke(lock->client, TICK_UPKEEP);
+}
+
+/* One notice is enough for all. */
+static void lose_peers_locked(const struct hf_lock *lock, hf_mono stop_by)
+{
+    hf_error why;
+    for (struct hf_lock *peer = lock->loss.peer; peer && peer != lock; peer = peer->loss.peer) {
+        error_set(&why, HF_LOST, "%.128s goes with %.128s, with which it was taken: %.220s",
+                  peer->name, lock->name, lock->loss.why.text);
+        peer->loss.is_told = true;
+        if (peer->state == LOCK_HELD)
+            lose_locked(peer, &why, stop_by);
+    }
+}
+
+void loss_begin_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
+{
+    if (lock->state != LOCK_HELD)
+        return;
+    lose_locked(lock, why, stop_by);
+    lose_peers_locked(lock, stop_by);
+}
+
+void loss_close_all_locked(hf_client *client)
+{
+    hf_error why;
+    error_set(&why, HF_LOST, "the client was closed");
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next) {
+        if (lock->state != LOCK_HELD)
+            continue;
+        hf_leave leave = lock_leave(lock);
+        lock->loss.is_told = lock->loss.is_left = true; /* the caller of hf_close() knows */
+        loss_begin_locked(lock, &why, client_now(client));
+        release_push_lock_locked(lock, &leave, true);
+    }
+}
+
+/* ---- Together ---- */
+
+void loss_tie_locked(struct hf_lock *lock, struct hf_lock *peer)
+{
+    lock->loss.peer = peer;
+}
+
+void loss_untie_locked(struct hf_lock *lock)
+{
+    struct hf_lock *before = lock->loss.peer;
+    if (!before)
+        return;
+    while (before->loss.peer != lock)
+        before = before->loss.peer;
+    before->loss.peer = before == lock->loss.peer ? NULL : lock->loss.peer;
+    lock->loss.peer = NULL;
+}
+
+/* ---- Telling the holder ---- */
+
+void loss_tell_locked(struct hf_lock *lock, hf_lost_fn on_lost, void *ctx)
+{
+    lock->loss.on_lost = on_lost;
+    lock->loss.ctx = ctx;
+    if (on_lost)
+        ticker_start(lock->client, TICK_NOTIFY);
+}
+
+int loss_fd_locked(struct hf_lock *lock)
+{
+    if (lock->loss.fd >= 0)
+        return lock->loss.fd;
+    lock->loss.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lock->state == LOCK_LOST)
+        raise_fd(lock);
+    return lock->loss.fd;
+}
+
+static struct hf_lock *next_to_tell_locked(hf_client *client)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_LOST && lock->loss.on_lost && !lock->loss.is_told)
+            return lock;
+    return NULL;
+}
+
+int64_t loss_time_left(const struct hf_lock *lock, hf_mono now)
+{
+    int64_t left = mono_ms_until(lock->loss.stop_by, now);
+    return left > 0 ? left : 0;
+}
+
+hf_mono loss_notify_tick(hf_client *client, hf_mono now)
+{
+    MUTEX_SCOPE(&client->mutex);
+    struct hf_lock *lock;
+    while ((lock = next_to_tell_locked(client))) {
+        hf_error why = lock->loss.why;
+        int64_t left_ms = loss_time_left(lock, now);
+        lock->loss.is_told = true;
+        client->hold->calling = lock;
+        pthread_mutex_unlock(&client->mutex);
+        lock->loss.on_lost(lock->loss.ctx, lock, &why, left_ms);
+        now = client_now(client);
+        pthread_mutex_lock(&client->mutex);
+        client->hold->calling = NULL;
+        pthread_cond_broadcast(&client->changed);
+    }
+    return MONO_NEVER;
+}
+
+void loss_await_callback_locked(struct hf_lock *lock)
+{
+    hf_client *client = lock->client;
+    bool in_callback = ticker_is_own_thread(client, TICK_NOTIFY);
+    while (client->hold->calling == lock && !in_callback)
+        pthread_cond_wait(&client->changed, &client->mutex);
+    if (client->hold->calling == lock)
+        client->hold->calling = NULL;
+}
+
+/* ---- Giving up the tickets ---- */
+
+/* Nobody can believe in it any more, so nothing is gained by waiting for hf_lock_close(). */
+hf_mono loss_leave_locked(hf_client *client, hf_mono now)
+{
+    hf_mono due = MONO_NEVER;
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next) {
+        if (lock->state != LOCK_LOST || lock->loss.is_left ||
+            !session_is_present_locked(client, lock->grant.session))
+            continue;
+        if (!mono_reached(lock->loss.stop_by, now)) {
+            due = mono_min(due, lock->loss.stop_by);
+            continue;
+        }
+        hf_leave leave = lock_leave(lock);
+        if (!lock->turn.lingers) /* nobody was at work */
+            leave.outcome = HF_OUTCOME_ABANDONED;
+        release_push_lock_locked(lock, &leave, false);
+        lock->loss.is_left = true;
+    }
+    return due;
+}
+
+hf_mono loss_stops_by_locked(hf_client *client, hf_mono now)
+{
+    hf_mono latest = now;
+    for (const struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_LOST && lock->loss.stop_by.ns > latest.ns)
+            latest = lock->loss.stop_by;
+    return latest;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loss.h: how a lock is lost: its holder is told, has time to stop its work, and then the ticket is
+ * given up. What was taken together is lost together. */
+#ifndef CLIENT_HOLD_LOSS_H
+#define CLIENT_HOLD_LOSS_H
+
+#include <holdfast/store.h>
+
+/* Mutex; written by loss.c. */
+struct loss {
+    hf_error why;         /* constant once it is lost */
+    hf_mono stop_by;      /* once lost: until then its work may take to stop */
+    int fd;               /* readable once lost; -1 until asked for */
+    hf_lost_fn on_lost;   /* NULL: none */
+    void *ctx;            /* of on_lost */
+    bool is_told;         /* on_lost was called, or is being called */
+    bool is_left;         /* its ticket was given up */
+    struct hf_lock *peer; /* the next of those taken together, in a ring; NULL: none */
+};
+
+/* It is lost, and so are those that it was taken together with. */
+void loss_begin_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
+/* Whom to tell. */
+void loss_tell_locked(struct hf_lock *lock, hf_lost_fn on_lost, void *ctx);
+int loss_fd_locked(struct hf_lock *lock);
+void loss_tie_locked(struct hf_lock *lock, struct hf_lock *peer);
+void loss_untie_locked(struct hf_lock *lock);
+int64_t loss_time_left(const struct hf_lock *lock, hf_mono now); /* to stop in, in ms */
+/* The client is being closed: what is held is lost, and released; nobody is told. */
+void loss_close_all_locked(hf_client *client);
+/* A callback that runs must have ended before its lock goes, unless it is the callback that asks.
+ */
+void loss_await_callback_locked(struct hf_lock *lock);
+
+/* Gives up the tickets of lost locks whose time to stop is over; returns when the next one is. */
+hf_mono loss_leave_locked(hf_client *client, hf_mono now);
+/* Until when work under a lost lock may still be stopping; `now` when there is none. */
+hf_mono loss_stops_by_locked(hf_client *client, hf_mono now);
+
+hf_mono loss_notify_tick(hf_client *client, hf_mono now); /* calls on_lost */
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* previous.c: how the holder before this one left: the answer to the enter says it, or the look
+ * that showed the grant; after a grant by notice it is looked up when it is first asked for. */
+#include "client/hold/hold.h"
+
+#include "core/error.h"
+
+/* A record that a program of before has written has it in `last` only. */
+static hf_done done_of(const hf_last_mark *mark)
+{
+    const hf_done_mark *done = &mark->done;
+    if (done->is_known)
+        return (hf_done){.who = done->who,
+                         .token = done->token,
+                         .exit_status = done->exit_status,
+                         .at_ms = done->at.ms,
+                         .period_start_ms = done->period.start.ms,
+                         .period_end_ms = done->period.end.ms};
+    if (!mark->has_exit_status || mark->outcome != HF_OUTCOME_RELEASED)
+        return (hf_done){.who = NULL};
+    return (hf_done){.who = mark->who,
+                     .token = mark->token,
+                     .exit_status = mark->exit_status,
+                     .at_ms = mark->at.ms,
+                     .period_start_ms = mark->period.start.ms,
+                     .period_end_ms = mark->period.end.ms};
+}
+
+hf_last previous_text(const hf_last_mark *mark)
+{
+    return (hf_last){.outcome = mark->outcome,
+                     .who = mark->who,
+                     .token = mark->token,
+                     .has_exit_status = mark->has_exit_status,
+                     .exit_status = mark->exit_status,
+                     .at_ms = mark->at.ms,
+                     .period_start_ms = mark->period.start.ms,
+                     .period_end_ms = mark->period.end.ms,
+                     .reason = mark->reason,
+                     .done = done_of(mark)};
+}
+
+void previous_set_locked(struct hf_lock *lock, const hf_last_mark *mark)
+{
+    lock->previous.mark = *mark;
+    lock->previous.is_known = true;
+}
+
+typedef struct lookup {
+    hf_id ticket, upgrade; /* one of the two stands */
+    hf_stamp stamp;
+    bool is_found;
+    hf_last_mark last;
+} lookup;
+
+/* As long as the ticket holds, `last` is of before its grant (or of another who held beside it). */
+static bool find(void *ctx, const hf_record *record)
+{
+    lookup *it = ctx;
+    const hf_entry *entry = record_find(record, it->ticket);
+    if (!entry)
+        entry = record_find(record, it->upgrade);
+    it->is_found = entry && record_position(record, entry) == 0;
+    it->last = record->last;
+    return false;
+}
+
+static lookup lookup_of(hf_client *client, const hf_lock *lock)
+{
+    pthread_mutex_lock(&client->mutex);
+    lookup it = {
+        .ticket = lock->grant.ticket, .upgrade = lock->change.upgrade, .stamp = lock->grant.stamp};
+    pthread_mutex_unlock(&client->mutex);
+    return it;
+}
+
+static hf_code look(hf_client *client, hf_lock *lock, hf_error *err)
+{
+    lookup it = lookup_of(client, lock);
+    const char *names[] = {lock->name};
+    hf_code code =
+        client->store->ops->look(client->store, names, 1, it.stamp, false, find, &it, err);
+    if (code)
+        return code;
+    if (!it.is_found)
+        return error_set(err, HF_LOST,
+                         "%.128s: who held it before is not known, and it is not held any more",
+                         lock->name);
+    pthread_mutex_lock(&client->mutex);
+    if (!lock->previous.is_known)
+        previous_set_locked(lock, &it.last);
+    pthread_mutex_unlock(&client->mutex);
+    return HF_OK;
+}
+
+static bool is_known(struct hf_lock *lock)
+{
+    if (!lock->client)
+        return lock->previous.is_known;
+    MUTEX_SCOPE(&lock->client->mutex);
+    return lock->previous.is_known;
+}
+
+hf_code previous_learn(struct hf_lock *lock, hf_error *err)
+{
+    if (is_known(lock))
+        return HF_OK;
+    hf_client *client = lock->client;
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = look(client, lock, err);
+    client_end(client);
+    return code;
+}

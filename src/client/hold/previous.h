@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* previous.h: how the holder before this one left the lock. */
+#ifndef CLIENT_HOLD_PREVIOUS_H
+#define CLIENT_HOLD_PREVIOUS_H
+
+#include "core/record.h"
+
+/* Mutex; written by previous.c. */
+struct previous {
+    hf_last_mark mark; /* if it is known: a grant by notice does not say it */
+    bool is_known;
+};
+
+void previous_set_locked(struct hf_lock *lock, const hf_last_mark *mark);
+/* Looks it up, unless it is known. */
+hf_code previous_learn(struct hf_lock *lock, hf_error *err);
+hf_last previous_text(const hf_last_mark *mark); /* its strings are the mark's */
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.c: takes tickets out of records and does not rest until that is known (R8): in the
+ * caller's thread for hf_lock_release(), in the background for all others. See release.h. */
+#include "client/hold/hold.h"
+
+#include "core/alloc.h"
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_FIRST_MS 5
+#define RETRY_MOST_MS 500
+
+struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
+                                    bool is_held)
+{
+    struct release *release = alloc_zeroed(sizeof *release);
+    release->name = alloc_text(name);
+    release->leave = *leave;
+    release->is_held = is_held;
+    release->next = client->hold->releases.first;
+    client->hold->releases.first = release;
+    return release;
+}
+
+struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held)
+{
+    struct release *release = release_push_locked(lock->client, lock->name, leave, is_held);
+    release->upgrade = lock->change.upgrade;
+    return release;
+}
+
+struct release *release_begin_locked(struct hf_lock *lock)
+{
+    hf_leave leave = lock_leave(lock);
+    lock_end_locked(lock, LOCK_RELEASED);
+    line_left_locked(lock);
+    return release_push_lock_locked(lock, &leave, true);
+}
+
+static void unlink_locked(hf_client *client, const struct release *gone)
+{
+    for (struct release **at = &client->hold->releases.first; *at; at = &(*at)->next)
+        if (*at == gone) {
+            *at = gone->next;
+            return;
+        }
+}
+
+static void free_one(struct release *release)
+{
+    free(release->name);
+    free(release);
+}
+
+static bool takes_out(const struct release *release, hf_id ticket)
+{
+    return id_equal(release->leave.ticket, ticket) || id_equal(release->upgrade, ticket);
+}
+
+size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES])
+{
+    out[0] = out[1] = release->leave;
+    out[1].ticket = release->upgrade;
+    return id_is_zero(release->upgrade) ? 1 : 2;
+}
+
+bool release_is_pending_locked(hf_client *client, hf_id ticket)
+{
+    for (struct release *r = client->hold->releases.first; r; r = r->next)
+        if (takes_out(r, ticket))
+            return true;
+    return false;
+}
+
+struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy)
+{
+    *is_busy = false;
+    for (struct release *r = client->hold->releases.first; r; r = r->next)
+        if (r->in_flight && strcmp(r->name, name) == 0)
+            *is_busy = true;
+    struct release *taken = NULL;
+    for (struct release *r = client->hold->releases.first; r && !*is_busy; r = r->next) {
+        if (strcmp(r->name, name) != 0)
+            continue;
+        r->in_flight = true;
+        r->carried_next = taken;
+        taken = r;
+    }
+    return taken;
+}
+
+/* Out for sure: if it was asked for, the next beat takes the ask out (R9). */
+static void done_locked(hf_client *client, struct release *release)
+{
+    session_answer_locked(client, release->leave.ticket);
+    session_answer_locked(client, release->upgrade);
+    unlink_locked(client, release);
+    free_one(release);
+    pthread_cond_broadcast(&client->changed);
+}
+
+void release_put_back_locked(hf_client *client, struct release *carried, bool was_sent)
+{
+    while (carried) {
+        struct release *next = carried->carried_next;
+        carried->was_sent |= was_sent;
+        carried->in_flight = false;
+        if (carried->is_moot)
+            done_locked(client, carried);
+        carried = next;
+    }
+    ticker_poke(client, TICK_UPKEEP);
+}
+
+void release_done_locked(hf_client *client, struct release *carried)
+{
+    while (carried) {
+        struct release *next = carried->carried_next;
+        done_locked(client, carried);
+        carried = next;
+    }
+}
+
+void release_drop_locked(hf_client *client)
+{
+    for (struct release **at = &client->hold->releases.first; *at;) {
+        struct release *r = *at;
+        if (r->in_flight) {
+            r->is_moot = true;
+            at = &r->next;
+        } else {
+            *at = r->next;
+            free_one(r);
+        }
+    }
+}
+
+/* ---- Sending
+ * ------------------------------------------------------------------------------------- */
+
+struct sought {
+    const struct release *release;
+    bool is_there;
+};
+
+static bool seek(void *ctx, const hf_record *record)
+{
+    struct sought *sought = ctx;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        sought->is_there |= takes_out(sought->release, record->entries[i].ticket);
+    return !sought->is_there;
+}
+
+/* A leave that changed nothing proves nothing where it may have reached a deposed primary. */
+static hf_code confirm(hf_client *client, const struct release *release, bool *is_there,
+                       hf_error *err)
+{
+    struct sought sought = {release, false};
+    const char *names[] = {release->name};
+    hf_code code =
+        client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, &sought, err);
+    *is_there = sought.is_there;
+    return code;
+}
+
+/* One try. HF_HELD: it is still there, send it again. */
+static hf_code send_once(hf_client *client, struct release *release, hf_error *err)
+{
+    hf_leave leaves[RELEASE_LEAVES];
+    hf_step step = {.leaves = leaves, .n_leaves = release_leaves(release, leaves)};
+    hf_step_reply reply;
+    bool is_there;
+    hf_code code = client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
+    if (code || reply.confirmed)
+        return code;
+    code = confirm(client, release, &is_there, err);
+    if (code)
+        return code;
+    if (is_there)
+        return error_set(err, HF_HELD, "%.128s: the release has not taken effect", release->name);
+    if (release->is_held && !release->was_sent)
+        return error_set(err, HF_LOST,
+                         "%.128s was not held any more when it was released: somebody took the "
+                         "ticket out, or the record is gone",
+                         release->name);
+    return HF_OK;
+}
+
+static bool is_known(hf_code code)
+{
+    return code == HF_OK || code == HF_LOST;
+}
+
+/* Worth trying again at once; what the store refused is tried again too, but rarely. */
+static bool is_passing(hf_code code)
+{
+    return code == HF_HELD || hf_code_retryable(code);
+}
+
+/* The release was tried: done, or to be tried again. Returns whether it is over. */
+static bool settle_locked(hf_client *client, struct release *release, hf_code code)
+{
+    bool gives_up = release->is_moot || (client->closing.has_begun && !is_passing(code));
+    client->hold->releases.is_answered = code != HF_UNREACHABLE && code != HF_UNKNOWN;
+    release->was_sent |= code == HF_UNKNOWN;
+    release->failures++;
+    if (!is_known(code) && !gives_up)
+        return false;
+    if (!is_known(code) && !release->is_moot)
+        session_suspect_locked(client, release->name); /* its ticket stands */
+    done_locked(client, release);
+    lock_request_wake_all_locked(client);
+    return true;
+}
+
+static int64_t pause_ms(hf_client *client, const struct release *release, hf_code code)
+{
+    if (!is_passing(code))
+        return lease_beat_ms(client->ttl_ms);
+    return backoff_ms(release->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
+}
+
+static void hand_over_locked(hf_client *client, struct release *release, hf_code code)
+{
+    release->in_flight = false;
+    release->due = mono_add_ms(client_now(client), pause_ms(client, release, code));
+    ticker_poke(client, TICK_UPKEEP);
+    lock_request_wake_all_locked(client);
+}
+
+static hf_code moot(hf_error *err)
+{
+    return error_set(err, HF_UNKNOWN,
+                     "the lease ran out before the release was acknowledged; whoever waits takes "
+                     "the lock over");
+}
+
+hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err)
+{
+    for (;;) {
+        hf_code code = send_once(client, release, err);
+        pthread_mutex_lock(&client->mutex);
+        bool is_moot = release->is_moot;
+        bool over = settle_locked(client, release, code);
+        bool leaves_it = !over && (!is_passing(code) || mono_reached(stop_by, client_now(client)));
+        if (leaves_it)
+            hand_over_locked(client, release, code);
+        int64_t ms = over || leaves_it ? 0 : pause_ms(client, release, code);
+        pthread_mutex_unlock(&client->mutex);
+        if (over)
+            return is_known(code) || !is_moot ? code : moot(err);
+        if (leaves_it)
+            return code;
+        client->env.pause(client->env.ctx, ms);
+    }
+}
+
+/* ---- In the background ---- */
+
+void release_later_locked(hf_client *client, struct release *release, int64_t delay_ns)
+{
+    release->due.ns = client_now(client).ns + delay_ns;
+    ticker_poke_later_locked(client, TICK_UPKEEP, delay_ns);
+}
+
+void release_hurry_locked(hf_client *client)
+{
+    for (struct release *release = client->hold->releases.first; release; release = release->next)
+        release->due = client_now(client);
+}
+
+static struct release *next_due_locked(hf_client *client, hf_mono now, hf_mono *due)
+{
+    *due = MONO_NEVER;
+    for (struct release *r = client->hold->releases.first; r; r = r->next) {
+        if (r->in_flight)
+            continue;
+        if (mono_reached(r->due, now))
+            return r;
+        *due = mono_min(*due, r->due);
+    }
+    return NULL;
+}
+
+static void send_in_background(hf_client *client, struct release *release)
+{
+    hf_error err;
+    hf_code code = send_once(client, release, &err);
+    pthread_mutex_lock(&client->mutex);
+    if (!settle_locked(client, release, code))
+        hand_over_locked(client, release, code);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+hf_mono release_tick(hf_client *client, hf_mono now)
+{
+    for (;;) {
+        hf_mono due;
+        pthread_mutex_lock(&client->mutex);
+        bool too_late = client->closing.has_begun && mono_reached(client->closing.until, now);
+        struct release *release = too_late ? NULL : next_due_locked(client, now, &due);
+        if (release)
+            release->in_flight = true;
+        pthread_mutex_unlock(&client->mutex);
+        if (!release)
+            return too_late ? MONO_NEVER : due;
+        send_in_background(client, release);
+        now = client_now(client);
+    }
+}

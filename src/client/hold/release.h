@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.h: tickets that are to be taken out of records: sent by who released, in the background,
+ * or with the next enter of the same name. */
+#ifndef CLIENT_HOLD_RELEASE_H
+#define CLIENT_HOLD_RELEASE_H
+
+#include "core/record.h"
+
+/* Mutex, but for what the thread that has it in flight reads; written by release.c. */
+struct release {
+    struct release *next;
+    struct release *carried_next; /* in a step that carries it along */
+    char *name;                   /* constant */
+    hf_leave leave;               /* constant once in flight */
+    hf_id upgrade;  /* goes in the same step: of the two tickets, one stands; 0: none */
+    bool is_held;   /* it was believed, and its absence is a loss */
+    bool in_flight; /* somebody is sending it */
+    bool is_moot;   /* the session was lost under way: whoever sends it frees it */
+    bool was_sent;  /* an earlier try had no answer */
+    unsigned failures;
+    hf_mono due;
+};
+
+/* The client's; mutex. Written by release.c. */
+struct releases {
+    struct release *first;
+    bool is_answered; /* the last one that was sent got an answer */
+};
+
+enum { RELEASE_LEAVES = 2 };
+/* What a release takes out: how many leaves. */
+size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES]);
+
+/* Puts a ticket of the current session on the list; is_held: it was believed, its absence is a
+ * loss. The caller either pokes upkeep or marks it in_flight and sends it itself. */
+struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
+                                    bool is_held);
+/* The same for the ticket of a lock, and that of an upgrade of it. */
+struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held);
+/* Belief ends, the next in line leads, its leave is on the list (R4). */
+struct release *release_begin_locked(struct hf_lock *lock);
+
+/* Marks what waits in the list for this name as in flight, for a step that carries it along; linked
+ * by carried_next. *is_busy: some is in flight already, wait for it. */
+struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy);
+void release_put_back_locked(hf_client *client, struct release *carried, bool was_sent);
+void release_done_locked(hf_client *client, struct release *carried); /* acknowledged: frees them */
+
+/* Sends one that is in flight until it is known, or until stop_by; then it is done, or back in the
+ * list. HF_LOST: it was out already, and not by us. */
+hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err);
+void release_later_locked(hf_client *client, struct release *release, int64_t delay_ns);
+void release_hurry_locked(hf_client *client);         /* what was put off is tried now */
+hf_mono release_tick(hf_client *client, hf_mono now); /* sends what is due */
+
+bool release_is_pending_locked(hf_client *client, hf_id ticket);
+void release_drop_locked(hf_client *client); /* of a session that is lost: its mark does it */
+
+/* ---- carried.c ---- */
+
+/* What an enter carries along. */
+struct carried {
+    struct release *releases;
+    hf_leave *leaves;
+    size_t n;
+};
+
+/* False: some of that name is in flight already: unload, and come back. */
+bool carried_load_locked(hf_client *client, const char *name, struct carried *carried);
+void carried_unload_locked(hf_client *client, struct carried *carried, hf_code code,
+                           bool confirmed);
+
+#endif

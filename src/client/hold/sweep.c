@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep.c: sweeps after dead clients (R5), at a client's start and hourly: part by part, in a
+ * thread of its own, so that nothing waits behind it; called by that thread. */
+#include "client/hold/hold.h"
+
+#include "core/alloc.h"
+
+#include <stdlib.h>
+
+#define FIRST_MS 1000
+#define AGAIN_MS 3600000
+#define PART_MS 20 /* between two parts: others want the store, too */
+#define OVERDUE_MOST 16
+
+/* A short-lived client sweeps at once, one time in eight; a longer-lived one after a second, so
+ * that it is not in the way of what it was started for. */
+void sweep_begin_locked(hf_client *client, hf_mono now)
+{
+    int64_t first_ms = client_chance(client) % 8 ? FIRST_MS : 0;
+    client->hold->sweep.due = mono_min(client->hold->sweep.due, mono_add_ms(now, first_ms));
+}
+
+/* From now on those that were found are watched. */
+static void watch(hf_client *client, size_t n, hf_mono now)
+{
+    judge_done(&client->hold->sweep.judge);
+    client->hold->sweep.until = now;
+    for (size_t i = 0; i < n; i++) {
+        int64_t ttl_ms = client->hold->sweep.overdue[i].session.ttl_ms;
+        hf_mono end = mono_add_ms(lease_watch_end(now, ttl_ms), ttl_ms);
+        if (end.ns > client->hold->sweep.until.ns)
+            client->hold->sweep.until = mono_min(end, mono_add_ms(now, AGAIN_MS / 2));
+        judge_session(&client->hold->sweep.judge, &client->hold->sweep.overdue[i], now);
+    }
+}
+
+/* One part; returns whether there is more to do. */
+static bool sweep(hf_client *client, hf_mono now)
+{
+    hf_error err;
+    size_t n = 0;
+    bool more = false;
+    if (!client->hold->sweep.overdue)
+        client->hold->sweep.overdue =
+            alloc_array(NULL, OVERDUE_MOST, sizeof *client->hold->sweep.overdue);
+    hf_code code = client->store->ops->sweep(client->store, client->hold->sweep.overdue,
+                                             OVERDUE_MOST, &n, &more, &err);
+    if (code)
+        client_log(client, HF_LOG_INFO, "sweeping: %s", err.text);
+    if (n)
+        watch(client, n, now);
+    return !code && more;
+}
+
+static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mono now)
+{
+    hf_error err;
+    judge_verdict verdict = judge_session(&client->hold->sweep.judge, state, now);
+    if (verdict == JUDGE_OVERDUE &&
+        client->store->ops->session_mark(client->store, state, &err) == HF_OK) {
+        client_log(client, HF_LOG_INFO, "marked a session dead that is a day overdue");
+        verdict = JUDGE_IS_DEAD;
+    }
+    if (verdict == JUDGE_IS_DEAD)
+        judge_drop(&client->hold->sweep.judge, state->session.id);
+}
+
+/* Watches the sessions that the sweep found by the rule for all, and marks those that are dead.
+ * What has been judged over a whole ttl, one way or the other, is not watched any longer. */
+static hf_mono watch_overdue(hf_client *client, hf_mono now)
+{
+    hf_id ids[OVERDUE_MOST];
+    hf_error err;
+    size_t n = judge_collect(&client->hold->sweep.judge, now, ids, OVERDUE_MOST);
+    if (n && client->store->ops->sessions_look(client->store, ids, n, -1,
+                                               client->hold->sweep.overdue, &err))
+        n = 0;
+    hf_mono arrival = client_now(client);
+    for (size_t i = 0; i < n; i++)
+        mark_if_due(client, &client->hold->sweep.overdue[i], arrival);
+    if (mono_reached(client->hold->sweep.until, arrival))
+        judge_done(&client->hold->sweep.judge);
+    return judge_due(&client->hold->sweep.judge);
+}
+
+static void set_due(hf_client *client, int64_t ms)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->hold->sweep.due = mono_add_ms(client_now(client), ms);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+hf_mono sweep_tick(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool is_closing = client->closing.has_begun;
+    hf_mono due = client->hold->sweep.due;
+    pthread_mutex_unlock(&client->mutex);
+    if (is_closing)
+        return MONO_NEVER;
+    if (mono_reached(due, now))
+        set_due(client, sweep(client, now) ? PART_MS : AGAIN_MS);
+    due = watch_overdue(client, client_now(client));
+    pthread_mutex_lock(&client->mutex);
+    due = mono_min(due, client->hold->sweep.due);
+    pthread_mutex_unlock(&client->mutex);
+    return due;
+}
+
+void sweep_free(struct sweep *sweep)
+{
+    judge_done(&sweep->judge);
+    free(sweep->overdue);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* upkeep.c: the client's background work: ends lost sessions, sends releases and downgrades, looks
+ * at suspects (R8), verifies what is held (L3); called by the upkeep thread. What takes long is
+ * not done here, but in sweep.c. */
+#include "client/hold/hold.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 500
+
+/* ---- Names of locks, copied out from under the mutex -------------------------------------------
+ */
+
+struct names {
+    char *of[BATCH];
+    size_t n;
+    hf_stamp after;
+};
+
+static void names_add(struct names *names, const char *name)
+{
+    if (names->n < BATCH)
+        names->of[names->n++] = alloc_text(name);
+}
+
+static void names_done(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->of[i]);
+}
+
+static hf_code look(hf_client *client, const struct names *names, hf_record_fn each, hf_error *err)
+{
+    hf_code code = client->store->ops->look(client->store, (const char *const *)names->of, names->n,
+                                            names->after, false, each, client, err);
+    if (code)
+        client_log(client, HF_LOG_INFO, "looking after locks: %s", err->text);
+    return code;
+}
+
+/* Is told of a record of another shape, and why it is one; may be NULL. */
+typedef void (*odd_fn)(hf_client *client, const char *name, const hf_error *shape);
+
+static hf_code look_one_by_one(hf_client *client, const struct names *names, hf_record_fn each,
+                               odd_fn odd)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < names->n && (!code || code == HF_SHAPE); i++) {
+        const struct names one = {.of = {names->of[i]}, .n = 1, .after = names->after};
+        hf_error err;
+        code = look(client, &one, each, &err);
+        if (code == HF_SHAPE && odd)
+            odd(client, names->of[i], &err);
+    }
+    return code == HF_SHAPE ? HF_OK : code;
+}
+
+/* A record of another shape ends a look at several: it must not hide the others. */
+static hf_code look_at_all(hf_client *client, const struct names *names, hf_record_fn each,
+                           odd_fn odd)
+{
+    hf_error err;
+    hf_code code = names->n ? look(client, names, each, &err) : HF_OK;
+    return code == HF_SHAPE ? look_one_by_one(client, names, each, odd) : code;
+}
+
+/* ---- Suspects (R8)
+ * -------------------------------------------------------------------------------- */
+
+static bool is_unknown_locked(hf_client *client, const hf_entry *entry)
+{
+    return session_is_present_locked(client, entry->session) &&
+           !waiters_find(&client->hold->waiters, entry->ticket) &&
+           !lock_find_locked(client, entry->ticket) &&
+           !release_is_pending_locked(client, entry->ticket);
+}
+
+/* Leaves tickets of this session that nobody here knows. */
+static bool leave_unknown(void *ctx, const hf_record *record)
+{
+    hf_client *client = ctx;
+    pthread_mutex_lock(&client->mutex);
+    for (size_t i = 0; i < record->holders + record->queued; i++) {
+        hf_leave leave = {.ticket = record->entries[i].ticket, .outcome = HF_OUTCOME_RELEASED};
+        if (is_unknown_locked(client, &record->entries[i]))
+            release_push_locked(client, record->name, &leave, false);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return true;
+}
+
+static void check_suspects(hf_client *client)
+{
+    bool more = true;
+    for (size_t from = 0; more; from += BATCH) {
+        struct names names = {.n = 0};
+        pthread_mutex_lock(&client->mutex);
+        for (size_t i = from; i < client->session.n_suspects; i++)
+            names_add(&names, client->session.suspects[i]);
+        pthread_mutex_unlock(&client->mutex);
+        more = !look_at_all(client, &names, leave_unknown, NULL) && names.n == BATCH;
+        names_done(&names);
+    }
+}
+
+/* ---- Verifying what is held (L3)
+ * ------------------------------------------------------------------- */
+
+static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
+{
+    if (lock->leaving.is_passing || record_find(record, lock->grant.ticket) ||
+        change_found_locked(lock, record))
+        return; /* as a holder, or, in a look older than the grant, as a waiter */
+    hf_error why;
+    error_set(&why, HF_LOST,
+              "%.128s is not held any more: its ticket is gone from the store (was it taken "
+              "over, or the record dropped, restored or changed by hand?)",
+              lock->name);
+    loss_begin_locked(lock, &why, client_now(client));
+}
+
+static bool verify(void *ctx, const hf_record *record)
+{
+    hf_client *client = ctx;
+    pthread_mutex_lock(&client->mutex);
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && lock->verification.is_under_way &&
+            strcmp(lock->name, record->name) == 0)
+            verify_one_locked(client, lock, record);
+    if (record->queued)
+        turns_recall_locked(client, record->name,
+                            (hf_stamp){UINT64_MAX}); /* it may have been lost */
+    pthread_mutex_unlock(&client->mutex);
+    return true;
+}
+
+static void choose_locked(hf_client *client, hf_mono now, struct names *names)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next) {
+        if (!verify_take_locked(lock, names->n < BATCH, now))
+            continue;
+        names_add(names, lock->name);
+        if (lock->grant.stamp.value > names->after.value)
+            names->after = lock->grant.stamp;
+    }
+}
+
+/* It does not name our ticket. */
+static void lose_odd(hf_client *client, const char *name, const hf_error *shape)
+{
+    hf_error why;
+    error_set(&why, HF_LOST, "%.128s is not held any more: %.300s", name, shape->text);
+    pthread_mutex_lock(&client->mutex);
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD && lock->verification.is_under_way &&
+            strcmp(lock->name, name) == 0)
+            loss_begin_locked(lock, &why, client_now(client));
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static void verify_held(hf_client *client, hf_mono now)
+{
+    bool more = true;
+    while (more) {
+        struct names names = {.n = 0};
+        pthread_mutex_lock(&client->mutex);
+        choose_locked(client, now, &names);
+        pthread_mutex_unlock(&client->mutex);
+        more = !look_at_all(client, &names, verify, lose_odd) && names.n == BATCH;
+        names_done(&names);
+    }
+}
+
+/* ---- The tick
+ * --------------------------------------------------------------------------------------- */
+
+static bool take_locked(hf_client *client, unsigned job, int64_t again_ms, hf_mono now)
+{
+    if (!agenda_take(&client->hold->agenda, job, now))
+        return false;
+    agenda_set(&client->hold->agenda, job, mono_add_ms(now, again_ms));
+    return true;
+}
+
+hf_mono upkeep_tick(hf_client *client, hf_mono now)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool works = !client->closing.has_begun;
+    bool suspects = works && take_locked(client, JOB_SUSPECTS, client->ttl_ms, now);
+    /* what is taken from now on is due a ttl later */
+    int64_t verify_ms = client->hold->locks ? lease_beat_ms(client->ttl_ms) : client->ttl_ms;
+    bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
+    pthread_mutex_unlock(&client->mutex);
+    hf_mono due = life_mark_ended(client, now);
+    if (suspects)
+        check_suspects(client);
+    if (verifies)
+        verify_held(client, now);
+    pthread_mutex_lock(&client->mutex);
+    due = mono_min(due, loss_leave_locked(client, client_now(client)));
+    due = mono_min(due, turns_tick_locked(client, client_now(client)));
+    pthread_mutex_unlock(&client->mutex);
+    due = mono_min(due, release_tick(client, client_now(client)));
+    due = mono_min(due, change_tick(client, client_now(client)));
+    pthread_mutex_lock(&client->mutex);
+    if (works)
+        due = mono_min(due, agenda_due(&client->hold->agenda));
+    pthread_mutex_unlock(&client->mutex);
+    return due;
+}

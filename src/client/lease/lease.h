@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease.h: what the files of leases share. A lease is a session that no process keeps, with one
+ * ticket; both are named by the lease's id. */
+#ifndef CLIENT_LEASE_LEASE_H
+#define CLIENT_LEASE_LEASE_H
+
+#include "client/lease/lease_id.h"
+#include "client/wait/attempt.h"
+
+/* ---- lease_attend.c: the only place that renews --------------------------------------------- */
+
+/* What a renewal has found. */
+typedef struct lease_view {
+    hf_mono sent;       /* before the beat was: the lease counts from here */
+    hf_session session; /* as it was begun */
+    bool
+        is_released; /* nobody can believe in it: its owner has released it, or it is marked dead */
+    bool is_recorded; /* there is a record of that name */
+    bool stands;      /* the ticket holds; then: */
+    hf_entry holder;
+    int32_t limit;
+    hf_last_mark last;
+} lease_view;
+
+/* Renews the lease, unless it was asked for (R9), and looks for its ticket. HF_OK with stands
+ * false: it is being made, or its record is gone. HF_LOST: it has ended. HF_NOT_FOUND: its session
+ * is not there. HF_UNKNOWN, too: it stands, but the answers took longer than its ttl (R4). */
+hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err);
+
+/* Fills in what the record shows of the lease. */
+void lease_read(lease_view *view, hf_id ticket, const hf_record *record);
+
+/* The same, of the record that is read now; nothing is renewed. */
+hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, lease_view *out,
+                   hf_error *err);
+
+/* HF_LOST: its ticket was there, and nobody has left since: it has ended, though its session may
+ * still live. */
+hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error *err);
+
+/* HF_UNKNOWN: it stands, and is over when its caller hears of it (R4). */
+hf_code lease_check_time(hf_client *client, const lease_view *view, const char *name,
+                         hf_error *err);
+
+/* How long a lease that stands lasts: no longer than a watcher of its session waits. */
+int64_t lease_ttl_ms(const lease_view *view);
+
+/* What the caller is told of a lease that stands; its id and waited_ms stay as they are. */
+void lease_tell(hf_client *client, const lease_view *view, hf_lease *out);
+
+hf_code lease_lost(const char *name, const char *how, hf_error *err);
+
+/* ---- lease.c: making one, for who waits in a thread and for those whom a few threads drive -- */
+
+typedef struct lease_request {
+    hf_client *client;
+    const hf_lease_options *options;
+    hf_lock_options lock_options; /* to take the lock with */
+    lease_ids ids;
+    int64_t ttl_ms;  /* its session's, once that has begun */
+    bool has_begun;  /* its session is there; view.sent is of its last beat */
+    bool was_passed; /* the pass was sent: the lock's place may be the lease's */
+    bool is_gone;    /* the lock was lost before the pass: no further try makes sense */
+    lease_view view;
+    hf_lock *lock; /* whose place it takes */
+    hf_pass pass;
+    hf_lease *out;
+} lease_request;
+
+/* Checks what is asked for, and names the lease. *options stays where it is. */
+hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
+                              const hf_lease_options *options, hf_lease *out, hf_error *err);
+
+/* Whether another call with the same key has made it; false without a key. */
+hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
+
+/* Begins the attempt to take the lock. */
+void lease_request_enter(lease_request *r, struct attempt *attempt);
+
+/* That attempt has ended, and is done with here: if it has the lock, that becomes
+ * the lease; if not, another call may have made it meanwhile. err: not NULL, here and above. */
+hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err);
+
+/* Makes one in the caller's thread. */
+hf_code lease_make(hf_client *client, const char *name, const hf_lease_options *options,
+                   hf_lease *out, hf_error *err);
+
+/* ---- lease_release.c: what anybody does with one who knows its id --------------------------- */
+
+hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err);
+hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err);
+
+/* ---- lease_wait.c: waits that have no thread of their own ----------------------------------- */
+
+hf_code lease_wait_begin(hf_client *client, const char *name, const hf_lease_options *options,
+                         hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err);
+void lease_wait_cancel(hf_lease_wait *wait);
+void lease_pool_stop(hf_client *client); /* ends its threads; no wait is left */
+
+#endif

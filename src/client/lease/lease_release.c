@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_release.c: renews and releases leases, for anybody who knows the id. */
+#include "client/lease/lease.h"
+
+#include "client/base/client.h"
+
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdio.h>
+
+/* ---- Renew ---- */
+
+/* The session lives without a ticket: a break took it out, or its record was dropped. */
+static hf_code is_over(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    hf_store *store = client->store;
+    store->ops->session_end(store, ids->session, true, NULL);
+    return lease_lost(ids->name, "is over: somebody took its ticket out, or the record is gone",
+                      err);
+}
+
+hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
+{
+    lease_view view;
+    hf_code code = lease_attend(client, ids, &view, err);
+    if (code == HF_NOT_FOUND)
+        return lease_lost(ids->name, "has run out, or was released", err);
+    if (code)
+        return code;
+    if (!view.stands)
+        return is_over(client, ids, err);
+    lease_tell(client, &view, out);
+    return HF_OK;
+}
+
+/* ---- Release ---- */
+
+typedef struct leaving {
+    const lease_ids *ids;
+    hf_leave leave;
+    bool was_sent; /* an earlier try had no answer */
+    bool was_free; /* its session lived, and nobody else had asked for it */
+    lease_view view;
+} leaving;
+
+/* How it ended is known as long as nobody has left since. */
+static bool was_last(const leaving *l, hf_outcome outcome)
+{
+    const hf_last_mark *last = &l->view.last;
+    return id_equal(last->session, l->ids->session) && last->outcome == outcome;
+}
+
+/* A death leaves a mark on the session and a break an ask in it, so that where neither is, the
+ * lease was released by an earlier try or call; unless somebody dropped the record. */
+static bool was_released_before(const leaving *l)
+{
+    return l->was_sent || was_last(l, HF_OUTCOME_RELEASED) || (l->was_free && l->view.is_recorded);
+}
+
+static bool is_asked_for(const hf_session_state *state, hf_id ticket)
+{
+    for (size_t i = 0; i < state->n_asked; i++)
+        if (id_equal(state->asked[i].ticket, ticket) && *state->asked[i].by)
+            return true;
+    return false;
+}
+
+/* After a stall it may have been lost since the release began: so this is looked at now. */
+static hf_code look_at_session(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = client->store;
+    hf_code code = store->ops->sessions_look(store, &l->ids->session, 1, -1, &state, err);
+    l->was_free = !code && state.presence == HF_LIVE && !is_asked_for(&state, l->leave.ticket);
+    return code;
+}
+
+static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_step step = {.leaves = &l->leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_store *store = client->store;
+    hf_code code = store->ops->step(store, l->ids->name, &step, NULL, &reply, err);
+    if (code || reply.confirmed)
+        return code;
+    code = lease_look(client, l->ids, true, &l->view, err);
+    if (!code)
+        code = look_at_session(client, l, err);
+    if (code)
+        return code;
+    if (l->view.stands)
+        return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
+    return was_released_before(l)
+               ? HF_OK
+               : lease_lost(l->ids->name, "was lost before it was released", err);
+}
+
+static hf_code leave(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_mono since = client_now(client);
+    unsigned failures = 0;
+    hf_code code;
+    do {
+        code = leave_once(client, l, err);
+        l->was_sent |= code == HF_UNKNOWN;
+    } while (client_may_retry(client, NULL, code, &failures, since));
+    return code;
+}
+
+/* Its session is over. Nobody may have been there since to take its ticket out. */
+static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
+{
+    hf_code code = lease_look(client, l->ids, true, &l->view, err);
+    bool has_run_out = l->view.stands || was_last(l, HF_OUTCOME_ABANDONED);
+    l->leave.outcome = HF_OUTCOME_ABANDONED;
+    if (!code && l->view.stands)
+        code = leave(client, l, err);
+    if (code || !has_run_out)
+        return code;
+    return lease_lost(l->ids->name, "had run out before it was released", err);
+}
+
+/* A repeat with its key must not take the lock anew, however late it comes: so the session says
+ * that the lease is over before its ticket goes. */
+static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    const hf_ask released = {.ticket = ids->ticket, .reason = "released"};
+    hf_mono since = client_now(client);
+    unsigned failures = 0;
+    hf_code code;
+    if (!ids->is_keyed)
+        return HF_OK;
+    do
+        code = client->store->ops->ask(client->store, ids->session, &released, err);
+    while (client_may_retry(client, NULL, code, &failures, since));
+    return code;
+}
+
+hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    hf_store *store = client->store;
+    hf_session_state state;
+    leaving l = {.ids = ids,
+                 .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
+    if (code)
+        return code;
+    if (state.presence != HF_MISSING)
+        session_who(&state.session, l.leave.who);
+    if (state.presence == HF_LIVE)
+        code = say_so(client, ids, err);
+    if (state.presence != HF_LIVE || code == HF_NOT_FOUND)
+        return was_released(client, &l, err);
+    if (!code)
+        code = leave(client, &l, err);
+    if (!code || code == HF_LOST)
+        store->ops->session_end(store, ids->session, false, NULL);
+    return code;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_wait.c: waits for leases that have no thread of their own: a few threads make each step
+ * that is due, as acquire.c does in its caller's. All these waits sleep on one waker. */
+#include "client/lease/lease.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POOL_THREADS 8 /* each store call keeps one busy */
+
+struct hf_lease_wait {
+    struct hf_lease_wait *next, **link;
+    lease_request request;
+    hf_lease lease;
+    hf_lease_options options;
+    char *owner, *key, *why, *actor; /* of the options */
+    struct attempt attempt;
+    bool is_entering; /* the attempt is there */
+    bool is_running;  /* a thread is at it */
+    bool is_cancelled;
+    hf_mono due;
+    hf_lease_fn done;
+    void *ctx;
+};
+
+struct lease_pool {
+    pthread_t threads[POOL_THREADS];
+    unsigned n;
+    struct waker *waker;
+    struct hf_lease_wait *first;
+    bool is_stopping;
+};
+
+/* ---- One wait ---- */
+
+static char *copy(const char *text)
+{
+    return text ? alloc_text(text) : NULL;
+}
+
+static struct hf_lease_wait *new_wait(const hf_lease_options *options)
+{
+    struct hf_lease_wait *wait = alloc_zeroed(sizeof *wait);
+    if (options)
+        wait->options = *options;
+    wait->options.owner = wait->owner = copy(wait->options.owner);
+    wait->options.key = wait->key = copy(wait->options.key);
+    wait->options.lock.why = wait->why = copy(wait->options.lock.why);
+    wait->options.lock.actor = wait->actor = copy(wait->options.lock.actor);
+    return wait;
+}
+
+static void free_wait(struct hf_lease_wait *wait)
+{
+    free(wait->owner);
+    free(wait->key);
+    free(wait->why);
+    free(wait->actor);
+    free(wait);
+}
+
+static void link_locked(struct lease_pool *pool, struct hf_lease_wait *wait)
+{
+    wait->next = pool->first;
+    wait->link = &pool->first;
+    if (wait->next)
+        wait->next->link = &wait->next;
+    pool->first = wait;
+}
+
+static void unlink_locked(struct hf_lease_wait *wait)
+{
+    *wait->link = wait->next;
+    if (wait->next)
+        wait->next->link = wait->link;
+}
+
+static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
+{
+    hf_client *client = wait->request.client;
+    wait->done(wait->ctx, code ? NULL : &wait->lease, err);
+    pthread_mutex_lock(&client->mutex);
+    unlink_locked(wait);
+    pthread_mutex_unlock(&client->mutex);
+    free_wait(wait);
+    client_end(client);
+}
+
+/* Others find the attempt in the client's list. */
+static void set_waker(struct hf_lease_wait *wait, struct waker *waker)
+{
+    pthread_mutex_lock(&wait->request.client->mutex);
+    wait->attempt.request.waker = waker;
+    pthread_mutex_unlock(&wait->request.client->mutex);
+}
+
+/* Who it is, where no actor is named, is not the thread that happens to make a step. */
+static void enter(struct hf_lease_wait *wait)
+{
+    lease_request *r = &wait->request;
+    lease_request_enter(r, &wait->attempt);
+    wait->attempt.request.thread = client_new_thread();
+    set_waker(wait, r->client->pool->waker);
+    wait->is_entering = true;
+    wait->due = client_now(r->client);
+}
+
+/* Returns whether it has ended. */
+static bool begin(struct hf_lease_wait *wait)
+{
+    hf_error err = {.code = HF_OK};
+    bool is_found;
+    hf_code code = lease_request_find(&wait->request, &is_found, &err);
+    if (code || is_found)
+        end(wait, code, &err);
+    else
+        enter(wait);
+    return code || is_found;
+}
+
+static void conclude(struct hf_lease_wait *wait)
+{
+    hf_error err;
+    set_waker(wait, NULL); /* the pool's, not to be given away */
+    hf_code code = lease_request_conclude(&wait->request, &wait->attempt, &err);
+    end(wait, code, &err);
+}
+
+static bool step(struct hf_lease_wait *wait, bool is_cancelled)
+{
+    struct attempt *attempt = &wait->attempt;
+    hf_mono now = client_now(wait->request.client);
+    if (!wait->is_entering)
+        return begin(wait);
+    wait->due = is_cancelled ? attempt_cancel(attempt, now) : attempt_step(attempt, now);
+    if (attempt->state != ATTEMPT_ENDED)
+        return false;
+    conclude(wait);
+    return true;
+}
+
+/* ---- The threads ---- */
+
+static bool is_ready(const struct hf_lease_wait *wait, hf_mono now)
+{
+    return wait->is_cancelled || wait->attempt.request.is_woken || mono_reached(wait->due, now);
+}
+
+static struct hf_lease_wait *next_locked(struct lease_pool *pool, hf_mono now, hf_mono *due)
+{
+    *due = MONO_NEVER;
+    for (struct hf_lease_wait *wait = pool->first; wait; wait = wait->next) {
+        if (wait->is_running)
+            continue;
+        if (is_ready(wait, now))
+            return wait;
+        *due = mono_min(*due, wait->due);
+    }
+    return NULL;
+}
+
+static void sleep_until(hf_client *client, hf_mono due)
+{
+    int64_t ms = mono_ms_until(due, client_now(client));
+    waker_sleep(client->pool->waker, -1, ms > 3600000 ? 3600000 : ms > 0 ? ms : 0);
+}
+
+/* A cancel that comes before the attempt is there waits for it. */
+static void run_locked(hf_client *client, struct hf_lease_wait *wait)
+{
+    bool is_cancelled = wait->is_cancelled;
+    wait->is_running = true;
+    pthread_mutex_unlock(&client->mutex);
+    bool has_ended = step(wait, is_cancelled);
+    pthread_mutex_lock(&client->mutex);
+    if (!has_ended)
+        wait->is_running = false;
+}
+
+static void *serve(void *arg)
+{
+    hf_client *client = arg;
+    struct lease_pool *pool = client->pool;
+    pthread_mutex_lock(&client->mutex);
+    while (!pool->is_stopping) {
+        hf_mono due;
+        struct hf_lease_wait *wait = next_locked(pool, client_now(client), &due);
+        if (wait) {
+            run_locked(client, wait);
+            continue;
+        }
+        pthread_mutex_unlock(&client->mutex);
+        sleep_until(client, due);
+        pthread_mutex_lock(&client->mutex);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return NULL;
+}
+
+/* The library's threads take no signals. */
+static unsigned start_threads(hf_client *client, pthread_t threads[POOL_THREADS])
+{
+    unsigned n = 0;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    while (n < POOL_THREADS && !pthread_create(&threads[n], NULL, serve, client))
+        n++;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return n;
+}
+
+static void make_pool_locked(hf_client *client)
+{
+    if (client->pool)
+        return;
+    struct lease_pool *pool = client->pool = alloc_zeroed(sizeof *client->pool);
+    pool->waker = waker_take_locked(&client->wakers, false);
+    pool->n = start_threads(client, pool->threads);
+}
+
+void lease_pool_stop(hf_client *client)
+{
+    struct lease_pool *pool = client->pool;
+    if (!pool)
+        return;
+    pthread_mutex_lock(&client->mutex);
+    pool->is_stopping = true;
+    pthread_mutex_unlock(&client->mutex);
+    for (unsigned i = 0; i < pool->n; i++)
+        waker_wake(pool->waker);
+    for (unsigned i = 0; i < pool->n; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_mutex_lock(&client->mutex);
+    waker_give_locked(&client->wakers, pool->waker);
+    pthread_mutex_unlock(&client->mutex);
+    client->pool = NULL;
+    free(pool);
+}
+
+/* ---- The calls ---- */
+
+static hf_code start(hf_client *client, struct hf_lease_wait *wait, hf_lease_wait **out,
+                     hf_error *err)
+{
+    pthread_mutex_lock(&client->mutex);
+    make_pool_locked(client);
+    bool is_served = client->pool->n > 0;
+    if (is_served) {
+        link_locked(client->pool, wait);
+        *out = wait;
+        waker_wake(client->pool->waker);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return is_served ? HF_OK
+                     : error_set(err, HF_INTERNAL, "no thread can be had to wait for a lease with");
+}
+
+hf_code lease_wait_begin(hf_client *client, const char *name, const hf_lease_options *options,
+                         hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err)
+{
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    struct hf_lease_wait *wait = new_wait(options);
+    wait->done = done;
+    wait->ctx = ctx;
+    code = lease_request_prepare(&wait->request, client, name, &wait->options, &wait->lease, err);
+    if (!code && wait->options.lock.cancel)
+        code = error_set(err, HF_INVALID,
+                         "lock.cancel is for hf_lease_acquire(): here "
+                         "hf_lease_cancel() ends the wait");
+    if (!code)
+        code = start(client, wait, out, err);
+    if (!code)
+        return HF_OK;
+    free_wait(wait);
+    client_end(client);
+    return code;
+}
+
+void lease_wait_cancel(hf_lease_wait *wait)
+{
+    hf_client *client = wait->request.client;
+    pthread_mutex_lock(&client->mutex);
+    wait->is_cancelled = true;
+    waker_wake(client->pool->waker);
+    pthread_mutex_unlock(&client->mutex);
+}

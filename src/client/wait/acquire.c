@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acquire.c: checks what is asked for, and drives one attempt to its end. */
+#include "client/wait/acquire.h"
+
+#include "core/error.h"
+#include "core/period.h"
+#include "core/text.h"
+
+#define TELL_MS 1000 /* how often on_wait is called */
+#define DOZE_MS 20
+
+static hf_code check_permits(const hf_lock_options *options, hf_error *err)
+{
+    if (!options->permits && !options->limit)
+        return HF_OK;
+    if (options->permits < 1 || options->limit < 1)
+        return error_set(err, HF_INVALID,
+                         "permits %d of limit %d: both must be given, and be at least 1",
+                         (int)options->permits, (int)options->limit);
+    if (options->permits > options->limit)
+        return error_set(err, HF_INVALID, "permits %d are more than the limit of %d",
+                         (int)options->permits, (int)options->limit);
+    if (options->limit > HF_LIMIT_RW)
+        return error_set(err, HF_INVALID, "limit %d is above %d", (int)options->limit, HF_LIMIT_RW);
+    return HF_OK;
+}
+
+static hf_code check_period(const hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    if (!options->period_ms)
+        return HF_OK;
+    if (options->period_ms < PERIOD_MIN_MS || options->period_ms > PERIOD_MAX_MS)
+        return error_set(err, HF_INVALID, "a period of %lld ms: at least 1 s, at most 87600 h",
+                         (long long)options->period_ms);
+    if (options->permits || options->mode == HF_SHARED)
+        return error_set(err, HF_INVALID,
+                         "once per period is for exclusive locks: of several that hold at once, "
+                         "none would see that another has run");
+    if (client->store->can & HF_CAN_QUEUE)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED,
+                     "protocol %s does not keep how a lock was left, so nothing is done once per "
+                     "period: hfProtocol=queue does",
+                     client->store->protocol);
+}
+
+static hf_code check_watchdog(const hf_lock_options *options, hf_error *err)
+{
+    if (options->feed_ms >= 0 && options->max_hold_ms >= 0)
+        return HF_OK;
+    return error_set(err, HF_INVALID, "%s of %lld ms is negative",
+                     options->feed_ms < 0 ? "a feeding interval" : "a longest holding",
+                     (long long)(options->feed_ms < 0 ? options->feed_ms : options->max_hold_ms));
+}
+
+static hf_code check_can(hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    bool shares = options->permits || options->mode == HF_SHARED;
+    if (options->no_refresh && !client->store->ops->refresh)
+        return error_set(err, HF_UNSUPPORTED,
+                         "protocol %s renews all its locks itself: hfProtocol=document has locks "
+                         "that are refreshed by hand (no_refresh)",
+                         client->store->protocol);
+    if (!shares || client->store->can & HF_CAN_SHARE)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED,
+                     "protocol %s has no shared locks and no semaphores: hfProtocol=queue has them",
+                     client->store->protocol);
+}
+
+static hf_code check_linger(const hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    if (!options->linger_ms)
+        return HF_OK;
+    if (options->linger_ms < 0 || options->linger_ms > 3600000)
+        return error_set(err, HF_INVALID, "to linger for %lld ms: from 0 to one hour",
+                         (long long)options->linger_ms);
+    if (options->permits || options->mode == HF_SHARED || options->period_ms)
+        return error_set(err, HF_INVALID,
+                         "only exclusive locks linger, and none that are taken once per period");
+    if (client->store->can & HF_CAN_QUEUE && client->store->can & HF_CAN_NOTIFY)
+        return HF_OK;
+    return error_set(err, HF_UNSUPPORTED,
+                     "protocol %s cannot ask for a lock that lingers: hfProtocol=queue can",
+                     client->store->protocol);
+}
+
+hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
+    if (!code)
+        code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
+    if (!code)
+        code = check_permits(options, err);
+    if (!code)
+        code = check_period(client, options, err);
+    if (!code)
+        code = check_watchdog(options, err);
+    if (!code)
+        code = check_linger(client, options, err);
+    return code ? code : check_can(client, options, err);
+}
+
+/* False when it was woken meanwhile. */
+static bool may_sleep(struct attempt *attempt)
+{
+    hf_client *client = attempt->request.client;
+    pthread_mutex_lock(&client->mutex);
+    if (!attempt->request.waker)
+        attempt->request.waker =
+            waker_take_locked(&client->wakers, attempt->request.options->cancel != NULL);
+    waker_drain(attempt->request.waker);
+    bool woken = attempt->request.is_woken;
+    pthread_mutex_unlock(&client->mutex);
+    return !woken;
+}
+
+/* Where the simulator is the one that calls: it has no threads to wake. */
+static void doze(struct attempt *attempt, int64_t ms)
+{
+    hf_client *client = attempt->request.client;
+    int64_t most = ms < DOZE_MS ? ms : DOZE_MS;
+    if (most > 0 && !attempt->request.is_woken)
+        client->env.pause(client->env.ctx, most);
+}
+
+static void sleep_until(struct attempt *attempt, hf_mono due)
+{
+    int64_t ms = mono_ms_until(due, client_now(attempt->request.client));
+    if (!attempt->request.client->tickers.is_threaded) {
+        doze(attempt, ms);
+        return;
+    }
+    if (!may_sleep(attempt))
+        return;
+    if (ms > 0)
+        waker_sleep(attempt->request.waker, cancel_fd(attempt->request.options->cancel),
+                    ms > 3600000 ? 3600000 : ms);
+}
+
+static hf_mono tell(struct attempt *attempt, hf_mono now, hf_mono tell_due)
+{
+    if (!attempt->request.options->on_wait || !mono_reached(tell_due, now))
+        return tell_due;
+    hf_wait_info info;
+    attempt_info(attempt, &info, now);
+    attempt->request.options->on_wait(attempt->request.options->wait_ctx, &info);
+    return mono_add_ms(now, TELL_MS);
+}
+
+void acquire_drive(struct attempt *attempt)
+{
+    hf_client *client = attempt->request.client;
+    hf_mono tell_due = attempt->request.started;
+    for (;;) {
+        hf_mono due = attempt_step(attempt, client_now(client));
+        if (attempt->state == ATTEMPT_ENDED)
+            return;
+        hf_mono now = client_now(client);
+        if (mono_reached(due, now))
+            continue;
+        tell_due = tell(attempt, now, tell_due);
+        sleep_until(attempt, attempt->request.options->on_wait ? mono_min(due, tell_due) : due);
+    }
+}
+
+hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
+                    const hf_lock_options *options, uint64_t actor, hf_lock **out, hf_error *err)
+{
+    static const hf_lock_options defaults = {0};
+    if (!options)
+        options = &defaults;
+    hf_code code = acquire_check(client, options, err);
+    if (code)
+        return code;
+    struct attempt attempt;
+    if (claim)
+        attempt_init_claim(&attempt, client, claim, options);
+    else
+        attempt_init(&attempt, client, name, options);
+    attempt.request.thread = actor;
+    acquire_drive(&attempt);
+    code = attempt.code;
+    if (code == HF_OK)
+        *out = attempt.request.lock;
+    else if (err)
+        *err = attempt.err;
+    attempt_done(&attempt);
+    return code;
+}

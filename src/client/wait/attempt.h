@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt.h: one acquire, as steps that are told the time. */
+#ifndef CLIENT_WAIT_ATTEMPT_H
+#define CLIENT_WAIT_ATTEMPT_H
+
+#include "client/wait/deadlock.h"
+#include "client/wait/judging.h"
+
+typedef enum attempt_state {
+    ATTEMPT_ENTERS,  /* to send its enter when enter_due comes */
+    ATTEMPT_WAITS,   /* its ticket is in the queue */
+    ATTEMPT_BUSY,    /* the queue is full: comes back when enter_due comes */
+    ATTEMPT_IN_LINE, /* behind other threads of this client */
+    ATTEMPT_REFUSED, /* the limits disagree: waits to see whether those ahead live */
+    ATTEMPT_ENDED,
+} attempt_state;
+
+/* Calls that failed since one succeeded; written by attempt_end.c. */
+struct trouble {
+    hf_mono since;
+    unsigned failures;
+};
+
+/* Own thread, but for what the request says of itself. Written by attempt.c and attempt_*.c. */
+struct attempt {
+    struct lock_request request;
+    struct ahead ahead;
+    struct deadlock_watch deadlock;
+    struct trouble trouble;
+    attempt_state state;
+    hf_mono deadline, enter_due, look_due;
+    unsigned polls;   /* looks and tries so far, for how far apart they are */
+    int64_t again_ms; /* without a queue: when the store wants to be asked again */
+    bool is_last;     /* without a queue: the try at the end of the time */
+    hf_code code;     /* how it ended */
+    hf_error err;
+};
+
+void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
+                  const hf_lock_options *options);
+void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_claim *claim,
+                        const hf_lock_options *options);
+void attempt_done(struct attempt *attempt);
+/* Does what is due and says when it wants to be called again; state ENDED: code, err and
+ * request.lock say how. */
+hf_mono attempt_step(struct attempt *attempt, hf_mono now);
+hf_mono attempt_cancel(struct attempt *attempt, hf_mono now);
+void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now);
+
+/* ---- attempt_join.c: waits for leases that other calls may make ---- */
+
+void attempt_join(struct attempt *attempt, hf_id lease); /* that lease's ticket */
+/* Ends those waits here whose lease stands in the record. */
+void attempt_tell_joined(hf_client *client, const hf_record *record);
+/* A look at this lock is one for all who wait for leases of it here. */
+bool attempt_is_joined_for_locked(const struct attempt *attempt);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt_end.c: how an attempt ends or goes on after an error: gives its ticket back, and says who
+ * is in the way; called by attempt.c and attempt_enter.c. */
+#include "client/wait/attempt_internal.h"
+
+#include "client/hold/hold.h"
+
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdio.h>
+
+#define RETRY_FIRST_MS 10
+#define RETRY_MOST_MS 1000
+
+hf_mono attempt_end(struct attempt *attempt, hf_code code)
+{
+    attempt->state = ATTEMPT_ENDED;
+    attempt->code = code;
+    return MONO_NEVER;
+}
+
+static bool may_be_given_locked(const struct attempt *attempt, line_news news)
+{
+    bool has_ticket = attempt->state == ATTEMPT_WAITS || news == NEWS_TICKET;
+    return (has_ticket || attempt->request.is_unanswered) &&
+           !attempt->request.client->closing.has_begun && !attempt->request.enter.try_only &&
+           !session_find_ask_locked(attempt->request.client, attempt->request.enter.entry.ticket);
+}
+
+bool attempt_has_queue(const struct attempt *attempt)
+{
+    return attempt->request.client->store->can & HF_CAN_QUEUE;
+}
+
+/* A session's death takes its tickets along; where there are none, documents wait for their time.
+ */
+static bool outlives_session_locked(const struct attempt *attempt)
+{
+    return session_is_present_locked(attempt->request.client,
+                                     attempt->request.enter.entry.session) ||
+           !attempt_has_queue(attempt);
+}
+
+/* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
+ * background goes on. It stands in no line from here on, or another thread could still pass it the
+ * lock, or a ticket; false: one has passed it the lock just now. */
+static bool give_back(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    hf_leave leave = {.outcome = HF_OUTCOME_RELEASED};
+    struct release *release = NULL;
+    bool closing = false;
+    pthread_mutex_lock(&client->mutex);
+    line_news news = turns_hear_locked(&attempt->request);
+    if (news == NEWS_LOCK) {
+        pthread_mutex_unlock(&client->mutex);
+        return false;
+    }
+    leave.ticket = attempt->request.enter.entry.ticket; /* it may have been given one until now */
+    waiters_remove(&attempt->request.waiter);
+    bool stands = attempt->request.is_in_flight && outlives_session_locked(attempt);
+    bool is_given =
+        stands && may_be_given_locked(attempt, news) && turns_transfer_locked(&attempt->request);
+    if (stands && !is_given) {
+        release = release_push_locked(client, attempt->request.name, &leave, false);
+        closing = client->closing.has_begun; /* the background has a bound of its own */
+        release->in_flight = !closing;
+        ticker_poke(client, TICK_UPKEEP);
+    }
+    attempt->request.is_in_flight = false;
+    if (attempt->request.place.in_line)
+        line_quit_locked(&attempt->request);
+    pthread_mutex_unlock(&client->mutex);
+    if (release && !closing)
+        release_send(client, release, now, NULL);
+    return true;
+}
+
+hf_mono attempt_give_up(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    return attempt_end(attempt, give_back(attempt, now) ? code : HF_OK);
+}
+
+static hf_mono describe_none(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    const char *filter = attempt->request.claim->filter ? attempt->request.claim->filter : "{}";
+    error_set(&attempt->err, code == HF_HELD ? HF_NOT_FOUND : code,
+              "no document that matches %.200s %s", filter,
+              code == HF_HELD ? "is free" : "became free in time");
+    return attempt_give_up(attempt, attempt->err.code, now);
+}
+
+/* "18m" */
+static void age_text(int64_t ms, char out[32])
+{
+    int64_t s = ms / 1000;
+    if (s < 120)
+        snprintf(out, 32, "%llds", (long long)s);
+    else if (s < 7200)
+        snprintf(out, 32, "%lldm", (long long)s / 60);
+    else
+        snprintf(out, 32, "%lldh", (long long)s / 3600);
+}
+
+/* What a request that may not wait should know beside who holds. */
+static void say_overdue(const struct attempt *attempt, char out[200])
+{
+    long long wait_s = (attempt->ahead.holder_ttl_ms * 3 / 2 + 999) / 1000;
+    char age[32];
+    age_text(attempt->ahead.overdue_ms, age);
+    if (attempt->ahead.overdue_ms > 0)
+        snprintf(out, 200,
+                 "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
+                 "longer (-w %llds) makes sure, and takes the lock over",
+                 age, wait_s, wait_s);
+    else if (attempt->request.client->clock_trust_ms < 0)
+        snprintf(out, 200,
+                 "; if it died, only a request that waits takes it over (clock_trust is off)");
+}
+
+hf_mono attempt_describe_held(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    char advice[200] = "";
+    if (attempt->request.claim)
+        return describe_none(attempt, code, now);
+    const hf_record *record = &attempt->ahead.record;
+    const char *why = record->holders ? record->entries[0].why : "";
+    if (code == HF_HELD)
+        say_overdue(attempt, advice);
+    error_set(&attempt->err, code, "%.128s was %s: held by %.100s%s%.100s%s%s",
+              attempt->request.name, code == HF_HELD ? "not free" : hf_code_text(code),
+              judging_holder(&attempt->request, &attempt->ahead), why[0] ? " (" : "", why,
+              why[0] ? ")" : "", advice);
+    return attempt_give_up(attempt, code, now);
+}
+
+static const char *limit_text(int32_t limit, char out[40])
+{
+    if (limit == HF_LIMIT_RW)
+        return "no limit (as a mutex)";
+    snprintf(out, 40, "a limit of %d", (int)limit);
+    return out;
+}
+
+hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now)
+{
+    char used[40], wanted[40];
+    error_set(
+        &attempt->err, HF_LIMIT,
+        "%.128s is in use with %s, not with %s: all users of a lock must give the same limit, "
+        "or none",
+        attempt->request.name, limit_text(attempt->ahead.record.limit, used),
+        limit_text(attempt->request.enter.limit, wanted));
+    return attempt_give_up(attempt, HF_LIMIT, now);
+}
+
+/* A call failed. What may pass is tried again until patience ends. */
+hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    if (code != HF_UNREACHABLE && code != HF_UNKNOWN)
+        return attempt_give_up(attempt, code, now);
+    if (attempt->trouble.failures++ == 0)
+        attempt->trouble.since = now;
+    /* a try never starts its patience anew */
+    hf_mono since =
+        attempt->request.enter.try_only ? attempt->request.started : attempt->trouble.since;
+    if (mono_reached(mono_add_ms(since, client->patience_ms), now))
+        return attempt_give_up(attempt, code, now);
+    if (attempt->trouble.failures == 1)
+        client_log(client, HF_LOG_INFO, "%s: trying again: %s",
+                   lock_request_title(&attempt->request), attempt->err.text);
+    hf_mono due = mono_add_ms(now, backoff_ms(attempt->trouble.failures, RETRY_FIRST_MS,
+                                              RETRY_MOST_MS, client_chance(client)));
+    attempt->enter_due = attempt->look_due = due;
+    return mono_min(due, attempt->deadline);
+}
+
+void attempt_succeeded(struct attempt *attempt)
+{
+    attempt->trouble.failures = 0;
+    attempt->trouble.since = MONO_NEVER;
+}
+
+/* An asked ticket that was not believed before never will be (R9). */
+hf_mono attempt_refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now)
+{
+    error_set(&attempt->err, HF_LOST, "%.128s was broken by %.100s before it was had: %.160s",
+              attempt->request.name, ask->by, ask->reason);
+    return attempt_give_up(attempt, HF_LOST, now);
+}
+
+hf_mono attempt_stopped(struct attempt *attempt, hf_code code, hf_mono now)
+{
+    error_set(&attempt->err, code, "%.128s: waiting was %s", lock_request_title(&attempt->request),
+              code == HF_CLOSED ? "ended: the client was closed" : "cancelled");
+    return attempt_give_up(attempt, code, now);
+}

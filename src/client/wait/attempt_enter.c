@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt_enter.c: enters, judges the answer, and believes a grant; called by attempt.c. */
+#include "client/wait/attempt_internal.h"
+
+#include "client/hold/hold.h"
+
+#include "core/backoff.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MS 3000       /* L2: a lost notice costs so much; */
+#define LOOK_HERE_MS 10000 /* on this host, where none is lost on its way, so much */
+#define LOOK_JOINING_MS 1000
+#define POLL_FIRST_MS 10 /* where there are no notices */
+#define POLL_MOST_MS 500
+#define REFUSED_MS 500 /* until a refused limit is tried again */
+#define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
+
+/* ---- Belief ---- */
+
+static void make_lock_locked(struct attempt *attempt, const hf_entry *entry, hf_mono now)
+{
+    struct lock_request *request = &attempt->request;
+    const hf_record *record = &attempt->ahead.record;
+    hf_client *client = request->client;
+    struct hf_lock *lock = request->lock = lock_new_locked(request, entry, record, now);
+    verify_granted_locked(lock, now);
+    belief_begin_locked(lock, request, now);
+    loss_tell_locked(lock, request->options->on_lost, request->options->lost_ctx);
+    turns_granted_locked(request, lock, entry, record);
+    if (attempt->state == ATTEMPT_WAITS)
+        pace_learn(&client->pace, request->name, &request->waiter, now);
+    waiters_remove(&request->waiter);
+    request->is_in_flight = false;
+    if (client->store->can & HF_CAN_TELL_LOST &&
+        !listener_want_locked(client, request->waiter.stamp))
+        verify_now_locked(client, lock->name);
+}
+
+/* Granted, says an acknowledged answer, a look or a notice with its token: believed only if the
+ * lease still runs (R4). */
+hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    pthread_mutex_lock(&client->mutex);
+    bool alive = belief_in_session_locked(client, entry->session, now);
+    session_ask *asked = alive ? session_find_ask_locked(client, entry->ticket) : NULL;
+    hf_ask ask = asked ? asked->ask : (hf_ask){.by = ""};
+    bool closing = client->closing.has_begun;
+    if (alive && !asked && !closing) {
+        make_lock_locked(attempt, entry, now);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    if (closing)
+        return attempt_stopped(attempt, HF_CLOSED, now);
+    if (asked)
+        return attempt_refuse_asked(attempt, &ask, now);
+    return alive ? attempt_end(attempt, HF_OK) : attempt_start_anew(attempt, now);
+}
+
+/* ---- Entering ---- */
+
+/* With a new ticket: the old one is gone, or belongs to a session that is (L3). */
+hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
+{
+    pthread_mutex_lock(&attempt->request.client->mutex);
+    waiters_remove(&attempt->request.waiter);
+    pthread_mutex_unlock(&attempt->request.client->mutex);
+    attempt->request.enter.entry.ticket = (hf_id){{0}};
+    attempt->request.is_in_flight = attempt->request.is_unanswered = false;
+    attempt->state = ATTEMPT_ENTERS;
+    attempt->enter_due = now;
+    return now;
+}
+
+/* The ticket may stand there, or come to stand there: the background takes it out. Of a claim that
+ * got no answer no name is known, and the next one comes with a new ticket, as this one could
+ * otherwise come to stand in two documents. */
+static void disown_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->request.client;
+    hf_leave leave = {.ticket = attempt->request.enter.entry.ticket,
+                      .outcome = HF_OUTCOME_RELEASED};
+    release_push_locked(client, attempt->request.claim ? "" : attempt->request.name, &leave, false);
+    ticker_poke(client, TICK_UPKEEP);
+    attempt->request.enter.entry.ticket = (hf_id){{0}};
+    attempt->request.is_in_flight = attempt->request.is_unanswered = false;
+}
+
+/* Its own ticket from a session that was lost before the answer came would be in its way. */
+static void take_ticket_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->request.client;
+    hf_entry *entry = &attempt->request.enter.entry;
+    bool same = id_equal(entry->session, client->session.self.id);
+    if (same && !id_is_zero(entry->ticket))
+        return;
+    if (attempt->request.is_unanswered)
+        disown_locked(attempt);
+    waiters_remove(&attempt->request.waiter);
+    entry->session = client->session.self.id;
+    entry->ticket = client_new_id(client);
+    turns_ask_for_block_locked(&attempt->request, entry);
+    attempt->request.is_unanswered = false;
+    attempt->request.waiter.ticket = entry->ticket;
+    attempt->request.waiter.token = 0;
+    attempt->request.waiter.stamp = (hf_stamp){0};
+    attempt->request.waiter.rests_until = MONO_NEVER;
+    waiters_add(&client->hold->waiters, &attempt->request.waiter);
+}
+
+static bool load_locked(struct attempt *attempt, struct carried *carried)
+{
+    *carried = (struct carried){.n = 0};
+    if (attempt->request.claim)
+        return true;
+    return carried_load_locked(attempt->request.client, attempt->request.name, carried);
+}
+
+static bool prepare(struct attempt *attempt, struct carried *carried)
+{
+    hf_client *client = attempt->request.client;
+    pthread_mutex_lock(&client->mutex);
+    bool is_alive = client->session.state == SESSION_ALIVE;
+    if (is_alive)
+        take_ticket_locked(attempt);
+    bool ready = is_alive && load_locked(attempt, carried);
+    attempt->request.is_in_flight |= ready;
+    pthread_mutex_unlock(&client->mutex);
+    return ready;
+}
+
+static hf_code step_or_claim(struct attempt *attempt, const struct carried *carried,
+                             hf_record *record, hf_step_reply *reply)
+{
+    hf_store *store = attempt->request.client->store;
+    hf_step step = {
+        .leaves = carried->leaves, .n_leaves = carried->n, .enter = &attempt->request.enter};
+    attempt->request.sent = client_now(attempt->request.client);
+    if (attempt->request.claim)
+        return store->ops->claim(store, attempt->request.claim, &attempt->request.enter, record,
+                                 reply, &attempt->err);
+    return store->ops->step(store, attempt->request.name, &step, record, reply, &attempt->err);
+}
+
+static hf_code send_enter(struct attempt *attempt, struct carried *carried)
+{
+    hf_client *client = attempt->request.client;
+    hf_step_reply reply = {.confirmed = false};
+    hf_record record;
+    hf_code code = step_or_claim(attempt, carried, &record, &reply);
+    pthread_mutex_lock(&client->mutex);
+    carried_unload_locked(client, carried, code, reply.confirmed);
+    if (code == HF_UNKNOWN) {
+        session_suspect_locked(client, attempt->request.name);
+        attempt->request.is_unanswered = true;
+        if (attempt->request.claim)
+            disown_locked(attempt);
+    }
+    if (code == HF_OK && reply.stamp.value > attempt->request.waiter.stamp.value)
+        attempt->request.waiter.stamp = reply.stamp; /* a notice may have come first */
+    pthread_mutex_unlock(&client->mutex);
+    if (code == HF_OK) {
+        record_done(&attempt->ahead.record);
+        attempt->ahead.record = record;
+        attempt->again_ms = reply.again_ms;
+    }
+    return code;
+}
+
+hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    bool is_here = client->store->can & HF_CAN_SEE_CRASH;
+    int64_t here = client->ttl_ms < LOOK_HERE_MS ? client->ttl_ms : LOOK_HERE_MS;
+    int64_t most = client->hold->listener.is_polling ? POLL_MOST_MS : is_here ? here : LOOK_MS;
+    int64_t first = client->hold->listener.is_polling ? POLL_FIRST_MS
+                    : is_here                         ? here / 2
+                                                      : LOOK_MS;
+    if (attempt_is_joined_for_locked(
+            attempt)) { /* nobody tells of a lease that is made elsewhere */
+        most = most < LOOK_JOINING_MS ? most : LOOK_JOINING_MS;
+        first = first < most ? first : most;
+    }
+    return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
+}
+
+/* What may have been passed over a look tells. */
+static void want_notices_locked(struct attempt *attempt)
+{
+    hf_client *client = attempt->request.client;
+    if (!listener_want_locked(client, attempt->request.waiter.stamp))
+        waiter_tell(&attempt->request.waiter, client->hold->listener.from);
+}
+
+static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    attempt->state = ATTEMPT_WAITS;
+    pthread_mutex_lock(&client->mutex);
+    pace_begin(&client->pace, &attempt->ahead.record, own, &attempt->request.waiter, now);
+    want_notices_locked(attempt);
+    attempt->look_due = attempt_after_look(attempt, now);
+    pthread_mutex_unlock(&client->mutex);
+    return now;
+}
+
+/* A try that was refused looks once at who is in its way (R6). */
+static hf_mono refused_try(struct attempt *attempt, hf_mono now)
+{
+    judging result;
+    attempt->request.is_in_flight = attempt->request.is_unanswered;
+    hf_code code =
+        judging_tick(&attempt->request, &attempt->ahead, now, true, &result, &attempt->err);
+    if (code)
+        return attempt_failed(attempt, code, now);
+    if (result == JUDGING_CHANGED)
+        return attempt_start_anew(attempt, client_now(attempt->request.client));
+    if (attempt->ahead.record.limit != attempt->request.enter.limit)
+        return attempt_refuse_limit(attempt, now);
+    return attempt_describe_held(attempt, HF_HELD, now);
+}
+
+static hf_mono come_back(struct attempt *attempt, attempt_state state, int64_t ms, hf_mono now)
+{
+    attempt->state = state;
+    attempt->request.is_in_flight = attempt->request.is_unanswered;
+    attempt->enter_due = mono_add_ms(now, ms);
+    return now;
+}
+
+/* This very session uses the lock with the other limit: no need to see whether it lives. */
+static bool is_ours(const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->ahead.record;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (id_equal(record->entries[i].session, attempt->request.enter.entry.session))
+            return true;
+    return false;
+}
+
+/* Without a queue: comes back now and then, and at a notice. */
+static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    if (attempt->request.enter.try_only || attempt->is_last)
+        return attempt_describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
+    pthread_mutex_lock(&client->mutex);
+    want_notices_locked(attempt);
+    int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;
+    if (!client->hold->listener.is_polling && ms < NOTICED_MS)
+        ms = NOTICED_MS;
+    ms = backoff_ms(1, ms, ms, client_chance(client));
+    pthread_mutex_unlock(&client->mutex);
+    return come_back(attempt, ATTEMPT_BUSY, ms, now);
+}
+
+static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
+{
+    const hf_entry *own = record_find(&attempt->ahead.record, attempt->request.enter.entry.ticket);
+    if (!attempt_has_queue(attempt))
+        return own ? attempt_believe(attempt, own, now) : held_by_others(attempt, now);
+    switch (record_judge(&attempt->ahead.record, &attempt->request.enter)) {
+    case RECORD_HOLDS:
+        return attempt_believe(attempt, own, now);
+    case RECORD_WAITS:
+        return queued(attempt, own, now);
+    case RECORD_HELD:
+        return refused_try(attempt, now);
+    case RECORD_BUSY:
+        attempt->request.enter.returner = true;
+        return come_back(
+            attempt, ATTEMPT_BUSY,
+            backoff_busy_ms(&attempt->ahead.record, client_chance(attempt->request.client)), now);
+    case RECORD_LIMIT:
+        if (attempt->request.enter.try_only)
+            return refused_try(attempt, now);
+        if (is_ours(attempt))
+            return attempt_refuse_limit(attempt, now);
+        return come_back(attempt, ATTEMPT_REFUSED, REFUSED_MS, now);
+    case RECORD_GONE:
+        break;
+    }
+    return attempt_start_anew(attempt, now);
+}
+
+/* Whether this attempt is to send an enter. */
+static bool joins(struct attempt *attempt, hf_mono now, hf_mono *due)
+{
+    hf_client *client = attempt->request.client;
+    pthread_mutex_lock(&client->mutex);
+    turns_place place =
+        attempt->request.is_alone ? PLACE_ALONE : turns_join_locked(&attempt->request, now);
+    attempt->request.is_alone = place == PLACE_ALONE;
+    pthread_mutex_unlock(&client->mutex);
+    if (place == PLACE_IN_LINE)
+        attempt->state = ATTEMPT_IN_LINE;
+    attempt->request.is_shut_out = place == PLACE_HELD;
+    *due = place == PLACE_TAKEN  ? attempt_end(attempt, HF_OK)
+           : place == PLACE_HELD ? attempt_describe_held(attempt, HF_HELD, now)
+                                 : attempt->deadline;
+    return place == PLACE_ALONE || place == PLACE_LEADS;
+}
+
+hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
+{
+    struct carried carried;
+    hf_mono due;
+    if (!joins(attempt, now, &due))
+        return due;
+    hf_code code = life_begin(attempt->request.client, &attempt->err);
+    if (code == HF_HELD || (!code && !prepare(attempt, &carried)))
+        return mono_add_ms(now, 50); /* woken when that has changed */
+    if (!code)
+        code = send_enter(attempt, &carried);
+    now = client_now(attempt->request.client);
+    if (code == HF_NOT_FOUND) /* a document: there is nothing to leave */
+        attempt->request.is_in_flight = attempt->request.is_unanswered;
+    if (code)
+        return attempt_failed(attempt, code, now);
+    attempt_succeeded(attempt);
+    attempt_tell_joined(attempt->request.client, &attempt->ahead.record);
+    return judge_answer(attempt, now);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deadlock.c: who waits for long, and holds something meanwhile, looks whether those that it waits
+ * for wait for it; the youngest of them gives up. Called by waiting attempts, beats and the doctor.
+ *
+ * What waits for what is read from records, and from what sessions say with their beats
+ * (core/waits.h); core/knot.c finds the knot. That alone is no proof: what is read in several
+ * places was never there at one time, and a waiter that has given up may not have been heard of
+ * yet. So the knot is marked with the beats of its sessions, and believed once each of them has
+ * repeated all of it in a beat that was made after it had seen another one answered: then each of
+ * those waits lasted from before the mark till after it, and at the mark all of them did. */
+#include "client/wait/deadlock.h"
+
+#include "client/hold/hold.h"
+#include "client/hold/long_waits.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+#include "core/knot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECORDS_MOST 256 /* one look follows so many names, and so many sessions: */
+#define SESSIONS_MOST 1000
+#define QUICK_LOOKS 4
+#define LONG_WAIT_MS 60000
+
+/* A knot that this request is the youngest of, as it was when it was marked. */
+typedef struct member {
+    hf_id ticket, session;
+    int64_t beat;
+} member;
+
+struct deadlock {
+    member *members;
+    size_t n;
+    unsigned looks; /* that found no knot */
+};
+
+/* ---- Looking around ---- */
+
+/* Follows who waits for this attempt: the records of what is held, the sessions in their queues,
+ * the records of what those hold, and so on. */
+typedef struct survey {
+    struct knot knot;
+    const char *names[RECORDS_MOST];
+    size_t n_names, n_looked; /* those before n_looked are in the knot */
+    hf_id sessions[SESSIONS_MOST];
+    size_t n_sessions, n_asked;
+} survey;
+
+static void add_name(survey *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_names; i++)
+        if (strcmp(s->names[i], name) == 0)
+            return;
+    if (s->n_names < RECORDS_MOST)
+        s->names[s->n_names++] = name;
+}
+
+static void add_session(survey *s, hf_id session)
+{
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (id_equal(s->sessions[i], session))
+            return;
+    if (s->n_sessions < SESSIONS_MOST)
+        s->sessions[s->n_sessions++] = session;
+}
+
+static bool add_record(void *ctx, const hf_record *record)
+{
+    survey *s = ctx;
+    knot_add_record(&s->knot, record);
+    for (size_t i = 0; i < record->queued; i++)
+        add_session(s, record->entries[record->holders + i].session);
+    return true;
+}
+
+static bool add_waits(void *ctx, const hf_waits *waits)
+{
+    char who[HF_TEXT_MAX + 1];
+    session_who(&waits->session, who);
+    knot_add_waits(ctx, waits, who);
+    return true;
+}
+
+/* Of all that wait in the records which are known: what they hold. */
+static void add_held(survey *s)
+{
+    for (size_t i = 0; i < s->knot.n_nodes; i++) {
+        const waits_entry *wait = &s->knot.nodes[i].wait;
+        const hf_record *record = knot_record(&s->knot, wait->on.name);
+        if (!record || !record_find(record, wait->on.ticket))
+            continue;
+        for (size_t j = 0; j < wait->n_holds; j++)
+            add_name(s, wait->holds[j].name);
+    }
+}
+
+static hf_code look_on(survey *s, hf_store *store, hf_error *err)
+{
+    size_t names = s->n_names, looked = s->n_looked;
+    s->n_looked = names;
+    hf_code code = store->ops->look(store, s->names + looked, names - looked, (hf_stamp){0}, false,
+                                    add_record, s, err);
+    size_t asked = s->n_asked;
+    s->n_asked = s->n_sessions;
+    if (!code && s->n_asked > asked)
+        code = store->ops->waits(store, s->sessions + asked, s->n_asked - asked, add_waits,
+                                 &s->knot, err);
+    add_held(s);
+    return code;
+}
+
+/* Whether somebody waits for one of the first n names. */
+static bool is_wanted(const survey *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const hf_record *record = knot_record(&s->knot, s->names[i]);
+        if (record && record->queued)
+            return true;
+    }
+    return false;
+}
+
+static hf_code look_around(survey *s, struct lock_request *request, const waits_item *holds,
+                           size_t n, bool *wanted)
+{
+    hf_error err;
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < n; i++)
+        add_name(s, holds[i].name);
+    size_t n_held = s->n_names;
+    add_name(s, request->name);
+    while (!code && s->n_looked < s->n_names)
+        code = look_on(s, request->client->store, &err);
+    *wanted = is_wanted(s, n_held);
+    return code;
+}
+
+/* ---- The proof ---- */
+
+static void loosen(struct deadlock *deadlock)
+{
+    free(deadlock->members);
+    deadlock->members = NULL;
+    deadlock->n = 0;
+}
+
+static const member *find_member(const struct deadlock *deadlock, hf_id ticket)
+{
+    for (size_t i = 0; i < deadlock->n; i++)
+        if (id_equal(deadlock->members[i].ticket, ticket))
+            return &deadlock->members[i];
+    return NULL;
+}
+
+/* The same knot as was marked. */
+static bool is_same(const struct deadlock *deadlock, const struct knot *knot, size_t n)
+{
+    for (size_t i = 0; i < knot->n_nodes; i++)
+        if (knot->nodes[i].is_knotted && !find_member(deadlock, knot->nodes[i].wait.on.ticket))
+            return false;
+    return deadlock->n == n;
+}
+
+static bool note_beat(void *ctx, const hf_waits *waits)
+{
+    struct deadlock *deadlock = ctx;
+    for (size_t i = 0; i < deadlock->n; i++)
+        if (id_equal(deadlock->members[i].session, waits->session.id))
+            deadlock->members[i].beat = waits->beat;
+    return true;
+}
+
+/* The beats are read now, when all of the knot has been seen. One that is not to be had can never
+ * be confirmed. */
+static void mark(struct deadlock *deadlock, const struct knot *knot, hf_store *store)
+{
+    hf_error err;
+    hf_id sessions[SESSIONS_MOST];
+    loosen(deadlock);
+    deadlock->members = alloc_array(NULL, knot->n_nodes, sizeof *deadlock->members);
+    for (size_t i = 0; i < knot->n_nodes && deadlock->n < SESSIONS_MOST; i++)
+        if (knot->nodes[i].is_knotted) {
+            sessions[deadlock->n] = knot->nodes[i].session;
+            deadlock->members[deadlock->n++] =
+                (member){knot->nodes[i].wait.on.ticket, knot->nodes[i].session, INT64_MAX - 1};
+        }
+    if (store->ops->waits(store, sessions, deadlock->n, note_beat, deadlock, &err))
+        loosen(deadlock);
+}
+
+/* A beat that was made when the answer to one after the mark had come. */
+static bool is_confirmed(const struct deadlock *deadlock, const struct knot *knot)
+{
+    for (size_t i = 0; i < knot->n_nodes; i++) {
+        const knot_node *node = &knot->nodes[i];
+        if (node->is_knotted && node->seen <= find_member(deadlock, node->wait.on.ticket)->beat)
+            return false;
+    }
+    return true;
+}
+
+/* ---- The verdict ---- */
+
+static void tell(const struct lock_request *request, const struct knot *knot, hf_error *err)
+{
+    char cycle[sizeof err->text];
+    knot_describe(knot, request->enter.entry.ticket, cycle, sizeof cycle);
+    error_set(err, HF_DEADLOCK,
+              "deadlock: %.430s: release what is held and begin again, or take them in one order",
+              cycle);
+}
+
+/* Whether this request is the one to give up. */
+static bool weigh(const struct lock_request *request, struct deadlock *deadlock, struct knot *knot)
+{
+    hf_id ticket = request->enter.entry.ticket;
+    knot_reduce(knot);
+    size_t n = knot_tie(knot, ticket);
+    deadlock->looks = n ? 0 : deadlock->looks;
+    if (!n || !id_equal(knot_youngest(knot)->wait.on.ticket, ticket)) {
+        loosen(deadlock);
+        return false;
+    }
+    if (is_same(deadlock, knot, n))
+        return is_confirmed(deadlock, knot);
+    mark(deadlock, knot, request->client->store);
+    return false;
+}
+
+static int64_t pause_ms(const hf_client *client, struct deadlock *deadlock)
+{
+    int64_t ms = client->deadlock_ms / 4;
+    for (unsigned i = QUICK_LOOKS; i < deadlock->looks && ms < lease_beat_ms(client->ttl_ms); i++)
+        ms *= 2;
+    deadlock->looks++;
+    return ms < 1 ? 1 : ms < lease_beat_ms(client->ttl_ms) ? ms : lease_beat_ms(client->ttl_ms);
+}
+
+static bool look(struct lock_request *request, struct deadlock *deadlock, const waits_item *holds,
+                 size_t n, hf_error *err)
+{
+    hf_client *client = request->client;
+    survey *s = alloc_zeroed(sizeof *s);
+    bool wanted;
+    bool is_victim =
+        !look_around(s, request, holds, n, &wanted) && wanted && weigh(request, deadlock, &s->knot);
+    if (is_victim)
+        tell(request, &s->knot, err);
+    pthread_mutex_lock(&client->mutex);
+    if (wanted)
+        session_hurry_locked(client, client->deadlock_ms / 4);
+    pthread_mutex_unlock(&client->mutex);
+    knot_done(&s->knot);
+    free(s);
+    return is_victim;
+}
+
+/* Who holds nothing is waited for by nobody: it is not woken to see that again. */
+static hf_mono due_at(const hf_client *client, const struct deadlock_watch *watch)
+{
+    return watch->holds_nothing || long_waits_are_off(client) ? MONO_NEVER : watch->due;
+}
+
+bool deadlock_tick(struct lock_request *request, struct deadlock_watch *watch, hf_mono now,
+                   hf_mono *due, hf_error *err)
+{
+    hf_client *client = request->client;
+    waits_item holds[WAITS_HOLDS_MAX];
+    *due = due_at(client, watch);
+    if (long_waits_are_off(client) || !mono_reached(watch->due, now))
+        return false;
+    pthread_mutex_lock(&client->mutex);
+    size_t n = long_waits_holds_locked(request, holds);
+    pthread_mutex_unlock(&client->mutex);
+    if (!watch->found)
+        watch->found = alloc_zeroed(sizeof *watch->found);
+    bool is_victim = n && look(request, watch->found, holds, n, err);
+    watch->holds_nothing = !n;
+    watch->due = mono_add_ms(client_now(client), pause_ms(client, watch->found));
+    *due = due_at(client, watch);
+    return is_victim;
+}
+
+void deadlock_done(struct deadlock_watch *watch)
+{
+    if (!watch->found)
+        return;
+    loosen(watch->found);
+    free(watch->found);
+}
+
+/* ---- The doctor ---- */
+
+typedef struct visit {
+    struct knot knot;
+    hf_finding_fn each;
+    void *ctx;
+    int64_t now_ms;
+    bool is_over;
+} visit;
+
+static void find(visit *v, const char *topic, const char *text)
+{
+    hf_finding finding = {.topic = topic, .text = text, .wants_care = true};
+    v->is_over = v->is_over || !v->each(v->ctx, &finding);
+}
+
+static void find_long_wait(visit *v, const hf_record *record)
+{
+    const hf_entry *first = &record->entries[record->holders];
+    int64_t ms = v->now_ms - first->since.ms;
+    char text[HF_NAME_MAX + 200];
+    if (ms < LONG_WAIT_MS)
+        return;
+    snprintf(text, sizeof text,
+             "%s: %zu wait, the first for %lld s; `holdfast show` says who holds it", record->name,
+             record->queued, (long long)(ms / 1000));
+    find(v, "long wait", text);
+}
+
+static bool visit_record(void *ctx, const hf_record *record)
+{
+    visit *v = ctx;
+    if (!record->queued)
+        return true;
+    knot_add_record(&v->knot, record);
+    find_long_wait(v, record);
+    return !v->is_over;
+}
+
+/* Each knot once: those that were told of wait no more. */
+static void find_knots(visit *v)
+{
+    char text[1024];
+    knot_reduce(&v->knot);
+    for (size_t i = 0; i < v->knot.n_nodes && !v->is_over; i++) {
+        hf_id ticket = v->knot.nodes[i].wait.on.ticket;
+        if (!v->knot.nodes[i].is_stuck || !knot_tie(&v->knot, ticket))
+            continue;
+        knot_describe(&v->knot, ticket, text, sizeof text);
+        find(v, "deadlock", text);
+        for (size_t j = 0; j < v->knot.n_nodes; j++)
+            v->knot.nodes[j].is_stuck &= !v->knot.nodes[j].is_knotted;
+    }
+}
+
+hf_code deadlock_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
+{
+    hf_store *store = client->store;
+    visit v = {.each = each, .ctx = ctx, .now_ms = client_wall(client).ms};
+    if (!store->ops->waits)
+        return HF_OK;
+    hf_code code = store->ops->list(store, "", visit_record, &v, err);
+    if (!code && v.knot.n_records)
+        code = store->ops->waits(store, NULL, 0, add_waits, &v.knot, err);
+    if (!code)
+        find_knots(&v);
+    knot_done(&v.knot);
+    return code;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judging.c: a waiter's watch over the sessions that stand in its way (L1, R5, R6, R9): looks at
+ * them, marks the dead, and takes their tickets out; called by attempt.c. */
+#include "client/wait/judging.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdlib.h>
+
+#define FIRST_LOOK_MS 400
+
+/* What one look at the sessions came to. */
+typedef struct findings {
+    hf_death *deaths;
+    size_t n_deaths;
+    hf_leave *leaves; /* of tickets that were asked for a ttl and more ago */
+    size_t n_leaves;
+} findings;
+
+/* One look: for whose request, what is known, and what it came to. */
+typedef struct look {
+    struct lock_request *request;
+    struct ahead *ahead;
+    findings found;
+} look;
+
+/* Most waits end before anybody could be judged: the first look at a session in the queue's way is
+ * spared those. */
+static hf_mono first_look(const look *l, const hf_entry *own, int32_t ttl_ms, hf_mono now)
+{
+    bool spares = own && !(l->request->client->store->can & HF_CAN_SEE_CRASH);
+    int64_t most = ttl_ms / 25;
+    return spares ? mono_add_ms(now, most < FIRST_LOOK_MS ? most : FIRST_LOOK_MS) : now;
+}
+
+/* Where a crash shows at once, only one that was stopped has to be found by its beats. There the
+ * head of the queue watches those who hold; all others watch all whom they do less often: in a
+ * long queue they are many, and each watches many. */
+static bool is_far(const look *l, size_t at, const hf_entry *own)
+{
+    bool is_behind = own && record_position(&l->ahead->record, own) > 1;
+    return l->request->client->store->can & HF_CAN_SEE_CRASH &&
+           (is_behind || at >= l->ahead->record.holders);
+}
+
+/* Everybody in the record counts, but for this attempt's own session, and those behind it. */
+static void watch_those_ahead(look *l, hf_mono now)
+{
+    const hf_record *record = &l->ahead->record;
+    size_t n = record->holders + record->queued, kept = 0;
+    const hf_entry *own = record_find(record, l->request->enter.entry.ticket);
+    size_t ahead = own ? (size_t)(own - record->entries) : n;
+    hf_id *keep = alloc_array(NULL, 2 * n, sizeof *keep);
+    for (size_t i = 0; i < ahead; i++) {
+        const hf_entry *entry = &record->entries[i];
+        if (id_equal(entry->session, l->request->enter.entry.session))
+            continue;
+        (is_far(l, i, own) ? judge_add_far : judge_add)(&l->ahead->judge, entry->session,
+                                                        entry->ttl_ms,
+                                                        first_look(l, own, entry->ttl_ms, now));
+        keep[kept++] = entry->session;
+        keep[kept++] = entry->ticket;
+    }
+    judge_keep(&l->ahead->judge, keep, kept);
+    free(keep);
+}
+
+static const hf_entry *first_of(const hf_record *record, hf_id session)
+{
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (id_equal(record->entries[i].session, session))
+            return &record->entries[i];
+    return NULL;
+}
+
+/* Remembers who holds, for messages and for the terminal. */
+static void remember_holder(look *l, const hf_session_state *state)
+{
+    const hf_record *record = &l->ahead->record;
+    if (!record->holders || state->presence == HF_MISSING ||
+        !id_equal(record->entries[0].session, state->session.id))
+        return;
+    session_who(&state->session, l->ahead->holder);
+    l->ahead->overdue_ms = state->lease_left_ms < 0 ? -state->lease_left_ms : 0;
+    l->ahead->holder_ttl_ms = state->session.ttl_ms;
+}
+
+static void add_death(look *l, const hf_session_state *state)
+{
+    findings *found = &l->found;
+    found->deaths = alloc_array(found->deaths, found->n_deaths + 1, sizeof *found->deaths);
+    hf_death *death = &found->deaths[found->n_deaths++];
+    *death = (hf_death){.session = state->session.id};
+    if (state->presence != HF_MISSING)
+        session_who(&state->session, death->who);
+}
+
+static void add_asked(look *l, const hf_session_state *state, hf_mono now)
+{
+    findings *found = &l->found;
+    for (size_t i = 0; i < state->n_asked; i++) {
+        hf_id ticket = state->asked[i].ticket;
+        if (!record_find(&l->ahead->record, ticket) ||
+            !judge_ask(&l->ahead->judge, ticket, state->session.ttl_ms, now))
+            continue;
+        found->leaves = alloc_array(found->leaves, found->n_leaves + 1, sizeof *found->leaves);
+        hf_leave *leave = &found->leaves[found->n_leaves++];
+        *leave = (hf_leave){.ticket = ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+        session_who(&state->session, leave->who);
+    }
+}
+
+/* The mark is the verdict: only its acknowledgement, or a look that shows it, makes a session dead.
+ */
+static hf_code mark(look *l, const hf_session_state *state, hf_error *err)
+{
+    hf_store *store = l->request->client->store;
+    hf_code code = store->ops->session_mark(store, state, err);
+    if (code == HF_OK) {
+        add_death(l, state);
+        client_log(l->request->client, HF_LOG_INFO, "%s: a session in its way was marked dead",
+                   l->request->name);
+    } else if (code == HF_HELD) {
+        judge_lives(&l->ahead->judge, state->session.id, client_now(l->request->client));
+    }
+    bool lives_or_missing = code == HF_HELD || code == HF_NOT_FOUND; /* the next look tells */
+    return lives_or_missing ? HF_OK : code;
+}
+
+static hf_code weigh(look *l, const hf_session_state *state, hf_mono now, hf_error *err)
+{
+    remember_holder(l, state);
+    switch (judge_session(&l->ahead->judge, state, now)) {
+    case JUDGE_LIVES:
+        add_asked(l, state, now);
+        return HF_OK;
+    case JUDGE_OVERDUE:
+        return mark(l, state, err);
+    case JUDGE_IS_DEAD:
+        add_death(l, state);
+        return HF_OK;
+    }
+    return HF_OK;
+}
+
+static hf_code take_out(look *l, hf_error *err)
+{
+    const findings *found = &l->found;
+    hf_store *store = l->request->client->store;
+    hf_step step = {.deaths = found->deaths,
+                    .n_deaths = found->n_deaths,
+                    .leaves = found->leaves,
+                    .n_leaves = found->n_leaves};
+    hf_record record;
+    hf_step_reply reply;
+    hf_code code = store->ops->step(store, l->request->name, &step, &record, &reply, err);
+    if (code)
+        return code;
+    pthread_mutex_lock(&l->request->client->mutex);
+    waiter_tell(&l->request->waiter, reply.stamp);
+    pthread_mutex_unlock(&l->request->client->mutex);
+    record_done(&record);
+    return HF_OK;
+}
+
+static hf_code look_at(look *l, const hf_id *ids, size_t n, bool trusts, hf_error *err)
+{
+    hf_client *client = l->request->client;
+    hf_session_state *states = alloc_array(NULL, n, sizeof *states);
+    hf_code code = client->store->ops->sessions_look(
+        client->store, ids, n, trusts ? client->clock_trust_ms : -1, states, err);
+    hf_mono arrival = client_now(client);
+    for (size_t i = 0; i < n && !code; i++) {
+        const hf_entry *entry = first_of(&l->ahead->record, ids[i]);
+        if (states[i].presence == HF_MISSING && entry)
+            states[i].session.ttl_ms = entry->ttl_ms;
+        code = weigh(l, &states[i], arrival, err);
+    }
+    free(states);
+    return code;
+}
+
+/* What wants to be looked at now: what is due, or all of it after a notice that somebody may have
+ * died. */
+static size_t due_sessions(look *l, hf_mono now, hf_id *ids)
+{
+    pthread_mutex_lock(&l->request->client->mutex);
+    bool all = l->request->waiter.judges_now;
+    l->request->waiter.judges_now = false;
+    pthread_mutex_unlock(&l->request->client->mutex);
+    return judge_collect(&l->ahead->judge, all ? MONO_NEVER : now, ids, l->ahead->judge.n);
+}
+
+hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono now, bool trusts,
+                     judging *out, hf_error *err)
+{
+    look l = {.request = request, .ahead = ahead};
+    *out = JUDGING_NONE;
+    watch_those_ahead(&l, now);
+    hf_id *ids = alloc_array(NULL, ahead->judge.n, sizeof *ids);
+    size_t n = due_sessions(&l, now, ids);
+    hf_code code = n ? look_at(&l, ids, n, trusts, err) : HF_OK;
+    if (!code && (l.found.n_deaths || l.found.n_leaves)) {
+        code = take_out(&l, err);
+        *out = code ? JUDGING_NONE : JUDGING_CHANGED;
+    }
+    free(l.found.deaths);
+    free(l.found.leaves);
+    free(ids);
+    return code;
+}
+
+const char *judging_holder(const struct lock_request *request, const struct ahead *ahead)
+{
+    const hf_record *record = &ahead->record;
+    if (request->is_shut_out ||
+        (record->holders && id_equal(record->entries[0].session, request->enter.entry.session)))
+        return "this very process";
+    if (record->who)
+        return record->who;
+    return ahead->holder[0] ? ahead->holder : "another session";
+}
+
+void ahead_done(struct ahead *ahead)
+{
+    judge_done(&ahead->judge);
+    record_done(&ahead->record);
+}

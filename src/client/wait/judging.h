@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judging.h: who stands ahead of a request, and whether they live (L1, R5, R6, R9). */
+#ifndef CLIENT_WAIT_JUDGING_H
+#define CLIENT_WAIT_JUDGING_H
+
+#include "client/hold/lock_request.h"
+
+#include "core/judge.h"
+#include "core/record.h"
+
+/* What one request knows of those ahead of it; own thread. */
+struct ahead {
+    hf_record record;             /* as last seen; written by its owner */
+    struct judge judge;           /* of the sessions in there; this and what follows: judging.c */
+    char holder[HF_TEXT_MAX + 1]; /* who, for messages */
+    int64_t overdue_ms;           /* its lease ended so long ago by the store's clock; 0: it runs */
+    int64_t holder_ttl_ms;
+};
+
+typedef enum judging {
+    JUDGING_NONE,    /* nothing to be done */
+    JUDGING_CHANGED, /* tickets of dead sessions were taken out: look again */
+} judging;
+
+/* Looks at the sessions that stand in the request's way, marks the dead, takes their tickets out.
+ * trusts: may take what the store says is gone for dead (R6). */
+hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono now, bool trusts,
+                     judging *out, hf_error *err);
+
+/* For people: the first holder. */
+const char *judging_holder(const struct lock_request *request, const struct ahead *ahead);
+
+void ahead_done(struct ahead *ahead); /* frees what it points to */
+
+#endif

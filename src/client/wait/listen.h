@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listen.h: hears notices. */
+#ifndef CLIENT_WAIT_LISTEN_H
+#define CLIENT_WAIT_LISTEN_H
+
+#include <holdfast/store.h>
+
+hf_mono listen_tick(hf_client *client, hf_mono now);
+/* Who waits here for that name, or for any document, looks; no earlier than the stamp. */
+void listen_tell_locked(hf_client *client, const char *name, hf_stamp stamp);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* upgrade.h: from shared to exclusive on one handle. */
+#ifndef CLIENT_WAIT_UPGRADE_H
+#define CLIENT_WAIT_UPGRADE_H
+
+#include <holdfast/holdfast.h>
+
+/* Within change_perform(). HF_HELD: it is in somebody's way, and is held as before. */
+hf_code upgrade_lock(struct hf_lock *lock, hf_error *err);
+
+#endif
