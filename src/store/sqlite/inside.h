@@ -68,6 +68,7 @@ static inline sqlite_store *store_of(hf_store *store)
     return (sqlite_store *)store;
 }
 
+/* log.c */
 void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -322,10 +322,3 @@ hf_code sqlite_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     own_return(store, own);
     return code;
 }
-
-void sqlite_wake(hf_store *base)
-{
-    uint64_t one = 1;
-    ssize_t n = write(store_of(base)->wake_fd, &one, sizeof one);
-    (void)n; /* it fails only when it is readable already */
-}

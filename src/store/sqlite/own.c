@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own.c: keeps the sessions of this process, each with its kernel lock and its socket; called by
- * sessions.c, and by await(), which may still use one that has ended. */
+/* own.c: keeps the sessions of this process, each with its kernel lock and its socket, and wakes
+ * await(), which may still use one that has ended; called by sessions.c and notice.c. */
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/sqlite/inside.h"
@@ -22,7 +22,14 @@ sqlite_own *own_find(sqlite_store *store, hf_id id)
     return own;
 }
 
-/* Who awaits notices of an older one is to turn to this one. */
+void sqlite_wake(hf_store *base)
+{
+    uint64_t one = 1;
+    ssize_t n = write(store_of(base)->wake_fd, &one, sizeof one);
+    (void)n; /* it fails only when it is readable already */
+}
+
+/* await() returns if it waits for notices of an older session, and is then called for this one. */
 void own_add(sqlite_store *store, sqlite_own *own)
 {
     pthread_mutex_lock(&store->mutex);

@@ -8,22 +8,11 @@
 #include "store/sqlite/inside.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 5000 /* of all calls but beats, whose time-out is a sixth of the ttl (R7) */
-
-void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...)
-{
-    char text[600];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    store->config.log(store->config.log_ctx, level, text);
-}
 
 /* In a forked child only memory is freed: SQLite's handles belong to the parent, closing them here
  * could write to its database; and a mutex may have been locked by a thread that is not here. */
