@@ -11,81 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AT_ONCE 64 /* notices given by one await */
-
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct memory *registry;
 
-hf_mono memory_mono(const struct memory_store *store)
+static size_t hear(struct memory *memory, hf_id session, hf_notice *notices)
 {
-    return store->env.mono(store->env.ctx);
-}
-
-hf_dbtime memory_time(const struct memory_store *store)
-{
-    return (hf_dbtime){store->env.wall(store->env.ctx).ms};
-}
-
-struct memory *memory_lock(hf_store *base)
-{
-    struct memory *memory = ((struct memory_store *)base)->memory;
-    pthread_mutex_lock(&memory->mutex);
-    return memory;
-}
-
-void memory_unlock(struct memory *memory)
-{
-    pthread_mutex_unlock(&memory->mutex);
-}
-
-void memory_publish(struct memory *memory, const char *name, const notify_note *note)
-{
-    struct event *event = &memory->events[memory->n_events++ % EVENTS];
-    free(event->name);
-    *event = (struct event){*note, {memory->version}, name ? alloc_text(name) : NULL};
-    pthread_cond_broadcast(&memory->news);
-}
-
-static bool is_for(const struct event *event, hf_id session)
-{
-    return id_equal(event->note.session, session) != !event->name;
-}
-
-static hf_notice notice_of(const struct event *event)
-{
-    hf_notice notice = {.kind = HF_NOTICE_LOOK, .stamp = event->stamp};
-    if (!event->name)
-        return notice;
-    notice.kind = event->note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL;
-    notice.ticket = event->note.ticket;
-    notice.token = event->note.token;
-    notice.block = event->note.block;
-    notice.name = alloc_text(event->name);
-    return notice;
-}
-
-/* Takes what the session has not heard yet; after too much of it, one LOOK instead. Their names are
- * the caller's to free. */
-static size_t hear(struct memory *memory, struct presence *presence, hf_notice *notices)
-{
-    if (memory->n_events - presence->heard > EVENTS) {
-        presence->heard = memory->n_events;
-        notices[0] = (hf_notice){.kind = HF_NOTICE_LOOK, .stamp = {memory->version}};
-        return 1;
-    }
-    size_t n = 0;
-    for (; presence->heard < memory->n_events && n < AT_ONCE; presence->heard++) {
-        const struct event *event = &memory->events[presence->heard % EVENTS];
-        if (is_for(event, presence->state.session.id))
-            notices[n++] = notice_of(event);
-    }
-    return n;
-}
-
-static size_t hear_by_id(struct memory *memory, hf_id id, hf_notice *notices)
-{
-    struct presence *presence = memory_find_session(memory, id);
-    return presence ? hear(memory, presence, notices) : 0;
+    struct presence *presence = memory_find_session(memory, session);
+    return presence ? memory_hear(memory, presence, notices) : 0;
 }
 
 static struct timespec deadline_in(int64_t ms)
@@ -108,12 +40,12 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     (void)err;
     struct memory_store *store = (struct memory_store *)base;
     struct timespec deadline = deadline_in(timeout_ms > 0 ? timeout_ms : 0);
-    hf_notice notices[AT_ONCE];
+    hf_notice notices[MEMORY_NOTICES_MAX];
     struct memory *memory = memory_lock(base);
-    size_t n = hear_by_id(memory, session, notices);
+    size_t n = hear(memory, session, notices);
     while (!n && !store->is_woken &&
            pthread_cond_timedwait(&memory->news, &memory->mutex, &deadline) != ETIMEDOUT)
-        n = hear_by_id(memory, session, notices);
+        n = hear(memory, session, notices);
     store->is_woken = false;
     memory_unlock(memory);
     for (size_t i = 0; i < n; i++) {

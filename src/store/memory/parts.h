@@ -8,7 +8,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#define EVENTS 1024 /* how far back a session can hear what it missed */
+#define EVENTS 1024           /* how far back a session can hear what it missed */
+#define MEMORY_NOTICES_MAX 64 /* given by one await() */
 
 /* What a record's step told a session; without a name: `session` died, and all others look. */
 struct event {
@@ -50,15 +51,36 @@ struct memory_store {
     bool is_woken; /* under the memory's mutex */
 };
 
-hf_mono memory_mono(const struct memory_store *store);
-hf_dbtime memory_time(const struct memory_store *store);
+static inline hf_mono memory_mono(const struct memory_store *store)
+{
+    return store->env.mono(store->env.ctx);
+}
+
+static inline hf_dbtime memory_time(const struct memory_store *store)
+{
+    return (hf_dbtime){store->env.wall(store->env.ctx).ms};
+}
 
 /* Every function below that takes a struct memory wants it locked. */
-struct memory *memory_lock(hf_store *base);
-void memory_unlock(struct memory *memory);
+static inline struct memory *memory_lock(hf_store *base)
+{
+    struct memory *memory = ((struct memory_store *)base)->memory;
+    pthread_mutex_lock(&memory->mutex);
+    return memory;
+}
 
+static inline void memory_unlock(struct memory *memory)
+{
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+/* events.c */
 /* Tells a session what a step said to it; with no name: tells all others to look. */
 void memory_publish(struct memory *memory, const char *name, const notify_note *note);
+
+/* Takes what the session has not heard yet, at most MEMORY_NOTICES_MAX; after too much of it, one
+ * LOOK instead. Their names are the caller's to free. */
+size_t memory_hear(struct memory *memory, struct presence *presence, hf_notice *notices);
 
 /* sessions.c: the session, or NULL. */
 struct presence *memory_find_session(const struct memory *memory, hf_id id);
