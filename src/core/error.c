@@ -2,7 +2,7 @@
 /* error.c: the error table's functions, and the filling of an hf_error; called from every layer. */
 #include "core/error.h"
 
-#include "core/text.h"
+#include "core/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void scrub(char *text)
 {
     char *to = text;
     while (*text) {
-        size_t length = text_character(text);
+        size_t length = utf8_character(text);
         for (size_t i = 0; i < length; i++)
             *to++ = text[i];
         text += length ? length : 1;

@@ -5,11 +5,6 @@
 
 #include <holdfast/store.h>
 
-bool text_is_utf8(const char *text);
-
-/* How many bytes the first character of a text takes, which is not empty; 0: it is not UTF-8. */
-size_t text_character(const char *text);
-
 /* HF_INVALID with the reason unless it is a name: UTF-8, 1 to HF_NAME_MAX bytes. */
 hf_code text_check_name(const char *name, hf_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json.c: the user's document as JSON, for whoever works on it; shape.c calls it. No server checks
  * that texts are UTF-8, and libbson writes none that are not: they are mended in a copy. */
-#include "core/text.h"
+#include "core/utf8.h"
 #include "store/mongo/document/own.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
@@ -10,7 +10,7 @@ static bson_string_t *mend(const char *text, size_t length)
 {
     bson_string_t *out = bson_string_new(NULL);
     for (size_t i = 0; i < length;) {
-        size_t n = text_character(text + i);
+        size_t n = utf8_character(text + i);
         if (!n)
             bson_string_append(out, REPLACEMENT);
         for (size_t end = i + n; i < end; i++)
