@@ -6,21 +6,12 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench.h"
-
-static const struct role {
-    const char *name;
-    role_fn *work;
-} roles[] = {
-    {"turns", role_turns}, {"poll", role_poll}, {"crowd", role_crowd},
-    {"hold", role_hold},   {"wait", role_wait}, {"two-writes", role_two_writes},
-};
 
 static struct board *map_board(int fd)
 {
@@ -30,15 +21,10 @@ static struct board *map_board(int fd)
     return at;
 }
 
-int crew_work(const char *role, const char *board_fd, const char *number)
+void crew_work(role_fn *role, const char *board_fd, const char *number)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(role, roles[i].name) == 0) {
-            roles[i].work(map_board(atoi(board_fd)), atoi(number));
-            return 0;
-        }
-    fail(role, "there is no such role");
+    role(map_board(atoi(board_fd)), atoi(number));
 }
 
 void crew_open(struct crew *out, const struct place *place)

@@ -55,7 +55,7 @@ void crew_join(struct crew *crew);
 void crew_close(struct crew *crew);
 
 /* A worker's main(). */
-int crew_work(const char *role, const char *board_fd, const char *number);
+void crew_work(role_fn *role, const char *board_fd, const char *number);
 /* The words that make this program one; they live until the next call. */
 char *const *crew_words(const struct crew *crew, const char *role, int number);
 

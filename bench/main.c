@@ -29,6 +29,15 @@ static const struct part {
 };
 #define N_PARTS (sizeof parts / sizeof *parts)
 
+/* What a worker process does. */
+static const struct role {
+    const char *name;
+    role_fn *work;
+} roles[] = {
+    {"turns", role_turns}, {"poll", role_poll}, {"crowd", role_crowd},
+    {"hold", role_hold},   {"wait", role_wait}, {"two-writes", role_two_writes},
+};
+
 /* ---- Options ---- */
 
 enum { KEY_JSON = 1000, KEY_ONLY, KEY_RUNS, KEY_SECONDS };
@@ -161,13 +170,23 @@ static int measure_in_child(const struct asked *asked)
     return await_child(child, &awaited);
 }
 
+static int work_as(const char *role, const char *board_fd, const char *number)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i].name) == 0) {
+            crew_work(roles[i].work, board_fd, number);
+            return 0;
+        }
+    fail(role, "there is no such role");
+}
+
 int main(int argc, char **argv)
 {
     struct asked asked = {
         .bench = {.runs = 5, .crowd_s = 20, .command = getenv("HOLDFAST_COMMAND")}};
     mongoc_log_set_handler(quiet, NULL);
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
-        return crew_work(argv[2], argv[3], argv[4]);
+        return work_as(argv[2], argv[3], argv[4]);
     argp_parse(&bench_argp, argc, argv, 0, NULL, &asked);
     const char *store = getenv("HOLDFAST_STORE");
     if (!store)
