@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "httpd/answer.h"
+#include "httpd/parameter.h"
 #include "httpd/routes.h"
 #include "show/json.h"
 
@@ -36,9 +37,9 @@ void answer_break(request *req)
     json_t *asked = NULL;
     hf_error err = {0};
     hf_break_options how = {.struct_size = sizeof how, .cancel = req->service->stop};
-    if (!request_number(req, "if_token", 1, TOKEN_MOST, 0, &how.if_token))
+    if (!parameter_number(req, "if_token", 1, TOKEN_MOST, 0, &how.if_token))
         return;
-    char *reason = request_parameter(req, "reason");
+    char *reason = parameter_text(req, "reason");
     how.reason = reason;
     how.by = *req->caller.name ? req->caller.name : NULL;
     if (!reason || !*reason)

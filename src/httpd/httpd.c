@@ -13,6 +13,7 @@
 #include "httpd/fail.h"
 #include "httpd/private.h"
 #include "httpd/request.h"
+#include "httpd/routes.h"
 #include "httpd/service.h"
 #include "show/text.h"
 
@@ -177,7 +178,7 @@ static void raise_limit(const httpd_config *config)
 static hf_code open_all(httpd *service, hf_error *err)
 {
     hf_code code = hf_cancel_new(&service->stop, err);
-    if (!code && !work_open(&service->work))
+    if (!code && !work_open(&service->work, request_work))
         code = fail(err, HF_INTERNAL, "no thread is to be had");
     if (!code && service->config.token_file)
         code = tokens_read(service->config.token_file, &service->tokens, err);
@@ -193,6 +194,7 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
 {
     httpd *service = text_alloc(sizeof *service);
     service->config = *config;
+    service->routes = &routes_all;
     raise_limit(config);
     bool has_door = door_open(&service->door, config->patience_ms);
     if (!has_door || !waits_open(&service->waits)) {

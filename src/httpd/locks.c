@@ -5,6 +5,7 @@
 #include "httpd/answer.h"
 #include "httpd/listing.h"
 #include "httpd/page.h"
+#include "httpd/parameter.h"
 #include "httpd/routes.h"
 #include "show/json.h"
 
@@ -29,7 +30,7 @@ void answer_locks(request *req)
     hf_error err = {0};
     if (!page_begin(&p, req))
         return;
-    char *prefix = request_parameter(req, "prefix");
+    char *prefix = parameter_text(req, "prefix");
     if (hf_list(req->service->config.client, prefix, add_lock, &p, &err)) {
         answer_error(req, &err);
         page_done(&p);

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.c: counts what the service does, and tells it as Prometheus wants it. */
+/* metrics.c: counts what the service does; prometheus.c tells it. */
 #include "httpd/metrics.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "httpd/answer.h"
-#include "httpd/routes.h"
-#include "show/text.h"
-
-/* Up to how many ms each bucket goes. */
-static const int64_t bounds[METRICS_BUCKETS] = {1,   2,   5,    10,   25,    50,
-                                                100, 250, 1000, 5000, 15000, 60000};
+const int64_t metrics_bounds_ms[METRICS_BUCKETS] = {1,   2,   5,    10,   25,    50,
+                                                    100, 250, 1000, 5000, 15000, 60000};
 
 static void count(histogram *h, int64_t us)
 {
     size_t i = 0;
-    while (i < METRICS_BUCKETS && us > bounds[i] * 1000)
+    while (i < METRICS_BUCKETS && us > metrics_bounds_ms[i] * 1000)
         i++;
     atomic_fetch_add(&h->buckets[i], 1);
     atomic_fetch_add(&h->sum_us, (uint_fast64_t)us);
@@ -59,140 +50,4 @@ void metrics_news(metrics *m, news kind)
 void metrics_look(metrics *m)
 {
     atomic_fetch_add(&m->looks, 1);
-}
-
-/* ---- Telling ---- */
-
-static void head(FILE *out, const char *name, const char *type, const char *help)
-{
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-/* 'method="GET",path="/v1/locks"'; what has no route has neither. */
-static char *labels_of(size_t number)
-{
-    const route *r = route_at(number);
-    return text_print("method=\"%s\",path=\"%s\"", r ? r->method : "", r ? r->path : "");
-}
-
-static void tell_answers(FILE *out, metrics *m, size_t number)
-{
-    char *labels = labels_of(number);
-    for (unsigned status = 0; status < METRICS_STATUSES; status++) {
-        uint_fast64_t count = atomic_load(&m->answers[number][status]);
-        if (count)
-            fprintf(out, "holdfast_http_requests_total{%s,status=\"%u\"} %" PRIuFAST64 "\n", labels,
-                    status, count);
-    }
-    free(labels);
-}
-
-/* labels: "" or "outcome=\"granted\"" */
-static void tell_histogram(FILE *out, const char *name, const char *labels, histogram *h)
-{
-    uint_fast64_t count = 0;
-    const char *comma = *labels ? "," : "";
-    for (size_t i = 0; i < METRICS_BUCKETS; i++) {
-        count += atomic_load(&h->buckets[i]);
-        fprintf(out, "%s_bucket{%s%sle=\"%g\"} %" PRIuFAST64 "\n", name, labels, comma,
-                (double)bounds[i] / 1000, count);
-    }
-    count += atomic_load(&h->buckets[METRICS_BUCKETS]);
-    fprintf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIuFAST64 "\n", name, labels, comma, count);
-    fprintf(out, "%s_sum{%s} %g\n", name, labels, (double)atomic_load(&h->sum_us) / 1e6);
-    fprintf(out, "%s_count{%s} %" PRIuFAST64 "\n", name, labels, count);
-}
-
-static void tell_requests(FILE *out, metrics *m)
-{
-    static const char total[] = "holdfast_http_requests_total",
-                      seconds[] = "holdfast_http_request_seconds";
-    head(out, total, "counter", "Requests that were answered.");
-    for (size_t i = 0; i <= routes_count(); i++)
-        tell_answers(out, m, i);
-    head(out, seconds, "histogram", "From a request's first byte to its answer.");
-    for (size_t i = 0; i <= routes_count(); i++) {
-        char *labels = labels_of(i);
-        tell_histogram(out, seconds, labels, &m->requests[i]);
-        free(labels);
-    }
-}
-
-static void tell_errors(FILE *out, metrics *m)
-{
-    static const char name[] = "holdfast_errors_total";
-    head(out, name, "counter", "Requests that the library refused, or failed at, by its code.");
-#define X(code, number, text, http, exit_status, retryable)                                        \
-    if (code)                                                                                      \
-        fprintf(out, "%s{code=\"" #code "\"} %" PRIuFAST64 "\n", name,                             \
-                atomic_load(&m->errors[code]));
-    HF_CODE_TABLE(X)
-#undef X
-}
-
-static void tell_waits(FILE *out, metrics *m)
-{
-    static const char name[] = "holdfast_wait_seconds";
-    head(out, name, "histogram", "From a request for a lock to its answer.");
-    tell_histogram(out, name, "outcome=\"refused\"", &m->waits[false]);
-    tell_histogram(out, name, "outcome=\"granted\"", &m->waits[true]);
-}
-
-static void tell_holds(FILE *out, metrics *m)
-{
-    static const char holds[] = "holdfast_hold_seconds",
-                      margins[] = "holdfast_renew_margin_seconds";
-    head(out, holds, "histogram", "From a grant to its release, where both were asked for here.");
-    tell_histogram(out, holds, "", &m->holds);
-    head(out, margins, "histogram",
-         "What was left of a lease when it was renewed, as far as was seen here.");
-    tell_histogram(out, margins, "", &m->margins);
-}
-
-static void tell_seen(FILE *out, metrics *m)
-{
-    static const char name[] = "holdfast_events_total";
-    head(out, name, "counter", "What was seen of all locks, while anybody followed /v1/events.");
-    for (news kind = 0; kind < N_NEWS; kind++)
-        fprintf(out, "%s{event=\"%s\"} %" PRIuFAST64 "\n", name, news_name(kind),
-                atomic_load(&m->seen[kind]));
-    head(out, "holdfast_looks_total", "counter", "How often all locks were listed for that.");
-    fprintf(out, "holdfast_looks_total %" PRIuFAST64 "\n", atomic_load(&m->looks));
-}
-
-static void tell_store(FILE *out, const httpd *service)
-{
-    static const char name[] = "holdfast_store_round_trips_total";
-    head(out, name, "counter", "Requests sent to the database; 0 where it is a file.");
-    fprintf(out, "%s %" PRIu64 "\n", name, hf_round_trips(service->config.client));
-}
-
-static void tell_now(FILE *out, httpd *service)
-{
-    size_t guests, requests;
-    door_count(&service->door, &guests, &requests);
-    head(out, "holdfast_http_connections", "gauge", "Connections that are open.");
-    fprintf(out, "holdfast_http_connections %zu\n", guests);
-    head(out, "holdfast_http_requests_open", "gauge", "Requests that are being served.");
-    fprintf(out, "holdfast_http_requests_open %zu\n", requests);
-    head(out, "holdfast_waits_open", "gauge", "Requests that wait for a lock.");
-    fprintf(out, "holdfast_waits_open %zu\n", waits_count(&service->waits));
-}
-
-void answer_metrics(request *req)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        text_no_memory();
-    tell_requests(out, &req->service->metrics);
-    tell_errors(out, &req->service->metrics);
-    tell_waits(out, &req->service->metrics);
-    tell_holds(out, &req->service->metrics);
-    tell_seen(out, &req->service->metrics);
-    tell_store(out, req->service);
-    tell_now(out, req->service);
-    fclose(out);
-    answer_text(req, "text/plain; version=0.0.4", text);
 }

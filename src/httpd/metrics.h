@@ -16,6 +16,9 @@
 #define METRICS_CODES 32
 #define METRICS_STATUSES 600
 
+/* Up to how many ms each bucket goes. */
+extern const int64_t metrics_bounds_ms[METRICS_BUCKETS];
+
 /* Durations: how many were at most so long, and their sum. */
 typedef struct histogram {
     atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* the last: longer */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "httpd/parameter.h"
 #include "show/json.h"
 #include "show/text.h"
 
@@ -15,9 +16,9 @@
 bool page_begin(page *p, request *req)
 {
     int64_t room;
-    if (!request_number(req, "limit", 1, ITEMS_MOST, ITEMS_DEFAULT, &room))
+    if (!parameter_number(req, "limit", 1, ITEMS_MOST, ITEMS_DEFAULT, &room))
         return false;
-    char *cursor = request_parameter(req, "cursor");
+    char *cursor = parameter_text(req, "cursor");
     *p = (page){
         .after = cursor ? cursor : text_copy(""), .room = (size_t)room, .items = json_array_new()};
     return true;

@@ -2,8 +2,6 @@
 /* request.c: takes a request in, has it answered, and sends the answer; microhttpd calls it. */
 #include "httpd/request.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +9,7 @@
 #include "httpd/answer.h"
 #include "httpd/clock.h"
 #include "httpd/rights.h"
-#include "httpd/routes.h"
-#include "httpd/uri.h"
+#include "httpd/route.h"
 #include "show/text.h"
 
 /* ---- Taking it in ---- */
@@ -25,7 +22,7 @@ static request *begin(httpd *service, struct MHD_Connection *connection)
     req->guest =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     req->began_us = clock_now_us();
-    req->route_number = routes_count();
+    req->route_number = service->routes->n;
     door_request(&service->door, 1);
     return req;
 }
@@ -154,30 +151,4 @@ void request_end(void *ctx, struct MHD_Connection *connection, void **state,
     free(req);
     *state = NULL;
     door_request(&service->door, -1);
-}
-
-/* ---- Its parameters ---- */
-
-char *request_parameter(const request *req, const char *key)
-{
-    const char *raw;
-    size_t size;
-    if (!MHD_lookup_connection_value_n(req->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key),
-                                       &raw, &size))
-        return NULL;
-    return uri_decode(raw ? raw : "");
-}
-
-bool request_number(request *req, const char *key, int64_t least, int64_t most, int64_t fallback,
-                    int64_t *out)
-{
-    char *text = request_parameter(req, key), *end = NULL;
-    errno = 0;
-    *out = text ? strtoll(text, &end, 10) : fallback;
-    bool is_good = !text || (*text && !*end && !errno && *out >= least && *out <= most);
-    if (!is_good)
-        answer_code(req, HF_INVALID, "%s=%.100s is no number from %" PRId64 " to %" PRId64, key,
-                    text, least, most);
-    free(text);
-    return is_good;
 }

@@ -40,11 +40,4 @@ void request_end(void *ctx, struct MHD_Connection *connection, void **state,
 /* A worker makes the answer of its route, or begins the wait for it. */
 void request_work(request *req);
 
-/* A parameter of the path, decoded, in new memory; NULL: not given. */
-char *request_parameter(const request *req, const char *key);
-
-/* The same as a number; fallback when not given. False: it was answered that it is none such. */
-bool request_number(request *req, const char *key, int64_t least, int64_t most, int64_t fallback,
-                    int64_t *out);
-
 #endif

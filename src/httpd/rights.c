@@ -9,7 +9,7 @@
 
 #include "httpd/address.h"
 #include "httpd/answer.h"
-#include "httpd/routes.h"
+#include "httpd/route.h"
 #include "httpd/uri.h"
 #include "show/text.h"
 
@@ -56,10 +56,11 @@ static bool check_framing(request *req)
 
 static bool check_path(request *req, const char *method, const char *path)
 {
+    const routes *all = req->service->routes;
     const char *rest;
     bool is_path;
-    req->route_number = route_find(method, path, &rest, &is_path);
-    req->route = route_at(req->route_number);
+    req->route_number = route_find(all, method, path, &rest, &is_path);
+    req->route = route_at(all, req->route_number);
     if (req->route) {
         req->name = rest ? uri_decode(rest) : NULL;
         if (!rest || req->name)
@@ -68,7 +69,7 @@ static bool check_path(request *req, const char *method, const char *path)
                     "the path %.200s has a %% without two hexadecimal digits behind it, or %%00",
                     path);
     } else if (is_path) {
-        char *methods = route_methods(path);
+        char *methods = route_methods(all, path);
         answer_problem(req, PROBLEM_METHOD, "%.200s can be asked for with %s", path, methods);
         answer_header(req, MHD_HTTP_HEADER_ALLOW, methods);
         free(methods);

@@ -20,8 +20,11 @@
 
 #define URL_SIZE 128
 
+typedef struct routes routes;
+
 struct httpd {
     httpd_config config;
+    const routes *routes;
     struct MHD_Daemon *daemon;
     tokens *tokens; /* NULL: nobody has to show one */
     door door;

@@ -5,6 +5,7 @@
 
 #include "httpd/answer.h"
 #include "httpd/page.h"
+#include "httpd/parameter.h"
 #include "httpd/routes.h"
 #include "show/json.h"
 #include "show/text.h"
@@ -57,7 +58,7 @@ void answer_sessions(request *req)
     page p;
     hf_error err = {0};
     int64_t all;
-    if (!request_number(req, "all", 0, 1, 0, &all) || !page_begin(&p, req))
+    if (!parameter_number(req, "all", 0, 1, 0, &all) || !page_begin(&p, req))
         return;
     sessions s = {.has_dead = all != 0};
     if (hf_sessions(req->service->config.client, keep, &s, &err)) {

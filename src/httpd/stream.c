@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream.c: sends the events to one that follows them. Its connection is suspended while there is
  * nothing to send; one that cannot keep up is given the locks anew instead of what it missed. */
-#include "httpd/stream.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "httpd/answer.h"
+#include "httpd/parameter.h"
 #include "httpd/routes.h"
 #include "show/text.h"
 
@@ -14,26 +13,16 @@
 #define TEXT_MOST 65536 /* of events, at a time */
 #define GREETING "retry: 1000\n\n"
 
-struct stream {
+typedef struct stream {
+    follower follower; /* what the watcher knows of it */
     httpd *service;
-    struct MHD_Connection *connection;
     guest *guest;
     char *prefix, *last_id;
-    bool has_begun, is_asleep;
+    bool has_begun;
     uint64_t next, beats; /* up to which all was sent */
     char *text;           /* is being sent */
     size_t size, sent;
-    stream *before, *after;
-};
-
-void streams_wake_locked(watcher *w)
-{
-    for (stream *s = w->streams; s; s = s->after)
-        if (s->is_asleep) {
-            s->is_asleep = false;
-            MHD_resume_connection(s->connection);
-        }
-}
+} stream;
 
 /* ---- What is sent ---- */
 
@@ -101,9 +90,9 @@ static ssize_t take(stream *s, char *out, size_t room)
 
 static ssize_t sleep_locked(stream *s)
 {
-    s->is_asleep = true;
+    s->follower.is_asleep = true;
     door_relax(&s->service->door, s->guest);
-    MHD_suspend_connection(s->connection);
+    MHD_suspend_connection(s->follower.connection);
     return 0;
 }
 
@@ -124,32 +113,10 @@ static ssize_t next_part(void *ctx, uint64_t position, char *out, size_t room)
 
 /* ---- Its life ---- */
 
-static void open_stream(stream *s)
-{
-    watcher *w = &s->service->watcher;
-    pthread_mutex_lock(&w->mutex);
-    s->after = w->streams;
-    if (s->after)
-        s->after->before = s;
-    w->streams = s;
-    w->n_streams++;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->mutex);
-}
-
 static void close_stream(void *ctx)
 {
     stream *s = ctx;
-    watcher *w = &s->service->watcher;
-    pthread_mutex_lock(&w->mutex);
-    if (s->after)
-        s->after->before = s->before;
-    if (s->before)
-        s->before->after = s->after;
-    else
-        w->streams = s->after;
-    w->n_streams--;
-    pthread_mutex_unlock(&w->mutex);
+    watcher_leave(&s->service->watcher, &s->follower);
     free(s->prefix);
     free(s->last_id);
     free(s->text);
@@ -160,14 +127,14 @@ void answer_events(request *req)
 {
     const char *last_id =
         MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, "Last-Event-ID");
-    char *prefix = request_parameter(req, "prefix");
+    char *prefix = parameter_text(req, "prefix");
     stream *s = text_alloc(sizeof *s);
-    *s = (stream){.service = req->service,
-                  .connection = req->connection,
+    *s = (stream){.follower.connection = req->connection,
+                  .service = req->service,
                   .guest = req->guest,
                   .prefix = prefix ? prefix : text_copy(""),
                   .last_id = last_id ? text_copy(last_id) : NULL};
-    open_stream(s);
+    watcher_join(&s->service->watcher, &s->follower);
     answer_made(req, "text/event-stream",
                 MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, next_part, s,
                                                   close_stream));

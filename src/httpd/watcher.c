@@ -4,11 +4,11 @@
 #include "httpd/watcher.h"
 
 #include <inttypes.h>
+#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "httpd/clock.h"
-#include "httpd/stream.h"
 #include "show/json.h"
 #include "show/text.h"
 
@@ -101,7 +101,7 @@ static void forget_locked(watcher *w)
 
 static bool is_wanted_locked(watcher *w, int64_t now_ms)
 {
-    if (w->n_streams)
+    if (w->n_followers)
         w->wanted_until_ms = now_ms + LINGER_MS;
     return now_ms < w->wanted_until_ms;
 }
@@ -114,6 +114,16 @@ static void beat_locked(watcher *w, int64_t now_ms)
     w->beats++;
 }
 
+/* There may be something for them. */
+static void wake_all_locked(watcher *w)
+{
+    for (follower *f = w->followers; f; f = f->after)
+        if (f->is_asleep) {
+            f->is_asleep = false;
+            MHD_resume_connection(f->connection);
+        }
+}
+
 static void watch_once_locked(watcher *w)
 {
     int64_t now_ms = clock_now_ms();
@@ -124,7 +134,7 @@ static void watch_once_locked(watcher *w)
     }
     int64_t next_ms = look_locked(w);
     beat_locked(w, now_ms);
-    streams_wake_locked(w);
+    wake_all_locked(w);
     struct timespec next = clock_at(next_ms);
     while (!w->is_closing && clock_now_ms() < next_ms)
         pthread_cond_clockwait(&w->changed, &w->mutex, CLOCK_MONOTONIC, &next);
@@ -136,12 +146,37 @@ static void *watch(void *ctx)
     pthread_mutex_lock(&w->mutex);
     while (!w->is_closing)
         watch_once_locked(w);
-    streams_wake_locked(w);
+    wake_all_locked(w);
     pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-/* ---- For streams ---- */
+/* ---- For those that follow ---- */
+
+void watcher_join(watcher *w, follower *f)
+{
+    pthread_mutex_lock(&w->mutex);
+    f->after = w->followers;
+    if (f->after)
+        f->after->before = f;
+    w->followers = f;
+    w->n_followers++;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+void watcher_leave(watcher *w, follower *f)
+{
+    pthread_mutex_lock(&w->mutex);
+    if (f->after)
+        f->after->before = f->before;
+    if (f->before)
+        f->before->after = f->after;
+    else
+        w->followers = f->after;
+    w->n_followers--;
+    pthread_mutex_unlock(&w->mutex);
+}
 
 bool watcher_is_ready_locked(const watcher *w)
 {

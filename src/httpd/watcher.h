@@ -13,7 +13,13 @@
 
 #define EVENTS_KEPT 1024
 
-struct stream;
+/* One that follows the events, over a connection that is suspended while it sleeps; in the caller's
+ * memory from watcher_join() to watcher_leave(). */
+typedef struct follower {
+    struct MHD_Connection *connection;
+    bool is_asleep;
+    struct follower *before, *after;
+} follower;
 
 typedef struct event {
     char *name; /* of the lock; NULL: it is about all */
@@ -35,18 +41,21 @@ typedef struct watcher {
     int64_t wanted_until_ms;   /* whoever comes back by then has missed nothing */
     int64_t beat_at_ms;
     uint64_t beats; /* something is sent at least so often, so that a dead end shows */
-    struct stream *streams;
-    size_t n_streams;
+    follower *followers;
+    size_t n_followers;
     bool is_closing;
 } watcher;
 
 bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m);
 
-/* Ends the streams, and the thread. */
+void watcher_join(watcher *w, follower *f);
+void watcher_leave(watcher *w, follower *f);
+
+/* Wakes all that follow, for their end, and ends the thread. */
 void watcher_close(watcher *w);
 void watcher_done(watcher *w);
 
-/* ---- For streams, with the mutex locked ---- */
+/* ---- For those that follow, with the mutex locked ---- */
 
 /* Whether there is anything to begin with. */
 bool watcher_is_ready_locked(const watcher *w);

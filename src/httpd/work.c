@@ -3,7 +3,7 @@
  * those that take long: of these only some are at work, so that the others go on. */
 #include "httpd/work.h"
 
-#include "httpd/routes.h"
+#include "httpd/route.h"
 
 static bool is_slow(const request *req)
 {
@@ -64,7 +64,7 @@ static request *next_locked(work *w)
     return req;
 }
 
-static void *serve(void *ctx)
+static void *run(void *ctx)
 {
     work *w = ctx;
     request *req;
@@ -73,7 +73,7 @@ static void *serve(void *ctx)
         size_t slow = is_slow(req);
         w->n_slow += slow;
         pthread_mutex_unlock(&w->mutex);
-        request_work(req);
+        w->serve(req);
         pthread_mutex_lock(&w->mutex);
         w->n_slow -= slow;
         if (slow || w->is_closing)
@@ -83,11 +83,12 @@ static void *serve(void *ctx)
     return NULL;
 }
 
-bool work_open(work *w)
+bool work_open(work *w, void (*serve)(request *req))
 {
+    w->serve = serve;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->changed, NULL);
-    while (w->n_threads < WORKERS && !pthread_create(&w->threads[w->n_threads], NULL, serve, w))
+    while (w->n_threads < WORKERS && !pthread_create(&w->threads[w->n_threads], NULL, run, w))
         w->n_threads++;
     return w->n_threads == WORKERS;
 }

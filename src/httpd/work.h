@@ -16,13 +16,15 @@ typedef struct work {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct request *first, *last;
+    void (*serve)(struct request *req);
     size_t n_threads, n_slow;
     bool is_closing;
     pthread_t threads[WORKERS];
 } work;
 
-/* False: no thread is to be had. */
-bool work_open(work *w);
+/* Starts the threads, each of which calls serve() for one request after the other. False: there are
+ * no threads left. */
+bool work_open(work *w, void (*serve)(struct request *req));
 
 /* Takes a suspended request, which is resumed when it has its answer. False: it is over. */
 bool work_give(work *w, struct request *req);

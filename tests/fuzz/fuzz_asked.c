@@ -48,12 +48,12 @@ static char *read_target(const char *target)
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         const char *rest;
         bool is_path;
-        size_t number = route_find(methods[i], target, &rest, &is_path);
-        MUST(number <= routes_count() && (number == routes_count() || is_path));
+        size_t number = route_find(&routes_all, methods[i], target, &rest, &is_path);
+        MUST(number <= routes_all.n && (number == routes_all.n || is_path));
         if (rest && !name)
             name = uri_decode(rest);
     }
-    free(route_methods(target));
+    free(route_methods(&routes_all, target));
     return name;
 }
 

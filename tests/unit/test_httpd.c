@@ -169,7 +169,7 @@ static void assert_route(const char *method, const char *path, const char *route
 {
     const char *got;
     bool got_path;
-    const route *r = route_at(route_find(method, path, &got, &got_path));
+    const route *r = route_at(&routes_all, route_find(&routes_all, method, path, &got, &got_path));
     assert_int_equal(r != NULL, route_path != NULL);
     if (r)
         assert_string_equal(r->path, route_path);
@@ -205,12 +205,12 @@ static void test_with_which_methods(void **state)
                                            {"/nix", ""}};
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        char *methods = route_methods(paths[i][0]);
+        char *methods = route_methods(&routes_all, paths[i][0]);
         assert_string_equal(methods, paths[i][1]);
         free(methods);
     }
-    assert_null(route_at(routes_count()));
-    assert_non_null(route_at(routes_count() - 1));
+    assert_null(route_at(&routes_all, routes_all.n));
+    assert_non_null(route_at(&routes_all, routes_all.n - 1));
 }
 
 /* ---- metrics.c ---- */

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prometheus.c: answers GET /metrics: what the service has counted, as Prometheus reads it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "httpd/answer.h"
+#include "httpd/routes.h"
+#include "show/text.h"
+
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* 'method="GET",path="/v1/locks"'; what has no route has neither. */
+static char *labels_of(const routes *in, size_t number)
+{
+    const route *r = route_at(in, number);
+    return text_print("method=\"%s\",path=\"%s\"", r ? r->method : "", r ? r->path : "");
+}
+
+static void tell_answers(FILE *out, const routes *in, metrics *m, size_t number)
+{
+    char *labels = labels_of(in, number);
+    for (unsigned status = 0; status < METRICS_STATUSES; status++) {
+        uint_fast64_t count = atomic_load(&m->answers[number][status]);
+        if (count)
+            fprintf(out, "holdfast_http_requests_total{%s,status=\"%u\"} %" PRIuFAST64 "\n", labels,
+                    status, count);
+    }
+    free(labels);
+}
+
+/* labels: "" or "outcome=\"granted\"" */
+static void tell_histogram(FILE *out, const char *name, const char *labels, histogram *h)
+{
+    uint_fast64_t count = 0;
+    const char *comma = *labels ? "," : "";
+    for (size_t i = 0; i < METRICS_BUCKETS; i++) {
+        count += atomic_load(&h->buckets[i]);
+        fprintf(out, "%s_bucket{%s%sle=\"%g\"} %" PRIuFAST64 "\n", name, labels, comma,
+                (double)metrics_bounds_ms[i] / 1000, count);
+    }
+    count += atomic_load(&h->buckets[METRICS_BUCKETS]);
+    fprintf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIuFAST64 "\n", name, labels, comma, count);
+    fprintf(out, "%s_sum{%s} %g\n", name, labels, (double)atomic_load(&h->sum_us) / 1e6);
+    fprintf(out, "%s_count{%s} %" PRIuFAST64 "\n", name, labels, count);
+}
+
+static void tell_requests(FILE *out, const routes *in, metrics *m)
+{
+    static const char total[] = "holdfast_http_requests_total",
+                      seconds[] = "holdfast_http_request_seconds";
+    head(out, total, "counter", "Requests that were answered.");
+    for (size_t i = 0; i <= in->n; i++)
+        tell_answers(out, in, m, i);
+    head(out, seconds, "histogram", "From a request's first byte to its answer.");
+    for (size_t i = 0; i <= in->n; i++) {
+        char *labels = labels_of(in, i);
+        tell_histogram(out, seconds, labels, &m->requests[i]);
+        free(labels);
+    }
+}
+
+static void tell_errors(FILE *out, metrics *m)
+{
+    static const char name[] = "holdfast_errors_total";
+    head(out, name, "counter", "Requests that the library refused, or failed at, by its code.");
+#define X(code, number, text, http, exit_status, retryable)                                        \
+    if (code)                                                                                      \
+        fprintf(out, "%s{code=\"" #code "\"} %" PRIuFAST64 "\n", name,                             \
+                atomic_load(&m->errors[code]));
+    HF_CODE_TABLE(X)
+#undef X
+}
+
+static void tell_waits(FILE *out, metrics *m)
+{
+    static const char name[] = "holdfast_wait_seconds";
+    head(out, name, "histogram", "From a request for a lock to its answer.");
+    tell_histogram(out, name, "outcome=\"refused\"", &m->waits[false]);
+    tell_histogram(out, name, "outcome=\"granted\"", &m->waits[true]);
+}
+
+static void tell_holds(FILE *out, metrics *m)
+{
+    static const char holds[] = "holdfast_hold_seconds",
+                      margins[] = "holdfast_renew_margin_seconds";
+    head(out, holds, "histogram", "From a grant to its release, where both were asked for here.");
+    tell_histogram(out, holds, "", &m->holds);
+    head(out, margins, "histogram",
+         "What was left of a lease when it was renewed, as far as was seen here.");
+    tell_histogram(out, margins, "", &m->margins);
+}
+
+static void tell_seen(FILE *out, metrics *m)
+{
+    static const char name[] = "holdfast_events_total";
+    head(out, name, "counter", "What was seen of all locks, while anybody followed /v1/events.");
+    for (news kind = 0; kind < N_NEWS; kind++)
+        fprintf(out, "%s{event=\"%s\"} %" PRIuFAST64 "\n", name, news_name(kind),
+                atomic_load(&m->seen[kind]));
+    head(out, "holdfast_looks_total", "counter", "How often all locks were listed for that.");
+    fprintf(out, "holdfast_looks_total %" PRIuFAST64 "\n", atomic_load(&m->looks));
+}
+
+static void tell_store(FILE *out, const httpd *service)
+{
+    static const char name[] = "holdfast_store_round_trips_total";
+    head(out, name, "counter", "Requests sent to the database; 0 where it is a file.");
+    fprintf(out, "%s %" PRIu64 "\n", name, hf_round_trips(service->config.client));
+}
+
+static void tell_now(FILE *out, httpd *service)
+{
+    size_t guests, requests;
+    door_count(&service->door, &guests, &requests);
+    head(out, "holdfast_http_connections", "gauge", "Connections that are open.");
+    fprintf(out, "holdfast_http_connections %zu\n", guests);
+    head(out, "holdfast_http_requests_open", "gauge", "Requests that are being served.");
+    fprintf(out, "holdfast_http_requests_open %zu\n", requests);
+    head(out, "holdfast_waits_open", "gauge", "Requests that wait for a lock.");
+    fprintf(out, "holdfast_waits_open %zu\n", waits_count(&service->waits));
+}
+
+void answer_metrics(request *req)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        text_no_memory();
+    tell_requests(out, req->service->routes, &req->service->metrics);
+    tell_errors(out, &req->service->metrics);
+    tell_waits(out, &req->service->metrics);
+    tell_holds(out, &req->service->metrics);
+    tell_seen(out, &req->service->metrics);
+    tell_store(out, req->service);
+    tell_now(out, req->service);
+    fclose(out);
+    answer_text(req, "text/plain; version=0.0.4", text);
+}
