@@ -41,7 +41,14 @@ static void fill_random(void *ctx, void *bytes, size_t n)
         abort();
 }
 
-static const hf_env env = {.mono = read_mono, .wall = read_wall, .random = fill_random};
+static void pause_ms(void *ctx, int64_t ms)
+{
+    (void)ctx;
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+static const hf_env env = {
+    .mono = read_mono, .wall = read_wall, .random = fill_random, .pause = pause_ms};
 
 int64_t bed_now_ms(void)
 {

@@ -411,9 +411,15 @@ static void fill_random(void *ctx, void *bytes, size_t n)
         ((uint8_t *)bytes)[i] = (uint8_t)rand();
 }
 
+static void pause_ms(void *ctx, int64_t ms)
+{
+    (void)ctx;
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
 static bool run(const char *uri, uint64_t seed, size_t steps)
 {
-    const hf_env env = {.mono = mono, .wall = wall, .random = fill_random};
+    const hf_env env = {.mono = mono, .wall = wall, .random = fill_random, .pause = pause_ms};
     const hf_store_config config = {.ttl_ms = 10000, .env = &env, .log = ignore_log};
     hf_store *store;
     hf_error err;

@@ -114,9 +114,15 @@ static void forget_all(void)
     bed.mono_ms = 1000;
 }
 
+static void pass(void *ctx, int64_t ms)
+{
+    (void)ctx;
+    answers_pass(ms);
+}
+
 mongo_store *answers_open(const char *keys)
 {
-    static const hf_env env = {.mono = read_mono, .wall = read_wall, .random = fill};
+    static const hf_env env = {.mono = read_mono, .wall = read_wall, .random = fill, .pause = pass};
     static const hf_store_config config = {.ttl_ms = 6000, .env = &env, .log = keep_log};
     char uri[300];
     hf_store *store = NULL;

@@ -160,10 +160,12 @@ static void test_a_server_that_is_behind_is_asked_six_times_more(void **state)
 {
     (void)state;
     char said[100];
+    int64_t began_ns = mongo_mono(store).ns;
     give_times(6, "find", BEHIND);
     answers_give("find", BATCH(""));
     assert_int_equal(look((const char *const[]){"a"}, 1, said), HF_OK);
     assert_int_equal(answers_sent("find"), 7);
+    assert_int_equal(mongo_mono(store).ns - began_ns, (20 + 40 + 80 + 160 + 320 + 640) * 1000000);
     give_times(7, "find", BEHIND);
     assert_int_equal(look((const char *const[]){"a"}, 1, said), HF_UNREACHABLE);
     assert_non_null(strstr(err.text, "the primary is behind"));

@@ -5,10 +5,10 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
+#include "store/kernel_time.h"
 #include "store/memory/parts.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -20,31 +20,19 @@ static size_t hear(struct memory *memory, hf_id session, hf_notice *notices)
     return presence ? memory_hear(memory, presence, notices) : 0;
 }
 
-static struct timespec deadline_in(int64_t ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err)
 {
     (void)from; /* a session hears everything since its begin */
     (void)err;
     struct memory_store *store = (struct memory_store *)base;
-    struct timespec deadline = deadline_in(timeout_ms > 0 ? timeout_ms : 0);
+    struct timespec deadline = kernel_time_in(timeout_ms > 0 ? timeout_ms : 0);
     hf_notice notices[MEMORY_NOTICES_MAX];
     struct memory *memory = memory_lock(base);
     size_t n = hear(memory, session, notices);
     while (!n && !store->is_woken &&
-           pthread_cond_timedwait(&memory->news, &memory->mutex, &deadline) != ETIMEDOUT)
+           pthread_cond_clockwait(&memory->news, &memory->mutex, CLOCK_MONOTONIC, &deadline) !=
+               ETIMEDOUT)
         n = hear(memory, session, notices);
     store->is_woken = false;
     memory_unlock(memory);
@@ -129,11 +117,7 @@ static struct memory *new_memory(const char *name)
     struct memory *memory = alloc_zeroed(sizeof *memory);
     memory->name = alloc_text(name);
     pthread_mutex_init(&memory->mutex, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&memory->news, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&memory->news, NULL);
     return memory;
 }
 

@@ -43,7 +43,7 @@ static void tell(doctor *to, const char *topic, bool is_danger, const char *form
 
 static double mono_ms(const doctor *to)
 {
-    return (double)to->store->config.env->mono(to->store->config.env->ctx).ns / 1e6;
+    return (double)mongo_mono(to->store).ns / 1e6;
 }
 
 static hf_code ask_admin(mongo_store *store, const char *text, mongo_reply *reply, hf_error *err)
@@ -332,7 +332,7 @@ static bool measure(doctor *to, mongoc_client_t *client, uint32_t server, double
     bson_iter_t it;
     bson_error_t error;
     double start = mono_ms(to);
-    int64_t wall_ms = to->store->config.env->wall(to->store->config.env->ctx).ms;
+    int64_t wall_ms = mongo_wall(to->store).ms;
     bool ok = mongoc_client_command_simple_with_server_id(client, "admin", command, NULL, server,
                                                           &reply, &error) &&
               bson_iter_init_find(&it, &reply, "localTime") && BSON_ITER_HOLDS_DATE_TIME(&it);

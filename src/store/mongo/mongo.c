@@ -33,8 +33,8 @@ static void close_store(hf_store *base)
         store->protocol->close(store, is_ours);
     if (is_ours) {
         mongo_watch_done(store);
-        mongo_lane_done(&store->beats);
-        mongo_lane_done(&store->work);
+        mongo_lane_done(store, &store->beats);
+        mongo_lane_done(store, &store->work);
         pthread_mutex_destroy(&store->mutex);
     }
     free(store->watch);

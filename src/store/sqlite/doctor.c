@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <time.h>
 
 typedef struct report {
     sqlite_store *store;
@@ -143,11 +142,9 @@ static hf_code find_foreign(report *to, hf_error *err)
     return code;
 }
 
-static int64_t now_us(void)
+static int64_t now_us(const sqlite_store *store)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return store->config.env->mono(store->config.env->ctx).ns / 1000;
 }
 
 static int by_size(const void *a, const void *b)
@@ -178,11 +175,11 @@ static hf_code find_latency(report *to, hf_error *err)
         return HF_OK;
     }
     for (int i = 0; i < TIMES; i++) {
-        int64_t before = now_us();
+        int64_t before = now_us(to->store);
         hf_code code = write_once(to->store, err);
         if (code)
             return code;
-        took[i] = now_us() - before;
+        took[i] = now_us(to->store) - before;
     }
     qsort(took, TIMES, sizeof took[0], by_size);
     find(to, false, "latency", "a write takes %lld us (median of %d)", (long long)took[TIMES / 2],

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/notify.h"
+#include "store/kernel_time.h"
 #include "store/sqlite/inside.h"
 
 #include <errno.h>
@@ -25,7 +26,6 @@
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A receiver's queue is this long by default (net.unix.max_dgram_qlen); senders drop what does not
@@ -187,13 +187,6 @@ typedef struct waiting {
     bool is_over;
 } waiting;
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void tell(waiting *w, hf_notice_kind kind, const datagram *it)
 {
     w->each(w->ctx, &(hf_notice){.kind = kind, .ticket = it->ticket, .name = it->name});
@@ -241,13 +234,13 @@ static void read_closes(waiting *w)
     if (!any)
         return;
     w->tests = 0;
-    w->test_at_ms = now_ms();
+    w->test_at_ms = kernel_ms(CLOCK_BOOTTIME);
 }
 
 static void test_watched(waiting *w)
 {
     static const int64_t pauses_ms[] = {1, 4, 20, NEVER};
-    int64_t now = now_ms();
+    int64_t now = kernel_ms(CLOCK_BOOTTIME);
     if (now < w->test_at_ms)
         return;
     int64_t pause = w->store->is_deaf ? DEAF_INTERVAL_MS : pauses_ms[w->tests];
@@ -272,13 +265,13 @@ static void listen_to_closes(waiting *w)
         close_fd(&store->inotify_fd);
         store->is_deaf = true;
     }
-    w->test_at_ms = now_ms();
+    w->test_at_ms = kernel_ms(CLOCK_BOOTTIME);
 }
 
 static hf_code sleep_once(waiting *w, hf_error *err)
 {
     int64_t until = w->test_at_ms < w->deadline_ms ? w->test_at_ms : w->deadline_ms;
-    int64_t left = until - now_ms();
+    int64_t left = until - kernel_ms(CLOCK_BOOTTIME);
     struct pollfd fds[] = {{.fd = w->store->wake_fd, .events = POLLIN},
                            {.fd = w->notice_fd, .events = POLLIN},
                            {.fd = w->store->inotify_fd, .events = POLLIN}};
@@ -298,7 +291,7 @@ static hf_code wait_for_notices(waiting *w, hf_error *err)
         read_wake(w);
         read_closes(w);
         test_watched(w);
-        if (code || w->is_over || now_ms() >= w->deadline_ms)
+        if (code || w->is_over || kernel_ms(CLOCK_BOOTTIME) >= w->deadline_ms)
             return code;
         code = sleep_once(w, err);
     }
@@ -313,8 +306,8 @@ hf_code sqlite_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     if (!own)
         return error_set(err, HF_NOT_FOUND, "that session is none of this store's");
     waiting w = {.store = store, .notice_fd = own->notice_fd, .each = each, .ctx = ctx};
-    w.deadline_ms = now_ms() + (timeout_ms > 0 ? timeout_ms : 0);
-    w.test_at_ms = store->is_deaf ? now_ms() : NEVER;
+    w.deadline_ms = kernel_ms(CLOCK_BOOTTIME) + (timeout_ms > 0 ? timeout_ms : 0);
+    w.test_at_ms = store->is_deaf ? kernel_ms(CLOCK_BOOTTIME) : NEVER;
     if (store->has_failed)
         tell_to_look(&w);
     store->has_failed = false;

@@ -2,10 +2,10 @@
 /* schema.c: makes the tables, and refuses a database that is not ours before anything in it is
  * changed; called when a store is opened. */
 #include "core/error.h"
+#include "store/kernel_time.h"
 #include "store/sqlite/inside.h"
 
 #include <string.h>
-#include <time.h>
 
 #define APPLICATION_ID 0x486f6c64 /* "Hold" */
 #define SCHEMA_VERSION 2
@@ -171,7 +171,7 @@ static hf_code switch_to_wal(sql *conn, hf_error *err)
     for (int64_t waited_ms = 0; !is_wal(conn, err, &code); waited_ms += 5) {
         if (code != HF_UNREACHABLE || waited_ms > conn->patience_ms)
             return code;
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        kernel_pause_us(5000);
     }
     return HF_OK;
 }

@@ -4,11 +4,11 @@
 #include "store/sqlite/sql.h"
 
 #include "core/error.h"
+#include "store/kernel_time.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* In pages. Whoever opens the database while nobody else has it open reads the whole log, about 2
  * us a page; a run of one command writes ten. */
@@ -22,24 +22,17 @@ static const char *const texts[] = {
 #undef X
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* A write transaction takes some 30 us, one with a sync some ms: wait 50 us at first, 2 ms at most
  * (SQLite's own handler begins with 1 ms and soon sleeps for 100). */
 static int wait_for_writer(void *ctx, int count)
 {
     sql *conn = ctx;
     if (count == 0)
-        conn->busy_since_ms = now_ms();
-    else if (now_ms() - conn->busy_since_ms >= conn->patience_ms)
+        conn->busy_since_ms = kernel_ms(CLOCK_MONOTONIC);
+    else if (kernel_ms(CLOCK_MONOTONIC) - conn->busy_since_ms >= conn->patience_ms)
         return 0;
     long us = count < 20 ? 50 : count < 100 ? 200 : 2000;
-    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+    kernel_pause_us(us);
     return 1;
 }
 

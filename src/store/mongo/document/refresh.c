@@ -87,7 +87,7 @@ static bool warns_locked(mongo_store *store, int64_t gap_ms, hf_mono now)
 
 void mongo_own_note_refresh(mongo_store *store, const char *name, hf_id ticket, int64_t time_ms)
 {
-    mongo_refresh now = {ticket, time_ms, store->config.env->mono(store->config.env->ctx)};
+    mongo_refresh now = {ticket, time_ms, mongo_mono(store)};
     pthread_mutex_lock(&store->mutex);
     int64_t gap_ms = gap_locked(store, &now);
     bool warns = warns_locked(store, gap_ms, now.looked_at);

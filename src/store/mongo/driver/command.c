@@ -9,8 +9,6 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 
-#include <time.h>
-
 #define BEHIND 72       /* afterClusterTime is greater than the server's cluster time */
 #define REPEATS 6       /* while it is behind: 1.3 s in all */
 #define DUPLICATE 11000 /* two upserts at once: the other one won */
@@ -140,18 +138,13 @@ hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bso
     return code;
 }
 
-static void pause_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
-}
-
 hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
                          mongo_reply *reply, hf_error *err)
 {
     hf_code code = mongo_run(store, call, command, reply, err);
     for (int i = 0; code && reply->server_code == BEHIND && i < REPEATS; i++) {
         bson_destroy(&reply->doc);
-        pause_ms(20L << i);
+        mongo_pause(store, 20L << i);
         code = mongo_run(store, call, command, reply, err);
     }
     if (code && reply->server_code == BEHIND)

@@ -11,12 +11,11 @@
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 
-#include <time.h>
-
 /* We use the primary only, and throw clients away after errors: no need to visit all members, one
  * of which may be slow to answer, in the midst of a call. */
 #define REVISIT_MS 600000
-#define POLITE_MS 250 /* a client that took longer to say good-bye is the last one that does */
+#define POLITE_NS                                                                                  \
+    250000000 /* a client that took longer to say good-bye is the last one that does */
 
 static void set_number(mongoc_uri_t *uri, const char *key, int64_t value)
 {
@@ -45,24 +44,17 @@ static void throw_away(mongoc_client_t *client)
     mongoc_client_destroy(client);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
-}
-
-void mongo_lane_done(mongo_lane *lane)
+void mongo_lane_done(mongo_store *store, mongo_lane *lane)
 {
     bool is_polite = true;
     while (lane->n_idle) {
         mongoc_client_t *client = lane->idle[--lane->n_idle];
-        int64_t start = now_ms();
+        int64_t start_ns = mongo_mono(store).ns;
         if (is_polite)
             mongoc_client_destroy(client);
         else
             throw_away(client);
-        is_polite &= now_ms() - start < POLITE_MS;
+        is_polite &= mongo_mono(store).ns - start_ns < POLITE_NS;
     }
     mongoc_uri_destroy(lane->uri);
     pthread_mutex_destroy(&lane->mutex);

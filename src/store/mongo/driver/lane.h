@@ -26,7 +26,7 @@ typedef struct mongo_limits {
 } mongo_limits;
 
 void mongo_lane_init(mongo_lane *lane, const mongoc_uri_t *uri, mongo_limits limits);
-void mongo_lane_done(mongo_lane *lane);
+void mongo_lane_done(mongo_store *store, mongo_lane *lane);
 
 /* A connection for the caller alone, to be given back; after a failure *out is NULL. */
 hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,

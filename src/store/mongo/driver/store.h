@@ -36,4 +36,20 @@ struct mongo_store {
     struct mongo_sharding *sharding;
 };
 
+/* By the client's clocks, see hf_env. */
+static inline hf_mono mongo_mono(const mongo_store *store)
+{
+    return store->config.env->mono(store->config.env->ctx);
+}
+
+static inline hf_wall mongo_wall(const mongo_store *store)
+{
+    return store->config.env->wall(store->config.env->ctx);
+}
+
+static inline void mongo_pause(const mongo_store *store, int64_t ms)
+{
+    store->config.env->pause(store->config.env->ctx, ms);
+}
+
 #endif

@@ -14,12 +14,11 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
+#include "store/kernel_time.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/queue/batch.h"
 #include "store/mongo/queue/state.h"
 #include "store/mongo/queue/step.h"
-
-#include <time.h>
 
 #define FEW_LEAST 4 /* steps in flight that need no company, at the least; and at the most: */
 #define FEW_MOST 1024
@@ -84,16 +83,6 @@ static void call_next_locked(mongo_group *group)
     pthread_cond_signal(&group->first->changed);
 }
 
-static struct timespec longest(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LONGEST_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return until;
-}
-
 static void append_locked(mongo_group *group, mongo_member *me)
 {
     mongo_member **at = &group->first;
@@ -114,12 +103,12 @@ static void take_out_locked(mongo_group *group, mongo_member *gone)
 
 static void wait_for_turn_locked(mongo_group *group, mongo_member *me)
 {
-    struct timespec until = longest();
+    struct timespec until = kernel_time_in(LONGEST_MS);
     int error = 0;
     append_locked(group, me);
     call_next_locked(group);
     while (me->state == MEMBER_WAITS && !error)
-        error = pthread_cond_timedwait(&me->changed, &group->mutex, &until);
+        error = pthread_cond_clockwait(&me->changed, &group->mutex, CLOCK_MONOTONIC, &until);
     if (me->state == MEMBER_WAITS)
         me->state = MEMBER_LEADS;
     if (me->state == MEMBER_LEADS)
@@ -178,11 +167,6 @@ static hf_code go_alone(mongo_store *store, mongo_member *me)
     return error_set(&me->err, HF_UNKNOWN, "%s", why.text);
 }
 
-static int64_t now_ns(mongo_store *store)
-{
-    return store->config.env->mono(store->config.env->ctx).ns;
-}
-
 static void lead(mongo_store *store, mongo_member *me)
 {
     mongo_group *group = &store->queue->group;
@@ -192,13 +176,13 @@ static void lead(mongo_store *store, mongo_member *me)
     group->n_in_flight += n;
     call_next_locked(group);
     pthread_mutex_unlock(&group->mutex);
-    int64_t began = now_ns(store);
+    int64_t began = mongo_mono(store).ns;
     if (n > 1)
         mongo_batch_send(store, members, n);
     else
         me->code = go_alone(store, me);
     pthread_mutex_lock(&group->mutex);
-    learn_locked(group, now_ns(store) - began);
+    learn_locked(group, mongo_mono(store).ns - began);
     if (n == 1)
         me->state = MEMBER_DONE;
     group->n_in_flight -= n;
@@ -208,19 +192,10 @@ static void lead(mongo_store *store, mongo_member *me)
 
 /* ---- A step ---- */
 
-static void init_member(mongo_member *me)
-{
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&me->changed, &clock);
-    pthread_condattr_destroy(&clock);
-}
-
 static void travel(mongo_store *store, mongo_member *me)
 {
     mongo_group *group = &store->queue->group;
-    init_member(me);
+    pthread_cond_init(&me->changed, NULL);
     pthread_mutex_lock(&group->mutex);
     if (me->step->enter && !is_seen_locked(group, me->name))
         me->state = MEMBER_ALONE;

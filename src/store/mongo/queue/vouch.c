@@ -37,7 +37,7 @@ void mongo_find_boot(char out[MONGO_BOOT_MAX])
 
 static int64_t boot_ms(const mongo_store *store)
 {
-    return store->config.env->mono(store->config.env->ctx).ns / 1000000;
+    return mongo_mono(store).ns / 1000000;
 }
 
 static bool is_here(const mongo_store *store, const bson_t *doc, const char *path)

@@ -9,7 +9,7 @@
 int64_t sharding_date(mongo_store *store)
 {
     struct mongo_sharding *own = store->sharding;
-    int64_t now_ms = store->config.env->wall(store->config.env->ctx).ms;
+    int64_t now_ms = mongo_wall(store).ms;
     pthread_mutex_lock(&own->mutex);
     if (now_ms <= own->last_date_ms)
         now_ms = own->last_date_ms + 1;

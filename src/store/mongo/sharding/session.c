@@ -21,11 +21,6 @@
 
 #include <stdio.h>
 
-static hf_mono now_of(const mongo_store *store)
-{
-    return store->config.env->mono(store->config.env->ctx);
-}
-
 /* ---- Pings ---- */
 
 static void note_ping(mongo_store *store, hf_mono at)
@@ -63,7 +58,7 @@ hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error 
     if (code)
         return code;
     introduce(store, self);
-    hf_mono began = now_of(store);
+    hf_mono began = mongo_mono(store);
     sharding_sent sent;
     code = sharding_ping(store, self->id, false, &sent, err);
     sharding_sent_done(&sent);
@@ -203,14 +198,14 @@ void sharding_session_settle(mongo_store *store)
  * while the rest is being done. */
 static bool has_time(const mongo_store *store, hf_mono began)
 {
-    return !mono_reached(mono_add_ms(began, store->config.ttl_ms / 12), now_of(store));
+    return !mono_reached(mono_add_ms(began, store->config.ttl_ms / 12), mongo_mono(store));
 }
 
 hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                               hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
-    hf_mono began = now_of(store);
+    hf_mono began = mongo_mono(store);
     hf_id owed;
     sharding_sent sent;
     (void)says;

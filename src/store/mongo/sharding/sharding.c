@@ -29,11 +29,6 @@
 #define UNAUTHORIZED 13
 #define CONFIG_EXPIRY_MS 30000 /* MongoDB pings as often */
 
-static hf_mono now_of(const mongo_store *store)
-{
-    return store->config.env->mono(store->config.env->ctx);
-}
-
 /* ---- One round ---- */
 
 typedef struct acquiring {
@@ -62,7 +57,7 @@ static void acquiring_init(acquiring *a, mongo_store *store, const char *name,
                                   .who = a->who,
                                   .why = entry->why,
                                   .ts = own->has_lock_session ? own->lock_session : entry->ticket};
-    a->until = mono_add_ms(now_of(store), ROUND_MS);
+    a->until = mono_add_ms(mongo_mono(store), ROUND_MS);
     record_init(&a->holder, name);
 }
 
@@ -246,12 +241,12 @@ static hf_code advance(acquiring *a)
 {
     sharding_sent sent;
     sharding_reply reply;
-    hf_mono began = now_of(a->store);
+    hf_mono began = mongo_mono(a->store);
     send_next(a, &sent);
-    int64_t took_ms = (now_of(a->store).ns - began.ns + 999999) / 1000000;
+    int64_t took_ms = (mongo_mono(a->store).ns - began.ns + 999999) / 1000000;
     note_outcome(a, &sent);
     hf_code code = read_reply(a, &sent, took_ms, &reply);
-    if (!sent.was_sent || (sent.code && mono_reached(a->until, now_of(a->store))))
+    if (!sent.was_sent || (sent.code && mono_reached(a->until, mongo_mono(a->store))))
         code = sent.code;
     sharding_sent_done(&sent);
     if (!code)
@@ -264,7 +259,7 @@ static hf_code advance(acquiring *a)
 static void warn_of_clock(mongo_store *store)
 {
     struct mongo_sharding *own = store->sharding;
-    hf_mono now = now_of(store);
+    hf_mono now = mongo_mono(store);
     pthread_mutex_lock(&own->mutex);
     bool warns = !own->warned_at.ns || mono_reached(mono_add_ms(own->warned_at, WARN_MS), now);
     if (warns)

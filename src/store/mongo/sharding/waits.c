@@ -51,7 +51,7 @@ static struct sharding_wait *take_locked(struct mongo_sharding *own, hf_id ticke
 void sharding_wait_note(mongo_store *store, hf_id ticket, const char *name, const char *who)
 {
     struct mongo_sharding *own = store->sharding;
-    hf_mono now = store->config.env->mono(store->config.env->ctx);
+    hf_mono now = mongo_mono(store);
     pthread_mutex_lock(&own->mutex);
     struct sharding_wait *wait = take_locked(own, ticket, now);
     bool says = mono_reached(mono_add_ms(wait->said, own->settings.still_ms), now);
@@ -67,7 +67,7 @@ void sharding_wait_note(mongo_store *store, hf_id ticket, const char *name, cons
 
 void sharding_wait_end(mongo_store *store, hf_id ticket)
 {
-    hf_mono now = store->config.env->mono(store->config.env->ctx);
+    hf_mono now = mongo_mono(store);
     pthread_mutex_lock(&store->sharding->mutex);
     drop_locked(store->sharding, ticket, now);
     pthread_mutex_unlock(&store->sharding->mutex);

@@ -72,18 +72,13 @@ static void note_index(const mongo_store *store, const bson_t *index, findings *
         out->seconds = seconds;
 }
 
-static hf_mono now_of(const mongo_store *store)
-{
-    return store->config.env->mono(store->config.env->ctx);
-}
-
 static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_error *err)
 {
     const mongo_call call = {.what = "reading the indexes", .is_beat = is_beat};
     bson_t command = BSON_INITIALIZER, batch, index;
     bson_iter_t it;
     mongo_reply reply;
-    *out = (findings){.seconds = -1, .least_s = -1, .read_at = now_of(store)};
+    *out = (findings){.seconds = -1, .least_s = -1, .read_at = mongo_mono(store)};
     mongo_begin(&command, "listIndexes", store->uri.collection);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
@@ -204,7 +199,7 @@ static bool is_fresh(mongo_store *store)
     const struct mongo_ttl_index *index = store->ttl;
     hf_mono due = mono_add_ms(index->read_at, store->config.ttl_ms);
     bool fresh =
-        index->knows_index && fits(store, index->least_s) && !mono_reached(due, now_of(store));
+        index->knows_index && fits(store, index->least_s) && !mono_reached(due, mongo_mono(store));
     pthread_mutex_unlock(&store->mutex);
     return fresh;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel_time.h: the kernel's clock, for what waits in the kernel until a time is over: poll(),
+ * pthread_cond_clockwait(), and for other processes that write to a database. Nothing else in a
+ * store may ask it, but asks hf_env (docs/rationale.md says why). */
+#ifndef STORE_KERNEL_TIME_H
+#define STORE_KERNEL_TIME_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t kernel_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* On CLOCK_MONOTONIC. */
+static inline struct timespec kernel_time_in(int64_t ms)
+{
+    struct timespec then;
+    clock_gettime(CLOCK_MONOTONIC, &then);
+    then.tv_sec += ms / 1000;
+    then.tv_nsec += ms % 1000 * 1000000;
+    then.tv_sec += then.tv_nsec / 1000000000;
+    then.tv_nsec %= 1000000000;
+    return then;
+}
+
+/* Less than a second. */
+static inline void kernel_pause_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+#endif
