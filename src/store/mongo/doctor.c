@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
@@ -392,13 +392,13 @@ static void find_clocks(doctor *to)
     size_t n = 0;
     offsets all = {.n = 0};
     mongoc_client_t *client;
-    if (mongo_take(to->store, &to->store->work, &call, &client, NULL))
+    if (mongo_pool_take(to->store, &to->store->work, &call, &client, NULL))
         return;
     mongoc_server_description_t **servers = mongoc_client_get_server_descriptions(client, &n);
     for (size_t i = 0; i < n; i++)
         find_offset(to, client, servers[i], &all);
     mongoc_server_descriptions_destroy_all(servers, n);
-    mongo_give(&to->store->work, client, false);
+    mongo_pool_give(&to->store->work, client, false);
     judge_offsets(to, &all);
 }
 

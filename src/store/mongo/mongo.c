@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "store/mongo/doctor.h"
 #include "store/mongo/document/own.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/queue/queue.h"
 #include "store/mongo/queue/session.h"
@@ -33,8 +33,8 @@ static void close_store(hf_store *base)
         store->protocol->close(store, is_ours);
     if (is_ours) {
         mongo_watch_done(store);
-        mongo_lane_done(store, &store->beats);
-        mongo_lane_done(store, &store->work);
+        mongo_pool_done(store, &store->beats);
+        mongo_pool_done(store, &store->work);
         pthread_mutex_destroy(&store->mutex);
     }
     free(store->watch);
@@ -151,8 +151,8 @@ static void prepare_lanes(mongo_store *store)
     int64_t sixth = store->config.ttl_ms / 6;
     mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
     mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
-    mongo_lane_init(&store->work, store->uri.driver, work);
-    mongo_lane_init(&store->beats, store->uri.driver, beats);
+    mongo_pool_init(&store->work, store->uri.driver, work);
+    mongo_pool_init(&store->beats, store->uri.driver, beats);
 }
 
 static void warn_if_weak(mongo_store *store)

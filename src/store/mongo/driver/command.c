@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "store/document.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 
@@ -107,10 +107,10 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
                   mongo_reply *reply, hf_error *err)
 {
     bson_error_t error;
-    mongo_lane *lane = call->is_beat ? &store->beats : &store->work;
+    mongo_pool *pool = call->is_beat ? &store->beats : &store->work;
     const char *database = call->database ? call->database : store->uri.database;
     mongoc_client_t *client;
-    hf_code code = mongo_take(store, lane, call, &client, err);
+    hf_code code = mongo_pool_take(store, pool, call, &client, err);
     *reply = (mongo_reply){.server_code = 0};
     if (code) {
         bson_init(&reply->doc);
@@ -122,7 +122,7 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
         code = mongo_fault(store, call, &error, &reply->doc, err);
     }
-    mongo_give(lane, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
+    mongo_pool_give(pool, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
     return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
 }
 

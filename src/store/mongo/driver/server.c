@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 
 #define WIRE_4_2 8 /* the first server with update pipelines and $$NOW */
@@ -42,13 +42,13 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     if (atomic_load(&store->topology) != MONGO_UNSEEN)
         return HF_OK;
     mongoc_client_t *client;
-    hf_code code = mongo_take(store, &store->work, &call, &client, err);
+    hf_code code = mongo_pool_take(store, &store->work, &call, &client, err);
     if (code)
         return code;
     mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
     code = server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
     mongoc_server_description_destroy(server);
-    mongo_give(&store->work, client, code != HF_OK);
+    mongo_pool_give(&store->work, client, code != HF_OK);
     return code;
 }
 

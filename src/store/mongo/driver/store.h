@@ -3,7 +3,7 @@
 #ifndef STORE_MONGO_DRIVER_STORE_H
 #define STORE_MONGO_DRIVER_STORE_H
 
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/uri.h"
 
 #include <holdfast/store.h>
@@ -20,7 +20,7 @@ struct mongo_store {
     pid_t owner; /* who opened it */
     mongo_uri uri;
 
-    mongo_lane work, beats;       /* each has a mutex of its own */
+    mongo_pool work, beats;       /* each has a mutex of its own */
     atomic_int topology, wire;    /* found out at the first use */
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
 

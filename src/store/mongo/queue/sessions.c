@@ -7,7 +7,7 @@
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -240,12 +240,12 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     if (code)
         return code;
     mongoc_client_t *client;
-    code = mongo_take(store, &store->work, &call, &client, err);
+    code = mongo_pool_take(store, &store->work, &call, &client, err);
     if (code)
         return code;
     mongoc_cursor_t *cursor = open_list(store, client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
-    mongo_give(&store->work, client, code != HF_OK);
+    mongo_pool_give(&store->work, client, code != HF_OK);
     return code;
 }

@@ -9,7 +9,7 @@
 #include "core/lease.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -306,7 +306,7 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
     mongoc_client_t *client = NULL;
     hf_code code = mongo_ready(store, err);
     if (!code)
-        code = mongo_take(store, &store->work, &call, &client, err);
+        code = mongo_pool_take(store, &store->work, &call, &client, err);
     if (code)
         return code;
     mongoc_cursor_t *cursor = find_pings(store, client);
@@ -316,7 +316,7 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
     if (mongoc_cursor_error_document(cursor, &error, &reply))
         code = mongo_fault(store, &call, &error, reply, err);
     mongoc_cursor_destroy(cursor);
-    mongo_give(&store->work, client, code != HF_OK);
+    mongo_pool_give(&store->work, client, code != HF_OK);
     return code;
 }
 

@@ -13,7 +13,7 @@
 #include "core/notify.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -51,7 +51,7 @@ static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_erro
     bson_error_t error;
     if (watch->client)
         return HF_OK;
-    hf_code code = mongo_take(store, &store->work, call, &watch->client, err);
+    hf_code code = mongo_pool_take(store, &store->work, call, &watch->client, err);
     if (code)
         return code;
     watch->session = mongoc_client_start_session(watch->client, NULL, &error);
@@ -65,7 +65,7 @@ static void disconnect(mongo_store *store, bool has_failed)
     if (watch->session)
         mongoc_client_session_destroy(watch->session);
     if (watch->client)
-        mongo_give(&store->work, watch->client, has_failed);
+        mongo_pool_give(&store->work, watch->client, has_failed);
     bson_destroy(watch->resume);
     watch->session = NULL;
     watch->client = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane.c: keeps the connections of a store, one for each call that is under way; command.c and the
+/* pool.c: keeps the connections of a store, one for each call that is under way; command.c and the
  * calls that read cursors take them.
  *
- * These are single-threaded clients of the driver, not one of its pools: a pool takes three times
+ * These are single-threaded clients, not a pool of the driver: that takes three times
  * as long to connect, and half a second to close (its monitors look for the end every 500 ms),
  * which each `holdfast run` would pay. What speaks against single-threaded clients is that one
  * refuses a lost server for 5 s; so a client that met an error is thrown away, and the next call
  * starts with a new one, that has lost nothing yet (R7). */
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 
@@ -22,19 +22,19 @@ static void set_number(mongoc_uri_t *uri, const char *key, int64_t value)
     mongoc_uri_set_option_as_int32(uri, key, (int32_t)value);
 }
 
-void mongo_lane_init(mongo_lane *lane, const mongoc_uri_t *uri, mongo_limits limits)
+void mongo_pool_init(mongo_pool *pool, const mongoc_uri_t *uri, mongo_limits limits)
 {
-    *lane = (mongo_lane){.uri = mongoc_uri_copy(uri), .wait_ms = limits.wait_ms};
-    pthread_mutex_init(&lane->mutex, NULL);
-    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYWRITES, false);
-    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_RETRYREADS, false);
-    mongoc_uri_set_option_as_bool(lane->uri, MONGOC_URI_SERVERSELECTIONTRYONCE, true);
-    set_number(lane->uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS, limits.connect_ms);
-    set_number(lane->uri, MONGOC_URI_CONNECTTIMEOUTMS, limits.connect_ms);
-    set_number(lane->uri, MONGOC_URI_SOCKETTIMEOUTMS, limits.socket_ms);
-    set_number(lane->uri, MONGOC_URI_HEARTBEATFREQUENCYMS, REVISIT_MS);
-    if (!mongoc_uri_get_appname(lane->uri))
-        mongoc_uri_set_appname(lane->uri, "holdfast");
+    *pool = (mongo_pool){.uri = mongoc_uri_copy(uri), .wait_ms = limits.wait_ms};
+    pthread_mutex_init(&pool->mutex, NULL);
+    mongoc_uri_set_option_as_bool(pool->uri, MONGOC_URI_RETRYWRITES, false);
+    mongoc_uri_set_option_as_bool(pool->uri, MONGOC_URI_RETRYREADS, false);
+    mongoc_uri_set_option_as_bool(pool->uri, MONGOC_URI_SERVERSELECTIONTRYONCE, true);
+    set_number(pool->uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS, limits.connect_ms);
+    set_number(pool->uri, MONGOC_URI_CONNECTTIMEOUTMS, limits.connect_ms);
+    set_number(pool->uri, MONGOC_URI_SOCKETTIMEOUTMS, limits.socket_ms);
+    set_number(pool->uri, MONGOC_URI_HEARTBEATFREQUENCYMS, REVISIT_MS);
+    if (!mongoc_uri_get_appname(pool->uri))
+        mongoc_uri_set_appname(pool->uri, "holdfast");
 }
 
 /* Without a word to the server, which may not answer. */
@@ -44,11 +44,11 @@ static void throw_away(mongoc_client_t *client)
     mongoc_client_destroy(client);
 }
 
-void mongo_lane_done(mongo_store *store, mongo_lane *lane)
+void mongo_pool_done(mongo_store *store, mongo_pool *pool)
 {
     bool is_polite = true;
-    while (lane->n_idle) {
-        mongoc_client_t *client = lane->idle[--lane->n_idle];
+    while (pool->n_idle) {
+        mongoc_client_t *client = pool->idle[--pool->n_idle];
         int64_t start_ns = mongo_mono(store).ns;
         if (is_polite)
             mongoc_client_destroy(client);
@@ -56,8 +56,8 @@ void mongo_lane_done(mongo_store *store, mongo_lane *lane)
             throw_away(client);
         is_polite &= mongo_mono(store).ns - start_ns < POLITE_NS;
     }
-    mongoc_uri_destroy(lane->uri);
-    pthread_mutex_destroy(&lane->mutex);
+    mongoc_uri_destroy(pool->uri);
+    pthread_mutex_destroy(&pool->mutex);
 }
 
 /* The driver tells of its commands, with those of cursors, when they are over. */
@@ -86,16 +86,16 @@ static void count_commands(mongo_store *store, mongoc_client_t *client)
     mongoc_apm_callbacks_destroy(callbacks);
 }
 
-hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
+hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
                    mongoc_client_t **out, hf_error *err)
 {
     bson_error_t error;
-    pthread_mutex_lock(&lane->mutex);
-    *out = lane->n_idle ? lane->idle[--lane->n_idle] : NULL;
-    pthread_mutex_unlock(&lane->mutex);
+    pthread_mutex_lock(&pool->mutex);
+    *out = pool->n_idle ? pool->idle[--pool->n_idle] : NULL;
+    pthread_mutex_unlock(&pool->mutex);
     if (*out)
         return HF_OK;
-    *out = mongoc_client_new_from_uri_with_error(lane->uri, &error);
+    *out = mongoc_client_new_from_uri_with_error(pool->uri, &error);
     if (!*out)
         return mongo_fault(store, call, &error, NULL, err);
     mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
@@ -103,31 +103,31 @@ hf_code mongo_take(mongo_store *store, mongo_lane *lane, const mongo_call *call,
     return HF_OK;
 }
 
-static void throw_idle_away(mongo_lane *lane)
+static void throw_idle_away(mongo_pool *pool)
 {
     mongoc_client_t *idle[MONGO_IDLE_MAX];
-    pthread_mutex_lock(&lane->mutex);
-    size_t n = lane->n_idle;
+    pthread_mutex_lock(&pool->mutex);
+    size_t n = pool->n_idle;
     for (size_t i = 0; i < n; i++)
-        idle[i] = lane->idle[i];
-    lane->n_idle = 0;
-    pthread_mutex_unlock(&lane->mutex);
+        idle[i] = pool->idle[i];
+    pool->n_idle = 0;
+    pthread_mutex_unlock(&pool->mutex);
     for (size_t i = 0; i < n; i++)
         throw_away(idle[i]);
 }
 
-void mongo_give(mongo_lane *lane, mongoc_client_t *client, bool has_failed)
+void mongo_pool_give(mongo_pool *pool, mongoc_client_t *client, bool has_failed)
 {
     if (has_failed) {
         throw_away(client);
-        throw_idle_away(lane);
+        throw_idle_away(pool);
         return;
     }
-    pthread_mutex_lock(&lane->mutex);
-    bool has_room = lane->n_idle < MONGO_IDLE_MAX;
+    pthread_mutex_lock(&pool->mutex);
+    bool has_room = pool->n_idle < MONGO_IDLE_MAX;
     if (has_room)
-        lane->idle[lane->n_idle++] = client;
-    pthread_mutex_unlock(&lane->mutex);
+        pool->idle[pool->n_idle++] = client;
+    pthread_mutex_unlock(&pool->mutex);
     if (!has_room)
         mongoc_client_destroy(client);
 }
