@@ -157,7 +157,7 @@ int run_document_cases(void); /* with hfTokenField=fence */
 int run_process_cases(void);  /* only with HF_CAN_PROCESSES */
 int run_mongo_cases(void);    /* only on MongoDB, as the wire cases */
 int run_wire_cases(void);
-int run_group_cases(void);
+int run_batch_cases(void);
 int run_sharding_cases(void); /* only in protocol sharding */
 
 void mongo_drop(const char *uri);      /* the database that the URI names */

@@ -16,7 +16,7 @@ static int run_all(void)
     if (strstr(bed.uri, "hfProtocol=document"))
         failed += run_document_cases();
     if (bed.is_mongo && bed.can & HF_CAN_QUEUE)
-        failed += run_mongo_cases() + run_wire_cases() + run_group_cases();
+        failed += run_mongo_cases() + run_wire_cases() + run_batch_cases();
     if (bed.expires)
         failed += run_sharding_cases();
     return failed;

@@ -276,7 +276,7 @@ static bool check(hf_store *store, const char *name, const random_step *r, const
 
 /* ---- Several steps as one command ---- */
 
-/* What may travel with others: a plain enter, or one leave. */
+/* What may be batched with others: a plain enter, or one leave. */
 static void make_plain(random_step *r, const hf_record *record)
 {
     r->step.n_deaths = 0;
@@ -337,7 +337,7 @@ static bool check_batch(hf_store *store, char names[NAMES][32], hf_record models
         *now = r[i].now;
         before[i] = text_of(&models[i]);
         record_step(&models[i], &r[i].step, r[i].now, r[i].floor);
-        members[i] = (mongo_member){.name = names[i], .step = &r[i].step, .state = MEMBER_GOES};
+        members[i] = (mongo_member){.name = names[i], .step = &r[i].step, .state = MEMBER_IN_BATCH};
     }
     send_batch(store, members, out);
     for (size_t i = 0; i < NAMES; i++) {

@@ -11,7 +11,7 @@
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/text.h"
-#include "store/mongo/queue/group.h"
+#include "store/mongo/queue/batcher.h"
 #include "store/mongo/queue/queue.h"
 #include "store/mongo/queue/session.h"
 #include "store/mongo/queue/sessions.h"

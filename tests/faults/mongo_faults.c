@@ -112,13 +112,13 @@ static hf_code leave(hf_store *store, const char *lock, hf_id ticket, hf_error *
 }
 
 /* Two steps as one command. One that was not settled goes by itself. */
-static void travel(hf_store *store, const char *const locks[2], const hf_step steps[2])
+static void batch_two(hf_store *store, const char *const locks[2], const hf_step steps[2])
 {
     hf_record out[2];
     mongo_member two[2], *members[2];
     for (size_t i = 0; i < 2; i++) {
         two[i] = (mongo_member){
-            .name = locks[i], .step = &steps[i], .out = &out[i], .state = MEMBER_GOES};
+            .name = locks[i], .step = &steps[i], .out = &out[i], .state = MEMBER_IN_BATCH};
         pthread_cond_init(&two[i].changed, NULL);
         members[i] = &two[i];
     }
@@ -131,7 +131,7 @@ static void travel(hf_store *store, const char *const locks[2], const hf_step st
         if (two[i].state != MEMBER_DONE)
             code = store->ops->step(store, locks[i], &steps[i], steps[i].enter ? &out[i] : NULL,
                                     &reply, &err);
-        if (well(code, &err, "travelling") && steps[i].enter)
+        if (well(code, &err, "batching") && steps[i].enter)
             record_done(&out[i]);
     }
 }
@@ -139,15 +139,15 @@ static void travel(hf_store *store, const char *const locks[2], const hf_step st
 static void enter_two(hf_store *store, const hf_id sessions[2], const hf_id tickets[2])
 {
     hf_enter in[] = {entrant(sessions[0], tickets[0]), entrant(sessions[1], tickets[1])};
-    travel(store, (const char *const[]){"fellow", name},
-           (const hf_step[]){{.enter = &in[0]}, {.enter = &in[1]}});
+    batch_two(store, (const char *const[]){"fellow", name},
+              (const hf_step[]){{.enter = &in[0]}, {.enter = &in[1]}});
 }
 
 static void leave_two(hf_store *store, const hf_id tickets[2])
 {
     hf_leave out[] = {{.ticket = tickets[0], .outcome = HF_OUTCOME_RELEASED, .told = true},
                       {.ticket = tickets[1], .outcome = HF_OUTCOME_RELEASED, .told = true}};
-    travel(
+    batch_two(
         store, (const char *const[]){"fellow", name},
         (const hf_step[]){{.leaves = &out[0], .n_leaves = 1}, {.leaves = &out[1], .n_leaves = 1}});
 }

@@ -87,7 +87,7 @@ static void count_commands(mongo_store *store, mongoc_client_t *client)
 }
 
 hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
-                   mongoc_client_t **out, hf_error *err)
+                        mongoc_client_t **out, hf_error *err)
 {
     bson_error_t error;
     pthread_mutex_lock(&pool->mutex);

@@ -30,7 +30,7 @@ void mongo_pool_done(mongo_store *store, mongo_pool *pool);
 
 /* A connection for the caller alone, to be given back; after a failure *out is NULL. */
 hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
-                   mongoc_client_t **out, hf_error *err);
+                        mongoc_client_t **out, hf_error *err);
 /* has_failed: it, and all that are idle, may be connected to what is no primary any more. */
 void mongo_pool_give(mongo_pool *pool, mongoc_client_t *client, bool has_failed);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batch.c: several steps on different locks as one command, and what came of each; called by
- * group.c.
+ * batcher.c.
  *
  * The command is one `update`: first a demand that the tickets of all leaves are there, which stops
  * it where one is not; then, for each text that the steps have, one statement for all of its
@@ -127,11 +127,11 @@ static void append_command(mongo_store *store, const batch *b, bson_t *command)
 static void settle_member(mongo_store *store, mongo_member *member, mongo_member_state state,
                           hf_code code)
 {
-    pthread_mutex_lock(&store->queue->group.mutex);
+    pthread_mutex_lock(&store->queue->batcher.mutex);
     member->code = code;
     member->state = state;
     pthread_cond_signal(&member->changed);
-    pthread_mutex_unlock(&store->queue->group.mutex);
+    pthread_mutex_unlock(&store->queue->batcher.mutex);
 }
 
 static void settle(mongo_store *store, batch *b, size_t i, mongo_member_state state, hf_code code)

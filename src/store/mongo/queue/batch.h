@@ -8,16 +8,16 @@
 #define MONGO_BATCH_MOST 32 /* steps in one command */
 
 typedef enum mongo_member_state {
-    MEMBER_WAITS, /* for its turn */
-    MEMBER_GOES,  /* with what another sends */
-    MEMBER_LEADS, /* sends what has gathered */
-    MEMBER_DONE,  /* code, reply and out say what came of it */
-    MEMBER_ALONE, /* nothing was done: it is to go by itself */
-    MEMBER_AGAIN, /* the same, and it may have been done */
+    MEMBER_WAITS,    /* for its turn */
+    MEMBER_IN_BATCH, /* with what another sends */
+    MEMBER_LEADS,    /* sends what has gathered */
+    MEMBER_DONE,     /* code, reply and out say what came of it */
+    MEMBER_ALONE,    /* nothing was done: it is to go by itself */
+    MEMBER_AGAIN,    /* the same, and it may have been done */
 } mongo_member_state;
 
-/* One of several steps that may travel together: what its thread asked for, and what came of it.
- * Guarded by the group's mutex while it waits; then it is its batch's until it is settled. */
+/* One of several steps that may be sent as one command: what its thread asked for, and what came of
+ * it. Guarded by the batcher's mutex while it waits; then it is its batch's until it is settled. */
 typedef struct mongo_member {
     struct mongo_member *next;
     const char *name;

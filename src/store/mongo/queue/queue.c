@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "store/document.h"
 #include "store/mongo/driver/server.h"
-#include "store/mongo/queue/group.h"
+#include "store/mongo/queue/batcher.h"
 #include "store/mongo/queue/pipeline.h"
 #include "store/mongo/queue/state.h"
 #include "store/mongo/queue/sweep.h"
@@ -18,7 +18,7 @@ hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_rec
     hf_code code = mongo_ready(store, err);
     if (code && reply)
         *reply = (hf_step_reply){.confirmed = false};
-    return code ? code : mongo_group_step(store, name, step, out, reply, err);
+    return code ? code : mongo_batcher_step(store, name, step, out, reply, err);
 }
 
 /* ---- The protocol ---- */
@@ -33,13 +33,13 @@ static void open_protocol(mongo_store *store)
     store->queue = alloc_zeroed(sizeof *store->queue);
     mongo_find_boot(store->queue->boot);
     pipeline_init(&store->queue->texts);
-    mongo_group_init(&store->queue->group);
+    mongo_batcher_init(&store->queue->batcher);
 }
 
 static void close_protocol(mongo_store *store, bool is_ours)
 {
     if (is_ours) {
-        mongo_group_done(&store->queue->group);
+        mongo_batcher_done(&store->queue->batcher);
         pipeline_done(&store->queue->texts);
     }
     mongo_sweep_done(store);

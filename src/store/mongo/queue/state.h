@@ -3,7 +3,7 @@
 #ifndef STORE_MONGO_QUEUE_STATE_H
 #define STORE_MONGO_QUEUE_STATE_H
 
-#include "store/mongo/queue/group.h"
+#include "store/mongo/queue/batcher.h"
 #include "store/mongo/queue/pipeline.h"
 #include "store/mongo/queue/sweep.h"
 #include "store/mongo/queue/vouch.h"
@@ -11,7 +11,7 @@
 typedef struct mongo_queue_state {
     char boot[MONGO_BOOT_MAX]; /* whose CLOCK_BOOTTIME is ours, constant; "": unknown */
     pipeline_texts texts;      /* has a mutex of its own, as the next */
-    mongo_group group;
+    mongo_batcher batcher;
     mongo_sweeping sweep; /* the thread that sweeps alone uses it */
 } mongo_queue_state;
 

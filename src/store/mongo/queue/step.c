@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step.c: protocol `queue` on records: one step as one command; called by group.c. */
+/* step.c: protocol `queue` on records: one step as one command; called by batcher.c. */
 #include "store/mongo/queue/step.h"
 #include "core/alloc.h"
 #include "core/error.h"

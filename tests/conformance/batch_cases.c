@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_cases.c: steps on different locks that travel as one command have each the outcome that
+/* batch_cases.c: steps on different locks that are sent as one command have each the outcome that
  * they would have by themselves: what is told from the look after it, a ticket that is gone, a
  * record that is gone, a document that is none of ours, an answer that no majority stands behind;
  * and many threads at once. Run by main.c on MongoDB's protocol `queue`. */
@@ -9,7 +9,7 @@
 #include "store/mongo/driver/store.h"
 #include "store/mongo/queue/batch.h"
 
-#define APP "holdfast-group" /* whose commands can be made to fail */
+#define APP "holdfast-batch" /* whose commands can be made to fail */
 #define MOST 8
 
 static hf_store *store;
@@ -83,8 +83,8 @@ static void send_all(fellow *all, size_t n)
         bool is_enter = f->enter.limit > 0;
         f->step = is_enter ? (hf_step){.enter = &f->enter}
                            : (hf_step){.leaves = &f->leave, .n_leaves = 1};
-        f->member =
-            (mongo_member){.name = f->name, .step = &f->step, .out = &f->out, .state = MEMBER_GOES};
+        f->member = (mongo_member){
+            .name = f->name, .step = &f->step, .out = &f->out, .state = MEMBER_IN_BATCH};
         pthread_cond_init(&f->member.changed, NULL);
         members[i] = &f->member;
     }
@@ -329,7 +329,7 @@ static void note_command(const char *verb, const bson_t *command)
 }
 
 /* By tickets of two clients: what is held excludes, whoever carries it. */
-static void test_many_threads_travel_together_and_exclude_each_other(void **state)
+static void test_many_threads_are_batched_and_exclude_each_other(void **state)
 {
     (void)state;
     static struct {
@@ -353,16 +353,16 @@ static void test_many_threads_travel_together_and_exclude_each_other(void **stat
     assert_int_not_equal(atomic_load(&together), 0);
 }
 
-int run_group_cases(void)
+int run_batch_cases(void)
 {
-    const struct bed_case group_cases[] = {
+    const struct bed_case batch_cases[] = {
         CASE(test_each_has_its_own_outcome),
         CASE(test_a_ticket_that_is_gone_stops_the_batch),
         CASE(test_an_enter_that_changes_nothing_leaves_the_releases_unknown),
         CASE(test_an_enter_without_a_record_goes_again),
         CASE(test_a_foreign_document_stops_the_others_only),
         CASE(test_without_a_majority_all_is_unknown),
-        CASE(test_many_threads_travel_together_and_exclude_each_other),
+        CASE(test_many_threads_are_batched_and_exclude_each_other),
     };
-    return CASES(group_cases);
+    return CASES(batch_cases);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_mongo_group.c: which steps may travel with those of other threads, and how many travel at
- * once. */
+/* test_mongo_batcher.c: which steps may be sent with those of other threads, and how many are in
+ * flight at once. */
 #include "faults/mongo_answers.h"
 
 static mongo_store *store;
@@ -9,18 +9,18 @@ static hf_leave left = {.outcome = HF_OUTCOME_RELEASED};
 static const hf_step other_step = {.leaves = &left, .n_leaves = 1};
 static hf_record out;
 
-/* All names have been seen, nobody may be sent at once, and another thread waits: whoever may
- * travel waits as well, leads in the end, and takes it along. */
+/* All names have been seen, nobody may be sent at once, and another thread waits: a step that
+ * may be batched waits as well, leads in the end, and takes that one along. */
 static int begin(void **state)
 {
     (void)state;
     store = answers_open("");
-    memset(store->queue->group.seen, 255, sizeof store->queue->group.seen);
+    memset(store->queue->batcher.seen, 255, sizeof store->queue->batcher.seen);
     other = (mongo_member){.name = "other", .step = &other_step, .state = MEMBER_WAITS};
     pthread_cond_init(&other.changed, NULL);
-    store->queue->group.first = &other;
-    store->queue->group.n_waiting = 1;
-    store->queue->group.few = 0;
+    store->queue->batcher.first = &other;
+    store->queue->batcher.n_waiting = 1;
+    store->queue->batcher.few = 0;
     answers_give_always("findAndModify", "{'ok': 0, 'code': 13}");
     answers_give_always("update", "{'ok': 0, 'code': 13}");
     return 0;
@@ -35,10 +35,10 @@ static int end(void **state)
 }
 
 /* Whether it went with the other. */
-static bool travels(const hf_step *step, bool has_out)
+static bool is_batched(const hf_step *step, bool has_out)
 {
     hf_error err;
-    hf_code code = mongo_group_step(store, "name", step, has_out ? &out : NULL, NULL, &err);
+    hf_code code = mongo_batcher_step(store, "name", step, has_out ? &out : NULL, NULL, &err);
     assert_int_equal(code, HF_DENIED);
     assert_int_equal(err.code, HF_DENIED);
     return strstr(answers_last("update"), "'other'") != NULL;
@@ -51,17 +51,17 @@ static hf_enter plain(void)
                       .queue_max = HF_QUEUE_MAX};
 }
 
-static void test_a_plain_enter_travels(void **state)
+static void test_a_plain_enter_is_batched(void **state)
 {
     (void)state;
     hf_enter enter = plain();
-    assert_true(travels(&(hf_step){.enter = &enter}, true));
+    assert_true(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
-static void test_a_leave_travels(void **state)
+static void test_a_leave_is_batched(void **state)
 {
     (void)state;
-    assert_true(travels(&(hf_step){.leaves = &left, .n_leaves = 1}, false));
+    assert_true(is_batched(&(hf_step){.leaves = &left, .n_leaves = 1}, false));
 }
 
 static void test_a_try_goes_alone(void **state)
@@ -69,7 +69,7 @@ static void test_a_try_goes_alone(void **state)
     (void)state;
     hf_enter enter = plain();
     enter.try_only = true;
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
 static void test_who_comes_again_goes_alone(void **state)
@@ -77,7 +77,7 @@ static void test_who_comes_again_goes_alone(void **state)
     (void)state;
     hf_enter enter = plain();
     enter.returner = true;
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
 static void test_more_than_there_is_goes_alone(void **state)
@@ -85,43 +85,43 @@ static void test_more_than_there_is_goes_alone(void **state)
     (void)state;
     hf_enter enter = plain();
     enter.entry.permits = 2;
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
 static void test_an_enter_whose_record_nobody_wants_goes_alone(void **state)
 {
     (void)state;
     hf_enter enter = plain();
-    assert_false(travels(&(hf_step){.enter = &enter}, false));
+    assert_false(is_batched(&(hf_step){.enter = &enter}, false));
 }
 
 static void test_a_leave_whose_record_is_wanted_goes_alone(void **state)
 {
     (void)state;
-    assert_false(travels(&(hf_step){.leaves = &left, .n_leaves = 1}, true));
+    assert_false(is_batched(&(hf_step){.leaves = &left, .n_leaves = 1}, true));
 }
 
 static void test_two_leaves_go_alone(void **state)
 {
     (void)state;
     hf_leave two[2] = {left, left};
-    assert_false(travels(&(hf_step){.leaves = two, .n_leaves = 2}, false));
+    assert_false(is_batched(&(hf_step){.leaves = two, .n_leaves = 2}, false));
 }
 
 static void test_a_name_that_was_not_seen_goes_alone(void **state)
 {
     (void)state;
     hf_enter enter = plain();
-    memset(store->queue->group.seen, 0, sizeof store->queue->group.seen);
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    memset(store->queue->batcher.seen, 0, sizeof store->queue->batcher.seen);
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
-static void test_only_on_a_set_do_steps_travel(void **state)
+static void test_only_on_a_set_are_steps_batched(void **state)
 {
     (void)state;
     hf_enter enter = plain();
     atomic_store(&store->topology, MONGO_ROUTER);
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
 static void test_one_on_the_same_lock_waits(void **state)
@@ -129,10 +129,10 @@ static void test_one_on_the_same_lock_waits(void **state)
     (void)state;
     hf_enter enter = plain();
     other.name = "name";
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
-    assert_int_equal(store->queue->group.n_waiting, 1);
-    assert_int_equal(store->queue->group.n_in_flight, 0);
-    assert_ptr_equal(store->queue->group.first, &other);
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
+    assert_int_equal(store->queue->batcher.n_waiting, 1);
+    assert_int_equal(store->queue->batcher.n_in_flight, 0);
+    assert_ptr_equal(store->queue->batcher.first, &other);
     assert_int_equal(other.state, MEMBER_LEADS); /* it is its turn */
 }
 
@@ -141,8 +141,8 @@ static void test_one_on_the_same_lock_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_plain_enter_travels),
-        TEST(test_a_leave_travels),
+        TEST(test_a_plain_enter_is_batched),
+        TEST(test_a_leave_is_batched),
         TEST(test_a_try_goes_alone),
         TEST(test_who_comes_again_goes_alone),
         TEST(test_more_than_there_is_goes_alone),
@@ -150,7 +150,7 @@ int main(void)
         TEST(test_a_leave_whose_record_is_wanted_goes_alone),
         TEST(test_two_leaves_go_alone),
         TEST(test_a_name_that_was_not_seen_goes_alone),
-        TEST(test_only_on_a_set_do_steps_travel),
+        TEST(test_only_on_a_set_are_steps_batched),
         TEST(test_one_on_the_same_lock_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
