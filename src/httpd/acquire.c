@@ -36,7 +36,7 @@ struct acquire {
 static hf_code read_key(acquire *a, hf_error *err)
 {
     const char *given =
-        MHD_lookup_connection_value(a->req->connection, MHD_HEADER_KIND, "Idempotency-Key");
+        MHD_lookup_connection_value(a->req->mhd, MHD_HEADER_KIND, "Idempotency-Key");
     if (!given)
         return HF_OK;
     if (!*given || strlen(given) > KEY_MOST)
@@ -48,13 +48,13 @@ static hf_code read_key(acquire *a, hf_error *err)
 static void name_client(acquire *a)
 {
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(a->req->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        MHD_get_connection_info(a->req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *sock = info->client_addr;
     socklen_t size =
         sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
     getnameinfo(sock, size, a->who, sizeof a->who, NULL, 0, NI_NUMERICHOST);
     a->entry.who = *a->req->caller.secret ? a->req->caller.secret : a->who;
-    a->entry.fd = a->req->guest->fd;
+    a->entry.fd = a->req->connection->fd;
 }
 
 /* ---- Waiting ---- */

@@ -25,23 +25,23 @@
 
 /* ---- What microhttpd asks ---- */
 
-static void on_connection(void *ctx, struct MHD_Connection *connection, void **state,
+static void on_connection(void *ctx, struct MHD_Connection *mhd, void **state,
                           enum MHD_ConnectionNotificationCode what)
 {
     httpd *service = ctx;
     if (what == MHD_CONNECTION_NOTIFY_STARTED)
-        *state = door_enter(
-            &service->door,
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        *state = connections_add(
+            &service->connections,
+            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
     else
-        door_leave(&service->door, *state);
+        connections_remove(&service->connections, *state);
 }
 
 /* It is decoded where it is looked at (uri.h). */
-static size_t leave_encoded(void *ctx, struct MHD_Connection *connection, char *text)
+static size_t leave_encoded(void *ctx, struct MHD_Connection *mhd, char *text)
 {
     (void)ctx;
-    (void)connection;
+    (void)mhd;
     return strlen(text);
 }
 
@@ -158,7 +158,7 @@ static void close_all(httpd *service)
     work_close(&service->work);
     waits_close(&service->waits);
     tenures_done(&service->tenures);
-    door_close(&service->door);
+    connections_close(&service->connections);
     tokens_free(service->tokens);
     hf_cancel_free(service->stop);
     free(service);
@@ -196,10 +196,10 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
     service->config = *config;
     service->routes = &routes_all;
     raise_limit(config);
-    bool has_door = door_open(&service->door, config->patience_ms);
-    if (!has_door || !waits_open(&service->waits)) {
-        if (has_door)
-            door_close(&service->door);
+    bool has_connections = connections_open(&service->connections, config->patience_ms);
+    if (!has_connections || !waits_open(&service->waits)) {
+        if (has_connections)
+            connections_close(&service->connections);
         free(service);
         return fail(err, HF_INTERNAL, "no thread is to be had");
     }
@@ -228,7 +228,7 @@ static void stop(httpd *service)
     waits_end(&service->waits);
     work_close(&service->work);
     watcher_close(&service->watcher);
-    door_clear(&service->door, CLEAR_MS);
+    connections_drain(&service->connections, CLEAR_MS);
     MHD_stop_daemon(service->daemon);
     close(fd);
     close_all(service);

@@ -14,8 +14,8 @@ char *parameter_text(const request *req, const char *key)
 {
     const char *raw;
     size_t size;
-    if (!MHD_lookup_connection_value_n(req->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key),
-                                       &raw, &size))
+    if (!MHD_lookup_connection_value_n(req->mhd, MHD_GET_ARGUMENT_KIND, key, strlen(key), &raw,
+                                       &size))
         return NULL;
     return uri_decode(raw ? raw : "");
 }

@@ -114,12 +114,12 @@ static void tell_store(FILE *out, const httpd *service)
 
 static void tell_now(FILE *out, httpd *service)
 {
-    size_t guests, requests;
-    door_count(&service->door, &guests, &requests);
+    size_t n_connections, n_requests;
+    connections_count(&service->connections, &n_connections, &n_requests);
     head(out, "holdfast_http_connections", "gauge", "Connections that are open.");
-    fprintf(out, "holdfast_http_connections %zu\n", guests);
+    fprintf(out, "holdfast_http_connections %zu\n", n_connections);
     head(out, "holdfast_http_requests_open", "gauge", "Requests that are being served.");
-    fprintf(out, "holdfast_http_requests_open %zu\n", requests);
+    fprintf(out, "holdfast_http_requests_open %zu\n", n_requests);
     head(out, "holdfast_waits_open", "gauge", "Requests that wait for a lock.");
     fprintf(out, "holdfast_waits_open %zu\n", waits_count(&service->waits));
 }

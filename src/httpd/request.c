@@ -14,16 +14,16 @@
 
 /* ---- Taking it in ---- */
 
-static request *begin(httpd *service, struct MHD_Connection *connection)
+static request *begin(httpd *service, struct MHD_Connection *mhd)
 {
     request *req = text_alloc(sizeof *req);
     req->service = service;
-    req->connection = connection;
-    req->guest =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    req->mhd = mhd;
+    req->connection =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     req->began_us = clock_now_us();
     req->route_number = service->routes->n;
-    door_request(&service->door, 1);
+    connections_count_request(&service->connections, 1);
     return req;
 }
 
@@ -43,8 +43,8 @@ static void refuse_size(request *req)
 
 static bool is_too_large(const request *req)
 {
-    const char *size = MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND,
-                                                   MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *size =
+        MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     return size && strtoull(size, NULL, 10) > BODY_MOST;
 }
 
@@ -78,8 +78,8 @@ static enum MHD_Result send_answer(request *req)
     int64_t us = clock_now_us() - req->began_us;
     metrics_answer(&req->service->metrics, req->route_number, req->status, us);
     note(req, us);
-    door_expect(&req->service->door, req->guest);
-    return MHD_queue_response(req->connection, req->status, req->response);
+    connections_set_deadline(&req->service->connections, req->connection);
+    return MHD_queue_response(req->mhd, req->status, req->response);
 }
 
 void request_work(request *req)
@@ -94,7 +94,7 @@ void request_work(request *req)
         answer_closed(req);
     else
         req->route->answer(req);
-    MHD_resume_connection(req->connection);
+    MHD_resume_connection(req->mhd);
 }
 
 /* The request is there as a whole; called again when it was resumed, with its answer. */
@@ -104,23 +104,23 @@ static enum MHD_Result answer(request *req)
         req->route->answer(req);
     if (req->status)
         return send_answer(req);
-    door_relax(&req->service->door, req->guest);
-    MHD_suspend_connection(req->connection);
+    connections_clear_deadline(&req->service->connections, req->connection);
+    MHD_suspend_connection(req->mhd);
     if (work_give(&req->service->work, req))
         return MHD_YES;
     answer_closed(req);
-    MHD_resume_connection(req->connection);
+    MHD_resume_connection(req->mhd);
     return MHD_YES;
 }
 
-enum MHD_Result request_handle(void *ctx, struct MHD_Connection *connection, const char *path,
+enum MHD_Result request_handle(void *ctx, struct MHD_Connection *mhd, const char *path,
                                const char *method, const char *version, const char *body,
                                size_t *body_size, void **state)
 {
     request *req = *state;
     (void)version;
     if (!req) {
-        req = *state = begin(ctx, connection);
+        req = *state = begin(ctx, mhd);
         rights_check(req, method, path);
         if (!is_too_large(req))
             return MHD_YES;
@@ -134,21 +134,22 @@ enum MHD_Result request_handle(void *ctx, struct MHD_Connection *connection, con
     return MHD_YES;
 }
 
-void request_end(void *ctx, struct MHD_Connection *connection, void **state,
+void request_end(void *ctx, struct MHD_Connection *mhd, void **state,
                  enum MHD_RequestTerminationCode why)
 {
     httpd *service = ctx;
     request *req = *state;
-    (void)connection;
+    (void)mhd;
     (void)why;
     if (!req)
         return;
-    door_expect(&service->door, req->guest); /* the next one of this connection */
+    connections_set_deadline(&service->connections,
+                             req->connection); /* the next one of this connection */
     drop_answer(req);
     acquire_free(req->acquire);
     free(req->body);
     free(req->name);
     free(req);
     *state = NULL;
-    door_request(&service->door, -1);
+    connections_count_request(&service->connections, -1);
 }

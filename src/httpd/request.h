@@ -15,8 +15,8 @@ typedef struct route route;
 
 typedef struct request {
     httpd *service;
-    struct MHD_Connection *connection;
-    guest *guest;
+    struct MHD_Connection *mhd;
+    connection *connection;
     size_t route_number;
     const route *route; /* NULL: there is none such */
     caller caller;
@@ -31,10 +31,10 @@ typedef struct request {
 } request;
 
 /* microhttpd's callbacks; ctx is the service. */
-enum MHD_Result request_handle(void *ctx, struct MHD_Connection *connection, const char *path,
+enum MHD_Result request_handle(void *ctx, struct MHD_Connection *mhd, const char *path,
                                const char *method, const char *version, const char *body,
                                size_t *body_size, void **state);
-void request_end(void *ctx, struct MHD_Connection *connection, void **state,
+void request_end(void *ctx, struct MHD_Connection *mhd, void **state,
                  enum MHD_RequestTerminationCode why);
 
 /* A worker makes the answer of its route, or begins the wait for it. */

@@ -15,7 +15,7 @@
 
 static const char *header(const request *req, const char *name)
 {
-    return MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, name);
+    return MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, name);
 }
 
 /* A page from elsewhere can make its own name mean 127.0.0.1, and then call us from a browser here:
@@ -45,7 +45,7 @@ static enum MHD_Result count_length(void *ctx, enum MHD_ValueKind kind, const ch
 static bool check_framing(request *req)
 {
     int n = header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? 1 : 0;
-    MHD_get_connection_values(req->connection, MHD_HEADER_KIND, count_length, &n);
+    MHD_get_connection_values(req->mhd, MHD_HEADER_KIND, count_length, &n);
     if (n < 2)
         return true;
     answer_code(req, HF_INVALID,
@@ -164,5 +164,5 @@ void rights_check(request *req, const char *method, const char *path)
         answer_closed(req);
     else if (check_framing(req) && check_host(req) && check_path(req, method, path) &&
              check_role(req) && check_writing(req) && check_type(req))
-        MHD_get_connection_values(req->connection, MHD_GET_ARGUMENT_KIND, check_parameter, req);
+        MHD_get_connection_values(req->mhd, MHD_GET_ARGUMENT_KIND, check_parameter, req);
 }

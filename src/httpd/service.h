@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.h: the service as its parts see it. One thread, microhttpd's, reads and writes for all
  * connections; a few workers make the store's calls (work.h); one watches over slow clients
- * (door.h); one follows what happens in the store (watcher.h). */
+ * (connections.h); one follows what happens in the store (watcher.h). */
 #ifndef HTTPD_SERVICE_H
 #define HTTPD_SERVICE_H
 
@@ -9,7 +9,7 @@
 
 #include <microhttpd.h>
 
-#include "httpd/door.h"
+#include "httpd/connections.h"
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
 #include "httpd/tenure.h"
@@ -27,7 +27,7 @@ struct httpd {
     const routes *routes;
     struct MHD_Daemon *daemon;
     tokens *tokens; /* NULL: nobody has to show one */
-    door door;
+    connections connections;
     work work;
     waits waits;
     metrics metrics;

@@ -16,7 +16,7 @@
 typedef struct stream {
     follower follower; /* what the watcher knows of it */
     httpd *service;
-    guest *guest;
+    connection *connection;
     char *prefix, *last_id;
     bool has_begun;
     uint64_t next, beats; /* up to which all was sent */
@@ -84,15 +84,15 @@ static ssize_t take(stream *s, char *out, size_t room)
     size_t n = s->size - s->sent < room ? s->size - s->sent : room;
     memcpy(out, s->text + s->sent, n);
     s->sent += n;
-    door_expect(&s->service->door, s->guest);
+    connections_set_deadline(&s->service->connections, s->connection);
     return (ssize_t)n;
 }
 
 static ssize_t sleep_locked(stream *s)
 {
     s->follower.is_asleep = true;
-    door_relax(&s->service->door, s->guest);
-    MHD_suspend_connection(s->follower.connection);
+    connections_clear_deadline(&s->service->connections, s->connection);
+    MHD_suspend_connection(s->follower.mhd);
     return 0;
 }
 
@@ -125,13 +125,12 @@ static void close_stream(void *ctx)
 
 void answer_events(request *req)
 {
-    const char *last_id =
-        MHD_lookup_connection_value(req->connection, MHD_HEADER_KIND, "Last-Event-ID");
+    const char *last_id = MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, "Last-Event-ID");
     char *prefix = parameter_text(req, "prefix");
     stream *s = text_alloc(sizeof *s);
-    *s = (stream){.follower.connection = req->connection,
+    *s = (stream){.follower.mhd = req->mhd,
                   .service = req->service,
-                  .guest = req->guest,
+                  .connection = req->connection,
                   .prefix = prefix ? prefix : text_copy(""),
                   .last_id = last_id ? text_copy(last_id) : NULL};
     watcher_join(&s->service->watcher, &s->follower);

@@ -120,7 +120,7 @@ static void wake_all_locked(watcher *w)
     for (follower *f = w->followers; f; f = f->after)
         if (f->is_asleep) {
             f->is_asleep = false;
-            MHD_resume_connection(f->connection);
+            MHD_resume_connection(f->mhd);
         }
 }
 

@@ -16,7 +16,7 @@
 /* One that follows the events, over a connection that is suspended while it sleeps; in the caller's
  * memory from watcher_join() to watcher_leave(). */
 typedef struct follower {
-    struct MHD_Connection *connection;
+    struct MHD_Connection *mhd;
     bool is_asleep;
     struct follower *before, *after;
 } follower;

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connections.c: cuts off slow clients, in a thread of its own. microhttpd's own time-out begins
+ * anew with each byte; here a request has one deadline as a whole. */
+#include "httpd/connections.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "httpd/clock.h"
+#include "show/text.h"
+
+#define PARTS 4 /* of the patience: how much later than due a client may be cut off */
+
+connection *connections_add(connections *all, int fd)
+{
+    connection *one = text_alloc(sizeof *one);
+    one->fd = fd;
+    pthread_mutex_lock(&all->mutex);
+    one->next = all->first;
+    if (one->next)
+        one->next->previous = one;
+    all->first = one;
+    all->n_connections++;
+    one->deadline_ms = clock_now_ms() + all->patience_ms;
+    pthread_mutex_unlock(&all->mutex);
+    return one;
+}
+
+void connections_remove(connections *all, connection *one)
+{
+    pthread_mutex_lock(&all->mutex);
+    if (one->next)
+        one->next->previous = one->previous;
+    if (one->previous)
+        one->previous->next = one->next;
+    else
+        all->first = one->next;
+    all->n_connections--;
+    pthread_mutex_unlock(&all->mutex);
+    free(one);
+}
+
+static void set_deadline(connections *all, connection *one, int64_t deadline_ms)
+{
+    pthread_mutex_lock(&all->mutex);
+    one->deadline_ms = deadline_ms;
+    pthread_mutex_unlock(&all->mutex);
+}
+
+void connections_set_deadline(connections *all, connection *one)
+{
+    set_deadline(all, one, clock_now_ms() + all->patience_ms);
+}
+
+void connections_clear_deadline(connections *all, connection *one)
+{
+    set_deadline(all, one, 0);
+}
+
+void connections_count_request(connections *all, int more)
+{
+    pthread_mutex_lock(&all->mutex);
+    all->n_requests += (size_t)more;
+    if (!all->n_requests)
+        pthread_cond_broadcast(&all->quiet);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+void connections_count(connections *all, size_t *n_connections, size_t *n_requests)
+{
+    pthread_mutex_lock(&all->mutex);
+    *n_connections = all->n_connections;
+    *n_requests = all->n_requests;
+    pthread_mutex_unlock(&all->mutex);
+}
+
+/* microhttpd sees the end of the connection, and closes it. */
+static void cut_off(const connection *one)
+{
+    shutdown(one->fd, SHUT_RDWR);
+}
+
+static void cut_off_overdue(const connections *all, int64_t now_ms)
+{
+    for (const connection *one = all->first; one; one = one->next)
+        if (one->deadline_ms && one->deadline_ms <= now_ms)
+            cut_off(one);
+}
+
+static void *watch(void *ctx)
+{
+    connections *all = ctx;
+    pthread_mutex_lock(&all->mutex);
+    while (!all->is_closing) {
+        int64_t now_ms = clock_now_ms();
+        cut_off_overdue(all, now_ms);
+        struct timespec next = clock_at(now_ms + all->patience_ms / PARTS);
+        pthread_cond_clockwait(&all->closing, &all->mutex, CLOCK_MONOTONIC, &next);
+    }
+    pthread_mutex_unlock(&all->mutex);
+    return NULL;
+}
+
+void connections_drain(connections *all, int64_t wait_ms)
+{
+    struct timespec end = clock_at(clock_now_ms() + wait_ms);
+    pthread_mutex_lock(&all->mutex);
+    while (all->n_requests &&
+           !pthread_cond_clockwait(&all->quiet, &all->mutex, CLOCK_MONOTONIC, &end))
+        ;
+    for (const connection *one = all->first; one; one = one->next)
+        cut_off(one);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+bool connections_open(connections *all, int64_t patience_ms)
+{
+    all->patience_ms = patience_ms;
+    pthread_mutex_init(&all->mutex, NULL);
+    pthread_cond_init(&all->closing, NULL);
+    pthread_cond_init(&all->quiet, NULL);
+    return pthread_create(&all->thread, NULL, watch, all) == 0;
+}
+
+void connections_close(connections *all)
+{
+    pthread_mutex_lock(&all->mutex);
+    all->is_closing = true;
+    pthread_cond_broadcast(&all->closing);
+    pthread_mutex_unlock(&all->mutex);
+    pthread_join(all->thread, NULL);
+    pthread_cond_destroy(&all->closing);
+    pthread_cond_destroy(&all->quiet);
+    pthread_mutex_destroy(&all->mutex);
+}
