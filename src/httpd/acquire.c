@@ -191,7 +191,7 @@ static hf_code refresh(request *req, hf_lease *lease, hf_error *err)
 
 static void answer_granted(request *req, const hf_lease *lease)
 {
-    tenures_begin(&req->service->tenures, lease);
+    hold_times_begin(&req->service->hold_times, lease);
     json_t *out = json_object_new();
     json_put_text(out, "lease", lease->id);
     json_put_number(out, "token", lease->token);

@@ -157,7 +157,7 @@ static void close_all(httpd *service)
     watcher_done(&service->watcher);
     work_close(&service->work);
     waits_close(&service->waits);
-    tenures_done(&service->tenures);
+    hold_times_done(&service->hold_times);
     connections_close(&service->connections);
     tokens_free(service->tokens);
     hf_cancel_free(service->stop);
@@ -203,7 +203,7 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
         free(service);
         return fail(err, HF_INTERNAL, "no thread is to be had");
     }
-    tenures_init(&service->tenures);
+    hold_times_init(&service->hold_times);
     hf_code code = open_all(service, err);
     if (code)
         close_all(service);

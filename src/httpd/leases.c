@@ -13,7 +13,8 @@ void answer_renew(request *req)
         return;
     }
     httpd *service = req->service;
-    metrics_margin(&service->metrics, tenures_renew(&service->tenures, req->name, lease.left_ms));
+    metrics_margin(&service->metrics,
+                   hold_times_renew(&service->hold_times, req->name, lease.left_ms));
     json_t *out = json_object_new();
     json_put_text(out, "lease", req->name);
     json_put_number(out, "token", lease.token);
@@ -30,6 +31,6 @@ void answer_release(request *req)
         answer_error(req, &err);
         return;
     }
-    metrics_hold(&service->metrics, tenures_end(&service->tenures, req->name));
+    metrics_hold(&service->metrics, hold_times_end(&service->hold_times, req->name));
     answer_nothing(req);
 }

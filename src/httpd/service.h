@@ -10,9 +10,9 @@
 #include <microhttpd.h>
 
 #include "httpd/connections.h"
+#include "httpd/hold_times.h"
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
-#include "httpd/tenure.h"
 #include "httpd/tokens.h"
 #include "httpd/waits.h"
 #include "httpd/watcher.h"
@@ -31,7 +31,7 @@ struct httpd {
     work work;
     waits waits;
     metrics metrics;
-    tenures tenures;
+    hold_times hold_times;
     watcher watcher;
     hf_cancel *stop; /* fires when the service ends */
     atomic_bool is_stopping;

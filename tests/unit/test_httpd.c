@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "httpd/address.h"
+#include "httpd/hold_times.h"
 #include "httpd/listing.h"
 #include "httpd/metrics.h"
 #include "httpd/routes.h"
-#include "httpd/tenure.h"
 #include "httpd/tokens.h"
 #include "httpd/uri.h"
 #include "httpd/waits.h"
@@ -249,24 +249,24 @@ static void test_what_is_not_known_is_not_counted(void **state)
     assert_int_equal(counted.margins.buckets[0], 2);
 }
 
-/* ---- tenure.c ---- */
+/* ---- hold_times.c ---- */
 
 static void test_the_times_of_leases(void **state)
 {
-    static tenures t;
+    static hold_times t;
     static const hf_lease lease = {.id = "one", .left_ms = 3600000};
     (void)state;
-    tenures_init(&t);
-    assert_int_equal(tenures_renew(&t, "one", 1000), -1);
-    assert_int_equal(tenures_end(&t, "one"), -1);
-    tenures_begin(&t, &lease);
-    assert_int_equal(tenures_end(&t, "other"), -1);
-    assert_in_range(tenures_renew(&t, "one", -1000), 1800000000, 3600000000);
-    assert_int_equal(tenures_renew(&t, "one", 7200000), 0); /* it had ended */
-    assert_in_range(tenures_renew(&t, "one", 0), 3600000001, 7200000000);
-    assert_in_range(tenures_end(&t, "one"), 0, 1800000000);
-    assert_int_equal(tenures_end(&t, "one"), -1);
-    tenures_done(&t);
+    hold_times_init(&t);
+    assert_int_equal(hold_times_renew(&t, "one", 1000), -1);
+    assert_int_equal(hold_times_end(&t, "one"), -1);
+    hold_times_begin(&t, &lease);
+    assert_int_equal(hold_times_end(&t, "other"), -1);
+    assert_in_range(hold_times_renew(&t, "one", -1000), 1800000000, 3600000000);
+    assert_int_equal(hold_times_renew(&t, "one", 7200000), 0); /* it had ended */
+    assert_in_range(hold_times_renew(&t, "one", 0), 3600000001, 7200000000);
+    assert_in_range(hold_times_end(&t, "one"), 0, 1800000000);
+    assert_int_equal(hold_times_end(&t, "one"), -1);
+    hold_times_done(&t);
 }
 
 /* ---- waits.c ---- */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenure.c: keeps the times of leases, a place for each hash of an id; who comes later takes it. */
-#include "httpd/tenure.h"
+/* hold_times.c: keeps the times of leases, a place for each hash of an id; who comes later takes
+ * it. */
+#include "httpd/hold_times.h"
 
 #include "httpd/clock.h"
 
-void tenures_init(tenures *t)
+void hold_times_init(hold_times *t)
 {
     pthread_mutex_init(&t->mutex, NULL);
 }
 
-void tenures_done(tenures *t)
+void hold_times_done(hold_times *t)
 {
     pthread_mutex_destroy(&t->mutex);
 }
@@ -23,21 +24,21 @@ static uint64_t hash(const char *id)
     return out ? out : 1;
 }
 
-void tenures_begin(tenures *t, const hf_lease *lease)
+void hold_times_begin(hold_times *t, const hf_lease *lease)
 {
     uint64_t key = hash(lease->id);
     int64_t now = clock_now_us();
     pthread_mutex_lock(&t->mutex);
-    t->all[key % TENURES] = (tenure){key, now, now + lease->left_ms * 1000};
+    t->all[key % HOLD_TIMES] = (hold_time){key, now, now + lease->left_ms * 1000};
     pthread_mutex_unlock(&t->mutex);
 }
 
-int64_t tenures_renew(tenures *t, const char *id, int64_t left_ms)
+int64_t hold_times_renew(hold_times *t, const char *id, int64_t left_ms)
 {
     uint64_t key = hash(id);
     int64_t now = clock_now_us(), left = -1;
     pthread_mutex_lock(&t->mutex);
-    tenure *one = &t->all[key % TENURES];
+    hold_time *one = &t->all[key % HOLD_TIMES];
     if (one->lease == key) {
         left = one->end_us > now ? one->end_us - now : 0;
         one->end_us = now + left_ms * 1000;
@@ -46,12 +47,12 @@ int64_t tenures_renew(tenures *t, const char *id, int64_t left_ms)
     return left;
 }
 
-int64_t tenures_end(tenures *t, const char *id)
+int64_t hold_times_end(hold_times *t, const char *id)
 {
     uint64_t key = hash(id);
     int64_t held = -1;
     pthread_mutex_lock(&t->mutex);
-    tenure *one = &t->all[key % TENURES];
+    hold_time *one = &t->all[key % HOLD_TIMES];
     if (one->lease == key) {
         held = clock_now_us() - one->since_us;
         one->lease = 0;
