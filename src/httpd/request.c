@@ -84,7 +84,7 @@ static enum MHD_Result send_answer(request *req)
 
 void request_work(request *req)
 {
-    bool is_new = !req->acquire, has_to_wait = req->route->pace == PACE_WAIT;
+    bool is_new = !req->acquire, has_to_wait = req->route->run_by == RUN_AFTER_WAIT;
     bool is_refused = is_new && atomic_load(&req->service->is_stopping);
     if (is_new && has_to_wait && !is_refused) {
         acquire_begin(req); /* it may have been answered by now */
@@ -100,7 +100,7 @@ void request_work(request *req)
 /* The request is there as a whole; called again when it was resumed, with its answer. */
 static enum MHD_Result answer(request *req)
 {
-    if (!req->status && req->route->pace == PACE_AT_ONCE)
+    if (!req->status && req->route->run_by == RUN_AT_ONCE)
         req->route->answer(req);
     if (req->status)
         return send_answer(req);

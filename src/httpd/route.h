@@ -8,13 +8,13 @@
 /* Who makes the answer: microhttpd's thread, as nothing has to be waited for; a worker, as it calls
  * the store; one of the few workers that may be kept for long; or a worker, when a wait has ended
  * that costs no thread (acquire.h). */
-typedef enum pace { PACE_AT_ONCE, PACE_STORE, PACE_SLOW, PACE_WAIT } pace;
+typedef enum run_by { RUN_AT_ONCE, RUN_WORKER, RUN_SLOW_WORKER, RUN_AFTER_WAIT } run_by;
 
 struct route {
     const char *method, *path; /* "{...}" at the end stands for the rest */
     const char *keys;          /* of its parameters: "prefix cursor" */
     role role;                 /* the least that may call it */
-    pace pace;
+    run_by run_by;
     void (*answer)(request *req); /* with one of answer.h */
 };
 

@@ -7,7 +7,7 @@
 
 static bool is_slow(const request *req)
 {
-    return req->route->pace == PACE_SLOW;
+    return req->route->run_by == RUN_SLOW_WORKER;
 }
 
 static void append_locked(work *w, request *req)
