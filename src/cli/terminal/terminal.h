@@ -2,7 +2,7 @@
 /* terminal.h: everything that the command says on stderr, and the one line that shows a wait.
  *
  * This room is how things look: table.h prints a listing, view.h draws the screen of `watch`, for
- * which looker.h looks at the locks. It knows no settings and stands below all other rooms. */
+ * which refresher.h looks at the locks. It knows no settings and stands below all other rooms. */
 #ifndef HOLDFAST_CLI_TERMINAL_H
 #define HOLDFAST_CLI_TERMINAL_H
 

@@ -11,7 +11,7 @@
 #include "cli/settings/secret.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
-#include "cli/terminal/looker.h"
+#include "cli/terminal/refresher.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/view.h"
 #include "module/file.h"
@@ -171,7 +171,7 @@ static void scroll_to(view *v, int key)
 }
 
 /* False: enough. */
-static bool heed(view *v, looker *l, int key)
+static bool heed(view *v, refresher *l, int key)
 {
     if (v->is_typing) {
         type_key(v, key);
@@ -182,16 +182,16 @@ static bool heed(view *v, looker *l, int key)
     if (key == '/')
         v->is_typing = true;
     if (key == 'p' || key == ' ')
-        looker_pause(l, v->is_paused = !v->is_paused);
+        refresher_pause(l, v->is_paused = !v->is_paused);
     scroll_to(v, key);
     return key != 'q';
 }
 
-static void take_look(view *v, looker *l)
+static void take_look(view *v, refresher *l)
 {
     board seen;
     hf_error wrong;
-    if (!looker_take(l, &seen, &wrong))
+    if (!refresher_take(l, &seen, &wrong))
         return;
     free(v->wrong);
     v->wrong = text_copy(wrong.text);
@@ -202,9 +202,9 @@ static void take_look(view *v, looker *l)
 }
 
 /* A signal that the window has another size interrupts the wait, and is a key. */
-static void follow(view *v, const screen *s, looker *l)
+static void follow(view *v, const screen *s, refresher *l)
 {
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {looker_fd(l), POLLIN, 0}};
+    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {refresher_fd(l), POLLIN, 0}};
     while (!(fds[0].revents & (POLLHUP | POLLERR))) {
         view_draw(v, s);
         poll(fds, 2, -1);
@@ -226,7 +226,7 @@ static const screen *load_screen(void)
     return s;
 }
 
-static void show_screen(const request *req, const screen *s, looker *l)
+static void show_screen(const request *req, const screen *s, refresher *l)
 {
     char *uri = options_uri(req->given);
     char *store = secret_mask(uri);
@@ -244,7 +244,7 @@ static void show_screen(const request *req, const screen *s, looker *l)
 static int draw(const request *req, hf_client *client)
 {
     const screen *s = load_screen();
-    looker *l = s ? looker_start(client, req->prefix, req->interval_ms) : NULL;
+    refresher *l = s ? refresher_start(client, req->prefix, req->interval_ms) : NULL;
     if (!l || !s->open()) {
         terminal_error("cannot draw on this terminal: give --json for one event a line");
         return STATUS_INTERNAL;

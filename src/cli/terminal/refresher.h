@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* refresher.h: a thread that looks at the locks from time to time, so that keys are heard
+ * meanwhile.
+ */
+#ifndef HOLDFAST_CLI_REFRESHER_H
+#define HOLDFAST_CLI_REFRESHER_H
+
+#include "show/board.h"
+
+typedef struct refresher refresher;
+
+/* Looks at once and then every interval_ms. NULL: there is no thread to be had. It never ends: the
+ * program does. */
+refresher *refresher_start(hf_client *client, const char *prefix, int64_t interval_ms);
+
+/* Becomes readable when there is something to be taken. */
+int refresher_fd(const refresher *r);
+
+/* The last look, once: true, and *out is the caller's, or *wrong says why it came to nothing. */
+bool refresher_take(refresher *r, board *out, hf_error *wrong);
+
+void refresher_pause(refresher *r, bool pauses);
+
+#endif
