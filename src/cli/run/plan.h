@@ -2,7 +2,7 @@
 /* plan.h: what the verbs run and elect are to do: read from their words, checked, carried out.
  *
  * This room is what stands around a command that runs under locks. A plan (plan.h) is carried out
- * in turns (turn.h): a turn takes the locks (taking.h, as asking.h says), starts the command
+ * in turns (turn.h): a turn takes the locks (taking.h, as lock_args.h says), starts the command
  * (child.h) and watches both until it has ended (watch.h). once.h, health.h and document.h are
  * options of `run`, each with its words; signals.h and clock.h serve them all. keeper.h and
  * interrupt.h are for verbs that start no command. It stands on settings/ and terminal/. */
@@ -14,8 +14,8 @@
 
 #include <holdfast/holdfast.h>
 
-#include "asking.h"
 #include "cli/settings/settings.h"
+#include "lock_args.h"
 #include "signals.h"
 
 typedef struct plan {
@@ -23,7 +23,7 @@ typedef struct plan {
     char **names; /* in byte order */
     size_t n_names;
     char **command;
-    asking ask;
+    lock_args lock_args;
     const char *why;
     int lost_status;
     int64_t grace_ms;              /* from SIGTERM to SIGKILL; -1: the default for the ttl */

@@ -47,10 +47,10 @@ static hf_code take(taking *t)
     const plan *p = t->plan;
     hf_lock_options options = {
         .struct_size = sizeof options,
-        .mode = p->ask.mode,
-        .permits = p->ask.permits,
-        .limit = p->ask.limit,
-        .wait_ms = p->ask.wait_ms,
+        .mode = p->lock_args.mode,
+        .permits = p->lock_args.permits,
+        .limit = p->lock_args.limit,
+        .wait_ms = p->lock_args.wait_ms,
         .why = p->why,
         .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,

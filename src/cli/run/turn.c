@@ -173,7 +173,7 @@ static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
         terminal_warn("%s", err->text);
     else
         terminal_error("%s", err->text);
-    return is_refusal ? p->ask.refused_status : hf_code_exit(code);
+    return is_refusal ? p->lock_args.refused_status : hf_code_exit(code);
 }
 
 /* That no document is left is how --each ends. */

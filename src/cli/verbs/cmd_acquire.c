@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run/asking.h"
 #include "cli/run/interrupt.h"
 #include "cli/run/keeper.h"
+#include "cli/run/lock_args.h"
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
@@ -27,7 +27,7 @@ enum { KEY_WHY = 2000, KEY_OWNER, KEY_WHILE_PID, KEY_FOR };
 
 typedef struct request {
     settings *given;
-    asking ask;
+    lock_args lock_args;
     const char *name, *why, *owner;
     keeper keeper;
     bool is_kept;
@@ -88,7 +88,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     options_inherit(key, state, req->given);
     switch (key) {
     case ARGP_KEY_INIT:
-        state->child_inputs[1] = &req->ask;
+        state->child_inputs[1] = &req->lock_args;
         return 0;
     case KEY_WHY:
         req->why = arg;
@@ -110,7 +110,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-    {&options_argp, 0, NULL, 0}, {&asking_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+    {&options_argp, 0, NULL, 0}, {&lock_args_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
 const struct argp acquire_argp = {
     list,
@@ -135,10 +135,10 @@ static void show_wait(void *ctx, const hf_wait_info *info)
 static hf_code take(request *req, hf_client *client, hf_error *err)
 {
     hf_lease_options options = {.struct_size = sizeof options,
-                                .lock = {.mode = req->ask.mode,
-                                         .permits = req->ask.permits,
-                                         .limit = req->ask.limit,
-                                         .wait_ms = req->ask.wait_ms,
+                                .lock = {.mode = req->lock_args.mode,
+                                         .permits = req->lock_args.permits,
+                                         .limit = req->lock_args.limit,
+                                         .wait_ms = req->lock_args.wait_ms,
                                          .why = req->why,
                                          .on_wait = terminal_shows_waits() ? show_wait : NULL},
                                 .ttl_ms = req->given->ttl_ms,
@@ -154,7 +154,7 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
 static int status_of(const request *req, hf_code code)
 {
     int status = interrupt_status(code);
-    return status == STATUS_NOT_ACQUIRED ? req->ask.refused_status : status;
+    return status == STATUS_NOT_ACQUIRED ? req->lock_args.refused_status : status;
 }
 
 static int acquire(request *req)
@@ -286,10 +286,10 @@ static int acquire_kept(request *req)
 
 int cmd_acquire(settings *given, int argc, char **argv)
 {
-    request req = {.given = given, .ask = ASKING_DEFAULT, .keeper = {given, -1, 0}};
+    request req = {.given = given, .lock_args = LOCK_ARGS_DEFAULT, .keeper = {given, -1, 0}};
     on_exit(refuse_shell, NULL);
     argp_parse(&acquire_argp, argc, argv, 0, NULL, &req);
-    asking_settle(&req.ask, given);
+    lock_args_settle(&req.lock_args, given);
     if (req.is_kept)
         return acquire_kept(&req);
     int status = acquire(&req);

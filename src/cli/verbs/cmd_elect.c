@@ -158,11 +158,12 @@ static int follow(plan *p)
 
 int cmd_elect(settings *given, int argc, char **argv)
 {
-    words w = {.plan = {.given = given,
-                        .ask = {.wait_ms = HF_WAIT_FOREVER, .refused_status = STATUS_NOT_ACQUIRED},
-                        .lost_status = STATUS_LOST,
-                        .grace_ms = -1,
-                        .is_candidate = true}};
+    words w = {
+        .plan = {.given = given,
+                 .lock_args = {.wait_ms = HF_WAIT_FOREVER, .refused_status = STATUS_NOT_ACQUIRED},
+                 .lost_status = STATUS_LOST,
+                 .grace_ms = -1,
+                 .is_candidate = true}};
     argp_parse(&elect_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     w.plan.health = &w.health;
     plan_check(&w.plan);

@@ -29,7 +29,7 @@ typedef struct words {
 
 static void check_usage(words *w, struct argp_state *state)
 {
-    bool is_alone = asking_is_alone(&w->plan.ask);
+    bool is_alone = lock_args_is_alone(&w->plan.lock_args);
     document_check_usage(&w->document, w->plan.n_names, is_alone, state);
     once_check_usage(&w->once, w->plan.n_names, is_alone, state);
     health_check_usage(&w->health, state);
@@ -42,7 +42,7 @@ static void check_usage(words *w, struct argp_state *state)
 static void give_inputs(words *w, struct argp_state *state)
 {
     state->child_inputs[1] = &w->plan;
-    state->child_inputs[2] = &w->plan.ask;
+    state->child_inputs[2] = &w->plan.lock_args;
     state->child_inputs[3] = &w->document;
     state->child_inputs[4] = &w->once;
     state->child_inputs[5] = &w->health;
@@ -67,11 +67,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp_child children[] = {
-    {&options_argp, 0, NULL, 0}, {&plan_argp, 0, NULL, 0},
-    {&asking_argp, 0, NULL, 0},  {&document_argp, 0, NULL, 0},
-    {&once_argp, 0, NULL, 0},    {&health_argp, 0, NULL, 0},
-    {NULL, 0, NULL, 0}};
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0},
+                                             {&plan_argp, 0, NULL, 0},
+                                             {&lock_args_argp, 0, NULL, 0},
+                                             {&document_argp, 0, NULL, 0},
+                                             {&once_argp, 0, NULL, 0},
+                                             {&health_argp, 0, NULL, 0},
+                                             {NULL, 0, NULL, 0}};
 
 const struct argp run_argp = {
     list,
@@ -118,17 +120,18 @@ static void plan_document(words *w)
 /* Of each that is free now. */
 static void plan_wait(words *w)
 {
-    asking *a = &w->plan.ask;
-    asking_settle(a, w->plan.given);
-    if (w->document.is_each && !a->has_wait)
-        a->wait_ms = HF_TRY;
+    lock_args *args = &w->plan.lock_args;
+    lock_args_settle(args, w->plan.given);
+    if (w->document.is_each && !args->has_wait)
+        args->wait_ms = HF_TRY;
 }
 
 int cmd_run(settings *given, int argc, char **argv)
 {
-    words w = {
-        .plan = {
-            .given = given, .ask = ASKING_DEFAULT, .lost_status = STATUS_LOST, .grace_ms = -1}};
+    words w = {.plan = {.given = given,
+                        .lock_args = LOCK_ARGS_DEFAULT,
+                        .lost_status = STATUS_LOST,
+                        .grace_ms = -1}};
     argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &w);
     if (w.document.collection)
         plan_document(&w);

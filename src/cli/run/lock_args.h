@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asking.h: how a lock is asked for: the words that the verbs run and acquire share. */
-#ifndef HOLDFAST_CLI_ASKING_H
-#define HOLDFAST_CLI_ASKING_H
+/* lock_args.h: the options for a lock, which the verbs run and acquire share. */
+#ifndef HOLDFAST_CLI_LOCK_ARGS_H
+#define HOLDFAST_CLI_LOCK_ARGS_H
 
 #include <argp.h>
 
@@ -10,25 +10,25 @@
 #include "cli/settings/settings.h"
 #include "cli/settings/status.h"
 
-typedef struct asking {
+typedef struct lock_args {
     hf_mode mode;
     int32_t permits, limit; /* 0: no semaphore */
     int64_t wait_ms;        /* as in hf_lock_options */
     int refused_status;
     bool has_try, has_wait, is_shared, is_exclusive; /* said */
-} asking;
+} lock_args;
 
-#define ASKING_DEFAULT                                                                             \
+#define LOCK_ARGS_DEFAULT                                                                          \
     {                                                                                              \
         .wait_ms = HF_WAIT_DEFAULT, .refused_status = STATUS_NOT_ACQUIRED                          \
     }
 
-/* A child for their parsers; its input is an asking. */
-extern const struct argp asking_argp;
+/* A child for their parsers; its input is an lock_args. */
+extern const struct argp lock_args_argp;
 
-bool asking_is_alone(const asking *a); /* neither shared nor a semaphore */
+bool lock_args_is_alone(const lock_args *args); /* neither shared nor a semaphore */
 
 /* What -n and -w left open is as the settings say. */
-void asking_settle(asking *a, const settings *given);
+void lock_args_settle(lock_args *args, const settings *given);
 
 #endif

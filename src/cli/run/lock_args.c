@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asking.c: reads the words that say how a lock is asked for. */
-#include "asking.h"
+/* lock_args.c: reads the options for a lock. */
+#include "lock_args.h"
 
 #include "cli/settings/value.h"
 
@@ -17,33 +17,33 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-static void check_usage(const asking *a, struct argp_state *state)
+static void check_usage(const lock_args *args, struct argp_state *state)
 {
-    if (a->has_try && a->has_wait)
+    if (args->has_try && args->has_wait)
         argp_error(state, "-n and -w exclude each other");
-    if (a->is_shared && a->is_exclusive)
+    if (args->is_shared && args->is_exclusive)
         argp_error(state, "-s and -x exclude each other");
-    if (!a->permits != !a->limit)
+    if (!args->permits != !args->limit)
         argp_error(state, "--permits and --limit belong together");
-    if (a->permits && (a->is_shared || a->is_exclusive))
+    if (args->permits && (args->is_shared || args->is_exclusive))
         argp_error(state, "a semaphore (--permits) is neither shared nor exclusive");
 }
 
 static error_t parse_value(int key, char *arg, struct argp_state *state)
 {
-    asking *a = state->input;
+    lock_args *args = state->input;
     switch (key) {
     case KEY_PERMITS:
-        a->permits = (int32_t)value_number("--permits", arg, 1, HF_LIMIT_RW - 1);
+        args->permits = (int32_t)value_number("--permits", arg, 1, HF_LIMIT_RW - 1);
         return 0;
     case KEY_LIMIT:
-        a->limit = (int32_t)value_number("--limit", arg, 1, HF_LIMIT_RW - 1);
+        args->limit = (int32_t)value_number("--limit", arg, 1, HF_LIMIT_RW - 1);
         return 0;
     case 'E':
-        a->refused_status = (int)value_number("-E", arg, 0, 255);
+        args->refused_status = (int)value_number("-E", arg, 0, 255);
         return 0;
     case ARGP_KEY_END:
-        check_usage(a, state);
+        check_usage(args, state);
         return 0;
     default:
         return key == ARGP_KEY_INIT ? 0 : ARGP_ERR_UNKNOWN;
@@ -52,40 +52,40 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    asking *a = state->input;
+    lock_args *args = state->input;
     switch (key) {
     case 'n':
-        a->has_try = true;
-        a->wait_ms = HF_TRY;
+        args->has_try = true;
+        args->wait_ms = HF_TRY;
         return 0;
     case 'w':
-        a->has_wait = true;
-        a->wait_ms = value_duration("-w", arg);
-        a->wait_ms = a->wait_ms ? a->wait_ms : HF_TRY;
+        args->has_wait = true;
+        args->wait_ms = value_duration("-w", arg);
+        args->wait_ms = args->wait_ms ? args->wait_ms : HF_TRY;
         return 0;
     case 's':
-        a->is_shared = true;
-        a->mode = HF_SHARED;
+        args->is_shared = true;
+        args->mode = HF_SHARED;
         return 0;
     case 'x':
-        a->is_exclusive = true;
+        args->is_exclusive = true;
         return 0;
     default:
         return parse_value(key, arg, state);
     }
 }
 
-const struct argp asking_argp = {list, parse, NULL, NULL, NULL, NULL, NULL};
+const struct argp lock_args_argp = {list, parse, NULL, NULL, NULL, NULL, NULL};
 
-bool asking_is_alone(const asking *a)
+bool lock_args_is_alone(const lock_args *args)
 {
-    return !a->is_shared && !a->permits && !a->limit;
+    return !args->is_shared && !args->permits && !args->limit;
 }
 
-void asking_settle(asking *a, const settings *given)
+void lock_args_settle(lock_args *args, const settings *given)
 {
-    if (a->has_try || a->has_wait)
+    if (args->has_try || args->has_wait)
         return;
     int64_t ms = config_ms(&given->config, SETTING_WAIT, -1);
-    a->wait_ms = ms == 0 ? HF_TRY : ms < 0 ? HF_WAIT_DEFAULT : ms;
+    args->wait_ms = ms == 0 ? HF_TRY : ms < 0 ? HF_WAIT_DEFAULT : ms;
 }
