@@ -3,7 +3,7 @@
  * file systems that the test names: statfs() comes here by the linker (--wrap). */
 #include "sqlite_fixture.h"
 
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <sys/vfs.h>
 

@@ -4,7 +4,7 @@
  * them. */
 #include "sqlite_fixture.h"
 
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <fcntl.h>
 

@@ -4,7 +4,7 @@
  * machine come here by the linker (--wrap). */
 #include "sqlite_fixture.h"
 
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * what it refuses to judge, and that threads can share it. */
 #include "sqlite_fixture.h"
 
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <fcntl.h>
 #include <pthread.h>

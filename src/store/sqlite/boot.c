@@ -6,7 +6,7 @@
  * it: the first to open the database on a new boot takes the file as it finds it.
  */
 #include "core/error.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 static hf_code read_known(sqlite_store *store, bool *found, alive_identity *out, hf_error *err)
 {

@@ -2,7 +2,7 @@
 /* doctor.c: looks at what an embedded store depends on: the file system, the schema, the kernel
  * locks, how long a write takes; called for `holdfast doctor`. */
 #include "core/error.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

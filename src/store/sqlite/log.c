@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.c: passes a message to the client's log; called by every file of this folder. */
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
 #include "core/id.h"
 #include "core/notify.h"
 #include "store/kernel_time.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
  * await(), which may still use one that has ended; called by sessions.c and notice.c. */
 #include "core/alloc.h"
 #include "core/id.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <unistd.h>
 

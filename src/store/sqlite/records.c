@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/record.h"
 #include "store/document.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /* rows.c: reads a session's row, and says whether that session is gone; called by whoever looks at
  * sessions, marks them or sweeps. */
 #include "core/id.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * changed; called when a store is opened. */
 #include "core/error.h"
 #include "store/kernel_time.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 bool session_has_moved(const sqlite_store *store, const sql *conn, hf_error *err)
 {

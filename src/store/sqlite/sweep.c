@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "core/period.h"
 #include "core/record.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
  */
 #include "core/error.h"
 #include "core/record.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 #define AHEAD ((int64_t)600 << 20)
 #define TOKEN_END ((int64_t)1 << 53) /* no token reaches it */

@@ -3,7 +3,7 @@
  * and by the client through the table of operations. */
 #include "core/alloc.h"
 #include "core/id.h"
-#include "store/sqlite/inside.h"
+#include "store/sqlite/sqlite_internal.h"
 
 hf_code waits_forget(sql *conn, hf_id session, hf_error *err)
 {

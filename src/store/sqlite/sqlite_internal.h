@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inside.h: what the files of the embedded store share: the open store, and who does what.
+/* sqlite_internal.h: what the files of the embedded store share: the open store, and who does what.
  *
  * Locks, in the order in which they are taken: main.mutex (the connection of all calls but beats)
  * or beats.mutex (that of beats), then mutex (sessions, watched rows). None is held while the
  * client is called, or while await() sleeps.
  */
-#ifndef SQLITE_INSIDE_H
-#define SQLITE_INSIDE_H
+#ifndef SQLITE_INTERNAL_H
+#define SQLITE_INTERNAL_H
 
 #include "store/sqlite/alive.h"
 #include "store/sqlite/sql.h"
