@@ -3,7 +3,7 @@
  * released more than once; run by ctest. */
 #include "client/lease_bed.h"
 
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 
 static const char *const keys[] = {NULL, "order 4711"};
 

@@ -4,7 +4,7 @@
 #include "client/client_bed.h"
 
 #include "core/id.h"
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 #include "support/inside.h"
 
 static const hf_lease_options keyed = {.key = "order 4711", .ttl_ms = 5000};

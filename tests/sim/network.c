@@ -7,7 +7,7 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "core/text.h"
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

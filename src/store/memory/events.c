@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c: keeps what steps and marks say to sessions until they hear it; called by records.c and
  * sessions.c, which say it, and by memory.c, for await(). */
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 
 #include "core/alloc.h"
 #include "core/id.h"

@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/kernel_time.h"
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 
 #include <errno.h>
 #include <unistd.h>

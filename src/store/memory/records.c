@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* records.c: remembers the locks' records, sorted by name, and has core/record.c change them;
  * memory.c lists its functions. */
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 
 #include "core/alloc.h"
 #include "core/period.h"

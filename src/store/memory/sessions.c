@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sessions.c: remembers who is there: sessions, beats, marks and asks; memory.c lists its
  * functions. */
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
 
 #include "core/alloc.h"
 #include "core/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.h: what the files of the memory store share. */
-#ifndef STORE_MEMORY_PARTS_H
-#define STORE_MEMORY_PARTS_H
+/* memory_internal.h: what the files of the memory store share. */
+#ifndef STORE_MEMORY_INTERNAL_H
+#define STORE_MEMORY_INTERNAL_H
 
 #include "core/notify.h"
 
