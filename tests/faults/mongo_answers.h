@@ -4,7 +4,7 @@
 #ifndef TESTS_FAULTS_MONGO_ANSWERS_H
 #define TESTS_FAULTS_MONGO_ANSWERS_H
 
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"

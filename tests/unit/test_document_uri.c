@@ -3,7 +3,7 @@
  * being given, and what it refuses. Run by ctest. */
 #include "unit.h"
 
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "store/mongo/driver/uri.h"
 
 #define TTL 10000
@@ -13,7 +13,7 @@ static hf_code read_it(const char *keys, int64_t ttl_ms, mongo_uri *out, hf_erro
     char text[300];
     snprintf(text, sizeof text, "mongodb://a/app?%s", keys);
     hf_code code = mongo_uri_read(text, out, err);
-    if (!code && out->protocol == MONGO_DOCUMENT && (code = mongo_own_check(out, ttl_ms, err)))
+    if (!code && out->protocol == MONGO_DOCUMENT && (code = mongo_document_check(out, ttl_ms, err)))
         mongo_uri_done(out);
     return code;
 }
@@ -28,7 +28,7 @@ static void test_defaults(void **state)
     assert_string_equal(uri.lock_field, "lockId");
     assert_string_equal(uri.time_field, "lockTs");
     assert_null(uri.token_field);
-    assert_int_equal(mongo_own_stale_ms(&uri), 180000);
+    assert_int_equal(mongo_document_stale_ms(&uri), 180000);
     assert_int_equal(uri.refresh_ms, 5000);
     assert_int_equal(uri.foreign_refresh_ms, 30000);
     mongo_uri_done(&uri);
@@ -48,7 +48,7 @@ static void test_all_keys_in_any_order(void **state)
     assert_string_equal(uri.time_field, "meta.Last_Updated");
     assert_string_equal(uri.token_field, "fence");
     assert_string_equal(uri.collection, "sessions");
-    assert_int_equal(mongo_own_stale_ms(&uri), 12000);
+    assert_int_equal(mongo_document_stale_ms(&uri), 12000);
     assert_int_equal(uri.poll_ms, 50);
     mongo_uri_done(&uri);
 }
@@ -73,7 +73,7 @@ static void test_the_stale_time_is_safe_where_nobody_says_otherwise(void **state
         char keys[200];
         snprintf(keys, sizeof keys, "hfProtocol=document&hfCollection=x&%s", all[i].keys);
         assert_int_equal(read_it(keys, TTL, &uri, &err), HF_OK);
-        assert_int_equal(mongo_own_stale_ms(&uri), all[i].stale_ms);
+        assert_int_equal(mongo_document_stale_ms(&uri), all[i].stale_ms);
         mongo_uri_done(&uri);
     }
 }

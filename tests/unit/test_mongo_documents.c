@@ -36,7 +36,7 @@ static int end(void **state)
 static hf_code read_as(const char *json, hf_record *out, hf_error *err)
 {
     bson_t *doc = pipeline_json(json);
-    hf_code code = mongo_own_read(store, doc, out, err);
+    hf_code code = mongo_document_read(store, doc, out, err);
     bson_destroy(doc);
     return code;
 }
@@ -113,7 +113,7 @@ static void read_held(const char *lock, hf_record *out)
     assert_int_equal(out->token, 9);
     assert_int_equal(out->entries[0].token, 9);
     assert_int_equal(out->entries[0].permits, HF_LIMIT_RW);
-    assert_int_equal(out->entries[0].ttl_ms, mongo_own_stale_ms(&store->uri));
+    assert_int_equal(out->entries[0].ttl_ms, mongo_document_stale_ms(&store->uri));
 }
 
 static void test_an_id_says_whose_it_is_and_since_when(void **state)
@@ -182,7 +182,7 @@ static hf_code check(const char *lock, const char *time, const char *token, int6
     uri.lock_field = l;
     uri.time_field = t;
     uri.token_field = token ? f : NULL;
-    return mongo_own_check(&uri, ttl_ms, &err);
+    return mongo_document_check(&uri, ttl_ms, &err);
 }
 
 static void test_fields_must_not_overlap(void **state)
@@ -204,7 +204,7 @@ static void test_fields_must_not_overlap(void **state)
 static void test_a_ttl_must_not_be_longer_than_a_document_lasts(void **state)
 {
     (void)state;
-    int64_t stale_ms = mongo_own_stale_ms(&store->uri);
+    int64_t stale_ms = mongo_document_stale_ms(&store->uri);
     assert_int_equal(stale_ms, 4000 * store->uri.multiplier);
     assert_int_equal(check("a", "b", NULL, stale_ms), HF_OK);
     assert_int_equal(check("a", "b", NULL, stale_ms + 1), HF_INVALID);
@@ -295,7 +295,7 @@ static void test_what_was_taken_is_known(void **state)
     assert_true(reply.confirmed);
     assert_int_equal(reply.again_ms, store->uri.poll_ms);
     assert_int_equal(record.token, 3);
-    assert_int_equal(record.lease_left_ms, mongo_own_stale_ms(&store->uri));
+    assert_int_equal(record.lease_left_ms, mongo_document_stale_ms(&store->uri));
     assert_true(is_held());
     record_done(&record);
 }
@@ -304,7 +304,7 @@ static void test_what_was_taken_is_known(void **state)
 
 static hf_code read_taken(const bson_t *doc, hf_record *out, hf_error *err)
 {
-    return mongo_own_read_taken(store, doc, &(hf_entry){.ticket = id_of(7)}, out, err);
+    return mongo_document_read_taken(store, doc, &(hf_entry){.ticket = id_of(7)}, out, err);
 }
 
 static void test_what_is_no_utf8_is_handed_over_all_the_same(void **state)
@@ -537,7 +537,7 @@ static int lines_logged(void)
 
 static void note(unsigned ticket, int64_t time_ms)
 {
-    mongo_own_note_refresh(store, "a", id_of(ticket), time_ms);
+    mongo_document_note_refresh(store, "a", id_of(ticket), time_ms);
 }
 
 /* Expected every 4 s, looked at every second: up to 5 s may lie between two. */

@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "store/mongo/doctor.h"
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/queue/queue.h"
@@ -88,14 +88,14 @@ static const hf_store_ops document_ops = {
     .scheme = "mongodb",
     .close = close_store,
     .session_begin = mongo_plain_begin,
-    .session_beat = mongo_own_beat,
+    .session_beat = mongo_document_beat,
     .session_mark = mongo_plain_mark,
     .session_end = mongo_plain_end,
     .sessions_look = mongo_plain_sessions_look,
     .step = mongo_plain_step,
-    .claim = mongo_own_claim,
-    .refresh = mongo_own_refresh,
-    .canonical = mongo_own_canonical,
+    .claim = mongo_document_claim,
+    .refresh = mongo_document_refresh,
+    .canonical = mongo_document_canonical,
     .look = mongo_look,
     .list = mongo_list,
     .list_sessions = mongo_plain_list_sessions,

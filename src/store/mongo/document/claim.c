@@ -3,7 +3,7 @@
  * client calls it through the store interface. */
 #include "core/error.h"
 #include "core/record.h"
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -63,8 +63,8 @@ static hf_code append_claim(const mongo_store *store, const hf_claim *claim, con
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_ARRAY_BEGIN(&query, "$and", &all);
     hf_code code = append_json(&all, "0", "filter", claim->filter ? claim->filter : "{}", err);
-    mongo_own_append_free(store, &all, "1");
-    mongo_own_append_sound(store, &all, "2");
+    mongo_document_append_free(store, &all, "1");
+    mongo_document_append_sound(store, &all, "2");
     append_nameable(&all, passed);
     bson_append_array_end(&query, &all);
     bson_append_document_end(command, &query);
@@ -77,7 +77,7 @@ static hf_code append_claim(const mongo_store *store, const hf_claim *claim, con
 static void name_held(mongo_store *store, const char *name, const hf_enter *enter)
 {
     mongo_held_drop(store, enter->entry.ticket);
-    mongo_own_expect(store, name, enter);
+    mongo_document_expect(store, name, enter);
 }
 
 /* What the server says of a query that it does not understand. */
@@ -108,16 +108,16 @@ static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_en
     static const mongo_call call = {.what = "claiming a document", .writes = true};
     mongo_reply answer;
     bool is_taken = false;
-    mongo_own_expect(store, "", enter);
+    mongo_document_expect(store, "", enter);
     hf_code code = mongo_run(store, &call, command, &answer, err);
     if (!code)
-        code = mongo_own_read_answer(store, &answer.doc, enter, out, &is_taken, err);
+        code = mongo_document_read_answer(store, &answer.doc, enter, out, &is_taken, err);
     if (code == HF_SHAPE)
         pass_by(&answer.doc, passed);
     if (!code && is_taken)
         name_held(store, out->name, enter);
     else
-        mongo_own_settle(store, enter, code, false);
+        mongo_document_settle(store, enter, code, false);
     *reply = (hf_step_reply){
         .stamp = answer.stamp, .confirmed = is_taken, .again_ms = store->uri.poll_ms};
     bson_destroy(&answer.doc);
@@ -130,7 +130,7 @@ static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_e
     bson_t command = BSON_INITIALIZER;
     hf_code code = append_claim(store, wanted, passed, &command, err);
     if (!code) {
-        mongo_own_append_taking(store, entrant, &command);
+        mongo_document_append_taking(store, entrant, &command);
         code = send_claim(store, &command, entrant, passed, out, reply, err);
     }
     bson_destroy(&command);
@@ -138,8 +138,8 @@ static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_e
 }
 
 /* What only its taking shows to be none of ours is in nobody's way: the next one is taken. */
-hf_code mongo_own_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
-                        hf_record *out, hf_step_reply *reply, hf_error *err)
+hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
+                             hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     bson_t passed = BSON_INITIALIZER;

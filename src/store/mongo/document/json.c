@@ -2,7 +2,7 @@
 /* json.c: the user's document as JSON, for whoever works on it; shape.c calls it. No server checks
  * that texts are UTF-8, and libbson writes none that are not: they are mended in a copy. */
 #include "core/utf8.h"
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
@@ -87,7 +87,7 @@ static bool append_all(bson_t *to, bson_iter_t *from)
     return is_read && !from->err_off;
 }
 
-char *mongo_own_json(const bson_t *doc)
+char *mongo_document_json(const bson_t *doc)
 {
     bson_iter_t it;
     char *json = bson_as_relaxed_extended_json(doc, NULL);

@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/lease.h"
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "store/mongo/driver/log.h"
 
 #define WARN_MS 60000
@@ -26,18 +26,18 @@ struct mongo_refreshes {
     hf_mono said; /* when a warning was */
 };
 
-void mongo_own_refresh_open(mongo_store *store)
+void mongo_document_refresh_open(mongo_store *store)
 {
     store->refreshes = alloc_zeroed(sizeof *store->refreshes);
 }
 
-void mongo_own_refresh_close(mongo_store *store, bool is_ours)
+void mongo_document_refresh_close(mongo_store *store, bool is_ours)
 {
     (void)is_ours;
     free(store->refreshes);
 }
 
-int64_t mongo_own_stale_ms(const mongo_uri *uri)
+int64_t mongo_document_stale_ms(const mongo_uri *uri)
 {
     return uri->refresh_ms * uri->multiplier;
 }
@@ -85,7 +85,8 @@ static bool warns_locked(mongo_store *store, int64_t gap_ms, hf_mono now)
     return is_slow && !is_said;
 }
 
-void mongo_own_note_refresh(mongo_store *store, const char *name, hf_id ticket, int64_t time_ms)
+void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id ticket,
+                                 int64_t time_ms)
 {
     mongo_refresh now = {ticket, time_ms, mongo_mono(store)};
     pthread_mutex_lock(&store->mutex);
@@ -98,5 +99,5 @@ void mongo_own_note_refresh(mongo_store *store, const char *name, hf_id ticket, 
                   "stale after %lld ms: let hfRefreshMS be what the slowest program does, and "
                   "hfStaleMultiplier how many refreshes it may miss",
                   store->uri.collection, name, (long long)gap_ms,
-                  (long long)mongo_own_stale_ms(&store->uri));
+                  (long long)mongo_document_stale_ms(&store->uri));
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shape.c: what the user's own documents say of a lock: which are free, which are held and by
- * whom, and which are of a shape that is left alone; own.c calls it.
+ * whom, and which are of a shape that is left alone; document.c calls it.
  *
  * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-char *mongo_own_text(const mongo_store *store, const char *text)
+char *mongo_document_text(const mongo_store *store, const char *text)
 {
     bson_string_t *out = bson_string_new(NULL);
     for (; *text; text++)
@@ -44,9 +44,9 @@ static hf_code check_paths(const char *a, const char *b, hf_error *err)
                      b);
 }
 
-hf_code mongo_own_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
+hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
 {
-    int64_t stale_ms = mongo_own_stale_ms(uri);
+    int64_t stale_ms = mongo_document_stale_ms(uri);
     if (!uri->has_collection)
         return error_set(err, HF_INVALID,
                          "hfProtocol=document wants hfCollection=NAME: in which collection are the "
@@ -69,7 +69,7 @@ hf_code mongo_own_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
 
 static void append_json(const mongo_store *store, bson_t *to, const char *field, const char *text)
 {
-    char *json = mongo_own_text(store, text);
+    char *json = mongo_document_text(store, text);
     bson_t *doc = pipeline_json(json);
     bson_append_document(to, field, -1, doc);
     bson_destroy(doc);
@@ -85,12 +85,13 @@ static const char free_text[] =
     " {'$and': [{'$eq': [{'$type': '$@'}, 'objectId']}, {'$eq': [{'$type': '$#'}, 'date']},"
     " {'$lte': ['$#', {'$subtract': ['$$NOW', !]}]}]}]}}";
 
-void mongo_own_append_free(const mongo_store *store, bson_t *to, const char *field)
+void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field)
 {
     bson_string_t *text = bson_string_new(NULL);
     for (const char *from = free_text; *from; from++)
         if (*from == '!')
-            bson_string_append_printf(text, "%lld", (long long)mongo_own_stale_ms(&store->uri));
+            bson_string_append_printf(text, "%lld",
+                                      (long long)mongo_document_stale_ms(&store->uri));
         else
             bson_string_append_c(text, *from);
     append_json(store, to, field, text->str);
@@ -112,7 +113,7 @@ static const char token_text[] =
 
 /* A write to a.b would change what a is if that is no object, and all its elements if it is an
  * array. */
-void mongo_own_append_sound(const mongo_store *store, bson_t *to, const char *field)
+void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field)
 {
     const char *token = store->uri.token_field;
     bson_string_t *text = bson_string_new("{'$expr': {'$and': [");
@@ -154,14 +155,15 @@ static void append_look_text(const mongo_store *store, bson_string_t *out)
                               " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
                               " {'$subtract': ['$$NOW', %lld]}]}, null]},"
                               " 'odd': {'$switch': {'branches': [",
-                              uri->time_field, uri->time_field, (long long)mongo_own_stale_ms(uri));
+                              uri->time_field, uri->time_field,
+                              (long long)mongo_document_stale_ms(uri));
     append_odd(out, uri->lock_field);
     append_odd(out, uri->time_field);
     append_odd(out, uri->token_field);
     bson_string_append(out, "{'case': false, 'then': null}], 'default': null}}}}");
 }
 
-void mongo_own_append_left(mongo_store *store, bson_t *stages, const char *key)
+void mongo_document_append_left(mongo_store *store, bson_t *stages, const char *key)
 {
     bson_string_t *text = bson_string_new(NULL);
     append_look_text(store, text);
@@ -273,7 +275,7 @@ static char *who_of(mongo_store *store, const hf_entry *entry, const char *lock_
 static void add_holder(mongo_store *store, const bson_oid_t *lock_id, hf_record *out)
 {
     char text[25];
-    hf_entry entry = {.ttl_ms = (int32_t)mongo_own_stale_ms(&store->uri),
+    hf_entry entry = {.ttl_ms = (int32_t)mongo_document_stale_ms(&store->uri),
                       .permits = HF_LIMIT_RW,
                       .token = out->token};
     memcpy(entry.ticket.bytes, lock_id->bytes, sizeof entry.ticket.bytes);
@@ -305,10 +307,10 @@ static void note_refresh(mongo_store *store, const bson_t *doc, const hf_record 
     int64_t time_ms;
     bool is_ours = memcmp(&holder->session, &holder->ticket, sizeof holder->ticket) != 0;
     if (!is_ours && mongo_date_at(doc, "hf.time", &time_ms))
-        mongo_own_note_refresh(store, record->name, holder->ticket, time_ms);
+        mongo_document_note_refresh(store, record->name, holder->ticket, time_ms);
 }
 
-hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
+hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
 {
     bson_iter_t lock;
     hf_code code = read_name(store, doc, out, err);
@@ -327,19 +329,19 @@ hf_code mongo_own_read(mongo_store *store, const bson_t *doc, hf_record *out, hf
     return HF_OK;
 }
 
-hf_code mongo_own_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
-                             hf_record *out, hf_error *err)
+hf_code mongo_document_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
+                                  hf_record *out, hf_error *err)
 {
     hf_code code = read_name(store, doc, out, err);
     if (code)
         return code;
-    char *json = mongo_own_json(doc);
+    char *json = mongo_document_json(doc);
     if (!json)
         return shape(store, out->name, "(any)", "BSON that can be read", err);
     bson_oid_t lock_id;
     memcpy(lock_id.bytes, entry->ticket.bytes, sizeof lock_id.bytes);
     out->token = store->uri.token_field ? mongo_int_at(doc, store->uri.token_field, 0) : 0;
-    out->lease_left_ms = mongo_own_stale_ms(&store->uri);
+    out->lease_left_ms = mongo_document_stale_ms(&store->uri);
     add_holder(store, &lock_id, out);
     out->document = alloc_text(json);
     bson_free(json);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own.c: protocol `document`: the lock is two fields inside the user's own document,
+/* document.c: protocol `document`: the lock is two fields inside the user's own document,
  * lockId and lockTs, as in the article that this follows; its programs and ours exclude each other.
  * The client calls it through the store interface.
  *
  * No document is made, no other field is touched, no index is put on the user's collection. A
  * lockId is our ticket, which is made for one lock, so it stands in one document at most. */
-#include "store/mongo/document/own.h"
+#include "store/mongo/document/document.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
@@ -50,8 +50,8 @@ static void append_own(const mongo_store *store, bson_t *query, const char *name
 
 static void append_token(const mongo_store *store, bson_t *set)
 {
-    char *json =
-        mongo_own_text(store, "{'$add': [{'$toLong': {'$ifNull': ['$%', 0]}}, {'$toLong': 1}]}");
+    char *json = mongo_document_text(
+        store, "{'$add': [{'$toLong': {'$ifNull': ['$%', 0]}}, {'$toLong': 1}]}");
     bson_t *next = pipeline_json(json);
     bson_append_document(set, store->uri.token_field, -1, next);
     bson_destroy(next);
@@ -171,10 +171,10 @@ static void append_query(const mongo_store *store, const char *name, const hf_st
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     append_id(&query, name);
     BSON_APPEND_ARRAY_BEGIN(&query, "$and", &all);
-    mongo_own_append_sound(store, &all, "0");
+    mongo_document_append_sound(store, &all, "0");
     BSON_APPEND_DOCUMENT_BEGIN(&all, "1", &each);
     BSON_APPEND_ARRAY_BEGIN(&each, "$or", &any);
-    mongo_own_append_free(store, &any, "0");
+    mongo_document_append_free(store, &any, "0");
     bson_t ours = BSON_INITIALIZER;
     append_tickets(store, step, &ours);
     BSON_APPEND_DOCUMENT(&any, "1", &ours);
@@ -185,21 +185,21 @@ static void append_query(const mongo_store *store, const char *name, const hf_st
     bson_append_document_end(command, &query);
 }
 
-void mongo_own_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command)
+void mongo_document_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command)
 {
     append_change(store, command, "update", &enter->entry.ticket);
     BSON_APPEND_BOOL(command, "new", true);
     mongo_append_write_concern(store, command, false);
 }
 
-hf_code mongo_own_read_answer(mongo_store *store, const bson_t *answer, const hf_enter *enter,
-                              hf_record *out, bool *is_taken, hf_error *err)
+hf_code mongo_document_read_answer(mongo_store *store, const bson_t *answer, const hf_enter *enter,
+                                   hf_record *out, bool *is_taken, hf_error *err)
 {
     bson_t value;
     *is_taken = mongo_view(answer, "value", &value);
     if (!*is_taken)
         return HF_OK;
-    hf_code code = mongo_own_read_taken(store, &value, &enter->entry, out, err);
+    hf_code code = mongo_document_read_taken(store, &value, &enter->entry, out, err);
     if (code)
         give_back(store, &value, enter->entry.ticket);
     return code;
@@ -213,10 +213,10 @@ static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_st
     *is_taken = false;
     mongo_begin(&command, "findAndModify", store->uri.collection);
     append_query(store, call->name, step, &command);
-    mongo_own_append_taking(store, step->enter, &command);
+    mongo_document_append_taking(store, step->enter, &command);
     hf_code code = mongo_run(store, call, &command, &answer, err);
     if (!code)
-        code = mongo_own_read_answer(store, &answer.doc, step->enter, out, is_taken, err);
+        code = mongo_document_read_answer(store, &answer.doc, step->enter, out, is_taken, err);
     reply->stamp = answer.stamp;
     bson_destroy(&answer.doc);
     bson_destroy(&command);
@@ -258,14 +258,14 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
     return code;
 }
 
-void mongo_own_expect(mongo_store *store, const char *name, const hf_enter *enter)
+void mongo_document_expect(mongo_store *store, const char *name, const hf_enter *enter)
 {
     mongo_held_add(store, name, enter->entry.ticket);
     if (enter->by_hand)
         mongo_held_by_hand(store, enter->entry.ticket);
 }
 
-void mongo_own_settle(mongo_store *store, const hf_enter *enter, hf_code code, bool is_taken)
+void mongo_document_settle(mongo_store *store, const hf_enter *enter, hf_code code, bool is_taken)
 {
     if (code == HF_UNKNOWN)
         mongo_held_doubt(store, enter->entry.ticket);
@@ -279,10 +279,10 @@ static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *
     bool is_taken;
     for (size_t i = 0; i < step->n_leaves; i++)
         mongo_held_drop(store, step->leaves[i].ticket);
-    mongo_own_expect(store, call->name, step->enter);
+    mongo_document_expect(store, call->name, step->enter);
     hf_code code = take(store, call, step, out, reply, &is_taken, err);
-    mongo_own_settle(store, step->enter, code,
-                     !code && record_find(out, step->enter->entry.ticket));
+    mongo_document_settle(store, step->enter, code,
+                          !code && record_find(out, step->enter->entry.ticket));
     reply->confirmed = is_taken;
     reply->again_ms = store->uri.poll_ms;
     return code;
@@ -335,8 +335,8 @@ static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_hel
 }
 
 /* One command for all that is held; fewer matched than held: some are lost. */
-hf_code mongo_own_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
-                       hf_error *err)
+hf_code mongo_document_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
+                            hf_error *err)
 {
     static const mongo_call call = {
         .what = "refreshing what is held", .writes = true, .is_beat = true};
@@ -352,7 +352,7 @@ hf_code mongo_own_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session
     return code;
 }
 
-hf_code mongo_own_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
+hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
     mongo_call call = {.what = "refreshing", .name = name, .writes = true};
@@ -371,8 +371,8 @@ hf_code mongo_own_refresh(hf_store *base, const char *name, hf_id ticket, hf_err
 
 /* ---- The protocol ---- */
 
-hf_code mongo_own_canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
-                            hf_error *err)
+hf_code mongo_document_canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
+                                 hf_error *err)
 {
     (void)base;
     if (mongo_id_canonical(given, name))
@@ -415,22 +415,22 @@ static const char *changing(const mongo_store *store)
 /* Ours refresh as often as the URI says, though no lease of theirs is at stake. */
 static void open_protocol(mongo_store *store)
 {
-    mongo_own_refresh_open(store);
+    mongo_document_refresh_open(store);
     store->base.beat_ms =
         store->uri.refresh_ms > LEAST_BEAT_MS ? store->uri.refresh_ms : LEAST_BEAT_MS;
 }
 
 const mongo_protocol mongo_document = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
-    .check = mongo_own_check,
+    .check = mongo_document_check,
     .open = open_protocol,
-    .close = mongo_own_refresh_close,
+    .close = mongo_document_refresh_close,
     .take = enter,
     .leave = leave,
-    .read = mongo_own_read,
+    .read = mongo_document_read,
     .append_key = mongo_id_append,
     .read_key = mongo_id_read,
-    .append_left = mongo_own_append_left,
+    .append_left = mongo_document_append_left,
     .append_listed = append_listed,
     .changing = changing,
     .append_doubtful = append_doubtful,
