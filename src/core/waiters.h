@@ -14,8 +14,8 @@ struct waiter {
     bool judges_now; /* look at the sessions ahead, too */
     hf_stamp stamp;  /* no earlier than this */
     hf_mono queued_at;
-    size_t turns_ahead;  /* then: pace.h */
-    hf_mono rests_until; /* before that its grant is not expected */
+    size_t turns_ahead;  /* then: wait_estimate.h */
+    hf_mono quiet_until; /* before that its grant is not expected */
     struct waiter *next, **link;
 };
 

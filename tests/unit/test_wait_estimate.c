@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_pace.c: proves what a waiter expects of a lock's queue: nothing before it has waited a few
- * times, and never more than the quickest of its last waits allows; run by ctest. */
+/* test_wait_estimate.c: proves what a waiter expects of a lock's queue: nothing before it has
+ * waited a few times, and never more than the quickest of its last waits allows; run by ctest. */
 #include "unit.h"
 
 #include "core/lease.h"
-#include "core/pace.h"
+#include "core/wait_estimate.h"
 
 #include <string.h>
 
 enum { MS = 1000000, MOST = 8 };
 
-static struct pace pace;
+static struct wait_estimate estimate;
 static struct waiter waiter;
 
 static int set_up(void **state)
 {
     (void)state;
-    memset(&pace, 0, sizeof pace);
+    memset(&estimate, 0, sizeof estimate);
     return 0;
 }
 
@@ -30,8 +30,8 @@ static int64_t rest_of(const char *name, size_t n, int32_t permits, int32_t own_
     for (size_t i = 0; i < n; i++)
         entries[1 + i].permits = permits;
     entries[1 + n].permits = own_permits;
-    pace_begin(&pace, &record, &entries[1 + n], &waiter, (hf_mono){5});
-    return waiter.rests_until.ns - 5;
+    wait_estimate_begin(&estimate, &record, &entries[1 + n], &waiter, (hf_mono){5});
+    return waiter.quiet_until.ns - 5;
 }
 
 /* Waits of so many ms in all behind three others, with the holder's turn four. */
@@ -39,14 +39,14 @@ static void wait_for(const char *name, int64_t ms, int times)
 {
     for (int i = 0; i < times; i++) {
         rest_of(name, 3, 4, 4);
-        pace_learn(&pace, name, &waiter, (hf_mono){5 + ms * MS});
+        wait_estimate_learn(&estimate, name, &waiter, (hf_mono){5 + ms * MS});
     }
 }
 
 static void test_expects_nothing_of_the_first_waits(void **state)
 {
     (void)state;
-    for (int i = 0; i < PACE_WAITS; i++) {
+    for (int i = 0; i < WAIT_ESTIMATE_WAITS; i++) {
         assert_int_equal(rest_of("a", MOST, 4, 4), 0);
         wait_for("a", 40, 1);
     }
@@ -58,10 +58,10 @@ static void test_expects_nothing_of_the_first_waits(void **state)
 static void test_the_quickest_of_the_last_waits_counts(void **state)
 {
     (void)state;
-    wait_for("a", 40, PACE_WAITS);
+    wait_for("a", 40, WAIT_ESTIMATE_WAITS);
     wait_for("a", 4, 1);
     assert_int_equal(rest_of("a", 8, 4, 4), 7 * MS);
-    wait_for("a", 40, PACE_WAITS - 1);
+    wait_for("a", 40, WAIT_ESTIMATE_WAITS - 1);
     assert_int_equal(rest_of("a", 8, 4, 4), 7 * MS);
     wait_for("a", 40, 1);
     assert_int_equal(rest_of("a", 8, 4, 4), 70 * MS);
@@ -70,7 +70,7 @@ static void test_the_quickest_of_the_last_waits_counts(void **state)
 static void test_who_may_come_with_others_expects_nothing(void **state)
 {
     (void)state;
-    wait_for("a", 40, PACE_WAITS);
+    wait_for("a", 40, WAIT_ESTIMATE_WAITS);
     assert_int_equal(rest_of("a", 8, 1, 4), 0);
     assert_int_equal(rest_of("a", 8, 4, 1), 0);
 }
@@ -78,12 +78,12 @@ static void test_who_may_come_with_others_expects_nothing(void **state)
 static void test_their_waits_and_those_of_the_first_teach_nothing(void **state)
 {
     (void)state;
-    wait_for("a", 40, PACE_WAITS);
-    for (int i = 0; i < PACE_WAITS; i++) {
+    wait_for("a", 40, WAIT_ESTIMATE_WAITS);
+    for (int i = 0; i < WAIT_ESTIMATE_WAITS; i++) {
         rest_of("a", 8, 4, 1);
-        pace_learn(&pace, "a", &waiter, (hf_mono){5 + 8 * 40 * MS});
+        wait_estimate_learn(&estimate, "a", &waiter, (hf_mono){5 + 8 * 40 * MS});
         rest_of("a", 0, 4, 4);
-        pace_learn(&pace, "a", &waiter, (hf_mono){5 + 1 * MS});
+        wait_estimate_learn(&estimate, "a", &waiter, (hf_mono){5 + 1 * MS});
     }
     assert_int_equal(rest_of("a", 8, 4, 4), 70 * MS);
 }
@@ -91,9 +91,9 @@ static void test_their_waits_and_those_of_the_first_teach_nothing(void **state)
 static void test_nothing_is_expected_of_a_slow_queue(void **state)
 {
     (void)state;
-    wait_for("a", 4 * 50, PACE_WAITS);
+    wait_for("a", 4 * 50, WAIT_ESTIMATE_WAITS);
     assert_true(rest_of("a", 8, 4, 4) > 0);
-    wait_for("a", 4 * 51, PACE_WAITS);
+    wait_for("a", 4 * 51, WAIT_ESTIMATE_WAITS);
     assert_int_equal(rest_of("a", 8, 4, 4), 0);
 }
 
@@ -101,8 +101,8 @@ static void test_another_lock_is_another_queue(void **state)
 {
     (void)state;
     char name[8];
-    wait_for("a", 40, PACE_WAITS);
-    for (int i = 0; i < 10 * PACE_LOCKS; i++) { /* some at the same place */
+    wait_for("a", 40, WAIT_ESTIMATE_WAITS);
+    for (int i = 0; i < 10 * WAIT_ESTIMATE_LOCKS; i++) { /* some at the same place */
         snprintf(name, sizeof name, "b%d", i);
         assert_int_equal(rest_of(name, 8, 4, 4), 0);
         wait_for(name, 4, 1);
