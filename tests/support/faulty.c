@@ -114,27 +114,27 @@ static hf_code claim(hf_store *base, const hf_claim *wanted, const hf_enter *ent
     return hooked;
 }
 
-struct sought {
+struct lookup {
     hf_id ticket;
     bool is_there;
 };
 
 static bool seek(void *ctx, const hf_record *record)
 {
-    struct sought *sought = ctx;
-    sought->is_there = record_find(record, sought->ticket) != NULL;
+    struct lookup *lookup = ctx;
+    lookup->is_there = record_find(record, lookup->ticket) != NULL;
     return false;
 }
 
 static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
 {
     faulty *f = (faulty *)base;
-    struct sought sought = {.ticket = ticket};
+    struct lookup lookup = {.ticket = ticket};
     hf_code code = before(f, FAULTY_REFRESH, &ticket, err);
     if (code)
         return code;
-    code = f->inner->ops->look(f->inner, &name, 1, (hf_stamp){0}, false, seek, &sought, err);
-    if (!code && !sought.is_there)
+    code = f->inner->ops->look(f->inner, &name, 1, (hf_stamp){0}, false, seek, &lookup, err);
+    if (!code && !lookup.is_there)
         code = error_set(err, HF_LOST, "%.128s is another's", name);
     return after(f, FAULTY_REFRESH, &ticket, code, err);
 }
