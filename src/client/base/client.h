@@ -18,7 +18,7 @@
 #include "client/base/ticker.h"
 #include "client/base/waker.h"
 
-#include "core/pace.h"
+#include "core/wait_estimate.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -60,9 +60,9 @@ struct hf_client {
     struct session session;
     struct wakers wakers;
     struct tickers tickers;
-    struct pace pace;        /* mutex */
-    struct hold *hold;       /* constant */
-    struct lease_pool *pool; /* mutex; NULL: nobody has waited for a lease yet */
+    struct wait_estimate wait_estimate; /* mutex */
+    struct hold *hold;                  /* constant */
+    struct lease_pool *pool;            /* mutex; NULL: nobody has waited for a lease yet */
 };
 
 /* Holds a mutex from here to the end of the block. */

@@ -172,14 +172,14 @@ static bool find_upgrade(void *ctx, const hf_record *record)
 
 /* ---- Downgrade ---- */
 
-typedef struct sought {
+typedef struct lookup {
     hf_change change;
     bool is_there, is_lowered;
-} sought;
+} lookup;
 
 static bool seek(void *ctx, const hf_record *record)
 {
-    sought *it = ctx;
+    lookup *it = ctx;
     const hf_entry *entry = record_find(record, it->change.ticket);
     it->is_there = entry != NULL;
     it->is_lowered = entry && entry->permits <= it->change.permits;
@@ -189,7 +189,7 @@ static bool seek(void *ctx, const hf_record *record)
 /* A change that changed nothing proves nothing where it may have reached a deposed primary. */
 static hf_code confirm(hf_client *client, const char *name, hf_change change, hf_error *err)
 {
-    sought it = {.change = change};
+    lookup it = {.change = change};
     hf_code code =
         client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, true, seek, &it, err);
     if (code || it.is_lowered)

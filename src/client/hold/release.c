@@ -142,28 +142,28 @@ void release_drop_locked(hf_client *client)
 /* ---- Sending
  * ------------------------------------------------------------------------------------- */
 
-struct sought {
+struct lookup {
     const struct release *release;
     bool is_there;
 };
 
 static bool seek(void *ctx, const hf_record *record)
 {
-    struct sought *sought = ctx;
+    struct lookup *lookup = ctx;
     for (size_t i = 0; i < record->holders + record->queued; i++)
-        sought->is_there |= takes_out(sought->release, record->entries[i].ticket);
-    return !sought->is_there;
+        lookup->is_there |= takes_out(lookup->release, record->entries[i].ticket);
+    return !lookup->is_there;
 }
 
 /* A leave that changed nothing proves nothing where it may have reached a deposed primary. */
 static hf_code confirm(hf_client *client, const struct release *release, bool *is_there,
                        hf_error *err)
 {
-    struct sought sought = {release, false};
+    struct lookup lookup = {release, false};
     const char *names[] = {release->name};
     hf_code code =
-        client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, &sought, err);
-    *is_there = sought.is_there;
+        client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, &lookup, err);
+    *is_there = lookup.is_there;
     return code;
 }
 

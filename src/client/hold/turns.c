@@ -112,7 +112,7 @@ turns_place turns_join_locked(struct lock_request *request, hf_mono now)
     return PLACE_LEADS;
 }
 
-void turns_ask_for_block_locked(const struct lock_request *request, hf_entry *entry)
+void turns_request_block_locked(const struct lock_request *request, hf_entry *entry)
 {
     const struct line *line = request->place.leads;
     bool passes = line && (line->first || line->user || request->options->linger_ms > 0);

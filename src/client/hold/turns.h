@@ -40,7 +40,7 @@ void turns_init(struct turns *turns, int32_t bound);
 
 turns_place turns_join_locked(struct lock_request *request, hf_mono now);
 /* For a new ticket: tokens for those who stand behind, and recalls. */
-void turns_ask_for_block_locked(const struct lock_request *request, hf_entry *entry);
+void turns_request_block_locked(const struct lock_request *request, hf_entry *entry);
 /* What came to it in line; the leader's ticket is its own from now on. */
 line_news turns_hear_locked(struct lock_request *request);
 /* Gives the ticket of a leader that gives up to the next in line; false: there is none. */

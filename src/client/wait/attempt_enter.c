@@ -32,7 +32,7 @@ static void make_lock_locked(struct attempt *attempt, const hf_entry *entry, hf_
     loss_tell_locked(lock, request->options->on_lost, request->options->lost_ctx);
     turns_granted_locked(request, lock, entry, record);
     if (attempt->state == ATTEMPT_WAITS)
-        pace_learn(&client->pace, request->name, &request->waiter, now);
+        wait_estimate_learn(&client->wait_estimate, request->name, &request->waiter, now);
     waiters_remove(&request->waiter);
     request->is_in_flight = false;
     if (client->store->can & HF_CAN_TELL_LOST &&
@@ -103,12 +103,12 @@ static void take_ticket_locked(struct attempt *attempt)
     waiters_remove(&attempt->request.waiter);
     entry->session = client->session.self.id;
     entry->ticket = client_new_id(client);
-    turns_ask_for_block_locked(&attempt->request, entry);
+    turns_request_block_locked(&attempt->request, entry);
     attempt->request.is_unanswered = false;
     attempt->request.waiter.ticket = entry->ticket;
     attempt->request.waiter.token = 0;
     attempt->request.waiter.stamp = (hf_stamp){0};
-    attempt->request.waiter.rests_until = MONO_NEVER;
+    attempt->request.waiter.quiet_until = MONO_NEVER;
     waiters_add(&client->hold->waiters, &attempt->request.waiter);
 }
 
@@ -201,7 +201,8 @@ static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
     hf_client *client = attempt->request.client;
     attempt->state = ATTEMPT_WAITS;
     pthread_mutex_lock(&client->mutex);
-    pace_begin(&client->pace, &attempt->ahead.record, own, &attempt->request.waiter, now);
+    wait_estimate_begin(&client->wait_estimate, &attempt->ahead.record, own,
+                        &attempt->request.waiter, now);
     want_notices_locked(attempt);
     attempt->look_due = attempt_after_look(attempt, now);
     pthread_mutex_unlock(&client->mutex);

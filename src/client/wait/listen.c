@@ -29,7 +29,7 @@ static void granted_locked(hf_client *client, const hf_notice *notice)
     if (waiter) {
         waiter->token = notice->token;
         waiter->block = notice->block;
-        waiter->rests_until = MONO_NEVER;
+        waiter->quiet_until = MONO_NEVER;
         waiter_tell(waiter, notice->stamp);
         lock_request_wake_locked(lock_request_of(waiter));
     } else if (client->session.n_suspects) {
@@ -121,7 +121,7 @@ static hf_mono expects_news_locked(const hf_client *client, hf_mono now)
         return now;
     hf_mono at = MONO_NEVER;
     for (const struct waiter *waiter = client->hold->waiters.first; waiter; waiter = waiter->next)
-        at = mono_min(at, waiter->rests_until);
+        at = mono_min(at, waiter->quiet_until);
     return at;
 }
 
