@@ -17,7 +17,10 @@
 
 #include <cmocka.h>
 
+#include "client/client.h"
 #include "support/faulty.h"
+
+#define SOON_MS 60000 /* what should happen has happened by then, or hangs */
 
 static inline void pause_ms(int ms)
 {
@@ -58,6 +61,43 @@ static inline int64_t idle_ms(void)
     return idle_ticks;
 }
 
+/* Keeps a call that a hook is in under way until the test opens it. */
+typedef struct gate {
+    atomic_bool is_shut, is_reached;
+} gate;
+
+static inline void gate_shut(gate *g)
+{
+    g->is_reached = false;
+    g->is_shut = true;
+}
+
+static inline void gate_open(gate *g)
+{
+    g->is_shut = false;
+}
+
+static inline void gate_pass(gate *g) /* the hook */
+{
+    if (!g->is_shut)
+        return;
+    g->is_reached = true;
+    while (g->is_shut)
+        pause_ms(1);
+}
+
+static inline void gate_await(gate *g)
+{
+    while (!g->is_reached)
+        pause_ms(1);
+}
+
+static inline void await(atomic_bool *flag)
+{
+    while (!*flag)
+        pause_ms(1);
+}
+
 static inline hf_client *open_client(const char *uri, int64_t ttl_ms)
 {
     hf_client *client;
@@ -75,11 +115,29 @@ static inline hf_lock *take(hf_client *client, const char *name)
     return lock;
 }
 
-/* From then on a grant has a block: a new lock's tokens have just begun (see RECORD_LAG). */
+/* From then on a grant has a block: a new lock's tokens have just begun, and rise by the clock (see
+ * RECORD_LAG). */
 static inline void season(hf_client *client, const char *name)
 {
     hf_lock_close(take(client, name));
     pause_ms(100);
+}
+
+static inline void send_beat(faulty *f, hf_client *client)
+{
+    for (int seen = f->calls[FAULTY_BEAT]; f->calls[FAULTY_BEAT] == seen; pause_ms(1)) {
+        pthread_mutex_lock(&client->mutex);
+        session_hurry_locked(client, 0);
+        pthread_mutex_unlock(&client->mutex);
+    }
+}
+
+/* The client knows what a beat has brought that was sent from now on: the next one is sent after
+ * that. */
+static inline void await_beat(faulty *f, hf_client *client)
+{
+    send_beat(f, client);
+    send_beat(f, client);
 }
 
 static inline hf_code try_take(hf_client *client, const char *name, int64_t wait_ms)

@@ -46,12 +46,6 @@ static inline void mark_dead(hf_store *store, hf_id session)
     assert_int_equal(store->ops->session_end(store, session, true, &err), HF_OK);
 }
 
-static inline void await(atomic_bool *flag)
-{
-    while (!*flag)
-        pause_ms(1);
-}
-
 static inline void await_queued(hf_store *store, const char *name, size_t n)
 {
     while (look_at(store, name).queued != n)

@@ -3,18 +3,17 @@
  * wrong (R4, R7, R9, L2). */
 #include "client/client_bed.h"
 
-#define TTL 1500
-
-static atomic_bool is_slow;
+#define TTL 10000
 
 /* ---- The lease ---- */
 
+#define LATE_MS 300
+
 static hf_code answer_late(faulty *f, faulty_call call, const void *arg)
 {
-    (void)f;
     (void)arg;
-    if (call == FAULTY_BEAT || (call == FAULTY_BEGIN && is_slow))
-        pause_ms(300);
+    if (call == FAULTY_BEAT || call == FAULTY_BEGIN)
+        faulty_pass(f, LATE_MS);
     return HF_OK;
 }
 
@@ -26,18 +25,25 @@ static int64_t left_of(hf_lock *lock)
     return left;
 }
 
+/* It has no thread that would release the lock in the background. */
+static void close_still(hf_client *client, hf_lock *lock)
+{
+    hf_error err;
+    hf_lock_release(lock, &err);
+    hf_lock_close(lock);
+    upkeep_tick(client, client_now(client));
+    hf_close(client);
+}
+
 static void test_the_first_lease_counts_from_before_it_was_asked_for(void **state)
 {
     (void)state;
     hf_client *client;
     hf_options options = {.ttl_ms = TTL};
-    faulty_open("memory:first", &options, &client)->after = answer_late;
-    is_slow = true;
+    faulty_open_still("memory:first", &options, &client)->after = answer_late;
     hf_lock *lock = take(client, "x");
-    is_slow = false;
-    assert_true(left_of(lock) < TTL - 300);
-    hf_lock_close(lock);
-    hf_close(client);
+    assert_true(left_of(lock) < TTL - LATE_MS);
+    close_still(client, lock);
 }
 
 static void test_a_lease_counts_from_before_its_beat_was_sent(void **state)
@@ -45,25 +51,24 @@ static void test_a_lease_counts_from_before_its_beat_was_sent(void **state)
     (void)state;
     hf_client *client;
     hf_options options = {.ttl_ms = TTL};
-    faulty *f = faulty_open("memory:request", &options, &client);
-    f->after = answer_late;
+    faulty *f = faulty_open_still("memory:request", &options, &client);
     hf_lock *lock = take(client, "x");
-    while (f->calls[FAULTY_BEAT] == 0)
-        pause_ms(5);
-    for (int i = 0; i < 80; i++) { /* its answer comes while this goes on */
-        assert_true(left_of(lock) < TTL - 300);
-        pause_ms(5);
-    }
-    hf_lock_close(lock);
-    hf_close(client);
+    f->after = answer_late;
+    faulty_pass(f, TTL / 2);
+    session_tick(client, client_now(client));
+    assert_int_equal(f->calls[FAULTY_BEAT], 1);
+    assert_in_range(left_of(lock), TTL / 2, TTL - LATE_MS - 1);
+    close_still(client, lock);
 }
+
+static gate beats;
 
 static hf_code hang_beats(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
     (void)arg;
     if (call == FAULTY_BEAT)
-        pause_ms(2500);
+        gate_pass(&beats);
     return HF_OK;
 }
 
@@ -73,44 +78,49 @@ static void test_a_beat_that_hangs_does_not_keep_the_deadline(void **state)
     hf_client *client;
     hf_options options = {.ttl_ms = 1000};
     faulty_open("memory:hangs", &options, &client)->before = hang_beats;
+    gate_shut(&beats);
     hf_lock *lock = take(client, "x");
     struct pollfd lost = {hf_lock_fd(lock), POLLIN, 0};
-    int64_t began = idle_ms();
-    assert_int_equal(poll(&lost, 1, 10000), 1);
-    assert_true(idle_ms() - began < 1800);
+    assert_int_equal(poll(&lost, 1, SOON_MS), 1);
+    gate_open(&beats);
     hf_lock_close(lock);
     hf_close(client);
 }
+
+static hf_lock *warm;
+static atomic_bool is_late;
 
 /* The enter is answered when the lease is over. */
 static hf_code outlast_the_lease(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
-    if (is_enter(call, arg) && atomic_load(&is_slow)) {
-        pause_ms(1200);
-        atomic_store(&is_slow, false);
-    }
+    hf_error err;
+    if (!is_enter(call, arg) || !is_late)
+        return HF_OK;
+    while (hf_lock_check(warm, NULL, &err) == HF_OK)
+        pause_ms(5);
+    is_late = false;
     return HF_OK;
 }
 
-static hf_code cut_while_slow(faulty *f, faulty_call call, const void *arg)
+static hf_code cut_while_late(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
     (void)arg;
-    return call == FAULTY_BEAT && is_slow ? HF_UNREACHABLE : HF_OK;
+    return call == FAULTY_BEAT && is_late ? HF_UNREACHABLE : HF_OK;
 }
 
 static void test_a_grant_that_comes_after_the_lease_is_had_anew(void **state)
 {
     (void)state;
     hf_client *client;
-    hf_options options = {.ttl_ms = 1000};
+    hf_options options = {.ttl_ms = 2000};
     hf_error err;
     faulty *f = faulty_open("memory:outlasts", &options, &client);
     f->after = outlast_the_lease;
-    f->before = cut_while_slow;
-    hf_lock *warm = take(client, "w");
-    is_slow = true;
+    f->before = cut_while_late;
+    warm = take(client, "w");
+    is_late = true;
     hf_lock *lock = take(client, "x");
     assert_int_equal(hf_lock_check(warm, NULL, &err), HF_LOST);
     assert_int_equal(hf_lock_check(lock, NULL, &err), HF_OK);
@@ -148,29 +158,44 @@ static void test_belief_ends_before_the_leave_is_sent(void **state)
 
 /* ---- Notices ---- */
 
-static atomic_bool says, is_told;
+static atomic_bool is_told;
 
 /* Says, once, that the head of the queue was granted. */
 static bool say_granted(faulty *f, hf_notice *out)
 {
     struct seen x = look_at(f->inner, "x");
-    if (!says || !x.queued || atomic_exchange(&is_told, true))
+    if (!x.queued || atomic_exchange(&is_told, true))
         return false;
     *out = (hf_notice){.kind = HF_NOTICE_GRANT, .ticket = x.head.ticket, .stamp = {1}};
     return true;
+}
+
+static atomic_bool has_taken;
+
+static void *note_take(void *client)
+{
+    hf_lock *lock = take(client, "x");
+    has_taken = true;
+    return lock;
 }
 
 static void test_a_notice_without_a_token_is_no_grant(void **state)
 {
     (void)state;
     hf_client *waiter, *holder = open_client("memory:notices", 10000);
-    faulty_open("memory:notices", NULL, &waiter)->notice = say_granted;
+    faulty *f = faulty_open("memory:notices", NULL, &waiter);
+    pthread_t thread;
+    void *got;
+    f->notice = say_granted;
     hf_lock *lock = take(holder, "x");
-    assert_int_equal(try_take(waiter, "x", 50), HF_TIMEOUT); /* its listener is there now */
-    says = true;
-    assert_int_equal(try_take(waiter, "x", 1500), HF_TIMEOUT);
-    assert_true(is_told);
+    pthread_create(&thread, NULL, note_take, waiter);
+    await(&is_told);
+    for (int seen = f->calls[FAULTY_LOOK]; f->calls[FAULTY_LOOK] < seen + 2 && !has_taken;)
+        pause_ms(1);
+    assert_false(has_taken);
     hf_lock_close(lock);
+    pthread_join(thread, &got);
+    hf_lock_close(got);
     hf_close(waiter);
     hf_close(holder);
 }
@@ -212,7 +237,7 @@ static void test_a_notice_with_its_token_is_a_grant(void **state)
 
 /* ---- Asks (R9) ---- */
 
-static atomic_llong told_at, left_ms;
+static atomic_llong left_ms;
 
 static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left)
 {
@@ -220,15 +245,15 @@ static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left)
     (void)lock;
     (void)why;
     atomic_store(&left_ms, left);
-    atomic_store(&told_at, now_ms());
 }
 
-static void *break_x(void *client)
+static hf_entry ask_for(faulty *f, const char *name)
 {
+    hf_entry holder = look_at(f->inner, name).holder;
+    hf_ask ask = {.ticket = holder.ticket, .by = "somebody", .reason = "why not"};
     hf_error err;
-    hf_break_options options = {.reason = "why not"};
-    hf_break(client, "x", &options, &err);
-    return NULL;
+    assert_int_equal(f->inner->ops->ask(f->inner, holder.session, &ask, &err), HF_OK);
+    return holder;
 }
 
 /* The beat that brings the ask renews the session, and not the ticket: a ttl after the ask the
@@ -237,21 +262,18 @@ static void test_an_asked_ticket_has_no_more_than_the_ttl_from_the_ask(void **st
 {
     (void)state;
     static const hf_lock_options options = {.on_lost = lost};
-    hf_client *holder = open_client("memory:asked", TTL);
-    hf_client *breaker = open_client("memory:asked", TTL);
+    const hf_options own = {.ttl_ms = TTL};
+    hf_client *holder;
     hf_lock *lock;
     hf_error err;
-    pthread_t thread;
+    faulty *f = faulty_open_still("memory:asked", &own, &holder);
     assert_int_equal(hf_lock_acquire(holder, "x", &options, &lock, &err), HF_OK);
-    pthread_create(&thread, NULL, break_x, breaker);
-    int64_t asked = now_ms() + 150; /* by then it is surely asked */
-    while (!told_at)
-        pause_ms(5);
-    assert_true(told_at + left_ms < asked + TTL);
-    hf_lock_close(lock);
-    pthread_join(thread, NULL);
-    hf_close(holder);
-    hf_close(breaker);
+    ask_for(f, "x");
+    faulty_pass(f, TTL / 2);
+    session_tick(holder, client_now(holder));
+    lock_notify_tick(holder, client_now(holder));
+    assert_in_range(left_ms, 1, TTL / 2 - 1);
+    close_still(holder, lock);
 }
 
 /* A breaker that was interrupted has nothing but the ask. */
@@ -260,19 +282,14 @@ static void test_an_ask_stays_until_its_ticket_has_left(void **state)
     (void)state;
     hf_client *client;
     hf_options options = {.ttl_ms = TTL};
-    hf_ask ask = {.by = "somebody", .reason = "why not"};
     hf_session_state seen;
     hf_error err;
     faulty *f = faulty_open("memory:stays", &options, &client);
     hf_lock *lock = take(client, "x");
-    hf_entry holder = look_at(f->inner, "x").holder;
-    ask.ticket = holder.ticket;
-    assert_int_equal(f->inner->ops->ask(f->inner, holder.session, &ask, &err), HF_OK);
-    while (hf_lock_check(lock, NULL, &err) == HF_OK)
-        pause_ms(5);
-    for (int beats = f->calls[FAULTY_BEAT]; f->calls[FAULTY_BEAT] == beats;)
-        pause_ms(5);
-    pause_ms(100);
+    hf_entry holder = ask_for(f, "x");
+    await_beat(f, client);
+    assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
+    await_beat(f, client);
     assert_int_equal(look_at(f->inner, "x").holders, 1);
     assert_int_equal(f->inner->ops->sessions_look(f->inner, &holder.session, 1, -1, &seen, &err),
                      HF_OK);
@@ -281,15 +298,13 @@ static void test_an_ask_stays_until_its_ticket_has_left(void **state)
     hf_close(client);
 }
 
-static atomic_bool has_entered;
+static gate enters;
 
 static hf_code answer_enters_late(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
-    if (!is_enter(call, arg) || !is_slow)
-        return HF_OK;
-    has_entered = true;
-    pause_ms(900); /* more than a third of the ttl, so that a beat comes between */
+    if (is_enter(call, arg))
+        gate_pass(&enters);
     return HF_OK;
 }
 
@@ -307,22 +322,19 @@ static void test_a_grant_that_was_asked_for_before_it_came_is_not_had(void **sta
     (void)state;
     hf_client *client;
     hf_options options = {.ttl_ms = TTL};
-    hf_ask ask = {.by = "somebody", .reason = "why not"};
     hf_error err;
     pthread_t thread;
     void *was_refused;
     faulty *f = faulty_open("memory:late-grant", &options, &client);
     f->after = answer_enters_late;
-    hf_lock *warm = take(client, "w");
-    is_slow = true;
+    warm = take(client, "w");
+    gate_shut(&enters);
     pthread_create(&thread, NULL, be_refused, client);
-    while (!has_entered)
-        pause_ms(1);
-    hf_entry holder = look_at(f->inner, "x").holder;
-    ask.ticket = holder.ticket;
-    assert_int_equal(f->inner->ops->ask(f->inner, holder.session, &ask, &err), HF_OK);
+    gate_await(&enters);
+    ask_for(f, "x");
+    await_beat(f, client);
+    gate_open(&enters);
     pthread_join(thread, &was_refused);
-    is_slow = false;
     assert_non_null(was_refused);
     assert_int_equal(hf_lock_check(warm, NULL, &err), HF_OK);
     hf_lock_close(warm);

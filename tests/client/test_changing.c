@@ -31,8 +31,9 @@ static bool is_upgrade(faulty_call call, const void *arg)
 
 static atomic_int lost_requests, lost_answers; /* so many; those requests are kept, to land late */
 static atomic_int swallowed;                   /* so many are answered, and do nothing */
-static atomic_int pause_before, pause_after;   /* ms */
-static atomic_int mode_when_sent;              /* of the first change, if it is -1 before */
+static gate sent, answered;                    /* each keeps them under way */
+static gate *opened_by_a_leave;
+static atomic_int mode_when_sent; /* of the first change, if it is -1 before */
 static hf_change late_change;
 static hf_enter late_enter;
 
@@ -48,7 +49,7 @@ static hf_code before(faulty *f, faulty_call call, const void *arg)
         return HF_OK;
     if (is_change(call, arg) && mode_when_sent < 0)
         mode_when_sent = hf_lock_mode(lock);
-    pause_ms(pause_before);
+    gate_pass(&sent);
     if (!takes_one(&lost_requests))
         return HF_OK;
     if (is_change(call, arg))
@@ -61,9 +62,11 @@ static hf_code before(faulty *f, faulty_call call, const void *arg)
 static hf_code after(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
+    if (is_leave(call, arg) && opened_by_a_leave)
+        gate_open(opened_by_a_leave);
     if (!is_change(call, arg) && !is_upgrade(call, arg))
         return HF_OK;
-    pause_ms(pause_after);
+    gate_pass(&answered);
     return takes_one(&lost_answers) ? HF_UNKNOWN : HF_OK;
 }
 
@@ -77,11 +80,12 @@ static const hf_store_ops *looks_of; /* the inner store's, in place of its own; 
 
 static void begin(const char *uri, hf_mode mode)
 {
-    hf_options options = {.ttl_ms = 1000, .patience_ms = 200};
+    hf_options options = {.ttl_ms = 2000, .patience_ms = 200};
     hf_lock_options taken = {.mode = mode, .why = "to be changed"};
     hf_error err;
-    lost_requests = lost_answers = swallowed = pause_before = pause_after = mode_when_sent = 0;
-    two = open_client(uri, 1000);
+    lost_requests = lost_answers = swallowed = mode_when_sent = 0;
+    opened_by_a_leave = NULL;
+    two = open_client(uri, 2000);
     store = faulty_open(uri, &options, &one);
     store->before = before;
     store->after = after;
@@ -196,7 +200,7 @@ static void test_a_downgrade_that_was_never_answered_goes_on_in_the_background(v
     held_as(HF_SHARED);
     assert_int_equal(try_share(HF_TRY), HF_HELD); /* the store has not heard of it */
     lost_requests = 0;
-    assert_int_equal(try_share(3000), HF_OK);
+    assert_int_equal(try_share(SOON_MS), HF_OK);
     held_as(HF_SHARED);
     downgraded(HF_OK); /* once more */
     end();
@@ -272,8 +276,8 @@ static void test_an_upgrade_that_was_refused_leaves_it_as_it_was(void **state)
     held_as(HF_SHARED);
     assert_int_equal(hf_lock_token(lock), token);
     assert_int_equal(hf_lock_upgrade(other, &err), HF_HELD); /* they do not wait for each other */
+    assert_int_equal(hf_lock_release(other, &err), HF_OK);
     hf_lock_close(other);
-    pause_ms(50);
     upgraded(HF_OK);
     end();
 }
@@ -323,7 +327,7 @@ static void test_an_upgrade_without_an_answer_is_found_and_lowered(void **state)
     begin_unanswered("memory:found");
     lost_answers = 0;
     assert_int_equal(look_at(store->inner, "x").holder.permits, HF_LIMIT_RW);
-    assert_int_equal(try_share(5000), HF_OK);
+    assert_int_equal(try_share(SOON_MS), HF_OK);
     held_as(HF_SHARED);
     assert_int_equal(look_at(store->inner, "x").holders, 1);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
@@ -379,7 +383,7 @@ static void test_an_upgrade_that_lands_after_it_was_refused_is_lowered(void **st
     hf_lock_close(other);
     land(&(hf_step){.enter = &late_enter});
     assert_int_equal(look_at(store->inner, "x").holder.permits, HF_LIMIT_RW);
-    assert_int_equal(try_share(5000), HF_OK);
+    assert_int_equal(try_share(SOON_MS), HF_OK);
     held_as(HF_SHARED);
     end();
 }
@@ -399,39 +403,39 @@ static void test_one_thread_changes_it_at_a_time(void **state)
     pthread_t thread;
     hf_code code;
     begin("memory:threads", HF_SHARED);
-    pause_after = 300;
+    gate_shut(&answered);
     pthread_create(&thread, NULL, upgrade_in_thread, &code);
-    pause_ms(100);
+    gate_await(&answered);
     downgraded(HF_INVALID);
+    gate_open(&answered);
     pthread_join(thread, NULL);
     assert_int_equal(code, HF_OK);
+    end();
+}
+
+/* The upgrade goes on when the leave has landed. */
+static void release_while_at(gate *under_way)
+{
+    pthread_t thread;
+    hf_code code;
+    hf_error err;
+    begin("memory:released", HF_SHARED);
+    gate_shut(under_way);
+    pthread_create(&thread, NULL, upgrade_in_thread, &code);
+    gate_await(under_way);
+    opened_by_a_leave = under_way;
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(code, HF_LOST);
+    assert_int_equal(look_at(store->inner, "x").holders, 0);
     end();
 }
 
 static void test_a_release_under_way_of_an_upgrade_takes_both_out(void **state)
 {
     (void)state;
-    pthread_t thread;
-    hf_code code;
-    hf_error err;
-    begin("memory:released", HF_SHARED);
-    pause_before = 300; /* it lands after the leave */
-    pthread_create(&thread, NULL, upgrade_in_thread, &code);
-    pause_ms(100);
-    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
-    pthread_join(thread, NULL);
-    assert_int_equal(code, HF_LOST);
-    assert_int_equal(look_at(store->inner, "x").holders, 0);
-    end();
-    begin("memory:released", HF_SHARED);
-    pause_after = 300; /* it has landed before */
-    pthread_create(&thread, NULL, upgrade_in_thread, &code);
-    pause_ms(100);
-    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
-    pthread_join(thread, NULL);
-    assert_int_equal(code, HF_LOST);
-    assert_int_equal(look_at(store->inner, "x").holders, 0);
-    end();
+    release_while_at(&sent);     /* it lands after the leave */
+    release_while_at(&answered); /* it has landed before */
 }
 
 static void *close_one(void *unused)
@@ -447,10 +451,11 @@ static void test_closing_ends_an_upgrade_that_gets_no_answer(void **state)
     pthread_t upgrading, closing;
     hf_code code;
     begin("memory:closing-change", HF_SHARED);
-    one->patience_ms = 60000;
+    one->patience_ms = SOON_MS;
     lost_answers = 100000;
     pthread_create(&upgrading, NULL, upgrade_in_thread, &code);
-    pause_ms(100);
+    while (lost_answers == 100000)
+        pause_ms(1);
     pthread_create(&closing, NULL, close_one, NULL);
     pthread_join(upgrading, NULL);
     pthread_join(closing, NULL);
@@ -460,8 +465,9 @@ static void test_closing_ends_an_upgrade_that_gets_no_answer(void **state)
     hf_close(two);
 }
 
-/* A look whose answer comes late: what it saw is told once `is_slow` is over. */
-static atomic_bool is_slow, is_looking;
+/* A look whose answer comes late: what it saw is told later. */
+static gate look_seen;
+static atomic_int looks_told;
 static const hf_store_ops *real_ops;
 
 static bool keep_record(void *ctx, const hf_record *record)
@@ -476,11 +482,10 @@ static hf_code slow_look(hf_store *base, const char *const *names, size_t n, hf_
     hf_record record;
     assert_int_equal(n, 1);
     hf_code code = real_ops->look(base, names, n, after, linearizable, keep_record, &record, err);
-    is_looking = true;
-    while (is_slow)
-        pause_ms(1);
+    gate_pass(&look_seen);
     each(ctx, &record);
     record_done(&record);
+    looks_told++;
     return code;
 }
 
@@ -493,17 +498,16 @@ static void test_a_look_that_an_upgrade_overtook_loses_nothing(void **state)
     hf_close(any);
     slow = *real_ops;
     slow.look = slow_look;
-    is_looking = false;
-    is_slow = true;
+    gate_shut(&look_seen);
     looks_of = &slow;
     begin("memory:verified", HF_SHARED);
     looks_of = NULL;
-    for (int i = 0; i < 300 && !is_looking; i++)
-        pause_ms(10);
-    assert_true(is_looking);
+    gate_await(&look_seen);
     upgraded(HF_OK);
-    is_slow = false;
-    pause_ms(1200); /* it is verified once more */
+    int told = looks_told;
+    gate_open(&look_seen);
+    while (looks_told < told + 3) /* it is verified once more, and that is over */
+        pause_ms(1);
     held_as(HF_EXCLUSIVE);
     end();
 }
@@ -518,8 +522,8 @@ static void ask_for(hf_id ticket)
 static void await_loss(void)
 {
     hf_error err;
-    for (int i = 0; i < 300 && !hf_lock_check(lock, NULL, &err); i++)
-        pause_ms(10);
+    while (!hf_lock_check(lock, NULL, &err))
+        pause_ms(1);
     assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
     assert_non_null(strstr(err.text, "broken by somebody"));
 }
@@ -532,7 +536,7 @@ static void test_an_ask_for_the_ticket_before_the_upgrade_counts(void **state)
     upgraded(HF_OK);
     ask_for(ticket);
     await_loss();
-    assert_int_equal(try_take(two, "x", 5000), HF_OK);
+    assert_int_equal(try_take(two, "x", SOON_MS), HF_OK);
     end();
 }
 
@@ -544,7 +548,7 @@ static void test_an_ask_for_an_upgrade_without_an_answer_counts(void **state)
     await_loss();
     lost_answers = 0;
     upgraded(HF_LOST);
-    assert_int_equal(try_take(two, "x", 5000), HF_OK);
+    assert_int_equal(try_take(two, "x", SOON_MS), HF_OK);
     end();
 }
 
@@ -556,14 +560,15 @@ static void test_an_upgrade_that_is_answered_after_the_loss_is_left(void **state
     hf_code code;
     begin("memory:asked-under-way", HF_SHARED);
     hf_id ticket = lock->grant.ticket;
-    pause_after = 500;
+    gate_shut(&answered);
     pthread_create(&thread, NULL, upgrade_in_thread, &code);
-    pause_ms(50);
+    gate_await(&answered);
     ask_for(ticket);
     await_loss();
+    gate_open(&answered);
     pthread_join(thread, NULL);
     assert_int_equal(code, HF_LOST);
-    assert_int_equal(try_take(two, "x", 5000), HF_OK);
+    assert_int_equal(try_take(two, "x", SOON_MS), HF_OK);
     end();
 }
 

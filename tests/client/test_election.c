@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SOON_MS 10000 /* what should happen at once has happened by then */
-
 static hf_election *candidate(hf_client *client, const char *value)
 {
     hf_election *election;
@@ -100,9 +98,8 @@ static void start_campaign(struct campaigner *c, hf_client *client)
     hf_error err;
     pthread_create(&c->thread, NULL, run_campaign, c);
     queued = 0;
-    for (int64_t end = now_ms() + SOON_MS; !queued && now_ms() < end; pause_ms(2))
+    for (; !queued; pause_ms(2))
         hf_show(client, "x", count_queue, NULL, &err);
-    assert_int_equal(queued, 1);
 }
 
 static void test_resigning_lets_the_next_in_line_lead(void **state)
@@ -212,8 +209,8 @@ static void test_resigning_after_a_loss_says_so_once(void **state)
     hf_election *one = candidate(client, NULL);
     assert_int_equal(campaign(one, HF_TRY), HF_OK);
     assert_int_equal(hf_break(breaker, "x", &how, &err), HF_OK);
-    for (int64_t end = now_ms() + SOON_MS; hf_election_is_leader(one, NULL, NULL); pause_ms(5))
-        assert_true(now_ms() < end);
+    while (hf_election_is_leader(one, NULL, NULL))
+        pause_ms(5);
     assert_int_equal(hf_election_resign(one, &err), HF_LOST);
     assert_int_equal(hf_election_resign(one, &err), HF_OK);
     hf_election_close(one);
@@ -340,7 +337,8 @@ static void test_observers_are_told_each_change_once(void **state)
 {
     (void)state;
     hf_error err;
-    hf_client *client = open_client("memory:observe", 5000);
+    hf_client *client;
+    faulty *f = faulty_open("memory:observe", NULL, &client);
     hf_election *one = candidate(client, "one"), *two = candidate(client, "two");
     struct observer o = {.most = 5};
     start_observer(&o, client);
@@ -349,7 +347,8 @@ static void test_observers_are_told_each_change_once(void **state)
     await_heard(&o, "one");
     assert_int_equal(o.last.token, hf_election_token(one));
     assert_true(o.last.since_ms > 0);
-    pause_ms(600); /* at least one more look, of which nothing is told */
+    for (int seen = f->calls[FAULTY_LOOK]; f->calls[FAULTY_LOOK] < seen + 2;)
+        pause_ms(5); /* of which nothing is told */
     assert_int_equal(hf_election_resign(one, &err), HF_OK);
     await_heard(&o, "");
     assert_int_equal(campaign(two, HF_TRY), HF_OK);
@@ -424,7 +423,7 @@ static void test_a_look_that_is_older_is_passed_over(void **state)
     struct observer o = {.most = 3};
     start_observer(&o, client);
     await_heard(&o, "two");
-    for (int i = 0; i < 4000 && f->calls[FAULTY_LOOK] < 6; i++)
+    while (f->calls[FAULTY_LOOK] < 6)
         pause_ms(5);
     assert_int_equal(hf_election_resign(two, &err), HF_OK);
     await_heard(&o, "");

@@ -121,7 +121,7 @@ static void test_an_enter_without_an_answer_is_repeated_as_it_was(void **state)
     faulty_open("memory:repeated", NULL, &client)->after = lose_one_answer;
     hf_lock *keep = take(client, "keep");
     loses = true;
-    assert_int_equal(try_take(client, "x", 2000), HF_OK);
+    assert_int_equal(try_take(client, "x", SOON_MS), HF_OK);
     assert_false(loses);
     hf_lock_close(keep);
     hf_close(client);
@@ -156,7 +156,7 @@ static void test_an_enter_that_lands_late_is_found(void **state)
     keeps = false;
     assert_int_equal(f->inner->ops->step(f->inner, "x", &late, NULL, &reply, &err), HF_OK);
     assert_int_equal(try_take(next, "x", HF_TRY), HF_HELD);
-    assert_int_equal(try_take(next, "x", 3000), HF_OK);
+    assert_int_equal(try_take(next, "x", SOON_MS), HF_OK);
     assert_int_equal(hf_lock_check(keep, NULL, &err), HF_OK);
     hf_lock_close(keep);
     hf_close(client);

@@ -30,11 +30,11 @@ static void test_a_leave_that_the_store_refused_is_tried_again(void **state)
     refusals = 2;
     assert_int_equal(hf_lock_release(lock, &err), HF_READONLY);
     hf_lock_close(lock);
-    assert_int_equal(try_take(next, "x", 3000), HF_OK);
+    assert_int_equal(try_take(next, "x", SOON_MS), HF_OK);
     lock = take(holder, "x");
     refusals = 1;
     hf_lock_close(lock); /* in the background, with nobody to be told of the refusal */
-    assert_int_equal(try_take(next, "x", 3000), HF_OK);
+    assert_int_equal(try_take(next, "x", SOON_MS), HF_OK);
     assert_int_equal(refusals, 0);
     hf_close(holder);
     hf_close(next);
@@ -42,13 +42,14 @@ static void test_a_leave_that_the_store_refused_is_tried_again(void **state)
 
 static atomic_bool delays_enters, entered;
 
+/* Until the client is being closed. */
 static hf_code delay_enters(faulty *f, faulty_call call, const void *arg)
 {
-    (void)f;
-    if (is_enter(call, arg) && delays_enters) {
-        entered = true;
-        pause_ms(300);
-    }
+    if (!is_enter(call, arg) || !delays_enters)
+        return HF_OK;
+    entered = true;
+    while (!client_is_closing(f->ctx))
+        pause_ms(1);
     return HF_OK;
 }
 
@@ -66,13 +67,13 @@ static void test_a_grant_that_comes_while_closing_is_given_back(void **state)
     (void)state;
     hf_client *closing, *next = open_client("memory:closing", 10000);
     pthread_t thread;
-    delays_enters = entered = false;
-    faulty_open("memory:closing", NULL, &closing)->after = delay_enters;
+    faulty *f = faulty_open("memory:closing", NULL, &closing);
+    f->ctx = closing;
+    f->after = delay_enters;
     hf_lock_close(take(closing, "w"));
     delays_enters = true;
     pthread_create(&thread, NULL, take_x, closing);
-    while (!entered)
-        pause_ms(1);
+    await(&entered);
     hf_close(closing);
     pthread_join(thread, NULL);
     assert_int_equal(try_take(next, "x", HF_TRY), HF_OK);
@@ -144,10 +145,12 @@ static void test_closing_is_bounded_with_the_store_gone(void **state)
     (void)state;
     hf_client *closing, *other = open_client("memory:gone", 10000);
     pthread_t thread;
-    faulty_open("memory:gone", NULL, &closing)->before = swallow;
+    faulty *f = faulty_open("memory:gone", NULL, &closing);
+    f->before = swallow;
     hf_lock *b = take(other, "b"), *x = take(closing, "x");
     pthread_create(&thread, NULL, wait_until_closed, closing);
-    pause_ms(200);
+    while (!look_at(f->inner, "b").queued)
+        pause_ms(1);
     is_gone = true;
     int64_t began = idle_ms();
     hf_close(closing);
@@ -184,7 +187,7 @@ static void test_closing_with_many_locks_frees_them_all(void **state)
     hf_close(closing);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "l%d", i);
-        assert_int_equal(try_take(next, name, 5000), HF_OK);
+        assert_int_equal(try_take(next, name, SOON_MS), HF_OK);
         hf_lock_close(all[i]);
     }
     hf_close(next);
@@ -226,11 +229,13 @@ static void test_closing_ends_a_break_that_waits(void **state)
 {
     (void)state;
     hf_client *holder = open_client("memory:breaker", 10000);
-    hf_client *breaker = open_client("memory:breaker", 10000);
+    hf_client *breaker;
     pthread_t thread;
+    faulty *f = faulty_open("memory:breaker", NULL, &breaker);
     hf_lock *lock = take(holder, "x");
     pthread_create(&thread, NULL, break_until_closed, breaker);
-    pause_ms(300);
+    while (!f->calls[FAULTY_ASK])
+        pause_ms(1);
     int64_t began = idle_ms();
     hf_close(breaker);
     pthread_join(thread, NULL);
@@ -247,13 +252,23 @@ static hf_code refuse_steps(faulty *f, faulty_call call, const void *arg)
     return call == FAULTY_STEP ? HF_SHAPE : HF_OK;
 }
 
+static bool is_put_off(hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    const struct release *release = client->releases;
+    bool is = release && release->failures && !release->in_flight;
+    pthread_mutex_unlock(&client->mutex);
+    return is;
+}
+
 static void test_closing_does_not_wait_for_a_refused_release(void **state)
 {
     (void)state;
     hf_client *client;
     faulty_open("memory:shape", NULL, &client)->before = refuse_steps;
     assert_int_equal(try_take(client, "x", HF_TRY), HF_SHAPE);
-    pause_ms(50); /* the background has put it off for a third of the ttl */
+    while (!is_put_off(client))
+        pause_ms(1);
     int64_t began = idle_ms();
     hf_close(client);
     assert_true(idle_ms() - began < 1000);

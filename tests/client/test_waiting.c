@@ -7,17 +7,34 @@
 
 #include "core/record.h"
 
-static atomic_bool delays_enters, entered;
+static gate enters;
 
 /* Its answer is still under way while the lock is granted to it. */
 static hf_code delay_enters(faulty *f, faulty_call call, const void *arg)
 {
     (void)f;
-    if (is_enter(call, arg) && delays_enters) {
-        entered = true;
-        pause_ms(300);
-    }
+    if (is_enter(call, arg))
+        gate_pass(&enters);
     return HF_OK;
+}
+
+static atomic_bool is_listening;
+
+static bool note_listening(faulty *f, hf_notice *out)
+{
+    (void)f;
+    (void)out;
+    is_listening = true;
+    return false;
+}
+
+static void await_told(hf_client *client)
+{
+    for (bool is_told = false; !is_told; pause_ms(1)) {
+        pthread_mutex_lock(&client->mutex);
+        is_told = client->waiters.first && client->waiters.first->is_told;
+        pthread_mutex_unlock(&client->mutex);
+    }
 }
 
 static void *take_x(void *client)
@@ -31,18 +48,24 @@ static void test_a_grant_that_overtakes_the_answer_to_the_enter(void **state)
 {
     (void)state;
     hf_client *waiter, *holder = open_client("memory:overtakes", 10000);
+    hf_error err;
     pthread_t thread;
-    faulty_open("memory:overtakes", NULL, &waiter)->after = delay_enters;
+    faulty *f = faulty_open("memory:overtakes", NULL, &waiter);
+    f->after = delay_enters;
+    f->notice = note_listening;
     hf_lock *x = take(holder, "x"), *w = take(holder, "w");
-    assert_int_equal(try_take(waiter, "w", 100), HF_TIMEOUT); /* its listener is there now */
-    delays_enters = true;
+    while (!is_listening)
+        assert_int_equal(try_take(waiter, "w", 50), HF_TIMEOUT);
+    gate_shut(&enters);
     pthread_create(&thread, NULL, take_x, waiter);
-    while (!entered)
-        pause_ms(1);
-    int64_t began = idle_ms();
-    hf_lock_close(x);
+    gate_await(&enters);
+    assert_int_equal(hf_lock_release(x, &err), HF_OK);
+    await_told(waiter);
+    int looks = f->calls[FAULTY_LOOK];
+    gate_open(&enters);
     pthread_join(thread, NULL);
-    assert_true(idle_ms() - began < 800); /* the next look by itself comes a second later */
+    assert_int_equal(f->calls[FAULTY_LOOK], looks);
+    hf_lock_close(x);
     hf_lock_close(w);
     hf_close(waiter);
     hf_close(holder);
@@ -113,9 +136,9 @@ static void test_who_hears_nothing_looks_by_itself(void **state)
         pause_ms(1);
     int64_t began = idle_ms();
     hf_lock_close(x);
-    while (idle_ms() - began < 4000 && !f->calls[FAULTY_LOOK])
-        pause_ms(5);
-    assert_true(f->calls[FAULTY_LOOK] > 0);
+    while (!f->calls[FAULTY_LOOK])
+        pause_ms(1);
+    assert_true(idle_ms() - began < 4000);
     pthread_join(thread, NULL);
     hf_close(waiter);
     hf_close(holder);
@@ -159,10 +182,10 @@ static void test_a_sweep_does_not_look_without_end(void **state)
     f->sweep = give_ghost_once;
     assert_int_equal(f->inner->ops->session_begin(f->inner, &ghost, &err), HF_OK);
     hf_lock *lock = take(client, "x");
-    for (int i = 0; i < 1000 && !sweeps; i++)
-        pause_ms(10);
-    assert_true(sweeps > 0);
-    pause_ms(2000);
+    while (!sweeps)
+        pause_ms(1);
+    for (int beats = f->calls[FAULTY_BEAT]; f->calls[FAULTY_BEAT] < beats + 6;) /* two seconds */
+        pause_ms(5);
     assert_true(f->calls[FAULTY_SESSIONS_LOOK] <= 4);
     hf_lock_close(lock);
     hf_close(client);
@@ -191,12 +214,10 @@ static void test_nothing_waits_behind_a_sweep(void **state)
     faulty *f = faulty_open("memory:hang", &options, &client);
     f->sweep = hang;
     hf_lock *lock = take(client, "x");
-    for (int i = 0; i < 4000 && !sweep_hangs; i++)
-        pause_ms(5);
-    assert_true(sweep_hangs);
+    await(&sweep_hangs);
     hf_lock_close(lock);
     assert_int_equal(hf_open("memory:hang", &options, &other, &err), HF_OK);
-    hf_lock_options waits = {.wait_ms = 30000};
+    hf_lock_options waits = {.wait_ms = SOON_MS};
     assert_int_equal(hf_lock_acquire(other, "x", &waits, &lock, &err), HF_OK);
     sweep_goes_on = true;
     hf_lock_close(lock);
@@ -224,9 +245,8 @@ static void test_a_sweep_goes_on_part_by_part(void **state)
     faulty *f = faulty_open("memory:parts", &options, &client);
     f->sweep = never_done;
     hf_lock *lock = take(client, "x");
-    for (int i = 0; i < 4000 && parts < 3; i++)
-        pause_ms(5);
-    assert_true(parts >= 3);
+    while (parts < 3)
+        pause_ms(1);
     hf_lock_close(lock);
     hf_close(client);
 }
@@ -285,7 +305,7 @@ static void test_late_enters_of_a_session_that_lives_on(void **state)
     assert_int_equal(n_lates, LATE);
     land_late(f);
     for (int i = 0; i < LATE; i++)
-        assert_int_equal(try_take(next, lates[i].name, 10000), HF_OK);
+        assert_int_equal(try_take(next, lates[i].name, SOON_MS), HF_OK);
     hf_error err;
     assert_int_equal(hf_lock_check(keep, NULL, &err), HF_OK);
     hf_lock_close(keep);
@@ -332,9 +352,8 @@ static void test_a_thread_that_was_poked_sleeps_again(void **state)
     const struct ticker *ticker = &client->tickers.of[TICK_BEAT];
     assert_true(ticker->is_started);
     ticker_poke(client, TICK_BEAT);
-    for (int64_t until = now_ms() + 10000; is_poked(ticker) && now_ms() < until;)
-        pause_ms(5);
-    assert_false(is_poked(ticker));
+    while (is_poked(ticker))
+        pause_ms(1);
     hf_lock_close(lock);
     hf_close(client);
 }
