@@ -312,17 +312,32 @@ static void *close_client(void *arg)
     return NULL;
 }
 
-/* Long enough for what is held to be given up, and its leaves to be sent. */
+static atomic_bool has_left;
+
+/* The pass goes on when what is held was given up, and its leave has landed. */
 static hf_code close_at_the_pass(faulty *f, faulty_call call, const void *arg)
 {
     closing *c = f->ctx;
     if (!is_pass(call, arg) || !atomic_exchange(&loses, false))
         return HF_OK;
     pthread_create(&c->thread, NULL, close_client, c->client);
-    while (!client_is_closing(c->client))
+    while (!has_left)
         pause_ms(1);
-    pause_ms(100);
     return HF_OK;
+}
+
+static hf_code note_leave(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (is_leave(call, arg))
+        has_left = true;
+    return HF_OK;
+}
+
+static hf_code note_leave_or_close(faulty *f, faulty_call call, const void *arg)
+{
+    note_leave(f, call, arg);
+    return close_at_the_pass(f, call, arg);
 }
 
 static void check_a_close(bool is_before, const char *uri)
@@ -331,10 +346,9 @@ static void check_a_close(bool is_before, const char *uri)
     closing c;
     faulty *f = faulty_open(uri, NULL, &c.client);
     hf_lease lease;
-    if (is_before)
-        f->before = close_at_the_pass;
-    else
-        f->after = close_at_the_pass;
+    f->before = is_before ? close_at_the_pass : NULL;
+    f->after = is_before ? note_leave : note_leave_or_close;
+    has_left = false;
     f->ctx = &c;
     loses = true;
     hf_code code = acquire(c.client, &keyed, &lease);
