@@ -19,6 +19,7 @@
 
 #include "client/client.h"
 #include "support/faulty.h"
+#include "support/idle.h"
 
 #define SOON_MS 60000 /* what should happen has happened by then, or hangs */
 
@@ -32,33 +33,6 @@ static inline int64_t now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static atomic_llong idle_ticks;
-
-static inline void *tick(void *unused)
-{
-    (void)unused;
-    for (;; idle_ticks++)
-        pause_ms(1);
-    return NULL;
-}
-
-static inline void start_ticking(void)
-{
-    pthread_t thread;
-    pthread_create(&thread, NULL, tick, NULL);
-    pthread_detach(thread);
-}
-
-/* As now_ms(), by a clock that is slower the later this machine lets a thread run: what takes a
- * second by it would take an idle machine about that, however busy this one is. For checks that
- * something was not waited for; a promise of so many seconds is kept by the real clock. */
-static inline int64_t idle_ms(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, start_ticking);
-    return idle_ticks;
 }
 
 /* Keeps a call that a hook is in under way until the test opens it. */

@@ -392,7 +392,7 @@ static void *take(void *arg)
     struct taker *taker = arg;
     taker->code =
         hf_lock_acquire(taker->client, taker->name, &taker->options, &taker->lock, &taker->err);
-    taker->ended_ms = bed_now_ms();
+    taker->ended_idle_ms = idle_ms();
     return NULL;
 }
 
@@ -403,7 +403,7 @@ void taker_start(struct taker *taker, hf_client *client, const char *name,
     if (options)
         taker->options = *options;
     if (taker->options.wait_ms == HF_WAIT_DEFAULT)
-        taker->options.wait_ms = 30000; /* a case that fails must end, too */
+        taker->options.wait_ms = BED_SOON; /* a case that fails must end, too */
     assert_int_equal(pthread_create(&taker->thread, NULL, take, taker), 0);
 }
 

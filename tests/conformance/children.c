@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ int child_wait(struct child *child)
 {
     struct ended ended = {child->pid, 0};
     close(child->in);
-    if (!bed_until(30000, has_ended, &ended)) {
+    if (!bed_until(BED_SOON, has_ended, &ended)) {
         kill(child->pid, SIGKILL);
         waitpid(child->pid, &ended.status, 0);
     }
@@ -86,7 +87,7 @@ static void count_up(const char *path)
 
 static hf_lock *take_or_exit(hf_client *client, const char *name)
 {
-    hf_lock_options options = {.wait_ms = 30000};
+    hf_lock_options options = {.wait_ms = BED_SOON};
     hf_error err;
     hf_lock *lock;
     if (hf_lock_acquire(client, name, &options, &lock, &err) == HF_OK)
@@ -126,8 +127,9 @@ int child_main(char **args)
 {
     const char *verb = args[0], *name = args[2], *arg = args[3];
     bed_use(args[1]);
-    alarm(60);
-    hf_client *client = bed_client("child", strcmp(verb, "count") == 0 ? 5000 : BED_TTL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* stopped it would keep the output of the tests open */
+    alarm(10 * BED_SOON / 1000);
+    hf_client *client = bed_client("child", strcmp(verb, "hold") == 0 ? BED_TTL : 10000);
     int status = strcmp(verb, "count") == 0 ? count(client, name, arg) : hold(client, name);
     hf_close(client);
     return status;

@@ -25,7 +25,7 @@ static int set_up(void **state)
 {
     (void)state;
     for (int i = 0; i < MOST; i++) {
-        hf_options options = {.ttl_ms = 2000, .deadlock_ms = DEADLOCK_MS};
+        hf_options options = {.ttl_ms = 2 * BED_TTL, .deadlock_ms = DEADLOCK_MS};
         hf_error err;
         assert_code(HF_OK, hf_open(bed.uri, &options, &clients[i], &err), &err);
     }
@@ -61,7 +61,7 @@ static int run(actor *actors, int n)
     pthread_barrier_init(&all, NULL, (unsigned)n);
     for (int i = 0; i < n; i++) {
         actors[i].all = &all;
-        actors[i].how_second.wait_ms = 20000;
+        actors[i].how_second.wait_ms = BED_SOON;
         pthread_create(&actors[i].thread, NULL, act, &actors[i]);
     }
     for (int i = 0; i < n; i++) {
@@ -89,9 +89,7 @@ static void test_two_that_wait_for_each_other(void **state)
     const char *a = bed_name("dl-a"), *b = bed_name("dl-b");
     actor actors[] = {{.client = clients[0], .first = a, .second = b},
                       {.client = clients[1], .first = b, .second = a}};
-    int64_t began = bed_now_ms();
     assert_int_equal(run(actors, 2), 1);
-    assert_true(bed_now_ms() - began < BED_SOON);
     assert_contains(text_of(actors, 2), a); /* the whole circle */
     assert_contains(text_of(actors, 2), b);
     assert_contains(text_of(actors, 2), "held by");

