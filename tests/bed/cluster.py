@@ -20,6 +20,7 @@ import time
 import bson
 import pymongo
 
+from idle import idle_seconds
 from limits import BUSY
 from mongod import ReplicaSet, until
 
@@ -54,6 +55,10 @@ class Ddl(threading.Thread):
         """It does not end within these seconds."""
         self.join(seconds)
         return self.is_alive()
+
+    def idle_seconds_since(self, boot_second):
+        """From then until it ended; see idle.py."""
+        return idle_seconds(int(boot_second * 1e9), int(self.ended * 1e9))
 
     def end(self, timeout):
         timeout *= BUSY

@@ -21,15 +21,11 @@ import threading
 import time
 
 import unignored  # noqa: F401
+from idle import boot_ns, idle_seconds  # noqa: F401
 from limits import BUSY
 
 COMMAND = os.environ["HOLDFAST_BIN"]
 WORKER = os.path.join(os.environ["HOLDFAST_BUILD"], "live_worker")
-
-
-def boot_ns():
-    """The clock of the leases, and of all that a worker says."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def seconds_since(ns):

@@ -51,7 +51,7 @@ class Following(serving.Case):
         service = self.serve()
         events = self.follow(service)
         events.until("snapshot")
-        self.hold("--ttl", "1s", "x")
+        self.hold("--ttl", "3s", "x")  # a busy machine loses a shorter one by itself
         waiter = self.wait("x")
         self.assertEqual([kind for kind, _ in events.news("x", 2)], ["grant", "wait"])
         waiter.signal(signal.SIGINT)
@@ -73,13 +73,13 @@ class Following(serving.Case):
 
     def test_leases_that_are_renewed(self):
         service = self.serve()
-        self.hold("--ttl", "2s", "x")
+        self.hold("--ttl", "6s", "x")
         events = self.follow(service)
         [(session, left)] = events.until("snapshot")["leases"].items()
         for _ in range(3):
             renewed = events.until("leases")
             self.assertEqual(list(renewed), [session])
-            self.assertTrue(1000 < renewed[session] <= 2000, (left, renewed))
+            self.assertTrue(1000 < renewed[session] <= 6000, (left, renewed))
 
     def test_of_some_locks_only(self):
         service = self.serve()

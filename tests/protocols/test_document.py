@@ -16,6 +16,8 @@ import bson
 import pymongo
 
 import golden
+from idle import boot_ns, idle_seconds
+from limits import BUSY
 from mongod import ReplicaSet, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -25,7 +27,7 @@ WORKER = os.path.join(BUILD, "document_worker")
 ARTICLE = os.path.join(HERE, "document_article.py")
 DATABASE = "documents_%d" % os.getpid()
 SECONDS = 20  # of contention
-PATIENCE = 60
+PATIENCE = 60 * BUSY  # seconds: only what hangs takes longer
 
 
 def setUpModule():
@@ -50,7 +52,7 @@ class Script:
         return self.hear()
 
     def hear(self):
-        ready = select.select([self.process.stdout], [], [], PATIENCE / 2)[0]
+        ready = select.select([self.process.stdout], [], [], PATIENCE)[0]
         if not ready:
             raise AssertionError("the worker says nothing")
         line = self.process.stdout.readline().decode().rstrip("\n")
@@ -307,10 +309,10 @@ class Losing(OnASet):
 
     def lost_ms(self, script, spoil):
         """How long after the write the holder hears of it."""
-        begun = time.monotonic()
+        begun = boot_ns()
         spoil()
         word, rest = script.hear()
-        taken = (time.monotonic() - begun) * 1000
+        taken = idle_seconds(begun) * 1000
         self.assertEqual(word, "lost", rest)
         self.assertEqual(script.ask("check")[0], "HF_LOST")
         self.assertEqual(script.ask("release")[0], "HF_LOST")
@@ -375,9 +377,9 @@ class Losing(OnASet):
         time.sleep(1)
         holder.kill()
         holder.wait()
-        killed = time.monotonic()
-        self.assertEqual(subprocess.run([BIN, *words, "true"], timeout=20).returncode, 0)
-        taken = time.monotonic() - killed
+        killed = boot_ns()
+        self.assertEqual(subprocess.run([BIN, *words, "true"], timeout=PATIENCE).returncode, 0)
+        taken = idle_seconds(killed)
         print("taken over %.2f s after SIGKILL, stale after 3 s" % taken)
         self.assertLess(taken, 4)
 
@@ -468,9 +470,9 @@ class Alone(OnASet):
         script = self.script(ttl_ms=3000)
         script.take("one")
         self.documents.update_one({"_id": "one"}, {"$set": {"lockId": bson.ObjectId()}})
-        begun = time.monotonic()
+        begun = boot_ns()
         self.assertEqual(script.hear()[0], "lost")
-        self.assertLess(time.monotonic() - begun, 2)
+        self.assertLess(idle_seconds(begun), 2)
 
 
 # ---- By hand ----
@@ -488,11 +490,11 @@ class ByHand(OnASet):
         code, left = script.ask("check")
         self.assertEqual(code, "HF_OK")
         self.assertGreater(int(left), 1000)
-        begun = time.monotonic()
+        begun = boot_ns()
         word, why = script.hear()
         self.assertEqual(word, "lost")
         self.assertIn("not refreshed in time", why)
-        self.assertLess(abs(time.monotonic() - begun - 2), 0.6)
+        self.assertLess(idle_seconds(begun), 2.6)
         self.assertEqual(script.ask("refresh")[0], "HF_LOST")
 
     def test_a_refresh_tells_of_a_loss(self):
@@ -536,13 +538,13 @@ class Claiming(OnASet):
 
     def test_one_that_waits_comes_back_when_there_is_one(self):
         script = self.script()
-        begun = time.monotonic()
+        begun = boot_ns()
         waiter = subprocess.Popen([BIN, "--store", self.driver_uri, "run", "--document", self.name,
                                    "--filter", '{"ready":true}', "--", "cat"],
                                   stdout=subprocess.PIPE, text=True)
         self.insert(_id="one", ready=True)
-        self.assertIn('"one"', waiter.communicate(timeout=20)[0])
-        self.assertLess(time.monotonic() - begun, 10)
+        self.assertIn('"one"', waiter.communicate(timeout=PATIENCE)[0])
+        self.assertLess(idle_seconds(begun), 10)
         self.assertEqual(script.ask("take cn {\"ready\":false}")[0], "HF_NOT_FOUND")
 
     def test_a_lost_answer_leaves_nothing_behind(self):
@@ -553,9 +555,9 @@ class Claiming(OnASet):
                                  data=failing)
         script = Script(self.uri(appName="unlucky"), 5000)
         self.addCleanup(script.done)
-        begun = time.monotonic()
+        begun = boot_ns()
         _, document = script.take("{}", "c")
-        self.assertLess(time.monotonic() - begun, 4)
+        self.assertLess(idle_seconds(begun), 4)
         self.assertEqual(str(self.find("one")["lockId"]), document["lockId"]["$oid"])
         self.assertEqual(script.ask("release")[0], "HF_OK")
 
@@ -628,7 +630,7 @@ class Command(OnASet):
             stdout=subprocess.PIPE, text=True)
         self.assertEqual(running.stdout.readline(), "begun\n")
         running.send_signal(signal.SIGTERM)
-        self.assertEqual(running.communicate(timeout=20)[0], "")
+        self.assertEqual(running.communicate(timeout=PATIENCE)[0], "")
         self.assertEqual(running.returncode, 0)
         self.assertEqual(self.documents.count_documents({"lockId": {"$ne": None}}), 0)
 
