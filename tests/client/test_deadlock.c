@@ -46,6 +46,21 @@ static void begin_to_wait(struct waiting *w, hf_store *store)
         pause_ms(2);
 }
 
+static bool count_it(void *n, const hf_waits *waits)
+{
+    (void)waits;
+    ++*(int *)n;
+    return true;
+}
+
+static int n_that_say_they_wait(hf_store *store)
+{
+    int n = 0;
+    hf_error err;
+    assert_int_equal(store->ops->waits(store, NULL, 0, count_it, &n, &err), HF_OK);
+    return n;
+}
+
 /* Until it has looked so often for others' waits, or its own is over. */
 static void await_looks(const faulty *f, int n, const struct waiting *w)
 {
@@ -67,13 +82,14 @@ static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
     struct waiting w = {.client = one, .name = "y", .ms = 2000};
     begin_to_wait(&w, f->inner);
-    await_beat(f, one); /* it has said so */
+    while (!n_that_say_they_wait(f->inner) && !w.is_over)
+        send_beat(f, one);
     is_cut_off = true;
     pthread_join(w.thread, NULL);
     assert_int_equal(w.code, HF_TIMEOUT);
     struct waiting again = {.client = two, .name = "x", .ms = SOON_MS};
     begin_to_wait(&again, f->inner);
-    await_looks(g, 5, &again);
+    await_looks(g, 10, &again);
     assert_false(again.is_over);
     is_cut_off = false;
     hf_lock_close(x);

@@ -672,9 +672,9 @@ static void test_a_lingering_lock_is_had_again_without_a_request(void **state)
 static void test_a_lingering_lock_is_recalled(void **state)
 {
     (void)state;
-    hf_client *client = open_client("memory:recall", 10000);
-    hf_client *other = open_client("memory:recall", 10000);
-    const hf_lock_options options = {.linger_ms = 2000};
+    hf_client *client = open_client("memory:recall", 60000); /* looks after it by itself rarely */
+    hf_client *other = open_client("memory:recall", 60000);
+    const hf_lock_options options = {.linger_ms = 20000};
     season(client, "x");
     for (int i = 0; i < 10; i++) {
         hf_lock *lock = take_lingering(client, &options);

@@ -51,7 +51,7 @@ class Following(serving.Case):
         service = self.serve()
         events = self.follow(service)
         events.until("snapshot")
-        self.hold("--ttl", "3s", "x")  # a busy machine loses a shorter one by itself
+        self.hold("--ttl", "6s", "x")  # a busy machine loses a shorter one by itself
         waiter = self.wait("x")
         self.assertEqual([kind for kind, _ in events.news("x", 2)], ["grant", "wait"])
         waiter.signal(signal.SIGINT)
