@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "client/client.h"
 #include "support/faulty.h"
 #include "support/idle.h"
+#include "support/inside.h"
 
 #define SOON_MS 60000 /* what should happen has happened by then, or hangs */
 

@@ -55,7 +55,7 @@ static void test_a_lease_counts_from_before_its_beat_was_sent(void **state)
     hf_lock *lock = take(client, "x");
     f->after = answer_late;
     faulty_pass(f, TTL / 2);
-    session_tick(client, client_now(client));
+    beat_tick(client, client_now(client));
     assert_int_equal(f->calls[FAULTY_BEAT], 1);
     assert_in_range(left_of(lock), TTL / 2, TTL - LATE_MS - 1);
     close_still(client, lock);
@@ -270,8 +270,8 @@ static void test_an_asked_ticket_has_no_more_than_the_ttl_from_the_ask(void **st
     assert_int_equal(hf_lock_acquire(holder, "x", &options, &lock, &err), HF_OK);
     ask_for(f, "x");
     faulty_pass(f, TTL / 2);
-    session_tick(holder, client_now(holder));
-    lock_notify_tick(holder, client_now(holder));
+    beat_tick(holder, client_now(holder));
+    loss_notify_tick(holder, client_now(holder));
     assert_in_range(left_ms, 1, TTL / 2 - 1);
     close_still(holder, lock);
 }

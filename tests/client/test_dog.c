@@ -79,13 +79,13 @@ static void test_who_feeds_keeps_the_lock(void **state)
     hf_lock *lock = take_with_dog(client, 2 * FEED, 0);
     for (int i = 0; i < 10; i++) {
         faulty_pass(f, 2 * FEED - 1);
-        session_watch(client, client_now(client));
+        belief_tick(client, client_now(client));
         assert_int_equal(hf_lock_feed(lock, &err), HF_OK);
     }
     int64_t left;
     assert_int_equal(hf_lock_check(lock, &left, &err), HF_OK);
     assert_int_equal(left, 2 * FEED);
-    lock_notify_tick(client, client_now(client));
+    loss_notify_tick(client, client_now(client));
     assert_int_equal(lost_at, 0);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
     hf_lock_close(lock);
@@ -108,7 +108,7 @@ static void test_food_that_comes_too_late(void **state)
     faulty_pass(f, FEED);
     assert_int_equal(hf_lock_feed(lock, &err), HF_LOST);
     assert_int_equal(hf_lock_check(lock, NULL, &err), HF_LOST);
-    lock_notify_tick(client, client_now(client));
+    loss_notify_tick(client, client_now(client));
     assert_int_equal(left_ms, NOTICE);
     hf_lock_close(lock);
     faulty_pass(f, NOTICE);

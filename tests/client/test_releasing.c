@@ -255,7 +255,7 @@ static hf_code refuse_steps(faulty *f, faulty_call call, const void *arg)
 static bool is_put_off(hf_client *client)
 {
     pthread_mutex_lock(&client->mutex);
-    const struct release *release = client->releases;
+    const struct release *release = client->hold->releases.first;
     bool is = release && release->failures && !release->in_flight;
     pthread_mutex_unlock(&client->mutex);
     return is;

@@ -509,7 +509,7 @@ static void test_who_has_given_up_stands_in_no_line(void **state)
     hf_lock_options linger = {.linger_ms = 5000};
     hf_error err;
     assert_int_equal(hf_lock_acquire(client, "x", &linger, &x, &err), HF_OK);
-    assert_true(x->has_block);
+    assert_true(x->turn.has_block);
     begin_waiting(&third, client, &brief);
     pause_ms(BRIEF_MS + 10);
     attempt_step(&third, client_now(client));

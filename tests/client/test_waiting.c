@@ -32,7 +32,7 @@ static void await_told(hf_client *client)
 {
     for (bool is_told = false; !is_told; pause_ms(1)) {
         pthread_mutex_lock(&client->mutex);
-        is_told = client->waiters.first && client->waiters.first->is_told;
+        is_told = client->hold->waiters.first && client->hold->waiters.first->is_told;
         pthread_mutex_unlock(&client->mutex);
     }
 }
