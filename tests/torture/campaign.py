@@ -31,6 +31,7 @@ import network
 import serving
 from checker import NS, Conditions, Snapshot, judge, overlapping
 from contest import boot_ns
+from history import AFTERWARDS
 from mongod import ReplicaSet, until
 
 # pymongo's threads print a traceback whenever a member that we stopped does not answer them.
@@ -48,6 +49,7 @@ SERVICE_BEGINS_S = 60
 SERVICE_ENDS_S = 30
 PROBE_S = 0.05
 OUTAGE_S = 1.0  # so long without an acknowledged write: there was no primary
+STALL_S = 0.25  # so late, a beat may be late, too
 SNAPSHOT_S = 0.3
 LONG_HOLD = 8  # so many times "believes" in a row, 20 ms apart: longer than all short turns
 ENDING_S = 45  # for clients that were told to end
@@ -161,7 +163,8 @@ class Bed:
         self.slack, self.quiet, self.is_short = asked.slack, asked.quiet, asked.shortest
         self.began = time.monotonic()
         self.killed, self.pauses = {}, {}
-        self.shocks, self.troubles, self.drops, self.forgotten = [], [], [], []
+        self.shocks, self.server_shocks, self.troubles = [], [], []
+        self.drops, self.forgotten, self.stalls = [], [], []
         self.crashed, self.held = [], {}
         self.snapshots, self.active, self.done = [], [], []
         self.stall = 0.0
@@ -210,6 +213,10 @@ class Bed:
     def shock(self):
         self.shocks.append(boot_ns())
 
+    def shock_servers(self):
+        self.shock()
+        self.server_shocks.append(self.shocks[-1])
+
     def trouble(self, began, ended):
         self.troubles.append((began, ended))
 
@@ -221,9 +228,12 @@ class Bed:
 
     def feel_machine(self):
         """How long this machine lets a thread wait that should run."""
-        began = time.monotonic()
+        began = boot_ns()
         time.sleep(0.02)
-        self.stall = max(self.stall, time.monotonic() - began - 0.02)
+        stall = (boot_ns() - began) / NS - 0.02
+        self.stall = max(self.stall, stall)
+        if stall > STALL_S:
+            self.stalls.append((began, boot_ns()))
 
     # ---- The course of a campaign ----
 
@@ -290,7 +300,7 @@ class Bed:
     def recover(self):
         """With everything healed, long enough to see who does not."""
         self.note("all is healed")
-        time.sleep(self.ttl + 3)
+        time.sleep(self.ttl + 3 + AFTERWARDS)
 
     def finish(self):
         open(self.end_file, "w").close()
@@ -318,8 +328,10 @@ class Bed:
         until_now = boot_ns()
         conditions = Conditions(
             ttl=self.ttl, until=until_now, killed=self.killed, pauses=self.pauses,
-            shocks=sorted(self.shocks), troubles=sorted(self.troubles + self.outages()),
+            shocks=sorted(self.shocks), server_shocks=sorted(self.server_shocks),
+            troubles=sorted(self.troubles + self.outages()),
             drops=self.drops, forgotten=self.forgotten, held=self.held, crashed=self.crashed,
+            stalls=self.stalls,
             lease_ttl=self.lease_ttls_ms()[1] / 1000 if self.services else 0,
             snapshots=self.snapshots + self.last_snapshots(),
             finals=self.counters(""), plains=self.counters(" plain"),
@@ -405,7 +417,8 @@ class SetBed(Bed):
 
     def take_snapshot(self):
         """Linearizable: what it shows was so at a moment after its beginning."""
-        began, lock = boot_ns(), LOCKS[len(self.snapshots) % len(LOCKS)]
+        names = LOCKS + LEASED
+        began, lock = boot_ns(), names[len(self.snapshots) % len(names)]
         try:
             found = self.prober.holdfast.command(
                 "find", "locks", filter={"_id": lock}, limit=1, maxTimeMS=1000,
@@ -413,7 +426,8 @@ class SetBed(Bed):
         except PyMongoError:
             return
         holders = found[0]["holders"] if found else []
-        self.snapshots.append(Snapshot(began, lock, [block_of(each) for each in holders]))
+        self.snapshots.append(Snapshot(began, lock, [block_of(each) for each in holders],
+                                       boot_ns()))
 
     def last_snapshots(self):
         began = boot_ns()
@@ -465,7 +479,20 @@ class FileBed(Bed):
         return "sqlite:" + self.data_path
 
     def watches(self):
-        return [(self.feel_machine, 0.05)]
+        return [(self.take_snapshot, SNAPSHOT_S), (self.feel_machine, 0.05)]
+
+    def take_snapshot(self):
+        with contextlib.suppress(subprocess.CalledProcessError):  # the disk is full
+            self.snapshots += self.list_all()
+
+    def list_all(self):
+        began = boot_ns()
+        listed = subprocess.run([os.environ["HOLDFAST_BIN"], "--store", self.store_uri(None),
+                                 "list", "--json"], check=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL)
+        found = {each["name"]: each["holders"] for each in json.loads(listed.stdout)}
+        return [Snapshot(began, lock, [block_of(each) for each in found.get(lock, [])], boot_ns())
+                for lock in {*found, *LOCKS, *LEASED}]
 
     def fill_disk(self):
         """The log is cut off in between: else SQLite writes where it was, and needs no room."""
@@ -486,11 +513,7 @@ class FileBed(Bed):
         os.unlink(os.path.join(self.place, "filler"))
 
     def last_snapshots(self):
-        began = boot_ns()
-        listed = subprocess.run([os.environ["HOLDFAST_BIN"], "--store", self.store_uri(None),
-                                 "list", "--json"], check=True, stdout=subprocess.PIPE)
-        return [Snapshot(began, each["name"], [block_of(holder) for holder in each["holders"]])
-                for each in json.loads(listed.stdout)]
+        return self.list_all()
 
     def counters(self, suffix):
         with contextlib.closing(sqlite3.connect(self.data_path)) as db:

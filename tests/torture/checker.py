@@ -28,6 +28,14 @@ once       what is to be done once is not done again when its runner has said th
            nobody is told that it is done whom nobody came before
 leader     who follows who leads is never told an older leader
 
+Whether there was a reason, in reasons.py:
+
+taken      no lock is lost with nothing wrong: nothing was done to its client or the servers in the
+           last ttl and a third, it was fed, and nobody broke it
+line       who waits is not passed by another session's that came later
+counter    no guarded write is refused but when another had the lock later
+record     who believes has its ticket in the lock's record
+
 Of leases, in leases.py:
 
 key        a key names one lease: each repeat finds that one or is told that it has ended; it does
@@ -43,19 +51,13 @@ import re
 import sys
 
 import leases
-from history import (CALM, IN_TROUBLE, NS, TROUBLED, Conditions, History, Report, Snapshot,
-                     client_of, inside, is_calm, overlapping, seconds)
+import reasons
+from history import (CALM, IN_TROUBLE, NS, TROUBLED, Conditions, History, Report, Snapshot, by_lock,
+                     client_of, client_thread, inside, is_calm, overlapping, seconds)
 
 CLOSING = 10.5  # what hf_close() may take: 4 s for releases, 5 s for a call under way, the rest
 RELEASED = 1  # HF_OUTCOME_RELEASED
 EXPECTED = {"HF_HELD", "HF_TIMEOUT"}
-
-
-def by_lock(turns):
-    found = collections.defaultdict(list)
-    for turn in turns:
-        found[turn.lock].append(turn)
-    return found
 
 
 def check(histories, conditions):
@@ -81,6 +83,7 @@ def check(histories, conditions):
     check_dogs(report, turns)
     check_codes(report, turns, breaks, conditions)
     leases.check(report, turns, breaks, conditions)
+    reasons.check(report, turns, breaks, conditions)
     count(report, turns)
     return report
 
@@ -231,10 +234,6 @@ def check_leaders(report, history):
         for before, after in zip(tokens, tokens[1:]):
             if after < before:
                 report.complain("leader", "%s was told %d, and then %d", history.who, before, after)
-
-
-def client_thread(turn):
-    return turn.who.split("/")[0]
 
 
 def check_once(report, turns, conditions):

@@ -3,9 +3,10 @@
 """
 A fault is made with a random generator, from which it takes all its choices, and a bed: the
 campaign, with .rs (the replica set), .network, .clients, .mongo, .ttl. It tells the bed what the
-checker has to know: bed.shock() (from now on, recovery takes its time), bed.trouble(from, to)
-(while it lasts nobody need recover), bed.dropped(from, to). What an election costs is not told: the
-bed watches for itself whether there is a primary that acknowledges writes.
+checker has to know: bed.shock() (from now on, recovery takes its time), bed.shock_servers() (the
+same, where it is a server that was harmed), bed.trouble(from, to) (while it lasts nobody need
+recover), bed.dropped(from, to). What an election costs is not told: the bed watches for itself
+whether there is a primary that acknowledges writes.
 
 `is_server`: one of those at a time. `lasts`: seconds between inject() and heal().
 """
@@ -14,6 +15,7 @@ import signal
 from pymongo.errors import PyMongoError
 
 from contest import boot_ns
+from history import AFTERWARDS
 from mongod import until
 
 SERVICE_BEGINS_S = 60
@@ -45,11 +47,11 @@ class Fault:
 
 
 class Quiet(Fault):
-    """Nothing happens for long enough to see who does not recover."""
+    """Nothing happens for long enough to see who does not recover, and who is harmed for nothing."""
     is_server = True
 
     def choose(self, chance):
-        self.lasts = self.bed.ttl + 3.0
+        self.lasts = self.bed.ttl + 3.0 + AFTERWARDS
 
 
 # ---- Clients ----
@@ -222,11 +224,11 @@ class KillPrimary(OnAServer):
     def inject(self):
         self.member = self.victim()
         self.bed.rs.kill(self.member)
-        self.bed.shock()
+        self.bed.shock_servers()
 
     def heal(self):
         self.member.start()
-        self.bed.shock()
+        self.bed.shock_servers()
 
 
 class KillSecondary(KillPrimary):
@@ -238,11 +240,11 @@ class StopPrimary(OnAServer):
     def inject(self):
         self.member = self.victim()
         self.bed.rs.kill(self.member, signal.SIGSTOP)
-        self.bed.shock()
+        self.bed.shock_servers()
 
     def heal(self):
         self.bed.rs.cont(self.member)
-        self.bed.shock()
+        self.bed.shock_servers()
 
 
 class StopSecondary(StopPrimary):
@@ -256,7 +258,7 @@ class StepDown(OnAServer):
             self.primary().admin("replSetStepDown", 5, secondaryCatchUpPeriodSecs=1, force=True)
         except PyMongoError as error:
             self.bed.note("the step-down failed: %s" % error)
-        self.bed.shock()
+        self.bed.shock_servers()
 
     def choose(self, chance):
         super().choose(chance)
@@ -271,7 +273,7 @@ class ClockAhead(OnAServer):
         for _ in range(20):
             if self.bed.rs.primary() is ahead or self.bed.rs.step_up(ahead, wait=False):
                 break
-        self.bed.shock()
+        self.bed.shock_servers()
 
 
 class CutPrimary(OnAServer):
@@ -294,11 +296,11 @@ class CutPrimary(OnAServer):
         if self.way == "all":
             self.cut += [(host, each) for each in clients] + [(each, host) for each in clients]
         self.bed.network.drop(self.cut)
-        self.bed.shock()
+        self.bed.shock_servers()
 
     def heal(self):
         self.bed.network.heal(self.cut)
-        self.bed.shock()
+        self.bed.shock_servers()
 
     def __str__(self):
         return "CutPrimary way=%s lasts=%s" % (self.way, self.lasts)
@@ -322,7 +324,7 @@ class LateEnter(OnAServer):
         self.bed.rs.wait_primary()
         self.set_election_ms(self.bed.ELECTION_MS)
         self.bed.trouble(self.began, boot_ns())
-        self.bed.shock()
+        self.bed.shock_servers()
 
     def set_election_ms(self, ms):
         def done():
@@ -432,7 +434,7 @@ class FullDisk(Fault):
     def heal(self):
         self.bed.empty_disk()
         self.bed.trouble(self.began, boot_ns())
-        self.bed.shock()
+        self.bed.shock_servers()
 
 
 ON_CLIENTS = [KillClient, StopClient]

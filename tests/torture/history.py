@@ -20,6 +20,7 @@ class Write:
     value: int
     at: int
     code: str = "HF_UNKNOWN"  # until its outcome is known
+    done: int = None
 
 
 @dataclasses.dataclass
@@ -96,10 +97,14 @@ class Turn:
     writes: list = dataclasses.field(default_factory=list)
     lost: int = None  # when it was told so
     group: int = 0  # the first turn of those that were taken together
+    longest_silence: int = 0  # between two looks whether it is believed in
+    let_go: int = None  # its release, or its closing, began
     feed_ms: int = 0  # what must be fed so often
     fed: int = None  # the last time, at the latest; also that it was granted
+    fed_from: int = None  # ... and at the earliest
     unfed: int = None  # the first moment at which it was believed in for too long
     has_run: bool = None  # what is to be done once: whether it was told that it is done
+    is_done: bool = False  # ... and it did it, and will say so with its release
     is_lease: bool = False  # taken over HTTP
     key: str = ""
     ttl_ms: int = 0
@@ -167,17 +172,25 @@ class History:
         turn = self.turn_of(event)
         turn.granted, turn.token = event["at"], event["token"]
         turn.previous, turn.previous_token = event["previous"], event["previous_token"]
-        turn.feed_ms, turn.fed = event.get("feed_ms", 0), event["at"]
+        turn.feed_ms, turn.fed, turn.fed_from = event.get("feed_ms", 0), event["at"], turn.asked
 
     def on_believes(self, event):
         turn = self.turn_of(event)
+        looked = turn.until or turn.granted or event["at"]
+        turn.longest_silence = max(turn.longest_silence, event["at"] - looked)
         if event["until"]:
             turn.since = turn.since or event["until"]
             turn.until = event["until"]
             if turn.feed_ms and turn.until > turn.fed + turn.feed_ms * 1_000_000:
                 turn.unfed = turn.unfed or turn.until
 
-    on_release = on_close = on_leave = on_believes
+    on_leave = on_believes
+
+    def on_release(self, event):
+        self.on_believes(event)
+        self.turn_of(event).let_go = event["at"]
+
+    on_close = on_release
 
     def on_lost(self, event):
         self.on_believes(event)
@@ -186,10 +199,14 @@ class History:
 
     def on_fed(self, event):
         if event["code"] == "HF_OK":
-            self.turn_of(event).fed = event["at"]
+            turn = self.turn_of(event)
+            turn.fed, turn.fed_from = event["at"], event.get("from", turn.fed)
 
     def on_work(self, event):
         self.turn_of(event).has_run = bool(event["has_run"])
+
+    def on_done(self, event):
+        self.turn_of(event).is_done = True
 
     def on_released(self, event):
         turn = self.turn_of(event)
@@ -201,7 +218,8 @@ class History:
             Write(event["counter"], event["value"], event["at"]))
 
     def on_written(self, event):
-        self.turn_of(event).writes[-1].code = event["code"]
+        write = self.turn_of(event).writes[-1]
+        write.code, write.done = event["code"], event["at"]
 
     def on_unread(self, event):
         pass
@@ -236,11 +254,13 @@ class History:
 
 @dataclasses.dataclass
 class Snapshot:
-    """What holds a lock, by a linearizable read that began at `at`: for each ticket the first and
-    the last token of its block. A ticket that threads of one client pass on has the first."""
+    """What holds a lock, by a linearizable read that began at `at` and was answered then: for each
+    ticket the first and the last token of its block. A ticket that threads of one client pass on
+    has the first."""
     at: int
     lock: str
     blocks: list
+    answered: int = None
 
 
 @dataclasses.dataclass
@@ -251,6 +271,7 @@ class Conditions:
     killed: dict = dataclasses.field(default_factory=dict)  # who: when
     pauses: dict = dataclasses.field(default_factory=dict)  # who: [(from, to)], also cut off
     shocks: list = dataclasses.field(default_factory=list)  # moments: a client killed, stopped
+    server_shocks: list = dataclasses.field(default_factory=list)  # those of servers among them
     troubles: list = dataclasses.field(default_factory=list)  # [(from, to)]: nobody need recover
     drops: list = dataclasses.field(default_factory=list)  # [(from, to)] of dropping `locks`
     snapshots: list = dataclasses.field(default_factory=list)
@@ -259,6 +280,7 @@ class Conditions:
     lease_ttl: float = 0.0  # the longest of a lease
     forgotten: list = dataclasses.field(default_factory=list)  # [(from, to)] of dropping sessions
     held: dict = dataclasses.field(default_factory=dict)  # lock: by whom, after everybody had ended
+    stalls: list = dataclasses.field(default_factory=list)  # [(from, to)]: nothing ran here
     crashed: list = dataclasses.field(default_factory=list)  # services that ended by themselves
     slack: float = 0.0  # seconds that a busy machine takes: for waits, never for safety
 
@@ -296,8 +318,19 @@ def seconds(ns):
     return "never" if ns is None else "%.6f" % (ns / NS)
 
 
+def by_lock(turns):
+    found = collections.defaultdict(list)
+    for turn in turns:
+        found[turn.lock].append(turn)
+    return found
+
+
 def client_of(turn):
     return turn.who.split(".")[0]
+
+
+def client_thread(turn):
+    return turn.who.split("/")[0]
 
 
 def inside(spans, begin, end):
@@ -308,9 +341,15 @@ def overlapping(spans, begin, end):
     return sum(max(0, min(b, end) - max(a, begin)) for a, b in spans)
 
 
-def is_calm(conditions, who, begin, end):
-    """`who`: names of those that this is about."""
+def was_harmed(conditions, who, begin, end):
+    """Something was done to the servers, or to those named in `who`."""
     begin -= int(AFTERWARDS * NS)
-    return not (inside(conditions.troubles, begin, end)
-                or any(inside(conditions.pauses.get(each, ()), begin, end) for each in who)
-                or any(begin <= at <= end for at in conditions.shocks))
+    return (inside(conditions.troubles, begin, end)
+            or any(inside(conditions.pauses.get(each, ()), begin, end) for each in who)
+            or any(begin <= at <= end for at in conditions.server_shocks))
+
+
+def is_calm(conditions, who, begin, end):
+    """Nor was anything done to another client."""
+    return not (was_harmed(conditions, who, begin, end)
+                or any(begin - int(AFTERWARDS * NS) <= at <= end for at in conditions.shocks))

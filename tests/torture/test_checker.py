@@ -103,7 +103,7 @@ class Overlap(Checks):
     def test_believed_for_one_look_only(self):
         b = Client("b").ask(1).grant(1.5, 20).believe(1.5).say("lost", 1.6, until=ns(1.5),
                                                                readable=1)
-        self.assert_bad("overlap", Client("a").hold(1, 5, 10).end(), b.end())
+        self.assert_bad("overlap", Client("a").hold(1, 5, 10).end(), b.end(), troubles=[(1, 2)])
 
     def test_readers_share(self):
         self.assert_good(Client("a").hold(1, 3, 10, permits=1).end(),
@@ -161,7 +161,7 @@ class Tokens(Checks):
 
     def test_fell_though_never_believed(self):
         a = Client("a").ask(1).grant(1.1, 10).say("lost", 1.2, until=0, readable=1)
-        self.assert_bad("token", a.end(), Client("b").hold(3, 4, 9).end())
+        self.assert_bad("token", a.end(), Client("b").hold(3, 4, 9).end(), troubles=[(1, 2)])
 
     def test_believed_out_of_order_by_two_that_waited(self):
         a = Client("a").ask(0.5).grant(1, 20).believe(1).release(2.01, 2).end()
@@ -342,8 +342,8 @@ class Counters(Checks):
         self.assert_bad("counter", *self.writes((1, 1, "HF_OK")), finals={"rw": 2})
 
     def test_refused_writes_do_not_count(self):
-        report = self.assert_good(*self.writes((1, 1, "HF_OK"), (2, 1, "HF_FENCED")),
-                                  finals={"rw": 1})
+        a = Client("a").ask(0.5).grant(0.6, 1).believe(0.6).write(5, 1, "HF_FENCED").end()
+        report = self.assert_good(a, *self.writes((2, 1, "HF_OK")), finals={"rw": 1})
         self.assertEqual(report.figures["guarded writes refused"], 1)
 
     def test_unknown_writes_may_count(self):
@@ -430,7 +430,7 @@ class Once(Checks):
 
     def test_its_runner_lost_it(self):
         for code in ("HF_LOST", "HF_UNKNOWN"):
-            self.assert_good(*self.turns((0, code), (0, "HF_OK")))
+            self.assert_good(*self.turns((0, code), (0, "HF_OK")), troubles=[(1, 2)])
 
     def test_done_by_nobody(self):
         self.assert_bad("once", *self.turns((1, "HF_OK"), (0, "HF_OK")))

@@ -138,9 +138,13 @@ static void feed(const thread *t, turn *it)
     if (!it->feeds || now_ns() - it->fed < it->options.feed_ms * NS_PER_MS / 3)
         return;
     hf_error err = {0};
+    int64_t before = now_ns();
     hf_code code = hf_lock_feed(it->lock, &err);
     it->fed = now_ns();
-    say_code(t, it, "fed", code, &err);
+    event out = begin(t, it, "fed");
+    history_number(&out, "from", before);
+    history_code(&out, code, &err);
+    history_say(&out);
 }
 
 static bool hold(const thread *t, turn *it, int64_t ms)
@@ -258,6 +262,8 @@ static void do_work(const thread *t, turn *it)
     if (has_run || !hold(t, it, it->hold_ms))
         return;
     it->closes = false;
+    event done = begin(t, it, "done");
+    history_say(&done);
     hf_lock_set_exit_status(it->lock, (int)(it->token % 100));
 }
 
