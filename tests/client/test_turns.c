@@ -669,6 +669,37 @@ static void test_a_lingering_lock_is_had_again_without_a_request(void **state)
     hf_close(client);
 }
 
+/* Its ticket was used before it was taken again: by the work whose end is told here. */
+static void test_a_lingering_lock_that_is_given_back_tells_of_its_last_work(void **state)
+{
+    (void)state;
+    hf_client *client, *other;
+    hf_error err;
+    hf_last last;
+    const char *both[] = {"x", "y"};
+    hf_lock *locks[2];
+    const hf_lock_options at_once = {.wait_ms = HF_TRY};
+    faulty_open("memory:return", NULL, &client);
+    assert_int_equal(hf_open("memory:return", NULL, &other, &err), HF_OK);
+    season(client, "x");
+    hf_lock *held = take(other, "y"), *lock = take_lingering(client, &lingering);
+    int64_t token = hf_lock_token(lock);
+    hf_lock_set_exit_status(lock, 7);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    hf_lock_close(lock);
+    assert_int_equal(hf_lock_acquire_all(client, both, 2, &at_once, locks, &err), HF_HELD);
+    lock = take(other, "x");
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+    assert_int_equal(last.token, token);
+    assert_int_equal(last.outcome, HF_OUTCOME_RELEASED);
+    assert_true(last.has_exit_status);
+    assert_int_equal(last.exit_status, 7);
+    hf_lock_close(lock);
+    hf_lock_close(held);
+    hf_close(other);
+    hf_close(client);
+}
+
 static void test_a_lingering_lock_is_recalled(void **state)
 {
     (void)state;
@@ -836,6 +867,7 @@ int main(void)
         cmocka_unit_test(test_a_lock_that_was_downgraded_is_not_passed_on),
         cmocka_unit_test(test_a_lock_that_was_passed_on_can_be_upgraded),
         cmocka_unit_test(test_a_lingering_lock_is_had_again_without_a_request),
+        cmocka_unit_test(test_a_lingering_lock_that_is_given_back_tells_of_its_last_work),
         cmocka_unit_test(test_a_lingering_lock_is_recalled),
         cmocka_unit_test(test_a_lost_recall_costs_a_third_of_the_ttl),
         cmocka_unit_test(test_lingering_ends),
