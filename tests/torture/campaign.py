@@ -482,15 +482,15 @@ class FileBed(Bed):
         return [(self.take_snapshot, SNAPSHOT_S), (self.feel_machine, 0.05)]
 
     def take_snapshot(self):
-        with contextlib.suppress(subprocess.CalledProcessError):  # the disk is full
-            self.snapshots += self.list_all()
+        with contextlib.suppress(sqlite3.Error):  # the disk is full
+            self.snapshots += self.look()
 
-    def list_all(self):
+    def look(self):
+        """The records as they are in the file: tokens that are kept for a line are not listed."""
         began = boot_ns()
-        listed = subprocess.run([os.environ["HOLDFAST_BIN"], "--store", self.store_uri(None),
-                                 "list", "--json"], check=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL)
-        found = {each["name"]: each["holders"] for each in json.loads(listed.stdout)}
+        with contextlib.closing(sqlite3.connect(self.locks, timeout=1)) as db:
+            found = {name: bson.decode(record)["holders"] for name, record in
+                     db.execute("SELECT name, record FROM locks")}
         return [Snapshot(began, lock, [block_of(each) for each in found.get(lock, [])], boot_ns())
                 for lock in {*found, *LOCKS, *LEASED}]
 
@@ -513,7 +513,7 @@ class FileBed(Bed):
         os.unlink(os.path.join(self.place, "filler"))
 
     def last_snapshots(self):
-        return self.list_all()
+        return self.look()
 
     def counters(self, suffix):
         with contextlib.closing(sqlite3.connect(self.data_path)) as db:

@@ -69,7 +69,7 @@ def check(histories, conditions):
         granted = [turn for turn in those if turn.granted]
         check_overlap(report, granted, conditions)
         check_tokens(report, granted, conditions)
-        check_releases(report, granted, breaks)
+        check_releases(report, those, breaks, conditions)
         check_counter(report, lock, granted, conditions)
         check_recovery(report, lock, those, conditions)
         count_plain(report, lock, granted, conditions)
@@ -177,13 +177,24 @@ def lost_by_an_heir(turns, before, after):
                for turn in turns)
 
 
-def check_releases(report, turns, breaks):
+def was_had_in_part(turns, before, at, conditions):
+    """A thread that takes several locks had this one next, with the same ticket, while it waited
+    for another; nothing says with which token. What it gives back may go in the background."""
+    leaving = int((conditions.ttl + TROUBLED) * NS)
+    return any(turn.group and turn is not before and turn.lock == before.lock
+               and client_of(turn) == client_of(before) and turn.asked <= at
+               and before.released <= (turn.ended or at) and at <= (turn.ended or at) + leaving
+               for turn in turns)
+
+
+def check_releases(report, turns, breaks, conditions):
     acknowledged = {turn.token: turn for turn in turns
-                    if turn.release_code == "HF_OK" and turn.is_certain
+                    if turn.granted and turn.release_code == "HF_OK" and turn.is_certain
                     and not leases.may_be_broken(turn, breaks)}
     for turn in turns:
         before = acknowledged.get(turn.previous_token)
-        if before and turn.previous != RELEASED and not lost_by_an_heir(turns, before, turn):
+        if (before and turn.previous != RELEASED and not lost_by_an_heir(turns, before, turn)
+                and not was_had_in_part(turns, before, turn.granted, conditions)):
             report.complain("release", "%s was acknowledged as released, %s was told that it was "
                             "abandoned", before, turn)
 
@@ -198,8 +209,10 @@ def check_snapshots(report, turns, conditions):
         for first, last in snapshot.blocks:
             at = bisect.bisect(tokens.get(snapshot.lock, []), last) - 1
             turn = granted[snapshot.lock][at] if at >= 0 else None
-            if (turn and turn.token >= first and turn.release_code == "HF_OK" and turn.released < snapshot.at
-                    and client_of(turn) not in conditions.killed):
+            if (turn and turn.token >= first and turn.release_code == "HF_OK"
+                    and turn.released < snapshot.at and client_of(turn) not in conditions.killed
+                    and (turn.token == last
+                         or not was_had_in_part(turns, turn, snapshot.at, conditions))):
                 report.complain("release", "%s was acknowledged as released at %s, and was there "
                                 "at %s", turn, seconds(turn.released), seconds(snapshot.at))
 
@@ -364,11 +377,12 @@ def check_end(report, history, conditions):
         report.complain("end", "%s took %d ms to close", history.who, history.close_ms)
 
 
-def was_lost_at_once(turn, breaks):
-    """Of several that are taken together one may be broken before the last is had."""
-    return turn.code == "HF_LOST" and turn.group and any(
-        each.sent <= turn.refused and (each.answered is None or each.answered >= turn.asked)
-        for each in breaks)
+def was_broken_early(turn, breaks):
+    """Before its holder had been told of it; or, of several that are taken together, one before the
+    last was had."""
+    return turn.code == "HF_LOST" and any(
+        (turn.group or each.lock == turn.lock) and each.sent <= turn.refused
+        and (each.answered is None or each.answered >= turn.asked) for each in breaks)
 
 
 def check_codes(report, turns, breaks, conditions):
@@ -379,7 +393,7 @@ def check_codes(report, turns, breaks, conditions):
             continue
         calm = is_calm(conditions, [client_of(turn)], turn.asked, turn.refused)
         in_trouble = IN_TROUBLE | ({"HF_LOST"} if turn.group else set())
-        if (calm or turn.code not in in_trouble) and not was_lost_at_once(turn, breaks):
+        if (calm or turn.code not in in_trouble) and not was_broken_early(turn, breaks):
             report.complain("code", "%s was refused with %s%s", turn, turn.code,
                             ", nothing being wrong" if calm else "")
 

@@ -18,7 +18,7 @@ PASSING = {"HF_CLOSED", "NO_ANSWER"}
 def check(report, turns, breaks, conditions):
     for turn in turns:
         if turn.is_lease:
-            check_calls(report, turn, conditions)
+            check_calls(report, turn, breaks, conditions)
             check_key(report, turn, breaks, conditions)
             check_ended(report, turn, breaks, conditions)
     check_broken(report, turns, breaks, conditions)
@@ -75,7 +75,7 @@ def occupied(turns):
 
 # ---- Each call ----
 
-def check_calls(report, turn, conditions):
+def check_calls(report, turn, breaks, conditions):
     for call in calls_of(turn):
         report.figures["calls " + call.kind] += 1
         if call.answered is None:
@@ -84,7 +84,7 @@ def check_calls(report, turn, conditions):
         report.figures["calls without an answer"] += not call.status
         report.figures["calls that met a broken connection"] += call.code in IN_TROUBLE and calm
         check_wait(report, turn, call, calm, conditions)
-        if not is_expected(turn, call, calm):
+        if not is_expected(turn, call, breaks, calm):
             report.complain("code", "%s: %s%s: %s", turn, call, ", nothing being wrong"
                             if calm else "", call.text)
 
@@ -106,13 +106,14 @@ def check_wait(report, turn, call, calm, conditions):
                         took, "" if calm else ", in trouble")
 
 
-def is_expected(turn, call, calm):
+def is_expected(turn, call, breaks, calm):
     if call.status == 500:
         return False
     if call.kind in REFUSED and (call.status in REFUSED[call.kind] or call.status in (200, 201)):
         return True  # a success is the key's matter
     if call.kind == "acquire" and call.code == "HF_LOST":
-        return bool(turn.key) or not calm  # its repeat was first; or what it had was lost at once
+        # Its repeat was first; or what it had was lost at once, or broken before it was told of it.
+        return bool(turn.key) or not calm or may_be_broken(turn, breaks)
     if call.kind in EXPECTED and call.code in EXPECTED[call.kind]:
         return True
     if call.kind == "changed" and call.status == 409:

@@ -228,6 +228,32 @@ class Releases(Checks):
     def test_a_ticket_without_a_block_is_passed_to_nobody(self):
         self.assert_bad("release", self.passed(4), snapshots=[Snapshot(ns(3), "rw", [[10, 10]])])
 
+    def in_part(self, asked, refused, lock="rw", who="a", block=73, group=3):
+        """10 was released at 2; another turn asked for several locks, and got none in the end."""
+        a = Client("a").hold(1, 2, 10)
+        other = a if who == "a" else Client(who)
+        other.turn = 3
+        other.say("ask", asked, lock=lock, permits=RW, limit=RW, wait_ms=9000, group=group)
+        other.say("refused", refused, code="HF_TIMEOUT")
+        looked = {"snapshots": [Snapshot(ns(3), "rw", [[10, block]])]}
+        return [a.end()] + ([] if other is a else [other.end()]), looked
+
+    def test_it_was_had_next_by_one_who_takes_several(self):
+        for asked, refused in ((1.5, 4), (1.5, 2.5)):
+            those, looked = self.in_part(asked, refused)
+            self.assert_good(*those, **looked)
+        for wrong in ({"asked": 3.1}, {"refused": 1.9}, {"lock": "x"}, {"who": "b"}, {"block": 10},
+                      {"group": 0}):
+            those, looked = self.in_part(**{"asked": 1.5, "refused": 4, **wrong})
+            self.assert_bad("release", *those, **looked)
+
+    def test_told_abandoned_by_one_who_takes_several(self):
+        a, b = self.after(previous=2)
+        self.assert_bad("release", a, b)
+        a.turn = 2
+        a.say("ask", 1.5, lock="rw", permits=RW, limit=RW, wait_ms=900, group=2)
+        self.assert_good(a.say("refused", 2.15, code="HF_TIMEOUT"), b)
+
     def test_a_client_that_was_killed_may_have_passed_it_on(self):
         self.assert_good(Client("a").hold(1, 2, 10), killed={"a": 2.1},
                          snapshots=[Snapshot(ns(3), "rw", [[10, 73]])])
@@ -483,6 +509,14 @@ class Ends(Checks):
         self.assert_good(refused(1), broken.end())
         self.assert_bad("code", refused(1))
         self.assert_bad("code", refused(0), broken, troubles=[(9, 10.5)])
+
+    def test_it_may_be_broken_before_it_is_had(self):
+        lost = Client("a").ask(10, wait_ms=5000).say("refused", 11, code="HF_LOST").end()
+        def broken(**where):
+            return Client("b").say("break", 10.5, n=1, token=1, forced=False, **where).end()
+        self.assert_good(lost, broken(lock="rw"))
+        self.assert_bad("code", lost, broken(lock="x"))
+        self.assert_bad("code", lost)
 
     def test_a_silent_descriptor(self):
         a = Client("a").ask(1).grant(1.1, 10).believe(1.1).say("lost", 2, until=ns(1.5), readable=0)

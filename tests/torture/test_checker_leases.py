@@ -245,6 +245,9 @@ class Calls(Checks):
         keyless = Tenant().want(1, key="").call("acquire", 1, 410).say("refused", 2, code="HF_LOST")
         self.assert_bad("code", keyless.end())
         self.assert_good(keyless, troubles=[(0.9, 1.1)])
+        self.assert_good(keyless, Breaker().take(1.0, 1.1))
+        self.assert_bad("code", keyless, Breaker().take(1.0, 1.1, lock="x"))
+        self.assert_bad("code", keyless, Breaker().take(0.1, 0.2))
 
 
 class Recovery(Checks):
