@@ -15,8 +15,8 @@ overlap    at no moment more permits were believed in than there are
 token      no token is given twice; who asked after another was granted has a higher one; among
            those that exclude each other, the order of belief is that of the tokens
 release    an acknowledged release took effect: the lock's record does not have the ticket any more,
-           and the next holder is told "released"
-deadline   nobody waits past its deadline
+           and the next holder is told "released"; and it is not when nobody has released it
+deadline   nobody waits past its deadline, and a release is bounded
 recovery   while somebody waits and nobody believes, a ttl and a second pass at most
 counter    no guarded update is lost
 end        every client that was not killed ended, and its closing was bounded
@@ -25,7 +25,7 @@ lost       the descriptor of a lost lock is readable
 dog        who does not feed a lock in time does not believe in it any more
 together   of locks that were taken together none is believed in once another is lost
 once       what is to be done once is not done again when its runner has said that it is done;
-           nobody is told that it is done whom nobody came before
+           nobody is told that it is done before somebody has said so
 leader     who follows who leads is never told an older leader
 
 Whether there was a reason, in reasons.py:
@@ -58,6 +58,7 @@ from history import (CALM, IN_TROUBLE, NS, TROUBLED, Conditions, History, Report
 CLOSING = 10.5  # what hf_close() may take: 4 s for releases, 5 s for a call under way, the rest
 RELEASED = 1  # HF_OUTCOME_RELEASED
 EXPECTED = {"HF_HELD", "HF_TIMEOUT"}
+RELEASE_CODES = {"HF_OK", "HF_LOST"}  # whether it was lost for nothing is looked at elsewhere
 
 
 def check(histories, conditions):
@@ -188,6 +189,7 @@ def was_had_in_part(turns, before, at, conditions):
 
 
 def check_releases(report, turns, breaks, conditions):
+    of_token = {turn.token: turn for turn in turns if turn.granted}
     acknowledged = {turn.token: turn for turn in turns
                     if turn.granted and turn.release_code == "HF_OK" and turn.is_certain
                     and not leases.may_be_broken(turn, breaks)}
@@ -197,6 +199,16 @@ def check_releases(report, turns, breaks, conditions):
                 and not was_had_in_part(turns, before, turn.granted, conditions)):
             report.complain("release", "%s was acknowledged as released, %s was told that it was "
                             "abandoned", before, turn)
+        check_told(report, turn, of_token.get(turn.previous_token))
+
+
+def check_told(report, turn, before):
+    """Who had it before this one: it came before, and is released only if it has begun to be."""
+    if turn.granted and turn.is_alone and turn.previous_token >= turn.token:
+        report.complain("release", "%s was told of one after it, %d", turn, turn.previous_token)
+    if before and turn.previous == RELEASED and (not before.let_go or before.let_go > turn.granted):
+        report.complain("release", "%s was told that %s was released, which nobody had begun", turn,
+                        before)
 
 
 def check_snapshots(report, turns, conditions):
@@ -251,7 +263,7 @@ def check_leaders(report, history):
 
 def check_once(report, turns, conditions):
     """A runner that was killed, or that lost the lock, may have been followed by another."""
-    done, maybe = None, None
+    done, maybe = None, False
     for turn in sorted(turns, key=lambda each: each.token):
         if turn.has_run is None:
             continue
@@ -263,8 +275,8 @@ def check_once(report, turns, conditions):
         report.figures["done once"] += 1
         if done and not inside(conditions.drops, done.asked, turn.granted):
             report.complain("once", "%s did it, and %s did it again", done, turn)
-        maybe = turn
-        done = turn if turn.release_code == "HF_OK" else done
+        maybe = maybe or turn.is_done
+        done = turn if turn.is_done and turn.release_code == "HF_OK" else done
 
 
 # ---- The counters ----
@@ -306,6 +318,7 @@ def count_plain(report, lock, turns, conditions):
 def check_deadlines(report, history, conditions):
     pauses = conditions.pauses.get(history.who, [])
     for turn in history.turns:
+        check_release_time(report, turn, pauses, conditions)
         ended = turn.ended or conditions.killed.get(history.who)
         if turn.wait_ms == 0 or turn.is_lease:
             continue  # for ever: recovery and end are checked; of a lease each call
@@ -320,6 +333,19 @@ def check_deadlines(report, history, conditions):
         if waited > allowed:
             report.complain("deadline", "%s, for %d ms, ended after %.3f s%s", turn, turn.wait_ms,
                             waited, "" if calm else ", in trouble")
+
+
+def check_release_time(report, turn, pauses, conditions):
+    if turn.is_lease or not turn.released:
+        return  # of a lease each call
+    calm = is_calm(conditions, [client_of(turn)], turn.let_go, turn.released)
+    took = (turn.released - turn.let_go - overlapping(pauses, turn.let_go, turn.released)) / NS
+    if took > (CALM if calm else TROUBLED) + conditions.slack:
+        report.complain("deadline", "%s took %.3f s to be released%s", turn, took,
+                        "" if calm else ", in trouble")
+    if turn.release_code not in RELEASE_CODES and (calm or turn.release_code not in IN_TROUBLE):
+        report.complain("code", "%s was released with %s%s", turn, turn.release_code,
+                        ", nothing being wrong" if calm else "")
 
 
 def waits_of(turn, conditions):

@@ -4,6 +4,7 @@
 from history import CALM, IN_TROUBLE, NS, TROUBLED, client_of, inside, is_calm, overlapping, seconds
 
 NOTICED = 1.0  # so long a call may go on waiting after its own lease was granted elsewhere
+BLOCK = 65536  # so many tokens a ticket may have
 GONE = 2.0  # so long after it hung up a client's request may still be granted
 EXPECTED = {
     "acquire": {"HF_OK", "HF_HELD", "HF_TIMEOUT"},
@@ -36,11 +37,19 @@ def calls_of(turn):
 
 
 def may_be_broken(turn, breaks):
-    """Also where the break got no answer, or the turn its token; of a ticket that threads pass on
-    the break names the first token only."""
-    return any(each.lock == turn.lock and (turn.token is None or each.token <= turn.token)
+    """Also where the break got no answer."""
+    return any(each.lock == turn.lock and may_name(each, turn)
                and each.sent <= (turn.released or each.sent)
                and (each.answered is None or each.answered >= turn.asked) for each in breaks)
+
+
+def may_name(one, turn):
+    """The turn may not have got its token; of a ticket that threads pass on the break names the
+    first token only."""
+    if not one.token or turn.token is None:
+        return True
+    return (one.token == turn.token if turn.is_lease
+            else one.token <= turn.token < one.token + BLOCK)
 
 
 def end_belief_by_force(turns, breaks):

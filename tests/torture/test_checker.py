@@ -199,10 +199,32 @@ class Releases(Checks):
         a = Client("a").ask(0.9).grant(1, 10).believe(1).release(2.1, 2).end()
         heir = Client("a").ask(1).grant(2.1, 11).believe(2.1).release(3.1, 3, "HF_UNKNOWN").end()
         b = Client("b").ask(1.5).grant(5, 20, 2, 10).believe(5).release(6.1, 6).end()
-        self.assert_good(a, heir, b)
+        self.assert_good(a, heir, b, troubles=[(2, 3)])
 
     def test_not_acknowledged(self):
-        self.assert_good(*self.after(previous=2, code="HF_UNKNOWN"))
+        self.assert_good(*self.after(previous=2, code="HF_UNKNOWN"), troubles=[(2, 3)])
+
+    def test_told_released_though_nobody_did(self):
+        b = Client("b").hold(3, 4, 20)
+        for event in b.events:
+            if event["event"] == "granted":
+                event["previous"], event["previous_token"] = 1, 10
+        killed = Client("a").ask(0.9).grant(1, 10).believe(1)
+        self.assert_bad("release", killed, b.end(), killed={"a": 1.1})
+        killed.say("close", 1.05, until=ns(1))
+        self.assert_good(killed, b, killed={"a": 1.1})
+        late = Client("a").ask(0.9).grant(1, 10).believe(1).release(3.1, 3.05).end()
+        late.events[-3]["until"] = ns(1)
+        self.assert_bad("release", late, b)
+
+    def test_told_of_one_that_came_later(self):
+        def told(token, permits=RW):
+            return Client("a").ask(0.9, permits=permits).grant(1, 10, 1, token).believe(1).release(
+                2.1, 2).end()
+        self.assert_bad("release", told(10))
+        self.assert_bad("release", told(11))
+        self.assert_good(told(9))
+        self.assert_good(told(11, permits=1))  # another held beside it
 
     def test_still_there(self):
         self.assert_bad("release", *self.after(previous=1),
@@ -274,6 +296,15 @@ class Deadlines(Checks):
     def test_granted_late(self):
         a = Client("a").ask(10, wait_ms=1000).grant(12.5, 10).believe(12.5).release(13, 12.9)
         self.assert_bad("deadline", a.end())
+
+    def test_a_release_that_takes_long(self):
+        def released(at):
+            return Client("a").ask(9.9).grant(10, 10).believe(10).release(at, 10).end()
+        self.assert_good(released(10.9))
+        self.assert_bad("deadline", released(11.1))
+        self.assert_good(released(35.9), troubles=[(10, 11)])
+        self.assert_bad("deadline", released(36.1), troubles=[(10, 11)])
+        self.assert_good(released(40), pauses={"a": [(10.5, 39.5)]})
 
     def test_late_in_trouble(self):
         self.assert_good(self.refused(31), troubles=[(9, 32)])
@@ -437,11 +468,14 @@ class Together(Checks):
 
 class Once(Checks):
     def turns(self, *those):
-        """Each (whether it was told that it is done, what came of its release)."""
+        """Each (whether it was told that it is done, what came of its release), and whether it was
+        stopped before it had done it."""
         clients = []
-        for n, (has_run, code) in enumerate(those, 1):
+        for n, (has_run, code, *is_stopped) in enumerate(those, 1):
             a = Client("c%d" % n).ask(n).grant(n + 0.1, n).believe(n + 0.1)
             a.say("work", n + 0.2, has_run=has_run)
+            if not has_run and not is_stopped:
+                a.say("done", n + 0.2)
             clients.append(a.release(n + 0.4, n + 0.3, code).end())
         return clients
 
@@ -460,7 +494,9 @@ class Once(Checks):
 
     def test_done_by_nobody(self):
         self.assert_bad("once", *self.turns((1, "HF_OK"), (0, "HF_OK")))
-        self.assert_good(*self.turns((0, "HF_UNKNOWN"), (1, "HF_OK")))
+        self.assert_good(*self.turns((0, "HF_UNKNOWN"), (1, "HF_OK")), troubles=[(1, 2)])
+        self.assert_bad("once", *self.turns((0, "HF_UNKNOWN", True), (1, "HF_OK")),
+                        troubles=[(1, 2)])
 
 
 class Leaders(Checks):
@@ -509,6 +545,13 @@ class Ends(Checks):
         self.assert_good(refused(1), broken.end())
         self.assert_bad("code", refused(1))
         self.assert_bad("code", refused(0), broken, troubles=[(9, 10.5)])
+
+    def test_codes_of_releases(self):
+        def released(code):
+            return Client("a").ask(9.9).grant(10, 10).believe(10).release(10.2, 10.1, code).end()
+        self.assert_good(released("HF_UNKNOWN"), troubles=[(9, 10)])
+        self.assert_bad("code", released("HF_UNKNOWN"))
+        self.assert_bad("code", released("HF_INTERNAL"), troubles=[(9, 10)])
 
     def test_it_may_be_broken_before_it_is_had(self):
         lost = Client("a").ask(10, wait_ms=5000).say("refused", 11, code="HF_LOST").end()

@@ -179,6 +179,8 @@ class Ended(Checks):
         lease = Tenant().have(1).call("renew", 2, 410).end()
         self.assert_good(lease, Breaker().take(1.5, 3))
         self.assert_bad("ended", lease, Breaker().take(1.5, 3, lock="other"))
+        self.assert_bad("ended", lease, Breaker().take(1.5, 3, token=9))
+        self.assert_good(lease, Breaker().take(1.5, 3, token=0))
 
     def test_its_documents_were_dropped(self):
         lease = Tenant().have(1).call("renew", 2, 410).end()
