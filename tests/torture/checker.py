@@ -56,7 +56,7 @@ from history import (CALM, IN_TROUBLE, NS, TROUBLED, Conditions, History, Report
                      client_of, client_thread, inside, is_calm, overlapping, seconds)
 
 CLOSING = 10.5  # what hf_close() may take: 4 s for releases, 5 s for a call under way, the rest
-RELEASED = 1  # HF_OUTCOME_RELEASED
+NONE, RELEASED, ABANDONED = 0, 1, 2  # HF_OUTCOME_...
 EXPECTED = {"HF_HELD", "HF_TIMEOUT"}
 RELEASE_CODES = {"HF_OK", "HF_LOST"}  # whether it was lost for nothing is looked at elsewhere
 
@@ -71,6 +71,7 @@ def check(histories, conditions):
         check_overlap(report, granted, conditions)
         check_tokens(report, granted, conditions)
         check_releases(report, those, breaks, conditions)
+        check_previous(report, granted, breaks, conditions)
         check_counter(report, lock, granted, conditions)
         check_recovery(report, lock, those, conditions)
         count_plain(report, lock, granted, conditions)
@@ -209,6 +210,30 @@ def check_told(report, turn, before):
     if before and turn.previous == RELEASED and (not before.let_go or before.let_go > turn.granted):
         report.complain("release", "%s was told that %s was released, which nobody had begun", turn,
                         before)
+
+
+def check_previous(report, turns, breaks, conditions):
+    """Who has it alone is told of the last one before it that had it alone and was released, or of
+    one that came after that."""
+    of_token = {turn.token: turn for turn in turns}
+    before = None
+    for turn in sorted(turns, key=lambda turn: turn.token):
+        if (before and turn.is_alone and turn.previous_token < before.token
+                and not inside(conditions.drops, before.asked, turn.granted)
+                and not may_be_first(turn, before, of_token)):
+            report.complain("release", "%s was told of %d, and not of %s", turn,
+                            turn.previous_token, before)
+        if (turn.is_alone and turn.since and turn.release_code == "HF_OK" and turn.is_certain
+                and (turn.has_run is None or turn.is_done)
+                and not leases.may_be_broken(turn, breaks)):
+            before = turn
+
+
+def may_be_first(turn, before, of_token):
+    """Of a ticket that threads passed on, and that was abandoned, the first token is told."""
+    first = of_token.get(turn.previous_token)
+    return turn.previous not in (NONE, RELEASED, ABANDONED) or turn.previous == ABANDONED and (
+        not first or client_of(first) == client_of(before))
 
 
 def check_snapshots(report, turns, conditions):

@@ -28,7 +28,8 @@ class Client:
         self.turn += 1
         return self.say("ask", at, lock=lock, permits=permits, limit=limit, wait_ms=wait_ms)
 
-    def grant(self, at, token, previous=0, previous_token=0):
+    def grant(self, at, token, previous=-1, previous_token=0):
+        """By itself it does not know who had it before."""
         return self.say("granted", at, token=token, previous=previous,
                         previous_token=previous_token)
 
@@ -216,6 +217,33 @@ class Releases(Checks):
         late = Client("a").ask(0.9).grant(1, 10).believe(1).release(3.1, 3.05).end()
         late.events[-3]["until"] = ns(1)
         self.assert_bad("release", late, b)
+
+    def test_told_of_one_too_early(self):
+        """8 came before 10, which was released."""
+        for previous, told in ((1, 8), (0, 0)):
+            a, b = self.after(previous)
+            b.events[2]["previous_token"] = told
+            self.assert_bad("release", a, b)
+            self.assert_good(a, b, drops=[(1.5, 1.6)])
+            self.assert_good(self.after(previous, "HF_UNKNOWN")[0], b, troubles=[(2, 3)])
+        a, b = self.after(previous=2)
+        b.events[2]["previous_token"] = 8
+        self.assert_good(a, b)  # the first of those with which threads passed it on
+        shared = Client("b").ask(1.5, permits=1).grant(2.2, 20, 1, 8).believe(2.2)
+        self.assert_good(a, shared.release(3.1, 3).end())  # perhaps another had it at the same time
+
+    def test_told_of_a_crash_before_that(self):
+        def crashed(who, token=8):
+            return Client(who).ask(0.1).grant(0.2, token).believe(0.2)
+        a, b = self.after(previous=2)
+        b.events[2]["previous_token"] = 8
+        self.assert_bad("release", crashed("c"), a, b, killed={"c": 0.3})
+        self.assert_good(crashed("c", 7), a, b, killed={"c": 0.3})
+        killed = crashed("a")  # 10 came behind 8 in the line of one client, which was killed later
+        killed.events += a.events[1:5]
+        for event in killed.events[4:]:
+            event["turn"] = 2
+        self.assert_good(killed, b, killed={"a": 2.15})
 
     def test_told_of_one_that_came_later(self):
         def told(token, permits=RW):
