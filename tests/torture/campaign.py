@@ -49,7 +49,7 @@ SERVICE_BEGINS_S = 60
 SERVICE_ENDS_S = 30
 PROBE_S = 0.05
 OUTAGE_S = 1.0  # so long without an acknowledged write: there was no primary
-STALL_S = 0.25  # so late, a beat may be late, too
+STALL_S = 0.25  # what takes so long for no reason may do so for clients, too
 SNAPSHOT_S = 0.3
 LONG_HOLD = 8  # so many times "believes" in a row, 20 ms apart: longer than all short turns
 ENDING_S = 45  # for clients that were told to end
@@ -230,10 +230,13 @@ class Bed:
         """How long this machine lets a thread wait that should run."""
         began = boot_ns()
         time.sleep(0.02)
-        stall = (boot_ns() - began) / NS - 0.02
-        self.stall = max(self.stall, stall)
-        if stall > STALL_S:
-            self.stalls.append((began, boot_ns()))
+        self.felt(began, boot_ns())
+        self.stall = max(self.stall, (boot_ns() - began) / NS - 0.02)
+
+    def felt(self, began, ended):
+        """What takes milliseconds on an idle machine."""
+        if ended - began > STALL_S * NS:
+            self.stalls.append((began, ended))
 
     # ---- The course of a campaign ----
 
@@ -407,8 +410,10 @@ class SetBed(Bed):
         try:
             self.prober.holdfast_bed.probe.update_one({"_id": 0}, {"$inc": {"n": 1}}, upsert=True)
         except PyMongoError:
+            self.stalls.append((began, boot_ns()))
             return
         self.probes.append((began, boot_ns()))
+        self.felt(*self.probes[-1])
 
     def outages(self):
         """From the last write that was acknowledged to the first one again."""

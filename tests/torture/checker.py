@@ -41,7 +41,8 @@ Of leases, in leases.py:
 key        a key names one lease: each repeat finds that one or is told that it has ended; it does
            not wait behind it; another body is refused, and so is the name of another lock
 ended      nobody is told that a lease has ended before it has run out, was released or broken
-broken     once a break is done, nobody renews the lease, nor believes in it
+broken     once a break is done, nobody renews the lease, nor believes in it; with nothing wrong a
+           holder is told within a third of a ttl, and what a break and a beat take
 leak       after everybody has ended, every lock is free
 """
 import bisect

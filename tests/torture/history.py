@@ -71,6 +71,7 @@ class Break:
     answered: int = None
     done: bool = False
     tokens: list = dataclasses.field(default_factory=list)  # of whom it was taken
+    who: str = ""  # took it
 
 
 @dataclasses.dataclass(eq=False)
@@ -245,7 +246,8 @@ class History:
         call.expires_in_ms, call.text = event.get("expires_in_ms", 0), event.get("text", "")
 
     def on_break(self, event):
-        self.breaks[event["n"]] = Break(event["lock"], event["token"], event["forced"], event["at"])
+        self.breaks[event["n"]] = Break(event["lock"], event["token"], event["forced"], event["at"],
+                                        who=self.who)
 
     def on_broken(self, event):
         one = self.breaks[event["n"]]
@@ -280,7 +282,7 @@ class Conditions:
     lease_ttl: float = 0.0  # the longest of a lease
     forgotten: list = dataclasses.field(default_factory=list)  # [(from, to)] of dropping sessions
     held: dict = dataclasses.field(default_factory=dict)  # lock: by whom, after everybody had ended
-    stalls: list = dataclasses.field(default_factory=list)  # [(from, to)]: nothing ran here
+    stalls: list = dataclasses.field(default_factory=list)  # [(from, to)]: the machine was busy
     crashed: list = dataclasses.field(default_factory=list)  # services that ended by themselves
     slack: float = 0.0  # seconds that a busy machine takes: for waits, never for safety
 
@@ -342,7 +344,9 @@ def overlapping(spans, begin, end):
 
 
 def was_harmed(conditions, who, begin, end):
-    """Something was done to the servers, or to those named in `who`."""
+    """Something was done to the servers, or to those named in `who`; or the machine was busy."""
+    if inside(conditions.stalls, begin, end):
+        return True
     begin -= int(AFTERWARDS * NS)
     return (inside(conditions.troubles, begin, end)
             or any(inside(conditions.pauses.get(each, ()), begin, end) for each in who)

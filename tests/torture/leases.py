@@ -1,10 +1,12 @@
 # Judges what the services of a fault campaign answered about leases, call by call. Its rules stand
 # at the top of checker.py, which calls it.
 # SPDX-License-Identifier: Apache-2.0
-from history import CALM, IN_TROUBLE, NS, TROUBLED, client_of, inside, is_calm, overlapping, seconds
+from history import (CALM, IN_TROUBLE, NS, TROUBLED, client_of, inside, is_calm, overlapping,
+                     seconds, was_harmed)
 
 NOTICED = 1.0  # so long a call may go on waiting after its own lease was granted elsewhere
 BLOCK = 65536  # so many tokens a ticket may have
+TOLD = 0.5  # so long a break takes, and a beat, beside the third of a ttl between two beats
 GONE = 2.0  # so long after it hung up a client's request may still be granted
 EXPECTED = {
     "acquire": {"HF_OK", "HF_HELD", "HF_TIMEOUT"},
@@ -213,7 +215,24 @@ def check_broken(report, turns, breaks, conditions):
             if not one.forced and turn.until and turn.until > one.answered:
                 report.complain("broken", "%s: broken at %s, and believed in until %s", turn,
                                 seconds(one.answered), seconds(turn.until))
+            if not one.forced and not turn.is_lease:
+                check_told(report, turn, one, conditions)
             for call in calls_of(turn):
                 if call.has_lease and call.sent > one.answered:
                     report.complain("broken", "%s: broken at %s, and there again: %s", turn,
                                     seconds(one.answered), call)
+
+
+def check_told(report, turn, one, conditions):
+    """With its next beat, long before its lease is over."""
+    if not turn.until or turn.until < one.sent:
+        return
+    services = [who for who in conditions.pauses if who.startswith("s")]
+    if was_harmed(conditions, [client_of(turn), one.who] + services, one.sent, turn.until):
+        return
+    told = (turn.until - one.sent) / NS
+    report.figures["ms until a break was told"] = max(
+        report.figures["ms until a break was told"], int(told * 1000))
+    if told > conditions.ttl / 3 + TOLD + conditions.slack:
+        report.complain("broken", "%s: broken from %s on, and told after %.3f s", turn,
+                        seconds(one.sent), told)

@@ -44,7 +44,7 @@ def lost_at(turn):
 
 def has_reason(group, turn, at, breaks, conditions):
     begin = at - int(LOOKED * conditions.ttl * NS)
-    return (inside(conditions.drops + conditions.forgotten + conditions.stalls, begin, at)
+    return (inside(conditions.drops + conditions.forgotten, begin, at)
             or was_harmed(conditions, [client_of(turn)], begin, at)
             or turn.longest_silence > SLOW * conditions.ttl * NS
             or any(leases.may_be_broken(each, breaks) or was_hungry(each, at) for each in group))
@@ -102,7 +102,7 @@ def is_undisturbed(turns, begin, end, conditions):
     who = [client_of(turn) for turn in turns]
     who += [call.service for turn in turns for call in turn.calls.values()]
     since = begin - int(LOOKED * conditions.ttl * NS)
-    return not (inside(conditions.drops + conditions.forgotten + conditions.stalls, since, end)
+    return not (inside(conditions.drops + conditions.forgotten, since, end)
                 or was_harmed(conditions, who, begin, end))
 
 

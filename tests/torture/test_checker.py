@@ -325,6 +325,11 @@ class Deadlines(Checks):
         a = Client("a").ask(10, wait_ms=1000).grant(12.5, 10).believe(12.5).release(13, 12.9)
         self.assert_bad("deadline", a.end())
 
+    def test_late_on_a_busy_machine(self):
+        self.assert_good(self.refused(12.5), stalls=[(ns(11), ns(11.3))])
+        self.assert_bad("deadline", self.refused(12.5), stalls=[(ns(9), ns(9.9))])
+        self.assertIn("deadline", self.judge(self.refused(38), stalls=[(ns(11), ns(12))]).kinds())
+
     def test_a_release_that_takes_long(self):
         def released(at):
             return Client("a").ask(9.9).grant(10, 10).believe(10).release(at, 10).end()

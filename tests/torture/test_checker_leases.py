@@ -209,6 +209,18 @@ class Broken(Checks):
         self.assert_good(lease, Breaker().take(1.5, 2.5, forced=True))
         self.assert_good(lease, Breaker().take(1.5, 2.5), drops=[(1.2, 1.3)])
 
+    def test_a_holder_is_told_with_its_next_beat(self):
+        def broken(sent=1.5, **how):
+            return [Client("c0-1").hold(1, 3.1, 10).end(), Breaker().take(sent, 3.2, **how)]
+        self.assert_bad("broken", *broken())
+        self.assert_good(*broken(sent=1.61))
+        self.assert_good(*broken(done=False))
+        self.assert_good(*broken(), pauses={"c0-1": [(1.1, 1.2)]})
+        self.assert_good(*broken(), pauses={"s1": [(1.1, 1.2)]})
+        self.assert_good(*broken(), pauses={"b0-1": [(1.1, 1.2)]})
+        self.assert_bad("broken", *broken(), pauses={"c1-1": [(1.1, 1.2)]})
+        self.assert_good(*broken(), troubles=[(1.1, 1.2)])
+
     def test_a_holder_believes_afterwards(self):
         self.assert_bad("broken", Client("c0-1").hold(1, 3, 10).end(), Breaker().take(1.5, 2.5))
         self.assert_good(Client("c0-1").hold(1, 2, 10).end(), Breaker().take(1.5, 2.5))
