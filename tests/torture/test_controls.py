@@ -123,6 +123,24 @@ class Controls(unittest.TestCase):
     def test_a_judge_with_a_clock_is_complained_of(self):
         self.assertIn("overlap", self.judged(by_clock=True).kinds())
 
+    # ---- A ticket that is taken out ----
+
+    def test_a_ticket_that_is_taken_out_is_complained_of(self):
+        """Nobody else wants the lock, so nobody believes beside its holder, who looks after it once
+        per ttl."""
+        bed = self.bed(ttl=60)
+        holder = self.writer(bed, "--turns=1", "--hold=%d" % (SECONDS * 1000))
+        holder.start()
+        self.wait_for(holder, "believes")
+        self.assertEqual(bed.mongo.holdfast.locks.update_one(
+            {"_id": "rw-0"}, {"$set": {"holders": []}}).modified_count, 1)
+        until(lambda: bed.take_snapshot() or bed.snapshots, SECONDS, "a look at the record")
+        looks = len(self.events(holder, "believes"))
+        until(lambda: len(self.events(holder, "believes")) > looks or self.events(holder, "lost"),
+              SECONDS, "the holder to look")
+        holder.kill()
+        self.assertIn("record", bed.report().kinds())
+
     # ---- Leases that are taken ----
 
     def test_leases_that_are_judged_at_random_are_complained_of(self):
