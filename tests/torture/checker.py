@@ -15,7 +15,8 @@ overlap    at no moment more permits were believed in than there are
 token      no token is given twice; who asked after another was granted has a higher one; among
            those that exclude each other, the order of belief is that of the tokens
 release    an acknowledged release took effect: the lock's record does not have the ticket any more,
-           and the next holder is told "released"; and it is not when nobody has released it
+           and the next holder is told "released"; of a turn that never began its release no
+           holder is told that
 deadline   nobody waits past its deadline, and a release is bounded
 recovery   while somebody waits and nobody believes, a ttl and a second pass at most
 counter    no guarded update is lost
@@ -32,9 +33,9 @@ Whether there was a reason, in reasons.py:
 
 taken      no lock is lost with nothing wrong: nothing was done to its client or the servers in the
            last ttl and a third, it was fed, and nobody broke it
-line       who waits is not passed by another session's that came later
-counter    no guarded write is refused but when another had the lock later
-record     who believes has its ticket in the lock's record
+line       a turn that waits is not passed by a later turn of another session
+counter    no guarded write is refused unless another turn has had the lock since
+record     a turn that believes has its ticket in the lock's record
 
 Of leases, in leases.py:
 
@@ -42,7 +43,7 @@ key        a key names one lease: each repeat finds that one or is told that it 
            not wait behind it; another body is refused, and so is the name of another lock
 ended      nobody is told that a lease has ended before it has run out, was released or broken
 broken     once a break is done, nobody renews the lease, nor believes in it; with nothing wrong a
-           holder is told within a third of a ttl, and what a break and a beat take
+           holder is told within a third of a ttl and half a second
 leak       after everybody has ended, every lock is free
 """
 import bisect
@@ -205,17 +206,17 @@ def check_releases(report, turns, breaks, conditions):
 
 
 def check_told(report, turn, before):
-    """Who had it before this one: it came before, and is released only if it has begun to be."""
+    """The turn before has a lower token, and is "released" only if its release had begun."""
     if turn.granted and turn.is_alone and turn.previous_token >= turn.token:
         report.complain("release", "%s was told of one after it, %d", turn, turn.previous_token)
     if before and turn.previous == RELEASED and (not before.let_go or before.let_go > turn.granted):
-        report.complain("release", "%s was told that %s was released, which nobody had begun", turn,
-                        before)
+        report.complain("release", "%s was told that %s was released, whose release had not begun",
+                        turn, before)
 
 
 def check_previous(report, turns, breaks, conditions):
-    """Who has it alone is told of the last one before it that had it alone and was released, or of
-    one that came after that."""
+    """The turn before that is told to an exclusive holder is the last exclusive one that released
+    the lock, or a later one."""
     of_token = {turn.token: turn for turn in turns}
     before = None
     for turn in sorted(turns, key=lambda turn: turn.token):
@@ -231,7 +232,7 @@ def check_previous(report, turns, breaks, conditions):
 
 
 def may_be_first(turn, before, of_token):
-    """Of a ticket that threads passed on, and that was abandoned, the first token is told."""
+    """Of an abandoned ticket that threads had passed on, the first token is told."""
     first = of_token.get(turn.previous_token)
     return turn.previous not in (NONE, RELEASED, ABANDONED) or turn.previous == ABANDONED and (
         not first or client_of(first) == client_of(before))

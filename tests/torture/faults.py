@@ -47,7 +47,7 @@ class Fault:
 
 
 class Quiet(Fault):
-    """Nothing happens for long enough to see who does not recover, and who is harmed for nothing."""
+    """Nothing happens, for long enough to see which client does not recover or is harmed."""
     is_server = True
 
     def choose(self, chance):

@@ -6,7 +6,7 @@ from history import (CALM, IN_TROUBLE, NS, TROUBLED, client_of, inside, is_calm,
 
 NOTICED = 1.0  # so long a call may go on waiting after its own lease was granted elsewhere
 BLOCK = 65536  # so many tokens a ticket may have
-TOLD = 0.5  # so long a break takes, and a beat, beside the third of a ttl between two beats
+TOLD = 0.5  # for a break and a beat; and the next beat comes within a third of a ttl
 GONE = 2.0  # so long after it hung up a client's request may still be granted
 EXPECTED = {
     "acquire": {"HF_OK", "HF_HELD", "HF_TIMEOUT"},

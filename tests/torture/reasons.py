@@ -8,10 +8,10 @@ import collections
 import leases
 from history import NS, by_lock, client_of, client_thread, inside, seconds, was_harmed
 
-LOOKED = 4 / 3  # ttls: so long a holder may take to notice that its record is gone
-SLOW = 1 / 6  # of a ttl: who ran so late may have sent its beats too late
-LINE_S = 0.5  # of a ttl: a recall may be lost, and then a line of threads goes on for a third of it
-ENTERED_S = 1.0  # so long an enter may take with nothing wrong
+LOOKED = 4 / 3  # ttls: a holder notices within that time that its record is gone
+SLOW = 1 / 6  # of a ttl: a client that looked so late may have sent its beats late, too
+LINE = 0.5  # of a ttl: where a recall is lost, a line of threads goes on for a third of one
+ENTERED_S = 1.0  # an enter takes no longer with nothing wrong
 
 
 def check(report, turns, breaks, conditions):
@@ -25,7 +25,7 @@ def check(report, turns, breaks, conditions):
 # ---- Lost ----
 
 def check_losses(report, turns, breaks, conditions):
-    """Of those that were taken together one is lost because another is."""
+    """Locks that were taken together are lost together: the reason may be another's."""
     groups = collections.defaultdict(list)
     for turn in turns:
         groups[client_thread(turn), turn.group or turn.who].append(turn)
@@ -57,10 +57,10 @@ def was_hungry(turn, at):
 # ---- In line ----
 
 def check_line(report, turns, conditions):
-    """Who has waited is not passed by another session's that came later."""
+    """A turn that waits is not passed by a later turn of another session."""
     later = sorted((turn for turn in turns if turn.granted), key=lambda turn: turn.asked)
     times = [turn.asked for turn in later]
-    margin = int((ENTERED_S + conditions.slack + LINE_S * conditions.ttl) * NS)
+    margin = int((ENTERED_S + conditions.slack + LINE * conditions.ttl) * NS)
     for turn in turns:
         if not has_waited(turn, margin) or not is_first_of_its_own(turn, turns):
             continue
@@ -77,14 +77,14 @@ def check_line(report, turns, conditions):
 
 
 def has_waited(turn, margin):
-    """In one place: who takes several may have given this one back meanwhile, and a lease with a
-    key may be asked for anew."""
+    """In one place of the line: a turn that takes several locks may have given this one back
+    meanwhile, and a lease with a key may be asked for anew."""
     return (turn.wait_ms >= 0 and (turn.granted or turn.code == "HF_TIMEOUT") and not turn.group
             and not turn.key and turn.ended > turn.asked + margin)
 
 
 def is_first_of_its_own(turn, turns):
-    """Threads of one client that want the same stand in a line of their own."""
+    """Threads of one client that want the same lock stand in a line of their own."""
     return not any(each is not turn and client_of(each) == client_of(turn)
                    and each.asked <= turn.asked + ENTERED_S * NS
                    and over_at(each) >= turn.asked - ENTERED_S * NS for each in turns)
@@ -109,7 +109,7 @@ def is_undisturbed(turns, begin, end, conditions):
 # ---- Fenced ----
 
 def check_fenced(report, turns):
-    """The guard refuses who writes with a token below one that it has seen: another had it."""
+    """The guard refuses a token below one that it has seen: so another turn has had the lock."""
     for turn in turns:
         for write in turn.writes:
             if write.code == "HF_FENCED" and not any(
@@ -122,7 +122,7 @@ def check_fenced(report, turns):
 # ---- In the record ----
 
 def check_records(report, turns, conditions):
-    """Who believes before and after a look at the record has its ticket there."""
+    """A turn that believes before and after a look at the record has its ticket in it."""
     looks = {lock: sorted(those, key=lambda snapshot: snapshot.at) for lock, those in
              by_lock(each for each in conditions.snapshots if each.answered).items()}
     times = {lock: [each.at for each in those] for lock, those in looks.items()}
@@ -136,7 +136,7 @@ def check_records(report, turns, conditions):
 
 
 def judge_record(report, turn, snapshot, conditions):
-    """Who holds when `locks` is dropped believes until it has looked again."""
+    """A holder whose record is dropped believes until it has looked for its ticket."""
     since = snapshot.at - int(LOOKED * conditions.ttl * NS)
     if turn.until < snapshot.answered or inside(conditions.drops, since, snapshot.answered):
         return
