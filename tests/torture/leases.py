@@ -215,7 +215,7 @@ def check_broken(report, turns, breaks, conditions):
             if not one.forced and turn.until and turn.until > one.answered:
                 report.complain("broken", "%s: broken at %s, and believed in until %s", turn,
                                 seconds(one.answered), seconds(turn.until))
-            if not one.forced and not turn.is_lease:
+            if not turn.is_lease:
                 check_told(report, turn, one, conditions)
             for call in calls_of(turn):
                 if call.has_lease and call.sent > one.answered:

@@ -225,6 +225,8 @@ class Releases(Checks):
             b.events[2]["previous_token"] = told
             self.assert_bad("release", a, b)
             self.assert_good(a, b, drops=[(1.5, 1.6)])
+            broken = Client("d").say("break", 1.5, n=1, lock="rw", token=10, forced=False)
+            self.assert_good(a, b, broken.end())
             self.assert_good(self.after(previous, "HF_UNKNOWN")[0], b, troubles=[(2, 3)])
         a, b = self.after(previous=2)
         b.events[2]["previous_token"] = 8
@@ -240,16 +242,16 @@ class Releases(Checks):
         self.assert_bad("release", crashed("c"), a, b, killed={"c": 0.3})
         self.assert_good(crashed("c", 7), a, b, killed={"c": 0.3})
         killed = crashed("a")  # 10 came behind 8 in the line of one client, which was killed later
-        killed.events += a.events[1:5]
+        killed.events += a.events[1:6]
         for event in killed.events[4:]:
             event["turn"] = 2
         self.assert_good(killed, b, killed={"a": 2.15})
 
     def test_told_of_one_that_came_later(self):
-        def told(token, permits=RW):
-            return Client("a").ask(0.9, permits=permits).grant(1, 10, 1, token).believe(1).release(
-                2.1, 2).end()
-        self.assert_bad("release", told(10))
+        def told(token, permits=RW, previous=1):
+            a = Client("a").ask(0.9, permits=permits).grant(1, 10, previous, token).believe(1)
+            return a.release(2.1, 2).end()
+        self.assert_bad("release", told(10, previous=2))
         self.assert_bad("release", told(11))
         self.assert_good(told(9))
         self.assert_good(told(11, permits=1))  # another held beside it
@@ -296,6 +298,9 @@ class Releases(Checks):
                       {"group": 0}):
             those, looked = self.in_part(**{"asked": 1.5, "refused": 4, **wrong})
             self.assert_bad("release", *those, **looked)
+        those, looked = self.in_part(1.5, 2.5)
+        looked["snapshots"][0].at = ns(40)
+        self.assert_bad("release", *those, **looked)
 
     def test_told_abandoned_by_one_who_takes_several(self):
         a, b = self.after(previous=2)
@@ -324,6 +329,9 @@ class Deadlines(Checks):
     def test_granted_late(self):
         a = Client("a").ask(10, wait_ms=1000).grant(12.5, 10).believe(12.5).release(13, 12.9)
         self.assert_bad("deadline", a.end())
+
+    def test_late_when_another_was_killed(self):
+        self.assert_good(self.refused(12.5), shocks=[9], killed={"b": 9})
 
     def test_late_on_a_busy_machine(self):
         self.assert_good(self.refused(12.5), stalls=[(ns(11), ns(11.3))])
@@ -524,6 +532,14 @@ class Once(Checks):
     def test_its_runner_lost_it(self):
         for code in ("HF_LOST", "HF_UNKNOWN"):
             self.assert_good(*self.turns((0, code), (0, "HF_OK")), troubles=[(1, 2)])
+
+    def test_not_done_after_all(self):
+        self.assert_good(*self.turns((0, "HF_OK", True), (0, "HF_OK")))
+
+    def test_one_that_skips_it_is_not_told_of(self):
+        those = self.turns((0, "HF_OK"), (1, "HF_OK"), (1, "HF_OK"))
+        those[2].events[2].update(previous=1, previous_token=1)
+        self.assert_good(*those)
 
     def test_done_by_nobody(self):
         self.assert_bad("once", *self.turns((1, "HF_OK"), (0, "HF_OK")))

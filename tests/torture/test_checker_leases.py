@@ -220,6 +220,8 @@ class Broken(Checks):
         self.assert_good(*broken(), pauses={"b0-1": [(1.1, 1.2)]})
         self.assert_bad("broken", *broken(), pauses={"c1-1": [(1.1, 1.2)]})
         self.assert_good(*broken(), troubles=[(1.1, 1.2)])
+        lease = Tenant().have(1).believe(3.1).say("leave", 3.15, until=ns(3.1)).end()
+        self.assert_good(lease, Breaker().take(1.5, 3.2))  # nobody tells it
 
     def test_a_holder_believes_afterwards(self):
         self.assert_bad("broken", Client("c0-1").hold(1, 3, 10).end(), Breaker().take(1.5, 2.5))

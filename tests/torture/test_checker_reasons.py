@@ -42,6 +42,13 @@ class Taken(Checks):
         self.assert_good(self.loser(), Breaker().take(12.5, 13.1))
         self.assert_bad("taken", self.loser(), Breaker().take(12.5, 13.1, lock="other"))
 
+    def test_the_first_token_of_its_ticket_was_broken(self):
+        a = Client("a").ask(9.9).grant(10, 70000).believe(10)
+        a.release(10.1, 10.05, "HF_LOST").end()
+        self.assert_good(a, Breaker().take(10, 10.1, token=69999))
+        self.assert_bad("taken", a, Breaker().take(10, 10.1, token=70001))
+        self.assert_bad("taken", a, Breaker().take(10, 10.1, token=70000 - 65536))
+
     def test_it_was_not_fed(self):
         self.assert_good(self.loser((1, 2), feed_ms=1000))
         self.assert_bad("taken", self.loser((1, 2), feed_ms=1001))
@@ -93,6 +100,8 @@ class Line(Checks):
     def test_in_order(self):
         report = self.assert_good(*self.three())
         self.assertEqual(report.figures["came after who waits"], 1)
+        report = self.assert_good(*self.three(), troubles=[(9, 9.5)])
+        self.assertEqual(report.figures["came after who waits"], 0)
 
     def test_passed(self):
         self.assert_bad("line", *self.three("b", "a"))
@@ -113,6 +122,8 @@ class Line(Checks):
         self.assert_good(*those, troubles=[(9, 9.5)])
         self.assert_good(*those, pauses={"a": [(11, 12)]})
         self.assert_good(*those, drops=[(11, 11.1)])
+        self.assert_good(*those, troubles=[(14.5, 15)])
+        self.assert_bad("line", *those, troubles=[(18, 19)])
         self.assert_bad("line", *those, pauses={"h": [(11, 12)]})
         self.assert_bad("line", *those, killed={"c": 11}, shocks=[11])
 
@@ -123,6 +134,14 @@ class Line(Checks):
         a.turn = 2
         a.grant(17.1, 21).believe(17.1).release(17.6, 17.5)
         self.assert_good(self.held(), a.end(), self.three("b", "a")[2])
+
+    def test_beside_threads_of_its_own(self):
+        """Of which one was over long before, and one came later."""
+        a = Client("a").hold(5, 6, 9).ask(10, wait_ms=9000)
+        a.ask(13.5, wait_ms=900).say("refused", 14.4, code="HF_TIMEOUT")
+        a.turn = 2
+        a.grant(17.1, 21).believe(17.1).release(17.6, 17.5)
+        self.assert_bad("line", self.held(), a.end(), self.three("b", "a")[2])
 
     def test_who_takes_several_may_have_given_it_back(self):
         held, one, two = self.three("b", "a")
@@ -163,6 +182,8 @@ class Fenced(Checks):
         self.assert_bad("counter", self.writer(), Client("b").hold(3.1, 3.5, 20).end())
         self.assert_bad("counter", self.writer(), Client("b").hold(2, 2.5, 20, lock="x").end())
         self.assert_bad("counter", self.writer(), Client("b").hold(0.5, 0.9, 9).end())
+        refused = Client("b").ask(2).say("refused", 2.5, code="HF_HELD").end()
+        self.assert_bad("counter", self.writer(), refused)
 
     def test_by_one_who_was_killed_before_it_said_so(self):
         self.assert_good(self.writer(), Client("b").ask(2), killed={"b": 2.5})
