@@ -15,10 +15,13 @@
 
 static hf_code refuse(const char *what, const char *text, hf_error *err)
 {
-    bson_error_t error = {.message = "one object is wanted"};
-    bson_destroy(bson_new_from_json((const uint8_t *)text, -1, &error)); /* for its words */
-    return error_set(err, HF_INVALID, "the %s %.200s is not an object in extended JSON: %.200s",
-                     what, text, error.message);
+    bson_error_t error;
+    bson_t *any = bson_new_from_json((const uint8_t *)text, -1, &error); /* for its words */
+    hf_code code =
+        error_set(err, HF_INVALID, "the %s %.200s is not an object in extended JSON: %.200s", what,
+                  text, any ? "one object is wanted" : error.message);
+    bson_destroy(any);
+    return code;
 }
 
 static hf_code append_json(bson_t *to, const char *field, const char *what, const char *text,
