@@ -20,6 +20,8 @@ typedef struct sent {
     char *json;
 } sent;
 
+static answers_fn told;
+
 static struct {
     answer answers[ANSWERS_MAX];
     sent sent[SENT_MAX];
@@ -214,6 +216,23 @@ const char *answers_last(const char *verb)
     return "";
 }
 
+void answers_tell(answers_fn fn)
+{
+    told = fn;
+}
+
+/* The connections of beats have time-outs of their own. */
+static void tell_of(mongoc_client_t *client, const char *database, const bson_t *command,
+                    const bson_t *opts)
+{
+    char where[100];
+    const mongoc_uri_t *uri = mongoc_client_get_uri(client);
+    int patience_ms = mongoc_uri_get_option_as_int32(uri, MONGOC_URI_SOCKETTIMEOUTMS, 0);
+    snprintf(where, sizeof where, "%s%s", database, patience_ms < 5000 ? " by beats" : "");
+    if (told)
+        told(where, command, opts && !bson_empty(opts) ? opts : NULL);
+}
+
 static bool answer_command(const bson_t *command, bson_t *reply, bson_error_t *error)
 {
     const answer *given = next_answer(note_sent(command));
@@ -257,7 +276,8 @@ bool __wrap_mongoc_client_command_simple(mongoc_client_t *client, const char *da
                                          const bson_t *command, const mongoc_read_prefs_t *prefs,
                                          bson_t *reply, bson_error_t *error)
 {
-    (void)client, (void)database, (void)prefs;
+    (void)prefs;
+    tell_of(client, database, command, NULL);
     return answer_command(command, reply, error);
 }
 
@@ -265,7 +285,8 @@ bool __wrap_mongoc_client_command_with_opts(mongoc_client_t *client, const char 
                                             const bson_t *command, const mongoc_read_prefs_t *prefs,
                                             const bson_t *opts, bson_t *reply, bson_error_t *error)
 {
-    (void)client, (void)database, (void)prefs, (void)opts;
+    (void)prefs;
+    tell_of(client, database, command, opts);
     return answer_command(command, reply, error);
 }
 
@@ -275,7 +296,8 @@ bool __wrap_mongoc_client_command_simple_with_server_id(mongoc_client_t *client,
                                                         uint32_t server, bson_t *reply,
                                                         bson_error_t *error)
 {
-    (void)client, (void)database, (void)prefs, (void)server;
+    (void)prefs, (void)server;
+    tell_of(client, database, command, NULL);
     return answer_command(command, reply, error);
 }
 
@@ -293,9 +315,9 @@ mongoc_client_session_t *__wrap_mongoc_client_start_session(mongoc_client_t *cli
 bool __wrap_mongoc_client_session_append(const mongoc_client_session_t *of, bson_t *opts,
                                          bson_error_t *error)
 {
-    (void)opts, (void)error;
+    (void)error;
     assert_ptr_equal(of, &session);
-    return true;
+    return BSON_APPEND_UTF8(opts, "session", "that of the listener");
 }
 
 void __wrap_mongoc_client_session_destroy(mongoc_client_session_t *of)
@@ -362,10 +384,16 @@ static struct {
     bool is_well, has_batch;
 } listed;
 
-static mongoc_cursor_t *list(const bson_t *filter)
+static mongoc_cursor_t *list(mongoc_collection_t *collection, const bson_t *filter,
+                             const bson_t *opts, const mongoc_read_prefs_t *prefs)
 {
     bson_t command = BSON_INITIALIZER;
+    char where[100];
     BSON_APPEND_DOCUMENT(&command, "list", filter);
+    snprintf(where, sizeof where, "%s%s", mongoc_collection_get_name(collection),
+             mongoc_read_prefs_get_mode(prefs) == MONGOC_READ_PRIMARY ? ", primary" : "");
+    if (told)
+        told(where, &command, opts);
     listed.is_well = answer_command(&command, &listed.reply, &listed.error);
     listed.has_batch = mongo_view(&listed.reply, "docs", &listed.batch) &&
                        bson_iter_init(&listed.it, &listed.batch);
@@ -377,8 +405,7 @@ mongoc_cursor_t *__wrap_mongoc_collection_find_with_opts(mongoc_collection_t *co
                                                          const bson_t *filter, const bson_t *opts,
                                                          const mongoc_read_prefs_t *prefs)
 {
-    (void)collection, (void)opts, (void)prefs;
-    return list(filter);
+    return list(collection, filter, opts, prefs);
 }
 
 mongoc_cursor_t *__wrap_mongoc_collection_aggregate(mongoc_collection_t *collection,
@@ -386,8 +413,8 @@ mongoc_cursor_t *__wrap_mongoc_collection_aggregate(mongoc_collection_t *collect
                                                     const bson_t *pipeline, const bson_t *opts,
                                                     const mongoc_read_prefs_t *prefs)
 {
-    (void)collection, (void)flags, (void)opts, (void)prefs;
-    return list(pipeline);
+    (void)flags;
+    return list(collection, pipeline, opts, prefs);
 }
 
 bool __wrap_mongoc_cursor_next(mongoc_cursor_t *cursor, const bson_t **doc)

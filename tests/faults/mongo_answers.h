@@ -43,6 +43,11 @@ void answers_give_always(const char *verb, const char *json);
 int answers_sent(const char *verb);
 const char *answers_last(const char *verb);
 
+/* Tells of each command from now on; NULL: does not. where: "app", "app by beats", "app.locks
+ * primary" of a cursor. opts: NULL if there are none. */
+typedef void (*answers_fn)(const char *where, const bson_t *command, const bson_t *opts);
+void answers_tell(answers_fn fn);
+
 /* What the store has logged, one line each. */
 const char *answers_log(void);
 

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_sent_locks.c: protocol queue: what is sent for each kind of step, look and list, word for
+ * word, and what is read from the answers. */
+#include "core/record.h"
+#include "faults/mongo_transcript.h"
+#include "store/mongo/queue/batch.h"
+
+#define TICKET(n) "'ticket': {'$oid': '000000" n "0000000000000000'}"
+#define SESSION(n) "'session': {'$oid': '000000" n "0000000000000000'}"
+#define DATE(ms) "{'$date': {'$numberLong': '" ms "'}}"
+#define ENTRY(ticket, session)                                                                     \
+    "{" TICKET(ticket) ", " SESSION(session) ", 'ttl_ms': 6000, 'permits': 1, 'token': "           \
+                                             "{'$numberLong': '9'}, 'since': " DATE(               \
+                                                 "5") ", 'granted_at': " DATE("6") ", 'why': 'w'}"
+#define RECORD(name)                                                                               \
+    "{'_id': '" name "', 'limit': 1, 'token': {'$numberLong': '9'}, 'holders': [" ENTRY(           \
+        "07", "01") "], 'queue': [" ENTRY("08", "02") "], 'notify': 'n'}"
+#define STAMPED "'operationTime': {'$timestamp': {'t': 70, 'i': 3}}"
+#define CURSOR(docs) "{'ok': 1, " STAMPED ", 'cursor': {'firstBatch': [" docs "]}}"
+
+static mongo_store *store;
+static hf_error err;
+
+static int begin(void **state)
+{
+    (void)state;
+    store = answers_open("");
+    answers_give_always("findAndModify", "{'ok': 1, " STAMPED ", 'value': " RECORD("x") "}");
+    answers_give_always("update", "{'ok': 1, " STAMPED ", 'n': 1, 'nModified': 1}");
+    transcript_begin();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    answers_close(store);
+    return 0;
+}
+
+static void step(const char *what, const hf_step *step, bool wants_record)
+{
+    hf_record out;
+    hf_step_reply reply;
+    memset(&reply, 5, sizeof reply);
+    transcript_say("\n%s%s", what, wants_record ? ", and its record" : "");
+    hf_code code =
+        store->base.ops->step(&store->base, "x", step, wants_record ? &out : NULL, &reply, &err);
+    transcript_code(code, &err);
+    if (!code)
+        transcript_reply(&reply);
+    if (!code && wants_record) {
+        transcript_record(&out);
+        record_done(&out);
+    }
+}
+
+static hf_enter entrant(void)
+{
+    return (hf_enter){.entry = {.ticket = id_of(7),
+                                .session = id_of(1),
+                                .ttl_ms = 6000,
+                                .permits = 1,
+                                .token = 99,
+                                .since = {98},
+                                .granted_at = {97},
+                                .yields = true,
+                                .actor = "actor",
+                                .why = "why"},
+                      .limit = 2,
+                      .queue_max = 8};
+}
+
+/* ---- Steps ---- */
+
+static void test_enters(void **state)
+{
+    (void)state;
+    hf_enter plain = entrant(), tries = plain, returns = plain, is_large = plain,
+             is_crowded = plain, upgrades = plain, blocks = plain;
+    tries.try_only = true;
+    returns.returner = true;
+    is_large.entry.permits = 3;
+    is_crowded.queue_max = 0;
+    upgrades.replaces = id_of(6);
+    blocks.entry.block = 2;
+    step("waits if it must", &(hf_step){.enter = &plain}, true);
+    step("nobody wants the record", &(hf_step){.enter = &plain}, false);
+    step("only tries", &(hf_step){.enter = &tries}, true);
+    step("comes again", &(hf_step){.enter = &returns}, true);
+    step("wants more than there is", &(hf_step){.enter = &is_large}, true);
+    step("finds no room in the queue", &(hf_step){.enter = &is_crowded}, true);
+    step("upgrades", &(hf_step){.enter = &upgrades}, true);
+    step("has a block of two tokens", &(hf_step){.enter = &blocks}, true);
+    plain.entry.ticket = id_of(9); /* which the record does not show */
+    step("is not there then", &(hf_step){.enter = &plain}, true);
+    transcript_end("queue-enters");
+}
+
+static void test_leaves(void **state)
+{
+    (void)state;
+    hf_leave back = {.ticket = id_of(7), .who = "me"}, told = back, works = back, is_lost = back,
+             uses = back;
+    told.told = works.told = is_lost.told = uses.told = true;
+    told.outcome = works.outcome = uses.outcome = HF_OUTCOME_RELEASED;
+    works.has_exit_status = is_lost.has_exit_status = true;
+    works.exit_status = is_lost.exit_status = 3;
+    works.period = (hf_period){{1000}, {2000}};
+    is_lost.outcome = HF_OUTCOME_ABANDONED;
+    snprintf(is_lost.reason, sizeof is_lost.reason, "the reason");
+    uses.used_token = 5;
+    const hf_leave two[] = {works, {.ticket = id_of(8)}};
+    const hf_leave both[] = {uses, told};
+    const hf_leave without_status = {
+        .ticket = id_of(7), .told = true, .outcome = HF_OUTCOME_RELEASED, .period = {{1}, {2}}};
+    step("gives back", &(hf_step){.leaves = &back, .n_leaves = 1}, false);
+    step("gives back", &(hf_step){.leaves = &back, .n_leaves = 1}, true);
+    step("is told", &(hf_step){.leaves = &told, .n_leaves = 1}, false);
+    step("with an exit status", &(hf_step){.leaves = &works, .n_leaves = 1}, false);
+    step("is lost", &(hf_step){.leaves = &is_lost, .n_leaves = 1}, false);
+    step("used some tokens", &(hf_step){.leaves = &uses, .n_leaves = 1}, false);
+    step("without an exit status", &(hf_step){.leaves = &without_status, .n_leaves = 1}, false);
+    step("two", &(hf_step){.leaves = two, .n_leaves = 2}, false);
+    step("two, the first with tokens", &(hf_step){.leaves = both, .n_leaves = 2}, false);
+    transcript_end("queue-leaves");
+}
+
+static void test_other_steps(void **state)
+{
+    (void)state;
+    hf_death dead[] = {{.session = id_of(3), .who = "one"},
+                       {.session = id_of(4), .who = "another"}};
+    hf_leave back = {.ticket = id_of(7)};
+    hf_change lower = {.ticket = id_of(7), .permits = 1}, none = {.ticket = id_of(7)};
+    hf_pass pass = {.ticket = id_of(6),
+                    .to = id_of(7),
+                    .session = id_of(2),
+                    .ttl_ms = 5000,
+                    .token = 12,
+                    .why = "why",
+                    .actor = "actor"};
+    hf_pass bare = pass;
+    bare.why = bare.actor = NULL;
+    bare.to = id_of(9);
+    hf_enter enters = entrant();
+    hf_dbtime now = {1234};
+    int64_t floor = 5678, low = 0;
+    step("the dead go", &(hf_step){.deaths = dead, .n_deaths = 2}, false);
+    step("the dead go, one enters", &(hf_step){.deaths = dead, .n_deaths = 1, .enter = &enters},
+         true);
+    step("one leaves, one dies",
+         &(hf_step){.leaves = &back, .n_leaves = 1, .deaths = dead, .n_deaths = 1}, true);
+    step("one leaves, one enters", &(hf_step){.leaves = &back, .n_leaves = 1, .enter = &enters},
+         true);
+    step("has less", &(hf_step){.change = &lower}, false);
+    step("has less", &(hf_step){.change = &lower}, true);
+    step("has nothing less", &(hf_step){.change = &none}, false);
+    step("is handed over", &(hf_step){.pass = &pass}, true);
+    step("is handed over without words", &(hf_step){.pass = &bare}, true);
+    step("nothing", &(hf_step){.now = NULL}, true);
+    step("with a time and a floor",
+         &(hf_step){.leaves = &back, .n_leaves = 1, .now = &now, .floor = &floor}, false);
+    step("with a floor that is too low", &(hf_step){.leaves = &back, .n_leaves = 1, .floor = &low},
+         false);
+    transcript_end("queue-steps");
+}
+
+/* What gives the floor of tokens, by the server's kind and age. */
+static void test_the_same_enter_on_other_servers(void **state)
+{
+    (void)state;
+    hf_enter plain = entrant();
+    atomic_store(&store->wire, 14);
+    step("5.1", &(hf_step){.enter = &plain}, true);
+    atomic_store(&store->wire, 13);
+    step("5.0", &(hf_step){.enter = &plain}, true);
+    atomic_store(&store->topology, MONGO_ALONE);
+    step("a standalone", &(hf_step){.enter = &plain}, true);
+    transcript_end("queue-servers");
+}
+
+static void test_weak_writes(void **state)
+{
+    (void)state;
+    hf_enter plain = entrant();
+    store->uri.weak = true;
+    step("w: 1", &(hf_step){.enter = &plain}, true);
+    transcript_end("queue-weak");
+}
+
+/* ---- Several as one ---- */
+
+#define MEMBERS 4
+
+static struct {
+    hf_leave leaves[2];
+    hf_enter enters[2];
+    hf_step steps[MEMBERS];
+    hf_record out[MEMBERS];
+    mongo_member members[MEMBERS];
+} of;
+
+/* An enter, two leaves of different kinds, and an enter of another kind. */
+static void make_members(void)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    memset(&of, 0, sizeof of);
+    of.leaves[0] = (hf_leave){.ticket = id_of(11)};
+    of.leaves[1] = (hf_leave){.ticket = id_of(12), .told = true, .who = "me"};
+    of.enters[0] = of.enters[1] = entrant();
+    of.enters[1].entry.ticket = id_of(13);
+    of.enters[1].entry.block = 2;
+    of.steps[0] = (hf_step){.enter = &of.enters[0]};
+    of.steps[1] = (hf_step){.leaves = &of.leaves[0], .n_leaves = 1};
+    of.steps[2] = (hf_step){.leaves = &of.leaves[1], .n_leaves = 1};
+    of.steps[3] = (hf_step){.enter = &of.enters[1]};
+    for (int i = 0; i < MEMBERS; i++) {
+        of.members[i] = (mongo_member){.name = names[i],
+                                       .step = &of.steps[i],
+                                       .out = of.steps[i].enter ? &of.out[i] : NULL,
+                                       .state = MEMBER_GOES};
+        pthread_cond_init(&of.members[i].changed, NULL);
+    }
+}
+
+static void send_batch(const char *what, size_t n)
+{
+    static const char *const states[] = {"waits", "goes", "leads", "done", "alone", "again"};
+    mongo_member *all[MEMBERS];
+    for (size_t i = 0; i < n; i++)
+        all[i] = &of.members[i];
+    transcript_say("\n%s", what);
+    mongo_batch_send(store, all, n);
+    for (size_t i = 0; i < n; i++) {
+        mongo_member *each = all[i];
+        transcript_say("%s is %s", each->name, states[each->state]);
+        if (each->state == MEMBER_DONE)
+            transcript_code(each->code, &each->err);
+        transcript_reply(&each->reply);
+        if (each->is_read) {
+            transcript_record(each->out);
+            record_done(each->out);
+        }
+        pthread_cond_destroy(&each->changed);
+    }
+    make_members();
+}
+
+/* In a store of its own. */
+static void answer(const char *json)
+{
+    answers_close(store);
+    store = answers_open("");
+    answers_give("update", json);
+}
+
+static void test_steps_that_travel_together(void **state)
+{
+    (void)state;
+    make_members();
+    answer("{'ok': 1, " STAMPED ", 'n': 4, 'nModified': 4}");
+    answers_give("find", CURSOR(RECORD("a") ", " RECORD("d")));
+    send_batch("all were done", 4);
+    answer("{'ok': 1, " STAMPED ", 'n': 4, 'nModified': 3}");
+    answers_give("find", CURSOR(RECORD("d")));
+    send_batch("one was not", 4);
+    answer("{'ok': 1, 'n': 3, 'nModified': 3}");
+    send_batch("an answer without a stamp", 3);
+    answer("{'ok': 1, " STAMPED ", 'n': 2, 'nModified': 2}");
+    answers_give("find", NULL);
+    send_batch("the look fails", 2);
+    answer(NULL);
+    send_batch("no answer", 4);
+    answer("{'ok': 0, 'code': 189}");
+    send_batch("the primary steps down", 4);
+    answer("{'ok': 0, 'code': 10107}");
+    send_batch("not a primary", 4);
+    answer("{'ok': 0, 'code': 13}");
+    send_batch("no right", 4);
+    answer("{'ok': 1, 'writeErrors': [{'index': 0, 'code': 241, 'errmsg': 'the ticket'}]}");
+    send_batch("the demand stopped it", 4);
+    answer("{'ok': 1, 'writeErrors': [{'index': 1, 'code': 241, 'errmsg': 'a step'}]}");
+    send_batch("a step stopped it", 4);
+    answer("{'ok': 1, 'writeErrors': [{'index': 0, 'code': 241, 'errmsg': 'a step'}]}");
+    send_batch("an enter alone stopped it", 1);
+    answer("{'ok': 1, 'nModified': 4, 'writeConcernError': {'code': 64, 'errmsg': 'slow'}}");
+    send_batch("not by a majority", 4);
+    transcript_end("queue-together");
+}
+
+/* ---- Looks and lists ---- */
+
+static bool show(void *ctx, const hf_record *record)
+{
+    (void)ctx;
+    transcript_record(record);
+    return true;
+}
+
+static void look(const char *const *names, size_t n, hf_stamp after, bool linearizable)
+{
+    answers_give("find", CURSOR(RECORD("x") ", " RECORD("y")));
+    transcript_say("\nlook");
+    transcript_code(
+        store->base.ops->look(&store->base, names, n, after, linearizable, show, NULL, &err), &err);
+}
+
+static void test_looks(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"x", "z", "y"};
+    hf_stamp stamp = {(uint64_t)70 << 32 | 3};
+    look(names, 1, (hf_stamp){0}, false);
+    look(names, 3, stamp, false);
+    look(names, 1, stamp, true);
+    atomic_store(&store->topology, MONGO_ALONE);
+    look(names, 1, stamp, false);
+    look(names, 1, (hf_stamp){0}, true);
+    transcript_end("queue-looks");
+}
+
+static void list(const char *prefix)
+{
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("x") ", " RECORD("a.b") "]}");
+    transcript_say("\nlist %s", prefix ? prefix : "all");
+    transcript_code(store->base.ops->list(&store->base, prefix, show, NULL, &err), &err);
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    list(NULL);
+    list("a.b");
+    list("\xc3\xa4 09AZaz:/@[`{");
+    atomic_store(&store->topology, MONGO_ALONE);
+    list("x");
+    transcript_end("queue-lists");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_enters),      TEST(test_leaves),
+        TEST(test_other_steps), TEST(test_the_same_enter_on_other_servers),
+        TEST(test_weak_writes), TEST(test_steps_that_travel_together),
+        TEST(test_looks),       TEST(test_lists),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
