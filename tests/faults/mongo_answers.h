@@ -29,6 +29,8 @@
 
 /* Opens it: a replica set of a, b and c; keys: "", or "&hfProtocol=ttl". No answer is left over. */
 mongo_store *answers_open(const char *keys);
+/* The same of any URI. */
+mongo_store *answers_open_uri(const char *uri);
 void answers_close(mongo_store *store);
 
 /* The next command of that verb that has no answer yet is answered so: {'ok': 1, ...}, or
