@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_lane.c: how connections are set up, kept and ended. None is ever made to a server; the
+ * linker leads what ends them, and the clock, here. */
+#include "unit.h"
+
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/store.h"
+
+#include <time.h>
+
+static mongo_store store = {
+    .uri = {.hosts = (char *)(uintptr_t) "a", .database = (char *)(uintptr_t) "app"}};
+static const mongo_call call = {.what = "trying"};
+static mongo_lane lane;
+static hf_error err;
+
+/* ---- What the linker leads here ---- */
+
+static char ended[200];      /* "r" for each that was reset, "d" for each that was destroyed */
+static int64_t takes_ms[20]; /* to destroy the first, the second... */
+static int n_ended;
+static struct timespec now;
+static bool is_refused;
+static int32_t error_api;
+static mongoc_apm_command_succeeded_cb_t on_success;
+static mongoc_apm_command_failed_cb_t on_failure;
+
+mongoc_client_t *__real_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
+                                                              bson_error_t *error);
+mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
+                                                              bson_error_t *error);
+void __real_mongoc_client_destroy(mongoc_client_t *client);
+void __wrap_mongoc_client_destroy(mongoc_client_t *client);
+void __wrap_mongoc_client_reset(mongoc_client_t *client);
+bool __wrap_mongoc_client_set_error_api(mongoc_client_t *client, int32_t version);
+void __wrap_mongoc_apm_set_command_succeeded_cb(mongoc_apm_callbacks_t *callbacks,
+                                                mongoc_apm_command_succeeded_cb_t cb);
+void __wrap_mongoc_apm_set_command_failed_cb(mongoc_apm_callbacks_t *callbacks,
+                                             mongoc_apm_command_failed_cb_t cb);
+bool __wrap_mongoc_client_set_apm_callbacks(mongoc_client_t *client,
+                                            mongoc_apm_callbacks_t *callbacks, void *context);
+void *__wrap_mongoc_apm_command_succeeded_get_context(const mongoc_apm_command_succeeded_t *event);
+void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_failed_t *event);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+
+mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
+                                                              bson_error_t *error)
+{
+    if (!is_refused)
+        return __real_mongoc_client_new_from_uri_with_error(uri, error);
+    bson_set_error(error, MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_NOT_READY, "no");
+    return NULL;
+}
+
+void __wrap_mongoc_client_destroy(mongoc_client_t *client)
+{
+    strcat(ended, "d");
+    int64_t ns = now.tv_nsec + takes_ms[n_ended++] * 1000000;
+    now.tv_sec += ns / 1000000000;
+    now.tv_nsec = ns % 1000000000;
+    __real_mongoc_client_destroy(client);
+}
+
+/* Without one the server is told, and may not answer. */
+void __wrap_mongoc_client_reset(mongoc_client_t *client)
+{
+    (void)client;
+    strcat(ended, "r");
+}
+
+bool __wrap_mongoc_client_set_error_api(mongoc_client_t *client, int32_t version)
+{
+    (void)client;
+    error_api = version;
+    return true;
+}
+
+void __wrap_mongoc_apm_set_command_succeeded_cb(mongoc_apm_callbacks_t *callbacks,
+                                                mongoc_apm_command_succeeded_cb_t cb)
+{
+    (void)callbacks;
+    on_success = cb;
+}
+
+void __wrap_mongoc_apm_set_command_failed_cb(mongoc_apm_callbacks_t *callbacks,
+                                             mongoc_apm_command_failed_cb_t cb)
+{
+    (void)callbacks;
+    on_failure = cb;
+}
+
+static void *told;
+
+bool __wrap_mongoc_client_set_apm_callbacks(mongoc_client_t *client,
+                                            mongoc_apm_callbacks_t *callbacks, void *context)
+{
+    (void)client, (void)callbacks;
+    told = context;
+    return true;
+}
+
+void *__wrap_mongoc_apm_command_succeeded_get_context(const mongoc_apm_command_succeeded_t *event)
+{
+    (void)event;
+    return told;
+}
+
+void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_failed_t *event)
+{
+    (void)event;
+    return told;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    assert_int_equal(clock, CLOCK_MONOTONIC);
+    *out = now;
+    return 0;
+}
+
+/* ---- The lane ---- */
+
+static void open_lane(const char *text)
+{
+    mongoc_uri_t *uri = mongoc_uri_new(text);
+    mongo_limits limits = {.connect_ms = 1001, .socket_ms = 1002, .wait_ms = 1003};
+    mongo_lane_init(&lane, uri, limits);
+    mongoc_uri_destroy(uri);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    open_lane("mongodb://a/app");
+    ended[0] = '\0';
+    n_ended = 0;
+    memset(takes_ms, 0, sizeof takes_ms);
+    now = (struct timespec){.tv_sec = 10, .tv_nsec = 900000000};
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    mongo_lane_done(&lane);
+    return 0;
+}
+
+static mongoc_client_t *take(void)
+{
+    mongoc_client_t *client = NULL;
+    assert_int_equal(mongo_take(&store, &lane, &call, &client, &err), HF_OK);
+    assert_non_null(client);
+    return client;
+}
+
+/* So many are idle. */
+static void keep(size_t n)
+{
+    mongoc_client_t *all[MONGO_IDLE_MAX + 1];
+    for (size_t i = 0; i < n; i++)
+        all[i] = take();
+    for (size_t i = 0; i < n; i++)
+        mongo_give(&lane, all[i], false);
+}
+
+/* ---- Settings ---- */
+
+static bool flag(const char *key)
+{
+    bool is_set = mongoc_uri_get_option_as_bool(lane.uri, key, true);
+    assert_int_equal(is_set, mongoc_uri_get_option_as_bool(lane.uri, key, false)); /* it is there */
+    return is_set;
+}
+
+static int32_t number(const char *key)
+{
+    return mongoc_uri_get_option_as_int32(lane.uri, key, -1);
+}
+
+static void assert_settings(void)
+{
+    assert_false(flag(MONGOC_URI_RETRYWRITES));
+    assert_false(flag(MONGOC_URI_RETRYREADS));
+    assert_true(flag(MONGOC_URI_SERVERSELECTIONTRYONCE));
+    assert_int_equal(number(MONGOC_URI_SERVERSELECTIONTIMEOUTMS), 1001);
+    assert_int_equal(number(MONGOC_URI_CONNECTTIMEOUTMS), 1001);
+    assert_int_equal(number(MONGOC_URI_SOCKETTIMEOUTMS), 1002);
+    assert_int_equal(number(MONGOC_URI_HEARTBEATFREQUENCYMS), 600000);
+    assert_int_equal(lane.wait_ms, 1003);
+}
+
+static void test_a_uri_that_says_nothing(void **state)
+{
+    (void)state;
+    assert_settings();
+    assert_string_equal(mongoc_uri_get_appname(lane.uri), "holdfast");
+    assert_string_equal(mongoc_uri_get_database(lane.uri), "app");
+}
+
+/* But for the name of the program these are ours. */
+static void test_a_uri_that_says_otherwise(void **state)
+{
+    (void)state;
+    mongo_lane_done(&lane);
+    open_lane("mongodb://a/app?retryWrites=true&retryReads=true&serverSelectionTryOnce=false"
+              "&serverSelectionTimeoutMS=1&connectTimeoutMS=2&socketTimeoutMS=3"
+              "&heartbeatFrequencyMS=700&appname=mine");
+    assert_settings();
+    assert_string_equal(mongoc_uri_get_appname(lane.uri), "mine");
+}
+
+/* ---- Taking and giving ---- */
+
+static void test_one_that_was_given_back_is_taken_again(void **state)
+{
+    (void)state;
+    mongoc_client_t *one = take(), *other = take();
+    assert_ptr_not_equal(one, other);
+    mongo_give(&lane, one, false);
+    assert_ptr_equal(take(), one);
+    mongo_give(&lane, one, false);
+    mongo_give(&lane, other, false);
+    assert_string_equal(ended, "");
+}
+
+static void test_after_a_failure_none_is_kept(void **state)
+{
+    (void)state;
+    keep(3);
+    mongo_give(&lane, take(), true);
+    assert_int_equal(lane.n_idle, 0);
+    assert_string_equal(ended, "rdrdrd");
+    keep(1);
+    assert_int_equal(lane.n_idle, 1);
+}
+
+static void test_sixteen_are_kept(void **state)
+{
+    (void)state;
+    keep(MONGO_IDLE_MAX);
+    assert_string_equal(ended, "");
+    mongoc_client_t *all[MONGO_IDLE_MAX + 1];
+    for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
+        all[i] = take();
+    for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
+        mongo_give(&lane, all[i], false);
+    assert_string_equal(ended, "d"); /* who is told that the last one goes */
+    assert_int_equal(lane.n_idle, MONGO_IDLE_MAX);
+}
+
+static void test_a_connection_that_cannot_be_made(void **state)
+{
+    (void)state;
+    mongoc_client_t *client = (mongoc_client_t *)(void *)&lane;
+    is_refused = true;
+    assert_int_equal(mongo_take(&store, &lane, &call, &client, &err), HF_UNUSABLE);
+    is_refused = false;
+    assert_null(client);
+    assert_non_null(strstr(err.text, "trying failed: no"));
+}
+
+static void test_a_new_one_tells_of_errors_and_of_its_commands(void **state)
+{
+    (void)state;
+    mongo_give(&lane, take(), false);
+    assert_int_equal(error_api, MONGOC_ERROR_API_VERSION_2);
+    store.base.round_trips = 0;
+    on_success(NULL);
+    assert_int_equal(store.base.round_trips, 1);
+    on_failure(NULL);
+    assert_int_equal(store.base.round_trips, 2);
+}
+
+/* ---- The end ---- */
+
+static void close_with(size_t n)
+{
+    keep(n);
+    mongo_lane_done(&lane);
+    open_lane("mongodb://a/app");
+}
+
+static void test_servers_that_answer_are_told(void **state)
+{
+    (void)state;
+    takes_ms[0] = takes_ms[1] = 249;
+    close_with(3);
+    assert_string_equal(ended, "ddd");
+}
+
+static void test_after_a_slow_good_bye_nobody_is_told(void **state)
+{
+    (void)state;
+    takes_ms[1] = 250;
+    close_with(4);
+    assert_string_equal(ended, "ddrdrd");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_uri_that_says_nothing),
+        TEST(test_a_uri_that_says_otherwise),
+        TEST(test_one_that_was_given_back_is_taken_again),
+        TEST(test_after_a_failure_none_is_kept),
+        TEST(test_sixteen_are_kept),
+        TEST(test_a_connection_that_cannot_be_made),
+        TEST(test_a_new_one_tells_of_errors_and_of_its_commands),
+        TEST(test_servers_that_answer_are_told),
+        TEST(test_after_a_slow_good_bye_nobody_is_told),
+    };
+    mongoc_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
