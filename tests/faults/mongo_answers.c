@@ -191,6 +191,21 @@ static answer *next_answer(const char *verb)
     return NULL;
 }
 
+/* The keys of arrays are 0, 1 and so on, which JSON does not show. */
+static void check_arrays(bson_iter_t *it, bool is_array)
+{
+    bson_iter_t inner;
+    char key[16];
+    for (int i = 0; bson_iter_next(it); i++) {
+        snprintf(key, sizeof key, "%d", i);
+        if (is_array)
+            assert_string_equal(bson_iter_key(it), key);
+        if ((BSON_ITER_HOLDS_DOCUMENT(it) || BSON_ITER_HOLDS_ARRAY(it)) &&
+            bson_iter_recurse(it, &inner))
+            check_arrays(&inner, BSON_ITER_HOLDS_ARRAY(it));
+    }
+}
+
 static const char *note_sent(const bson_t *command)
 {
     bson_iter_t it;
@@ -198,6 +213,8 @@ static const char *note_sent(const bson_t *command)
     sent *note = &bed.sent[bed.n_sent++];
     assert_true(bson_iter_init(&it, command) && bson_iter_next(&it));
     snprintf(note->verb, sizeof note->verb, "%s", bson_iter_key(&it));
+    assert_true(bson_iter_init(&it, command));
+    check_arrays(&it, false);
     note->json = bson_as_relaxed_extended_json(command, NULL);
     for (char *at = note->json; *at; at++)
         if (*at == '"')

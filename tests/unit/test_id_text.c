@@ -204,6 +204,7 @@ static void test_updated_fields_are_paths_or_parents(void **state)
     assert_false(updates("{'a.b.d': 1}", "a.b.c"));
     assert_false(updates("{'a.b': 5}", "a.b.c"));
     assert_false(updates("{'a.b.cc': 5, 'aa': {}, 'a.b.c.d': 1}", "a.b.c"));
+    assert_false(updates("{'a.b': {'d': 1}, 'a.bc': {'d': 1}}", "a.bcd"));
 }
 
 static void test_parents_of_a_path(void **state)

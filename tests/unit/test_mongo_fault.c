@@ -80,6 +80,9 @@ static void test_what_trying_again_does_not_mend(void **state)
     assert_int_equal(
         of_driver(MONGOC_ERROR_SERVER_SELECTION, MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION, true),
         HF_UNUSABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_SERVER_SELECTION,
+                               MONGOC_ERROR_SERVER_SELECTION_BAD_WIRE_VERSION, true),
+                     HF_UNUSABLE);
     assert_int_equal(of_driver(MONGOC_ERROR_PROTOCOL, MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION, true),
                      HF_UNUSABLE);
     assert_int_equal(of_driver(MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_AUTHENTICATE, true),
@@ -99,6 +102,57 @@ static void test_a_text_names_the_place_the_lock_and_the_remedy(void **state)
     assert_string_equal(err.text, "mongodb at db1,db2, database locks: acquiring \"x\" failed: as "
                                   "the driver says; check user and password, and give the user "
                                   "readWrite on this database");
+}
+
+static void assert_worded(const char *message, const char *as)
+{
+    hf_error err;
+    bson_error_t error;
+    char text[600];
+    const mongo_call call = {.what = "trying"};
+    bson_set_error(&error, MONGOC_ERROR_BSON, 1, "%s", message);
+    mongo_fault(&store, &call, &error, NULL, &err);
+    snprintf(text, sizeof text,
+             "mongodb at db1,db2, database locks: trying failed: %s; see the server's log", as);
+    assert_string_equal(err.text, text);
+}
+
+/* Some end with a full stop, quote the whole command, or are long. */
+static void test_what_a_text_has_of_a_message(void **state)
+{
+    (void)state;
+    char one[162], all[300];
+    memset(one, 'x', sizeof one);
+    one[160] = '\0';
+    memset(all, 'x', sizeof all);
+    all[299] = '\0';
+    assert_worded("no. : ", "no");
+    assert_worded("...", "");
+    assert_worded("", "");
+    assert_worded("no such command: {find: 1}", "no such command");
+    assert_worded("{find: 1}", "");
+    assert_worded(one, one);
+    assert_worded(all, one);
+}
+
+static hf_code of_reply(int32_t number)
+{
+    hf_error err;
+    const mongo_call call = {.what = "waking", .writes = true};
+    mongo_reply reply = {.doc = BSON_INITIALIZER};
+    BCON_APPEND(&reply.doc, "writeErrors", "[", "{", "code", BCON_INT32(number), "}", "]");
+    hf_code code = mongo_write_fault(&store, &call, &reply, &err);
+    assert_int_equal(reply.server_code, number);
+    bson_destroy(&reply.doc);
+    return code;
+}
+
+static void test_errors_of_writes_inside_a_reply(void **state)
+{
+    (void)state;
+    assert_int_equal(of_reply(91), HF_UNKNOWN);
+    assert_int_equal(of_reply(112), HF_UNREACHABLE);
+    assert_int_equal(of_reply(11000), HF_UNUSABLE);
 }
 
 static void test_errors_that_stand_inside_a_reply(void **state)
@@ -126,6 +180,8 @@ int main(void)
         cmocka_unit_test(test_what_never_began_may_be_tried_again),
         cmocka_unit_test(test_what_trying_again_does_not_mend),
         cmocka_unit_test(test_a_text_names_the_place_the_lock_and_the_remedy),
+        cmocka_unit_test(test_what_a_text_has_of_a_message),
+        cmocka_unit_test(test_errors_of_writes_inside_a_reply),
         cmocka_unit_test(test_errors_that_stand_inside_a_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_uri.c: which keys a mongodb URI takes, up to which value, what they are without being
+ * given, and what of the URI the driver sees. */
+#include "unit.h"
+
+#include "store/mongo/driver/uri.h"
+
+static mongo_uri uri;
+static hf_error err;
+
+static hf_code read_keys(const char *keys)
+{
+    char text[600];
+    snprintf(text, sizeof text, "mongodb://a/app?%s", keys);
+    return mongo_uri_read(text, &uri, &err);
+}
+
+static void assert_read(const char *keys)
+{
+    if (read_keys(keys))
+        fail_msg("%s: %s", keys, err.text);
+}
+
+static void assert_taken(const char *keys)
+{
+    assert_read(keys);
+    mongo_uri_done(&uri);
+}
+
+static void assert_refused_as(const char *keys, hf_code code, const char *says)
+{
+    if (read_keys(keys) != code)
+        fail_msg("%s is taken", keys);
+    assert_int_equal(err.code, code);
+    if (!strstr(err.text, says))
+        fail_msg("%s: %s", keys, err.text);
+}
+
+static void assert_refused(const char *keys, const char *says)
+{
+    assert_refused_as(keys, HF_INVALID, says);
+}
+
+/* ---- Words ---- */
+
+static void test_protocols(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"queue", "ttl", "document", "sharding"};
+    for (int i = 0; i < 4; i++) {
+        char keys[100];
+        snprintf(keys, sizeof keys, "hfProtocol=%s", names[i]);
+        assert_read(keys);
+        assert_int_equal(uri.protocol, i);
+        mongo_uri_done(&uri);
+    }
+    assert_read("");
+    assert_int_equal(uri.protocol, MONGO_QUEUE);
+    mongo_uri_done(&uri);
+    assert_refused_as("hfProtocol=zookeeper", HF_UNSUPPORTED, "hfProtocol=zookeeper: there are");
+}
+
+static void test_yes_and_no(void **state)
+{
+    (void)state;
+    assert_read("hfWeakWrites=yes");
+    assert_true(uri.weak);
+    mongo_uri_done(&uri);
+    assert_read("hfWeakWrites=no");
+    assert_false(uri.weak);
+    mongo_uri_done(&uri);
+    assert_refused("hfWeakWrites=maybe", "hfWeakWrites=maybe: it is yes or no");
+    assert_refused("hfWeakWrites=", "it is yes or no");
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    assert_read("hfProtocol=ttl&hfShape=expire-at");
+    assert_true(uri.expires_at);
+    assert_string_equal(uri.time_field, "ExpireAt");
+    mongo_uri_done(&uri);
+    assert_read("hfProtocol=ttl&hfShape=updated");
+    assert_false(uri.expires_at);
+    assert_string_equal(uri.time_field, "updated");
+    mongo_uri_done(&uri);
+    assert_refused("hfProtocol=ttl&hfShape=round", "hfShape=round: it is updated or expire-at");
+}
+
+static void test_unknown_keys(void **state)
+{
+    (void)state;
+    assert_refused("hfSpeed=5", "unknown key hfSpeed");
+    assert_refused("hfspeed", "unknown key hfspeed");
+    assert_refused("HFProtocol=ttl", "unknown key HFProtocol");
+}
+
+/* ---- Names ---- */
+
+static const char *repeat(const char *before, char letter, size_t n)
+{
+    static char text[600];
+    size_t length = (size_t)snprintf(text, sizeof text, "%s", before);
+    memset(text + length, letter, n);
+    text[length + n] = '\0';
+    return text;
+}
+
+static void test_collections(void **state)
+{
+    (void)state;
+    assert_read("hfCollection=x");
+    assert_string_equal(uri.collection, "x");
+    assert_true(uri.has_collection);
+    mongo_uri_done(&uri);
+    assert_taken("hfCollection=a.b");
+    assert_taken("hfCollection=systems");
+    assert_taken(repeat("hfCollection=", 'x', 120));
+    assert_refused(repeat("hfCollection=", 'x', 121), "cannot hold locks");
+    assert_refused("hfCollection=", "cannot hold locks");
+    assert_refused("hfCollection=a$b", "hfCollection=a$b cannot hold locks");
+    assert_refused("hfCollection=.a", "cannot hold locks");
+    assert_refused("hfCollection=system.users", "cannot hold locks");
+    assert_refused("hfCollection=sessions", "cannot hold locks");
+    assert_taken("hfCollection=sessions&hfProtocol=document");
+    assert_read("");
+    assert_string_equal(uri.collection, "locks");
+    assert_false(uri.has_collection);
+    mongo_uri_done(&uri);
+}
+
+static void test_fields(void **state)
+{
+    (void)state;
+    static const char *const ours[] = {"_id",  "ticket", "session", "ttl_ms", "app",
+                                       "host", "pid",    "why",     "since",  "hf_left"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        char keys[100];
+        snprintf(keys, sizeof keys, "hfProtocol=ttl&hfOwnerField=%s", ours[i]);
+        assert_refused(keys, "a field's name has letters");
+    }
+    assert_taken("hfProtocol=ttl&hfOwnerField=a");
+    assert_taken(repeat("hfProtocol=ttl&hfOwnerField=", 'x', 100));
+    assert_refused(repeat("hfProtocol=ttl&hfOwnerField=", 'x', 101), "a field's name");
+    assert_refused("hfProtocol=ttl&hfOwnerField=a.b", "a field's name");
+    assert_refused("hfProtocol=ttl&hfOwnerField=", "a field's name");
+    assert_refused("hfProtocol=ttl&hfOwnerField=a b", "a field's name");
+}
+
+/* None is, or is in, the document's _id. */
+static void test_paths(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"_id", "_id.a", ".a", "a.", "a..b"};
+    static const char *const taken[] = {"a.b", "abc", "abc.d", "_ids", "_idx.a", "_i.d", "a._id"};
+    char keys[100];
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        snprintf(keys, sizeof keys, "hfProtocol=document&hfLockField=%s", refused[i]);
+        assert_refused(keys, "a field's name");
+    }
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        snprintf(keys, sizeof keys, "hfProtocol=document&hfLockField=%s", taken[i]);
+        assert_taken(keys);
+    }
+}
+
+/* ---- Numbers ---- */
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    assert_read("hfProtocol=sharding&hfPollMS=1&hfPingMS=3600000&hfExpiryMS=604800000");
+    assert_int_equal(uri.poll_ms, 1);
+    assert_int_equal(uri.ping_ms, 3600000);
+    assert_int_equal(uri.expiry_ms, 604800000);
+    mongo_uri_done(&uri);
+    assert_refused("hfProtocol=sharding&hfPollMS=0", "a whole number from 1 to 3600000");
+    assert_refused("hfProtocol=sharding&hfPollMS=-1", "a whole number");
+    assert_refused("hfProtocol=sharding&hfPollMS=", "a whole number");
+    assert_refused("hfProtocol=sharding&hfPollMS=5s", "a whole number");
+    assert_refused("hfProtocol=sharding&hfPollMS=3600001", "a whole number");
+    assert_refused("hfProtocol=sharding&hfExpiryMS=604800001", "from 1 to 604800000");
+    assert_taken("hfProtocol=document&hfStaleMultiplier=1000");
+    assert_refused("hfProtocol=document&hfStaleMultiplier=1001", "from 1 to 1000");
+    assert_taken("hfProtocol=ttl&hfExpireAfterSeconds=2147483647");
+    assert_refused("hfProtocol=ttl&hfExpireAfterSeconds=2147483648", "from 1 to 2147483647");
+}
+
+static void test_numbers_that_are_not_given(void **state)
+{
+    (void)state;
+    assert_read("hfProtocol=sharding");
+    assert_int_equal(uri.poll_ms, 500);
+    assert_int_equal(uri.ping_ms, 30000);
+    assert_int_equal(uri.expiry_ms, 900000);
+    assert_null(uri.process);
+    assert_null(uri.lock_session);
+    mongo_uri_done(&uri);
+    assert_read("hfProtocol=ttl");
+    assert_int_equal(uri.poll_ms, 100);
+    assert_int_equal(uri.expire_after_s, 600);
+    assert_string_equal(uri.owner_field, "acquirer");
+    mongo_uri_done(&uri);
+    assert_read("hfProtocol=ttl&hfShape=expire-at");
+    assert_int_equal(uri.expire_after_s, 0);
+    mongo_uri_done(&uri);
+    assert_read("hfProtocol=ttl&hfShape=expire-at&hfExpireAfterSeconds=5");
+    assert_int_equal(uri.expire_after_s, 5);
+    mongo_uri_done(&uri);
+}
+
+/* ---- Who we are ---- */
+
+static void test_processes(void **state)
+{
+    (void)state;
+    assert_read("hfProtocol=sharding&hfProcess=p");
+    assert_string_equal(uri.process, "p");
+    mongo_uri_done(&uri);
+    assert_taken(repeat("hfProtocol=sharding&hfProcess=", 'x', 200));
+    assert_refused(repeat("hfProtocol=sharding&hfProcess=", 'x', 201), "1 to 200 bytes");
+    assert_refused("hfProtocol=sharding&hfProcess=", "1 to 200 bytes");
+    assert_read("hfProtocol=sharding&hfProcess=p&hfProcess=q");
+    assert_string_equal(uri.process, "q");
+    mongo_uri_done(&uri);
+}
+
+static void test_lock_sessions(void **state)
+{
+    (void)state;
+    assert_read("hfProtocol=sharding&hfLockSession=0123456789abcdef01234567");
+    assert_string_equal(uri.lock_session, "0123456789abcdef01234567");
+    mongo_uri_done(&uri);
+    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef0123456", "24 hexadecimal");
+    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef012345678", "24 hexadecimal");
+    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef0123456g", "24 hexadecimal");
+    assert_refused("hfProtocol=sharding&hfLockSession=", "24 hexadecimal");
+}
+
+static void test_keys_of_other_protocols(void **state)
+{
+    (void)state;
+    assert_refused("hfProcess=x", "hfProcess is for hfProtocol=sharding, not for queue");
+    assert_refused("hfLockSession=0123456789abcdef01234567", "hfLockSession is for hfProtocol=");
+    assert_refused("hfTimeField=x", "hfTimeField is for hfProtocol=ttl document, not for queue");
+    assert_refused("hfProtocol=ttl&hfTokenField=x", "hfTokenField is for hfProtocol=document");
+    assert_refused("hfProtocol=document&hfPingMS=5", "hfPingMS is for hfProtocol=sharding");
+}
+
+/* ---- The text ---- */
+
+static void test_percents(void **state)
+{
+    (void)state;
+    static const char *const meant[][2] = {
+        {"a%20b", "a b"}, {"%41%4a", "AJ"}, {"a%4gb", "a%4gb"}, {"a%00b", "a%00b"},
+        {"a%", "a%"},     {"a%2", "a%2"},   {"%25%32", "%2"},   {"%C3%A4", "\xc3\xa4"}};
+    for (size_t i = 0; i < sizeof meant / sizeof *meant; i++) {
+        char keys[100];
+        snprintf(keys, sizeof keys, "hfProtocol=sharding&hfProcess=%s", meant[i][0]);
+        assert_read(keys);
+        assert_string_equal(uri.process, meant[i][1]);
+        mongo_uri_done(&uri);
+    }
+}
+
+static void assert_driver_sees(const char *text, const char *rest)
+{
+    if (mongo_uri_read(text, &uri, &err))
+        fail_msg("%s: %s", text, err.text);
+    assert_string_equal(mongoc_uri_get_string(uri.driver), rest);
+    mongo_uri_done(&uri);
+}
+
+static void test_the_driver_sees_the_rest(void **state)
+{
+    (void)state;
+    assert_driver_sees("mongodb://a/app", "mongodb://a/app");
+    assert_driver_sees("mongodb://a/app?hfProtocol=ttl", "mongodb://a/app");
+    assert_driver_sees("mongodb://a/app?replicaSet=r&hfProtocol=ttl&appname=x",
+                       "mongodb://a/app?replicaSet=r&appname=x");
+    assert_driver_sees("mongodb://a/app?hfProtocol=ttl&replicaSet=r&appname=x&w=1",
+                       "mongodb://a/app?replicaSet=r&appname=x&w=1");
+    assert_driver_sees("mongodb://a/app?&replicaSet=r&&appname=x&",
+                       "mongodb://a/app?replicaSet=r&appname=x");
+    assert_driver_sees("mongodb://a/app?", "mongodb://a/app");
+}
+
+static void assert_names(const char *text, const char *hosts, const char *database)
+{
+    if (mongo_uri_read(text, &uri, &err))
+        fail_msg("%s: %s", text, err.text);
+    assert_string_equal(uri.hosts, hosts);
+    assert_string_equal(uri.database, database);
+    mongo_uri_done(&uri);
+}
+
+static void test_hosts_and_databases(void **state)
+{
+    (void)state;
+    assert_names("mongodb://a", "a:27017", "holdfast");
+    assert_names("mongodb://a/", "a:27017", "holdfast");
+    assert_names("mongodb://a/x", "a:27017", "x");
+    assert_names("mongodb://a:1,b,c:3/?replicaSet=r", "a:1,b:27017,c:3", "holdfast");
+}
+
+/* The driver quotes what it cannot read. */
+static void test_secrets_are_not_quoted(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"mongodb://user:sec%zzret@a/app",
+                                          "mongodb://us@er:sec@ret@a/app",
+                                          "mongodb://u:secret@/app"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_equal(mongo_uri_read(refused[i], &uri, &err), HF_INVALID);
+        assert_non_null(strstr(err.text, "the MongoDB URI cannot be read: "));
+        if (strstr(err.text, "sec") || strstr(err.text, "ret@"))
+            fail_msg("%s: %s", refused[i], err.text);
+    }
+    assert_int_equal(mongo_uri_read("mongodb://u:p@a/app?appname=%zz", &uri, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "cannot be read: Value for URI option \"\" contains invalid "
+                                     "UTF-8; it is like"));
+    assert_int_equal(mongo_uri_read("mongodb://a/app?appname=%zz", &uri, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "URI option \"appname\" contains"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_protocols),
+        cmocka_unit_test(test_yes_and_no),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_unknown_keys),
+        cmocka_unit_test(test_collections),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_numbers_that_are_not_given),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_lock_sessions),
+        cmocka_unit_test(test_keys_of_other_protocols),
+        cmocka_unit_test(test_percents),
+        cmocka_unit_test(test_the_driver_sees_the_rest),
+        cmocka_unit_test(test_hosts_and_databases),
+        cmocka_unit_test(test_secrets_are_not_quoted),
+    };
+    mongoc_init();
+    mongoc_log_set_handler(NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
