@@ -59,6 +59,7 @@ static void test_documents_of_another_shape_are_named(void **state)
         {"'lock': null, 'time': 'x'", "field lockTs: expected a date, or null"},
         {"'token': 'x'", "field fence: expected a whole number"},
         {"'token': 1.5", "field fence: expected a whole number"},
+        {"'token': -1.5", "field fence: expected a whole number"},
         {"'token': {'$numberDouble': 'NaN'}", "field fence: expected a whole number"},
         {"'token': {'$numberDouble': '-Infinity'}", "field fence: expected a whole number"},
         {"'token': 1e300", "field fence: expected a whole number"},
@@ -332,19 +333,34 @@ static void test_what_is_no_utf8_is_handed_over_all_the_same(void **state)
     bson_destroy(&doc);
 }
 
-/* A boolean that is neither: no field behind it can be read. */
-static void test_what_cannot_be_read_is_not_handed_over(void **state)
+static void assert_unreadable(const uint8_t *data, size_t size)
 {
-    (void)state;
-    static const uint8_t data[] = "\x12\0\0\0\x10_id\0\5\0\0\0\x08"
-                                  "b\0\2";
     hf_record record;
     hf_error err;
     bson_t doc;
-    assert_true(bson_init_static(&doc, data, sizeof data));
+    assert_true(bson_init_static(&doc, data, size));
     assert_int_equal(read_taken(&doc, &record, &err), HF_SHAPE);
     assert_non_null(strstr(err.text, "things, _id 5: "));
     record_done(&record);
+}
+
+/* A boolean that is neither: no field behind it can be read. The same inside an object, at the end
+ * and before another field. */
+static void test_what_cannot_be_read_is_not_handed_over(void **state)
+{
+    (void)state;
+    static const uint8_t odd[] = "\x12\0\0\0\x10_id\0\5\0\0\0\x08"
+                                 "b\0\2";
+    static const uint8_t inner[] = "\x1a\0\0\0\x10_id\0\5\0\0\0\x03"
+                                   "d\0\x09\0\0\0\x08"
+                                   "b\0\2\0";
+    static const uint8_t behind[] = "\x21\0\0\0\x10_id\0\5\0\0\0\x03"
+                                    "d\0\x09\0\0\0\x08"
+                                    "b\0\2\0\x10"
+                                    "e\0\6\0\0\0";
+    assert_unreadable(odd, sizeof odd);
+    assert_unreadable(inner, sizeof inner);
+    assert_unreadable(behind, sizeof behind);
 }
 
 /* 513 bytes stand for all that cannot be named. */
@@ -582,6 +598,41 @@ static void test_it_is_told_once_a_minute(void **state)
     assert_int_equal(lines_logged(), 2);
 }
 
+/* As a look shows it: 7 s after one was seen. */
+static void test_a_look_notes_what_others_refresh(void **state)
+{
+    (void)state;
+    static const char *const json[] = {
+        "{'_id': 'a', 'hf': {'lock': " OID(US) ", 'time': " DATE("1000") "}}",
+        "{'_id': 'a', 'hf': {'lock': " OID(US) ", 'time': " DATE("8000") "}}"};
+    hf_error err;
+    store->uri.foreign_refresh_ms = 4000;
+    for (int i = 0; i < 4; i++) {
+        hf_record record;
+        if (i == 0)
+            mongo_held_add(store, "a", id_of(7)); /* ours */
+        if (i == 2) {
+            assert_int_equal(lines_logged(), 0);
+            mongo_held_drop(store, id_of(7));
+        }
+        assert_int_equal(read_as(json[i % 2], &record, &err), HF_OK);
+        record_done(&record);
+    }
+    assert_int_equal(lines_logged(), 1);
+    assert_non_null(
+        strstr(answers_log(), "things, _id a: its holder refreshes it only every 7000"));
+}
+
+/* Beats are as many, within reason. */
+static void test_how_often_ours_refresh(void **state)
+{
+    (void)state;
+    assert_int_equal(store->base.beat_ms, 4000);
+    answers_close(store);
+    store = answers_open("&hfProtocol=document&hfCollection=things&hfRefreshMS=99");
+    assert_int_equal(store->base.beat_ms, 100);
+}
+
 static void test_short_refreshes_are_looked_at_for_seven_tenths(void **state)
 {
     (void)state;
@@ -642,6 +693,8 @@ int main(void)
         TEST(test_a_refresh_that_comes_late_is_told),
         TEST(test_between_looks_that_are_far_apart_nothing_is_known),
         TEST(test_it_is_told_once_a_minute),
+        TEST(test_a_look_notes_what_others_refresh),
+        TEST(test_how_often_ours_refresh),
         TEST(test_short_refreshes_are_looked_at_for_seven_tenths),
         TEST(test_of_many_the_one_that_was_not_looked_at_for_longest_goes),
     };

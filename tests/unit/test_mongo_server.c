@@ -183,8 +183,10 @@ static int call(int number)
     bool more = true;
     int code = -1;
     switch (number) {
-    case 0:
-        return (int)ops->session_begin(&store->base, &self, &err);
+    case 0: /* of protocol document it sends nothing */
+        return ops->claim && mongo_topology_of(store) == MONGO_SET
+                   ? -1
+                   : (int)ops->session_begin(&store->base, &self, &err);
     case 1:
         return (int)ops->look(&store->base, &name, 1, (hf_stamp){0}, false, never, NULL, &err);
     case 2:
@@ -224,12 +226,30 @@ static int call(int number)
     }
 }
 
-static void assert_calls_fail(const char *keys)
+static bool has_connections = true;
+
+mongoc_client_t *__real_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
+                                                              bson_error_t *error);
+mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
+                                                              bson_error_t *error);
+
+mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
+                                                              bson_error_t *error)
+{
+    if (has_connections)
+        return __real_mongoc_client_new_from_uri_with_error(uri, error);
+    bson_set_error(error, MONGOC_ERROR_POOL, 1, "none left");
+    return NULL;
+}
+
+/* topology: what is known of the server before. */
+static void assert_calls_fail(const char *keys, mongo_topology topology)
 {
     answers_close(store);
     store = answers_open(keys);
     for (int i = 0, code = 0; code != -2; i++) {
         find(NULL, "{}");
+        atomic_store(&store->topology, topology);
         code = call(i);
         bson_destroy(found.hello);
         if (code >= 0 && code != HF_UNREACHABLE)
@@ -240,13 +260,28 @@ static void assert_calls_fail(const char *keys)
     atomic_store(&store->topology, MONGO_SET);
 }
 
+static void assert_all_calls_fail(mongo_topology topology)
+{
+    assert_calls_fail("", topology);
+    assert_calls_fail("&hfProtocol=ttl", topology);
+    assert_calls_fail("&hfProtocol=document&hfCollection=things", topology);
+    assert_calls_fail("&hfProtocol=sharding", topology);
+}
+
 static void test_calls_say_so_and_send_nothing(void **state)
 {
     (void)state;
-    assert_calls_fail("");
-    assert_calls_fail("&hfProtocol=ttl");
-    assert_calls_fail("&hfProtocol=document&hfCollection=things");
-    assert_calls_fail("&hfProtocol=sharding");
+    assert_all_calls_fail(MONGO_UNSEEN);
+}
+
+/* Neither before the server was seen nor after it. */
+static void test_calls_without_a_connection_say_so(void **state)
+{
+    (void)state;
+    has_connections = false;
+    assert_all_calls_fail(MONGO_UNSEEN);
+    assert_all_calls_fail(MONGO_SET);
+    has_connections = true;
 }
 
 /* ---- Connections after errors ---- */
@@ -319,6 +354,7 @@ int main(void)
         TEST(test_servers_before_4_2_are_refused),
         TEST(test_no_server_is_asked_for_again),
         TEST(test_calls_say_so_and_send_nothing),
+        TEST(test_calls_without_a_connection_say_so),
         TEST(test_which_are_kept),
         TEST(test_which_are_kept_of_pings),
     };

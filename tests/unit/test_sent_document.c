@@ -154,6 +154,8 @@ static void test_leavings(void **state)
     answers_give("update", "{'ok': 1, " STAMPED ", 'n': 1}");
     step("one", &(hf_step){.leaves = out, .n_leaves = 1});
     answers_give("update", "{'ok': 1}");
+    step("one that was not there", &(hf_step){.leaves = out, .n_leaves = 1});
+    answers_give("update", "{'ok': 1}");
     step("two, of which none was there", &(hf_step){.leaves = out, .n_leaves = 2});
     transcript_end("document-leavings");
 }
@@ -203,6 +205,17 @@ static void claim(const char *what, const char *filter, const char *sort)
     show_known();
 }
 
+static hf_code claim_without_words(const char *filter, const char *answer)
+{
+    hf_record out;
+    hf_step_reply reply;
+    hf_enter in = entrant();
+    if (answer)
+        answers_give("findAndModify", answer);
+    return store->base.ops->claim(&store->base, &(hf_claim){.filter = filter}, &in, &out, &reply,
+                                  NULL);
+}
+
 static void test_claims(void **state)
 {
     (void)state;
@@ -219,10 +232,8 @@ static void test_claims(void **state)
     claim("its primary steps down", NULL, NULL);
     claim("the sort order is none", "{}", "[]");
     claim("the filter is none, the sort order is one", "[", "{}");
-    assert_int_equal(store->base.ops->claim(&store->base, &(hf_claim){.filter = "["},
-                                            &(hf_enter){.limit = 1}, &(hf_record){.limit = 0},
-                                            &(hf_step_reply){.confirmed = false}, NULL),
-                     HF_INVALID);
+    assert_int_equal(claim_without_words("[", NULL), HF_INVALID);
+    assert_int_equal(claim_without_words(NULL, "{'ok': 0, 'code': 2}"), HF_UNUSABLE);
     transcript_end("document-claims");
 }
 
