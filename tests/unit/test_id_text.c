@@ -7,6 +7,8 @@
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/id_text.h"
 
+#include <errno.h>
+
 static char *value_of(const char *name)
 {
     bson_t doc = BSON_INITIALIZER;
@@ -34,6 +36,8 @@ static void test_json_of_a_value_means_the_value(void **state)
     assert_means("\"42\"", "\"42\"");
     assert_means("\"\"", "\"\"");
     assert_means("true", "true");
+    assert_means("false", "false");
+    assert_means("null", "null");
     assert_means("{\"$oid\":\"6512bd43d9caa6e02c990b0a\"}",
                  "{ \"$oid\" : \"6512bd43d9caa6e02c990b0a\" }");
     assert_means("{\"a\": {\"b\": 1}}", "{ \"a\" : { \"b\" : { \"$numberInt\" : \"1\" } } }");
@@ -52,6 +56,8 @@ static void test_all_else_means_itself(void **state)
                                         "[1]",
                                         "1} {2",
                                         "1, 2",
+                                        "1,\"x\":2",
+                                        "1,\"x\":2}",
                                         "1}",
                                         "1}, {",
                                         "01",
@@ -89,6 +95,10 @@ static void test_integers_beyond_64_bits_are_texts(void **state)
 {
     (void)state;
     assert_means("99999999999999999999", "\"99999999999999999999\"");
+    assert_means("-99999999999999999999 ", "\"-99999999999999999999 \"");
+    assert_means("99999999999999999999.5", "{ \"$numberDouble\" : \"1e+20\" }");
+    errno = ERANGE; /* of something before */
+    assert_means("42", "{ \"$numberInt\" : \"42\" }");
 }
 
 static void assert_known_as(const char *given, const char *name)
@@ -117,6 +127,32 @@ static void test_what_is_one_id_has_one_name(void **state)
     assert_known_as("\"a\\\"b\"", "a\"b");
 }
 
+static void test_integers_are_known_as_such_while_they_are_exact(void **state)
+{
+    (void)state;
+    assert_known_as("{\"$numberDouble\": \"9007199254740991\"}", "9007199254740991");
+    assert_known_as("{\"$numberDouble\": \"-9007199254740991\"}", "-9007199254740991");
+    assert_known_as("{\"$numberDouble\": \"9007199254740992\"}", "9007199254740992.0");
+    assert_known_as("{\"$numberDouble\": \"-9007199254740992\"}", "-9007199254740992.0");
+    assert_known_as("-1.5", "-1.5");
+    assert_known_as("1e300", "1.0000000000000000525e+300");
+    assert_known_as("-1e300", "-1.0000000000000000525e+300");
+    assert_known_as("{\"$numberDecimal\": \"-42\"}", "-42");
+    assert_known_as("{\"$numberDecimal\": \"999999999999999999\"}", "999999999999999999");
+    assert_known_as("{\"$numberDecimal\": \"9999999999999999999\"}",
+                    "{\"$numberDecimal\":\"9999999999999999999\"}");
+    assert_known_as("{\"$numberDecimal\": \"1.5\"}", "{\"$numberDecimal\":\"1.5\"}");
+    assert_known_as("{\"$numberDecimal\": \"Infinity\"}", "{\"$numberDecimal\":\"Infinity\"}");
+    assert_known_as("{\"$numberDecimal\": \"NaN\"}", "{\"$numberDecimal\":\"NaN\"}");
+}
+
+static void test_blanks_in_texts_stay(void **state)
+{
+    (void)state;
+    assert_known_as("{ \"a\" : \"x\\\" y\" }", "{\"a\":\"x\\\" y\"}");
+    assert_known_as("{ \"a b\" : \"\\\\\", \"c\" : \" d\" }", "{\"a b\":\"\\\\\",\"c\":\" d\"}");
+}
+
 static void test_a_text_that_looks_like_a_value_is_quoted(void **state)
 {
     (void)state;
@@ -136,6 +172,12 @@ static void test_long_ids_have_no_name(void **state)
     assert_true(mongo_id_canonical(text, name));
     text[HF_NAME_MAX] = 'x';
     text[HF_NAME_MAX + 1] = '\0';
+    assert_false(mongo_id_canonical(text, name));
+    memcpy(text, "{\"k\":\"", 6);
+    memcpy(text + HF_NAME_MAX - 2, "\"}", 3); /* 512 bytes */
+    assert_true(mongo_id_canonical(text, name));
+    assert_string_equal(name, text);
+    memcpy(text + HF_NAME_MAX - 2, "x\"}", 4);
     assert_false(mongo_id_canonical(text, name));
 }
 
@@ -242,6 +284,8 @@ int main(void)
         cmocka_unit_test(test_all_else_means_itself),
         cmocka_unit_test(test_integers_beyond_64_bits_are_texts),
         cmocka_unit_test(test_what_is_one_id_has_one_name),
+        cmocka_unit_test(test_integers_are_known_as_such_while_they_are_exact),
+        cmocka_unit_test(test_blanks_in_texts_stay),
         cmocka_unit_test(test_a_text_that_looks_like_a_value_is_quoted),
         cmocka_unit_test(test_long_ids_have_no_name),
         cmocka_unit_test(test_ids_that_are_no_utf8_have_no_name),

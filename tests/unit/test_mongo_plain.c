@@ -49,18 +49,19 @@ static void list(int most, const char *answer)
 static void test_who_holds_something(void **state)
 {
     (void)state;
-    static const char docs[] = "{'ok': 1, 'docs': [" OURS("a", "07", "01", ", 'app': 'app', 'host': 'here', 'pid': 5, 'hf_left': 77") ", " OURS(
-        "b", "08", "01",
-        "") ", " OURS("c", "09", "02",
-                      "") ", " THEIRS("d",
-                                      "app@host:12/0001") ", " THEIRS("e",
-                                                                      "a@b@c:5:6") ", " THEIRS("f",
-                                                                                               "nob"
-                                                                                               "od"
-                                                                                               "y") ", " THEIRS("g",
-                                                                                                                "a:5@b") ", " THEIRS("h",
-                                                                                                                                     "a@b") ", " THEIRS("i",
-                                                                                                                                                        "a:5") "]}";
+    static const char docs[] =
+        "{'ok': 1, 'docs': [" OURS("a", "07", "01", ", 'app': 'app', 'host': 'here', 'pid': 5, 'hf_left': 77") ", " OURS(
+            "b", "08", "01",
+            "") ", " OURS("c", "09", "02",
+                          "") ", " THEIRS("d",
+                                          "app@host:12/0001") ", " THEIRS("e",
+                                                                          "a@b@c:5:6") ", " THEIRS("f",
+                                                                                                   "nob"
+                                                                                                   "od"
+                                                                                                   "y") ", " THEIRS("g",
+                                                                                                                    "a:5@b") ", " THEIRS("h",
+                                                                                                                                         "a@b") ", " THEIRS("i",
+                                                                                                                                                            "a:5") "]}";
     transcript_begin();
     list(99, docs);
     list(2, docs);

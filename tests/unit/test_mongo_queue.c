@@ -142,6 +142,70 @@ static void test_a_look_tells_what_is_not_there(void **state)
     assert_non_null(strstr(answers_last("find"), "'batchSize' : 4"));
 }
 
+/* A reply of more than 8 MB: what did not fit is asked for with a further one. Two can be given. */
+static const char *large(const char *docs)
+{
+    enum { SIZE = (8 << 20) + 1000 };
+    static char texts[2][SIZE];
+    static int next;
+    char *json = texts[next++ % 2];
+    size_t used =
+        (size_t)snprintf(json, SIZE, "{'ok': 1, 'cursor': {'firstBatch': [%s]}, 'x': '", docs);
+    memset(json + used, 'x', SIZE - used - 3);
+    memcpy(json + SIZE - 3, "'}", 3);
+    return json;
+}
+
+static void test_what_does_not_fit_is_asked_for_again(void **state)
+{
+    (void)state;
+    char said[100];
+    static const char *const names[] = {"a", "b", "c"};
+    answers_give("find", large(RECORD("b")));
+    answers_give("find", BATCH(RECORD("c")));
+    assert_int_equal(look(names, 3, said), HF_OK);
+    assert_string_equal(said, "<b 1><c 1><a 0>");
+    assert_int_equal(answers_sent("find"), 2);
+    assert_non_null(strstr(answers_last("find"), "'$in' : [ 'a', 'c' ] } }, 'batchSize' : 3"));
+    answers_give("find", large(RECORD("b")));
+    answers_give("find", large(""));
+    assert_int_equal(look(names, 3, said), HF_OK);
+    assert_string_equal(said, "<b 1><a 0><c 0>");
+    assert_int_equal(answers_sent("find"), 4);
+    answers_give("find", large(RECORD("b")));
+    assert_int_equal(look(names + 1, 1, said), HF_OK);
+    assert_string_equal(said, "<b 1>");
+    assert_int_equal(answers_sent("find"), 5);
+}
+
+static void test_a_large_reply_is_not_followed_after_an_end(void **state)
+{
+    (void)state;
+    char said[100];
+    static const char *const names[] = {"a", "stop", "c"};
+    answers_give("find", large(RECORD("a") ", {'_id': 'c', 'holders': 5}"));
+    assert_int_equal(look(names, 3, said), HF_SHAPE);
+    assert_string_equal(said, "<a 1>");
+    answers_give("find", large(RECORD("stop") ", " RECORD("a")));
+    assert_int_equal(look(names, 3, said), HF_OK);
+    assert_string_equal(said, "<stop 1>");
+    answers_give("find", BATCH(RECORD("stop") ", " RECORD("a")));
+    assert_int_equal(look(names, 3, said), HF_OK);
+    assert_string_equal(said, "<stop 1>");
+    assert_int_equal(answers_sent("find"), 3);
+}
+
+/* Only protocol document has locks that have no name yet. */
+static void test_a_lock_without_a_name_is_not_asked_for(void **state)
+{
+    (void)state;
+    char said[100];
+    answers_give("find", BATCH(""));
+    assert_int_equal(look((const char *const[]){"", "a"}, 2, said), HF_OK);
+    assert_string_equal(said, "< 0><a 0>");
+    assert_non_null(strstr(answers_last("find"), "'$in' : [ 'a' ]"));
+}
+
 static void test_a_look_that_fails_tells_nothing(void **state)
 {
     (void)state;
@@ -390,6 +454,9 @@ int main(void)
         TEST(test_a_document_that_is_in_the_way_is_named),
         TEST(test_a_leave_is_confirmed_when_it_changed_something),
         TEST(test_a_look_tells_what_is_not_there),
+        TEST(test_what_does_not_fit_is_asked_for_again),
+        TEST(test_a_large_reply_is_not_followed_after_an_end),
+        TEST(test_a_lock_without_a_name_is_not_asked_for),
         TEST(test_a_look_that_fails_tells_nothing),
         TEST(test_a_server_that_is_behind_is_asked_six_times_more),
         TEST(test_a_list_has_what_can_be_read_and_begins_so),

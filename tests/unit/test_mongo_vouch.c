@@ -128,6 +128,25 @@ static void test_what_was_seen_a_ttl_ago_is_gone(void **state)
     assert_int_equal(answers_sent("update"), 0);
 }
 
+static void test_one_that_is_not_overdue_is_not_gone_by_sight(void **state)
+{
+    (void)state;
+    const char *old = seen("us", 3, WATCH_MS + 2);
+    assert_false(is_gone_of(old, overdue_by(0), 0));
+    assert_false(is_gone_of(old, overdue_by(-5), 0));
+    assert_true(is_gone_of(old, overdue_by(1), 0));
+}
+
+/* A beat that is not said is none, not even the first. */
+static void test_a_sighting_without_a_beat_is_none(void **state)
+{
+    (void)state;
+    hf_session_state state_of_0 = overdue_by(1);
+    state_of_0.beat = 0;
+    answers_give("update", "{'ok': 1}");
+    assert_false(is_gone_of("{'sightings': [{'boot': 'us', 'at': 0}]}", state_of_0, 0));
+}
+
 static void test_an_older_sighting_is_not_hidden_by_a_younger_one(void **state)
 {
     (void)state;
@@ -180,6 +199,78 @@ static void test_times_that_cannot_be_are_now(void **state)
                          TRUST_MS + 1));
 }
 
+/* ---- This host's boot ---- */
+
+static const char *boot_text, *clock_text; /* NULL: it cannot be read */
+static int n_open;
+
+FILE *__wrap_fopen(const char *path, const char *mode);
+int __wrap_fclose(FILE *file);
+int __real_fclose(FILE *file);
+ssize_t __wrap_readlink(const char *path, char *text, size_t size);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    assert_string_equal(path, "/proc/sys/kernel/random/boot_id");
+    assert_string_equal(mode, "re");
+    if (!boot_text)
+        return NULL;
+    n_open++;
+    return boot_text[0] ? fmemopen((char *)(uintptr_t)boot_text, strlen(boot_text), "r")
+                        : tmpfile();
+}
+
+int __wrap_fclose(FILE *file)
+{
+    n_open--;
+    return __real_fclose(file);
+}
+
+ssize_t __wrap_readlink(const char *path, char *text, size_t size)
+{
+    assert_string_equal(path, "/proc/self/ns/time");
+    if (!clock_text)
+        return -1;
+    size_t n = strlen(clock_text) < size ? strlen(clock_text) : size;
+    memcpy(text, clock_text, n);
+    return (ssize_t)n;
+}
+
+static void assert_boot(const char *boot, const char *clock, const char *is)
+{
+    char out[MONGO_BOOT_MAX];
+    memset(out, 'x', sizeof out);
+    boot_text = boot;
+    clock_text = clock;
+    mongo_find_boot(out);
+    assert_string_equal(out, is);
+    assert_int_equal(n_open, 0);
+}
+
+static void test_what_a_boot_is_called(void **state)
+{
+    (void)state;
+    static const char long_clock[] = "time:[4026531834] and more of the same sort";
+    assert_boot("0123-abc\n", "time:[4026531834]", "0123-abc time:[4026531834]");
+    assert_boot("0123-abc", "time:[5]", "0123-abc time:[5]");
+    assert_boot("0123-abc\n", NULL, "0123-abc");
+    assert_boot("0123-abc\n", "", "0123-abc");
+    assert_boot(NULL, "time:[5]", "");
+    assert_boot("", "time:[5]", "");
+    assert_boot(NULL, NULL, "");
+    assert_boot("b\n", long_clock, "b time:[4026531834] and more of the same ");
+}
+
+static void test_a_store_knows_its_boot(void **state)
+{
+    (void)state;
+    boot_text = "this boot\n";
+    clock_text = "its clock";
+    answers_close(store);
+    store = answers_open("");
+    assert_string_equal(store->queue->boot, "this boot its clock");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -189,11 +280,15 @@ int main(void)
         TEST(test_who_is_not_overdue_lives),
         TEST(test_no_date_makes_a_session_gone),
         TEST(test_what_was_seen_a_ttl_ago_is_gone),
+        TEST(test_one_that_is_not_overdue_is_not_gone_by_sight),
+        TEST(test_a_sighting_without_a_beat_is_none),
         TEST(test_an_older_sighting_is_not_hidden_by_a_younger_one),
         TEST(test_sightings_by_others_or_of_earlier_beats_are_none),
         TEST(test_the_first_sighting_is_left),
         TEST(test_a_host_that_does_not_know_its_boot_leaves_none),
         TEST(test_times_that_cannot_be_are_now),
+        TEST(test_what_a_boot_is_called),
+        TEST(test_a_store_knows_its_boot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -435,6 +435,218 @@ static void test_a_field_deep_inside_is_listened_to(void **state)
     assert_non_null(opened_with("[ '$$this.k', [ 'meta', 'meta.lock', 'meta.lock.id' ] ]"));
 }
 
+/* ---- What goes on from where ---- */
+
+static void wake_at_once(const char *where, const bson_t *command, const bson_t *opts)
+{
+    (void)where, (void)opts;
+    if (bson_has_field(command, "getMore") || bson_has_field(command, "aggregate")) {
+        answers_tell(NULL);
+        store->base.ops->wake(&store->base);
+    }
+}
+
+/* The reading ends with its cursor, and the next one goes on from its place, without a look. */
+static void test_a_killed_reading_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", READ_TO("100"));
+    await();
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("update", "{'ok': 1}");
+    answers_give("getMore", "{'ok': 0, 'code': 237}");
+    answers_tell(wake_at_once);
+    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 2);
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    await(); /* the wake has been heard */
+    assert_string_equal(heard, "");
+    assert_non_null(opened_with("'resumeAfter' : { '_data' : 'here' }"));
+    assert_int_equal(answers_sent("getMore"), 3);
+}
+
+static void test_a_wake_is_no_excuse_for_a_dead_line(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    await();
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("update", "{'ok': 1}");
+    answers_give("getMore", NULL);
+    answers_tell(wake_at_once);
+    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_UNREACHABLE);
+    assert_int_equal(store->work.n_idle, 0);
+}
+
+static void test_a_wake_while_it_opens_ends_it_before_it_reads(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_tell(wake_at_once);
+    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 0);
+    assert_int_equal(answers_sent("killCursors"), 0);
+    answers_give("getMore", NONE);
+    await();
+}
+
+static void test_who_reads_without_a_cursor_is_not_killed(void **state)
+{
+    (void)state;
+    store->watch->is_reading = true;
+    store->base.ops->wake(&store->base);
+    assert_int_equal(answers_sent("killCursors"), 0);
+    assert_true(store->watch->woken);
+}
+
+static void test_what_was_brought_is_not_waited_beyond(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore",
+                 "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': [{'operationType': 'update',"
+                 " 'fullDocument': {'notify': '" US ":" WAITS ":4'}}]}}");
+    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 1);
+}
+
+static void test_it_reads_to_the_last_millisecond(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    answers_give("getMore", NONE);
+    assert_int_equal(await_since((hf_stamp){0}, 1001), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 2);
+    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 1 }"));
+}
+
+static void test_a_reply_without_a_cursor_ends_the_stream(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", "{'ok': 1}");
+    await();
+    assert_int_equal(store->work.n_idle, 1);
+    answers_give("aggregate", NONE);
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 at 0>");
+}
+
+/* The second one is read on from, though the first had ended in the same call. */
+static void test_it_goes_on_after_a_stream_that_ended_at_once(void **state)
+{
+    (void)state;
+    answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': []}}");
+    answers_give("aggregate", NONE);
+    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_string_equal(heard, "<look - 00000000 0 at 0>");
+    answers_give("getMore", NONE);
+    await();
+    assert_int_equal(answers_sent("aggregate"), 2);
+}
+
+static void test_everybody_looks_once(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NULL);
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
+    assert_int_equal(store->work.n_idle, 0);
+    answers_give("aggregate", NULL);
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
+    assert_string_equal(heard, "");
+    answers_give_always("aggregate", NONE);
+    answers_give_always("getMore", NONE);
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 at 0>");
+    store->watch->cursor = 0; /* as after a wake */
+    await();
+    assert_string_equal(heard, "");
+}
+
+static void test_what_another_session_missed_is_nobodys_business(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give("aggregate", NULL);
+    assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    assert_int_equal(store->base.ops->await(&store->base, id_of(2), STAMP(0), 1, hear, NULL, &err),
+                     HF_OK);
+    assert_string_equal(heard, "");
+}
+
+static mongoc_client_t *take_one(void)
+{
+    hf_error err;
+    mongoc_client_t *client;
+    const mongo_call call = {.what = "trying"};
+    assert_int_equal(mongo_take(store, &store->work, &call, &client, &err), HF_OK);
+    return client;
+}
+
+static void test_another_session_listens_on_the_same_connection(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_give_always("aggregate", NONE);
+    answers_give_always("getMore", NONE);
+    answers_give_always("killCursors", "{'ok': 1}");
+    await();
+    mongo_give(&store->work, take_one(), false); /* one that is idle */
+    assert_int_equal(store->work.n_idle, 1);
+    assert_int_equal(store->base.ops->await(&store->base, id_of(2), STAMP(0), 1, hear, NULL, &err),
+                     HF_OK);
+    assert_int_equal(store->work.n_idle, 1);
+}
+
+/* ---- What is skipped of what is not open ---- */
+
+static void test_a_place_without_a_cursor_is_left_as_well(void **state)
+{
+    (void)state;
+    read_to_100();
+    store->watch->cursor = 0; /* as after a wake */
+    answers_give("aggregate", NONE);
+    answers_give("getMore", NONE);
+    assert_int_equal(await_since(STAMP(200), 1), HF_OK);
+    assert_null(opened_with("resumeAfter"));
+    assert_non_null(opened_with("'t' : 200"));
+    assert_int_equal(answers_sent("killCursors"), 0);
+}
+
+static void test_a_cursor_without_a_place_is_left_as_well(void **state)
+{
+    (void)state;
+    answers_give_always("aggregate", NONE);
+    answers_give_always("getMore", NONE);
+    answers_give_always("killCursors", "{'ok': 1}");
+    assert_int_equal(await_since(STAMP(70), 1), HF_OK); /* the first opens, and skips nothing */
+    assert_int_equal(answers_sent("killCursors"), 0);
+    assert_int_equal(await_since(STAMP(71), 1), HF_OK);
+    assert_int_equal(answers_sent("killCursors"), 1);
+    assert_non_null(opened_with("'t' : 71"));
+}
+
+static void test_the_longest_name(void **state)
+{
+    (void)state;
+    char json[900], name[HF_NAME_MAX + 1];
+    memset(name, 'x', sizeof name);
+    name[HF_NAME_MAX] = '\0';
+    snprintf(json, sizeof json,
+             "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [{'operationType': 'delete',"
+             " 'documentKey': {'_id': '%s'}}]}}",
+             name);
+    answers_give("aggregate", json);
+    await();
+    assert_non_null(strstr(heard, name));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 #define TEST_TTL(name) cmocka_unit_test_setup_teardown(name, begin_ttl, end)
 
@@ -460,6 +672,20 @@ int main(void)
         TEST(test_a_wake_before_it_ends_it_at_once),
         TEST(test_a_wake_under_way_keeps_the_place),
         TEST(test_nobody_is_woken_who_does_not_read),
+        TEST(test_a_killed_reading_goes_on_where_it_was),
+        TEST(test_a_wake_is_no_excuse_for_a_dead_line),
+        TEST(test_a_wake_while_it_opens_ends_it_before_it_reads),
+        TEST(test_who_reads_without_a_cursor_is_not_killed),
+        TEST(test_what_was_brought_is_not_waited_beyond),
+        TEST(test_it_reads_to_the_last_millisecond),
+        TEST(test_a_reply_without_a_cursor_ends_the_stream),
+        TEST(test_it_goes_on_after_a_stream_that_ended_at_once),
+        TEST(test_everybody_looks_once),
+        TEST(test_what_another_session_missed_is_nobodys_business),
+        TEST(test_another_session_listens_on_the_same_connection),
+        TEST(test_a_place_without_a_cursor_is_left_as_well),
+        TEST(test_a_cursor_without_a_place_is_left_as_well),
+        TEST_TTL(test_the_longest_name),
         TEST_TTL(test_without_sessions_a_read_stirs),
         TEST_TTL(test_a_change_says_whose_it_is_now),
         TEST_TTL(test_names_that_are_none_are_not_heard),

@@ -140,6 +140,8 @@ static void test_a_taking_in_doubt(void **state)
     hf_enter in = entrant();
     answers_give("findAndModify", NULL);
     step("no answer", &(hf_step){.enter = &in});
+    answers_give("findAndModify", "{'ok': 1, 'value': {'_id': 'a'}, 'writeConcernError': {}}");
+    step("not by a majority", &(hf_step){.enter = &in});
     answers_give("findAndModify", NONE);
     answers_give("aggregate", NULL);
     in.entry.ticket = id_of(8);
@@ -230,6 +232,8 @@ static void test_claims(void **state)
     claim("it is not understood", NULL, NULL);
     answers_give("findAndModify", "{'ok': 0, 'code': 189, 'errmsg': 'what?'}");
     claim("its primary steps down", NULL, NULL);
+    answers_give("findAndModify", "{'ok': 1, 'value': {'_id': 'a'}, 'writeConcernError': {}}");
+    claim("not by a majority", NULL, NULL);
     claim("the sort order is none", "{}", "[]");
     claim("the filter is none, the sort order is one", "[", "{}");
     assert_int_equal(claim_without_words("[", NULL), HF_INVALID);
@@ -295,6 +299,7 @@ static void test_looks(void **state)
     mongo_held_doubt(store, id_of(12));
     mongo_held_doubt(store, id_of(13));
     look(unnamed, 3, false, CURSOR(HELD("'c'", "77")));
+    look(unnamed + 1, 2, false, CURSOR(""));
     transcript_end("document-looks");
 }
 
