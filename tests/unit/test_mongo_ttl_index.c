@@ -258,6 +258,7 @@ static void test_who_may_not_read_them_knows_of_nothing(void **state)
         answers_close(store);
         store = answers_open(shapes[i]);
         settle("{'ok': 0, 'code': 13}");
+        assert_logged("the indexes of app.locks may not be read");
         assert_int_equal(mongo_ttl_foreign_ms(store), MONGO_FOR_EVER);
         assert_int_equal(answers_sent("createIndexes"), 0);
         assert_int_equal(read_as("{'ok': 0, 'code': 13}"), MONGO_FOR_EVER);
@@ -306,6 +307,71 @@ static void test_a_ttl_longer_than_the_index_is_refused(void **state)
         assert_non_null(strstr(err.text, "a ttl of at most 5 s"));
         assert_non_null(strstr(err.text, "expireAfterSeconds to 6 "));
     }
+}
+
+static void assert_refused(const char *indexes, const char *says)
+{
+    hf_error err;
+    assert_int_equal(try_to_settle(indexes, &err), HF_INVALID);
+    if (!strstr(err.text, says))
+        fail_msg("%s", err.text);
+}
+
+/* One that removes at once, before or behind another. */
+static void test_the_shortest_counts_down_to_nothing(void **state)
+{
+    (void)state;
+    static const char says[] = "removes documents after 0 s";
+    assert_refused(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 0}"), says);
+    assert_logged("field updated, has expireAfterSeconds 0, not 90");
+    assert_refused(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 0},"
+                           " {'key': {'updated': -1}, 'expireAfterSeconds': 60}"),
+                   says);
+    assert_refused(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 60},"
+                           " {'key': {'updated': -1}, 'expireAfterSeconds': 0}"),
+                   says);
+}
+
+static void test_a_part_of_a_second_counts_as_one(void **state)
+{
+    (void)state;
+    store->config.ttl_ms = 6001;
+    assert_refused(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 6}"),
+                   "expireAfterSeconds to 7 ");
+    settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 7}"));
+}
+
+/* One that removes nothing, though it is on the date and partial. */
+static void test_an_index_without_a_time_is_none(void **state)
+{
+    (void)state;
+    answers_give("createIndexes", "{'ok': 1}");
+    settle(INDEXES(", {" ON_UPDATED ", 'partialFilterExpression': {}}"));
+    assert_int_equal(answers_sent("createIndexes"), 1);
+    assert_string_equal(answers_log(), "");
+}
+
+static void test_what_was_never_read_is_not_known(void **state)
+{
+    (void)state;
+    hf_error err;
+    answers_close(store);
+    store = answers_open(EXPIRE_AT);
+    answers_give("listIndexes", INDEXES(""));
+    assert_int_equal(mongo_ttl_check(store, false, &err), HF_OK);
+    assert_int_equal(answers_sent("listIndexes"), 1);
+}
+
+static void test_an_odd_id_that_is_too_long_is_told(void **state)
+{
+    (void)state;
+    char json[700], id[HF_NAME_MAX + 1];
+    memset(id, 'x', sizeof id);
+    id[HF_NAME_MAX] = '\0';
+    snprintf(json, sizeof json, "{'ok': 1, 'cursor': {'firstBatch': [{'_id': {'k': '%s'}}]}}", id);
+    answers_give("find", json);
+    settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90}"));
+    assert_logged("whose _id is no string: (it cannot be shown)");
 }
 
 static void test_a_ttl_as_long_as_the_index_is_taken(void **state)
@@ -402,6 +468,11 @@ int main(void)
         TEST(test_a_settling_that_fails_is_done_again),
         TEST(test_an_odd_id_is_told_when_it_is_settled),
         TEST(test_a_ttl_longer_than_the_index_is_refused),
+        TEST(test_the_shortest_counts_down_to_nothing),
+        TEST(test_a_part_of_a_second_counts_as_one),
+        TEST(test_an_index_without_a_time_is_none),
+        TEST(test_what_was_never_read_is_not_known),
+        TEST(test_an_odd_id_that_is_too_long_is_told),
         TEST(test_a_ttl_as_long_as_the_index_is_taken),
         TEST(test_a_date_that_says_until_when_takes_any_ttl),
         TEST(test_one_that_is_made_is_long_enough),

@@ -77,13 +77,17 @@ static void test_enters(void **state)
 {
     (void)state;
     hf_enter plain = entrant(), tries = plain, returns = plain, is_large = plain,
-             is_crowded = plain, upgrades = plain, blocks = plain;
+             is_crowded = plain, upgrades = plain, blocks = plain, has_all = plain,
+             has_room = plain, has_one = plain;
     tries.try_only = true;
     returns.returner = true;
     is_large.entry.permits = 3;
     is_crowded.queue_max = 0;
     upgrades.replaces = id_of(6);
     blocks.entry.block = 2;
+    has_one.entry.block = 1;
+    has_all.entry.permits = 2;
+    has_room.queue_max = 1;
     step("waits if it must", &(hf_step){.enter = &plain}, true);
     step("nobody wants the record", &(hf_step){.enter = &plain}, false);
     step("only tries", &(hf_step){.enter = &tries}, true);
@@ -92,6 +96,9 @@ static void test_enters(void **state)
     step("finds no room in the queue", &(hf_step){.enter = &is_crowded}, true);
     step("upgrades", &(hf_step){.enter = &upgrades}, true);
     step("has a block of two tokens", &(hf_step){.enter = &blocks}, true);
+    step("has a block of one token", &(hf_step){.enter = &has_one}, true);
+    step("wants all that there is", &(hf_step){.enter = &has_all}, true);
+    step("finds room for one in the queue", &(hf_step){.enter = &has_room}, true);
     plain.entry.ticket = id_of(9); /* which the record does not show */
     step("is not there then", &(hf_step){.enter = &plain}, true);
     transcript_end("queue-enters");
@@ -110,8 +117,11 @@ static void test_leaves(void **state)
     is_lost.outcome = HF_OUTCOME_ABANDONED;
     snprintf(is_lost.reason, sizeof is_lost.reason, "the reason");
     uses.used_token = 5;
+    hf_leave uses_one = uses, works_untold = works;
+    uses_one.used_token = 1;
+    works_untold.told = false;
     const hf_leave two[] = {works, {.ticket = id_of(8)}};
-    const hf_leave both[] = {uses, told};
+    const hf_leave both[] = {uses, told}, one_of_both[] = {back, uses_one};
     const hf_leave without_status = {
         .ticket = id_of(7), .told = true, .outcome = HF_OUTCOME_RELEASED, .period = {{1}, {2}}};
     step("gives back", &(hf_step){.leaves = &back, .n_leaves = 1}, false);
@@ -123,6 +133,9 @@ static void test_leaves(void **state)
     step("without an exit status", &(hf_step){.leaves = &without_status, .n_leaves = 1}, false);
     step("two", &(hf_step){.leaves = two, .n_leaves = 2}, false);
     step("two, the first with tokens", &(hf_step){.leaves = both, .n_leaves = 2}, false);
+    step("two, the second with one token", &(hf_step){.leaves = one_of_both, .n_leaves = 2}, false);
+    step("used one token", &(hf_step){.leaves = &uses_one, .n_leaves = 1}, false);
+    step("worked, and is not told", &(hf_step){.leaves = &works_untold, .n_leaves = 1}, false);
     transcript_end("queue-leaves");
 }
 
@@ -155,6 +168,8 @@ static void test_other_steps(void **state)
          true);
     step("has less", &(hf_step){.change = &lower}, false);
     step("has less", &(hf_step){.change = &lower}, true);
+    step("has less, one enters", &(hf_step){.change = &lower, .enter = &enters}, true);
+    step("is handed over, one enters", &(hf_step){.pass = &pass, .enter = &enters}, true);
     step("has nothing less", &(hf_step){.change = &none}, false);
     step("is handed over", &(hf_step){.pass = &pass}, true);
     step("is handed over without words", &(hf_step){.pass = &bare}, true);
@@ -164,6 +179,47 @@ static void test_other_steps(void **state)
     step("with a floor that is too low", &(hf_step){.leaves = &back, .n_leaves = 1, .floor = &low},
          false);
     transcript_end("queue-steps");
+}
+
+/* In the words of what was to be done. */
+static void test_steps_that_fail(void **state)
+{
+    (void)state;
+    hf_leave back = {.ticket = id_of(7)};
+    hf_change lower = {.ticket = id_of(7), .permits = 1};
+    hf_pass pass = {.ticket = id_of(6), .to = id_of(7)};
+    hf_enter enters = entrant(), upgrades = enters;
+    upgrades.replaces = id_of(6);
+    answers_close(store);
+    store = answers_open("");
+    answers_give_always("findAndModify", "{'ok': 0, 'code': 13}");
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    answers_give("update", "{'ok': 0, 'code': 4}");
+    answers_give("update", "{'ok': 1}");
+    answers_give("find", CURSOR(RECORD("x")));
+    step("enters", &(hf_step){.enter = &enters}, true);
+    step("upgrades", &(hf_step){.enter = &upgrades}, true);
+    step("has less", &(hf_step){.change = &lower}, false);
+    step("is handed over", &(hf_step){.pass = &pass}, true);
+    step("leaves", &(hf_step){.leaves = &back, .n_leaves = 1}, false);
+    step("leaves what is odd", &(hf_step){.leaves = &back, .n_leaves = 1}, false);
+    step("leaves, and nobody says how many did", &(hf_step){.leaves = &back, .n_leaves = 1}, false);
+    transcript_end("queue-fails");
+}
+
+static void test_records_that_are_not_there(void **state)
+{
+    (void)state;
+    hf_leave back = {.ticket = id_of(7)};
+    hf_enter enters = entrant();
+    answers_close(store);
+    store = answers_open("");
+    answers_give("findAndModify", "{'ok': 1, 'value': null}");
+    step("one leaves", &(hf_step){.leaves = &back, .n_leaves = 1}, true);
+    answers_give("findAndModify", "{'ok': 1, 'value': " RECORD("x") ", 'writeConcernError': {}}");
+    step("not by a majority", &(hf_step){.enter = &enters}, true);
+    transcript_end("queue-none");
 }
 
 /* What gives the floor of tokens, by the server's kind and age. */
@@ -222,6 +278,14 @@ static void make_members(void)
                                        .state = MEMBER_GOES};
         pthread_cond_init(&of.members[i].changed, NULL);
     }
+}
+
+/* Two leaves and two enters that each have one text. */
+static void make_alike(void)
+{
+    make_members();
+    of.leaves[1] = (hf_leave){.ticket = id_of(12)};
+    of.enters[1].entry.block = 0;
 }
 
 static void send_batch(const char *what, size_t n)
@@ -286,7 +350,27 @@ static void test_steps_that_travel_together(void **state)
     send_batch("an enter alone stopped it", 1);
     answer("{'ok': 1, 'nModified': 4, 'writeConcernError': {'code': 64, 'errmsg': 'slow'}}");
     send_batch("not by a majority", 4);
+    answer("{'ok': 1, 'writeErrors': [{'code': 241, 'errmsg': 'which?'}]}");
+    send_batch("a step that is not named stopped it", 4);
+    answer("{'ok': 1, 'writeErrors': [{'index': 1, 'code': 91, 'errmsg': 'the end'}]}");
+    send_batch("the server shuts down under it", 4);
     transcript_end("queue-together");
+}
+
+static void test_steps_of_one_text(void **state)
+{
+    (void)state;
+    make_alike();
+    answer("{'ok': 1, " STAMPED ", 'n': 4, 'nModified': 4}");
+    answers_give("find", CURSOR(RECORD("a") ", " RECORD("d")));
+    send_batch("two texts for four", 4);
+    of.members[0] = of.members[1];
+    answer("{'ok': 1, " STAMPED "}");
+    send_batch("one leave, and nobody says how many did", 1);
+    of.members[0] = of.members[1];
+    answer("{'ok': 1, " STAMPED ", 'n': 1, 'nModified': 1}");
+    send_batch("one leave, and no enter to look for", 1);
+    transcript_end("queue-alike");
 }
 
 /* ---- Looks and lists ---- */
@@ -343,10 +427,17 @@ static void test_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_enters),      TEST(test_leaves),
-        TEST(test_other_steps), TEST(test_the_same_enter_on_other_servers),
-        TEST(test_weak_writes), TEST(test_steps_that_travel_together),
-        TEST(test_looks),       TEST(test_lists),
+        TEST(test_enters),
+        TEST(test_leaves),
+        TEST(test_other_steps),
+        TEST(test_the_same_enter_on_other_servers),
+        TEST(test_steps_that_fail),
+        TEST(test_records_that_are_not_there),
+        TEST(test_steps_of_one_text),
+        TEST(test_weak_writes),
+        TEST(test_steps_that_travel_together),
+        TEST(test_looks),
+        TEST(test_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

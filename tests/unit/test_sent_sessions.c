@@ -351,6 +351,38 @@ static void test_pages_that_are_full_are_followed(void **state)
     transcript_end("sweep-pages");
 }
 
+/* Not one more than was asked for, nor one less. */
+static void test_pages_that_are_not_full(void **state)
+{
+    (void)state;
+    answers_give_always("createIndexes", "{'ok': 1}");
+    give_beginning("{'ok': 1, 'n': 1}");
+    sweep("its turn");
+    finish_page("more than a page of the dead", "find", dead_page(501));
+    assert_int_equal(store->queue->sweep.n_dead, 500);
+    finish_page("499 of the dead", "find", dead_page(499));
+    assert_int_equal(store->queue->sweep.n_dead, 999);
+    finish_page("499 locks", "aggregate", page("{'_id': 'lock %03d'}", 499));
+    finish_page("500 dates", "update", "{'ok': 1, 'n': 500}");
+    finish_page("499 dates", "update", "{'ok': 1, 'n': 499}");
+    transcript_end("sweep-part-pages");
+}
+
+/* Sessions that hold what cannot be pruned, and several that can. */
+static void test_a_page_of_locks(void **state)
+{
+    (void)state;
+    answers_give_always("createIndexes", "{'ok': 1}");
+    give_beginning("{'ok': 1, 'n': 1}");
+    sweep("its turn");
+    answers_give("find", CURSOR(""));
+    sweep("no dead");
+    answers_give("aggregate", CURSOR(IDLE("a", BELOW) ", " IDLE("b", BELOW)));
+    answers_give("delete", NULL);
+    sweep("two can go, and no answer");
+    transcript_end("sweep-locks");
+}
+
 /* ---- The change stream ---- */
 
 static void hear(void *ctx, const hf_notice *notice)
@@ -408,6 +440,8 @@ int main(void)
         TEST(test_a_sweep_on_a_standalone_prunes_nothing),
         TEST(test_a_sweep_that_fails_begins_anew),
         TEST(test_pages_that_are_full_are_followed),
+        TEST(test_pages_that_are_not_full),
+        TEST(test_a_page_of_locks),
         TEST(test_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

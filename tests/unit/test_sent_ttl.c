@@ -116,6 +116,28 @@ static void begin_well(void)
     begin_session("begins");
 }
 
+static void show_renewed(void)
+{
+    size_t n;
+    mongo_held *all = mongo_held_copy(store, &n);
+    for (size_t i = 0; i < n; i++)
+        transcript_say("   renewed: %s, %d", all[i].name, all[i].ticket.bytes[3]);
+    mongo_held_free_copy(all, n);
+}
+
+/* The index is read by the same connections. */
+static void test_an_index_that_cannot_be_made(void **state)
+{
+    (void)state;
+    answers_give("listIndexes", CURSOR("{'key': {'_id': 1}}"));
+    answers_give("createIndexes", "{'ok': 0, 'code': 85}");
+    answers_give("listIndexes", INDEX("updated", "600"));
+    answers_give("find", CURSOR(""));
+    begin_session("another has made it");
+    transcript_say("%s", answers_log());
+    transcript_end("ttl-unmade");
+}
+
 static void test_takings(void **state)
 {
     (void)state;
@@ -124,8 +146,17 @@ static void test_takings(void **state)
     begin_well();
     answers_give("findAndModify", TAKEN("updated", ", 'why': 'why', 'app': 'app', 'host': 'here'"));
     step("there was none", &(hf_step){.enter = &in});
+    mongo_held_add(store, "a", id_of(6));
+    show_renewed();
     answers_give("findAndModify", TAKEN("updated", ", 'acquirer': 'me'"));
     step("one leaves, one enters", &(hf_step){.leaves = &out, .n_leaves = 1, .enter = &in});
+    show_renewed();
+    answers_give("findAndModify", "{'ok': 1, 'value': {'_id': 'a'}, 'writeConcernError': {}}");
+    step("not by a majority", &(hf_step){.enter = &in});
+    answers_pass(6000);
+    answers_give("listIndexes", INDEX("updated", "600"));
+    answers_give("findAndModify", TAKEN("updated", ""));
+    step("after a ttl", &(hf_step){.enter = &in});
     answers_give("findAndModify", IN_THE_WAY);
     answers_give("aggregate", CURSOR(THEIRS("5")));
     step("another holds", &(hf_step){.enter = &in});
@@ -151,6 +182,8 @@ static void test_leavings(void **state)
     begin_well();
     answers_give("delete", "{'ok': 1, " STAMPED ", 'n': 1}");
     step("one", &(hf_step){.leaves = out, .n_leaves = 1});
+    answers_give("delete", "{'ok': 1}");
+    step("one that was not there", &(hf_step){.leaves = out, .n_leaves = 1});
     answers_give("find", CURSOR("{'_id': 'a'}"));
     answers_give("delete", "{'ok': 1, 'n': 2}");
     step("two", &(hf_step){.leaves = out, .n_leaves = 2});
@@ -169,6 +202,9 @@ static void test_beats(void **state)
     answers_give("update", "{'ok': 1, 'n': 1}");
     answers_give("listIndexes", INDEX("updated", "600"));
     beat("one of two, after a ttl");
+    mongo_held_drop(store, id_of(8));
+    answers_give("update", "{'ok': 1}");
+    beat("one that is not there");
     transcript_end("ttl-beats");
 }
 
@@ -225,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_session_makes_the_index),
+        TEST(test_an_index_that_cannot_be_made),
         TEST(test_takings),
         TEST(test_leavings),
         TEST(test_beats),
