@@ -108,6 +108,32 @@ static void test_two_leaves_go_alone(void **state)
     assert_false(is_batched(&(hf_step){.leaves = two, .n_leaves = 2}, false));
 }
 
+static void test_an_upgrade_goes_alone(void **state)
+{
+    (void)state;
+    hf_enter enter = plain();
+    enter.replaces = id_of(6);
+    assert_false(travels(&(hf_step){.enter = &enter}, true));
+}
+
+/* With a leave that might travel. */
+static void test_what_does_more_goes_alone(void **state)
+{
+    (void)state;
+    hf_death death = {.session = id_of(3)};
+    hf_change change = {.ticket = id_of(7), .permits = 1};
+    hf_pass pass = {.ticket = id_of(6), .to = id_of(7)};
+    hf_step step = {.leaves = &left, .n_leaves = 1};
+    hf_step dies = step, changes = step, passes = step;
+    dies.deaths = &death;
+    dies.n_deaths = 1;
+    changes.change = &change;
+    passes.pass = &pass;
+    assert_false(travels(&dies, false));
+    assert_false(travels(&changes, false));
+    assert_false(travels(&passes, false));
+}
+
 static void test_a_name_that_was_not_seen_goes_alone(void **state)
 {
     (void)state;
@@ -149,6 +175,8 @@ int main(void)
         TEST(test_an_enter_whose_record_nobody_wants_goes_alone),
         TEST(test_a_leave_whose_record_is_wanted_goes_alone),
         TEST(test_two_leaves_go_alone),
+        TEST(test_an_upgrade_goes_alone),
+        TEST(test_what_does_more_goes_alone),
         TEST(test_a_name_that_was_not_seen_goes_alone),
         TEST(test_only_on_a_set_are_steps_batched),
         TEST(test_one_on_the_same_lock_waits),

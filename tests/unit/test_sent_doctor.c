@@ -156,6 +156,9 @@ static void test_a_set_that_is_not_well(void **state)
     answers_give("replSetGetStatus", WELL);
     look();
     anew();
+    answers_give("aggregate", WELL);
+    look();
+    anew();
     answers_give("buildInfo", NULL);
     look();
     transcript_end("doctor-unwell");
