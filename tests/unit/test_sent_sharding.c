@@ -167,11 +167,35 @@ static void test_takeovers(void **state)
     enter("the clock went back", 8);
     give_holder(PING("1000"), SERVER("1000"));
     enter("it is still behind, and told once a minute", 8);
+    transcript_say("%s", answers_log());
     answers_pass(60000);
     give_holder(PING("1000"), SERVER("1000"));
     enter("a minute later", 8);
     transcript_say("%s", answers_log());
     transcript_end("sharding-takeovers");
+}
+
+#define OLD_SERVER(ms)                                                                             \
+    "{'ok': 1, 'localTime': " DATE(ms) ", 'repl': {'ismaster': true, 'electionId': " OID("09") "}" \
+                                                                                               "}"
+
+/* Half of how long its answer took is taken off a server's time, so that it is not too late. */
+static void test_what_counts_as_expired(void **state)
+{
+    (void)state;
+    give_holder(PING("1000"), NULL);
+    answers_give("serverStatus", SERVER("2000"));
+    enter("seen for the first time", 7);
+    give_holder(PING("1000"), NULL);
+    answers_give_slowly("serverStatus", SERVER("902040"), 100);
+    enter("it may not be over yet", 7);
+    give_holder(PING("1000"), NULL);
+    answers_give("serverStatus", OLD_SERVER("902040"));
+    answers_give("find", PING("1000"));
+    answers_give("findAndModify", NULL);
+    answers_give("update", WELL);
+    enter("it is, says an old server, and no answer to the rest", 7);
+    transcript_end("sharding-expired");
 }
 
 static void test_servers_that_say_less(void **state)
@@ -193,6 +217,7 @@ static void test_servers_that_say_less(void **state)
     enter("not a primary any more", 7);
     give_holder(PING("1000"), "{'ok': 0, 'code': 13}");
     enter("no right to ask", 7);
+    transcript_say("%s", answers_log());
     give_holder(PING("1000"), "{'ok': 0, 'code': 13}");
     enter("nor then", 7);
     give_holder(PING("1000"), "{'ok': 0, 'code': 8}");
@@ -279,6 +304,12 @@ static void test_leavings(void **state)
     answers_give("find", CURSOR(""));
     answers_give("update", "{'ok': 0, 'code': 13}");
     leave("not there at all", (const unsigned[]){9}, 1);
+    answers_give("update", "{'ok': 1}");
+    leave("nobody says how many did", (const unsigned[]){8}, 1);
+    answers_give("update", "{'ok': 1, 'nModified': 1, 'writeConcernError': {'code': 64}}");
+    answers_give("update", "{'ok': 1, 'n': 1, 'writeConcernError': {'code': 64}}");
+    answers_give("update", "{'ok': 1, 'n': 1, 'writeConcernError': {'code': 64}}");
+    leave("not by a majority", (const unsigned[]){8}, 1);
     transcript_end("sharding-leavings");
 }
 
@@ -366,6 +397,12 @@ static void test_beats(void **state)
     beat("one is not");
     answers_give("update", WELL);
     beat("both are");
+    for (int i = 0; i < 3; i++)
+        answers_give("update", NULL);
+    end_session("no answer", 3);
+    answers_give("update", WELL);
+    sharding_session_settle(store);
+    show_known();
     transcript_say("%s", answers_log());
     transcript_end("sharding-beats");
 }
@@ -393,6 +430,9 @@ static void test_ends_and_lists(void **state)
     list(9, "{'ok': 0, 'code': 13, 'docs': []}");
     answers_give("findAndModify", WELL);
     end_session("ends", 1);
+    begin_session(2, WELL);
+    answers_give("findAndModify", WELL);
+    end_session("the one before it ends again", 1);
     atomic_store(&store->topology, MONGO_ALONE);
     list(9, "{'ok': 1, 'docs': []}");
     transcript_end("sharding-lists");
@@ -453,6 +493,10 @@ static void test_given_names(void **state)
     answers_give("findAndModify", GRABBED);
     enter("takes", 7);
     enter("another thread of ours", 8);
+    answers_give("update", WELL);
+    leave("leaves", (const unsigned[]){7}, 1);
+    answers_give("findAndModify", GRABBED);
+    enter("takes again", 7);
     answers_give("find", CURSOR(""));
     beat("looks");
     begin_session(2, WELL);
@@ -470,6 +514,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_takings),
         TEST(test_takeovers),
+        TEST(test_what_counts_as_expired),
         TEST(test_servers_that_say_less),
         TEST(test_takings_that_fail),
         TEST(test_an_outcome_without_words),

@@ -11,6 +11,8 @@
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/sharding/waits.h"
 
+#include <malloc.h>
+
 #define KEYS "&hfProtocol=sharding"
 #define TS(n) "{'$oid': '000000" n "0000000000000000'}"
 #define DATE(ms) "{'$date': {'$numberLong': '" ms "'}}"
@@ -308,7 +310,120 @@ static void test_what_is_owed_is_paid_when_the_store_closes(void **state)
     assert_int_equal(answers_sent("update"), 3);
 }
 
+static void test_all_that_is_owed_is_kept(void **state)
+{
+    (void)state;
+    for (unsigned i = 2; i < 7; i++) {
+        sharding_may_have_more(store);
+        answers_give("update", "{'ok': 0, 'code': 13}");
+        assert_int_equal(end_session(i), HF_DENIED);
+    }
+    const struct mongo_sharding *own = store->sharding;
+    assert_int_equal(own->n_owed, 5);
+    assert_true(malloc_usable_size(own->owed) >= 5 * sizeof *own->owed);
+    for (unsigned i = 2; i < 7; i++)
+        assert_true(id_equal(own->owed[i - 2], id_of(i)));
+}
+
+/* A slow look leaves no time for it. */
+static void test_what_is_owed_waits_for_a_quick_beat(void **state)
+{
+    (void)state;
+    hold(7, "a");
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    assert_int_equal(end_session(1), HF_DENIED);
+    answers_give_slowly("find", OWN(""), 500);
+    beat();
+    assert_int_equal(answers_sent("update"), 1);
+    assert_int_equal(store->sharding->n_owed, 1);
+}
+
+static int n_updates;
+
+static void count_updates(const char *where, const bson_t *command, const bson_t *opts)
+{
+    (void)where, (void)opts;
+    n_updates += bson_has_field(command, "update") && bson_has_field(command, "updates");
+}
+
+static void test_a_store_that_closes_pays(void **state)
+{
+    (void)state;
+    hold(7, "a");
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    assert_int_equal(end_session(1), HF_DENIED);
+    answers_give("update", WELL);
+    n_updates = 0;
+    answers_tell(count_updates);
+    answers_close(store);
+    answers_tell(NULL);
+    assert_int_equal(n_updates, 1);
+    store = answers_open(KEYS);
+}
+
+static void test_what_is_no_lock_is_none_of_ours(void **state)
+{
+    (void)state;
+    sharding_may_have_more(store);
+    answers_give("find", OWN("{'_id': 'a', 'ts': 5, 'when': " DATE("5") "}, {'_id': 'b'}"));
+    beat();
+    assert_int_equal(answers_sent("update"), 0);
+}
+
+/* It may have landed after it was listed what is held. */
+static void test_what_is_being_asked_for_is_no_stray(void **state)
+{
+    (void)state;
+    sharding_grab grab = {.name = (char *)(uintptr_t) "b",
+                          .ticket = id_of(8),
+                          .ts = id_of(8),
+                          .session = id_of(1),
+                          .stage = SHARDING_ASKED};
+    sharding_grab_add(store, &grab);
+    sharding_may_have_more(store);
+    answers_give("find", OWN("{'_id': 'b', 'ts': " TS("08") ", 'when': " DATE("6") "}"));
+    beat();
+    assert_int_equal(answers_sent("update"), 0);
+}
+
 /* ---- Errors, as the rounds know them ---- */
+
+static int n_slept;
+
+/* Nobody waits for it here. */
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    (void)time, (void)left;
+    n_slept++;
+    return 0;
+}
+
+#define BEHIND "{'ok': 0, 'code': 72}"
+
+/* But no beat waits for it, and no write is sent twice. */
+static void test_a_server_that_is_behind_is_waited_for(void **state)
+{
+    (void)state;
+    hf_error err;
+    sharding_sent sent;
+    sharding_unlocking one = {.name = "a", .ts = id_of(7)};
+    answers_give("find", BEHIND);
+    answers_give("find", OWN(""));
+    assert_int_equal(sharding_get_lock(store, "a", (hf_stamp){0}, &sent, &err), HF_OK);
+    sharding_sent_done(&sent);
+    assert_int_equal(n_slept, 1);
+    answers_give("find", BEHIND);
+    assert_int_not_equal(sharding_get_own(store, id_of(1), &sent, &err), HF_OK);
+    sharding_sent_done(&sent);
+    answers_give("update", BEHIND);
+    assert_int_not_equal(sharding_unlock(store, &one, 1, false, &sent, &err), HF_OK);
+    sharding_sent_done(&sent);
+    answers_give("update", BEHIND);
+    assert_int_not_equal(sharding_unlock(store, &one, 1, true, &sent, &err), HF_OK);
+    sharding_sent_done(&sent);
+    assert_int_equal(n_slept, 1);
+}
 
 static void unlock(const char *answer, sharding_sent *sent)
 {
@@ -373,6 +488,106 @@ static void test_a_read_is_tried_three_times(void **state)
     assert_true(sent.was_sent);
     assert_int_equal(answers_sent("find"), 3);
     sharding_sent_done(&sent);
+}
+
+/* ---- What we are called ---- */
+
+static hf_id id_of_bytes(uint8_t first)
+{
+    hf_id id;
+    for (size_t i = 0; i < sizeof id.bytes; i++)
+        id.bytes[i] = (uint8_t)(first + i);
+    return id;
+}
+
+static void test_a_name_has_all_of_a_session(void **state)
+{
+    (void)state;
+    char process[SHARDING_PROCESS_MAX + 1];
+    sharding_process(store, id_of_bytes(0x11), process);
+    assert_string_equal(process, "host:5:286397204:1519427316551916316");
+    assert_true(id_equal(sharding_session(process, ""), id_of_bytes(0x11)));
+    sharding_process(store, id_of_bytes(0xe0), process);
+    assert_true(id_equal(sharding_session(process, ""), id_of_bytes(0xe0)));
+    assert_true(id_equal(sharding_session("h:1:0:0", ""), id_of(0)));
+}
+
+static void assert_who(const char *app, const char *is)
+{
+    char who[SHARDING_WHO_MAX + 1];
+    snprintf(store->sharding->self.app, sizeof store->sharding->self.app, "%s", app);
+    sharding_who(store, id_of(1), who);
+    assert_string_equal(who, is);
+}
+
+static void test_a_program_is_named_behind_its_process(void **state)
+{
+    (void)state;
+    assert_who("app", OURS ":app");
+    assert_who("x", OURS ":x");
+    assert_who("", OURS ":main");
+    assert_who("a:b:", OURS ":a.b.");
+    assert_who(":", OURS ":.");
+}
+
+/* A session's id at the end of `who` has 24 digits, no more and no less. */
+static void test_who_may_name_a_session(void **state)
+{
+    (void)state;
+    hf_id named = id_of_bytes(0x11), other = sharding_session("shard", "");
+    assert_true(id_equal(sharding_session("shard", "a-b-1112131415161718191a1b1c"), named));
+    assert_true(id_equal(sharding_session("shard", "a-1112131415161718191a1b1cd"), other));
+    assert_true(id_equal(sharding_session("shard", "a-1112131415161718191a1b1"), other));
+    assert_true(id_equal(sharding_session("shard", "1112131415161718191a1b1c"), other));
+}
+
+/* What we hold with a ts since another date is another lock than what stands there. */
+static void test_a_lock_that_is_ours_is_called_by_its_ts(void **state)
+{
+    (void)state;
+    sharding_document lock = {.name = "a", .session = id_of(1), .lock = {.state = 2, .when_ms = 9}};
+    lock.lock.ts = id_of(7);
+    assert_true(id_equal(sharding_ticket(store, &lock), id_of(7)));
+    hold(7, "a"); /* since 5 */
+    assert_false(id_equal(sharding_ticket(store, &lock), id_of(7)));
+    lock.lock.when_ms = 5;
+    assert_true(id_equal(sharding_ticket(store, &lock), id_of(7)));
+    lock.lock.ts = id_of(8);
+    assert_true(id_equal(sharding_ticket(store, &lock), id_of(8)));
+    store->sharding->has_lock_session = true;
+    assert_false(id_equal(sharding_ticket(store, &lock), id_of(8)));
+    store->sharding->has_lock_session = false;
+    lock.session = id_of(2);
+    assert_false(id_equal(sharding_ticket(store, &lock), id_of(8)));
+}
+
+static void test_a_record_is_made_of_nothing(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_record record;
+    bson_t *doc = pipeline_json("{'_id': 'a', 'state': 2, 'ts': " TS("07") ", 'process': 'p',"
+                                                                           " 'who': 'x'}");
+    memset(&record, 5, sizeof record);
+    assert_int_equal(sharding_read_record(store, doc, &record, &err), HF_OK);
+    assert_string_equal(record.who, "x");
+    assert_int_equal(record.holders, 1);
+    assert_int_equal(record.token, 0);
+    record_done(&record);
+    bson_destroy(doc);
+}
+
+static void test_a_config_server_makes_its_own_indexes(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_session_state overdue;
+    size_t n;
+    bool more;
+    answers_close(store);
+    store = answers_open_uri("mongodb://a/config?hfProtocol=sharding");
+    assert_int_equal(store->base.ops->sweep(&store->base, &overdue, 1, &n, &more, &err), HF_OK);
+    assert_int_equal(answers_sent("createIndexes"), 0);
 }
 
 /* ---- A round that fails ---- */
@@ -627,6 +842,18 @@ int main(void)
         TEST(test_an_end_forgets_what_was_unlocked),
         TEST(test_what_could_not_be_unlocked_is_owed),
         TEST(test_what_is_owed_is_paid_when_the_store_closes),
+        TEST(test_all_that_is_owed_is_kept),
+        TEST(test_what_is_owed_waits_for_a_quick_beat),
+        TEST(test_a_store_that_closes_pays),
+        TEST(test_what_is_no_lock_is_none_of_ours),
+        TEST(test_what_is_being_asked_for_is_no_stray),
+        TEST(test_a_server_that_is_behind_is_waited_for),
+        TEST(test_a_name_has_all_of_a_session),
+        TEST(test_a_program_is_named_behind_its_process),
+        TEST(test_who_may_name_a_session),
+        TEST(test_a_lock_that_is_ours_is_called_by_its_ts),
+        TEST(test_a_record_is_made_of_nothing),
+        TEST(test_a_config_server_makes_its_own_indexes),
         TEST(test_each_error_has_a_number),
         TEST(test_a_read_without_an_answer_may_not_have_been_sent),
         TEST(test_a_read_is_tried_three_times),
