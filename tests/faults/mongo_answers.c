@@ -25,6 +25,7 @@ static answers_fn told;
 static struct {
     answer answers[ANSWERS_MAX];
     sent sent[SENT_MAX];
+    char paused[200];
     int n_answers, n_sent;
     int64_t mono_ms;
     char log[4000];
@@ -116,10 +117,18 @@ static void forget_all(void)
     bed.mono_ms = 1000;
 }
 
+/* Nobody waits for it here. */
 static void pass(void *ctx, int64_t ms)
 {
+    size_t used = strlen(bed.paused);
     (void)ctx;
+    snprintf(bed.paused + used, sizeof bed.paused - used, "%lld ", (long long)ms);
     answers_pass(ms);
+}
+
+const char *answers_paused(void)
+{
+    return bed.paused;
 }
 
 mongo_store *answers_open(const char *keys)
@@ -131,7 +140,7 @@ mongo_store *answers_open(const char *keys)
 
 mongo_store *answers_open_uri(const char *uri)
 {
-    static const hf_env env = {.mono = read_mono, .wall = read_wall, .random = fill};
+    static const hf_env env = {.mono = read_mono, .wall = read_wall, .random = fill, .pause = pass};
     static const hf_store_config config = {.ttl_ms = 6000, .env = &env, .log = keep_log};
     hf_store *store = NULL;
     hf_error err;

@@ -57,4 +57,7 @@ const char *answers_log(void);
 #define ANSWERS_WALL_MS 1700000000000
 void answers_pass(int64_t ms);
 
+/* The pauses that the store has made, each in ms and followed by a space. */
+const char *answers_paused(void);
+
 #endif

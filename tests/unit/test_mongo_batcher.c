@@ -113,7 +113,7 @@ static void test_an_upgrade_goes_alone(void **state)
     (void)state;
     hf_enter enter = plain();
     enter.replaces = id_of(6);
-    assert_false(travels(&(hf_step){.enter = &enter}, true));
+    assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 
 /* With a leave that might travel. */
@@ -129,9 +129,9 @@ static void test_what_does_more_goes_alone(void **state)
     dies.n_deaths = 1;
     changes.change = &change;
     passes.pass = &pass;
-    assert_false(travels(&dies, false));
-    assert_false(travels(&changes, false));
-    assert_false(travels(&passes, false));
+    assert_false(is_batched(&dies, false));
+    assert_false(is_batched(&changes, false));
+    assert_false(is_batched(&passes, false));
 }
 
 static void test_a_name_that_was_not_seen_goes_alone(void **state)

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 static mongo_store *store;
-static mongo_group *group;
+static mongo_batcher *batcher;
 static hf_step_reply reply;
 static hf_error err;
 
@@ -26,11 +26,10 @@ static int n_waits, n_signals;
 static struct timespec until;
 static clockid_t clock_set;
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
                                   const struct timespec *time);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int __wrap_pthread_cond_signal(pthread_cond_t *cond);
-int __wrap_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 
 /* Whose it is. */
@@ -39,11 +38,12 @@ static mongo_member *member_of(pthread_cond_t *cond)
     return (mongo_member *)(void *)((char *)cond - offsetof(mongo_member, changed));
 }
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
                                   const struct timespec *time)
 {
-    assert_ptr_equal(mutex, &group->mutex);
+    assert_ptr_equal(mutex, &batcher->mutex);
     n_waits++;
+    clock_set = clock;
     until = *time;
     assert_non_null(in_the_meantime);
     return in_the_meantime(member_of(cond));
@@ -51,7 +51,7 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-    assert_ptr_equal(mutex, &group->mutex);
+    assert_ptr_equal(mutex, &batcher->mutex);
     assert_non_null(until_done);
     until_done(member_of(cond));
     return 0;
@@ -61,13 +61,6 @@ int __wrap_pthread_cond_signal(pthread_cond_t *cond)
 {
     (void)cond;
     n_signals++;
-    return 0;
-}
-
-int __wrap_pthread_condattr_setclock(pthread_condattr_t *attr, clockid_t clock)
-{
-    (void)attr;
-    clock_set = clock;
     return 0;
 }
 
@@ -90,7 +83,7 @@ static int begin(void **state)
 {
     (void)state;
     store = answers_open("");
-    group = &store->queue->group;
+    batcher = &store->queue->batcher;
     in_the_meantime = NULL;
     until_done = NULL;
     n_waits = n_signals = 0;
@@ -109,7 +102,7 @@ static const hf_step leave_step = {.leaves = &leaving, .n_leaves = 1};
 
 static hf_code leave(void)
 {
-    return mongo_group_step(store, "name", &leave_step, NULL, &reply, &err);
+    return mongo_batcher_step(store, "name", &leave_step, NULL, &reply, &err);
 }
 
 static hf_code leave_in(int64_t ms)
@@ -125,7 +118,7 @@ static hf_code enter(const char *answer)
                    .limit = 1,
                    .queue_max = HF_QUEUE_MAX};
     answers_give("findAndModify", answer);
-    hf_code code = mongo_group_step(store, "name", &(hf_step){.enter = &in}, &out, &reply, &err);
+    hf_code code = mongo_batcher_step(store, "name", &(hf_step){.enter = &in}, &out, &reply, &err);
     if (!code)
         record_done(&out);
     return code;
@@ -133,8 +126,8 @@ static hf_code enter(const char *answer)
 
 static bool any_seen(void)
 {
-    for (size_t i = 0; i < sizeof group->seen; i++)
-        if (group->seen[i])
+    for (size_t i = 0; i < sizeof batcher->seen; i++)
+        if (batcher->seen[i])
             return true;
     return false;
 }
@@ -145,17 +138,17 @@ static mongo_member others[40];
 static void line_up(size_t n, const char *const *names)
 {
     static char texts[40][24];
-    group->first = NULL;
+    batcher->first = NULL;
     for (size_t i = n; i > 0; i--) {
         mongo_member *each = &others[i - 1];
         snprintf(texts[i - 1], sizeof *texts, "o%02zu", i - 1);
         *each = (mongo_member){.name = names ? names[i - 1] : texts[i - 1],
                                .step = &leave_step,
                                .state = MEMBER_WAITS,
-                               .next = group->first};
-        group->first = each;
+                               .next = batcher->first};
+        batcher->first = each;
     }
-    group->n_waiting = n;
+    batcher->n_waiting = n;
 }
 
 /* ---- What is learned ---- */
@@ -165,10 +158,10 @@ static void line_up(size_t n, const char *const *names)
 static void test_few_are_four_at_first(void **state)
 {
     (void)state;
-    assert_int_equal(group->few, 4);
-    assert_int_equal(group->best_ns, 0);
-    assert_int_equal(group->n_in_flight, 0);
-    assert_null(group->first);
+    assert_int_equal(batcher->few, 4);
+    assert_int_equal(batcher->best_ns, 0);
+    assert_int_equal(batcher->n_in_flight, 0);
+    assert_null(batcher->first);
     assert_false(any_seen());
 }
 
@@ -176,33 +169,33 @@ static void test_while_commands_take_no_longer_there_are_more(void **state)
 {
     (void)state;
     assert_int_equal(leave_in(10), HF_OK);
-    assert_int_equal(group->best_ns, 10 * MS);
-    assert_int_equal(group->few, 5);
+    assert_int_equal(batcher->best_ns, 10 * MS);
+    assert_int_equal(batcher->few, 5);
     assert_int_equal(leave_in(20), HF_OK);
-    assert_int_equal(group->best_ns, 10 * MS + 10 * MS / 1024);
-    assert_int_equal(group->few, 6);
+    assert_int_equal(batcher->best_ns, 10 * MS + 10 * MS / 1024);
+    assert_int_equal(batcher->few, 6);
     assert_int_equal(leave_in(9), HF_OK);
-    assert_int_equal(group->best_ns, 9 * MS);
-    assert_int_equal(group->few, 7);
-    group->few = 1023;
+    assert_int_equal(batcher->best_ns, 9 * MS);
+    assert_int_equal(batcher->few, 7);
+    batcher->few = 1023;
     assert_int_equal(leave_in(9), HF_OK);
-    assert_int_equal(group->few, 1024);
+    assert_int_equal(batcher->few, 1024);
     assert_int_equal(leave_in(9), HF_OK);
-    assert_int_equal(group->few, 1024);
+    assert_int_equal(batcher->few, 1024);
 }
 
 static void test_where_they_take_longer_there_are_half_as_many(void **state)
 {
     (void)state;
     assert_int_equal(leave_in(10), HF_OK);
-    group->few = 1024;
+    batcher->few = 1024;
     assert_int_equal(leave_in(21), HF_OK);
-    assert_int_equal(group->few, 512);
-    group->few = 11;
+    assert_int_equal(batcher->few, 512);
+    batcher->few = 11;
     assert_int_equal(leave_in(21), HF_OK);
-    assert_int_equal(group->few, 5);
+    assert_int_equal(batcher->few, 5);
     assert_int_equal(leave_in(21), HF_OK);
-    assert_int_equal(group->few, 4);
+    assert_int_equal(batcher->few, 4);
     assert_int_equal(n_waits, 0);
 }
 
@@ -210,17 +203,17 @@ static void test_where_they_take_longer_there_are_half_as_many(void **state)
 static void test_what_counts_as_longer(void **state)
 {
     (void)state;
-    group->best_ns = 1000; /* which is too little to fade */
-    group->few = 100;
+    batcher->best_ns = 1000; /* which is too little to fade */
+    batcher->few = 100;
     leave_in(0);
-    assert_int_equal(group->best_ns, 0);
-    group->best_ns = 500 * MS; /* fades to 500.48828125 */
+    assert_int_equal(batcher->best_ns, 0);
+    batcher->best_ns = 500 * MS; /* fades to 500.48828125 */
     leave_in(1000);
-    assert_int_equal(group->few, 102);
-    group->best_ns = MS;
-    group->best_ns -= group->best_ns / 1024;
+    assert_int_equal(batcher->few, 102);
+    batcher->best_ns = MS;
+    batcher->best_ns -= batcher->best_ns / 1024;
     leave_in(2);
-    assert_int_equal(group->few, 51);
+    assert_int_equal(batcher->few, 51);
 }
 
 static void test_an_enter_shows_that_its_record_is_there(void **state)
@@ -231,7 +224,7 @@ static void test_an_enter_shows_that_its_record_is_there(void **state)
     assert_false(any_seen());
     assert_int_equal(enter(RECORD), HF_OK);
     assert_true(any_seen());
-    assert_int_equal(group->best_ns, 0); /* it went alone */
+    assert_int_equal(batcher->best_ns, 0); /* it went alone */
 }
 
 static void test_errors_are_told_to_who_wants_them(void **state)
@@ -242,7 +235,7 @@ static void test_errors_are_told_to_who_wants_them(void **state)
     assert_int_equal(err.code, HF_FULL);
     assert_true(reply.confirmed);
     answers_give("update", REFUSED);
-    assert_int_equal(mongo_group_step(store, "name", &leave_step, NULL, NULL, NULL), HF_DENIED);
+    assert_int_equal(mongo_batcher_step(store, "name", &leave_step, NULL, NULL, NULL), HF_DENIED);
     answers_give("update", REFUSED);
     assert_int_equal(leave(), HF_DENIED);
     assert_int_equal(err.code, HF_DENIED);
@@ -254,9 +247,9 @@ static void test_errors_are_told_to_who_wants_them(void **state)
 static void test_while_few_are_in_flight_nobody_waits(void **state)
 {
     (void)state;
-    group->n_in_flight = 3;
+    batcher->n_in_flight = 3;
     assert_int_equal(leave_in(0), HF_OK);
-    assert_int_equal(group->n_in_flight, 3);
+    assert_int_equal(batcher->n_in_flight, 3);
     assert_int_equal(n_waits, 0);
 }
 
@@ -264,15 +257,15 @@ static void test_further_ones_wait_for_a_fifth_of_a_second(void **state)
 {
     (void)state;
     in_the_meantime = time_is_over;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     assert_int_equal(leave_in(0), HF_OK);
     assert_int_equal(n_waits, 1);
     assert_int_equal(until.tv_sec, 11);
     assert_int_equal(until.tv_nsec, 100000000);
     assert_int_equal(clock_set, CLOCK_MONOTONIC);
-    assert_null(group->first);
-    assert_int_equal(group->n_waiting, 0);
-    assert_int_equal(group->n_in_flight, 4);
+    assert_null(batcher->first);
+    assert_int_equal(batcher->n_waiting, 0);
+    assert_int_equal(batcher->n_in_flight, 4);
 }
 
 static int woken_for_nothing(mongo_member *me)
@@ -285,7 +278,7 @@ static void test_one_that_is_woken_for_nothing_waits_on(void **state)
 {
     (void)state;
     in_the_meantime = woken_for_nothing;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     assert_int_equal(leave_in(0), HF_OK);
     assert_int_equal(n_waits, 3);
 }
@@ -300,8 +293,8 @@ static void test_behind_others_one_waits(void **state)
     assert_int_equal(n_waits, 1);
     assert_int_equal(others[0].state, MEMBER_LEADS); /* it was its turn */
     assert_int_equal(n_signals, 1);
-    assert_ptr_equal(group->first, &others[0]);
-    assert_int_equal(group->n_waiting, 1);
+    assert_ptr_equal(batcher->first, &others[0]);
+    assert_int_equal(batcher->n_waiting, 1);
 }
 
 static void test_who_leads_already_is_not_called_again(void **state)
@@ -313,21 +306,21 @@ static void test_who_leads_already_is_not_called_again(void **state)
     assert_int_equal(leave_in(0), HF_OK);
     assert_int_equal(n_signals, 0);
     assert_null(strstr(answers_last("update"), "o00")); /* nor taken along */
-    assert_ptr_equal(group->first, &others[0]);
+    assert_ptr_equal(batcher->first, &others[0]);
 }
 
 static void test_a_full_load_needs_not_wait(void **state)
 {
     (void)state;
     in_the_meantime = time_is_over;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     line_up(14, NULL); /* the fifteenth is this one */
     answers_give_always("update", REFUSED);
     leave();
     assert_int_equal(n_signals, 15); /* each of those that went */
     assert_int_equal(others[0].state, MEMBER_DONE);
     n_signals = 0;
-    group->few = 4;
+    batcher->few = 4;
     line_up(15, NULL);
     leave();
     assert_int_equal(others[0].state, MEMBER_LEADS);
@@ -339,8 +332,8 @@ static void test_32_go_at_once(void **state)
     (void)state;
     char last[24];
     in_the_meantime = time_is_over;
-    group->n_in_flight = 1000;
-    group->few = 0;
+    batcher->n_in_flight = 1000;
+    batcher->few = 0;
     line_up(40, NULL);
     others[0].state = MEMBER_LEADS;
     others[1].name = "name";
@@ -353,11 +346,11 @@ static void test_32_go_at_once(void **state)
     snprintf(last, sizeof last, "'o%02d'", 32);
     assert_non_null(strstr(answers_last("update"), last));
     assert_null(strstr(answers_last("update"), "'o33'"));
-    assert_int_equal(group->n_waiting, 9);
-    assert_ptr_equal(group->first, &others[0]);
+    assert_int_equal(batcher->n_waiting, 9);
+    assert_ptr_equal(batcher->first, &others[0]);
     assert_ptr_equal(others[0].next, &others[1]);
     assert_ptr_equal(others[1].next, &others[33]);
-    assert_int_equal(group->n_in_flight, 1000);
+    assert_int_equal(batcher->n_in_flight, 1000);
 }
 
 /* As the command is sent. */
@@ -368,13 +361,13 @@ static void note_state(const char *where, const bson_t *command, const bson_t *o
 {
     (void)where, (void)command, (void)opts;
     state_when_sent = others[0].state;
-    in_flight_when_sent = group->n_in_flight;
+    in_flight_when_sent = batcher->n_in_flight;
 }
 
 static int more_may_be_sent(mongo_member *me)
 {
     (void)me;
-    group->few = 2;
+    batcher->few = 2;
     return ETIMEDOUT;
 }
 
@@ -382,7 +375,7 @@ static void test_the_next_is_called_before_a_command_is_sent(void **state)
 {
     (void)state;
     in_the_meantime = more_may_be_sent;
-    group->few = 0;
+    batcher->few = 0;
     line_up(1, (const char *const[]){"name"});
     answers_tell(note_state);
     assert_int_equal(leave_in(0), HF_OK);
@@ -395,7 +388,7 @@ static void test_the_next_is_called_before_a_command_is_sent(void **state)
 static int no_more_may_be_sent(mongo_member *me)
 {
     (void)me;
-    group->few = 1;
+    batcher->few = 1;
     return ETIMEDOUT;
 }
 
@@ -403,7 +396,7 @@ static void test_or_when_it_comes_back(void **state)
 {
     (void)state;
     in_the_meantime = no_more_may_be_sent;
-    group->few = 0;
+    batcher->few = 0;
     line_up(1, (const char *const[]){"name"});
     answers_tell(note_state);
     assert_int_equal(leave_in(0), HF_OK);
@@ -418,11 +411,11 @@ static mongo_member_state settled_as;
 
 static void take_out(mongo_member *me)
 {
-    mongo_member **at = &group->first;
+    mongo_member **at = &batcher->first;
     while (*at != me)
         at = &(*at)->next;
     *at = me->next;
-    group->n_waiting--;
+    batcher->n_waiting--;
 }
 
 static void settle(mongo_member *me)
@@ -445,7 +438,7 @@ static int taken_along(mongo_member *me)
 static int taken_along_slowly(mongo_member *me)
 {
     take_out(me);
-    me->state = MEMBER_GOES;
+    me->state = MEMBER_IN_BATCH;
     until_done = settle;
     return 0;
 }
@@ -459,7 +452,7 @@ static int told_to_lead(mongo_member *me)
 static void test_what_another_has_settled_is_done(void **state)
 {
     (void)state;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     settled_as = MEMBER_DONE;
     in_the_meantime = taken_along;
     assert_int_equal(leave(), HF_FULL);
@@ -474,19 +467,19 @@ static void test_what_another_has_settled_is_done(void **state)
 static void test_who_is_told_to_lead_leads(void **state)
 {
     (void)state;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     in_the_meantime = told_to_lead;
     assert_int_equal(leave_in(7), HF_OK);
-    assert_int_equal(group->best_ns, 7 * MS);
-    assert_null(group->first);
-    assert_int_equal(group->n_waiting, 0);
+    assert_int_equal(batcher->best_ns, 7 * MS);
+    assert_null(batcher->first);
+    assert_int_equal(batcher->n_waiting, 0);
 }
 
 static hf_code settled(mongo_member_state as, const char *answer)
 {
     settled_as = as;
     in_the_meantime = taken_along;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     answers_give("update", answer);
     return leave();
 }

@@ -585,7 +585,7 @@ static mongoc_client_t *take_one(void)
     hf_error err;
     mongoc_client_t *client;
     const mongo_call call = {.what = "trying"};
-    assert_int_equal(mongo_take(store, &store->work, &call, &client, &err), HF_OK);
+    assert_int_equal(mongo_pool_take(store, &store->work, &call, &client, &err), HF_OK);
     return client;
 }
 
@@ -597,7 +597,7 @@ static void test_another_session_listens_on_the_same_connection(void **state)
     answers_give_always("getMore", NONE);
     answers_give_always("killCursors", "{'ok': 1}");
     await();
-    mongo_give(&store->work, take_one(), false); /* one that is idle */
+    mongo_pool_give(&store->work, take_one(), false); /* one that is idle */
     assert_int_equal(store->work.n_idle, 1);
     assert_int_equal(store->base.ops->await(&store->base, id_of(2), STAMP(0), 1, hear, NULL, &err),
                      HF_OK);

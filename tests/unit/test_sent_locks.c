@@ -275,7 +275,7 @@ static void make_members(void)
         of.members[i] = (mongo_member){.name = names[i],
                                        .step = &of.steps[i],
                                        .out = of.steps[i].enter ? &of.out[i] : NULL,
-                                       .state = MEMBER_GOES};
+                                       .state = MEMBER_IN_BATCH};
         pthread_cond_init(&of.members[i].changed, NULL);
     }
 }

@@ -146,7 +146,7 @@ static void start_driver(void)
 
 /* The time-outs of a beat together stay within a sixth of the lease (R7): the members are visited
  * once, which is also the connecting, then the command is sent. */
-static void prepare_lanes(mongo_store *store)
+static void prepare_pools(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;
     mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
@@ -189,7 +189,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     store->owner = getpid();
     store->uri = read;
     pthread_mutex_init(&store->mutex, NULL);
-    prepare_lanes(store);
+    prepare_pools(store);
     mongo_watch_init(store);
     warn_if_weak(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_mongo_lane.c: how connections are set up, kept and ended. None is ever made to a server; the
+/* test_mongo_pool.c: how connections are set up, kept and ended. None is ever made to a server; the
  * linker leads what ends them, and the clock, here. */
 #include "unit.h"
 
 #include "store/mongo/driver/command.h"
-#include "store/mongo/driver/lane.h"
+#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/store.h"
 
 #include <time.h>
@@ -12,7 +12,7 @@
 static mongo_store store = {
     .uri = {.hosts = (char *)(uintptr_t) "a", .database = (char *)(uintptr_t) "app"}};
 static const mongo_call call = {.what = "trying"};
-static mongo_lane lane;
+static mongo_pool pool;
 static hf_error err;
 
 /* ---- What the linker leads here ---- */
@@ -42,7 +42,6 @@ bool __wrap_mongoc_client_set_apm_callbacks(mongoc_client_t *client,
                                             mongoc_apm_callbacks_t *callbacks, void *context);
 void *__wrap_mongoc_apm_command_succeeded_get_context(const mongoc_apm_command_succeeded_t *event);
 void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_failed_t *event);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 
 mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
                                                               bson_error_t *error)
@@ -112,27 +111,28 @@ void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_fail
     return told;
 }
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+static hf_mono read_mono(void *ctx)
 {
-    assert_int_equal(clock, CLOCK_MONOTONIC);
-    *out = now;
-    return 0;
+    (void)ctx;
+    return (hf_mono){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec};
 }
 
-/* ---- The lane ---- */
+/* ---- The pool ---- */
 
-static void open_lane(const char *text)
+static void open_pool(const char *text)
 {
     mongoc_uri_t *uri = mongoc_uri_new(text);
     mongo_limits limits = {.connect_ms = 1001, .socket_ms = 1002, .wait_ms = 1003};
-    mongo_lane_init(&lane, uri, limits);
+    mongo_pool_init(&pool, uri, limits);
     mongoc_uri_destroy(uri);
 }
 
 static int begin(void **state)
 {
+    static const hf_env env = {.mono = read_mono};
     (void)state;
-    open_lane("mongodb://a/app");
+    store.config.env = &env;
+    open_pool("mongodb://a/app");
     ended[0] = '\0';
     n_ended = 0;
     memset(takes_ms, 0, sizeof takes_ms);
@@ -143,14 +143,14 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    mongo_lane_done(&lane);
+    mongo_pool_done(&store, &pool);
     return 0;
 }
 
 static mongoc_client_t *take(void)
 {
     mongoc_client_t *client = NULL;
-    assert_int_equal(mongo_take(&store, &lane, &call, &client, &err), HF_OK);
+    assert_int_equal(mongo_pool_take(&store, &pool, &call, &client, &err), HF_OK);
     assert_non_null(client);
     return client;
 }
@@ -162,21 +162,21 @@ static void keep(size_t n)
     for (size_t i = 0; i < n; i++)
         all[i] = take();
     for (size_t i = 0; i < n; i++)
-        mongo_give(&lane, all[i], false);
+        mongo_pool_give(&pool, all[i], false);
 }
 
 /* ---- Settings ---- */
 
 static bool flag(const char *key)
 {
-    bool is_set = mongoc_uri_get_option_as_bool(lane.uri, key, true);
-    assert_int_equal(is_set, mongoc_uri_get_option_as_bool(lane.uri, key, false)); /* it is there */
+    bool is_set = mongoc_uri_get_option_as_bool(pool.uri, key, true);
+    assert_int_equal(is_set, mongoc_uri_get_option_as_bool(pool.uri, key, false)); /* it is there */
     return is_set;
 }
 
 static int32_t number(const char *key)
 {
-    return mongoc_uri_get_option_as_int32(lane.uri, key, -1);
+    return mongoc_uri_get_option_as_int32(pool.uri, key, -1);
 }
 
 static void assert_settings(void)
@@ -188,27 +188,27 @@ static void assert_settings(void)
     assert_int_equal(number(MONGOC_URI_CONNECTTIMEOUTMS), 1001);
     assert_int_equal(number(MONGOC_URI_SOCKETTIMEOUTMS), 1002);
     assert_int_equal(number(MONGOC_URI_HEARTBEATFREQUENCYMS), 600000);
-    assert_int_equal(lane.wait_ms, 1003);
+    assert_int_equal(pool.wait_ms, 1003);
 }
 
 static void test_a_uri_that_says_nothing(void **state)
 {
     (void)state;
     assert_settings();
-    assert_string_equal(mongoc_uri_get_appname(lane.uri), "holdfast");
-    assert_string_equal(mongoc_uri_get_database(lane.uri), "app");
+    assert_string_equal(mongoc_uri_get_appname(pool.uri), "holdfast");
+    assert_string_equal(mongoc_uri_get_database(pool.uri), "app");
 }
 
 /* But for the name of the program these are ours. */
 static void test_a_uri_that_says_otherwise(void **state)
 {
     (void)state;
-    mongo_lane_done(&lane);
-    open_lane("mongodb://a/app?retryWrites=true&retryReads=true&serverSelectionTryOnce=false"
+    mongo_pool_done(&store, &pool);
+    open_pool("mongodb://a/app?retryWrites=true&retryReads=true&serverSelectionTryOnce=false"
               "&serverSelectionTimeoutMS=1&connectTimeoutMS=2&socketTimeoutMS=3"
               "&heartbeatFrequencyMS=700&appname=mine");
     assert_settings();
-    assert_string_equal(mongoc_uri_get_appname(lane.uri), "mine");
+    assert_string_equal(mongoc_uri_get_appname(pool.uri), "mine");
 }
 
 /* ---- Taking and giving ---- */
@@ -218,10 +218,10 @@ static void test_one_that_was_given_back_is_taken_again(void **state)
     (void)state;
     mongoc_client_t *one = take(), *other = take();
     assert_ptr_not_equal(one, other);
-    mongo_give(&lane, one, false);
+    mongo_pool_give(&pool, one, false);
     assert_ptr_equal(take(), one);
-    mongo_give(&lane, one, false);
-    mongo_give(&lane, other, false);
+    mongo_pool_give(&pool, one, false);
+    mongo_pool_give(&pool, other, false);
     assert_string_equal(ended, "");
 }
 
@@ -229,11 +229,11 @@ static void test_after_a_failure_none_is_kept(void **state)
 {
     (void)state;
     keep(3);
-    mongo_give(&lane, take(), true);
-    assert_int_equal(lane.n_idle, 0);
+    mongo_pool_give(&pool, take(), true);
+    assert_int_equal(pool.n_idle, 0);
     assert_string_equal(ended, "rdrdrd");
     keep(1);
-    assert_int_equal(lane.n_idle, 1);
+    assert_int_equal(pool.n_idle, 1);
 }
 
 static void test_sixteen_are_kept(void **state)
@@ -245,17 +245,17 @@ static void test_sixteen_are_kept(void **state)
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
         all[i] = take();
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
-        mongo_give(&lane, all[i], false);
+        mongo_pool_give(&pool, all[i], false);
     assert_string_equal(ended, "d"); /* who is told that the last one goes */
-    assert_int_equal(lane.n_idle, MONGO_IDLE_MAX);
+    assert_int_equal(pool.n_idle, MONGO_IDLE_MAX);
 }
 
 static void test_a_connection_that_cannot_be_made(void **state)
 {
     (void)state;
-    mongoc_client_t *client = (mongoc_client_t *)(void *)&lane;
+    mongoc_client_t *client = (mongoc_client_t *)(void *)&pool;
     is_refused = true;
-    assert_int_equal(mongo_take(&store, &lane, &call, &client, &err), HF_UNUSABLE);
+    assert_int_equal(mongo_pool_take(&store, &pool, &call, &client, &err), HF_UNUSABLE);
     is_refused = false;
     assert_null(client);
     assert_non_null(strstr(err.text, "trying failed: no"));
@@ -264,7 +264,7 @@ static void test_a_connection_that_cannot_be_made(void **state)
 static void test_a_new_one_tells_of_errors_and_of_its_commands(void **state)
 {
     (void)state;
-    mongo_give(&lane, take(), false);
+    mongo_pool_give(&pool, take(), false);
     assert_int_equal(error_api, MONGOC_ERROR_API_VERSION_2);
     store.base.round_trips = 0;
     on_success(NULL);
@@ -278,8 +278,8 @@ static void test_a_new_one_tells_of_errors_and_of_its_commands(void **state)
 static void close_with(size_t n)
 {
     keep(n);
-    mongo_lane_done(&lane);
-    open_lane("mongodb://a/app");
+    mongo_pool_done(&store, &pool);
+    open_pool("mongodb://a/app");
 }
 
 static void test_servers_that_answer_are_told(void **state)
