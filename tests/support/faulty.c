@@ -25,42 +25,47 @@ static hf_code before(faulty *f, faulty_call call, const void *arg, hf_error *er
 
 static hf_code after(faulty *f, faulty_call call, const void *arg, hf_code code, hf_error *err)
 {
+    f->answer = code;
     hf_code hooked = run_hook(f, f->after, call, arg, err);
     return hooked ? hooked : code;
 }
 
-/* Defines one forwarding function: what is called, of what the hooks are told. */
-#define FORWARD(function, parameters, call, arg, forwarded)                                        \
+/* Defines one forwarding function: what is called, of what the hooks are told, and what is kept for
+ * them. */
+#define FORWARD(function, parameters, call, arg, kept, forwarded)                                  \
     static hf_code function parameters                                                             \
     {                                                                                              \
         faulty *f = (faulty *)base;                                                                \
         hf_store *to = f->inner;                                                                   \
+        if (f->awaits) /* else they run at the same time */                                        \
+            kept;                                                                                  \
         hf_code code = before(f, call, arg, err);                                                  \
         return code ? code : after(f, call, arg, forwarded, err);                                  \
     }
 
 FORWARD(begin, (hf_store * base, const hf_session *self, hf_error *err), FAULTY_BEGIN, self,
-        to->ops->session_begin(to, self, err))
+        (void)0, to->ops->session_begin(to, self, err))
 FORWARD(beat,
         (hf_store * base, hf_id id, const hf_beat *says, hf_session_state *out, hf_error *err),
-        FAULTY_BEAT, &id, to->ops->session_beat(to, id, says, out, err))
+        FAULTY_BEAT, &id, f->says = says, to->ops->session_beat(to, id, says, out, err))
 FORWARD(mark, (hf_store * base, const hf_session_state *seen, hf_error *err), FAULTY_MARK,
-        &seen->session.id, to->ops->session_mark(to, seen, err))
+        &seen->session.id, (void)0, to->ops->session_mark(to, seen, err))
 FORWARD(end, (hf_store * base, hf_id id, bool leaves_any, hf_error *err), FAULTY_END, &id,
-        to->ops->session_end(to, id, leaves_any, err))
+        f->leaves_any = leaves_any, to->ops->session_end(to, id, leaves_any, err))
 FORWARD(sessions_look,
         (hf_store * base, const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
          hf_error *err),
-        FAULTY_SESSIONS_LOOK, ids, to->ops->sessions_look(to, ids, n, trust_ms, states, err))
+        FAULTY_SESSIONS_LOOK, ids, (f->n_sessions = n, f->trust_ms = trust_ms),
+        to->ops->sessions_look(to, ids, n, trust_ms, states, err))
 FORWARD(waits,
         (hf_store * base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx, hf_error *err),
-        FAULTY_WAITS, ids, to->ops->waits(to, ids, n, each, ctx, err))
+        FAULTY_WAITS, ids, (void)0, to->ops->waits(to, ids, n, each, ctx, err))
 FORWARD(ask, (hf_store * base, hf_id session, const hf_ask *asked, hf_error *err), FAULTY_ASK,
-        asked, to->ops->ask(to, session, asked, err))
+        asked, (void)0, to->ops->ask(to, session, asked, err))
 FORWARD(sweep,
         (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
          hf_error *err),
-        FAULTY_SWEEP, overdue,
+        FAULTY_SWEEP, overdue, (void)0,
         f->sweep ? f->sweep(f, overdue, max, n, more)
                  : to->ops->sweep(to, overdue, max, n, more, err))
 
@@ -76,6 +81,17 @@ static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp
     return after(f, FAULTY_LOOK, &arg, code, err);
 }
 
+static hf_code swallow(faulty *f, const struct faulty_step *arg, hf_record *out,
+                       hf_step_reply *reply, hf_error *err)
+{
+    static const hf_step nothing;
+    hf_code code = HF_OK;
+    if (out)
+        code = f->inner->ops->step(f->inner, arg->name, &nothing, out, reply, err);
+    *reply = (hf_step_reply){.stamp = out ? reply->stamp : (hf_stamp){0}};
+    return code;
+}
+
 /* A record whose answer is lost was given to nobody. */
 static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_record *out,
                     hf_step_reply *reply, hf_error *err)
@@ -85,10 +101,8 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     hf_code code = before(f, FAULTY_STEP, &arg, err);
     if (code)
         return code;
-    if (!out && f->swallows && f->swallows(f, &arg)) {
-        *reply = (hf_step_reply){.confirmed = false};
-        return HF_OK;
-    }
+    if (f->swallows && f->swallows(f, &arg))
+        return swallow(f, &arg, out, reply, err);
     if (f->claims && !name[0]) /* of a claim that was never answered */
         name = f->claims;
     code = f->inner->ops->step(f->inner, name, taken, out, reply, err);
@@ -172,6 +186,8 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     faulty *f = (faulty *)base;
     hf_store *to = f->inner;
     hf_notice notice;
+    if (f->awaits)
+        return f->awaits(f, session, from, timeout_ms, each, ctx, err);
     if (f->notice && f->notice(f, &notice)) {
         each(ctx, &notice);
         return HF_OK;
@@ -278,7 +294,8 @@ static void stop_if(hf_code code, const hf_error *err)
     abort();
 }
 
-static faulty *open_in(faulty *f, const char *uri, const hf_options *options, hf_client **client)
+static faulty *open_behind(faulty *f, const char *uri, const hf_options *options,
+                           hf_client **client)
 {
     hf_error err;
     int64_t patience_ms;
@@ -294,7 +311,14 @@ faulty *faulty_open(const char *uri, const hf_options *options, hf_client **clie
 {
     faulty *f = alloc_zeroed(sizeof *f);
     f->env = env_linux;
-    return open_in(f, uri, options ? options : &(hf_options){0}, client);
+    return open_behind(f, uri, options ? options : &(hf_options){0}, client);
+}
+
+faulty *faulty_open_in(const char *uri, const hf_options *options, hf_client **client)
+{
+    faulty *f = alloc_zeroed(sizeof *f);
+    f->env = *options->env;
+    return open_behind(f, uri, options, client);
 }
 
 faulty *faulty_open_still(const char *uri, const hf_options *options, hf_client **client)
@@ -303,7 +327,7 @@ faulty *faulty_open_still(const char *uri, const hf_options *options, hf_client 
     hf_options own = options ? *options : (hf_options){0};
     f->env = (hf_env){f, mono_still, wall_still, random_still, pause_still};
     own.env = &f->env;
-    open_in(f, uri, &own, client);
+    open_behind(f, uri, &own, client);
     (*client)->tickers.is_threaded = false;
     return f;
 }

@@ -41,6 +41,7 @@ struct faulty_look {
  * swallows: a step that is answered, and does nothing, as by a primary that is none any more.
  * notice: what the listener hears next, if it says so. hides_tokens: notices say "look", no more.
  * hides_blocks: they tell of one token each.
+ * awaits: takes the place of await().
  * is_deaf: no notices are to be had. claims: what hf_document_claim() takes, where that is let. */
 typedef struct faulty {
     hf_store base;
@@ -51,17 +52,28 @@ typedef struct faulty {
                      bool *more);
     bool (*swallows)(struct faulty *faulty, const struct faulty_step *step);
     bool (*notice)(struct faulty *faulty, hf_notice *out);
+    hf_code (*awaits)(struct faulty *faulty, hf_id session, hf_stamp from, int64_t timeout_ms,
+                      hf_notice_fn each, void *ctx, hf_error *err);
     bool hides_tokens, hides_blocks, is_deaf;
     const char *claims;
     hf_env env;             /* the store's and, where it stands still, the client's */
     atomic_llong passed_ms; /* on that clock */
     atomic_int calls[FAULTY_CALLS];
     void *ctx; /* the test's own */
+    /* Of the call that a hook is told of, where one runs at a time: */
+    const hf_beat *says; /* a beat */
+    bool leaves_any;     /* the end of a session */
+    size_t n_sessions;   /* looked at, */
+    int64_t trust_ms;    /* and trusted so far */
+    hf_code answer;      /* after it */
 } faulty;
 
 /* A client whose store is a faulty one before that of the URI; the client closes both. Set `before`
  * and the rest before the client is used. options may be NULL. */
 faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client);
+
+/* The same with the clocks that the options name. */
+faulty *faulty_open_in(const char *uri, const hf_options *options, hf_client **client);
 
 /* The same, but the client has no threads, so that a test calls its ticks, and its clock moves only
  * by faulty_pass() and by the client's own pauses. A hook that lets time pass makes a call take so
