@@ -575,6 +575,11 @@ hf_client *stage_client(const char *uri, const hf_options *options)
     return of->client;
 }
 
+void stage_chance(uint64_t last)
+{
+    stage.chance = last;
+}
+
 void stage_tell_listening(void)
 {
     stage.tells_listening = true;
