@@ -58,6 +58,17 @@ static inline void take_part(void *arg)
     stage_acquire(p->client, p->name, &p->options, &p->lock);
 }
 
+/* By the call itself, which tells on_wait. */
+static inline void acquire_part(void *arg)
+{
+    part *p = arg;
+    hf_error err;
+    hf_code code = hf_lock_acquire(p->client, p->name, &p->options, &p->lock, &err);
+    say_code("acquired", p->name, code, &err);
+    if (!code)
+        stage_say("waited %lld ms", (long long)hf_lock_waited_ms(p->lock));
+}
+
 static inline void release_part(void *arg)
 {
     part *p = arg;
@@ -120,6 +131,16 @@ static inline void break_it(void *arg)
     hf_error err;
     hf_code code = hf_break(b->client, b->name, &b->options, &err);
     say_code("broken", b->name, code, &err);
+}
+
+/* Each that still waits has its lock, and gives it back. */
+static inline void close_parts(part *const *parts, size_t n)
+{
+    for (size_t round = 0; round < n; round++) {
+        for (size_t i = 0; i < n; i++)
+            close_part(parts[i]);
+        stage_run(20000);
+    }
 }
 
 /* In a thread of its own, for so long. */

@@ -6,6 +6,7 @@
 
 #include "client/client.h"
 #include "core/alloc.h"
+#include "core/error.h"
 #include "core/id.h"
 #include "store/memory/parts.h"
 
@@ -64,6 +65,7 @@ static struct {
     failing faults[FAULTS];
     size_t n_faults;
     bool tells_listening, is_ending;
+    int deaf_times;
     char script[SCRIPT];
     size_t length;
     unsigned at_once;
@@ -523,6 +525,10 @@ static hf_code await(faulty *f, hf_id session, hf_stamp from, int64_t timeout_ms
     if (stage.tells_listening)
         stage_say("%c listens for %lld ms, since %llu", to.who, (long long)timeout_ms,
                   (unsigned long long)from.value);
+    if (f->is_deaf)
+        return error_set(err, HF_UNSUPPORTED, "no notices are to be had");
+    if (stage.deaf_times > 0 && stage.deaf_times--)
+        return error_set(err, HF_UNREACHABLE, "nothing is heard");
     while (!code) {
         of->is_told = false;
         code = f->inner->ops->await(f->inner, session, from, 0, hear, &to, err);
@@ -578,6 +584,11 @@ hf_client *stage_client(const char *uri, const hf_options *options)
 void stage_chance(uint64_t last)
 {
     stage.chance = last;
+}
+
+void stage_let_listening_fail(int times)
+{
+    stage.deaf_times = times;
 }
 
 void stage_tell_listening(void)
@@ -662,8 +673,8 @@ static void end_players(void)
 {
     for (size_t i = 0; i < stage.n_players; i++) {
         player *p = stage.players[i];
-        while (!p->is_over)
-            give_turn(p);
+        for (; !p->is_over; give_turn(p))
+            move_clock(stage.now_ns); /* ends the test, if one waits for ever */
         pthread_join(p->thread, NULL);
         pthread_cond_destroy(&p->turn);
         free(p);

@@ -36,6 +36,9 @@ void stage_begin(void);
 hf_client *stage_client(const char *uri, const hf_options *options);
 faulty *stage_store(const hf_client *client);
 
+/* The next so many awaits fail. */
+void stage_let_listening_fail(int times);
+
 /* The next number that chance gives is the one after this. */
 void stage_chance(uint64_t last);
 

@@ -1,0 +1,1170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_script_waiting.c: what a client that waits for a lock sends, and when: enters, looks at the
+ * record and at the sessions ahead, the marks of the dead; and what its caller is told. Run by
+ * ctest. */
+#include "client/script_bed.h"
+
+static hf_client *a, *b, *c;
+static part x, waits, more;
+
+/* a has x at 0. */
+static void begin(const char *uri, hf_options options)
+{
+    stage_begin();
+    options.log = say_log;
+    a = stage_client(uri, NULL);
+    b = stage_client(uri, &options);
+    x = (part){.client = a, .name = "x", .options = {.why = "audit"}};
+    waits = (part){.client = b, .name = "x", .options = {.wait_ms = 60000}};
+    more = (part){.client = b, .name = "y"};
+}
+
+static void hold(const char *uri, hf_options options)
+{
+    begin(uri, options);
+    play(take_part, &x, 0);
+    stage_forget();
+}
+
+static void end(void)
+{
+    close_parts((part *const[]){&x, &waits, &more}, 3);
+    stage_end();
+}
+
+static const hf_options defaults;
+
+/* From now on nothing that a client sends arrives. */
+static void cut_off(char who)
+{
+    static const faulty_call calls[] = {FAULTY_BEAT, FAULTY_STEP, FAULTY_LOOK, FAULTY_END,
+                                        FAULTY_SESSIONS_LOOK};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        stage_let_fail(
+            (stage_fault){.who = who, .call = calls[i], .times = 100000, .before = HF_UNREACHABLE});
+}
+
+/* ---- Waiting ---- */
+
+static void test_it_is_woken_by_a_notice(void **state)
+{
+    (void)state;
+    hold("memory:woken", defaults);
+    stage_tell_listening();
+    waits.options.on_wait = say_wait;
+    stage_act(acquire_part, &waits);
+    stage_run(5500);
+    play(close_part, &x, 100);
+    play(tell_previous, &waits, 0);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 waits for x 0 ms, 1 of 1, held by 1: another session 'audit', since then\n"
+                 "0 b listens for 1000 ms, since 2\n"
+                 "360 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1000 b listens for 1000 ms, since 2\n"
+                 "1000 waits for x 1000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "1507 b look at x since 2\n"
+                 "2000 b listens for 1000 ms, since 2\n"
+                 "2000 waits for x 2000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "3000 b listens for 1000 ms, since 2\n"
+                 "3000 waits for x 3000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3395 b look at 1 sessions\n"
+                 "4000 b listens for 1000 ms, since 2\n"
+                 "4000 waits for x 4000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "4524 b look at x since 2\n"
+                 "5000 b listens for 1000 ms, since 2\n"
+                 "5000 waits for x 5000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "5500.1 a x: leave\n"
+                 "5500.1 b hears a grant\n"
+                 "5520 acquired x: yes\n"
+                 "5520 waited 5520 ms\n"
+                 "5600 b look at x since 3\n"
+                 "5600 before x: a@, outcome 1, ''\n");
+    play(close_part, &waits, 12000);
+    stage_expect("5600.1 b x: leave\n"
+                 "6000.1 b listens for 1 ms, since 2\n"
+                 "6501.1 b listens for 1 ms, since 2\n"
+                 "6666 a beat, seen 2\n"
+                 "6666 b beat, seen 2\n"
+                 "7002.1 b listens for 1 ms, since 2\n"
+                 "7503.1 b listens for 1 ms, since 2\n"
+                 "8004.1 b listens for 1 ms, since 2\n"
+                 "8505.1 b listens for 1 ms, since 2\n"
+                 "9006.1 b listens for 1 ms, since 2\n"
+                 "9507.1 b listens for 1 ms, since 2\n"
+                 "9999 a beat, seen 3\n"
+                 "9999 b beat, seen 3\n"
+                 "10008.1 b listens for 1 ms, since 2\n"
+                 "10509.1 b listens for 1 ms, since 2\n"
+                 "11010.1 b listens for 1 ms, since 2\n"
+                 "11511.1 b listens for 1 ms, since 2\n"
+                 "12012.1 b listens for 1 ms, since 2\n"
+                 "12513.1 b listens for 1 ms, since 2\n"
+                 "13014.1 b listens for 1 ms, since 2\n"
+                 "13332 a beat, seen 4\n"
+                 "13332 b beat, seen 4\n"
+                 "13515.1 b listens for 1 ms, since 2\n"
+                 "14016.1 b listens for 1 ms, since 2\n"
+                 "14517.1 b listens for 1 ms, since 2\n"
+                 "15018.1 b listens for 1 ms, since 2\n"
+                 "16665 a beat, seen 5\n"
+                 "16665 b beat, seen 5\n");
+    end();
+}
+
+static void test_who_may_not_wait(void **state)
+{
+    (void)state;
+    hold("memory:tries", defaults);
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter-or-not\n"
+                 "0 b look at 1 sessions, trusting\n"
+                 "0 b is told HF_HELD: x was not free: held by a@ (audit)\n");
+    waits.options.wait_ms = 1;
+    play(take_part, &waits, 100);
+    stage_expect(
+        "0 b x: enter\n"
+        "1 b x: leave-unused\n"
+        "1 b is told HF_TIMEOUT: x was not free in time: held by another session (audit)\n");
+    waits.options.wait_ms = 5000;
+    play(take_part, &waits, 6000);
+    stage_expect("100 b x: enter\n"
+                 "500 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1610 b look at x since 4\n"
+                 "3121 b look at x since 4\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "4633 b look at x since 4\n"
+                 "5100 b x: leave-unused\n"
+                 "5100 b is told HF_TIMEOUT: x was not free in time: held by a@ (audit)\n");
+    x.name = "z", x.options.why = NULL;
+    hf_lock_close(x.lock);
+    play(take_part, &x, 0);
+    waits.name = "z";
+    stage_forget();
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("6100 b z: enter-or-not\n"
+                 "6100 b look at 1 sessions, trusting\n"
+                 "6100 b is told HF_HELD: z was not free: held by a@\n");
+    end();
+}
+
+static void test_limits_that_disagree(void **state)
+{
+    (void)state;
+    hold("memory:limits", defaults);
+    waits.options = (hf_lock_options){.permits = 1, .limit = 2, .wait_ms = HF_TRY};
+    play(take_part, &waits, 0);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter-or-not 1\n"
+                 "0 b look at 1 sessions, trusting\n"
+                 "0 b is told HF_LIMIT: x is in use with no limit (as a mutex), not with a limit "
+                 "of 2: all users of a lock must give the same limit, or none\n");
+    waits.options.wait_ms = 0;
+    play(take_part, &waits, 5000);
+    stage_expect("0 b x: enter 1\n"
+                 "0 b look at 1 sessions\n"
+                 "500 b x: enter 1\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1000 b x: enter 1\n"
+                 "1500 b x: enter 1\n"
+                 "2000 b x: enter 1\n"
+                 "2500 b x: enter 1\n"
+                 "3000 b x: enter 1\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3433 b look at 1 sessions\n"
+                 "3433 b is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
+                 "limit of 2: all users of a lock must give the same limit, or none\n");
+    waits.options.wait_ms = 300;
+    play(take_part, &waits, 1000);
+    stage_expect("5000 b x: enter 1\n"
+                 "5000 b look at 1 sessions\n"
+                 "5300 b is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
+                 "limit of 2: all users of a lock must give the same limit, or none\n");
+    more = waits, more.client = a;
+    play(take_part, &more, 0);
+    stage_expect("6000 a x: enter 1\n"
+                 "6000 a x: leave-unused\n"
+                 "6000 a look at x for sure\n"
+                 "6000 a is told HF_LIMIT: x is in use with no limit (as a mutex), not with a "
+                 "limit of 2: all users of a lock must give the same limit, or none\n");
+    end();
+}
+
+/* The limit is that of a dead session. */
+static void test_a_limit_of_the_dead(void **state)
+{
+    (void)state;
+    hold("memory:dead-limit", defaults);
+    cut_off('a');
+    waits.options = (hf_lock_options){.permits = 1, .limit = 2};
+    play(take_part, &waits, 15000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter 1\n"
+                 "0 b look at 1 sessions\n"
+                 "500 b x: enter 1\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1000 b x: enter 1\n"
+                 "1500 b x: enter 1\n"
+                 "2000 b x: enter 1\n"
+                 "2500 b x: enter 1\n"
+                 "3000 b x: enter 1\n"
+                 "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3433 b look at 1 sessions\n"
+                 "3500 b x: enter 1\n"
+                 "3833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "4000 b x: enter 1\n"
+                 "4333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "4500 b x: enter 1\n"
+                 "4833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "5000 b x: enter 1\n"
+                 "5099 b look at 1 sessions\n"
+                 "5333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "5500 b x: enter 1\n"
+                 "5833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "6000 b x: enter 1\n"
+                 "6333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "6500 b x: enter 1\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6765 b look at 1 sessions\n"
+                 "6833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "7000 b x: enter 1\n"
+                 "7333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "7500 b x: enter 1\n"
+                 "7833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "8000 b x: enter 1\n"
+                 "8333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "8431 b look at 1 sessions\n"
+                 "8500 b x: enter 1\n"
+                 "8833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9000 b x: enter 1\n"
+                 "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9500 b x: enter 1\n"
+                 "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9999 b beat, seen 3, waits\n"
+                 "10000 b x: enter 1\n"
+                 "10000 b look at 1 sessions\n"
+                 "10025 b look at 1 sessions\n"
+                 "10025 b mark\n"
+                 "10025 log: x: a session in its way was marked dead\n"
+                 "10025 b x: bury\n"
+                 "10025 b x: enter 1\n"
+                 "10025 b has x\n"
+                 "10521 b hears that it should look\n"
+                 "10521 b hears a grant\n"
+                 "13332 b beat, seen 4\n");
+    end();
+}
+
+/* ---- The dead ---- */
+
+static void test_a_holder_that_has_died(void **state)
+{
+    (void)state;
+    hold("memory:died", defaults);
+    stage_run(5000);
+    cut_off('a');
+    stage_forget();
+    play(take_part, &waits, 20000);
+    play(tell_previous, &waits, 0);
+    stage_expect("5000 b begin\n"
+                 "5000 b x: enter\n"
+                 "5400 b look at 1 sessions\n"
+                 "6000 b sweep\n"
+                 "6507 b look at x since 2\n"
+                 "6666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "6666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "6767 b look at 1 sessions\n"
+                 "7166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "7666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "8015 b look at x since 2\n"
+                 "8166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "8333 b beat, seen 1, waits\n"
+                 "8433 b look at 1 sessions\n"
+                 "8666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "9166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "9524 b look at x since 2\n"
+                 "9666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "10000 a look at x since 1: not sent, HF_UNREACHABLE\n"
+                 "10099 b look at 1 sessions\n"
+                 "10166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "10666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "11034 b look at x since 2\n"
+                 "11166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "11666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "11666 b beat, seen 2, waits\n"
+                 "11765 b look at 1 sessions\n"
+                 "12166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "12545 b look at x since 2\n"
+                 "12666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "13166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
+                 "13308 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "13431 b look at 1 sessions\n"
+                 "14057 b look at x since 2\n"
+                 "14999 b beat, seen 3, waits\n"
+                 "15097 b look at 1 sessions\n"
+                 "15425 b look at 1 sessions\n"
+                 "15425 b mark\n"
+                 "15425 log: x: a session in its way was marked dead\n"
+                 "15425 b x: bury\n"
+                 "15425 b hears that it should look\n"
+                 "15425 b hears a grant\n"
+                 "15425 b has x\n"
+                 "18332 b beat, seen 4\n"
+                 "21665 b beat, seen 5\n"
+                 "24998 b beat, seen 6\n"
+                 "25000 b look at x since 3\n"
+                 "25000 before x: a@, outcome 2, ''\n");
+    end();
+}
+
+static void test_a_holder_that_lives(void **state)
+{
+    (void)state;
+    hold("memory:lives", (hf_options){.ttl_ms = 3000});
+    c = stage_client("memory:lives", NULL);
+    more = (part){.client = c, .name = "x", .options = {.wait_ms = 8000}};
+    stage_act(take_part, &waits);
+    play(take_part, &more, 9000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 c begin\n"
+                 "0 c x: enter\n"
+                 "120 c look at 1 sessions\n"
+                 "400 b look at 1 sessions\n"
+                 "400 c look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b beat, seen 1, waits\n"
+                 "1000 b sweep\n"
+                 "1000 c sweep\n"
+                 "1100 c look at 1 sessions\n"
+                 "1507 b look at x since 2\n"
+                 "1511 c look at x since 3\n"
+                 "2000 b beat, seen 2, waits\n"
+                 "2100 c look at 1 sessions\n"
+                 "3000 b beat, seen 3, waits\n"
+                 "3019 b look at x since 2\n"
+                 "3024 c look at x since 3\n"
+                 "3100 c look at 1 sessions\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 c beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "3434 c look at 1 sessions\n"
+                 "4000 b beat, seen 4, waits\n"
+                 "4100 c look at 1 sessions\n"
+                 "4533 b look at x since 2\n"
+                 "4539 c look at x since 3\n"
+                 "5000 b beat, seen 5, waits\n"
+                 "5100 c look at 1 sessions\n"
+                 "6000 b beat, seen 6, waits\n"
+                 "6049 b look at x since 2\n"
+                 "6056 c look at x since 3\n"
+                 "6056 c look at 1 sessions\n"
+                 "6666 a beat, seen 2\n"
+                 "6666 c beat, seen 2, waits\n"
+                 "6767 b look at 1 sessions\n"
+                 "6767 c look at 1 sessions\n"
+                 "7000 b beat, seen 7, waits\n"
+                 "7100 c look at 1 sessions\n"
+                 "7567 b look at x since 2\n"
+                 "7575 c look at x since 3\n"
+                 "8000 b beat, seen 8, waits\n"
+                 "8000 c x: leave-unused\n"
+                 "8000 c is told HF_TIMEOUT: x was not free in time: held by a@ (audit)\n"
+                 "9000 b beat, seen 9, waits\n");
+    end();
+}
+
+static void test_a_holder_that_is_marked(void **state)
+{
+    (void)state;
+    hold("memory:marked", defaults);
+    play(take_part, &waits, 1000);
+    stage_mark_dead(b, a->session.self.id);
+    stage_run(500);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n");
+    end();
+    hold("memory:missing", (hf_options){.clock_trust_ms = -1});
+    stage_act(take_part, &waits);
+    stage_run(1000);
+    stage_drop_session(b, a->session.self.id);
+    stage_run(12000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 a hears HF_LOST\n"
+                 "3333 a end, leaving tickets\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "4524 b look at x since 2\n"
+                 "5100 b look at 1 sessions\n"
+                 "6034 b look at x since 2\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6766 b look at 1 sessions\n"
+                 "7545 b look at x since 2\n"
+                 "8432 b look at 1 sessions\n"
+                 "9057 b look at x since 2\n"
+                 "9999 b beat, seen 3, waits\n"
+                 "10098 b look at 1 sessions\n"
+                 "10570 b look at x since 2\n"
+                 "11764 b look at 1 sessions\n"
+                 "12084 b look at x since 2\n");
+    end();
+}
+
+static void test_the_dead_are_no_reason_to_refuse(void **state)
+{
+    (void)state;
+    hold("memory:dead-try", defaults);
+    stage_mark_dead(b, a->session.self.id);
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter-or-not\n"
+                 "0 b look at 1 sessions, trusting\n"
+                 "0 b x: bury\n"
+                 "0 b x: enter-or-not\n"
+                 "0 b has x\n");
+    end();
+    hold("memory:overdue-try", defaults);
+    cut_off('a');
+    stage_run(130000);
+    stage_forget();
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_run(7100000);
+    stage_forget();
+    play(take_part, &waits, 0);
+    stage_expect("7230000 b x: enter-or-not\n"
+                 "7230000 b look at 1 sessions, trusting\n"
+                 "7230000 b mark\n"
+                 "7230000 log: x: a session in its way was marked dead\n"
+                 "7230000 b x: bury\n"
+                 "7230000 b x: enter-or-not\n"
+                 "7230000 b has x\n");
+    end();
+}
+
+static void test_calls_of_the_judge_that_fail(void **state)
+{
+    (void)state;
+    hold("memory:judge-fails", defaults);
+    stage_mark_dead(b, a->session.self.id);
+    stage_let_fail((stage_fault){
+        .who = 'b', .call = FAULTY_SESSIONS_LOOK, .times = 3, .before = HF_UNREACHABLE});
+    stage_let_fail((stage_fault){
+        .who = 'b', .call = FAULTY_STEP, .skips = 1, .times = 2, .before = HF_UNREACHABLE});
+    play(take_part, &waits, 2000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "400 log: x: trying again: injected\n"
+                 "407 b look at x since 2\n"
+                 "407 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "407 log: x: trying again: injected\n"
+                 "416 b look at x since 2\n"
+                 "416 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
+                 "416 log: x: trying again: injected\n"
+                 "421 b look at x since 2\n"
+                 "421 b look at 1 sessions\n"
+                 "421 b x: bury: not sent, HF_UNREACHABLE\n"
+                 "421 log: x: trying again: injected\n"
+                 "428 b look at x since 2\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1943 b look at x since 2\n");
+    end();
+    hold("memory:mark-fails", defaults);
+    cut_off('a');
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_MARK, .times = 2, .before = HF_UNREACHABLE});
+    play(take_part, &waits, 14000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "3833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "4333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "4524 b look at x since 2\n"
+                 "4833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "5100 b look at 1 sessions\n"
+                 "5333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "5833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "6034 b look at x since 2\n"
+                 "6333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6766 b look at 1 sessions\n"
+                 "6833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "7333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "7545 b look at x since 2\n"
+                 "7833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "8333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "8432 b look at 1 sessions\n"
+                 "8833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9057 b look at x since 2\n"
+                 "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9999 b beat, seen 3, waits\n"
+                 "10098 b look at 1 sessions\n"
+                 "10425 b look at 1 sessions\n"
+                 "10425 b mark: not sent, HF_UNREACHABLE\n"
+                 "10425 log: x: trying again: injected\n"
+                 "10432 b look at x since 2\n"
+                 "10432 b look at 1 sessions\n"
+                 "10432 b mark: not sent, HF_UNREACHABLE\n"
+                 "10432 log: x: trying again: injected\n"
+                 "10441 b look at x since 2\n"
+                 "10441 b look at 1 sessions\n"
+                 "10441 b mark\n"
+                 "10441 log: x: a session in its way was marked dead\n"
+                 "10441 b x: bury\n"
+                 "10441 b hears that it should look\n"
+                 "10441 b hears a grant\n"
+                 "10441 b has x\n"
+                 "13332 b beat, seen 4\n");
+    end();
+}
+
+static void drop_a(void)
+{
+    stage_drop_session(a, a->session.self.id);
+}
+
+/* It beats, or goes, just before it is marked. */
+static void test_marks_that_come_too_late(void **state)
+{
+    (void)state;
+    hold("memory:mark-missing", defaults);
+    cut_off('a');
+    stage_let_fail((stage_fault){.who = 'b', .call = FAULTY_MARK, .meanwhile = drop_a});
+    play(take_part, &waits, 30000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "3833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "4333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "4524 b look at x since 2\n"
+                 "4833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "5100 b look at 1 sessions\n"
+                 "5333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "5833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "6034 b look at x since 2\n"
+                 "6333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6766 b look at 1 sessions\n"
+                 "6833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "7333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "7545 b look at x since 2\n"
+                 "7833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "8333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "8432 b look at 1 sessions\n"
+                 "8833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9057 b look at x since 2\n"
+                 "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9999 b beat, seen 3, waits\n"
+                 "10098 b look at 1 sessions\n"
+                 "10425 b look at 1 sessions\n"
+                 "10425 b mark\n"
+                 "10425 b hears HF_NOT_FOUND\n"
+                 "10475 b look at 1 sessions\n"
+                 "10570 b look at x since 2\n"
+                 "12084 b look at x since 2\n"
+                 "12141 b look at 1 sessions\n"
+                 "13332 b beat, seen 4, waits\n"
+                 "13599 b look at x since 2\n"
+                 "13807 b look at 1 sessions\n"
+                 "15115 b look at x since 2\n"
+                 "15473 b look at 1 sessions\n"
+                 "16632 b look at x since 2\n"
+                 "16665 b beat, seen 5, waits\n"
+                 "17139 b look at 1 sessions\n"
+                 "18150 b look at x since 2\n"
+                 "18805 b look at 1 sessions\n"
+                 "19669 b look at x since 2\n"
+                 "19998 b beat, seen 6, waits\n"
+                 "20471 b look at 1 sessions\n"
+                 "20500 b look at 1 sessions\n"
+                 "20500 b x: bury\n"
+                 "20500 b hears a grant\n"
+                 "20500 b has x\n"
+                 "23331 b beat, seen 7\n"
+                 "26664 b beat, seen 8\n"
+                 "29997 b beat, seen 9\n");
+    end();
+}
+
+/* ---- Calls that fail ---- */
+
+static void test_enters_that_fail(void **state)
+{
+    (void)state;
+    stage_fault fault = {.who = 'b',
+                         .call = FAULTY_STEP,
+                         .is = stage_is_enter,
+                         .times = 3,
+                         .before = HF_UNREACHABLE};
+    begin("memory:enter-unreached", defaults);
+    waits.options.on_wait = say_wait;
+    stage_let_fail(fault);
+    play(acquire_part, &waits, 1000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "0 log: x: trying again: injected\n"
+                 "0 waits for x 0 ms, 0 of 0, held by 0:  '', injected\n"
+                 "9 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "24 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "50 b x: enter\n"
+                 "50 acquired x: yes\n"
+                 "50 waited 50 ms\n"
+                 "501 b hears a grant\n"
+                 "1000 b sweep\n");
+    end();
+    begin("memory:enter-unknown", defaults);
+    fault.before = HF_OK, fault.after = HF_UNKNOWN;
+    stage_let_fail(fault);
+    play(take_part, &waits, 1000);
+    play(close_part, &waits, 12000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 b hears HF_UNKNOWN\n"
+                 "0 log: x: trying again: injected\n"
+                 "0 b hears a grant\n"
+                 "9 b x: enter\n"
+                 "9 b hears HF_UNKNOWN\n"
+                 "24 b x: enter\n"
+                 "24 b hears HF_UNKNOWN\n"
+                 "50 b x: enter\n"
+                 "50 b has x\n"
+                 "1000 b sweep\n"
+                 "1000.1 b x: leave\n"
+                 "3333 b beat, seen 1\n"
+                 "6666 b beat, seen 2\n"
+                 "9999 b beat, seen 3\n"
+                 "10000 b look at x\n");
+    end();
+    begin("memory:enter-denied", defaults);
+    fault.before = HF_DENIED;
+    stage_let_fail(fault);
+    play(take_part, &waits, 1000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter: not sent, HF_DENIED\n"
+                 "0 b x: leave-unused\n"
+                 "0 b look at x for sure\n"
+                 "0 b is told HF_DENIED: injected\n"
+                 "1000 b sweep\n");
+    end();
+    begin("memory:enter-swallowed", defaults);
+    fault.before = fault.after = HF_OK, fault.is_swallowed = true;
+    stage_let_fail(fault);
+    play(take_part, &waits, 1000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 b x: enter\n"
+                 "0 b x: enter\n"
+                 "0 b x: enter\n"
+                 "0 b has x\n"
+                 "1000 b sweep\n");
+    end();
+}
+
+static void test_patience(void **state)
+{
+    (void)state;
+    stage_fault fault = {.who = 'b',
+                         .call = FAULTY_STEP,
+                         .is = stage_is_enter,
+                         .times = 100000,
+                         .before = HF_UNREACHABLE};
+    begin("memory:patient", (hf_options){.patience_ms = 2000});
+    stage_let_fail(fault);
+    play(take_part, &waits, 3000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "0 log: x: trying again: injected\n"
+                 "9 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "24 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "50 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "97 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "185 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "354 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "684 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "1000 b sweep\n"
+                 "1195 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "1707 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "2220 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "2220 b x: leave-unused\n"
+                 "2220 b look at x for sure\n"
+                 "2220 b is told HF_UNREACHABLE: injected\n");
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 3000);
+    stage_forget();
+    waits.options.wait_ms = 500;
+    play(take_part, &waits, 1000);
+    stage_expect("6000 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6000 log: x: trying again: injected\n"
+                 "6007 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6022 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6049 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6118 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6228 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6419 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6500 b x: leave-unused\n"
+                 "6500 b look at x for sure\n"
+                 "6500 b is told HF_UNREACHABLE: injected\n"
+                 "6666 b beat, seen 2\n");
+    end();
+}
+
+static void test_looks_that_fail(void **state)
+{
+    (void)state;
+    hold("memory:look-fails", (hf_options){.patience_ms = 1000});
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_LOOK, .times = 2, .before = HF_UNREACHABLE});
+    play(take_part, &waits, 5000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "1507 log: x: trying again: injected\n"
+                 "1514 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "1533 b look at x since 2\n"
+                 "3043 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "4554 b look at x since 2\n");
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_LOOK, .times = 100, .before = HF_UNREACHABLE});
+    stage_run(8000);
+    stage_expect("6066 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6066 log: x: trying again: injected\n"
+                 "6072 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6085 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6120 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6176 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6273 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6451 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "6666 a beat, seen 2\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6790 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "7310 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "7310 b x: leave-unused\n"
+                 "7310 b is told HF_UNREACHABLE: injected\n"
+                 "9999 a beat, seen 3\n"
+                 "9999 b beat, seen 3\n"
+                 "10000 a look at x since 1\n");
+    end();
+}
+
+static void test_sessions_that_do_not_begin(void **state)
+{
+    (void)state;
+    stage_fault fault = {.who = 'b', .call = FAULTY_BEGIN, .times = 2, .before = HF_UNREACHABLE};
+    begin("memory:begin-unreached", defaults);
+    stage_let_fail(fault);
+    stage_act(take_part, &waits);
+    play(take_part, &more, 1000);
+    stage_expect("0 b begin: not sent, HF_UNREACHABLE\n"
+                 "0 log: x: trying again: injected\n"
+                 "0 b begin: not sent, HF_UNREACHABLE\n"
+                 "0 log: y: trying again: injected\n"
+                 "7 b begin\n"
+                 "7 b x: enter\n"
+                 "7 b has x\n"
+                 "9 b y: enter\n"
+                 "9 b has y\n");
+    end();
+    begin("memory:begin-unknown", defaults);
+    fault.before = HF_OK, fault.after = HF_UNKNOWN;
+    stage_let_fail(fault);
+    play(take_part, &waits, 1000);
+    stage_expect("0 b begin\n"
+                 "0 b hears HF_UNKNOWN\n"
+                 "0 log: x: trying again: injected\n"
+                 "0 b end\n"
+                 "7 b begin\n"
+                 "7 b hears HF_UNKNOWN\n"
+                 "7 b end\n"
+                 "21 b begin\n"
+                 "21 b x: enter\n"
+                 "21 b has x\n");
+    end();
+    begin("memory:begin-slow", defaults);
+    fault.after = HF_OK, fault.slow_ms = 9975, fault.times = 1;
+    stage_let_fail(fault);
+    stage_act(take_part, &waits);
+    play(take_part, &more, 12000);
+    stage_expect("0 b begin\n"
+                 "9975 log: x: trying again: the store took longer than the ttl of 10000 ms to "
+                 "begin a session: give a longer ttl\n"
+                 "9975 b end\n"
+                 "9975 b begin\n"
+                 "9975 b y: enter\n"
+                 "9975 b has y\n"
+                 "9982 b x: enter\n"
+                 "9982 b has x\n"
+                 "10975 b sweep\n");
+    end();
+}
+
+/* ---- Tickets that go ---- */
+
+static void test_a_ticket_that_goes(void **state)
+{
+    (void)state;
+    hold("memory:goes", defaults);
+    play(take_part, &waits, 1000);
+    stage_drop_record(b, "x");
+    stage_run(4000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "1507 b x: enter\n"
+                 "1507 b has x\n"
+                 "1507 b hears a grant\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1\n");
+    end();
+}
+
+static void test_a_session_that_goes_while_it_waits(void **state)
+{
+    (void)state;
+    hold("memory:orphan", defaults);
+    play(take_part, &waits, 1000);
+    stage_mark_dead(a, b->session.self.id);
+    stage_run(4000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3333 b hears HF_LOST\n"
+                 "3333 b end, leaving tickets\n"
+                 "3333 b begin\n"
+                 "3333 b x: enter\n"
+                 "3434 b look at 1 sessions\n"
+                 "3733 b look at 1 sessions\n"
+                 "3733 b x: bury\n"
+                 "3733 b look at x since 4\n"
+                 "4333 b sweep\n");
+    end();
+}
+
+static void test_a_wait_that_is_cancelled(void **state)
+{
+    (void)state;
+    hf_error err;
+    hold("memory:cancelled", defaults);
+    assert_int_equal(hf_cancel_new(&waits.options.cancel, &err), HF_OK);
+    waits.options.on_wait = say_wait;
+    play(acquire_part, &waits, 700);
+    hf_cancel_fire(waits.options.cancel);
+    stage_run(1000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 waits for x 0 ms, 1 of 1, held by 1: another session 'audit', since then\n"
+                 "360 b look at 1 sessions\n"
+                 "720 b x: leave-unused\n"
+                 "720 acquired x: HF_CANCELLED: x: waiting was cancelled\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n");
+    hf_cancel_free(waits.options.cancel);
+    end();
+}
+
+/* A grant that is seen when its lease is over is none: it is waited for anew. */
+static void test_an_answer_that_comes_too_late(void **state)
+{
+    (void)state;
+    begin("memory:late-grant", defaults);
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = 10000});
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_BEAT, .times = 100, .before = HF_UNREACHABLE});
+    play(take_part, &waits, 15000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 b hears a grant\n"
+                 "1000 b sweep\n"
+                 "3333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "3333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "3833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "4333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "4833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "5333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "5833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "6333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "6833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "7333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "7833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "8333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "8833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "9333 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "9833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
+                 "9975 b end, leaving tickets\n"
+                 "10000 b begin\n"
+                 "10000 b x: enter\n"
+                 "10000 b look at x since 2\n"
+                 "10400 b look at 1 sessions\n"
+                 "10400 b x: bury\n"
+                 "10400 b hears a grant\n"
+                 "10400 b has x\n"
+                 "11000 b sweep\n"
+                 "13333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "13333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "13833 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "14333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "14833 b beat, seen 1: not sent, HF_UNREACHABLE\n");
+    end();
+}
+
+/* ---- Without notices ---- */
+
+static void test_without_notices_it_polls(void **state)
+{
+    (void)state;
+    hold("memory:polls", defaults);
+    stage_store(b)->is_deaf = true;
+    play(take_part, &waits, 3000);
+    play(close_part, &x, 1000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 log: no notices are to be had, polling instead: no notices are to be had\n"
+                 "0 b look at x since 2\n"
+                 "18 b look at x since 2\n"
+                 "47 b look at x since 2\n"
+                 "97 b look at x since 2\n"
+                 "188 b look at x since 2\n"
+                 "360 b look at x since 2\n"
+                 "360 b look at 1 sessions\n"
+                 "623 b look at x since 2\n"
+                 "887 b look at x since 2\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1152 b look at x since 2\n"
+                 "1418 b look at x since 2\n"
+                 "1685 b look at x since 2\n"
+                 "1953 b look at x since 2\n"
+                 "2222 b look at x since 2\n"
+                 "2492 b look at x since 2\n"
+                 "2763 b look at x since 2\n"
+                 "3000.1 a x: leave\n"
+                 "3035 b look at x since 2\n"
+                 "3035 b has x\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1\n");
+    end();
+    hold("memory:cannot", defaults);
+    stage_store(b)->base.can &= ~(unsigned)HF_CAN_NOTIFY;
+    play(take_part, &waits, 1000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "6 b look at x since 2\n"
+                 "24 b look at x since 2\n"
+                 "53 b look at x since 2\n"
+                 "103 b look at x since 2\n"
+                 "194 b look at x since 2\n"
+                 "366 b look at x since 2\n"
+                 "366 b look at 1 sessions\n"
+                 "629 b look at x since 2\n"
+                 "893 b look at x since 2\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n");
+    end();
+}
+
+static void test_listening_that_fails(void **state)
+{
+    (void)state;
+    hold("memory:unheard", defaults);
+    stage_tell_listening();
+    stage_let_listening_fail(6);
+    play(take_part, &waits, 4000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 b listens for 1000 ms, since 2\n"
+                 "0 log: listening for notices failed, trying again: nothing is heard\n"
+                 "33 b listens for 1000 ms, since 2\n"
+                 "33 log: listening for notices failed, trying again: nothing is heard\n"
+                 "92 b listens for 1000 ms, since 2\n"
+                 "92 log: listening for notices failed, trying again: nothing is heard\n"
+                 "202 b listens for 1000 ms, since 2\n"
+                 "202 log: listening for notices failed, trying again: nothing is heard\n"
+                 "400 b look at 1 sessions\n"
+                 "413 b listens for 1000 ms, since 2\n"
+                 "413 log: listening for notices failed, trying again: nothing is heard\n"
+                 "825 b listens for 1000 ms, since 2\n"
+                 "825 log: listening for notices failed, trying again: nothing is heard\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "1638 b listens for 1000 ms, since 2\n"
+                 "2638 b listens for 1000 ms, since 2\n"
+                 "3021 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "3638 b listens for 1000 ms, since 2\n");
+    end();
+}
+
+/* On one host, where a crash shows at once. */
+static void test_where_crashes_show(void **state)
+{
+    (void)state;
+    hold("memory:here", (hf_options){.ttl_ms = 4000});
+    c = stage_client("memory:here", NULL);
+    stage_store(b)->base.can |= HF_CAN_SEE_CRASH;
+    stage_store(c)->base.can |= HF_CAN_SEE_CRASH;
+    more = (part){.client = c, .name = "x"};
+    stage_tell_listening();
+    stage_act(take_part, &waits);
+    play(take_part, &more, 12000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "0 b listens for 1000 ms, since 2\n"
+                 "0 b look at 1 sessions\n"
+                 "0 c begin\n"
+                 "0 c x: enter\n"
+                 "0 c listens for 1000 ms, since 3\n"
+                 "0 c look at 2 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1000 b listens for 1000 ms, since 2\n"
+                 "1000 c sweep\n"
+                 "1000 c listens for 1000 ms, since 3\n"
+                 "1007 b look at x since 2\n"
+                 "1333 b beat, seen 1, waits\n"
+                 "2000 b listens for 1000 ms, since 2\n"
+                 "2000 c listens for 1000 ms, since 3\n"
+                 "2511 c look at x since 3\n"
+                 "2666 b beat, seen 2, waits\n"
+                 "3000 b listens for 1000 ms, since 2\n"
+                 "3000 c listens for 1000 ms, since 3\n"
+                 "3019 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 c beat, seen 1, waits\n"
+                 "3433 b look at 1 sessions\n"
+                 "3999 b beat, seen 3, waits\n"
+                 "4000 b listens for 1000 ms, since 2\n"
+                 "4000 c listens for 1000 ms, since 3\n"
+                 "5000 b listens for 1000 ms, since 2\n"
+                 "5000 c listens for 1000 ms, since 3\n"
+                 "5033 b look at x since 2\n"
+                 "5332 b beat, seen 4, waits\n"
+                 "6000 b listens for 1000 ms, since 2\n"
+                 "6000 c listens for 1000 ms, since 3\n"
+                 "6665 b beat, seen 5, waits\n"
+                 "6666 a beat, seen 2\n"
+                 "6666 c beat, seen 2, waits\n"
+                 "6767 b look at 1 sessions\n"
+                 "7000 b listens for 1000 ms, since 2\n"
+                 "7000 c listens for 1000 ms, since 3\n"
+                 "7048 b look at x since 2\n"
+                 "7524 c look at x since 3\n"
+                 "7524 c look at 1 sessions\n"
+                 "7998 b beat, seen 6, waits\n"
+                 "8000 b listens for 1000 ms, since 2\n"
+                 "8000 c listens for 1000 ms, since 3\n"
+                 "9000 b listens for 1000 ms, since 2\n"
+                 "9000 c listens for 1000 ms, since 3\n"
+                 "9064 b look at x since 2\n"
+                 "9331 b beat, seen 7, waits\n"
+                 "9999 a beat, seen 3\n"
+                 "9999 c beat, seen 3, waits\n"
+                 "10000 a look at x since 1\n"
+                 "10000 b listens for 1000 ms, since 2\n"
+                 "10000 c listens for 1000 ms, since 3\n"
+                 "10100 b look at 1 sessions\n"
+                 "10664 b beat, seen 8, waits\n"
+                 "11000 b listens for 1000 ms, since 2\n"
+                 "11000 c listens for 1000 ms, since 3\n"
+                 "11082 b look at x since 2\n"
+                 "11997 b beat, seen 9, waits\n"
+                 "12000 b listens for 1000 ms, since 2\n"
+                 "12000 c listens for 1000 ms, since 3\n");
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_is_woken_by_a_notice),
+        cmocka_unit_test(test_who_may_not_wait),
+        cmocka_unit_test(test_limits_that_disagree),
+        cmocka_unit_test(test_a_limit_of_the_dead),
+        cmocka_unit_test(test_a_holder_that_has_died),
+        cmocka_unit_test(test_a_holder_that_lives),
+        cmocka_unit_test(test_a_holder_that_is_marked),
+        cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
+        cmocka_unit_test(test_calls_of_the_judge_that_fail),
+        cmocka_unit_test(test_marks_that_come_too_late),
+        cmocka_unit_test(test_enters_that_fail),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_looks_that_fail),
+        cmocka_unit_test(test_sessions_that_do_not_begin),
+        cmocka_unit_test(test_a_ticket_that_goes),
+        cmocka_unit_test(test_a_session_that_goes_while_it_waits),
+        cmocka_unit_test(test_a_wait_that_is_cancelled),
+        cmocka_unit_test(test_an_answer_that_comes_too_late),
+        cmocka_unit_test(test_without_notices_it_polls),
+        cmocka_unit_test(test_listening_that_fails),
+        cmocka_unit_test(test_where_crashes_show),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
