@@ -480,7 +480,7 @@ static void test_calls_of_the_judge_that_fail(void **state)
         .who = 'b', .call = FAULTY_SESSIONS_LOOK, .times = 3, .before = HF_UNREACHABLE});
     stage_let_fail((stage_fault){
         .who = 'b', .call = FAULTY_STEP, .skips = 1, .times = 2, .before = HF_UNREACHABLE});
-    play(take_part, &waits, 2000);
+    play(take_part, &waits, 6000);
     stage_expect("0 b begin\n"
                  "0 b x: enter\n"
                  "400 b look at 1 sessions: not sent, HF_UNREACHABLE\n"
@@ -498,7 +498,20 @@ static void test_calls_of_the_judge_that_fail(void **state)
                  "428 b look at x since 2\n"
                  "1000 a sweep\n"
                  "1000 b sweep\n"
-                 "1943 b look at x since 2\n");
+                 "1943 b look at x since 2\n"
+                 "2087 b look at 1 sessions\n"
+                 "2087 b x: bury: not sent, HF_UNREACHABLE\n"
+                 "2087 log: x: trying again: injected\n"
+                 "2097 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 a hears HF_LOST\n"
+                 "3333 a end, leaving tickets\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3615 b look at x since 2\n"
+                 "3753 b look at 1 sessions\n"
+                 "3753 b x: bury\n"
+                 "3753 b hears a grant\n"
+                 "3753 b has x\n");
     end();
     hold("memory:mark-fails", defaults);
     cut_off('a');
