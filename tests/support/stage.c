@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: runs clients in virtual time and writes down what they send. Each of their threads is a
- * thread here, too, but only one runs at a time, until it sleeps: who is next is decided by the
- * virtual clock, and among equals by who was first on the stage. */
+ * coroutine here, which runs until it sleeps: who is next is decided by the virtual clock, and
+ * among equals by who was first on the stage. */
 #include "support/stage.h"
 
 #include "client/client.h"
@@ -15,24 +15,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define BEGAN_NS INT64_C(3600000000000)
 #define PLAYERS 64
+#define STACK (256 * 1024)
 #define FAULTS 8
 #define SCRIPT 65536
 #define AT_ONCE 100000 /* so many turns at one time are a circle */
 
 typedef struct player {
-    pthread_t thread;
-    pthread_cond_t turn;
+    ucontext_t context;
+    char *stack;
+    void *fiber; /* by which the thread sanitizer knows it */
     void (*body)(void *arg);
     void *arg;
     int64_t wake_ns;
     const bool *is_poked; /* wakes it early */
-    bool has_turn, is_over;
+    bool is_over;
 } player;
 
 typedef struct seat {
@@ -71,30 +74,28 @@ static struct {
     unsigned at_once;
 } stage;
 
-static pthread_mutex_t baton = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t passed = PTHREAD_COND_INITIALIZER; /* back to the stage */
+static ucontext_t test_itself;
+static void *test_fiber;
 
 /* ---- Who runs ---- */
 
-static void await_turn(player *self)
-{
-    while (!self->has_turn)
-        pthread_cond_wait(&self->turn, &baton);
-}
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#else
+#define __tsan_get_current_fiber() NULL
+#define __tsan_create_fiber(flags) NULL
+#define __tsan_switch_to_fiber(fiber, flags) (void)(fiber)
+#define __tsan_destroy_fiber(fiber) (void)(fiber)
+#endif
 
-static void *play(void *arg)
+static void play(void)
 {
-    player *self = arg;
-    pthread_mutex_lock(&baton);
-    await_turn(self);
-    pthread_mutex_unlock(&baton);
+    player *self = stage.running;
     self->body(self->arg);
-    pthread_mutex_lock(&baton);
     self->is_over = true;
-    self->has_turn = false;
-    pthread_cond_signal(&passed);
-    pthread_mutex_unlock(&baton);
-    return NULL;
+    __tsan_switch_to_fiber(test_fiber, 0);
+    setcontext(&test_itself);
+    abort();
 }
 
 void stage_act(void (*body)(void *arg), void *arg)
@@ -103,9 +104,13 @@ void stage_act(void (*body)(void *arg), void *arg)
     if (stage.n_players == PLAYERS)
         abort();
     *p = (player){.body = body, .arg = arg, .wake_ns = stage.now_ns};
-    pthread_cond_init(&p->turn, NULL);
+    p->stack = alloc_zeroed(STACK);
+    p->fiber = __tsan_create_fiber(0);
     stage.players[stage.n_players++] = p;
-    pthread_create(&p->thread, NULL, play, p);
+    getcontext(&p->context);
+    p->context.uc_stack.ss_sp = p->stack;
+    p->context.uc_stack.ss_size = STACK;
+    makecontext(&p->context, play, 0);
 }
 
 static int64_t due_of(const player *p)
@@ -130,12 +135,9 @@ static player *next_due(int64_t *due)
 static void give_turn(player *p)
 {
     stage.running = p;
-    pthread_mutex_lock(&baton);
-    p->has_turn = true;
-    pthread_cond_signal(&p->turn);
-    while (p->has_turn)
-        pthread_cond_wait(&passed, &baton);
-    pthread_mutex_unlock(&baton);
+    test_fiber = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(p->fiber, 0);
+    swapcontext(&test_itself, &p->context);
     stage.running = NULL;
 }
 
@@ -167,11 +169,8 @@ static void yield_until(int64_t ns, const bool *is_poked)
     player *self = stage.running;
     self->wake_ns = ns > stage.now_ns ? ns : stage.now_ns;
     self->is_poked = is_poked;
-    pthread_mutex_lock(&baton);
-    self->has_turn = false;
-    pthread_cond_signal(&passed);
-    await_turn(self);
-    pthread_mutex_unlock(&baton);
+    __tsan_switch_to_fiber(test_fiber, 0);
+    swapcontext(&self->context, &test_itself);
     self->is_poked = NULL;
 }
 
@@ -611,6 +610,7 @@ hf_code stage_acquire(hf_client *client, const char *name, const hf_lock_options
     struct attempt a;
     char who = letter_of(stage_store(client));
     attempt_init(&a, client, name, options ? options : &defaults);
+    a.thread = (uint64_t)(uintptr_t)stage.running; /* to the client each act is a thread */
     for (;;) {
         hf_mono due = attempt_step(&a, mono(NULL));
         if (a.state == ATTEMPT_ENDED)
@@ -675,8 +675,8 @@ static void end_players(void)
         player *p = stage.players[i];
         for (; !p->is_over; give_turn(p))
             move_clock(stage.now_ns); /* ends the test, if one waits for ever */
-        pthread_join(p->thread, NULL);
-        pthread_cond_destroy(&p->turn);
+        __tsan_destroy_fiber(p->fiber);
+        free(p->stack);
         free(p);
     }
 }
