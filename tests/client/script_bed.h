@@ -6,7 +6,7 @@
 
 #include "client/client_bed.h"
 
-#include "client/client.h"
+#include "support/inside.h"
 #include "support/stage.h"
 
 /* A lock that somebody takes. */

@@ -4,8 +4,7 @@
  */
 #include "client/client_bed.h"
 
-#include "client/client.h"
-#include "client/lease_id.h"
+#include "support/inside.h"
 #include "support/stage.h"
 
 typedef struct call {

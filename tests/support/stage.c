@@ -4,11 +4,11 @@
  * among equals by who was first on the stage. */
 #include "support/stage.h"
 
-#include "client/client.h"
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "store/memory/parts.h"
+#include "store/memory/memory_internal.h"
+#include "support/inside.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -240,7 +240,7 @@ static void write_text(const char *format, va_list args)
     int n = vsnprintf(text, room, format, args);
     if (n < 0 || (size_t)n >= room)
         abort();
-    snprintf(host, sizeof host, "@%s", stage.n_seats ? stage.seats[0].client->host : "");
+    snprintf(host, sizeof host, "@%s", stage.n_seats ? stage.seats[0].client->identity.host : "");
     snprintf(pid, sizeof pid, ":%lld", (long long)getpid());
     replace(text, host, "@");
     replace(text, pid, "");
@@ -542,7 +542,7 @@ static void run_ticker(void *arg)
 {
     const ticking *t = arg;
     hf_client *client = t->of->client;
-    struct ticker *ticker = &client->tickers[t->which];
+    struct ticker *ticker = &client->tickers.of[t->which];
     while (!stage.is_ending) {
         ticker->is_poked = false;
         hf_mono due = t->tick(client, mono(NULL));
@@ -553,9 +553,8 @@ static void run_ticker(void *arg)
 static void start_tickers(seat *of)
 {
     static const tick_fn ticks[TICKERS] = {
-        [TICK_WATCH] = session_watch, [TICK_BEAT] = session_tick,
-        [TICK_UPKEEP] = upkeep_tick,  [TICK_SWEEP] = sweep_tick,
-        [TICK_LISTEN] = listen_tick,  [TICK_NOTIFY] = lock_notify_tick};
+        [TICK_WATCH] = belief_tick, [TICK_BEAT] = beat_tick,     [TICK_UPKEEP] = upkeep_tick,
+        [TICK_SWEEP] = sweep_tick,  [TICK_LISTEN] = listen_tick, [TICK_NOTIFY] = loss_notify_tick};
     for (unsigned i = 0; i < TICKERS; i++) {
         ticking *t = &stage.tickings[stage.n_tickings++];
         *t = (ticking){of, i, ticks[i]};
@@ -571,7 +570,7 @@ hf_client *stage_client(const char *uri, const hf_options *options)
     own.app = own.app ? own.app : app;
     own.env = &env;
     of->store = faulty_open_in(uri, &own, &of->client);
-    of->client->is_threaded = false;
+    of->client->tickers.is_threaded = false;
     of->store->before = write_down;
     of->store->after = write_answer;
     of->store->awaits = await;
@@ -610,15 +609,15 @@ hf_code stage_acquire(hf_client *client, const char *name, const hf_lock_options
     struct attempt a;
     char who = letter_of(stage_store(client));
     attempt_init(&a, client, name, options ? options : &defaults);
-    a.thread = (uint64_t)(uintptr_t)stage.running; /* to the client each act is a thread */
+    a.request.thread = (uint64_t)(uintptr_t)stage.running; /* to the client each act is a thread */
     for (;;) {
         hf_mono due = attempt_step(&a, mono(NULL));
         if (a.state == ATTEMPT_ENDED)
             break;
-        yield_until(due.ns, &a.is_woken);
+        yield_until(due.ns, &a.request.is_woken);
     }
     hf_code code = a.code;
-    *out = code ? NULL : a.lock;
+    *out = code ? NULL : a.request.lock;
     if (code)
         stage_say("%c is told %s: %s", who, hf_code_name(code), a.err.text);
     else
