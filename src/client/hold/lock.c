@@ -95,7 +95,7 @@ struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
     lock->turn.line = before->turn.line;
     lock->turn.line->user = lock;
     lock_mark(before, &lock->previous.mark, client_wall(client));
-    lock->previous.is_known = true;
+    lock->previous.is_known = lock->previous.is_local = true;
     return lock;
 }
 
@@ -184,9 +184,26 @@ static bool gives_back(const struct hf_lock *lock)
     return (is_skipped || lock->leaving.is_returned) && lock->state != LOCK_LOST;
 }
 
+/* It was had for nothing under a ticket that others had held before: of the last of them the record
+ * does not know yet (P13). */
+static hf_leave leave_of_previous(const struct hf_lock *lock)
+{
+    const hf_last_mark *mark = &lock->previous.mark;
+    hf_leave leave = {.ticket = lock->grant.ticket,
+                      .outcome = mark->outcome,
+                      .told = true,
+                      .has_exit_status = mark->has_exit_status,
+                      .exit_status = mark->exit_status,
+                      .used_token = mark->token};
+    client_who(lock->client, leave.who);
+    return leave;
+}
+
 hf_leave lock_leave(const struct hf_lock *lock)
 {
     const struct leaving *leaving = &lock->leaving;
+    if (gives_back(lock) && lock->previous.is_local)
+        return leave_of_previous(lock);
     hf_leave leave = {.ticket = lock->grant.ticket,
                       .outcome = HF_OUTCOME_RELEASED,
                       .told = !gives_back(lock),

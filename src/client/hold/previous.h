@@ -9,6 +9,7 @@
 struct previous {
     hf_last_mark mark; /* if it is known: a grant by notice does not say it */
     bool is_known;
+    bool is_local; /* it held under the same ticket, in another thread of this client */
 };
 
 void previous_set_locked(struct hf_lock *lock, const hf_last_mark *mark);
