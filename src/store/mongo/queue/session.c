@@ -187,7 +187,7 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
 
 /* Best effort: what does not arrive ends with the lease. So no majority is waited for: nobody
  * relies on this mark before a majority look shows it, and it gets to a majority by itself
- * (docs/rationale.md). */
+ * (docs/rationale/sessions.md). */
 hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     static const mongo_call call = {.what = "ending a session", .writes = true};
