@@ -15,33 +15,33 @@
  *
  * What a lock promises, and what it does not
  * ------------------------------------------
- * Two sessions never both believe at the same moment that they hold what excludes them, whatever
- * crashes, pauses, elections and lost messages do. To believe is to ask hf_lock_check() and get
- * HF_OK.
+ * Two sessions never both believe at the same moment that they hold locks which exclude each other,
+ * whatever crashes, pauses, elections and lost messages do. A session believes that it holds a lock
+ * while hf_lock_check() returns HF_OK.
  *
  * A lock does NOT promise that nothing of yours happens after you lost it. Between your check and
- * your write the process, or the whole virtual machine, can be paused for longer than the lease;
- * a packet that you sent can arrive late. No lock service can stop that. So:
+ * your write, the process or the whole virtual machine can be paused for longer than the lease, and
+ * a packet that you sent can arrive late. No lock service can prevent that. So:
  *   - give the fencing token, hf_lock_token(), to whatever you write to, and let it refuse a token
- *     lower than one that it has seen. hf_guard_mongo() and hf_guard_sqlite() do that for you.
- *   - stop working when the lock is lost: hf_lock_fd() becomes readable, or on_lost is called.
- * It does not promise anything either while somebody drops or restores the locks collection under
- * way, or breaks a lock with force: two may then believe, for at most one ttl. Tokens still rise.
- * A lock is not re-entrant, and it is not passed on to a forked child.
+ *     lower than one that it has seen; hf_guard_mongo() and hf_guard_sqlite() do that for you.
+ *   - stop working when the lock is lost: hf_lock_fd() becomes readable, and on_lost is called.
+ * A lock also promises nothing while the locks collection is dropped or restored, or after it was
+ * broken by force: two sessions may then believe, for at most one ttl. Tokens still rise.
+ * A lock is not re-entrant, and a forked child does not inherit it.
  *
  * Conventions
  * -----------
- * Every call that can fail returns an hf_code, HF_OK being 0, and fills the caller's hf_error (may
- * be NULL). `hf_x **out` is set only on success and is the caller's to close; a `const char *` that
- * is returned belongs to its parent. Closing NULL is a no-op. Option structs may be NULL; zero in a
- * member is its default, so start from `{0}`. Plain numbers of time end in _ms. All functions may
+ * Every call that can fail returns an hf_code (HF_OK is 0) and fills the caller's hf_error, which
+ * may be NULL. `hf_x **out` is set only on success; the caller closes it. A returned `const char *`
+ * belongs to its parent. Closing NULL does nothing. Option structs may be NULL; a member that is
+ * zero means its default, so start from `{0}`. Plain numbers of time end in _ms. All functions may
  * be called from any thread, unless their comment says otherwise.
- * The library prints nothing. The MongoDB driver that it is linked with has a log of its own, which
- * goes to stderr: the first hf_open() of a mongodb:// URI sets its handler, which is global, to
- * none, and a program that wants that log sets its own after that. Before any call, while it is
- * loaded, the driver warns where it gets no shared memory ("Falling back to malloc for counters"):
- * it does not with MONGOC_DISABLE_SHM=1 in the environment.
- */
+ *
+ * The library prints nothing. The MongoDB driver has a log of its own, which goes to stderr. The
+ * first hf_open() of a mongodb:// URI removes the driver's log handler, which is global; a program
+ * that wants that log sets its own handler afterwards. While it is loaded, the driver warns if it
+ * gets no shared memory ("Falling back to malloc for counters"). MONGOC_DISABLE_SHM=1 in the
+ * environment prevents that. */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 
@@ -58,7 +58,7 @@ extern "C" {
 
 #define HF_VERSION "0.1.0"
 
-/* The version of the library that runs; HF_VERSION is the one compiled against. */
+/* The version of the running library; HF_VERSION is the version compiled against. */
 const char *hf_version(void);
 
 /* ---- Errors ------------------------------------------------------------------------------- */
@@ -94,15 +94,16 @@ typedef enum hf_code {
 #undef X
 } hf_code;
 
-/* What went wrong: owned by the caller, filled by the call; text names the thing and the remedy. */
+/* What went wrong. The caller owns it and the call fills it. The text names the thing and the
+ * remedy. */
 typedef struct hf_error {
     hf_code code;
-    bool retryable; /* the same call may succeed later without anybody changing anything */
+    bool retryable; /* the same call may succeed later, with nothing changed */
     char text[512];
 } hf_error;
 
-const char *hf_code_name(hf_code code); /* its name, like "HF_HELD" */
-const char *hf_code_text(hf_code code); /* in words, like "held by another" */
+const char *hf_code_name(hf_code code); /* the name, such as "HF_HELD" */
+const char *hf_code_text(hf_code code); /* in words, such as "held by another" */
 int hf_code_http(hf_code code);         /* the HTTP status that fits */
 int hf_code_exit(hf_code code);         /* the exit status that fits a command */
 bool hf_code_retryable(hf_code code);   /* whether the same call may succeed later */
@@ -120,51 +121,51 @@ typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 typedef struct hf_options {
     size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 0.1 */
     int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000 */
-    int64_t notice_ms;      /* the lost notice comes this long before the lease ends, so that work
-                             * can stop while it still runs; default 0; at most ttl_ms / 2 */
-    int64_t patience_ms;    /* how long a store that cannot be reached is tried again before
-                             * HF_UNREACHABLE; default 30,000, or the URI's
-                             * serverSelectionTimeoutMS */
-    int64_t clock_trust_ms; /* requests that may not wait: how long past its end, by the server's
-                             * clock and this host's since boot, a session of this host counts as
-                             * dead at first sight (rule R6); one of another host does at a later
-                             * request from this one, a ttl after the first; default 300,000;
-                             * negative: never */
-    int32_t local_turns; /* threads of this client that want one exclusive lock stand in one line,
-                          * behind one ticket, and pass the lock on among them. While another
-                          * session waits, so many of them in a row may have it; default 8;
-                          * negative: each waits by itself, in the order of all */
-    int64_t deadlock_ms; /* who holds a lock and has waited so long for another looks whether those
-                          * ahead wait for it in turn (HF_DEADLOCK); default 1,000; negative: never;
-                          * at least 10 */
-    const char *app;     /* what this program is called in listings; default: its name */
+    int64_t notice_ms;      /* the stop margin: the loss warning comes this long before the lease
+                             * ends, so that work can stop while the lease still runs; default 0; at
+                             * most ttl_ms / 2 */
+    int64_t patience_ms;    /* how long an unreachable store is retried before HF_UNREACHABLE;
+                             * default 30,000, or the URI's serverSelectionTimeoutMS */
+    int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
+                             * at first sight when its lease has been over for this long, by the
+                             * server's clock and by this host's clock since boot (rule R6). A
+                             * session of another host counts as dead at a later request from this
+                             * host, a ttl after the first. Default 300,000; negative: never */
+    int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
+                             * line, behind one ticket, and pass the lock on among themselves. While
+                             * another session waits, at most that many in a row get it; default
+                             * 8; negative: each thread waits by itself, in the order of all */
+    int64_t deadlock_ms; /* a session that holds a lock and has waited this long for another looks
+                          * for a deadlock (HF_DEADLOCK); default 1,000; negative: never; at least
+                          * 10 */
+    const char *app;     /* this program's name in listings; default: its own name */
     hf_log_fn log;       /* default: none */
     void *log_ctx;
     const struct hf_env *env; /* default: this machine's clocks */
 } hf_options;
 
 /* Opens a store: "sqlite:PATH", "memory:" or "memory:NAME" (within this process), "mongodb://..."
- * or "mongodb+srv://...". Nothing is sent until the first call that needs the database. Errors:
- * HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite what opening the file gives. */
+ * or "mongodb+srv://...". Sends nothing until the first call that needs the database. Errors:
+ * HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite the errors of opening the file. */
 hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err);
 
 /* Gives up everything: ends waits (they return HF_CLOSED), sends the releases that are still in the
- * background, ends the session. Takes at most about ten seconds, with the database gone too; what
- * could not be sent ends with the lease. Locks of this client must not be used while it runs; they
- * are lost afterwards (on_lost is not called for that), and still to be closed. Not to be called
+ * background, and ends the session. Takes at most about ten seconds, even with the database gone;
+ * what could not be sent ends with the lease. Do not use locks of this client while it runs.
+ * Afterwards they are lost (without a call of on_lost) and must still be closed. Not to be called
  * from a callback. In a forked child it only frees memory. */
 void hf_close(hf_client *client);
 
-/* A new file descriptor that stands for this client's session in an embedded store, without
- * FD_CLOEXEC, for a child process to inherit: a crash is seen by others only when the child has
- * ended too. -1 when the store knows nothing of the kind or there is no session. The caller closes
- * it. */
+/* A new file descriptor that stands for this client's session in an embedded store. It has no
+ * FD_CLOEXEC, so a child process can inherit it: others then see a crash only when the child has
+ * ended too. -1 if the store has nothing of the kind or there is no session. The caller closes it.
+ */
 int hf_client_keep_fd(hf_client *client);
 
-/* The protocol by which this client's store keeps its locks: "queue", which embedded stores always
- * have, or what hfProtocol in the URI says: "ttl", "document", "sharding". With "queue" a lock ends
- * with its holder's lease; with the others, whose locks programs of other kinds read, one that
- * could not be released may stand for longer. It lives as long as the client. From any thread. */
+/* The protocol of this client's store: "queue", which embedded stores always have, or what
+ * hfProtocol in the URI says: "ttl", "document", "sharding". With "queue", a lock ends with its
+ * holder's lease. With the others, which foreign programs read, a lock that could not be released
+ * may stand for longer. The text lives as long as the client. */
 const char *hf_client_protocol(const hf_client *client);
 
 /* ---- Locks -------------------------------------------------------------------------------- */
@@ -178,24 +179,24 @@ typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
 #define HF_WAIT_FOREVER INT64_MAX
 #define HF_TRY ((int64_t)-1) /* take it now or not at all */
 
-/* What one waits for; valid during the call. */
+/* What a wait is waiting for; valid during the call. */
 typedef struct hf_wait_info {
     const char *name;
     int64_t waited_ms;
     size_t position; /* 1: next; 0: not in the queue (it is full, and is asked again) */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
-    const char *holder;    /* who holds, one of them, e.g. "cron@web1:4711"; "" when not known */
-    const char *why;       /* its reason, "" when none was given */
+    const char *holder;    /* one of the holders, such as "cron@web1:4711"; "" when not known */
+    const char *why;       /* the holder's reason; "" when none was given */
     int64_t held_since_ms; /* Unix time in ms, 0 when not known */
-    const char *trouble;   /* the store cannot be reached, it is tried again: why; else "" */
+    const char *trouble;   /* why the store cannot be reached at the moment; else "" */
 } hf_wait_info;
 
 typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);
 
-/* A lock was lost: err says why; left_ms is what is left of the lease to stop working in. Called
- * once per lock, from a thread of the library, with no lock of ours held; hf_lock_close() may be
- * called in it, hf_close() may not. */
+/* The loss warning: a lock was lost. err says why; left_ms is what is left of the lease to stop
+ * working in. Called once per lock, from a thread of the library that holds no lock of the library.
+ * It may call hf_lock_close(), but not hf_close(). */
 typedef void (*hf_lost_fn)(void *ctx, hf_lock *lock, const hf_error *err, int64_t left_ms);
 
 typedef struct hf_lock_options {
@@ -204,293 +205,305 @@ typedef struct hf_lock_options {
     int32_t permits;    /* a semaphore: take this many ... */
     int32_t limit;      /* ... of this many; both or neither */
     int64_t wait_ms;    /* HF_WAIT_DEFAULT, HF_WAIT_FOREVER, HF_TRY, or milliseconds */
-    const char *why;    /* shown to those who wait; at most 256 bytes */
-    const char *actor;  /* who, inside this process; at most 64 bytes */
-    hf_cancel *cancel;  /* fires: the wait ends with HF_CANCELLED */
-    hf_wait_fn on_wait; /* called in the caller's thread when waiting begins and about once a
+    const char *why;    /* the reason, shown to waiters; at most 256 bytes */
+    const char *actor;  /* the holder's name inside this process; at most 64 bytes */
+    hf_cancel *cancel;  /* firing it ends the wait with HF_CANCELLED */
+    hf_wait_fn on_wait; /* called in the caller's thread when the wait begins and about once a
                          * second; default: none */
     void *wait_ctx;
     hf_lost_fn on_lost;
     void *lost_ctx;
-    int64_t linger_ms; /* exclusive locks: once released, and wanted by nobody, the lock stays with
-                        * this client for so long: to take it again costs no round trip. Another
-                        * session's request recalls it at once; a crash ends it as that of a
-                        * holder: with the lease. At most 3,600,000; default 0: none. Without
-                        * notices (a standalone server) it is released at once, as is one
-                        * that nobody has had before for about its first second: its fencing
-                        * tokens may not run ahead of the database's clock */
-    bool no_refresh;   /* protocol document: nothing renews this lock but hf_lock_refresh(), and
-                        * belief in it ends a ttl after the last one, or after it was taken */
-    int64_t feed_ms;   /* a dog that must be fed: the lock is lost unless hf_lock_feed() is called
-                        * within so long after it was had, and again and again; 0: none */
-    int64_t max_hold_ms; /* the lock is lost so long after it was had, fed or not; 0: never */
-    int64_t period_ms;   /* work that is done once per period: its length, 1,000 ms to ten years;
-                          * see hf_lock_has_run() */
+    int64_t linger_ms; /* exclusive locks: once released and wanted by nobody, the lock stays with
+                        * this client for this long, and taking it again costs no round trip.
+                        * Another session's request recalls it at once. A crash ends it like a
+                        * holder's crash: with the lease. At most 3,600,000; default 0: none.
+                        * Without notices (a standalone server) the lock is released at once. So is,
+                        * for about its first second, a lock that had no holder before: its tokens
+                        * may not run ahead of the database's clock */
+    bool no_refresh;   /* protocol document: only hf_lock_refresh() renews this lock, and belief in
+                        * it ends a ttl after the last refresh, or after it was taken */
+    int64_t feed_ms;   /* a watchdog: the lock is lost unless hf_lock_feed() is called within this
+                        * long after the grant, and again and again; 0: none */
+    int64_t max_hold_ms; /* the lock is lost this long after the grant, fed or not; 0: never */
+    int64_t period_ms;   /* for work done once per period: the period's length, 1,000 ms to ten
+                          * years; see hf_lock_has_run() */
 } hf_lock_options;
 
-/* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes.
- * Errors: HF_HELD (HF_TRY), HF_TIMEOUT, HF_DEADLOCK, HF_CANCELLED, HF_LIMIT (the lock is in use
- * with another limit), HF_INVALID, HF_SHAPE, HF_UNREACHABLE and its kin, HF_FORKED, HF_CLOSED.
- * Whatever the error, nothing stays in the queue: what could not be taken back at once is in the
+/* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes. Errors: HF_HELD (HF_TRY),
+ * HF_TIMEOUT, HF_DEADLOCK, HF_CANCELLED, HF_LIMIT (the lock is in use with another limit),
+ * HF_INVALID, HF_SHAPE, HF_UNREACHABLE and related codes, HF_FORKED, HF_CLOSED. After any error
+ * nothing stays in the queue: a ticket that could not be taken back at once is taken back in the
  * background.
  *
- * HF_DEADLOCK: the caller's thread, or actor, holds a lock that others wait for who hold, directly
- * or through others still, this one. The last of them to come is told, with the whole circle in the
- * text, and keeps what it holds: release that, and begin again. Found soon after deadlock_ms (twice
- * that, as a rule), and by thread: where handles pass between threads, give their owners an `actor`
- * each. Not found among waits that a full queue refuses, and in protocols without a queue. */
+ * HF_DEADLOCK: the caller's thread or actor holds a lock, and the sessions that hold the wanted
+ * lock wait for it, directly or through others. The last one to come is told, with the whole cycle
+ * in the text. It keeps what it holds: release that and begin again. A deadlock is found soon after
+ * deadlock_ms (usually after twice that). It is found by thread: if handles move between threads,
+ * give each owner an `actor`. It is not found among waits that a full queue refuses, nor in
+ * protocols without a queue. */
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 
-/* Takes n locks (at least 1, no name twice), all or none, with the same options for each, whose
- * wait_ms is for all of them together. out: n locks, in the order of the names, each to be released
- * and closed as any other. They are waited for in the byte order of their names: callers that take
- * several so never wait for each other in a circle; one that is had while a name before it is
- * waited for is given back meanwhile, and `last` does not speak of that. When one of them is lost
- * the others are, too, and on_lost is called once, with the one that was lost first; whichever was
- * released before does not count. Thread-safe; errors as of hf_lock_acquire(), about the first name
- * that failed: nothing is held then. On a network the locks are tried at the same time, by up to 8
- * threads that end before it returns. */
+/* Takes n locks (at least 1, no name twice), all or none, with the same options for each; wait_ms
+ * is for all of them together. out: n locks in the order of the names, each to be released and
+ * closed like any other. Waiting follows the byte order of the names, so callers that take several
+ * locks never deadlock with each other. A lock that was granted while a name before it is waited
+ * for is given back meanwhile, and `last` does not mention that. When one of the locks is lost, the
+ * others are lost too, and on_lost is called once, with the one that was lost first; locks released
+ * before do not count.
+ *
+ * Thread-safe. Errors: those of hf_lock_acquire(), about the first name that failed; nothing is
+ * held then. On a network the locks are tried at the same time, by up to 8 threads that end before
+ * this call returns. */
 hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t n,
                             const hf_lock_options *options, hf_lock **out, hf_error *err);
 
-/* HF_OK while the lock is held, with what is left of the lease; asks the clock, sends nothing.
+/* HF_OK while the lock is held, with what is left of the lease. Asks the clock, sends nothing.
  * HF_LOST with the reason once it is lost or released; left_ms (may be NULL) is then 0, or what is
  * left to stop working in. */
 hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
 
-/* A lock with a dog (feed_ms, or max_hold_ms), which a worker that is stuck does not feed: that it
- * was not fed in time, or was held for too long, is watched by the library's own thread. Then it is
- * lost as any other: hf_lock_check() says so, on_lost is called, and the work has notice_ms to stop
- * in; after that, or hf_lock_close(), the ticket is given up, with a reason in `last`.
- * Begins a new interval of feed_ms; asks the clock, sends nothing. HF_LOST: it comes too late. Feed
- * it where the work gets on, not from a thread or a timer of its own. */
+/* Begins a new interval of feed_ms. Asks the clock, sends nothing. HF_LOST: it comes too late.
+ *
+ * A lock with a watchdog (feed_ms, or max_hold_ms) is lost if its worker is stuck. A thread of the
+ * library notices that the lock was not fed in time, or was held for too long. The loss is like any
+ * other: hf_lock_check() says so, on_lost is called, and the work has notice_ms to stop. After
+ * that, or after hf_lock_close(), the ticket is given up, with a reason in `last`. Call
+ * hf_lock_feed() where the work makes progress, not from a thread or timer of its own. */
 hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 
-/* Releases and waits for the database's acknowledgement. A lock that is released already: HF_OK.
- * HF_LOST: it was lost before, its ticket is taken out all the same. HF_UNKNOWN, HF_UNREACHABLE:
- * not acknowledged in time; it is still tried in the background, and ends with the lease at the
- * latest. The handle is still to be closed. */
+/* Releases the lock and waits for the database's acknowledgement. A lock that is already released:
+ * HF_OK. HF_LOST: it was lost before; its ticket is taken out all the same. HF_UNKNOWN,
+ * HF_UNREACHABLE: not acknowledged in time; the release continues in the background, and the lock
+ * ends with the lease at the latest. The handle must still be closed. */
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Frees the handle. A lock still held is released in the background, without a round trip for the
  * caller, and before the same client's next acquire of that name. */
 void hf_lock_close(hf_lock *lock);
 
-/* What is believed while hf_lock_check() says HF_OK: taken shared, or downgraded, it is HF_SHARED;
- * a semaphore is HF_EXCLUSIVE only with all its permits. */
+/* The mode believed while hf_lock_check() returns HF_OK. A lock taken shared, or downgraded, is
+ * HF_SHARED. A semaphore is HF_EXCLUSIVE only with all its permits. */
 hf_mode hf_lock_mode(const hf_lock *lock);
 
-/* Exclusive to shared on the same handle, without a gap: the lock is held all the time, with the
- * same token, and readers that wait next in line are let in by the same step. Belief in exclusive
- * ends when the call begins, belief in shared goes on; then it waits for the acknowledgement. A
- * lock that is shared: HF_OK. HF_UNKNOWN, HF_UNREACHABLE and its kin: not acknowledged in time; for
- * the holder it is done, but readers may still wait: it is tried on in the background, and may be
- * called again. HF_LOST: it is not held any more. HF_INVALID: a semaphore, a lock taken with
- * period_ms, or another thread is upgrading or downgrading it. HF_UNSUPPORTED: protocols without
- * shared locks. From any thread; not while the handle is being closed. */
+/* Changes exclusive to shared on the same handle, without a gap: the lock is held all the time,
+ * with the same token, and the same step lets in readers that wait next in line. Belief in
+ * exclusive ends when the call begins; belief in shared goes on. The call then waits for the
+ * acknowledgement. A shared lock: HF_OK. HF_UNKNOWN, HF_UNREACHABLE and related codes: not
+ * acknowledged in time; for the holder it is done, but readers may still wait. It continues in the
+ * background, and may be called again. HF_LOST: the lock is no longer held. HF_INVALID: a
+ * semaphore, a lock taken with period_ms, or another thread is upgrading or downgrading it.
+ * HF_UNSUPPORTED: protocols without shared locks. From any thread, but not while the handle is
+ * being closed. */
 hf_code hf_lock_downgrade(hf_lock *lock, hf_error *err);
 
-/* Shared to exclusive, tried: at once or not at all, so that two who want it never wait for each
- * other. HF_OK: nobody shared it and nobody waited; it is exclusive, with the next token
- * (hf_lock_token(), hf_lock_previous()). An exclusive lock: HF_OK. HF_HELD: others share it, or
- * somebody waits in line, who would be passed; it is still held, shared. To have it exclusively all
- * the same, release it and acquire: others may come between. HF_UNKNOWN, HF_UNREACHABLE and its
- * kin (after patience_ms): shared is all that is believed. Others may find it exclusive for up to a
- * ttl or two; then the background has seen to it that it is shared. May be called again.
- * Other errors: those of hf_lock_downgrade(). From any thread, as that. */
+/* Changes shared to exclusive, at once or not at all, so that two holders that want it never wait
+ * for each other. HF_OK: nobody shared it and nobody waited; it is exclusive, with the next token
+ * (hf_lock_token(), hf_lock_previous()). An exclusive lock: HF_OK. HF_HELD: others share it, or a
+ * waiter would be passed; it is still held, shared. To have it exclusively all the same, release it
+ * and acquire it: others may come between. HF_UNKNOWN, HF_UNREACHABLE and related codes (after
+ * patience_ms): only shared is believed. Others may find it exclusive for up to a ttl or two, until
+ * the background has lowered it. May be called again. Other errors: those of hf_lock_downgrade().
+ * From any thread, like that call. */
 hf_code hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
-/* Becomes readable (poll, select) when the lock is lost, and stays so; made at the first call, -1
- * when no descriptor is to be had. Do not read or close it. */
+/* A descriptor that becomes readable (poll, select) when the lock is lost, and stays so. Made at
+ * the first call; -1 if none can be made. Do not read or close it. */
 int hf_lock_fd(hf_lock *lock);
 
-/* The fencing token: larger than that of every earlier grant of this lock; below 2^53. An upgrade
+/* The fencing token: higher than that of every earlier grant of this lock; below 2^53. An upgrade
  * takes the next one. */
 int64_t hf_lock_token(const hf_lock *lock);
 
-/* The name that it was taken by; of a document that was claimed, its _id as extended JSON. */
+/* The name by which the lock was taken; for a claimed document, its _id as extended JSON. */
 const char *hf_lock_name(const hf_lock *lock);
 
 /* How long acquiring took. */
 int64_t hf_lock_waited_ms(const hf_lock *lock);
 
-/* What the work under the lock came to; stored by the release as `last.exit_status`. Needed where
- * period_ms was given: see hf_lock_has_run(). */
+/* Sets the exit status of the work under the lock; the release stores it as `last.exit_status`.
+ * Required if period_ms was given: see hf_lock_has_run(). */
 void hf_lock_set_exit_status(hf_lock *lock, int exit_status);
 
 typedef enum hf_outcome {
     HF_OUTCOME_NONE,      /* nobody held it before */
     HF_OUTCOME_RELEASED,  /* the last holder released it */
-    HF_OUTCOME_ABANDONED, /* the last holder died, or lost it: look what it left half done */
+    HF_OUTCOME_ABANDONED, /* the last holder died, or lost it: check what it left half done */
 } hf_outcome;
 
 /* The last work that was finished with an exit status (hf_lock_set_exit_status()), by the last
- * holder or by one before it. It stays known when a later holder dies, which may never have begun:
- * a process that died before it learned that the lock was granted is `abandoned` all the same. */
+ * holder or an earlier one. It stays known when a later holder dies. That holder may never have
+ * begun: a process that died before it learned of its grant is `abandoned` all the same. */
 typedef struct hf_done {
     const char *who; /* NULL: none is known */
     int64_t token;
     int exit_status;
     int64_t at_ms; /* Unix time in ms, by the store's clock */
-    /* As in hf_last. Work of a period stays known until that is over, or work of another period is
-     * finished. */
+    /* As in hf_last. Work of a period stays known until the period is over, or until work of
+     * another period is finished. */
     int64_t period_start_ms, period_end_ms;
 } hf_done;
 
-/* How the last holder left, as a robust mutex tells with EOWNERDEAD. */
+/* How the last holder left, as a robust mutex reports with EOWNERDEAD. */
 typedef struct hf_last {
     hf_outcome outcome;
     const char *who;
-    int64_t token; /* of one that was abandoned: the first of those with which threads of one client
-                    * passed it on */
+    int64_t token; /* of an abandoned lock: the first token of the block with which threads of one
+                    * client passed it on */
     bool has_exit_status;
     int exit_status;
     int64_t at_ms; /* Unix time in ms, by the store's clock */
-    /* Work that is done once per period: from when to before when that holder's period was, Unix
-     * time in ms by the store's clock; 0, 0: it was none such, or it was not done. */
+    /* For work done once per period: the start of that holder's period and its end (exclusive),
+     * Unix time in ms by the store's clock. 0, 0: not such work, or it was not done. */
     int64_t period_start_ms, period_end_ms;
-    const char *reason; /* why it was lost: its dog; "" when nothing was said */
+    const char *reason; /* why its watchdog ended it; "" when nothing was said */
     hf_done done;
 } hf_last;
 
-/* How the holder before this one left; its strings live as long as the lock, or until it is
- * upgraded: then it is how the last one left of those that shared it. The first call asks
- * the database, if the lock was handed over while this one waited: a notice has the token, no more.
- * HF_LOST: it is not known, and the lock is not held any more. HF_UNREACHABLE and its kin: not
- * known now. */
+/* How the holder before this one left. Its strings live as long as the lock, or until it is
+ * upgraded; after that it says how the last of those that shared it left. The first call asks the
+ * database if the lock was handed over while this one waited, because a notice carries only the
+ * token. HF_LOST: it is not known, and the lock is no longer held. HF_UNREACHABLE and related
+ * codes: not known now. */
 hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err);
 
-/* Once per period: the periods of a length are counted from 1970 on, in UTC, and a lock's is the
- * one that its grant falls into by the store's clock, so that no two hosts differ about it. Whoever
- * holds a lock that was taken with period_ms asks this: true says that the work of this period was
- * done, hf_lock_previous() by whom and with which exit status. Otherwise it works, and calls
- * hf_lock_set_exit_status() before it releases the lock: that is what says that the work was done,
- * well or not. A release without it leaves the record as it was, and so does one that finds the
- * work done: whoever dies or loses the lock is `abandoned`, and the next holder works.
- * Only for exclusive locks (HF_INVALID); HF_UNSUPPORTED with protocols that do not keep how a lock
- * was left. All must give the same length: work done with another one counts for the period in
- * which that one began. */
+/* Whether the work of this lock's period was done. The lock must have been taken with period_ms. If
+ * true, hf_lock_previous() says by which holder and with which exit status. Otherwise the holder
+ * does the work and calls hf_lock_set_exit_status() before it releases the lock: that is what says
+ * that the work was done, well or not. A release without it leaves the record unchanged, and so
+ * does the release of a holder that finds the work done. A holder that dies or loses the lock is
+ * `abandoned`, and the next one does the work.
+ *
+ * Periods of a given length are counted from 1970, in UTC. A lock's period is the one its grant
+ * falls into by the store's clock, so hosts cannot differ about it. Only for exclusive locks
+ * (HF_INVALID); HF_UNSUPPORTED with protocols that do not keep how a lock was left. All callers
+ * must give the same length: work done with another length counts for the period in which that
+ * period began. */
 bool hf_lock_has_run(const hf_lock *lock);
 
-/* ---- Leases ----------------------------------------------------------------------------------
- *
- * A lock that an id holds, and no process: whoever knows the id renews it in time, or releases it,
- * from any process and host, with the same store. So scripts hold locks over many commands, and
- * callers over HTTP hold them whichever replica of the service answers. Where nobody renews it, the
- * lock is free a ttl later, as after a crash. */
+/* ---- Leases -------------------------------------------------------------------------------- */
 
-/* An id is 32 hexadecimal digits that cannot be guessed, a '-', and the lock's name, in which bytes
- * other than letters, digits, '.', '_' and '-' are written as '~' and two hexadecimal digits. Keep
- * it from those who may not release the lock: the store has only a hash of it. */
+/* An ID lease is a lock that an id holds, and no process: anyone who knows the id can renew or
+ * release it, from any process and host, with the same store. So scripts hold locks over many
+ * commands, and HTTP clients hold them whichever replica of the service answers. If nobody renews
+ * it, the lock is free a ttl later, as after a crash. */
+
+/* An id is 32 hexadecimal digits that cannot be guessed, a '-', and the lock's name. Bytes of the
+ * name other than letters, digits, '.', '_' and '-' are written as '~' and two hexadecimal digits.
+ * Keep the id from anyone who must not release the lock. The store has only a hash of it. */
 #define HF_LEASE_ID_SIZE 1572
 
 typedef struct hf_lease_options {
     size_t struct_size;   /* sizeof(hf_lease_options), or 0 for the members of version 0.1 */
-    hf_lock_options lock; /* mode, permits, limit, wait_ms, why, cancel, on_wait; no others */
-    int64_t ttl_ms;       /* without a renewal the lock is free after so long; 1,000 to 3,600,000;
+    hf_lock_options lock; /* only mode, permits, limit, wait_ms, why, cancel and on_wait */
+    int64_t ttl_ms;       /* without a renewal the lock is free after this long; 1,000 to 3,600,000;
                            * default: the client's */
-    const char *owner;    /* shown as its holder, with this host; at most 256 bytes; default: the
+    const char *owner;    /* shown as the holder, with this host; at most 256 bytes; default: the
                            * client's app */
-    const char *key; /* the same key and name make the same id: a call that is repeated, here or
-                      * on another host, finds the lease that it made. As secret as the id has to
-                      * be. NULL: a new id */
+    const char *key; /* the same key and name make the same id: a repeated call, here or on another
+                      * host, finds the lease that it made. Keep it as secret as the id. NULL: a new
+                      * id */
 } hf_lease_options;
 
 typedef struct hf_lease {
     char id[HF_LEASE_ID_SIZE];
     int64_t token;
     int64_t ttl_ms;
-    int64_t left_ms;    /* of the lease: to be renewed before that is over, best after a third */
-    int64_t ends_at_ns; /* the same as a time on CLOCK_BOOTTIME: when the lease is over */
+    int64_t left_ms;    /* what is left of the lease; renew it before that is over, best after a
+                         * third */
+    int64_t ends_at_ns; /* the same as a point on CLOCK_BOOTTIME: when the lease is over */
     int64_t waited_ms;
     bool was_there;   /* an earlier call with this key made it */
-    hf_last previous; /* its strings are these: */
+    hf_last previous; /* its strings are the members below */
     char previous_who[257], previous_reason[257], previous_done_who[257];
 } hf_lease;
 
-/* Takes a lock as hf_lock_acquire() does, and makes it a lease. Two round trips more than that, and
- * one more for a lease with a key of a lock that several may hold. *out needs no preparation.
- * With a key: a call that comes while another one with this key waits, at whatever client, gets the
- * same lease, and so does one that comes later. Errors: as of hf_lock_acquire(); HF_LOST: the lease
- * of this key has ended, take another key; HF_KEY_REUSED: this key's lease was made with another
- * ttl, owner, mode, number of permits or reason, as far as this call says them; HF_UNKNOWN: it may
- * exist, and ends by itself: a repeat with the same key finds out; HF_UNSUPPORTED: protocols
- * without a queue. */
+/* Takes a lock like hf_lock_acquire(), and makes it an ID lease. Costs two round trips more than
+ * that call, and one more for a lease with a key of a lock that several may hold. *out needs no
+ * preparation.
+ *
+ * With a key: a call that comes while another call with this key waits, at whatever client, gets
+ * the same lease, and so does a later call. Errors: those of hf_lock_acquire(). HF_LOST: the lease
+ * of this key has ended; take another key. HF_KEY_REUSED: this key's lease was made with another
+ * ttl, owner, mode, number of permits or reason (only what this call sets is compared). HF_UNKNOWN:
+ * the lease may exist, and ends by itself; a repeat with the same key finds out. HF_UNSUPPORTED:
+ * protocols without a queue. */
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err);
 
-/* A lease that is waited for without a thread: for services with many callers. */
+/* A wait for a lease that occupies no thread: for services with many callers. */
 typedef struct hf_lease_wait hf_lease_wait;
 
-/* How it ended: the lease, or NULL and why. Called once, from a thread of the library, with no lock
- * of ours held; it may take its time, but a few such threads serve all waits. hf_close() may not be
- * called in it. */
+/* How the wait ended: the lease, or NULL and the error. Called once, from a thread of the library
+ * that holds no lock of the library. It may take its time, but a few such threads serve all waits.
+ * It must not call hf_close(). */
 typedef void (*hf_lease_fn)(void *ctx, const hf_lease *lease, const hf_error *err);
 
-/* hf_lease_acquire() that returns at once; `done` is called when it has ended, perhaps before this
- * returns. Options and name are copied; on_wait is not called, lock.cancel must be NULL. *out is
- * set before `done` is called, and is gone when that returns. Errors: of the arguments only, then
- * `done` is not called. */
+/* Begins what hf_lease_acquire() does, and returns at once. `done` is called when the wait has
+ * ended, perhaps before this call returns. Options and name are copied; on_wait is not called;
+ * lock.cancel must be NULL. *out is set before `done` is called, and is gone when `done` returns.
+ * Errors: of the arguments only; `done` is not called then. */
 hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_options *options,
                        hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err);
 
-/* Ends a wait soon: `done` hears HF_CANCELLED, unless it has the lease already. From any thread;
- * the caller sees to it that `done` has not returned. */
+/* Ends a wait soon: `done` gets HF_CANCELLED, unless it has the lease already. From any thread; the
+ * caller makes sure that `done` has not returned. */
 void hf_lease_cancel(hf_lease_wait *wait);
 
-/* Renews a lease for its whole ttl; *out (may be NULL) tells its token and what is left of it,
- * counted from before the request was sent. HF_LOST: it has run out, was released, or was broken:
- * stop working. HF_INVALID: that is no id. HF_UNREACHABLE and its kin: not renewed; left_ms of the
- * last renewal goes on. */
+/* Renews a lease for its whole ttl. *out (may be NULL) gets the token and what is left, counted
+ * from before the request was sent. HF_LOST: it has run out, or was released or broken: stop
+ * working. HF_INVALID: not an id. HF_UNREACHABLE and related codes: not renewed; left_ms of the
+ * last renewal still counts. */
 hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err);
 
-/* Releases a lease; waits for the acknowledgement. To repeat it is harmless: HF_OK. HF_LOST: it was
- * lost before. HF_UNREACHABLE and its kin: repeat it, or the lock is free when the lease runs out.
- */
+/* Releases a lease and waits for the acknowledgement. It is safe to repeat: HF_OK. HF_LOST: it was
+ * lost before. HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs
+ * out. */
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 
 /* ---- Documents ---------------------------------------------------------------------------- */
 
 /* MongoDB's protocol `document` (hfProtocol=document&hfCollection=ORDERS in the URI) keeps the lock
- * in two fields of the user's own document. A lock's name is its _id there: text that is extended
- * JSON of an ObjectId, a number, an object or a quoted string means that, any other text the string
- * itself. All of these may be called from any thread; all give HF_UNSUPPORTED with other stores and
- * protocols, and say which one has them. */
+ * in two fields of the user's own document. A lock's name is the document's _id: text that is
+ * extended JSON of an ObjectId, a number, an object or a quoted string means that value; any other
+ * text is the string itself. With other stores and protocols, these calls give HF_UNSUPPORTED and
+ * say which one has them. */
 
-/* As hf_lock_acquire() of that _id. HF_NOT_FOUND: there is no such document, none is made.
- * HF_SHAPE: its lock fields are of other types, it is left alone. */
+/* Takes the lock of the document with this _id, like hf_lock_acquire(). HF_NOT_FOUND: there is no
+ * such document, and none is made. HF_SHAPE: its lock fields are of other types; it is left alone.
+ */
 hf_code hf_document_acquire(hf_client *client, const char *id_json, const hf_lock_options *options,
                             hf_lock **out, hf_error *err);
 
 /* Takes the first document, in the order of sort_json (NULL: any), that matches filter_json (NULL:
- * all) and is free or stale: one command, however many do so at once. hf_lock_name() says which.
- * HF_NOT_FOUND (HF_TRY): none is; otherwise it waits until there is one, or HF_TIMEOUT.
- * HF_INVALID: the filter or the order is no extended JSON, or the server refuses it. */
+ * all) and is free or stale. One command, however many claim at once. hf_lock_name() says which
+ * document. HF_NOT_FOUND (HF_TRY): there is none; without HF_TRY it waits for one, or gives
+ * HF_TIMEOUT. HF_INVALID: the filter or the order is not extended JSON, or the server refuses it.
+ */
 hf_code hf_document_claim(hf_client *client, const char *filter_json, const char *sort_json,
                           const hf_lock_options *options, hf_lock **out, hf_error *err);
 
-/* The user's document as it was when it was locked, as relaxed extended JSON; NULL with other
+/* The user's document as it was when it was locked, as relaxed extended JSON. NULL with other
  * protocols. It lives as long as the lock. */
 const char *hf_lock_document(const hf_lock *lock);
 
-/* Renews a lock that was taken with no_refresh, and waits for the acknowledgement: it lasts a ttl
- * from the call on. HF_LOST: it is not held any more. HF_UNREACHABLE, HF_UNKNOWN: not acknowledged,
- * the lease before still counts: call again. Other locks of this protocol may be refreshed too;
- * their lease is not changed by that. */
+/* Renews a lock that was taken with no_refresh, and waits for the acknowledgement. The lock lasts a
+ * ttl from the call on. HF_LOST: it is no longer held. HF_UNREACHABLE, HF_UNKNOWN: not
+ * acknowledged; the former lease still counts: call again. Other locks of this protocol may be
+ * refreshed too; that does not change their lease. */
 hf_code hf_lock_refresh(hf_lock *lock, hf_error *err);
 
 /* ---- Cancelling --------------------------------------------------------------------------- */
 
-/* A cancel can be fired from any thread, and from a signal handler; it stays fired. It must outlive
- * the calls that it was given to. */
+/* Ends waits. A cancel can be fired from any thread and from a signal handler, and stays fired. It
+ * must outlive the calls that it was given to. */
 hf_code hf_cancel_new(hf_cancel **out, hf_error *err);
 void hf_cancel_fire(hf_cancel *cancel);
 void hf_cancel_free(hf_cancel *cancel);
 
 /* ---- Who holds what ------------------------------------------------------------------------ */
 
-/* One that holds or waits. Strings are valid during the callback. */
+/* A holder or waiter. Strings are valid during the callback. */
 typedef struct hf_entry_info {
     const char *session; /* hexadecimal id */
     const char *who;     /* "app@host:pid"; "" when the session is gone */
@@ -498,7 +511,7 @@ typedef struct hf_entry_info {
     const char *why;
     int64_t token; /* 0 while waiting */
     int32_t permits;
-    int64_t since_ms;      /* Unix time in ms: entered the queue */
+    int64_t since_ms;      /* Unix time in ms: when it entered */
     int64_t granted_ms;    /* 0 while waiting */
     int64_t lease_left_ms; /* by the store's clock; negative: overdue; 0: not known */
     size_t position;       /* 1 is next; 0 for holders */
@@ -529,34 +542,35 @@ typedef struct hf_session_info {
 /* A limit of 2^30 is a mutex or a read-write lock; anything else is a semaphore. */
 #define HF_LIMIT_RW ((int32_t)1 << 30)
 
-/* Callbacks return false to stop early; that is no error. */
+/* Callbacks return false to stop early, which is not an error. */
 typedef bool (*hf_lock_info_fn)(void *ctx, const hf_lock_info *info);
 typedef bool (*hf_session_info_fn)(void *ctx, const hf_session_info *info);
 
-/* Every lock whose name begins with prefix (NULL or "": all), in byte order of names. Those that
- * nobody holds or waits for are listed too, until they are pruned. */
+/* Lists every lock whose name begins with prefix (NULL or "": all), in byte order of the names.
+ * Locks that nobody holds or waits for are included until they are pruned. */
 hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 
-/* One lock. HF_NOT_FOUND when there is no such record. */
+/* Shows one lock. HF_NOT_FOUND: there is no such record. */
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 
-/* Every process that holds or waits, and those that have ended, which are kept for a day. */
+/* Lists every session that holds or waits, and ended ones, which are kept for a day. */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
 typedef struct hf_break_options {
     size_t struct_size;
-    const char *reason; /* told to the holder; needed; at most 256 bytes */
-    const char *by;     /* who breaks; default: this program */
+    const char *reason; /* told to the holder; required; at most 256 bytes */
+    const char *by;     /* who breaks it; default: this program */
     int64_t if_token;   /* only the holder with this token; 0: all holders */
-    bool force;         /* at once: two may then believe for up to a ttl, only the token protects */
-    hf_cancel *cancel;  /* stop waiting; the ask stays in force */
+    bool force;         /* at once: two sessions may then believe for up to a ttl, and only the
+                         * token protects */
+    hf_cancel *cancel;  /* stops the wait; the ask stays in force */
 } hf_break_options;
 
-/* Takes a lock from its holders: asks, waits until they have left or cannot believe any more (a ttl
- * and a little), and takes their tickets out. The holder is told within a third of its ttl.
- * HF_NOT_FOUND: nobody holds it, or not with that token. */
+/* Takes a lock from its holders: asks them, waits until they have left or can no longer believe (a
+ * ttl and a little), and takes their tickets out. A holder is told within a third of its ttl.
+ * HF_NOT_FOUND: nobody holds the lock, or not with that token. */
 hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
                  hf_error *err);
 
@@ -565,78 +579,78 @@ typedef struct hf_finding {
                         * "clock" ... */
     const char *text;
     bool is_danger;  /* this endangers safety */
-    bool wants_care; /* somebody should look: a deadlock, a long wait */
+    bool wants_care; /* someone should look: a deadlock, a long wait */
 } hf_finding;
 
 typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
 
-/* Looks at what this client depends on, and at who has waited for long. The call fails only if the
- * store cannot be reached. */
+/* Checks what this client depends on, and reports long waits. The call fails only if the store
+ * cannot be reached. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
-/* How many requests this client has sent over the network so far, and got an answer or an error:
- * each is one round trip, and one command on the server. 0 where the database is a file. From any
- * thread. */
+/* How many requests this client has sent over the network so far and got an answer or an error for.
+ * Each is one round trip, and one command on the server. 0 if the database is a file. */
 uint64_t hf_round_trips(const hf_client *client);
 
 /* ---- Leader election ------------------------------------------------------------------------ */
 
 /* An election is the lock of that name, waited for, watched and kept: its exclusive holder leads.
- * So all that is said of locks holds here too: the queue, the lease, the fencing token, what a
- * lock does not promise, hf_show(), hf_break(). The client must live as long as it is used, and
+ * So everything about locks holds here too: the queue, the lease, the fencing token, what a lock
+ * does not promise, hf_show(), hf_break(). The client must live as long as the election is used;
  * hf_election_close() may come after hf_close(). */
 typedef struct hf_election hf_election;
 
 typedef struct hf_election_options {
     size_t struct_size; /* sizeof(hf_election_options), or 0 for the members of version 0.1 */
-    const char *value;  /* told to observers, and shown as the lock's `why`: where this candidate
-                         * can be reached, say; at most 256 bytes; copied */
-    hf_lost_fn on_lost; /* leadership was lost: called as for a lock, which is the election's own
-                         * and not to be closed; it may resign, but neither campaign nor close */
+    const char *value;  /* given to observers, and shown as the lock's `why`: for example where this
+                         * candidate can be reached; at most 256 bytes; copied */
+    hf_lost_fn on_lost; /* leadership was lost: called as for a lock, which belongs to the election
+                         * and must not be closed. It may resign, but neither campaign nor close */
     void *lost_ctx;
 } hf_election_options;
 
 typedef struct hf_campaign_options {
     size_t struct_size; /* sizeof(hf_campaign_options), or 0 for the members of version 0.1 */
-    int64_t wait_ms;    /* HF_WAIT_DEFAULT: for ever, whatever the protocol; else as in
-                         * hf_lock_options, and so are the others */
+    int64_t wait_ms;    /* HF_WAIT_DEFAULT: for ever, with any protocol; other values, and the
+                         * members below, as in hf_lock_options */
     hf_cancel *cancel;
     hf_wait_fn on_wait;
     void *wait_ctx;
 } hf_campaign_options;
 
-/* A handle to campaign with; sends nothing. Errors: HF_INVALID (name or value). */
+/* Makes a handle to campaign with; sends nothing. Errors: HF_INVALID (name or value). */
 hf_code hf_election_open(hf_client *client, const char *name, const hf_election_options *options,
                          hf_election **out, hf_error *err);
 
-/* Waits in line until it leads; who leads already does not wait. To be called again after
- * leadership was resigned, or was lost and the work has stopped: what was left of that term ends
- * with the call. By one thread at a time: HF_INVALID while another is at it. Other errors: those of
- * hf_lock_acquire(). */
+/* Waits in line until it leads; a candidate that already leads does not wait. Call it again after
+ * leadership was resigned, or was lost and the work has stopped: the call ends what was left of
+ * that term. One thread at a time: HF_INVALID while another thread campaigns. Other errors: those
+ * of hf_lock_acquire(). */
 hf_code hf_election_campaign(hf_election *election, const hf_campaign_options *options,
                              hf_error *err);
 
-/* Whether it leads now, and for how long at least, as hf_lock_check(): asks the clock, sends
+/* Whether it leads now, and for how long at least, like hf_lock_check(): asks the clock, sends
  * nothing. false: err says why (HF_LOST: lost, resigned or never won), and left_ms (may be NULL) is
  * 0, or what is left to stop working in. */
 bool hf_election_is_leader(hf_election *election, int64_t *left_ms, hf_error *err);
 
-/* The fencing token of the last term that was won, larger than those of all leaders before; 0
- * before the first, and where the protocol has none. */
+/* The fencing token of the last term that was won, higher than those of all earlier leaders; 0
+ * before the first term, and where the protocol has no tokens. */
 int64_t hf_election_token(hf_election *election);
 
 /* The lock of the present term, or of one that was lost: for hf_lock_fd(), hf_lock_previous() and
- * hf_lock_set_exit_status(). It is the election's, until the next campaign, resignation or close;
- * NULL when there is none. */
+ * hf_lock_set_exit_status(). It belongs to the election, until the next campaign, resignation or
+ * close. NULL if there is none. */
 hf_lock *hf_election_lock(hf_election *election);
 
-/* Gives leadership up and waits for the acknowledgement: the next in line leads at once. Who does
- * not lead, and has not lost it: HF_OK. Errors: those of hf_lock_release(), and as there nothing is
- * led afterwards. It does not end a campaign that another thread is at: its cancel does. */
+/* Gives leadership up and waits for the acknowledgement: the next in line leads at once. HF_OK for
+ * a candidate that does not lead and has not lost leadership. Errors: those of hf_lock_release();
+ * as there, the candidate does not lead afterwards. It does not end a campaign of another thread:
+ * the campaign's cancel does. */
 hf_code hf_election_resign(hf_election *election, hf_error *err);
 
-/* Frees the handle, which no other call may be using; leadership is given up in the background, as
- * hf_lock_close() does it. */
+/* Frees the handle, which no other call may be using. Leadership is given up in the background, as
+ * hf_lock_close() does. */
 void hf_election_close(hf_election *election);
 
 /* Who leads. Strings are valid during the callback. */
@@ -651,14 +665,14 @@ typedef struct hf_leader {
 /* leader is NULL while nobody leads. Returns false to stop observing. */
 typedef bool (*hf_leader_fn)(void *ctx, const hf_leader *leader);
 
-/* Tells who leads: at once, and each time that it has changed. It looks every quarter to half a
- * second (one or two reads), so a change is told that much later, and a term that was shorter may
- * not be told at all. A look that is older than what was told is passed over. A leader whose lease
- * is over by the store's clock is told as nobody: that decides nothing, and may be wrong when that
- * clock jumps. Needs no session; each is called in the caller's thread and must not call
- * hf_close(). HF_OK: each returned false. HF_CANCELLED: cancel (may be NULL) was fired. HF_CLOSED.
- * Other errors: those of hf_show(), HF_UNREACHABLE after patience_ms; nobody has to have led
- * before. */
+/* Reports the leader: at once, and after each change. It looks every quarter to half a second (one
+ * or two reads), so a change is reported that much later, and a shorter term may not be reported at
+ * all. A look that is older than the last report is skipped. A leader whose lease is over by the
+ * store's clock is reported as nobody; that decides nothing, and may be wrong when that clock
+ * jumps. Needs no session. `each` is called in the caller's thread and must not call hf_close().
+ * HF_OK: each returned false. HF_CANCELLED: cancel (may be NULL) was fired. HF_CLOSED. Other
+ * errors: those of hf_show(); HF_UNREACHABLE after patience_ms. It is not an error if nobody has
+ * led before. */
 hf_code hf_election_observe(hf_client *client, const char *name, hf_leader_fn each, void *ctx,
                             hf_cancel *cancel, hf_error *err);
 
@@ -669,18 +683,18 @@ struct _mongoc_collection_t;
 struct _bson_t;
 
 /* Updates the one document that matches filter, with update (operators such as $set), if its field
- * `fence` (NULL: "fence") is absent or not above the token, and sets it to the token: one atomic
- * command with majority write concern. For exclusive holders.
- * HF_FENCED: a later holder has been there, nothing was written. HF_NOT_FOUND: no such document.
- * HF_UNKNOWN: sent, no answer; repeat it, it is safe where the update is idempotent. */
+ * `fence` (NULL: "fence") is absent or not above the token, and sets that field to the token: one
+ * atomic command with majority write concern. For exclusive holders. HF_FENCED: a later holder has
+ * written, and nothing was changed. HF_NOT_FOUND: no such document. HF_UNKNOWN: sent, no answer;
+ * repeat it, which is safe if the update is idempotent. */
 hf_code hf_guard_mongo(struct _mongoc_collection_t *collection, const struct _bson_t *filter,
                        const struct _bson_t *update, const char *fence, int64_t token,
                        hf_error *err);
 
-/* Inside a transaction of the caller's, before its writes: records the token as seen by `resource`
- * in the table holdfast_fence of that database (made when missing), or says HF_FENCED when a higher
- * one was there: then roll back. HF_INVALID outside a transaction. Not thread-safe beyond what the
- * connection is. */
+/* Call it inside a transaction, before its writes. Records the token as seen by `resource` in the
+ * table holdfast_fence of that database (made if missing), or gives HF_FENCED if a higher token was
+ * seen: then roll back. HF_INVALID outside a transaction. Thread-safe only as far as the connection
+ * is. */
 hf_code hf_guard_sqlite(struct sqlite3 *db, const char *resource, int64_t token, hf_error *err);
 
 #ifdef __cplusplus

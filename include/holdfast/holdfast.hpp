@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* holdfast.hpp: holdfast.h for C++17, in this header alone: handles that own what they stand for,
- * and errors that are thrown.
+/* holdfast.hpp: holdfast.h for C++17, in this header alone: handles with ownership, and errors that
+ * are thrown.
  *
  *     holdfast::client client("mongodb://a,b,c/app?replicaSet=rs0");
  *     holdfast::lock lock = client.acquire("nightly-report");
  *     write_report(lock.token());
  *     lock.release();
  *
- * A lock that goes out of scope, by an exception too, is released in the background. What a call
- * means, and which errors it has, is said in holdfast.h at the function of that name. What is not
- * here (elections, listings, documents) is there, and get() gives its handles. A lock that was
- * moved from is empty: it may only be assigned to, destroyed, or asked with get() and is_held().
- */
+ * A lock that goes out of scope, also by an exception, is released in the background. holdfast.h
+ * describes each call and its errors, at the function of the same name. It also has what is missing
+ * here (elections, listings, documents); get() gives the handle for it. A lock that was moved from
+ * is empty: it may only be assigned to, destroyed, or asked with get() and is_held(). */
 #ifndef HOLDFAST_HPP
 #define HOLDFAST_HPP
 
@@ -67,7 +66,7 @@ template <auto close> struct closer {
 
 template <typename T, auto close> using owned = std::unique_ptr<T, closer<close>>;
 
-/* Calls with an hf_error as the last argument, and throws it. */
+/* Calls the function with an hf_error as the last argument, and throws the error. */
 template <typename Function, typename... Arguments>
 void call(Function *function, Arguments... arguments)
 {
@@ -107,7 +106,7 @@ class cancel
 class lock
 {
   public:
-    /* Owns the handle from now on. */
+    /* Takes ownership of the handle. */
     explicit lock(hf_lock *handle) noexcept : handle_(handle)
     {
     }
@@ -125,7 +124,7 @@ class lock
         return std::chrono::milliseconds(left_ms);
     }
 
-    /* Waits for the acknowledgement; the token and the name may still be asked for. */
+    /* Waits for the acknowledgement. The token and the name stay available. */
     void release()
     {
         detail::call(hf_lock_release, get());
@@ -151,7 +150,7 @@ class lock
         return code == HF_OK;
     }
 
-    /* How the holder before left; its strings live as long as this lock. */
+    /* How the holder before this one left. Its strings live as long as this lock. */
     hf_last previous() const
     {
         hf_last last{};
@@ -169,7 +168,7 @@ class lock
         return hf_lock_has_run(get());
     }
 
-    /* Readable once the lock is lost; not to be read or closed. */
+    /* Becomes readable when the lock is lost. Do not read or close it. */
     int fd() const noexcept
     {
         return hf_lock_fd(get());
@@ -210,7 +209,7 @@ class client
         handle_.reset(handle);
     }
 
-    /* Waits in line; a lock that is not had is thrown. */
+    /* Waits in line; throws if the lock is not granted. */
     lock acquire(const std::string &name, const hf_lock_options &options = {})
     {
         hf_lock *handle = nullptr;
@@ -218,7 +217,7 @@ class client
         return lock(handle);
     }
 
-    /* Nothing if another has it now; wait_ms does not count. */
+    /* Nothing if another holds the lock now; ignores wait_ms. */
     std::optional<lock> try_acquire(const std::string &name, hf_lock_options options = {})
     {
         options.wait_ms = HF_TRY;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h: the interface between client and store: second tier, unstable, for those who write a
- * store, or stand a faulty one before a real one. Programs that take locks need holdfast.h only.
+/* store.h: the interface between client and store. It is a second tier and unstable: for authors of
+ * a store, or of a faulty store around a real one. Programs that take locks need holdfast.h only.
  *
- * A store remembers records and sessions. It decides nothing: what a step does to a record is said
- * by src/core/record.c alone, who is dead by src/core/judge.c.
- */
+ * A store remembers records and sessions and decides nothing. Only src/core/record.c says what a
+ * step does to a record, and only src/core/judge.c says which session is dead. docs/glossary.md
+ * explains the words. */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
 
@@ -20,7 +20,7 @@ extern "C" {
 /* ---- Three clocks that the compiler keeps apart --------------------------------------------- */
 
 typedef struct hf_mono {
-    int64_t ns; /* CLOCK_BOOTTIME: leases and watching run on it, suspension counts */
+    int64_t ns; /* CLOCK_BOOTTIME, for leases and watching; counts during suspension, too */
 } hf_mono;
 
 typedef struct hf_wall {
@@ -31,7 +31,8 @@ typedef struct hf_dbtime {
     int64_t ms; /* Unix time by the store's clock */
 } hf_dbtime;
 
-/* Where time and chance come from, and how to let time pass; all may be called from any thread. */
+/* Where time and random numbers come from, and how to let time pass. All may be called from any
+ * thread. */
 typedef struct hf_env {
     void *ctx;
     hf_mono (*mono)(void *ctx);
@@ -46,11 +47,11 @@ typedef struct hf_env {
 #define HF_TEXT_MAX 256 /* why, reason, who */
 #define HF_ACTOR_MAX 64
 #define HF_ENTRIES_MAX 1000 /* holders and queue together */
-#define HF_QUEUE_MAX 85     /* default of the queue's bound: 64, and a quarter kept for returners */
+#define HF_QUEUE_MAX 85     /* default bound of the queue: 64, and a quarter for returners */
 #define HF_BLOCK_MAX 65536  /* tokens of one entry */
 #define HF_ASKS_MAX 16      /* asks that one session can have open; more are refused */
 
-/* Session or ticket; an ObjectId in MongoDB. */
+/* Id of a session or ticket; an ObjectId in MongoDB. */
 typedef struct hf_id {
     uint8_t bytes[12];
 } hf_id;
@@ -58,28 +59,28 @@ typedef struct hf_id {
 typedef struct hf_entry {
     hf_id ticket;
     hf_id session;
-    int32_t ttl_ms; /* the session's, for the case that its document is missing */
+    int32_t ttl_ms; /* the session's, in case its document is missing */
     int32_t permits;
     int64_t token;        /* 0 while waiting */
     hf_dbtime since;      /* when it entered; set by the step */
     hf_dbtime granted_at; /* 0 while waiting */
-    bool yields;   /* its session passes the lock on by itself: it is told when another one waits */
-    int32_t block; /* so many tokens are its own, from `token` on; 0: one */
+    bool yields;   /* its session passes the lock on by itself, so it is told when another waits */
+    int32_t block; /* so many tokens belong to the entry, from `token` on; 0: one */
     char actor[HF_ACTOR_MAX + 1];
     char why[HF_TEXT_MAX + 1];
 } hf_entry;
 
-/* From `start` to before `end`; an end of 0: none. */
+/* From `start` to before `end`. An end of 0: no period. */
 typedef struct hf_period {
     hf_dbtime start, end;
 } hf_period;
 
-/* The last work that was finished with an exit status. What comes after it, a death above all,
- * leaves it as it is: nobody can tell from a record whether one that died had begun to work. */
+/* The last work that was finished with an exit status. Later steps leave it unchanged, above all
+ * deaths: a record cannot tell whether a dead session had begun to work. */
 typedef struct hf_done_mark {
     bool is_known;
     int32_t exit_status;
-    hf_period period; /* whose work it was, where that is done once per period */
+    hf_period period; /* the period of the work, if it is done once per period */
     int64_t token;
     hf_dbtime at;
     char who[HF_TEXT_MAX + 1];
@@ -91,83 +92,83 @@ typedef struct hf_last_mark {
     int64_t token;
     bool has_exit_status;
     int32_t exit_status;
-    hf_period period; /* whose work was done, where that is done once per period */
+    hf_period period; /* the period of the work, if it is done once per period */
     hf_dbtime at;
     char who[HF_TEXT_MAX + 1];
     char reason[HF_TEXT_MAX + 1]; /* why it was lost; "": not said */
-    hf_done_mark done;            /* beside it: a field of its own in documents */
+    hf_done_mark done;            /* a field beside `last` in documents */
 } hf_last_mark;
 
-/* entries[0 .. holders-1] hold, in the order of their grants; the `queued` after them wait, first
- * come first. A record that does not exist has exists == false and is otherwise empty. */
+/* entries[0 .. holders-1] hold, in the order of their grants. The `queued` entries after them wait,
+ * first come first. A record that does not exist has exists == false and is otherwise empty. */
 typedef struct hf_record {
     char name[HF_NAME_MAX + 1];
     bool exists;
     int32_t limit;
-    int64_t token; /* the last that was given, or kept for the holder */
+    int64_t token; /* the last that was granted, or kept for the holder */
     hf_entry *entries;
     size_t holders, queued;
-    char *notify; /* whom the last step that had news tells what: core/notify.h; NULL: "" */
+    char *notify; /* news of the last step that had any: core/notify.h; NULL: "" */
     hf_last_mark last;
-    /* Of stores without sessions of their own, whose documents say it themselves; else NULL, 0. */
-    char *who;             /* holds */
+    /* Only from stores without sessions of their own, whose documents say it; else NULL, 0. */
+    char *who;             /* the holder */
     int64_t lease_left_ms; /* of the holder */
-    char *document;        /* the user's own, that the lock stands in: extended JSON */
+    char *document;        /* the user's own document around the lock: extended JSON */
 } hf_record;
 
-/* ---- Step --------------------------------------------------------------------------------------
- */
+/* ---- Step ----------------------------------------------------------------------------------- */
 
 typedef struct hf_leave {
     hf_id ticket;
-    hf_outcome outcome; /* RELEASED; ABANDONED when another takes it out (break) */
-    bool told;          /* its session believed in the grant; false: a give-back, `last` stays */
+    hf_outcome outcome; /* RELEASED; ABANDONED if another session takes it out (break) */
+    bool told;          /* its session believed in the grant; false: a give-back, and `last` stays
+                         * unchanged */
     bool has_exit_status;
     int32_t exit_status;
     hf_period period;
-    int64_t used_token; /* the last that was used of the holder's; the rest is given back; 0: all */
+    int64_t used_token; /* the last token that the holder used; the others are given back; 0: all
+                         * were used */
     char who[HF_TEXT_MAX + 1];
     char reason[HF_TEXT_MAX + 1]; /* why it was lost; "": none is kept */
 } hf_leave;
 
 typedef struct hf_death {
-    hf_id session; /* marked dead, or seen missing for its ttl: all its tickets go */
+    hf_id session; /* marked dead, or seen missing for its ttl: all its tickets are taken out */
     char who[HF_TEXT_MAX + 1];
 } hf_death;
 
-/* A downgrade: lowers a holder's permits in place, which keep their ticket and token. Never raises
- * them; of one that waits, or is not there, it changes nothing. */
+/* A downgrade: lowers a holder's permits in place; the holder keeps its ticket and token. Never
+ * raises them. Does nothing to a ticket that waits or is not there. */
 typedef struct hf_change {
     hf_id ticket;
     int32_t permits; /* at least 1 */
 } hf_change;
 
-/* A holder's place goes over to another session, with its token: a lease that no process keeps. It
- * decides for all calls that make the same lease: where `to` holds already, `ticket` is taken out,
- * as one that is given back. Of a ticket that waits, or is not there, and where the lease's session
- * was the last that left (it has ended), it changes nothing. */
+/* Gives a holder's place to another session, with its token: this makes an ID lease. It decides for
+ * all calls that make the same lease: if `to` holds already, `ticket` is taken out, as by a
+ * give-back. It changes nothing if the ticket waits or is not there, or if the lease's session was
+ * the last that left (it has ended). */
 typedef struct hf_pass {
     hf_id ticket;
     hf_id to, session; /* the ticket and session that hold from now on */
     int32_t ttl_ms;    /* that session's */
-    int64_t token;     /* the one in use, of the ticket's block; the rest of that is not given */
-    const char *why, *actor; /* what the record is to show; NULL: "". The ticket may have been made
-                              * by another thread, for another call */
+    int64_t token;     /* the one in use, of the ticket's block; the others are not handed over */
+    const char *why, *actor; /* what the record shows from now on; NULL: "". The ticket may come
+                              * from another thread, for another call */
 } hf_pass;
 
 typedef struct hf_enter {
-    hf_entry entry; /* token, since and granted_at are the step's to set */
-    hf_id replaces; /* 0: nobody. An upgrade: the holder whose place the entrant takes if it fits
-                     * with that one gone and nobody waits; otherwise nothing changes */
+    hf_entry entry; /* the step sets token, since and granted_at */
+    hf_id replaces; /* 0: nobody. An upgrade: the entrant takes this holder's place if nobody waits
+                     * and it fits once that holder is gone; otherwise nothing changes */
     int32_t limit;
     int32_t queue_max; /* bound of the queue; the last quarter is for returners */
-    bool returner;     /* heard BUSY before */
+    bool returner;     /* was told BUSY before */
     bool try_only;     /* take it out again unless it is granted at once */
-    bool by_hand;      /* beats do not renew it, refresh() does */
+    bool by_hand;      /* only refresh() renews it, not the beats */
 } hf_enter;
 
-/* One document out of many: what it must be like, and which comes first; extended JSON, NULL: any.
- */
+/* Chooses one document out of many: what it must match, and the order; extended JSON, NULL: any. */
 typedef struct hf_claim {
     const char *filter, *sort;
 } hf_claim;
@@ -184,35 +185,34 @@ typedef struct hf_step {
     const int64_t *floor;    /* tests only: instead of the store's clock of tokens */
 } hf_step;
 
-/* A place in the store's history; a look can be told to be no older. 0: any. */
+/* A place in the store's history. A look can be asked to be no older. 0: any. */
 typedef struct hf_stamp {
     uint64_t value;
 } hf_stamp;
 
 typedef struct hf_step_reply {
     hf_stamp stamp;
-    /* What `leaves` names is out for sure, and `change` and `pass` are made. False: nothing was
-     * changed, and in this store that does not prove that a ticket is not there (it may have been a
-     * deposed primary): look again, linearizable. */
+    /* The tickets in `leaves` are certainly out, and `change` and `pass` are done. False: nothing
+     * was changed, and in this store that does not prove that a ticket is gone (a deposed primary
+     * may have answered): look again, linearizable. */
     bool confirmed;
-    /* Without a queue: the lock is held by others, come back after so long (0: as you like), or at
-     * a notice. */
+    /* Without a queue: others hold the lock; try again after this time (0: at will), or at a
+     * notice. */
     int64_t again_ms;
 } hf_step_reply;
 
-/* ---- Session ------------------------------------------------------------------------------------
- */
+/* ---- Session -------------------------------------------------------------------------------- */
 
 typedef struct hf_session {
     hf_id id;
     int32_t ttl_ms;
-    int64_t pid; /* 0: no process keeps it (a lease), only its beats say that it lives */
+    int64_t pid; /* 0: no process keeps it (an ID lease); only its beats show that it lives */
     hf_wall started_at;
     char app[HF_TEXT_MAX + 1];
     char host[HF_TEXT_MAX + 1];
 } hf_session;
 
-/* One session asks another to give a ticket up (rule R9). */
+/* One session asks another to give up a ticket (rule R9). */
 typedef struct hf_ask {
     hf_id ticket;
     char by[HF_TEXT_MAX + 1];
@@ -226,64 +226,62 @@ typedef struct hf_session_state {
     hf_presence presence;
     int64_t beat;
     int64_t lease_left_ms; /* by the store's clock; for display and for choosing when to look */
-    /* The store knows that it is dead, without watching: its kernel lock is free (R10), or it is
-     * long overdue by the clock since boot, or was seen so a ttl ago (R6). session_mark() tests
-     * again. */
+    /* The store knows that the session is dead, without watching: its kernel lock is free (R10), or
+     * it is long overdue by the clock since boot, or was already seen overdue a ttl ago (R6).
+     * session_mark() tests again. */
     bool is_gone;
-    bool misses; /* a beat's answer: not all that is held here was there to be renewed: verify */
+    bool misses; /* in a beat's answer: something held here was not there to be renewed: verify */
     size_t n_asked;
     hf_ask asked[HF_ASKS_MAX];
 } hf_session_state;
 
-/* What a beat brings besides. */
+/* What a beat carries besides its count. */
 typedef struct hf_beat {
     const hf_id *answered; /* asks to be taken out */
     size_t n_answered;
-    const char *waits; /* NULL: none; its long waits, as text: core/waits.h */
-    int64_t seen;      /* the last beat whose answer had come when this one was made */
+    const char *waits; /* the wait report, as text (core/waits.h); NULL: none */
+    int64_t seen;      /* the last beat that had been answered when this one was made */
 } hf_beat;
 
-/* What a living session said with its last beat that it waits for. */
+/* The wait report of a living session's last beat. */
 typedef struct hf_waits {
     hf_session session; /* without ttl_ms and started_at */
     int64_t beat, seen;
     const char *text;
 } hf_waits;
 
-/* ---- Notices
- * ------------------------------------------------------------------------------------- */
+/* ---- Notices -------------------------------------------------------------------------------- */
 
 typedef enum hf_notice_kind {
     HF_NOTICE_GRANT,  /* this ticket was granted, with this token */
-    HF_NOTICE_RECALL, /* another ticket waits for this lock, which this session holds and may pass
-                       * on by itself: give it up soon */
-    HF_NOTICE_LOOK,   /* something may have been missed, or somebody may have died: every waiter
-                       * looks, at records and at sessions */
-    HF_NOTICE_NAME,   /* this lock has changed hands or is free: who waits for it enters again, who
-                       * holds it (not with this ticket) verifies */
+    HF_NOTICE_RECALL, /* another ticket waits for a lock that this session holds and may pass on by
+                       * itself: give it up soon */
+    HF_NOTICE_LOOK,   /* something may have been missed, or a session may have died: every waiter
+                       * looks at records and at sessions */
+    HF_NOTICE_NAME,   /* this lock has changed hands or is free: waiters enter again, and holders
+                       * (with another ticket) verify */
     HF_NOTICE_VERIFY, /* records may be gone (drop, rename): holders verify, waiters look */
 } hf_notice_kind;
 
 typedef struct hf_notice {
     hf_notice_kind kind;
     hf_id ticket;
-    int64_t token;    /* of a grant that a majority has, where that is sure; 0: look */
+    int64_t token;    /* of a grant that a majority certainly has; 0: look */
     int32_t block;    /* of that grant, see hf_entry */
-    hf_stamp stamp;   /* look no earlier than this */
+    hf_stamp stamp;   /* look at nothing older than this */
     const char *name; /* HF_NOTICE_NAME and HF_NOTICE_RECALL only */
 } hf_notice;
 
-/* ---- The interface -----------------------------------------------------------------------------
- */
+/* ---- The interface -------------------------------------------------------------------------- */
 
 enum {
     HF_CAN_SHARE = 1 << 0,     /* shared locks and semaphores */
     HF_CAN_QUEUE = 1 << 1,     /* first come, first served */
     HF_CAN_TOKENS = 1 << 2,    /* fencing tokens */
-    HF_CAN_NOTIFY = 1 << 3,    /* await() can tell; may still say HF_UNSUPPORTED at run time */
-    HF_CAN_SKEW = 1 << 4,      /* no wall clock decides who is dead */
+    HF_CAN_NOTIFY = 1 << 3,    /* await() delivers notices; it may still return HF_UNSUPPORTED */
+    HF_CAN_SKEW = 1 << 4,      /* no wall clock decides which session is dead */
     HF_CAN_PROCESSES = 1 << 5, /* other processes see the same locks */
-    HF_CAN_SEE_CRASH = 1 << 6, /* a crash shows at once (R10): whoever waits looks at once */
+    HF_CAN_SEE_CRASH = 1 << 6, /* a crash shows at once (R10): waiters look at once */
     HF_CAN_TELL_LOST = 1 << 7, /* await() tells holders what they have lost: they listen, too */
 };
 
@@ -294,78 +292,78 @@ typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
 
-/* A store without HF_CAN_QUEUE takes no entry but a holder, and decides by itself, inside the step,
- * whether the holder's time is over; it keeps no `last`; its sessions are not judged, and cannot be
- * asked. */
+/* A store without HF_CAN_QUEUE accepts an entry only as a holder. Inside the step, it decides
+ * itself whether the present holder's time is over. It keeps no `last`; its sessions are not judged
+ * and cannot be asked. */
 
-/* Unless said otherwise a call: is one atomic database command; may be made from any thread, also
- * at the same time; is bounded in time by the store itself; returns HF_OK or fills err; may return
- * HF_UNKNOWN when it was sent and the answer was lost or not acknowledged by a majority; is
- * idempotent, so that an UNKNOWN one can be repeated. `out` structs need no preparation, are
- * overwritten, and hold nothing to free after a failure. */
+/* Unless its comment says otherwise, a call is one atomic database command. It may be made from any
+ * thread, also at the same time as others. The store bounds its time. It returns HF_OK or fills
+ * err. It may return HF_UNKNOWN if it was sent and the answer was lost or a majority did not
+ * acknowledge it. It is idempotent, so it can be repeated after HF_UNKNOWN. `out` structs need no
+ * preparation, are overwritten, and hold nothing to free after a failure. */
 typedef struct hf_store_ops {
     const char *scheme; /* "memory", "sqlite", "mongodb" */
 
     void (*close)(hf_store *store);
 
-    /* Makes the session known, as its first beat. HF_HELD: one of this id is there, alive or dead,
-     * and is left as it is. Not idempotent: after UNKNOWN take a new id, or beat to find out. */
+    /* Makes the session known, as its first beat. HF_HELD: a session with this id exists, alive or
+     * dead, and is left unchanged. Not idempotent: after HF_UNKNOWN take a new id, or beat to find
+     * out. */
     hf_code (*session_begin)(hf_store *store, const hf_session *self, hf_error *err);
 
-    /* Raises the beat, takes out the asks that were answered, and keeps what it says of waits in
-     * the place of what the one before said. Returns the state after it, as far as beat and asks
-     * go. HF_LOST: the session is missing or marked dead. Never waits behind other calls of this
-     * store.
-     */
+    /* Raises the beat, takes out the asks that were answered, and replaces the former wait report.
+     * Returns the state after that, as far as beat and asks are concerned. HF_LOST: the session is
+     * missing or marked dead. Never waits behind other calls of this store. */
     hf_code (*session_beat)(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);
 
-    /* Marks another session dead, if it still is as it was seen: same beat, or, for one that was
+    /* Marks another session dead if it is still as it was seen: with the same beat, or, if it was
      * seen gone, still gone. HF_OK: it is marked (by this or an earlier call). HF_HELD: it lives.
      * HF_NOT_FOUND: it is missing. */
     hf_code (*session_mark)(hf_store *store, const hf_session_state *seen, hf_error *err);
 
-    /* This client's own session has ended: marks it dead (best effort) and frees what the store
-     * keeps for it here. leaves_any: tickets of it may still stand; its mark is kept while they do,
-     * as one that another client made. */
+    /* Ends this client's own session: marks it dead (best effort) and frees what the store keeps
+     * for it. leaves_any: tickets of it may still stand; its mark is kept while they do, like a
+     * mark by another client. */
     hf_code (*session_end)(hf_store *store, hf_id id, bool leaves_any, hf_error *err);
 
-    /* The state of n sessions (n <= 1000), in the order of ids. clock_trust_ms >= 0 lets the store
-     * say which are gone (R6): of this host's those that are overdue by more than that. */
+    /* Gives the state of n sessions (n <= 1000), in the order of ids. With clock_trust_ms >= 0 the
+     * store may report sessions as gone (R6): of those of this host, the ones overdue by more than
+     * that. */
     hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
 
-    /* What those of n sessions (n <= 1000) say that live and wait for long; ids NULL: all of them.
-     * A read that may be believed (R1). May be NULL: deadlocks are not found. */
+    /* Gives the wait reports of those of n sessions (n <= 1000) that live and wait for long; ids
+     * NULL: of all sessions. A read that may be believed (R1). May be NULL: deadlocks are not
+     * found. */
     hf_code (*waits)(hf_store *store, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
                      hf_error *err);
 
-    /* The one transition (src/core/record.c). out, when not NULL, is the record after it, to be
-     * freed with record_done(). A step that changes nothing writes nothing. Only an `enter` that
-     * replaces nobody makes a record. HF_SHAPE: the document there is none of ours; it is left
-     * alone. */
+    /* The one change of a record (src/core/record.c). out, if not NULL, is the record afterwards;
+     * free it with record_done(). A step that changes nothing writes nothing. Only an `enter` that
+     * replaces nobody creates a record. HF_SHAPE: a foreign document is there; it is left alone. */
     hf_code (*step)(hf_store *store, const char *name, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err);
 
-    /* Takes the first record, in the order of the claim, that fits it and is free; *out is that
-     * record, with its name, or one that does not exist when there is none. The name is not known
-     * before the answer: until then, and for ever when there is none, "" stands for it in step()'s
-     * leaves and in look(), which then gives those records that carry such a ticket, by their
-     * names. A beat renews what it has taken from the answer on. May be NULL. */
+    /* Takes the first record, in the order of the claim, that matches and is free. *out is that
+     * record with its name; if there is none, its `exists` is false. The name is unknown before the
+     * answer: until then, and for ever if there is none, "" stands for it in the leaves of step()
+     * and in look(), which then gives the records that carry such a ticket, by their names. After
+     * the answer, beats renew what was taken. May be NULL. */
     hf_code (*claim)(hf_store *store, const hf_claim *claim, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err);
 
     /* Renews one ticket. HF_LOST: it is not there. May be NULL: beats renew all. */
     hf_code (*refresh)(hf_store *store, const char *name, hf_id ticket, hf_error *err);
 
-    /* The one name of what has several: by which records and notices call it. May be NULL: each
-     * name is its own. */
+    /* Gives the one name of a record that has several, which records and notices use. May be NULL:
+     * each name is its own. */
     hf_code (*canonical)(hf_store *store, const char *given, char name[HF_NAME_MAX + 1],
                          hf_error *err);
 
     /* A read that may be believed (R1) of n records (n <= 1000), no older than `after`. Calls each
-     * for all of them, in no order; for what does not exist with exists == false.
-     * linearizable (n == 1): confirmed by the primary of this moment. */
+     * for all of them, in no order; for a missing one with exists == false. linearizable (n == 1):
+     * confirmed by the present primary. */
     hf_code (*look)(hf_store *store, const char *const *names, size_t n, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
 
@@ -377,17 +375,17 @@ typedef struct hf_store_ops {
     hf_code (*ask)(hf_store *store, hf_id session, const hf_ask *ask, hf_error *err);
 
     /* Blocks until there are notices for this session, wake() is called, or timeout_ms is over
-     * (HF_OK); calls each without a lock of the store's held. One thread at a time. The first call
-     * for a session listens from `from` on; later ones go on, and may skip what came before it.
-     * After an error the next call starts listening anew, and first gives HF_NOTICE_LOOK.
-     * HF_UNSUPPORTED: this database has no notices, poll. */
+     * (HF_OK). Calls each while no lock of the store is held. One thread at a time. The first call
+     * for a session listens from `from` on. Later calls continue, and may skip what came before
+     * `from`. After an error, the next call starts listening anew and first gives HF_NOTICE_LOOK.
+     * HF_UNSUPPORTED: this database has no notices; poll. */
     hf_code (*await)(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
     void (*wake)(hf_store *store);
 
-    /* Prunes records that have been idle for days and whose period is over, and gives up to max
-     * sessions that are a day overdue, for the caller to watch and mark. One call does a part of
-     * it, which takes no longer than other calls do; *more: the next call goes on. One thread at a
+    /* Prunes records that have been idle for days and whose period is over. Gives up to max
+     * sessions that are a day overdue, for the caller to watch and mark. One call does one part,
+     * which takes no longer than other calls do; *more: the next call continues. One thread at a
      * time. */
     hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
@@ -401,16 +399,17 @@ typedef struct hf_store_ops {
 struct hf_store {
     const hf_store_ops *ops;
     unsigned can;         /* HF_CAN_... */
-    bool is_remote;       /* calls wait for a network: several at a time take no longer than one */
+    bool is_remote;       /* calls wait for a network, so several at a time take no longer than one
+                           */
     int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
-    const char *protocol; /* for messages: "queue" where there is no choice */
-    int64_t beat_ms;      /* a session beats at least so often; 0: every third of its ttl */
-    int64_t await_ms; /* how long await() is best asked to sleep; 0: a second. More where wake(),
-                       * and the beginning of a session, end it for sure */
-    uint64_t round_trips; /* that were made over a network; any thread raises it, atomically */
+    const char *protocol; /* for messages: "queue" if there is no choice */
+    int64_t beat_ms;      /* a session beats at least this often; 0: every third of its ttl */
+    int64_t await_ms; /* the best timeout of await(); 0: a second. More if wake() and the beginning
+                       * of a session certainly end it */
+    uint64_t round_trips; /* made over a network; any thread raises it, atomically */
 };
 
-/* What a store is told when it is opened. */
+/* What a store is told at opening. */
 typedef struct hf_store_config {
     int64_t ttl_ms; /* bounds the time-outs of beats */
     const hf_env *env;
@@ -418,11 +417,12 @@ typedef struct hf_store_config {
     void *log_ctx;
 } hf_store_config;
 
-/* URI to store. patience_ms, when the URI sets one, is written there; otherwise left alone. */
+/* Opens the store of a URI. If the URI sets patience_ms, it is written there; otherwise that stays
+ * unchanged. */
 hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store **out,
                       int64_t *patience_ms, hf_error *err);
 
-/* A client on a store that is open already, which it will close; for tests and other stores. */
+/* A client on an open store, which the client will close; for tests and other stores. */
 hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, hf_error *err);
 
 #ifdef __cplusplus
