@@ -272,10 +272,11 @@ hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
  * hf_lock_feed() where the work makes progress, not from a thread or timer of its own. */
 hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 
-/* Releases the lock and waits for the database's acknowledgement. A lock that is already released:
- * HF_OK. HF_LOST: it was lost before; its ticket is taken out all the same. HF_UNKNOWN,
- * HF_UNREACHABLE: not acknowledged in time; the release continues in the background, and the lock
- * ends with the lease at the latest. The handle must still be closed. */
+/* Releases the lock and waits for the database's acknowledgement. The handle must still be closed.
+ *   - HF_OK: it is released now, or was released before.
+ *   - HF_LOST: it was lost before; its ticket is taken out all the same.
+ *   - HF_UNKNOWN, HF_UNREACHABLE: not acknowledged in time. The release continues in the
+ *     background, and the lock ends with the lease at the latest. */
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Frees the handle. A lock still held is released in the background, without a round trip for the
@@ -289,22 +290,27 @@ hf_mode hf_lock_mode(const hf_lock *lock);
 /* Changes exclusive to shared on the same handle, without a gap: the lock is held all the time,
  * with the same token, and the same step lets in readers that wait next in line. Belief in
  * exclusive ends when the call begins; belief in shared goes on. The call then waits for the
- * acknowledgement. A shared lock: HF_OK. HF_UNKNOWN, HF_UNREACHABLE and related codes: not
- * acknowledged in time; for the holder it is done, but readers may still wait. It continues in the
- * background, and may be called again. HF_LOST: the lock is no longer held. HF_INVALID: a
- * semaphore, a lock taken with period_ms, or another thread is upgrading or downgrading it.
- * HF_UNSUPPORTED: protocols without shared locks. From any thread, but not while the handle is
- * being closed. */
+ * acknowledgement. From any thread, but not while the handle is being closed.
+ *   - HF_OK: it is shared now, or was shared before.
+ *   - HF_UNKNOWN, HF_UNREACHABLE and related codes: not acknowledged in time. For the holder it
+ *     is done, but readers may still wait. It continues in the background, and may be called
+ *     again.
+ *   - HF_LOST: the lock is no longer held.
+ *   - HF_INVALID: a semaphore, a lock taken with period_ms, or another thread is upgrading or
+ *     downgrading it.
+ *   - HF_UNSUPPORTED: protocols without shared locks. */
 hf_code hf_lock_downgrade(hf_lock *lock, hf_error *err);
 
-/* Changes shared to exclusive, at once or not at all, so that two holders that want it never wait
- * for each other. HF_OK: nobody shared it and nobody waited; it is exclusive, with the next token
- * (hf_lock_token(), hf_lock_previous()). An exclusive lock: HF_OK. HF_HELD: others share it, or a
- * waiter would be passed; it is still held, shared. To have it exclusively all the same, release it
- * and acquire it: others may come between. HF_UNKNOWN, HF_UNREACHABLE and related codes (after
- * patience_ms): only shared is believed. Others may find it exclusive for up to a ttl or two, until
- * the background has lowered it. May be called again. Other errors: those of hf_lock_downgrade().
- * From any thread, like that call. */
+/* Changes shared to exclusive, at once or not at all: two holders that want it never wait
+ * for each other. From any thread, but not while the handle is being closed.
+ *   - HF_OK: nobody shared it and nobody waited. It is exclusive, with the next token
+ *     (hf_lock_token(), hf_lock_previous()). Or it was exclusive before.
+ *   - HF_HELD: others share it, or a waiter would be passed; it is still held, shared. To have
+ *     it exclusively all the same, release it and acquire it: others may come between.
+ *   - HF_UNKNOWN, HF_UNREACHABLE and related codes (after patience_ms): only shared is
+ *     believed. Others may find it exclusive for up to a ttl or two, until the background has
+ *     lowered it. May be called again.
+ *   - Other errors: those of hf_lock_downgrade(). */
 hf_code hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /* A descriptor that becomes readable (poll, select) when the lock is lost, and stays so. Made at
@@ -423,11 +429,13 @@ typedef struct hf_lease {
  * preparation.
  *
  * With a key: a call that comes while another call with this key waits, at whatever client, gets
- * the same lease, and so does a later call. Errors: those of hf_lock_acquire(). HF_LOST: the lease
- * of this key has ended; take another key. HF_KEY_REUSED: this key's lease was made with another
- * ttl, owner, mode, number of permits or reason (only what this call sets is compared). HF_UNKNOWN:
- * the lease may exist, and ends by itself; a repeat with the same key finds out. HF_UNSUPPORTED:
- * protocols without a queue. */
+ * the same lease, and so does a later call. Errors: those of hf_lock_acquire(), and
+ *   - HF_LOST: the lease of this key has ended; take another key.
+ *   - HF_KEY_REUSED: this key's lease was made with another ttl, owner, mode, number of permits
+ *     or reason (only what this call sets is compared).
+ *   - HF_UNKNOWN: the lease may exist, and ends by itself; a repeat with the same key finds
+ *     out.
+ *   - HF_UNSUPPORTED: protocols without a queue. */
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err);
 
@@ -451,14 +459,16 @@ hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_optio
 void hf_lease_cancel(hf_lease_wait *wait);
 
 /* Renews a lease for its whole ttl. *out (may be NULL) gets the token and what is left, counted
- * from before the request was sent. HF_LOST: it has run out, or was released or broken: stop
- * working. HF_INVALID: not an id. HF_UNREACHABLE and related codes: not renewed; left_ms of the
- * last renewal still counts. */
+ * from before the request was sent.
+ *   - HF_LOST: it has run out, or was released or broken: stop working.
+ *   - HF_INVALID: not an id.
+ *   - HF_UNREACHABLE and related codes: not renewed; left_ms of the last renewal still counts. */
 hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err);
 
-/* Releases a lease and waits for the acknowledgement. It is safe to repeat: HF_OK. HF_LOST: it was
- * lost before. HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs
- * out. */
+/* Releases a lease and waits for the acknowledgement.
+ *   - HF_OK: it is released now, or was released before: the call is safe to repeat.
+ *   - HF_LOST: it was lost before.
+ *   - HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs out. */
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 
 /* ---- Documents ---------------------------------------------------------------------------- */
@@ -477,9 +487,9 @@ hf_code hf_document_acquire(hf_client *client, const char *id_json, const hf_loc
 
 /* Takes the first document, in the order of sort_json (NULL: any), that matches filter_json (NULL:
  * all) and is free or stale. One command, however many claim at once. hf_lock_name() says which
- * document. HF_NOT_FOUND (HF_TRY): there is none; without HF_TRY it waits for one, or gives
- * HF_TIMEOUT. HF_INVALID: the filter or the order is not extended JSON, or the server refuses it.
- */
+ * document. Without HF_TRY it waits for a document, or gives HF_TIMEOUT.
+ *   - HF_NOT_FOUND (HF_TRY): there is none.
+ *   - HF_INVALID: the filter or the order is not extended JSON, or the server refuses it. */
 hf_code hf_document_claim(hf_client *client, const char *filter_json, const char *sort_json,
                           const hf_lock_options *options, hf_lock **out, hf_error *err);
 
@@ -488,9 +498,10 @@ hf_code hf_document_claim(hf_client *client, const char *filter_json, const char
 const char *hf_lock_document(const hf_lock *lock);
 
 /* Renews a lock that was taken with no_refresh, and waits for the acknowledgement. The lock lasts a
- * ttl from the call on. HF_LOST: it is no longer held. HF_UNREACHABLE, HF_UNKNOWN: not
- * acknowledged; the former lease still counts: call again. Other locks of this protocol may be
- * refreshed too; that does not change their lease. */
+ * ttl from the call on. Other locks of this protocol may be refreshed too; that does not change
+ * their lease.
+ *   - HF_LOST: it is no longer held.
+ *   - HF_UNREACHABLE, HF_UNKNOWN: not acknowledged; the former lease still counts: call again. */
 hf_code hf_lock_refresh(hf_lock *lock, hf_error *err);
 
 /* ---- Cancelling --------------------------------------------------------------------------- */
@@ -670,9 +681,11 @@ typedef bool (*hf_leader_fn)(void *ctx, const hf_leader *leader);
  * all. A look that is older than the last report is skipped. A leader whose lease is over by the
  * store's clock is reported as nobody; that decides nothing, and may be wrong when that clock
  * jumps. Needs no session. `each` is called in the caller's thread and must not call hf_close().
- * HF_OK: each returned false. HF_CANCELLED: cancel (may be NULL) was fired. HF_CLOSED. Other
- * errors: those of hf_show(); HF_UNREACHABLE after patience_ms. It is not an error if nobody has
- * led before. */
+ *   - HF_OK: `each` returned false.
+ *   - HF_CANCELLED: cancel (may be NULL) was fired.
+ *   - HF_CLOSED: the client was closed.
+ *   - HF_UNREACHABLE: after patience_ms.
+ *   - Other errors: those of hf_show(). It is not an error if nobody has led before. */
 hf_code hf_election_observe(hf_client *client, const char *name, hf_leader_fn each, void *ctx,
                             hf_cancel *cancel, hf_error *err);
 
@@ -684,9 +697,10 @@ struct _bson_t;
 
 /* Updates the one document that matches filter, with update (operators such as $set), if its field
  * `fence` (NULL: "fence") is absent or not above the token, and sets that field to the token: one
- * atomic command with majority write concern. For exclusive holders. HF_FENCED: a later holder has
- * written, and nothing was changed. HF_NOT_FOUND: no such document. HF_UNKNOWN: sent, no answer;
- * repeat it, which is safe if the update is idempotent. */
+ * atomic command with majority write concern. For exclusive holders.
+ *   - HF_FENCED: a later holder has written, and nothing was changed.
+ *   - HF_NOT_FOUND: no such document.
+ *   - HF_UNKNOWN: sent, no answer; repeat it, which is safe if the update is idempotent. */
 hf_code hf_guard_mongo(struct _mongoc_collection_t *collection, const struct _bson_t *filter,
                        const struct _bson_t *update, const char *fence, int64_t token,
                        hf_error *err);
