@@ -244,13 +244,15 @@ typedef struct hf_lock_options {
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 
-/* Takes n locks (at least 1, no name twice), all or none, with the same options for each; wait_ms
- * is for all of them together. out: n locks in the order of the names, each to be released and
- * closed like any other. Waiting follows the byte order of the names, so callers that take several
- * locks never deadlock with each other. A lock that was granted while a name before it is waited
- * for is given back meanwhile, and `last` does not mention that. When one of the locks is lost, the
- * others are lost too, and on_lost is called once, with the one that was lost first; locks released
- * before do not count.
+/* Takes n locks, all or none. n is at least 1, and no name comes twice. All use the same options;
+ * wait_ms is for all of them together. out: n locks in the order of the names, each to be released
+ * and closed like any other.
+ *
+ * Waiting follows the byte order of the names, so callers that take several locks never deadlock
+ * with each other. A lock that was granted while a name before it is waited for is given back
+ * meanwhile, and `last` does not mention that. When one of the locks is lost, the others are lost
+ * too, and on_lost is called once, with the one that was lost first; locks released before do not
+ * count.
  *
  * Thread-safe. Errors: those of hf_lock_acquire(), about the first name that failed; nothing is
  * held then. On a network the locks are tried at the same time, by up to 8 threads that end before
@@ -258,9 +260,10 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
 hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t n,
                             const hf_lock_options *options, hf_lock **out, hf_error *err);
 
-/* HF_OK while the lock is held, with what is left of the lease. Asks the clock, sends nothing.
- * HF_LOST with the reason once it is lost or released; left_ms (may be NULL) is then 0, or what is
- * left to stop working in. */
+/* Says whether the lock is held, and for how long at least. Asks the clock, sends nothing.
+ *   - HF_OK: it is held; left_ms is what is left of the lease.
+ *   - HF_LOST: it is lost or released, and err says why. left_ms (may be NULL) is 0, or what is
+ *     left to stop working in. */
 hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
 
 /* Begins a new interval of feed_ms. Asks the clock, sends nothing. HF_LOST: it comes too late.
@@ -497,9 +500,9 @@ hf_code hf_document_claim(hf_client *client, const char *filter_json, const char
  * protocols. It lives as long as the lock. */
 const char *hf_lock_document(const hf_lock *lock);
 
-/* Renews a lock that was taken with no_refresh, and waits for the acknowledgement. The lock lasts a
- * ttl from the call on. Other locks of this protocol may be refreshed too; that does not change
- * their lease.
+/* Renews a lock that was taken with no_refresh. Waits for the acknowledgement; the lock lasts a ttl
+ * from the call on. Other locks of this protocol may be refreshed too; that does not change their
+ * lease.
  *   - HF_LOST: it is no longer held.
  *   - HF_UNREACHABLE, HF_UNKNOWN: not acknowledged; the former lease still counts: call again. */
 hf_code hf_lock_refresh(hf_lock *lock, hf_error *err);
@@ -566,7 +569,7 @@ hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, voi
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 
-/* Lists every session that holds or waits, and ended ones, which are kept for a day. */
+/* Lists every session that holds or waits. Ended ones are included; they are kept for a day. */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
 typedef struct hf_break_options {
@@ -599,8 +602,9 @@ typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
  * cannot be reached. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
-/* How many requests this client has sent over the network so far and got an answer or an error for.
- * Each is one round trip, and one command on the server. 0 if the database is a file. */
+/* How many requests this client has sent over the network so far. Requests with an answer or an
+ * error count; each is one round trip, and one command on the server. 0 if the database is a file.
+ */
 uint64_t hf_round_trips(const hf_client *client);
 
 /* ---- Leader election ------------------------------------------------------------------------ */
@@ -695,9 +699,10 @@ struct sqlite3;
 struct _mongoc_collection_t;
 struct _bson_t;
 
-/* Updates the one document that matches filter, with update (operators such as $set), if its field
- * `fence` (NULL: "fence") is absent or not above the token, and sets that field to the token: one
- * atomic command with majority write concern. For exclusive holders.
+/* Updates one document, unless a later holder has written to it. If the field `fence` (NULL:
+ * "fence") of the one document that matches filter is absent or not above the token, this applies
+ * update (operators such as $set) and sets that field to the token: one atomic command with
+ * majority write concern. For exclusive holders.
  *   - HF_FENCED: a later holder has written, and nothing was changed.
  *   - HF_NOT_FOUND: no such document.
  *   - HF_UNKNOWN: sent, no answer; repeat it, which is safe if the update is idempotent. */
@@ -705,10 +710,11 @@ hf_code hf_guard_mongo(struct _mongoc_collection_t *collection, const struct _bs
                        const struct _bson_t *update, const char *fence, int64_t token,
                        hf_error *err);
 
-/* Call it inside a transaction, before its writes. Records the token as seen by `resource` in the
- * table holdfast_fence of that database (made if missing), or gives HF_FENCED if a higher token was
- * seen: then roll back. HF_INVALID outside a transaction. Thread-safe only as far as the connection
- * is. */
+/* Records the token as seen by `resource`, in the table holdfast_fence of that database (made if
+ * missing). Call it inside a transaction, before the transaction's writes. Thread-safe only as far
+ * as the connection is.
+ *   - HF_FENCED: a higher token was seen: roll back.
+ *   - HF_INVALID: outside a transaction. */
 hf_code hf_guard_sqlite(struct sqlite3 *db, const char *resource, int64_t token, hf_error *err);
 
 #ifdef __cplusplus
