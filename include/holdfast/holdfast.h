@@ -195,7 +195,7 @@ typedef struct hf_wait_info {
 typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);
 
 /* The loss warning: a lock was lost. err says why; left_ms is what is left of the lease to stop
- * working in. Called once per lock, from a thread of the library that holds no lock of the library.
+ * working in. Called once per lock, from a thread of the library that holds none of its mutexes.
  * It may call hf_lock_close(), but not hf_close(). */
 typedef void (*hf_lost_fn)(void *ctx, hf_lock *lock, const hf_error *err, int64_t left_ms);
 
@@ -446,7 +446,7 @@ hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_opt
 typedef struct hf_lease_wait hf_lease_wait;
 
 /* How the wait ended: the lease, or NULL and the error. Called once, from a thread of the library
- * that holds no lock of the library. It may take its time, but a few such threads serve all waits.
+ * that holds none of its mutexes. It may take its time, but a few such threads serve all waits.
  * It must not call hf_close(). */
 typedef void (*hf_lease_fn)(void *ctx, const hf_lease *lease, const hf_error *err);
 
