@@ -77,7 +77,7 @@ const char *hf_version(void);
     X(HF_READONLY, 9, "the store is read-only", 503, 69, false)                                    \
     X(HF_FULL, 10, "the store is full", 507, 69, true)                                             \
     X(HF_UNUSABLE, 11, "the store cannot be used", 502, 69, false)                                 \
-    X(HF_SHAPE, 12, "a document of another shape", 409, 65, false)                                 \
+    X(HF_SHAPE, 12, "a foreign document", 409, 65, false)                                          \
     X(HF_LIMIT, 13, "the limits disagree", 409, 65, false)                                         \
     X(HF_INVALID, 14, "bad name or value", 400, 65, false)                                         \
     X(HF_UNSUPPORTED, 15, "not supported by this store", 501, 65, false)                           \

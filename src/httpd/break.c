@@ -43,7 +43,7 @@ void answer_break(request *req)
     how.reason = reason;
     how.by = *req->caller.name ? req->caller.name : NULL;
     if (!reason || !*reason)
-        answer_code(req, HF_INVALID, "say why, with reason=TEXT: the holder is told");
+        answer_code(req, HF_INVALID, "say why, with reason=TEXT: the holder sees it");
     else if (break_it(req, &how, &asked, &err))
         answer_error(req, &err);
     else

@@ -179,12 +179,12 @@ static hf_code open_all(httpd *service, hf_error *err)
 {
     hf_code code = hf_cancel_new(&service->stop, err);
     if (!code && !work_open(&service->work, request_work))
-        code = fail(err, HF_INTERNAL, "no thread is to be had");
+        code = fail(err, HF_INTERNAL, "there are no threads left");
     if (!code && service->config.token_file)
         code = tokens_read(service->config.token_file, &service->tokens, err);
     if (!code && !watcher_open(&service->watcher, service->config.client, &service->waits,
                                &service->metrics))
-        code = fail(err, HF_INTERNAL, "no thread is to be had");
+        code = fail(err, HF_INTERNAL, "there are no threads left");
     if (!code && (code = listen_and_serve(service, err)))
         watcher_close(&service->watcher);
     return code;
@@ -201,7 +201,7 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
         if (has_connections)
             connections_close(&service->connections);
         free(service);
-        return fail(err, HF_INTERNAL, "no thread is to be had");
+        return fail(err, HF_INTERNAL, "there are no threads left");
     }
     hold_times_init(&service->hold_times);
     hf_code code = open_all(service, err);

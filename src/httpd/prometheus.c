@@ -66,7 +66,7 @@ static void tell_requests(FILE *out, const routes *in, metrics *m)
 static void tell_errors(FILE *out, metrics *m)
 {
     static const char name[] = "holdfast_errors_total";
-    head(out, name, "counter", "Requests that the library refused, or failed at, by its code.");
+    head(out, name, "counter", "Requests that the library refused or failed, by error code.");
 #define X(code, number, text, http, exit_status, retryable)                                        \
     if (code)                                                                                      \
         fprintf(out, "%s{code=\"" #code "\"} %" PRIuFAST64 "\n", name,                             \
@@ -97,7 +97,8 @@ static void tell_holds(FILE *out, metrics *m)
 static void tell_seen(FILE *out, metrics *m)
 {
     static const char name[] = "holdfast_events_total";
-    head(out, name, "counter", "What was seen of all locks, while anybody followed /v1/events.");
+    head(out, name, "counter",
+         "Changes of all locks that were seen while clients followed /v1/events.");
     for (news kind = 0; kind < N_NEWS; kind++)
         fprintf(out, "%s{event=\"%s\"} %" PRIuFAST64 "\n", name, news_name(kind),
                 atomic_load(&m->seen[kind]));

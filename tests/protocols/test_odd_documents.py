@@ -398,7 +398,7 @@ class NoUTF8(OnASet):
     def test_ttl_warns_of_an_id_that_cannot_be_shown(self):
         self.db.locks.insert_one(no_utf8({"_id": {"k": "cafe"}}))
         run = self.run_command("run", "-n", "x", "--", "true", uri=self.store(Protocol="ttl"))
-        self.assertIn("whose _id is no string: (it cannot be shown)", run.errors)
+        self.assertIn("whose _id is not a string: (it cannot be shown)", run.errors)
 
 
 # ---- Arrays ----

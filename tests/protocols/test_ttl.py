@@ -247,14 +247,14 @@ class Ids(Ttl):
     def test_an_id_of_another_type_is_another_lock_and_that_is_said(self):
         self.db.locks.insert_one({"_id": 5, "acquirer": "somebody", "updated": minutes_ago(0)})
         run = self.run_command("-v", "run", "-n", "5", "--", "true")
-        self.assertIn("locks has a document whose _id is no string: 5.", run.errors)
+        self.assertIn("locks has a document whose _id is not a string: 5.", run.errors)
         doctor = self.run_command("doctor")
         self.assertRegex("\n".join(doctor.lines), "LOOK +names +locks has a document whose _id")
 
     def test_where_all_are_strings_nothing_is_said(self):
         self.db.locks.insert_one({"_id": "5", "acquirer": "somebody", "updated": minutes_ago(0)})
         run = self.run_command("-v", "run", "-n", "x", "--", "true")
-        self.assertNotIn("is no string", run.errors)
+        self.assertNotIn("is not a string", run.errors)
         self.assertNotIn("names", "\n".join(self.run_command("doctor").lines))
 
 

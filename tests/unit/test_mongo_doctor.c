@@ -293,7 +293,7 @@ static void test_a_name_that_is_no_string_wants_care(void **state)
     mongo_store *store = answers_open("&hfProtocol=ttl");
     answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 5}]}}");
     look_and_close(store);
-    assert_said("\nCARE names: locks has a document whose _id is no string: ");
+    assert_said("\nCARE names: locks has a document whose _id is not a string: ");
     assert_said("clock: ");
     store = answers_open("&hfProtocol=ttl");
     most = 6;

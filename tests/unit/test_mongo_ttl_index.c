@@ -439,7 +439,7 @@ static void test_an_odd_id_is_told_when_it_is_settled(void **state)
     (void)state;
     answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 5}]}}");
     settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90}"));
-    assert_logged("locks has a document whose _id is no string: 5");
+    assert_logged("locks has a document whose _id is not a string: 5");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ttl, close_it)

@@ -263,8 +263,8 @@ static void says_what_is_wrong_with_a_row(void **state)
         const char *sql, *word;
     } rows[] = {
         {"INSERT INTO locks VALUES('bad', x'0500000000')", "_id"},
-        {"INSERT INTO locks VALUES('bad', 'mine')", "no record of ours"},
-        {"INSERT INTO locks VALUES('bad', x'')", "no record of ours"},
+        {"INSERT INTO locks VALUES('bad', 'mine')", "not a lock's record"},
+        {"INSERT INTO locks VALUES('bad', x'')", "not a lock's record"},
         {"INSERT INTO locks SELECT 'bad', record FROM locks WHERE name = 'good'", "another name"},
     };
     hf_error err;

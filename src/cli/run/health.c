@@ -33,7 +33,8 @@ static const struct argp_option list[] = {
      "run this with /bin/sh from time to time; three intervals without a success stop the command",
      45},
     {"health-interval", KEY_INTERVAL, "D", 0, "how often; default 10s", 45},
-    {"max-hold", KEY_MAX_HOLD, "D", 0, "stop the command when it has had the lock for so long", 45},
+    {"max-hold", KEY_MAX_HOLD, "D", 0, "stop the command after it has held the lock for this long",
+     45},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 

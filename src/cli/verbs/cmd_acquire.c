@@ -40,7 +40,7 @@ static const struct argp_option list[] = {
     {"why", KEY_WHY, "TEXT", 0, "shown to those who wait", 0},
     {"owner", KEY_OWNER, "TEXT", 0, "shown as its holder, with this host; default: holdfast", 0},
     {"while-pid", KEY_WHILE_PID, "PID", 0, "renew it until this process ends; then release it", 0},
-    {"for", KEY_FOR, "D", 0, "renew it for so long; then release it", 0},
+    {"for", KEY_FOR, "D", 0, "renew it for this long, then release it", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -118,7 +118,7 @@ const struct argp acquire_argp = {
     "NAME",
     "Takes a lock that no process holds, and prints lines for a shell: "
     "lease=$(holdfast acquire --while-pid $$ NAME) || exit; eval \"$lease\".\v"
-    "Without --while-pid and --for nobody renews it: it ends after the ttl (--ttl), unless "
+    "Without --while-pid and --for it is not renewed: it ends after the ttl (--ttl), unless "
     "`holdfast renew` comes. `holdfast release` ends it.",
     children,
     NULL,

@@ -33,7 +33,7 @@ static void check_all(const request *req, struct argp_state *state)
     if (!req->name)
         argp_error(state, "which lock? Give its name");
     if (!req->how.reason)
-        argp_error(state, "why? Give --reason TEXT, it is told to the holder");
+        argp_error(state, "why? Give --reason TEXT: the holder sees it");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -49,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_REASON:
         if (!*arg)
-            value_refuse("--reason: say why, the holder is told");
+            value_refuse("--reason: say why, the holder sees it");
         req->how.reason = arg;
         return 0;
     case ARGP_KEY_ARG:

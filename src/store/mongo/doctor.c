@@ -308,11 +308,12 @@ static void find_names_of_locks(doctor *to)
     char id[HF_NAME_MAX + 1], text[700];
     if (to->store->protocol != &mongo_ttl || to->stopped || !mongo_ttl_find_odd_id(to->store, id))
         return;
-    snprintf(text, sizeof text,
-             "%.120s has a document whose _id is no string: %.200s; a program that locks by it and "
-             "one that gives the same name to Holdfast do not exclude each other: write _id as a "
-             "string",
-             to->store->uri.collection, id);
+    snprintf(
+        text, sizeof text,
+        "%.120s has a document whose _id is not a string: %.200s; a program that locks by it and "
+        "one that gives the same name to Holdfast do not exclude each other: write _id as a "
+        "string",
+        to->store->uri.collection, id);
     hf_finding finding = {.topic = "names", .text = text, .wants_care = true};
     to->stopped = !to->each(to->ctx, &finding);
 }

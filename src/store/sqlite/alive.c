@@ -93,12 +93,12 @@ hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_e
         return code;
     if (now.device == known->device && now.inode == known->inode)
         return HF_OK;
-    return error_set(
-        err, HF_UNUSABLE,
-        "%s: is another file than the one that the database names, "
-        "so nobody can tell who lives: stop every program that uses the database, then "
-        "run: sqlite3 DATABASE 'DELETE FROM boots'",
-        path);
+    return error_set(err, HF_UNUSABLE,
+                     "%s: is another file than the one that the database names, "
+                     "so no program can tell which sessions are alive: stop every program that "
+                     "uses the database, then "
+                     "run: sqlite3 DATABASE 'DELETE FROM boots'",
+                     path);
 }
 
 static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)

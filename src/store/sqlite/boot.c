@@ -56,7 +56,7 @@ static hf_code compare(sqlite_store *store, const alive_identity *known, hf_erro
     if (store->tester >= 0)
         return alive_verify(store->alive_path, store->tester, known, err);
     return error_set(err, HF_UNUSABLE,
-                     "%s: was removed, so nobody can tell who lives: stop every "
+                     "%s: was removed, so no program can tell which sessions are alive: stop every "
                      "program that uses the database, then run: sqlite3 %s 'DELETE FROM boots'",
                      store->alive_path, store->path);
 }
@@ -109,8 +109,10 @@ hf_code boot_verify(sqlite_store *store, hf_error *err)
         return code;
     if (found)
         return compare(store, &known, err);
-    return error_set(err, HF_UNUSABLE,
-                     "%s: does not know this boot of the machine any more, so "
-                     "nobody can tell who lives: stop every program that uses it, and start anew",
-                     store->path);
+    return error_set(
+        err, HF_UNUSABLE,
+        "%s: does not know this boot of the machine any more, so "
+        "no program can tell which sessions are alive: stop every program that uses it, and start "
+        "anew",
+        store->path);
 }

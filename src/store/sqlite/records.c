@@ -25,8 +25,8 @@ hf_code record_decode(const sqlite_store *store, const char *name, const void *b
     snprintf(table, sizeof table, "locks of %s", store->path);
     if (!bytes || !bson_init_static(&document, bytes, size))
         return error_set(err, HF_SHAPE,
-                         "lock %.80s in %s: its row is no record of ours; it was left "
-                         "alone, move it away or use another database",
+                         "lock %.80s in %s: its row is not a lock's record; it was left "
+                         "alone: move it away, or use another database",
                          name, table);
     hf_code code = document_to_record(&document, table, out, err);
     if (code || strcmp(out->name, name) == 0)
@@ -34,7 +34,7 @@ hf_code record_decode(const sqlite_store *store, const char *name, const void *b
     record_done(out);
     return error_set(err, HF_SHAPE,
                      "lock %.80s in %s: its record has another name; it was left "
-                     "alone, move it away or use another database",
+                     "alone: move it away, or use another database",
                      name, table);
 }
 
@@ -281,7 +281,7 @@ hf_code sqlite_look(hf_store *base, const char *const *names, size_t n, hf_stamp
     return code;
 }
 
-/* One row of another shape does not hide all locks: it is skipped, with a warning. */
+/* One foreign row does not hide all locks: it is skipped, with a warning. */
 static void give_listed(sqlite_store *store, const copies *all, hf_record_fn each, void *ctx)
 {
     bool goes_on = true;

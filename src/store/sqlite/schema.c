@@ -157,7 +157,7 @@ static bool is_wal(sql *conn, hf_error *err, hf_code *code)
         *code = sql_fail(conn, rc, "switch to WAL", err);
     else if (!is)
         *code = error_set(err, HF_UNUSABLE,
-                          "%s: write-ahead logging is not to be had here (mode "
+                          "%s: write-ahead logging is not available here (mode "
                           "\"%s\"): use a local file system",
                           conn->path, mode ? mode : "");
     sqlite3_finalize(statement);

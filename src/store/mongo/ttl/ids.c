@@ -68,9 +68,10 @@ void mongo_ttl_warn_of_odd_id(mongo_store *store)
 {
     char id[HF_NAME_MAX + 1];
     if (mongo_ttl_find_odd_id(store, id))
-        mongo_log(store, HF_LOG_WARNING,
-                  "%.120s has a document whose _id is no string: %.100s. The names of locks here "
-                  "are strings, so whoever locks by another type and whoever locks by the same "
-                  "name from here do not exclude each other",
-                  store->uri.collection, id);
+        mongo_log(
+            store, HF_LOG_WARNING,
+            "%.120s has a document whose _id is not a string: %.100s. The names of locks here "
+            "are strings, so a program that locks by another type and one that locks by the "
+            "same name from here do not exclude each other",
+            store->uri.collection, id);
 }
