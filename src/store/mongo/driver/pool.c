@@ -2,11 +2,11 @@
 /* pool.c: keeps the connections of a store, one for each call that is under way; command.c and the
  * calls that read cursors take them.
  *
- * These are single-threaded clients, not a pool of the driver: that takes three times
- * as long to connect, and half a second to close (its monitors look for the end every 500 ms),
- * which each `holdfast run` would pay. What speaks against single-threaded clients is that one
- * refuses a lost server for 5 s; so a client that met an error is thrown away, and the next call
- * starts with a new one, that has lost nothing yet (R7). */
+ * These are single-threaded clients, not a pool of the driver: that takes three times as long to
+ * connect, and half a second to close (its monitors look for the end every 500 ms), which each
+ * `holdfast run` would pay. What speaks against single-threaded clients is that one refuses a lost
+ * server for 5 s; so a client that met an error is thrown away, and the next call starts with a new
+ * one, that has lost nothing yet (R7). */
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
