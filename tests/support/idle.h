@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* Milliseconds, by a clock that is slower the later this machine lets a thread run: what takes a
- * second by it would take an idle machine about that, however busy this one is. A promise of so
- * many seconds is kept by the real clock. */
+ * second by it would take an idle machine about that, however busy this one is. What must be over
+ * before a lease is goes by the real clock. */
 int64_t idle_ms(void);
 
 #endif
