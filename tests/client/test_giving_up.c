@@ -53,9 +53,14 @@ static hf_code be_blind(faulty *f, faulty_call call, const void *arg)
     return call == FAULTY_LOOK && is_blind ? HF_UNREACHABLE : HF_OK;
 }
 
-static void *give_up_x(void *client)
+static hf_cancel *cancel;
+
+static void *wait_until_cancelled(void *client)
 {
-    return try_take(client, "x", 500) ? client : NULL;
+    const hf_lock_options options = {.cancel = cancel};
+    hf_error err;
+    hf_lock *never;
+    return hf_lock_acquire(client, "x", &options, &never, &err) == HF_CANCELLED ? client : NULL;
 }
 
 /* Granted, and given up before it could be seen: as far as anybody knows it was never held. */
@@ -72,14 +77,17 @@ static void test_a_give_back_is_no_outcome(void **state)
     hf_lock *lock = take(holder, "x");
     int64_t token = hf_lock_token(lock);
     is_blind = true;
-    pthread_create(&thread, NULL, give_up_x, waiter);
+    assert_int_equal(hf_cancel_new(&cancel, &err), HF_OK);
+    pthread_create(&thread, NULL, wait_until_cancelled, waiter);
     while (!look_at(f->inner, "x").queued)
         pause_ms(1);
     hf_lock_set_exit_status(lock, 3);
     assert_int_equal(hf_lock_release(lock, &err), HF_OK);
     hf_lock_close(lock);
+    hf_cancel_fire(cancel);
     pthread_join(thread, &gave_up);
     assert_non_null(gave_up);
+    hf_cancel_free(cancel);
     is_blind = false;
     lock = take(holder, "x");
     hf_last last;
@@ -169,8 +177,8 @@ static hf_code keep_enters_back(faulty *f, faulty_call call, const void *arg)
 static void test_an_enter_that_lands_late_is_found(void **state)
 {
     (void)state;
-    hf_client *client, *next = open_client("memory:lands", 1000);
-    hf_options options = {.ttl_ms = 1000, .patience_ms = 1};
+    hf_client *client, *next = open_client("memory:lands", 3000);
+    hf_options options = {.ttl_ms = 3000, .patience_ms = 1};
     hf_step late = {.enter = &kept};
     hf_step_reply reply;
     hf_error err;

@@ -149,7 +149,7 @@ static void test_a_limit_that_disagrees_with_one_s_own_lock(void **state)
     (void)state;
     hf_client *client = open_client("memory:limit", 1000);
     hf_lock *lock = take(client, "x"), *other = NULL;
-    hf_lock_options options = {.permits = 1, .limit = 5, .wait_ms = 8000};
+    hf_lock_options options = {.permits = 1, .limit = 5, .wait_ms = SOON_MS};
     hf_error err;
     int64_t began = idle_ms();
     assert_int_equal(hf_lock_acquire(client, "x", &options, &other, &err), HF_LIMIT);
