@@ -327,11 +327,12 @@ class AnotherShape(OnASet):
 
 class Listings(OnASet):
     def test_more_waiters_than_the_queue_takes(self):
-        holder = self.holder()
+        patient = ("--ttl=60000", "--patience=300000")  # that many want all of a busy machine
+        holder = self.holder(*patient)
         contest = Contest(self.uri, self.name)
         self.addCleanup(contest.__exit__)
         for _ in range(8):  # of which seven do not fill it
-            contest.add("--threads=12", "--turns=1", "--work=1", "--local-turns=-1")
+            contest.add("--threads=12", "--turns=1", "--work=1", "--local-turns=-1", *patient)
         lock = until(lambda: [each for each in self.json_of("list", self.name)
                               if len(each["queue"]) >= 85], 30, "a full queue")[0]
         self.assertEqual(len(lock["queue"]), 85)
