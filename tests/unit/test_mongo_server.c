@@ -199,6 +199,8 @@ static int call(int number)
         code = (int)ops->step(&store->base, name, &(hf_step){.enter = &in}, &record,
                               ops->waits ? &reply : NULL, &err);
         assert_true(!ops->waits || (!reply.confirmed && !reply.again_ms));
+        assert_int_equal(
+            ops->step(&store->base, name, &(hf_step){.enter = &in}, &record, NULL, &err), code);
         return code;
     case 6:
         return (int)ops->doctor(&store->base, never_finding, NULL, &err);

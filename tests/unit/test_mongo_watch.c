@@ -511,6 +511,11 @@ static void test_what_was_brought_is_not_waited_beyond(void **state)
                  " 'fullDocument': {'notify': '" US ":" WAITS ":4'}}]}}");
     assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
     assert_int_equal(answers_sent("getMore"), 1);
+    answers_give("getMore",
+                 "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': [{'operationType': 'update',"
+                 " 'fullDocument': {'notify': '" US ":" WAITS ":4'}}]}}");
+    assert_int_equal(await_since((hf_stamp){0}, 5000), HF_OK);
+    assert_int_equal(answers_sent("getMore"), 2);
 }
 
 static void test_it_reads_to_the_last_millisecond(void **state)

@@ -83,6 +83,7 @@ static void test_one_ticket_stands_there_once(void **state)
     add(1, 11, 21, 2000, "a");
     assert_true(sharding_grab_find(store, id_of(1), &found));
     assert_int_equal(found.when_ms, 2000);
+    assert_null(store->sharding->grabs->next);
     sharding_grab_drop(store, id_of(1));
     assert_false(is_known(1));
 }
