@@ -3,6 +3,7 @@
  * none. */
 #include "core/record.h"
 #include "faults/mongo_answers.h"
+#include "store/mongo/queue/batch.h"
 
 static mongo_store *store;
 static hf_error err;
@@ -276,6 +277,22 @@ static void test_calls_say_so_and_send_nothing(void **state)
     assert_all_calls_fail(MONGO_UNSEEN);
 }
 
+/* Several steps as one that was never sent were not done. */
+static void test_a_batch_without_a_connection_was_not_done(void **state)
+{
+    (void)state;
+    const hf_leave left = {.ticket = id_of(7)};
+    const hf_step step = {.leaves = &left, .n_leaves = 1};
+    mongo_member one = {.name = "a", .step = &step}, *all = &one;
+    pthread_cond_init(&one.changed, NULL);
+    has_connections = false;
+    mongo_batch_send(store, &all, 1);
+    has_connections = true;
+    assert_int_equal(one.state, MEMBER_DONE);
+    assert_int_equal(one.code, HF_UNREACHABLE);
+    pthread_cond_destroy(&one.changed);
+}
+
 /* Neither before the server was seen nor after it. */
 static void test_calls_without_a_connection_say_so(void **state)
 {
@@ -356,6 +373,7 @@ int main(void)
         TEST(test_servers_before_4_2_are_refused),
         TEST(test_no_server_is_asked_for_again),
         TEST(test_calls_say_so_and_send_nothing),
+        TEST(test_a_batch_without_a_connection_was_not_done),
         TEST(test_calls_without_a_connection_say_so),
         TEST(test_which_are_kept),
         TEST(test_which_are_kept_of_pings),

@@ -364,6 +364,21 @@ static void note_state(const char *where, const bson_t *command, const bson_t *o
     in_flight_when_sent = batcher->n_in_flight;
 }
 
+static void test_who_is_taken_along_waits_for_its_end(void **state)
+{
+    (void)state;
+    in_the_meantime = time_is_over;
+    group->n_in_flight = 4;
+    line_up(1, NULL);
+    answers_give("update", REFUSED);
+    answers_tell(note_state);
+    assert_int_equal(leave(), HF_DENIED);
+    answers_tell(NULL);
+    assert_int_equal(state_when_sent, MEMBER_GOES);
+    assert_int_equal(in_flight_when_sent, 6);
+    assert_int_equal(others[0].code, HF_DENIED);
+}
+
 static int more_may_be_sent(mongo_member *me)
 {
     (void)me;
@@ -517,6 +532,7 @@ int main(void)
         TEST(test_who_leads_already_is_not_called_again),
         TEST(test_a_full_load_needs_not_wait),
         TEST(test_32_go_at_once),
+        TEST(test_who_is_taken_along_waits_for_its_end),
         TEST(test_the_next_is_called_before_a_command_is_sent),
         TEST(test_or_when_it_comes_back),
         TEST(test_what_another_has_settled_is_done),
