@@ -38,7 +38,7 @@ static void say_opened(const hf_options *options)
         stage_say("ttl %lld, notice %lld, patience %lld, trust %lld, deadlock %lld, app %s, %s",
                   (long long)client->ttl_ms, (long long)client->notice_ms,
                   (long long)client->patience_ms, (long long)client->clock_trust_ms,
-                  (long long)client->deadlock_ms, client->app, client->who);
+                  (long long)client->deadlock_ms, client->identity.app, client->identity.who);
     hf_close(client);
 }
 

@@ -31,13 +31,16 @@ static hf_mono tick_once(hf_client *of, hf_mono now)
     return (hf_mono){wants_ns};
 }
 
+static const tick_fn ticks_here[TICKERS] = {[TICK_NOTIFY] = tick_once};
+
 /* The thread has been started, and its first tick has said when it wants to be called. */
 static void start_ticking_at(hf_mono due)
 {
     client = open_client("memory:ticks", 10000);
+    client->tickers.ticks = ticks_here;
     ticks = early_ticks = 0;
     wants_ns = due.ns;
-    ticker_start(client, TICK_NOTIFY, tick_once);
+    ticker_start(client, TICK_NOTIFY);
     while (!ticks)
         pause_ms(1);
 }
@@ -62,7 +65,7 @@ static void test_a_tick_that_wants_nothing_is_called_once(void **state)
     (void)state;
     start_ticking_at(MONO_NEVER);
     assert_it_sleeps(1);
-    ticker_start(client, TICK_NOTIFY, tick_once);
+    ticker_start(client, TICK_NOTIFY);
     assert_it_sleeps(1);
     assert_false(hears_signals);
     hf_close(client);
@@ -147,7 +150,7 @@ static void test_without_threads_a_poke_is_noted(void **state)
     (void)state;
     client = open_client("memory:unthreaded", 10000);
     client->tickers.is_threaded = false;
-    ticker_start(client, TICK_NOTIFY, tick_once);
+    ticker_start(client, TICK_NOTIFY);
     assert_false(client->tickers.of[TICK_NOTIFY].is_started);
     ticker_poke(client, TICK_NOTIFY);
     assert_true(client->tickers.of[TICK_NOTIFY].is_poked);
@@ -217,7 +220,7 @@ static void test_no_descriptor_is_left(void **state)
 static struct waker *take_waker(bool by_fd)
 {
     pthread_mutex_lock(&client->mutex);
-    struct waker *waker = waker_take_locked(client, by_fd);
+    struct waker *waker = waker_take_locked(&client->wakers, by_fd);
     pthread_mutex_unlock(&client->mutex);
     return waker;
 }
@@ -225,7 +228,7 @@ static struct waker *take_waker(bool by_fd)
 static void give_waker(struct waker *waker)
 {
     pthread_mutex_lock(&client->mutex);
-    waker_give_locked(client, waker);
+    waker_give_locked(&client->wakers, waker);
     pthread_mutex_unlock(&client->mutex);
 }
 
@@ -341,13 +344,13 @@ static void test_a_cancel_stays_fired(void **state)
     assert_int_equal(cancel_fd(NULL), -1);
     assert_false(cancel_is_fired(cancel));
     int64_t from = now_ms();
-    assert_false(cancel_pause(client, cancel, 30));
-    assert_false(cancel_pause(client, NULL, 30));
+    assert_false(cancel_pause(&client->env, cancel, 30));
+    assert_false(cancel_pause(&client->env, NULL, 30));
     assert_true(now_ms() - from >= 59);
     for (int i = 0; i < 2; i++) {
         hf_cancel_fire(cancel);
         assert_true(cancel_is_fired(cancel));
-        assert_true(cancel_pause(client, cancel, 3600000));
+        assert_true(cancel_pause(&client->env, cancel, 3600000));
         assert_true(cancel_is_fired(cancel));
     }
     hf_cancel_free(cancel);

@@ -609,7 +609,7 @@ hf_code stage_acquire(hf_client *client, const char *name, const hf_lock_options
     struct attempt a;
     char who = letter_of(stage_store(client));
     attempt_init(&a, client, name, options ? options : &defaults);
-    a.thread = (uint64_t)(uintptr_t)stage.running; /* to the client each act is a thread */
+    a.request.thread = (uint64_t)(uintptr_t)stage.running; /* to the client each act is a thread */
     for (;;) {
         hf_mono due = attempt_step(&a, mono(NULL));
         if (a.state == ATTEMPT_ENDED)

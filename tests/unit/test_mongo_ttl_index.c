@@ -371,7 +371,7 @@ static void test_an_odd_id_that_is_too_long_is_told(void **state)
     snprintf(json, sizeof json, "{'ok': 1, 'cursor': {'firstBatch': [{'_id': {'k': '%s'}}]}}", id);
     answers_give("find", json);
     settle(INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90}"));
-    assert_logged("whose _id is no string: (it cannot be shown)");
+    assert_logged("whose _id is not a string: (it cannot be shown)");
 }
 
 static void test_a_ttl_as_long_as_the_index_is_taken(void **state)

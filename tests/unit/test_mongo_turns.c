@@ -368,13 +368,13 @@ static void test_who_is_taken_along_waits_for_its_end(void **state)
 {
     (void)state;
     in_the_meantime = time_is_over;
-    group->n_in_flight = 4;
+    batcher->n_in_flight = 4;
     line_up(1, NULL);
     answers_give("update", REFUSED);
     answers_tell(note_state);
     assert_int_equal(leave(), HF_DENIED);
     answers_tell(NULL);
-    assert_int_equal(state_when_sent, MEMBER_GOES);
+    assert_int_equal(state_when_sent, MEMBER_IN_BATCH);
     assert_int_equal(in_flight_when_sent, 6);
     assert_int_equal(others[0].code, HF_DENIED);
 }
