@@ -334,7 +334,7 @@ class Listings(OnASet):
         for _ in range(8):  # of which seven do not fill it
             contest.add("--threads=12", "--turns=1", "--work=1", "--local-turns=-1", *patient)
         lock = until(lambda: [each for each in self.json_of("list", self.name)
-                              if len(each["queue"]) >= 85], 30, "a full queue")[0]
+                              if len(each["queue"]) >= 85], 120, "a full queue")[0]
         self.assertEqual(len(lock["queue"]), 85)
         self.assertEqual([each["position"] for each in lock["queue"]], list(range(1, 86)))
         self.assertEqual(len({each["session"] for each in lock["queue"]}), 8)
