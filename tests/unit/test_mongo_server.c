@@ -175,7 +175,7 @@ static int call(int number)
     static const char *const name = "a";
     hf_id id = id_of(1);
     hf_session self = {.id = id};
-    hf_session_state states[2];
+    hf_session_state states[2] = {{.presence = HF_MISSING}};
     hf_ask ask = {.ticket = id};
     hf_enter in = {.entry = {.ticket = id_of(7), .session = id}};
     hf_step_reply reply = {.confirmed = true, .again_ms = 5};

@@ -10,7 +10,7 @@ static hf_error err;
 
 static hf_code read_keys(const char *keys)
 {
-    char text[600];
+    char text[700];
     snprintf(text, sizeof text, "mongodb://a/app?%s", keys);
     return mongo_uri_read(text, &uri, &err);
 }
