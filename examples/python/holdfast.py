@@ -34,7 +34,7 @@ WAIT_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 class OptionsStruct(ctypes.Structure):
     """hf_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("ttl_ms", ctypes.c_int64),
-                ("notice_ms", ctypes.c_int64), ("patience_ms", ctypes.c_int64),
+                ("stop_margin_ms", ctypes.c_int64), ("patience_ms", ctypes.c_int64),
                 ("clock_trust_ms", ctypes.c_int64), ("local_turns", ctypes.c_int32),
                 ("deadlock_ms", ctypes.c_int64), ("app", ctypes.c_char_p),
                 ("log", ctypes.c_void_p), ("log_ctx", ctypes.c_void_p), ("env", ctypes.c_void_p)]

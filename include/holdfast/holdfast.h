@@ -121,7 +121,7 @@ typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 typedef struct hf_options {
     size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 0.1 */
     int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000 */
-    int64_t notice_ms;      /* the stop margin: the loss warning comes this long before the lease
+    int64_t stop_margin_ms; /* the stop margin: the loss warning comes this long before the lease
                              * ends, so that work can stop while the lease still runs; default 0; at
                              * most ttl_ms / 2 */
     int64_t patience_ms;    /* how long an unreachable store is retried before HF_UNREACHABLE;
@@ -270,7 +270,7 @@ hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
  *
  * A lock with a watchdog (feed_ms, or max_hold_ms) is lost if its worker is stuck. A thread of the
  * library notices that the lock was not fed in time, or was held for too long. The loss is like any
- * other: hf_lock_check() says so, on_lost is called, and the work has notice_ms to stop. After
+ * other: hf_lock_check() says so, on_lost is called, and the work has stop_margin_ms to stop. After
  * that, or after hf_lock_close(), the ticket is given up, with a reason in `last`. Call
  * hf_lock_feed() where the work makes progress, not from a thread or timer of its own. */
 hf_code hf_lock_feed(hf_lock *lock, hf_error *err);

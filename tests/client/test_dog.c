@@ -39,7 +39,7 @@ static hf_lock *take_with_dog(hf_client *client, int64_t feed_ms, int64_t max_ho
 
 static hf_client *open_with_notice(const char *uri)
 {
-    hf_options options = {.ttl_ms = 10000, .notice_ms = NOTICE};
+    hf_options options = {.ttl_ms = 10000, .stop_margin_ms = NOTICE};
     hf_client *client;
     hf_error err;
     assert_int_equal(hf_open(uri, &options, &client, &err), HF_OK);
@@ -102,7 +102,7 @@ static void test_food_that_comes_too_late(void **state)
     (void)state;
     hf_client *client;
     hf_error err;
-    hf_options options = {.ttl_ms = 10000, .notice_ms = NOTICE};
+    hf_options options = {.ttl_ms = 10000, .stop_margin_ms = NOTICE};
     faulty *f = faulty_open_still("memory:late", &options, &client);
     hf_lock *lock = take_with_dog(client, FEED, 0);
     faulty_pass(f, FEED);
@@ -142,7 +142,7 @@ static void test_held_for_too_long_though_fed(void **state)
 static void test_closing_a_lost_lock_frees_it_at_once(void **state)
 {
     (void)state;
-    hf_options options = {.ttl_ms = 20000, .notice_ms = 10000};
+    hf_options options = {.ttl_ms = 20000, .stop_margin_ms = 10000};
     hf_client *client;
     hf_error err;
     assert_int_equal(hf_open("memory:", &options, &client, &err), HF_OK);

@@ -46,7 +46,7 @@ static void test_a_lost_session_is_left_alone_until_its_notice_is_over(void **st
 {
     (void)state;
     hf_client *loser, *next = open_client("memory:notice", 2000);
-    hf_options options = {.ttl_ms = 2000, .notice_ms = 1000};
+    hf_options options = {.ttl_ms = 2000, .stop_margin_ms = 1000};
     faulty_open("memory:notice", &options, &loser)->before = cut_beats;
     hf_lock *lock = take_told(loser, "x");
     is_cut = true;

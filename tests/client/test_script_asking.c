@@ -36,7 +36,7 @@ static void say_opened(const hf_options *options)
     say_code("opened", "", code, &err);
     if (!code)
         stage_say("ttl %lld, notice %lld, patience %lld, trust %lld, deadlock %lld, app %s, %s",
-                  (long long)client->ttl_ms, (long long)client->notice_ms,
+                  (long long)client->ttl_ms, (long long)client->stop_margin_ms,
                   (long long)client->patience_ms, (long long)client->clock_trust_ms,
                   (long long)client->deadlock_ms, client->identity.app, client->identity.who);
     hf_close(client);
@@ -53,10 +53,10 @@ static void test_options_of_a_client(void **state)
                                   {.ttl_ms = 1000, .app = "p"},
                                   {.ttl_ms = 3600000, .app = "p"},
                                   {.ttl_ms = 3600001},
-                                  {.notice_ms = -1},
-                                  {.notice_ms = 5000, .app = "p"},
-                                  {.notice_ms = 5001},
-                                  {.ttl_ms = 2000, .notice_ms = 1001},
+                                  {.stop_margin_ms = -1},
+                                  {.stop_margin_ms = 5000, .app = "p"},
+                                  {.stop_margin_ms = 5001},
+                                  {.ttl_ms = 2000, .stop_margin_ms = 1001},
                                   {.patience_ms = -1},
                                   {.patience_ms = 1, .clock_trust_ms = 7, .app = "p"},
                                   {.deadlock_ms = 9},
@@ -78,13 +78,16 @@ static void test_options_of_a_client(void **state)
         "0 opened : yes\n"
         "0 ttl 3600000, notice 0, patience 30000, trust 300000, deadlock 1000, app p, p@\n"
         "0 opened : HF_INVALID: a ttl of 3600001 ms: it must be between 1 s and 1 h\n"
-        "0 opened : HF_INVALID: a notice of -1 ms does not fit a ttl of 10000 ms: at most half of "
+        "0 opened : HF_INVALID: a stop margin of -1 ms does not fit a ttl of 10000 ms: at most "
+        "half of "
         "it\n"
         "0 opened : yes\n"
         "0 ttl 10000, notice 5000, patience 30000, trust 300000, deadlock 1000, app p, p@\n"
-        "0 opened : HF_INVALID: a notice of 5001 ms does not fit a ttl of 10000 ms: at most half "
+        "0 opened : HF_INVALID: a stop margin of 5001 ms does not fit a ttl of 10000 ms: at most "
+        "half "
         "of it\n"
-        "0 opened : HF_INVALID: a notice of 1001 ms does not fit a ttl of 2000 ms: at most half of "
+        "0 opened : HF_INVALID: a stop margin of 1001 ms does not fit a ttl of 2000 ms: at most "
+        "half of "
         "it\n"
         "0 opened : HF_INVALID: a patience of -1 ms is negative\n"
         "0 opened : yes\n"

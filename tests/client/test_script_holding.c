@@ -124,7 +124,7 @@ static void test_beats_that_are_never_answered(void **state)
                  "9975 x: 0 ms left: the lease of 10000 ms has run out: no beat was acknowledged, "
                  "the last said: injected\n");
     end();
-    hold("memory:noticed", (hf_options){.notice_ms = 2000});
+    hold("memory:noticed", (hf_options){.stop_margin_ms = 2000});
     stage_let_fail((stage_fault){.call = FAULTY_BEAT, .times = 100, .before = HF_UNREACHABLE});
     stage_run(7975);
     play(check_part, &x, 1000);
@@ -277,7 +277,7 @@ static void test_an_ask_for_what_is_held(void **state)
                  "10000 a look at y since 2\n"
                  "13332 a beat, seen 4\n");
     end();
-    hold("memory:asked-and-kept", (hf_options){.ttl_ms = 2000, .notice_ms = 500});
+    hold("memory:asked-and-kept", (hf_options){.ttl_ms = 2000, .stop_margin_ms = 500});
     stage_run(600);
     stage_act(break_it, &why);
     why.client = b;

@@ -889,7 +889,7 @@ static void test_several_at_once(void **state)
 {
     (void)state;
     hf_lock_options options = {.on_lost = say_loss, .max_hold_ms = 5000, .on_wait = say_wait};
-    begin("memory:several", (hf_options){.notice_ms = 1000});
+    begin("memory:several", (hf_options){.stop_margin_ms = 1000});
     play(take_all, &options, 6500);
     stage_expect("0 a begin\n"
                  "0 a a: enter\n"

@@ -167,8 +167,8 @@ static void test_uris_and_options_that_cannot_be(void **state)
     const hf_options wrong[] = {{.ttl_ms = 999},
                                 {.ttl_ms = 3600001},
                                 {.ttl_ms = -1},
-                                {.ttl_ms = 2000, .notice_ms = 1001},
-                                {.notice_ms = -1}};
+                                {.ttl_ms = 2000, .stop_margin_ms = 1001},
+                                {.stop_margin_ms = -1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_code(HF_INVALID, hf_open(bed.uri, &wrong[i], &client, &err), &err);
     assert_null(client);

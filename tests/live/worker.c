@@ -423,7 +423,7 @@ static bool set_number(const char *name, int64_t number)
         int64_t *to;
     } numbers[] = {
         {"ttl", &given.client.ttl_ms},
-        {"notice", &given.client.notice_ms},
+        {"notice", &given.client.stop_margin_ms},
         {"patience", &given.client.patience_ms},
         {"clock-trust", &given.client.clock_trust_ms},
         {"turns", &given.turns},

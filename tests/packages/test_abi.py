@@ -87,7 +87,7 @@ class Compared(Case):
         self.assert_breaks(functions=FUNCTIONS.replace("hf_lock_previous", "hf_lock_before"))
 
     def test_options_with_a_member_between(self):
-        self.assert_breaks(was="    int64_t notice_ms;", becomes="    int64_t more_ms;\n    int64_t notice_ms;")
+        self.assert_breaks(was="    int64_t stop_margin_ms;", becomes="    int64_t more_ms;\n    int64_t stop_margin_ms;")
 
     def test_a_struct_of_the_caller_that_grows(self):
         self.assert_breaks(was="} hf_last;", becomes="    int more;\n} hf_last;")

@@ -145,7 +145,7 @@ static void narrow_escape(node *n)
     if (s->state != SESSION_ALIVE)
         return;
     n->cut_until = node_true_ns(n, s->lease_end) -
-                   (n->client->notice_ms + sim.ttl_ms / 20 + sim_below(sim.ttl_ms / 10)) * MS;
+                   (n->client->stop_margin_ms + sim.ttl_ms / 20 + sim_below(sim.ttl_ms / 10)) * MS;
     n->ambush = BEAT_LATE_THERE;
     sim_trace("node %d escapes narrowly at %.3f", n->number, (double)n->cut_until / 1e9);
 }

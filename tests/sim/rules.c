@@ -157,7 +157,7 @@ static bool waits_for_a_second(const node *n)
 }
 
 /* By what the threads really hold and wait for, whatever the store says. */
-static void check_knots(void)
+static void check_deadlocks(void)
 {
     bool any = false;
     for (node *n = sim.nodes; n; n = n->next)
@@ -209,7 +209,7 @@ void rules_check_beliefs(void)
     for (int i = 0; i < NAMES; i++)
         if (sum[i] > limit[i])
             sim_violation("P1: %s is believed to be held by too many", sim_name(i));
-    check_knots();
+    check_deadlocks();
 }
 
 /* ---- P3, P4, P7: what a step may do ---- */

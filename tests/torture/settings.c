@@ -41,7 +41,7 @@ static bool set_number(const char *key, const char *value)
                    {"hold", &given.hold_ms},
                    {"work", &given.work_ms},
                    {"ttl", &given.client.ttl_ms},
-                   {"notice", &given.client.notice_ms},
+                   {"notice", &given.client.stop_margin_ms},
                    {"patience", &given.client.patience_ms},
                    {"clock-trust", &given.client.clock_trust_ms}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

@@ -43,10 +43,11 @@ static hf_code check_options(const hf_options *options, hf_error *err)
     if (ttl_ms < LEASE_TTL_MIN_MS || ttl_ms > LEASE_TTL_MAX_MS)
         return error_set(err, HF_INVALID, "a ttl of %lld ms: it must be between 1 s and 1 h",
                          (long long)ttl_ms);
-    if (options->notice_ms < 0 || options->notice_ms > ttl_ms / 2)
-        return error_set(err, HF_INVALID,
-                         "a notice of %lld ms does not fit a ttl of %lld ms: at most half of it",
-                         (long long)options->notice_ms, (long long)ttl_ms);
+    if (options->stop_margin_ms < 0 || options->stop_margin_ms > ttl_ms / 2)
+        return error_set(
+            err, HF_INVALID,
+            "a stop margin of %lld ms does not fit a ttl of %lld ms: at most half of it",
+            (long long)options->stop_margin_ms, (long long)ttl_ms);
     if (options->patience_ms < 0)
         return error_set(err, HF_INVALID, "a patience of %lld ms is negative",
                          (long long)options->patience_ms);
@@ -80,7 +81,7 @@ static void set_options(hf_client *client, const hf_options *options)
     client->identity.pid = getpid();
     client->env = options->env ? *options->env : env_linux;
     client->ttl_ms = options->ttl_ms ? options->ttl_ms : LEASE_TTL_DEFAULT_MS;
-    client->notice_ms = options->notice_ms;
+    client->stop_margin_ms = options->stop_margin_ms;
     client->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
     client->clock_trust_ms = options->clock_trust_ms ? options->clock_trust_ms : CLOCK_TRUST_MS;
     client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;

@@ -52,7 +52,7 @@ struct hf_client {
     hf_env env;      /* constant */
     struct identity identity;
     struct log_to log;
-    int64_t ttl_ms, notice_ms, patience_ms, clock_trust_ms, deadlock_ms; /* constant */
+    int64_t ttl_ms, stop_margin_ms, patience_ms, clock_trust_ms, deadlock_ms; /* constant */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* an attempt, a call or a callback ended, or a release was sent */

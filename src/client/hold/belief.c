@@ -12,7 +12,7 @@ static hf_mono own_due(const struct hf_lock *lock)
     hf_mono end = lock->belief.lease_end;
     if (end.ns == MONO_NEVER.ns)
         return MONO_NEVER;
-    return (hf_mono){end.ns - lock->client->notice_ms * 1000000};
+    return (hf_mono){end.ns - lock->client->stop_margin_ms * 1000000};
 }
 
 /* When it is lost by its own lease or its watchdog, if nothing happens before. */
@@ -49,7 +49,7 @@ static bool is_leased_locked(struct hf_lock *lock, hf_mono now)
     return false;
 }
 
-/* Its worker has the time of the notice to stop in. The session lives, so its lease is longer. */
+/* Its worker has the stop margin to stop in. The session lives, so its lease is longer. */
 static bool is_fed_locked(struct hf_lock *lock, hf_mono now)
 {
     struct watchdog *dog = &lock->belief.watchdog;
@@ -60,7 +60,7 @@ static bool is_fed_locked(struct hf_lock *lock, hf_mono now)
     watchdog_reason(dog, reason);
     error_set(&why, HF_LOST, "%.128s: %s", lock->name, reason);
     watchdog_bite(dog);
-    loss_begin_locked(lock, &why, mono_add_ms(now, lock->client->notice_ms));
+    loss_begin_locked(lock, &why, mono_add_ms(now, lock->client->stop_margin_ms));
     return false;
 }
 
@@ -94,7 +94,7 @@ void belief_refreshed_locked(struct hf_lock *lock, hf_mono sent)
 
 static hf_mono session_due(const hf_client *client)
 {
-    return (hf_mono){client->session.lease_end.ns - client->notice_ms * 1000000};
+    return (hf_mono){client->session.lease_end.ns - client->stop_margin_ms * 1000000};
 }
 
 void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by)
@@ -139,10 +139,11 @@ hf_mono belief_tick(hf_client *client, hf_mono now)
 
 /* ---- What the holder asks ---- */
 
-/* The watchdog's time is that of the notice. */
+/* The watchdog bites; then there is the stop margin. */
 static hf_mono end_locked(const struct hf_lock *lock)
 {
-    hf_mono bitten = mono_add_ms(watchdog_due(&lock->belief.watchdog), lock->client->notice_ms);
+    hf_mono bitten =
+        mono_add_ms(watchdog_due(&lock->belief.watchdog), lock->client->stop_margin_ms);
     return mono_min(mono_min(lock->client->session.lease_end, lock->belief.lease_end), bitten);
 }
 

@@ -3,11 +3,12 @@
  * for wait for it; the youngest of them gives up. Called by waiting attempts, beats and the doctor.
  *
  * What waits for what is read from records, and from what sessions say with their beats
- * (core/waits.h); core/knot.c finds the knot. That alone is no proof: what is read in several
- * places was never there at one time, and a waiter that has given up may not have been heard of
- * yet. So the knot is marked with the beats of its sessions, and believed once each of them has
- * repeated all of it in a beat that was made after it had seen another one answered: then each of
- * those waits lasted from before the mark till after it, and at the mark all of them did. */
+ * (core/waits.h); core/waits_graph.c finds the deadlock. That alone is no proof: what is read in
+ * several places was never there at one time, and a waiter that has given up may not have been
+ * heard of yet. So the deadlock is marked with the beats of its sessions, and believed once each of
+ * them has repeated all of it in a beat that was made after it had seen another one answered: then
+ * each of those waits lasted from before the mark till after it, and at the mark all of them did.
+ */
 #include "client/wait/deadlock.h"
 
 #include "client/hold/hold.h"
@@ -16,7 +17,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
-#include "core/knot.h"
+#include "core/waits_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@
 #define QUICK_LOOKS 4
 #define LONG_WAIT_MS 60000
 
-/* A knot that this request is the youngest of, as it was when it was marked. */
+/* One that this request is the youngest of, as it was when it was marked. */
 typedef struct member {
     hf_id ticket, session;
     int64_t beat;
@@ -36,7 +37,7 @@ typedef struct member {
 struct deadlock {
     member *members;
     size_t n;
-    unsigned looks; /* that found no knot */
+    unsigned looks; /* that found none */
 };
 
 /* ---- Looking around ---- */
@@ -44,9 +45,9 @@ struct deadlock {
 /* Follows who waits for this attempt: the records of what is held, the sessions in their queues,
  * the records of what those hold, and so on. */
 typedef struct survey {
-    struct knot knot;
+    struct waits_graph graph;
     const char *names[RECORDS_MOST];
-    size_t n_names, n_looked; /* those before n_looked are in the knot */
+    size_t n_names, n_looked; /* those before n_looked are in the graph */
     hf_id sessions[SESSIONS_MOST];
     size_t n_sessions, n_asked;
 } survey;
@@ -72,7 +73,7 @@ static void add_session(survey *s, hf_id session)
 static bool add_record(void *ctx, const hf_record *record)
 {
     survey *s = ctx;
-    knot_add_record(&s->knot, record);
+    waits_graph_add_record(&s->graph, record);
     for (size_t i = 0; i < record->queued; i++)
         add_session(s, record->entries[record->holders + i].session);
     return true;
@@ -82,16 +83,16 @@ static bool add_waits(void *ctx, const hf_waits *waits)
 {
     char who[HF_TEXT_MAX + 1];
     session_who(&waits->session, who);
-    knot_add_waits(ctx, waits, who);
+    waits_graph_add_waits(ctx, waits, who);
     return true;
 }
 
 /* Of all that wait in the records which are known: what they hold. */
 static void add_held(survey *s)
 {
-    for (size_t i = 0; i < s->knot.n_nodes; i++) {
-        const waits_entry *wait = &s->knot.nodes[i].wait;
-        const hf_record *record = knot_record(&s->knot, wait->on.name);
+    for (size_t i = 0; i < s->graph.n_nodes; i++) {
+        const waits_entry *wait = &s->graph.nodes[i].wait;
+        const hf_record *record = waits_graph_record(&s->graph, wait->on.name);
         if (!record || !record_find(record, wait->on.ticket))
             continue;
         for (size_t j = 0; j < wait->n_holds; j++)
@@ -109,7 +110,7 @@ static hf_code look_on(survey *s, hf_store *store, hf_error *err)
     s->n_asked = s->n_sessions;
     if (!code && s->n_asked > asked)
         code = store->ops->waits(store, s->sessions + asked, s->n_asked - asked, add_waits,
-                                 &s->knot, err);
+                                 &s->graph, err);
     add_held(s);
     return code;
 }
@@ -118,7 +119,7 @@ static hf_code look_on(survey *s, hf_store *store, hf_error *err)
 static bool is_wanted(const survey *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const hf_record *record = knot_record(&s->knot, s->names[i]);
+        const hf_record *record = waits_graph_record(&s->graph, s->names[i]);
         if (record && record->queued)
             return true;
     }
@@ -157,11 +158,12 @@ static const member *find_member(const struct deadlock *deadlock, hf_id ticket)
     return NULL;
 }
 
-/* The same knot as was marked. */
-static bool is_same(const struct deadlock *deadlock, const struct knot *knot, size_t n)
+/* The same deadlock as was marked. */
+static bool is_same(const struct deadlock *deadlock, const struct waits_graph *graph, size_t n)
 {
-    for (size_t i = 0; i < knot->n_nodes; i++)
-        if (knot->nodes[i].is_knotted && !find_member(deadlock, knot->nodes[i].wait.on.ticket))
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i].is_in_deadlock &&
+            !find_member(deadlock, graph->nodes[i].wait.on.ticket))
             return false;
     return deadlock->n == n;
 }
@@ -175,30 +177,30 @@ static bool note_beat(void *ctx, const hf_waits *waits)
     return true;
 }
 
-/* The beats are read now, when all of the knot has been seen. One that is not to be had can never
- * be confirmed. */
-static void mark(struct deadlock *deadlock, const struct knot *knot, hf_store *store)
+/* The beats are read now, when all of the deadlock has been seen. One that is not to be had can
+ * never be confirmed. */
+static void mark(struct deadlock *deadlock, const struct waits_graph *graph, hf_store *store)
 {
     hf_error err;
     hf_id sessions[SESSIONS_MOST];
     loosen(deadlock);
-    deadlock->members = alloc_array(NULL, knot->n_nodes, sizeof *deadlock->members);
-    for (size_t i = 0; i < knot->n_nodes && deadlock->n < SESSIONS_MOST; i++)
-        if (knot->nodes[i].is_knotted) {
-            sessions[deadlock->n] = knot->nodes[i].session;
+    deadlock->members = alloc_array(NULL, graph->n_nodes, sizeof *deadlock->members);
+    for (size_t i = 0; i < graph->n_nodes && deadlock->n < SESSIONS_MOST; i++)
+        if (graph->nodes[i].is_in_deadlock) {
+            sessions[deadlock->n] = graph->nodes[i].session;
             deadlock->members[deadlock->n++] =
-                (member){knot->nodes[i].wait.on.ticket, knot->nodes[i].session, INT64_MAX - 1};
+                (member){graph->nodes[i].wait.on.ticket, graph->nodes[i].session, INT64_MAX - 1};
         }
     if (store->ops->waits(store, sessions, deadlock->n, note_beat, deadlock, &err))
         loosen(deadlock);
 }
 
 /* A beat that was made when the answer to one after the mark had come. */
-static bool is_confirmed(const struct deadlock *deadlock, const struct knot *knot)
+static bool is_confirmed(const struct deadlock *deadlock, const struct waits_graph *graph)
 {
-    for (size_t i = 0; i < knot->n_nodes; i++) {
-        const knot_node *node = &knot->nodes[i];
-        if (node->is_knotted && node->seen <= find_member(deadlock, node->wait.on.ticket)->beat)
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const waits_node *node = &graph->nodes[i];
+        if (node->is_in_deadlock && node->seen <= find_member(deadlock, node->wait.on.ticket)->beat)
             return false;
     }
     return true;
@@ -206,29 +208,30 @@ static bool is_confirmed(const struct deadlock *deadlock, const struct knot *kno
 
 /* ---- The verdict ---- */
 
-static void tell(const struct lock_request *request, const struct knot *knot, hf_error *err)
+static void tell(const struct lock_request *request, const struct waits_graph *graph, hf_error *err)
 {
     char cycle[sizeof err->text];
-    knot_describe(knot, request->enter.entry.ticket, cycle, sizeof cycle);
+    waits_graph_describe(graph, request->enter.entry.ticket, cycle, sizeof cycle);
     error_set(err, HF_DEADLOCK,
               "deadlock: %.430s: release what is held and begin again, or take them in one order",
               cycle);
 }
 
 /* Whether this request is the one to give up. */
-static bool weigh(const struct lock_request *request, struct deadlock *deadlock, struct knot *knot)
+static bool weigh(const struct lock_request *request, struct deadlock *deadlock,
+                  struct waits_graph *graph)
 {
     hf_id ticket = request->enter.entry.ticket;
-    knot_reduce(knot);
-    size_t n = knot_tie(knot, ticket);
+    waits_graph_reduce(graph);
+    size_t n = waits_graph_mark(graph, ticket);
     deadlock->looks = n ? 0 : deadlock->looks;
-    if (!n || !id_equal(knot_youngest(knot)->wait.on.ticket, ticket)) {
+    if (!n || !id_equal(waits_graph_youngest(graph)->wait.on.ticket, ticket)) {
         loosen(deadlock);
         return false;
     }
-    if (is_same(deadlock, knot, n))
-        return is_confirmed(deadlock, knot);
-    mark(deadlock, knot, request->client->store);
+    if (is_same(deadlock, graph, n))
+        return is_confirmed(deadlock, graph);
+    mark(deadlock, graph, request->client->store);
     return false;
 }
 
@@ -247,15 +250,15 @@ static bool look(struct lock_request *request, struct deadlock *deadlock, const 
     hf_client *client = request->client;
     survey *s = alloc_zeroed(sizeof *s);
     bool wanted;
-    bool is_victim =
-        !look_around(s, request, holds, n, &wanted) && wanted && weigh(request, deadlock, &s->knot);
+    bool is_victim = !look_around(s, request, holds, n, &wanted) && wanted &&
+                     weigh(request, deadlock, &s->graph);
     if (is_victim)
-        tell(request, &s->knot, err);
+        tell(request, &s->graph, err);
     pthread_mutex_lock(&client->mutex);
     if (wanted)
         session_hurry_locked(client, client->deadlock_ms / 4);
     pthread_mutex_unlock(&client->mutex);
-    knot_done(&s->knot);
+    waits_graph_done(&s->graph);
     free(s);
     return is_victim;
 }
@@ -297,7 +300,7 @@ void deadlock_done(struct deadlock_watch *watch)
 /* ---- The doctor ---- */
 
 typedef struct visit {
-    struct knot knot;
+    struct waits_graph graph;
     hf_finding_fn each;
     void *ctx;
     int64_t now_ms;
@@ -328,24 +331,24 @@ static bool visit_record(void *ctx, const hf_record *record)
     visit *v = ctx;
     if (!record->queued)
         return true;
-    knot_add_record(&v->knot, record);
+    waits_graph_add_record(&v->graph, record);
     find_long_wait(v, record);
     return !v->is_over;
 }
 
-/* Each knot once: those that were told of wait no more. */
-static void find_knots(visit *v)
+/* Each deadlock once: those that were told of wait no more. */
+static void find_deadlocks(visit *v)
 {
     char text[1024];
-    knot_reduce(&v->knot);
-    for (size_t i = 0; i < v->knot.n_nodes && !v->is_over; i++) {
-        hf_id ticket = v->knot.nodes[i].wait.on.ticket;
-        if (!v->knot.nodes[i].is_stuck || !knot_tie(&v->knot, ticket))
+    waits_graph_reduce(&v->graph);
+    for (size_t i = 0; i < v->graph.n_nodes && !v->is_over; i++) {
+        hf_id ticket = v->graph.nodes[i].wait.on.ticket;
+        if (!v->graph.nodes[i].is_stuck || !waits_graph_mark(&v->graph, ticket))
             continue;
-        knot_describe(&v->knot, ticket, text, sizeof text);
+        waits_graph_describe(&v->graph, ticket, text, sizeof text);
         find(v, "deadlock", text);
-        for (size_t j = 0; j < v->knot.n_nodes; j++)
-            v->knot.nodes[j].is_stuck &= !v->knot.nodes[j].is_knotted;
+        for (size_t j = 0; j < v->graph.n_nodes; j++)
+            v->graph.nodes[j].is_stuck &= !v->graph.nodes[j].is_in_deadlock;
     }
 }
 
@@ -356,10 +359,10 @@ hf_code deadlock_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_err
     if (!store->ops->waits)
         return HF_OK;
     hf_code code = store->ops->list(store, "", visit_record, &v, err);
-    if (!code && v.knot.n_records)
-        code = store->ops->waits(store, NULL, 0, add_waits, &v.knot, err);
+    if (!code && v.graph.n_records)
+        code = store->ops->waits(store, NULL, 0, add_waits, &v.graph, err);
     if (!code)
-        find_knots(&v);
-    knot_done(&v.knot);
+        find_deadlocks(&v);
+    waits_graph_done(&v.graph);
     return code;
 }

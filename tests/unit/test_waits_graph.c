@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_knot.c: proves who is in a deadlock and who is not, in small worlds that are written out,
- * and in random ones against a search through all that can still happen; run by ctest. */
+/* test_waits_graph.c: proves who is in a deadlock and who is not, in small worlds that are written
+ * out, and in random ones against a search through all that can still happen; run by ctest. */
 #include "unit.h"
 
 #include "core/id.h"
-#include "core/knot.h"
 #include "core/record.h"
+#include "core/waits_graph.h"
 
 #define LOCKS 3
 #define ACTORS 4
@@ -61,7 +61,7 @@ static bool is_held_by(const small_world *w, int actor, int lock)
     return entry && record_position(&w->locks[lock], entry) == 0;
 }
 
-static void say(const small_world *w, int actor, struct knot *knot)
+static void say(const small_world *w, int actor, struct waits_graph *graph)
 {
     waits_item holds[LOCKS];
     waits_entry entry = {.on = {.ticket = ticket_of(actor, w->waits_for[actor])}, .holds = holds};
@@ -74,32 +74,32 @@ static void say(const small_world *w, int actor, struct knot *knot)
         }
     waits_write(&text, &entry);
     snprintf(who, sizeof who, "actor%d", actor);
-    knot_add_waits(knot, &(hf_waits){.session.id = id_of(1000 + (unsigned)actor), .text = text},
-                   who);
+    waits_graph_add_waits(
+        graph, &(hf_waits){.session.id = id_of(1000 + (unsigned)actor), .text = text}, who);
     free(text);
 }
 
-static struct knot knot_of(const small_world *w)
+static struct waits_graph graph_of(const small_world *w)
 {
-    struct knot knot = {.n_nodes = 0};
+    struct waits_graph graph = {.n_nodes = 0};
     for (int i = 0; i < LOCKS; i++)
-        knot_add_record(&knot, &w->locks[i]);
+        waits_graph_add_record(&graph, &w->locks[i]);
     for (int i = 0; i < ACTORS; i++)
         if (w->waits_for[i] >= 0)
-            say(w, i, &knot);
-    knot_reduce(&knot);
-    return knot;
+            say(w, i, &graph);
+    waits_graph_reduce(&graph);
+    return graph;
 }
 
 static size_t tie(const small_world *w, int actor, int *youngest)
 {
-    struct knot knot = knot_of(w);
-    size_t n = knot_tie(&knot, ticket_of(actor, w->waits_for[actor]));
+    struct waits_graph graph = graph_of(w);
+    size_t n = waits_graph_mark(&graph, ticket_of(actor, w->waits_for[actor]));
     for (int i = 0; n && i < ACTORS; i++)
         if (w->waits_for[i] >= 0 &&
-            id_equal(knot_youngest(&knot)->wait.on.ticket, ticket_of(i, w->waits_for[i])))
+            id_equal(waits_graph_youngest(&graph)->wait.on.ticket, ticket_of(i, w->waits_for[i])))
             *youngest = i;
-    knot_done(&knot);
+    waits_graph_done(&graph);
     return n;
 }
 
@@ -174,16 +174,16 @@ static void test_the_text_goes_around(void **state)
         assert_true(EXCLUSIVE(&w, i, i));
     for (int i = 0; i < LOCKS; i++)
         assert_false(EXCLUSIVE(&w, i, (i + 1) % LOCKS));
-    struct knot knot = knot_of(&w);
-    assert_int_equal(knot_tie(&knot, ticket_of(1, 2)), 3);
+    struct waits_graph graph = graph_of(&w);
+    assert_int_equal(waits_graph_mark(&graph, ticket_of(1, 2)), 3);
     snprintf(text, sizeof text, "what stood there before");
-    knot_describe(&knot, ticket_of(1, 2), text, sizeof text);
+    waits_graph_describe(&graph, ticket_of(1, 2), text, sizeof text);
     assert_string_equal(text, "actor1 waits for c held by actor2; actor2 waits for a held by "
                               "actor0; actor0 waits for b held by actor1");
     char small[40];
-    knot_describe(&knot, ticket_of(1, 2), small, sizeof small);
+    waits_graph_describe(&graph, ticket_of(1, 2), small, sizeof small);
     assert_true(strlen(small) < sizeof small);
-    knot_done(&knot);
+    waits_graph_done(&graph);
     end(&w);
 }
 
@@ -230,26 +230,27 @@ static void live(small_world *w, uint64_t *random)
 static void test_what_is_stuck_is_what_never_moves(void **state)
 {
     (void)state;
-    uint64_t random = test_seed("test_knot") | 1;
-    size_t stuck = 0, knots = 0;
+    uint64_t random = test_seed("test_waits_graph") | 1;
+    size_t stuck = 0, deadlocks = 0;
     for (int round = 0; round < 20000; round++) {
         small_world w;
         bool waits[ACTORS];
         begin(&w);
         live(&w, &random);
-        struct knot knot = knot_of(&w);
+        struct waits_graph graph = graph_of(&w);
         play_on(&w, waits);
-        for (size_t i = 0; i < knot.n_nodes; i++) {
+        for (size_t i = 0; i < graph.n_nodes; i++) {
             int actor =
-                (int)(knot.nodes[i].session.bytes[2] * 256 + knot.nodes[i].session.bytes[3]) - 1000;
-            assert_int_equal(knot.nodes[i].is_stuck, waits[actor]);
+                (int)(graph.nodes[i].session.bytes[2] * 256 + graph.nodes[i].session.bytes[3]) -
+                1000;
+            assert_int_equal(graph.nodes[i].is_stuck, waits[actor]);
             stuck += waits[actor];
-            knots += knot_tie(&knot, knot.nodes[i].wait.on.ticket) > 0;
+            deadlocks += waits_graph_mark(&graph, graph.nodes[i].wait.on.ticket) > 0;
         }
-        knot_done(&knot);
+        waits_graph_done(&graph);
         end(&w);
     }
-    assert_true(stuck > 1000 && knots > 500);
+    assert_true(stuck > 1000 && deadlocks > 500);
 }
 
 int main(void)
