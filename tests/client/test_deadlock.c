@@ -117,8 +117,9 @@ static void test_the_last_to_come_gives_up(void **state)
     (void)state;
     hf_client *one, *two;
     hf_lock *x, *y;
-    faulty *f = faulty_open("memory:youngest", &quick, &one);
-    faulty_open("memory:youngest", &quick, &two)->before = see_no_waits;
+    const hf_options options = {.ttl_ms = 20000, .patience_ms = 100, .deadlock_ms = 100};
+    faulty *f = faulty_open("memory:youngest", &options, &one);
+    faulty_open("memory:youngest", &options, &two)->before = see_no_waits;
     is_blind = true;
     assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
     assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);

@@ -290,8 +290,8 @@ static void land_late(const faulty *f)
 static void test_late_enters_of_a_session_that_lives_on(void **state)
 {
     (void)state;
-    hf_client *client, *next = open_client("memory:late", 4000);
-    hf_options options = {.ttl_ms = 4000, .patience_ms = 1};
+    hf_client *client, *next = open_client("memory:late", 10000);
+    hf_options options = {.ttl_ms = 10000, .patience_ms = 1};
     char name[16];
     faulty *f = faulty_open("memory:late", &options, &client);
     f->before = keep_back;

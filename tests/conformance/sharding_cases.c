@@ -198,9 +198,10 @@ static void keep_undo(const char *verb, const bson_t *command)
 /* A server that shuts down refuses it: whether the grab was made is not known. */
 static void fail_next_grab(void)
 {
-    bson_t *command = BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"), "mode", "{", "times",
-                               BCON_INT32(1), "}", "data", "{", "failCommands", "[",
-                               BCON_UTF8("findAndModify"), "]", "errorCode", BCON_INT32(91), "}");
+    bson_t *command =
+        BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"), "mode", "{", "times",
+                 BCON_INT32(1), "}", "data", "{", "failCommands", "[", BCON_UTF8("findAndModify"),
+                 "]", "appName", BCON_UTF8(APP), "errorCode", BCON_INT32(91), "}");
     assert_true(mongoc_client_command_simple(driver, "admin", command, NULL, NULL, NULL));
     bson_destroy(command);
 }

@@ -78,7 +78,10 @@ static int n_known;
 /* That of the first one which was the same. */
 static int number_of(const bson_t *command)
 {
-    uint64_t hash = id_hash(ID_HASH, bson_get_data(command), command->len);
+    const uint8_t *data = bson_get_data(command);
+    uint32_t size; /* a document begins with it; the bson_t of a cursor's may not be aligned */
+    memcpy(&size, data, sizeof size);
+    uint64_t hash = id_hash(ID_HASH, data, BSON_UINT32_FROM_LE(size));
     int i = 0;
     while (i < n_known && known[i] != hash)
         i++;

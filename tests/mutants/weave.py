@@ -100,7 +100,8 @@ class Tree:
             if not os.path.exists(path):
                 write(path, b"")
         subprocess.run(["cmake", "-S", self.copy, "-B", self.build, "-G", "Ninja",
-                        "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O1 -g1 -w",
+                        "-DCMAKE_BUILD_TYPE=None",
+                        "-DCMAKE_C_FLAGS=-O1 -g1 -w -ftrivial-auto-var-init=pattern",
                         "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], check=True,
                        stdout=subprocess.DEVNULL)
 

@@ -25,7 +25,8 @@ static hf_code before(faulty *f, faulty_call call, const void *arg, hf_error *er
 
 static hf_code after(faulty *f, faulty_call call, const void *arg, hf_code code, hf_error *err)
 {
-    f->answer = code;
+    if (f->awaits) /* else they run at the same time */
+        f->answer = code;
     hf_code hooked = run_hook(f, f->after, call, arg, err);
     return hooked ? hooked : code;
 }

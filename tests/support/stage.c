@@ -69,6 +69,7 @@ static struct {
     size_t n_faults;
     bool tells_listening, is_ending;
     int deaf_times;
+    char host[HF_TEXT_MAX + 1]; /* of the clients, which is left out of the script */
     char script[SCRIPT];
     size_t length;
     unsigned at_once;
@@ -240,7 +241,7 @@ static void write_text(const char *format, va_list args)
     int n = vsnprintf(text, room, format, args);
     if (n < 0 || (size_t)n >= room)
         abort();
-    snprintf(host, sizeof host, "@%s", stage.n_seats ? stage.seats[0].client->identity.host : "");
+    snprintf(host, sizeof host, "@%s", stage.host);
     snprintf(pid, sizeof pid, ":%lld", (long long)getpid());
     replace(text, host, "@");
     replace(text, pid, "");
@@ -571,6 +572,7 @@ hf_client *stage_client(const char *uri, const hf_options *options)
     own.env = &env;
     of->store = faulty_open_in(uri, &own, &of->client);
     of->client->tickers.is_threaded = false;
+    snprintf(stage.host, sizeof stage.host, "%s", of->client->identity.host);
     of->store->before = write_down;
     of->store->after = write_answer;
     of->store->awaits = await;

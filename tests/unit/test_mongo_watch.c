@@ -467,6 +467,23 @@ static void test_a_killed_reading_goes_on_where_it_was(void **state)
     assert_int_equal(answers_sent("getMore"), 3);
 }
 
+/* Though its time was over then. */
+static void test_a_wake_is_heard_once(void **state)
+{
+    (void)state;
+    answers_give("aggregate", NONE);
+    answers_give("getMore", READ_TO("100"));
+    await();
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("update", "{'ok': 1}");
+    answers_give("getMore", NONE);
+    answers_tell(wake_at_once);
+    await();
+    answers_give("getMore", NONE);
+    await();
+    assert_int_equal(answers_sent("getMore"), 3);
+}
+
 static void test_a_wake_is_no_excuse_for_a_dead_line(void **state)
 {
     (void)state;
@@ -678,6 +695,7 @@ int main(void)
         TEST(test_a_wake_under_way_keeps_the_place),
         TEST(test_nobody_is_woken_who_does_not_read),
         TEST(test_a_killed_reading_goes_on_where_it_was),
+        TEST(test_a_wake_is_heard_once),
         TEST(test_a_wake_is_no_excuse_for_a_dead_line),
         TEST(test_a_wake_while_it_opens_ends_it_before_it_reads),
         TEST(test_who_reads_without_a_cursor_is_not_killed),

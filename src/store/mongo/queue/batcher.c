@@ -51,7 +51,8 @@ static uint8_t *place_of(mongo_batcher *batcher, const char *name, uint8_t *bit)
 static bool is_seen_locked(mongo_batcher *batcher, const char *name)
 {
     uint8_t bit;
-    return *place_of(batcher, name, &bit) & bit;
+    const uint8_t *place = place_of(batcher, name, &bit);
+    return *place & bit;
 }
 
 static bool enters_plainly(const hf_step *step)
@@ -212,9 +213,9 @@ static void submit(mongo_store *store, mongo_member *me)
 
 static void note_seen(mongo_batcher *batcher, const char *name)
 {
-    uint8_t bit;
+    uint8_t bit, *place = place_of(batcher, name, &bit);
     pthread_mutex_lock(&batcher->mutex);
-    *place_of(batcher, name, &bit) |= bit;
+    *place |= bit;
     pthread_mutex_unlock(&batcher->mutex);
 }
 
