@@ -178,15 +178,26 @@ static void test_the_guard_with_real_tokens(void **state)
     hf_close(client);
 }
 
+static uint64_t trips_of_a_pair(hf_client *client, const char *name)
+{
+    uint64_t before = hf_round_trips(client);
+    bed_release(bed_acquire(client, name, NULL));
+    return hf_round_trips(client) - before;
+}
+
+/* On a slow machine a beat or the sweep may come in between, now and then. */
 static void test_a_pair_takes_two_round_trips(void **state)
 {
     (void)state;
     hf_client *client = bed_client("trips", 30000); /* beats are rare */
     const char *name = bed_name("trips");
     bed_release(bed_acquire(client, name, NULL));
-    uint64_t before = hf_round_trips(client);
-    bed_release(bed_acquire(client, name, NULL));
-    assert_int_equal(hf_round_trips(client) - before, 2);
+    uint64_t least = trips_of_a_pair(client, name);
+    for (int i = 0; i < 20 && least > 2; i++) {
+        uint64_t trips = trips_of_a_pair(client, name);
+        least = trips < least ? trips : least;
+    }
+    assert_int_equal(least, 2);
     hf_close(client);
 }
 

@@ -351,7 +351,7 @@ static void check_that_all_was_sent(void)
     assert_in_range(count("aggregate", "locks", "pipeline.2.$limit"), 1, 1);
     assert_in_range(count("update", "locks", "updates.0.u"), 1, 1);
     assert_in_range(count("findAndModify", "locks", "update"), 3, 3);
-    assert_in_range(count("findAndModify", "sessions", "update"), 4, 4);
+    assert_in_range(count("findAndModify", "sessions", "update"), 4, 9); /* beats come by time */
     assert_in_range(count("find", "locks", "readConcern"), 5, 5);
     assert_in_range(count("find", "locks", "readConcern.afterClusterTime"), 2, 2);
     assert_in_range(count("aggregate", "sessions", "readConcern.afterClusterTime"), 1, 9);
