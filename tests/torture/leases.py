@@ -95,7 +95,8 @@ def check_calls(report, turn, breaks, conditions):
         report.figures["calls without an answer"] += not call.status
         report.figures["calls that met a broken connection"] += call.code in IN_TROUBLE and calm
         check_wait(report, turn, call, calm, conditions)
-        if not is_expected(turn, call, breaks, calm):
+        if not is_expected(turn, call, breaks, calm) and not was_taken_over(
+                turn, call, conditions):
             report.complain("code", "%s: %s%s: %s", turn, call, ", nothing being wrong"
                             if calm else "", call.text)
 
@@ -115,6 +116,14 @@ def check_wait(report, turn, call, calm, conditions):
     if took > allowed:
         report.complain("deadline", "%s: %s, for %d ms, took %.3f s%s", turn, call, call.wait_ms,
                         took, "" if calm else ", in trouble")
+
+
+def was_taken_over(turn, call, conditions):
+    """Once its session was dropped the key is new: another body may have been the first to use it."""
+    bodies = [each for each in calls_of(turn) if each.kind == "changed"
+              and (each.answered is None or each.answered >= call.sent)]
+    return call.status == 422 and bool(bodies) and (
+        was_forgotten(turn, conditions, call.answered))
 
 
 def is_expected(turn, call, breaks, calm):
@@ -145,7 +154,8 @@ def check_key(report, turn, breaks, conditions):
     for call in calls_of(turn):
         if call.kind == "misnamed" and call.status in (200, 201):
             report.complain("key", "%s: another lock's name is no lease: %s", turn, call)
-        if call.kind == "changed" and call.has_lease:
+        if call.kind == "changed" and call.has_lease and not was_forgotten(
+                turn, conditions, call.answered):
             report.complain("key", "%s: another body found the lease: %s", turn, call)
     for call in finds[1:]:
         first = finds[0]

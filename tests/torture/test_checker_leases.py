@@ -126,6 +126,19 @@ class Keys(Checks):
     def test_a_repeat_that_was_under_way_at_the_release(self):
         self.assert_good(Tenant().have(1).call("repeat", 1.99, 201, took=0.1).give_back(2).end())
 
+    def test_another_body_finds_a_key_that_was_forgotten(self):
+        lease = Tenant().have(1).give_back(2).call("changed", 2.5, 201).end()
+        self.assert_good(lease, drops=[(2.2, 2.3)])
+        self.assert_bad("key", lease, drops=[(0.2, 0.3)])
+
+    def test_another_body_was_first_with_a_key_that_was_forgotten(self):
+        lease = (Tenant().have(1).give_back(2).call("changed", 2.4, 410, took=0.3)
+                 .call("repeat", 2.5, 422).end())
+        self.assert_good(lease, drops=[(2.2, 2.3)])
+        self.assert_bad("code", lease, drops=[(0.2, 0.3)])
+        alone = Tenant().have(1).give_back(2).call("repeat", 2.5, 422).end()
+        self.assert_bad("code", alone, drops=[(2.2, 2.3)])
+
     def test_another_body(self):
         self.assert_bad("key", Tenant().have(1).call("changed", 1.5, 201).end())
         self.assert_good(Tenant().have(1).call("changed", 1.5, 422).end())
