@@ -18,7 +18,7 @@ struct hold {
     struct hf_lock *calling; /* loss.c: whose on_lost runs; NULL once it was closed in there */
     struct lock_request *requests; /* lock_request.c */
     struct waiters waiters;        /* of the requests: those with a ticket */
-    size_t joining;                /* of the requests: those for leases with a key */
+    size_t joining; /* wait/attempt*.c: of the requests, those for leases with a key */
     struct turns turns;
     struct releases releases;
     struct endings endings;
