@@ -2,11 +2,11 @@
 /* bed.c: makes stores, sessions, clients and waiting threads for the conformance cases. */
 #include "conformance/bed.h"
 
+#include "client/base/env.h"
 #include "core/record.h"
+#include "store/kernel_time.h"
 
 #include <poll.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 struct bed bed;
@@ -15,49 +15,14 @@ static char folder[64]; /* of the SQLite file */
 
 /* ---- Clocks ---- */
 
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static hf_mono read_mono(void *ctx)
-{
-    (void)ctx;
-    return (hf_mono){clock_ns(CLOCK_BOOTTIME)};
-}
-
-static hf_wall read_wall(void *ctx)
-{
-    (void)ctx;
-    return (hf_wall){clock_ns(CLOCK_REALTIME) / 1000000};
-}
-
-static void fill_random(void *ctx, void *bytes, size_t n)
-{
-    (void)ctx;
-    if (getrandom(bytes, n, 0) != (ssize_t)n)
-        abort();
-}
-
-static void pause_ms(void *ctx, int64_t ms)
-{
-    (void)ctx;
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
-
-static const hf_env env = {
-    .mono = read_mono, .wall = read_wall, .random = fill_random, .pause = pause_ms};
-
 int64_t bed_now_ms(void)
 {
-    return clock_ns(CLOCK_MONOTONIC) / 1000000;
+    return kernel_ms(CLOCK_MONOTONIC);
 }
 
 int64_t bed_wall_ms(void)
 {
-    return read_wall(NULL).ms;
+    return kernel_ms(CLOCK_REALTIME);
 }
 
 bool bed_until(int64_t ms, bool (*holds)(void *ctx), void *ctx)
@@ -185,7 +150,7 @@ static const char *uri_for(int64_t ttl_ms, char out[sizeof bed.uri + 32])
 
 hf_store *bed_store_at(const char *uri, int64_t ttl_ms)
 {
-    hf_store_config config = {.ttl_ms = ttl_ms, .env = &env, .log = drop_log};
+    hf_store_config config = {.ttl_ms = ttl_ms, .env = &env_linux, .log = drop_log};
     hf_store *store = NULL;
     hf_error err;
     int64_t patience_ms = 0;
@@ -202,7 +167,7 @@ hf_store *bed_store(void)
 hf_id bed_id(void)
 {
     hf_id id;
-    fill_random(NULL, &id, sizeof id);
+    env_linux.random(NULL, &id, sizeof id);
     return id;
 }
 
@@ -211,7 +176,7 @@ hf_id bed_session(hf_store *store, int32_t ttl_ms)
     hf_session self = {.id = bed_id(),
                        .ttl_ms = ttl_ms,
                        .pid = getpid(),
-                       .started_at = read_wall(NULL),
+                       .started_at = {bed_wall_ms()},
                        .app = "conformance",
                        .host = "here"};
     hf_error err;

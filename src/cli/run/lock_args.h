@@ -23,7 +23,7 @@ typedef struct lock_args {
         .wait_ms = HF_WAIT_DEFAULT, .refused_status = STATUS_NOT_ACQUIRED                          \
     }
 
-/* A child for their parsers; its input is an lock_args. */
+/* A child for their parsers; its input is a lock_args. */
 extern const struct argp lock_args_argp;
 
 bool lock_args_is_alone(const lock_args *args); /* neither shared nor a semaphore */

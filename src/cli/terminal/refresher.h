@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* refresher.h: a thread that looks at the locks from time to time, so that keys are heard
- * meanwhile.
- */
+ * meanwhile. */
 #ifndef HOLDFAST_CLI_REFRESHER_H
 #define HOLDFAST_CLI_REFRESHER_H
 

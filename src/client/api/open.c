@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "store/kernel_time.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -174,7 +175,7 @@ int hf_client_keep_fd(hf_client *client)
 /* Returns whether the store answers. */
 static bool await_the_end_locked(hf_client *client)
 {
-    struct timespec until = env_deadline(CLOSE_MS);
+    struct timespec until = kernel_time_in(CLOSE_MS);
     bool in_time = true;
     while (client->hold->requests || client->closing.calls)
         pthread_cond_wait(&client->changed, &client->mutex);

@@ -39,11 +39,3 @@ static void pause_ms(void *ctx, int64_t ms)
 }
 
 const hf_env env_linux = {NULL, mono, wall, fill_random, pause_ms};
-
-struct timespec env_deadline(int64_t ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    int64_t ns = t.tv_nsec + ms % 1000 * 1000000;
-    return (struct timespec){t.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
-}

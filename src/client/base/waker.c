@@ -3,9 +3,8 @@
  */
 #include "client/base/waker.h"
 
-#include "client/base/env.h"
-
 #include "core/alloc.h"
+#include "store/kernel_time.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -71,7 +70,7 @@ void waker_drain(struct waker *waker)
 void waker_sleep(struct waker *waker, int cancel_fd, int64_t ms)
 {
     struct pollfd fds[] = {{waker->fd, POLLIN, 0}, {cancel_fd, POLLIN, 0}};
-    struct timespec until = env_deadline(ms);
+    struct timespec until = kernel_time_in(ms);
     if (waker->by_fd)
         poll(fds, 2, (int)ms);
     else

@@ -108,7 +108,8 @@ hf_code change_repeat(struct hf_lock *lock, hf_code (*once)(void *ctx, hf_error 
 
 /* ---- Which ticket stands for it ---- */
 
-void change_replace_locked(struct hf_lock *lock)
+/* The upgrade's ticket has taken the place of the lock's. */
+static void replace_locked(struct hf_lock *lock)
 {
     lock->change.former = lock->grant.ticket;
     lock_replace_ticket_locked(lock, lock->change.upgrade);
@@ -127,7 +128,7 @@ bool change_offer_locked(struct hf_lock *lock, hf_id *ticket)
 
 void change_upgraded_locked(struct hf_lock *lock)
 {
-    change_replace_locked(lock);
+    replace_locked(lock);
     lock->change.is_lowering = false;
 }
 
@@ -148,7 +149,7 @@ static bool adopt_locked(struct hf_lock *lock, const hf_record *record)
 {
     if (id_is_zero(lock->change.upgrade) || !record_find(record, lock->change.upgrade))
         return false;
-    change_replace_locked(lock);
+    replace_locked(lock);
     lower_locked(lock);
     ticker_poke(lock->client, TICK_UPKEEP);
     return true;
@@ -156,7 +157,7 @@ static bool adopt_locked(struct hf_lock *lock, const hf_record *record)
 
 bool change_found_locked(struct hf_lock *lock, const hf_record *record)
 {
-    if (lock->change.is_changing) /* whoever is at it finds out */
+    if (lock->change.is_changing) /* the thread that changes it finds out */
         return record_find(record, lock->change.upgrade);
     return adopt_locked(lock, record);
 }

@@ -33,8 +33,6 @@ hf_code change_check_locked(struct hf_lock *lock, hf_error *err); /* HF_OK: it i
 /* The ticket for an upgrade. One that may still land is used again (then true): at most two tickets
  * can stand for a lock. */
 bool change_offer_locked(struct hf_lock *lock, hf_id *ticket);
-/* The upgrade's ticket has taken the place of the lock's. */
-void change_replace_locked(struct hf_lock *lock);
 void change_upgraded_locked(struct hf_lock *lock); /* by an answer that is believed */
 void change_withdraw_locked(struct hf_lock *lock); /* no upgrade of it stands, or can land */
 

@@ -138,7 +138,7 @@ static bool next_locked(struct endings *endings, hf_mono now, struct ended *ende
     return false;
 }
 
-/* Best effort: who waits marks them otherwise. */
+/* Best effort: otherwise a waiter marks them. */
 hf_mono life_mark_ended(hf_client *client, hf_mono now)
 {
     for (;;) {

@@ -59,7 +59,7 @@ void line_free_locked(struct line *line)
     free_if_empty_locked(line);
 }
 
-/* ---- Who stands in it ---- */
+/* ---- The requests in it ---- */
 
 void line_append_locked(struct line *line, struct lock_request *request)
 {
@@ -98,8 +98,8 @@ size_t line_position(const struct lock_request *request)
     return position;
 }
 
-/* Whoever is first enters for all, unless the lock will come to the line without that, or will soon
- * be left: then its enter takes the leave along, and a hand-over is one write. */
+/* The first enters for all, unless the lock comes to the line without that. If the lock is soon to
+ * be left, the enter takes the leave along, and a hand-over is one write. */
 void line_see_to_leader_locked(struct line *line)
 {
     bool is_served = line->user && line->user->turn.has_block && !line->is_overdue;

@@ -24,11 +24,11 @@ struct line {
 
 struct line *line_find_locked(hf_client *client, const char *name);
 struct line *line_find_or_make_locked(hf_client *client, const char *name);
-void line_free_locked(struct line *line); /* whoever stands in it */
+void line_free_locked(struct line *line); /* even if it is not empty */
 
 void line_append_locked(struct line *line, struct lock_request *request);
 struct lock_request *line_next_locked(struct line *line); /* takes the first out; NULL: nobody */
-/* Whoever is first leads, unless the lock will come to the line without that. */
+/* The first leads, unless the lock comes to the line without that. */
 void line_see_to_leader_locked(struct line *line);
 
 /* The request is over, however it ended. */

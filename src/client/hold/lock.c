@@ -79,6 +79,18 @@ struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_ent
     return lock;
 }
 
+/* How it was left, for the next local holder. */
+static void mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at)
+{
+    *out = (hf_last_mark){.outcome = HF_OUTCOME_RELEASED,
+                          .session = lock->grant.session,
+                          .token = lock->grant.token,
+                          .has_exit_status = lock->leaving.has_exit_status,
+                          .exit_status = lock->leaving.exit_status,
+                          .at = {at.ms}};
+    client_who(lock->client, out->who);
+}
+
 struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
 {
     hf_client *client = before->client;
@@ -94,7 +106,7 @@ struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
     lock->turn.has_block = before->turn.has_block;
     lock->turn.line = before->turn.line;
     lock->turn.line->user = lock;
-    lock_mark(before, &lock->previous.mark, client_wall(client));
+    mark(before, &lock->previous.mark, client_wall(client));
     lock->previous.is_known = lock->previous.is_local = true;
     return lock;
 }
@@ -184,8 +196,8 @@ static bool gives_back(const struct hf_lock *lock)
     return (is_skipped || lock->leaving.is_returned) && lock->state != LOCK_LOST;
 }
 
-/* It was had for nothing under a ticket that others had held before: of the last of them the record
- * does not know yet (P13). */
+/* Its holder did not use it, but others have held under the same ticket before. The record does not
+ * know yet how the last of them left the lock (P13). */
 static hf_leave leave_of_previous(const struct hf_lock *lock)
 {
     const hf_last_mark *mark = &lock->previous.mark;
@@ -217,17 +229,6 @@ hf_leave lock_leave(const struct hf_lock *lock)
         watchdog_reason(&lock->belief.watchdog, leave.reason);
     client_who(lock->client, leave.who);
     return leave;
-}
-
-void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at)
-{
-    *out = (hf_last_mark){.outcome = HF_OUTCOME_RELEASED,
-                          .session = lock->grant.session,
-                          .token = lock->grant.token,
-                          .has_exit_status = lock->leaving.has_exit_status,
-                          .exit_status = lock->leaving.exit_status,
-                          .at = {at.ms}};
-    client_who(lock->client, out->who);
 }
 
 void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status)

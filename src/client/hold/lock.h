@@ -80,19 +80,16 @@ void lock_replace_ticket_locked(struct hf_lock *lock, hf_id ticket);
 /* An upgrade of it was granted. */
 void lock_regrant_locked(struct hf_lock *lock, const hf_entry *entry, hf_stamp stamp);
 void lock_share_locked(struct hf_lock *lock); /* belief in exclusive is over */
-/* `kept` lingers: nobody has the next token yet, and how the one before was left is still its end.
- */
+/* `kept` lingers: the next token is given to nobody yet, and the exit status stays. */
 void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before);
 
 /* ---- How it is left ---- */
 
 hf_leave lock_leave(const struct hf_lock *lock);
-/* How it was left, for the next local holder. */
-void lock_mark(const struct hf_lock *lock, hf_last_mark *out, hf_wall at);
 void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status);
 void lock_begin_pass_locked(struct hf_lock *lock);
-/* It was had for nothing: its leave, when it is closed, is a give-back, and nobody in line is
- * passed the lock, whose place may be a lease's by now. */
+/* Its holder did not use it: closing it gives it back. It is passed to nobody in line, for its
+ * place may be a lease's by now. */
 void lock_return(struct hf_lock *lock);
 
 #endif

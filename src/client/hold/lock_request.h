@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock_request.h: what somebody asks for who wants a lock, and where that request stands: among the
+/* lock_request.h: what a thread asks for that wants a lock, and where its request stands: among the
  * threads of this client that want the same lock (line.h), and in the lock's queue. An attempt
  * (wait/) drives it. */
 #ifndef CLIENT_HOLD_LOCK_REQUEST_H

@@ -15,7 +15,7 @@ struct release {
     hf_id upgrade;  /* goes in the same step: of the two tickets, one stands; 0: none */
     bool is_held;   /* it was believed, and its absence is a loss */
     bool in_flight; /* somebody is sending it */
-    bool is_moot;   /* the session was lost under way: whoever sends it frees it */
+    bool is_moot;   /* the session was lost under way: its sender frees it */
     bool was_sent;  /* an earlier try had no answer */
     unsigned failures;
     hf_mono due;

@@ -32,7 +32,7 @@ static bool suits(const struct lock_request *request)
            (request->client->store->can & needed) == needed;
 }
 
-/* Waiting in line it would not be seen to hold something, by whoever looks for deadlocks. */
+/* A search for deadlocks could not see what it holds if it waited in line. */
 static bool holds_any_locked(const struct lock_request *request)
 {
     for (const struct hf_lock *lock = request->client->hold->locks; lock; lock = lock->next)

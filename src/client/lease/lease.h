@@ -42,9 +42,6 @@ hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error 
 hf_code lease_check_time(hf_client *client, const lease_view *view, const char *name,
                          hf_error *err);
 
-/* How long a lease that stands lasts: no longer than a watcher of its session waits. */
-int64_t lease_ttl_ms(const lease_view *view);
-
 /* What the caller is told of a lease that stands; its id and waited_ms stay as they are. */
 void lease_tell(hf_client *client, const lease_view *view, hf_lease *out);
 

@@ -33,17 +33,18 @@ static void tell_previous(const hf_last_mark *last, hf_lease *out)
     copy_text(out->previous_done_who, &out->previous.done.who);
 }
 
-/* The two differ only where the session was dropped, and begun anew by a call with another ttl. */
-int64_t lease_ttl_ms(const lease_view *view)
+/* How long a lease that stands lasts: no longer than a watcher of its session waits. The two differ
+ * only where the session was dropped, and begun anew by a call with another ttl. */
+static int64_t ttl_ms(const lease_view *view)
 {
     return view->session.ttl_ms < view->holder.ttl_ms ? view->session.ttl_ms : view->holder.ttl_ms;
 }
 
 void lease_tell(hf_client *client, const lease_view *view, hf_lease *out)
 {
-    hf_mono end = lease_end(view->sent, lease_ttl_ms(view));
+    hf_mono end = lease_end(view->sent, ttl_ms(view));
     out->token = view->holder.token;
-    out->ttl_ms = lease_ttl_ms(view);
+    out->ttl_ms = ttl_ms(view);
     out->ends_at_ns = end.ns;
     out->left_ms = mono_ms_until(end, client_now(client));
     tell_previous(&view->last, out);
@@ -163,7 +164,7 @@ hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error 
 
 hf_code lease_check_time(hf_client *client, const lease_view *view, const char *name, hf_error *err)
 {
-    hf_mono end = lease_end(view->sent, lease_ttl_ms(view));
+    hf_mono end = lease_end(view->sent, ttl_ms(view));
     if (!view->stands || !mono_reached(end, client_now(client)))
         return HF_OK;
     return error_set(err, HF_UNKNOWN, "%.128s: the store took longer than the lease's ttl", name);

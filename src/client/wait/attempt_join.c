@@ -17,7 +17,7 @@ void attempt_join(struct attempt *attempt, hf_id lease)
     client->hold->joining++;
 }
 
-static const struct lock_request *first_joining(const hf_client *client)
+static struct lock_request *first_joining(const hf_client *client)
 {
     return client->hold->joining ? client->hold->requests : NULL;
 }
@@ -33,8 +33,7 @@ static bool joins(const struct lock_request *request, const hf_record *record)
 void attempt_tell_joined(hf_client *client, const hf_record *record)
 {
     MUTEX_SCOPE(&client->mutex);
-    struct lock_request *at = client->hold->joining ? client->hold->requests : NULL;
-    for (; at; at = at->next) {
+    for (struct lock_request *at = first_joining(client); at; at = at->next) {
         if (at->has_joined || !joins(at, record))
             continue;
         at->has_joined = true;

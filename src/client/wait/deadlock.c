@@ -263,7 +263,7 @@ static bool look(struct lock_request *request, struct deadlock *deadlock, const 
     return is_victim;
 }
 
-/* Who holds nothing is waited for by nobody: it is not woken to see that again. */
+/* Nobody waits for a request that holds nothing: it is not woken to see that again. */
 static hf_mono due_at(const hf_client *client, const struct deadlock_watch *watch)
 {
     return watch->holds_nothing || long_waits_are_off(client) ? MONO_NEVER : watch->due;
