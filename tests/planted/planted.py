@@ -31,7 +31,7 @@ from mongod import ReplicaSet  # noqa: E402
 
 TREE = weave.Tree(os.path.abspath(os.environ.get("HOLDFAST_BUILD",
                                                  os.path.join(ROOT, "build-planted"))))
-SECONDS = 3600  # for one part: only what hangs takes longer
+SECONDS = 900  # for one part: only what hangs takes longer
 AT_ONCE = 3  # most parts wait for a lease to end, and want no processor
 
 SERVER = threading.Lock()  # its fail points are one test's at a time
