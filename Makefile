@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try test check fuzz soak torture coverage install format bench dist deb clean
+.PHONY: build try test check check-long fuzz soak torture coverage install format bench dist deb clean
 .PHONY: deps-build deps-test deps-fuzz deps-coverage deps-deb
 
 build:
@@ -20,6 +20,10 @@ test:
 
 check:
 	@tools/check
+
+# Before a release: planted bugs, packages, the fault campaign's short form, the model.
+check-long:
+	@tools/check-long
 
 fuzz: deps-fuzz
 	@tools/fuzz $(or $(SECONDS),60)
