@@ -30,7 +30,7 @@ static size_t n_unanswered;
 /* For how long a client that could have looked has let a ticket stand. */
 typedef struct orphan {
     hf_id ticket;
-    int64_t for_ns;
+    int64_t for_ns, patience_ns;
     bool is_there;
 } orphan;
 
@@ -402,7 +402,7 @@ static orphan *find_or_add(hf_id ticket)
 }
 
 /* A client looks at its suspects once in a ttl; where requests are lost, that can fail again and
- * again. */
+ * again. The worst weather that a ticket has seen counts: a call that was lost in it ends after. */
 static int64_t patience_ns(void)
 {
     bool is_calm = !sim.weather.loses_request && !sim.weather.loses_reply;
@@ -420,7 +420,8 @@ static bool patrol(void *ctx, const hf_record *record)
             continue;
         o->is_there = true;
         o->for_ns += could_look(n) ? step_ns : 0;
-        if (o->for_ns > patience_ns())
+        o->patience_ns = patience_ns() > o->patience_ns ? patience_ns() : o->patience_ns;
+        if (o->for_ns > o->patience_ns)
             sim_violation("R8: node %d has let a ticket of its own stand in %s for %lld s",
                           n->number, record->name, (long long)(o->for_ns / SECOND));
     }
