@@ -18,6 +18,32 @@ static void test_a_time_out_takes_its_ticket_along(void **state)
     hf_close(holder);
 }
 
+/* Before each enter another session takes the lock, and is marked dead at once. */
+static hf_code die_in_its_way(faulty *f, faulty_call call, const void *arg)
+{
+    static uint8_t number = 10;
+    hf_session_state state;
+    hf_error err;
+    if (!is_enter(call, arg))
+        return HF_OK;
+    hf_id dead = begin_dead(f->inner, ++number, 1000);
+    enter_as(f->inner, "x", dead, number);
+    assert_int_equal(f->inner->ops->sessions_look(f->inner, &dead, 1, -1, &state, &err), HF_OK);
+    assert_int_equal(f->inner->ops->session_mark(f->inner, &state, &err), HF_OK);
+    return HF_OK;
+}
+
+static void test_a_try_ends_where_others_die_in_its_way_without_end(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty *f = faulty_open("memory:they die", NULL, &client);
+    f->before = die_in_its_way;
+    assert_int_equal(try_take(client, "x", HF_TRY), HF_HELD);
+    assert_int_equal(f->calls[FAULTY_MARK], 0);
+    hf_close(client);
+}
+
 static atomic_bool is_blind;
 
 static hf_code be_blind(faulty *f, faulty_call call, const void *arg)
@@ -239,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_time_out_takes_its_ticket_along),
+        cmocka_unit_test(test_a_try_ends_where_others_die_in_its_way_without_end),
         cmocka_unit_test(test_a_give_back_is_no_outcome),
         cmocka_unit_test(test_a_leave_that_did_nothing_is_sent_again),
         cmocka_unit_test(test_an_enter_without_an_answer_is_repeated_as_it_was),

@@ -17,6 +17,7 @@
 #define POLL_FIRST_MS 10 /* where there are no notices */
 #define POLL_MOST_MS 500
 #define REFUSED_MS 500 /* until a refused limit is tried again */
+#define CLEARS_MOST 3
 #define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
 
 /* ---- Belief ---- */
@@ -209,7 +210,8 @@ static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
     return now;
 }
 
-/* A try that was refused looks once at who is in its way (R6). */
+/* A try that was refused looks once at who is in its way (R6). Where new ones come and die as fast
+ * as it clears them away, it ends all the same. */
 static hf_mono refused_try(struct attempt *attempt, hf_mono now)
 {
     judging result;
@@ -218,7 +220,7 @@ static hf_mono refused_try(struct attempt *attempt, hf_mono now)
         judging_tick(&attempt->request, &attempt->ahead, now, true, &result, &attempt->err);
     if (code)
         return attempt_failed(attempt, code, now);
-    if (result == JUDGING_CHANGED)
+    if (result == JUDGING_CHANGED && attempt->cleared++ < CLEARS_MOST)
         return attempt_start_anew(attempt, client_now(attempt->request.client));
     if (attempt->ahead.record.limit != attempt->request.enter.limit)
         return attempt_refuse_limit(attempt, now);
