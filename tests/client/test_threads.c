@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- Ticks ---- */
@@ -33,6 +34,14 @@ static hf_mono tick_once(hf_client *of, hf_mono now)
 
 static const tick_fn ticks_here[TICKERS] = {[TICK_NOTIFY] = tick_once};
 
+static void start_notifier(void)
+{
+    hf_error err;
+    pthread_mutex_lock(&client->mutex);
+    assert_int_equal(ticker_start_locked(client, TICK_NOTIFY, &err), HF_OK);
+    pthread_mutex_unlock(&client->mutex);
+}
+
 /* The thread has been started, and its first tick has said when it wants to be called. */
 static void start_ticking_at(hf_mono due)
 {
@@ -40,7 +49,7 @@ static void start_ticking_at(hf_mono due)
     client->tickers.ticks = ticks_here;
     ticks = early_ticks = 0;
     wants_ns = due.ns;
-    ticker_start(client, TICK_NOTIFY);
+    start_notifier();
     while (!ticks)
         pause_ms(1);
 }
@@ -65,7 +74,7 @@ static void test_a_tick_that_wants_nothing_is_called_once(void **state)
     (void)state;
     start_ticking_at(MONO_NEVER);
     assert_it_sleeps(1);
-    ticker_start(client, TICK_NOTIFY);
+    start_notifier();
     assert_it_sleeps(1);
     assert_false(hears_signals);
     hf_close(client);
@@ -150,7 +159,7 @@ static void test_without_threads_a_poke_is_noted(void **state)
     (void)state;
     client = open_client("memory:unthreaded", 10000);
     client->tickers.is_threaded = false;
-    ticker_start(client, TICK_NOTIFY);
+    start_notifier();
     assert_false(client->tickers.of[TICK_NOTIFY].is_started);
     ticker_poke(client, TICK_NOTIFY);
     assert_true(client->tickers.of[TICK_NOTIFY].is_poked);
@@ -213,6 +222,40 @@ static void test_no_descriptor_is_left(void **state)
     assert_int_equal(count_files(), before);
     hf_lock_close(held);
     hf_close(other);
+}
+
+/* What acquiring says where only so many more files may be open. */
+static hf_code acquire_with_files(int more, hf_error *err)
+{
+    struct rlimit was, now;
+    hf_lock *lock = NULL;
+    hf_lock_options options = {.on_lost = on_loss};
+    client = open_client("memory:few", 10000);
+    getrlimit(RLIMIT_NOFILE, &was);
+    now = was;
+    now.rlim_cur = (rlim_t)(count_files() - 3 + more); /* 3: ".", ".." and that of the folder */
+    setrlimit(RLIMIT_NOFILE, &now);
+    hf_code code = hf_lock_acquire(client, "y", &options, &lock, err);
+    setrlimit(RLIMIT_NOFILE, &was);
+    assert_int_equal(lock == NULL, code != HF_OK);
+    hf_lock_close(lock);
+    hf_close(client);
+    return code;
+}
+
+static void test_where_descriptors_are_short_it_says_so(void **state)
+{
+    (void)state;
+    hf_error err;
+    int before = count_files(), refused = 0;
+    hf_code code;
+    while ((code = acquire_with_files(refused, &err)) == HF_INTERNAL) {
+        assert_non_null(strstr(err.text, "could not be started"));
+        assert_int_equal(count_files(), before);
+        refused++;
+    }
+    assert_int_equal(code, HF_OK);
+    assert_true(refused > 4 * 3); /* each thread has three */
 }
 
 /* ---- What waiters sleep on ---- */
@@ -383,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_a_poke_is_not_put_off_by_the_next),
         cmocka_unit_test(test_without_threads_a_poke_is_noted),
         cmocka_unit_test(test_no_descriptor_is_left),
+        cmocka_unit_test(test_where_descriptors_are_short_it_says_so),
         cmocka_unit_test(test_what_is_woken_sleeps_no_longer),
         cmocka_unit_test(test_a_waiter_with_a_cancel_hears_of_it),
         cmocka_unit_test(test_wakers_are_used_again),

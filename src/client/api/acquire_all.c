@@ -236,6 +236,8 @@ hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t 
     g.deadline = deadline_of(&g);
     code = take_names(&g, names, err);
     if (!code)
+        code = acquire_check(client, &g.options, err);
+    if (!code)
         code = take_all(&g, err);
     for (size_t i = 0; i < n && !code; i++)
         out[g.parts[i].at] = g.parts[i].lock;

@@ -2,10 +2,12 @@
 /* ticker.c: the client's threads: each sleeps on a timer and calls one tick when it is due. */
 #include "client/base/client.h"
 
+#include "core/error.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -55,33 +57,64 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The library's threads take no signals: those are the program's. */
-void ticker_start(hf_client *client, unsigned which)
+static void close_descriptors(struct ticker *ticker)
 {
-    struct ticker *ticker = &client->tickers.of[which];
-    if (!client->tickers.is_threaded || ticker->is_started)
-        return;
-    ticker->client = client;
-    ticker->tick = client->tickers.ticks[which];
+    int fds[] = {ticker->timer_fd, ticker->poke_fd, ticker->later_fd};
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+/* The errno of what failed, or 0. */
+static int open_descriptors(struct ticker *ticker)
+{
     ticker->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     ticker->poke_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ticker->later_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    bool are_open = ticker->timer_fd >= 0 && ticker->poke_fd >= 0 && ticker->later_fd >= 0;
+    return are_open ? 0 : errno;
+}
+
+/* The library's threads take no signals: those are the program's. */
+static int create_thread(struct ticker *ticker)
+{
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&ticker->thread, NULL, run, ticker);
+    int failure = pthread_create(&ticker->thread, NULL, run, ticker);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (failed || ticker->timer_fd < 0 || ticker->poke_fd < 0 || ticker->later_fd < 0)
-        abort(); /* without its threads a lease cannot be kept: as out of memory */
-    ticker->is_started = true;
+    return failure;
 }
 
-void ticker_start_all(hf_client *client)
+hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err)
 {
-    ticker_start(client, TICK_WATCH);
-    ticker_start(client, TICK_BEAT);
-    ticker_start(client, TICK_UPKEEP);
-    ticker_start(client, TICK_SWEEP);
+    struct ticker *ticker = &client->tickers.of[which];
+    if (!client->tickers.is_threaded || ticker->is_started)
+        return HF_OK;
+    ticker->client = client;
+    ticker->tick = client->tickers.ticks[which];
+    int failure = open_descriptors(ticker);
+    if (!failure)
+        failure = create_thread(ticker);
+    if (!failure) {
+        ticker->is_started = true;
+        return HF_OK;
+    }
+    close_descriptors(ticker);
+    return error_set(
+        err, HF_INTERNAL,
+        "a thread of the library could not be started (%s), without which no lease can "
+        "be kept: raise the limits of processes and open files",
+        strerror(failure));
+}
+
+hf_code ticker_start_all_locked(hf_client *client, hf_error *err)
+{
+    static const unsigned needed[] = {TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_SWEEP};
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed && !code; i++)
+        code = ticker_start_locked(client, needed[i], err);
+    return code;
 }
 
 void ticker_poke(hf_client *client, unsigned which)
@@ -148,9 +181,7 @@ void ticker_stop_all(hf_client *client)
     for (unsigned i = 0; i < TICKERS; i++) {
         if (!client->tickers.of[i].is_started)
             continue;
-        close(client->tickers.of[i].timer_fd);
-        close(client->tickers.of[i].poke_fd);
-        close(client->tickers.of[i].later_fd);
+        close_descriptors(&client->tickers.of[i]);
         client->tickers.of[i].is_started = false;
     }
 }

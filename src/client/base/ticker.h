@@ -30,8 +30,10 @@ struct tickers {
     struct ticker of[TICKERS];
 };
 
-void ticker_start(hf_client *client, unsigned which);
-void ticker_start_all(hf_client *client); /* all but the listener and the notifier; once */
+/* Once; where threads or descriptors are short it fails with HF_INTERNAL. `err` may be NULL. */
+hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err);
+/* All but the listener and the notifier, which are started when they are wanted. */
+hf_code ticker_start_all_locked(hf_client *client, hf_error *err);
 void ticker_poke(hf_client *client, unsigned which);
 /* Pokes it within delay_ns nanoseconds, without waking it now. */
 void ticker_poke_later_locked(hf_client *client, unsigned which, int64_t delay_ns);

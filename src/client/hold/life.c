@@ -33,7 +33,6 @@ static void begun_locked(hf_client *client, hf_mono sent)
     session_begun_locked(client, sent);
     verify_begin_locked(client, sent);
     sweep_begin_locked(client, sent);
-    ticker_start_all(client);
     for (unsigned i = 0; i < TICKERS; i++)
         ticker_poke(client, i);
 }
@@ -57,10 +56,18 @@ static hf_code check_lease(hf_client *client, hf_mono sent, hf_error *err)
                      (long long)client->ttl_ms);
 }
 
+static hf_code start_threads(hf_client *client, hf_error *err)
+{
+    MUTEX_SCOPE(&client->mutex);
+    return ticker_start_all_locked(client, err);
+}
+
 static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
 {
     hf_mono sent = client_now(client);
-    hf_code code = client->store->ops->session_begin(client->store, self, err);
+    hf_code code = start_threads(client, err);
+    if (!code)
+        code = client->store->ops->session_begin(client->store, self, err);
     if (!code)
         code = check_lease(client, sent, err);
     MUTEX_SCOPE(&client->mutex);

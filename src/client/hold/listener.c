@@ -26,7 +26,10 @@ bool listener_want_locked(hf_client *client, hf_stamp from)
         listener->from = from;
     listener->has_waited = true;
     listener->until = mono_add_ms(client_now(client), LINGER_MS);
-    ticker_start(client, TICK_LISTEN);
+    if (ticker_start_locked(client, TICK_LISTEN, NULL)) {
+        listener->is_polling = true; /* no thread is left for it */
+        return true;
+    }
     ticker_poke(client, TICK_LISTEN);
     return from.value >= listener->from.value;
 }

@@ -87,8 +87,6 @@ void loss_tell_locked(struct hf_lock *lock, hf_lost_fn on_lost, void *ctx)
 {
     lock->loss.on_lost = on_lost;
     lock->loss.ctx = ctx;
-    if (on_lost)
-        ticker_start(lock->client, TICK_NOTIFY);
 }
 
 int loss_fd_locked(struct hf_lock *lock)

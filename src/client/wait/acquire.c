@@ -85,6 +85,13 @@ static hf_code check_linger(const hf_client *client, const hf_lock_options *opti
                      client->store->protocol);
 }
 
+/* Before the lock is had: a loss must not find that there is no thread to tell of it. */
+static hf_code start_notifier(hf_client *client, const hf_lock_options *options, hf_error *err)
+{
+    MUTEX_SCOPE(&client->mutex);
+    return options->on_lost ? ticker_start_locked(client, TICK_NOTIFY, err) : HF_OK;
+}
+
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
@@ -98,7 +105,9 @@ hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_erro
         code = check_watchdog(options, err);
     if (!code)
         code = check_linger(client, options, err);
-    return code ? code : check_can(client, options, err);
+    if (!code)
+        code = check_can(client, options, err);
+    return code ? code : start_notifier(client, options, err);
 }
 
 /* False when it was woken meanwhile. */
