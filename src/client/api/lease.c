@@ -15,7 +15,7 @@ hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_opt
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = lease_make(client, name, options ? options : &defaults, out, err);
+    code = lease_acquire(client, name, options ? options : &defaults, out, err);
     client_end(client);
     return code;
 }

@@ -47,7 +47,7 @@ void lease_tell(hf_client *client, const lease_view *view, hf_lease *out);
 
 hf_code lease_lost(const char *name, const char *how, hf_error *err);
 
-/* ---- lease.c: making one, for who waits in a thread and for those whom a few threads drive -- */
+/* ---- lease_request.c: what one call asks for ------------------------------------------------ */
 
 typedef struct lease_request {
     hf_client *client;
@@ -71,6 +71,21 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
 /* Whether another call with the same key has made it; false without a key. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
 
+/* Renews the session that another call with the same key has begun; it is this request's from now
+ * on. HF_KEY_REUSED: that call asked for something else. Other errors as of lease_attend(). */
+hf_code lease_request_attend(lease_request *r, hf_error *err);
+
+/* Whether the lease that stands is the one that is asked for; else HF_KEY_REUSED. */
+hf_code lease_request_check(const lease_request *r, hf_error *err);
+
+/* ---- lease_make.c --------------------------------------------------------------------------- */
+
+/* Makes a lease of r->lock, and closes that. A call that fails gives its own ticket back, and
+ * nothing else. */
+hf_code lease_request_make(lease_request *r, hf_error *err);
+
+/* ---- lease.c: acquiring one, for who waits in a thread and for those whom a few threads drive */
+
 /* Begins the attempt to take the lock. */
 void lease_request_enter(lease_request *r, struct attempt *attempt);
 
@@ -79,8 +94,8 @@ void lease_request_enter(lease_request *r, struct attempt *attempt);
 hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err);
 
 /* Makes one in the caller's thread. */
-hf_code lease_make(hf_client *client, const char *name, const hf_lease_options *options,
-                   hf_lease *out, hf_error *err);
+hf_code lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
+                      hf_lease *out, hf_error *err);
 
 /* ---- lease_release.c: what anybody does with one who knows its id --------------------------- */
 

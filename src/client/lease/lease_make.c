@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_make.c: makes a lease of a lock that is held: its place goes over to the lease's session in
+ * one step, which decides for all calls with the same key. */
+#include "client/lease/lease.h"
+
+#include "client/hold/handle.h"
+#include "client/hold/hold.h"
+#include "client/wait/listen.h"
+
+#include "core/error.h"
+#include "core/id.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Its session ---- */
+
+static hf_session session_of(const lease_request *r)
+{
+    hf_session self = {
+        .id = r->ids.session, .ttl_ms = (int32_t)r->ttl_ms, .started_at = client_wall(r->client)};
+    const char *owner = r->options->owner;
+    snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : r->client->identity.app);
+    snprintf(self.host, sizeof self.host, "%s", r->client->identity.host);
+    return self;
+}
+
+static hf_code begin(lease_request *r, hf_error *err)
+{
+    hf_store *store = r->client->store;
+    hf_session self = session_of(r);
+    r->view.sent = client_now(r->client);
+    hf_code code = store->ops->session_begin(store, &self, err);
+    r->has_begun = code == HF_OK;
+    r->view.session = self;
+    return code;
+}
+
+/* Most of its time is left, so that it need not be renewed before the caller hears of it. */
+static bool is_fresh(const lease_request *r)
+{
+    hf_mono due = lease_beat_due(r->view.sent, r->ttl_ms);
+    return r->has_begun && !mono_reached(due, client_now(r->client));
+}
+
+/* Somebody has dropped the sessions: it begins anew at the next try. */
+static hf_code session_went(lease_request *r, hf_error *err)
+{
+    r->has_begun = false;
+    return error_set(err, HF_UNKNOWN, "%.128s: the session of the lease went as it was made",
+                     r->ids.name);
+}
+
+/* The insert of another call with this key, or of this one, may have come first. It was
+ * acknowledged by a majority when a beat after it was (R3). */
+static hf_code be_alive(lease_request *r, hf_error *err)
+{
+    if (is_fresh(r))
+        return HF_OK;
+    hf_code code = r->has_begun ? HF_HELD : begin(r, err);
+    if (code == HF_HELD)
+        code = lease_request_attend(r, err);
+    return code == HF_NOT_FOUND ? session_went(r, err) : code;
+}
+
+/* ---- The pass ---- */
+
+typedef struct lookup {
+    lease_request *request;
+    bool is_waiting; /* the own ticket is still there */
+} lookup;
+
+static bool seek(void *ctx, const hf_record *record)
+{
+    lookup *it = ctx;
+    lease_request *r = it->request;
+    lease_read(&r->view, r->ids.ticket, record);
+    it->is_waiting = record_find(record, r->pass.ticket);
+    return false;
+}
+
+/* Whether a lease was made of it, and has ended, the next call with the key finds out. */
+static hf_code lock_went(lease_request *r, hf_error *err)
+{
+    r->is_gone = true;
+    if (client_is_closing(r->client))
+        return error_set(err, HF_CLOSED, "the client is being closed");
+    return error_set(err, HF_UNKNOWN, "%.128s was lost before it was made a lease: ask again",
+                     r->ids.name);
+}
+
+/* A step that changed nothing proves nothing where it may have reached a deposed primary. */
+static hf_code confirm(lease_request *r, hf_error *err)
+{
+    hf_store *store = r->client->store;
+    const char *name = r->ids.name;
+    lookup it = {.request = r};
+    hf_code code = store->ops->look(store, &name, 1, (hf_stamp){0}, true, seek, &it, err);
+    if (!code)
+        code = lease_check_left(&r->view, &r->ids, err);
+    if (code || r->view.stands)
+        return code;
+    if (it.is_waiting)
+        return error_set(err, HF_UNKNOWN, "%.128s: to make it a lease has not taken effect", name);
+    return lock_went(r, err);
+}
+
+/* Attempts that wait here have seen this very client hold. They look again now, to watch the
+ * lease's session; and those with the same key find the lease. */
+static void tell_waiters(const lease_request *r, hf_stamp stamp)
+{
+    pthread_mutex_lock(&r->client->mutex);
+    listen_tell_locked(r->client, r->ids.name, stamp);
+    pthread_mutex_unlock(&r->client->mutex);
+}
+
+static hf_code pass(lease_request *r, hf_error *err)
+{
+    hf_store *store = r->client->store;
+    hf_step step = {.pass = &r->pass};
+    hf_step_reply reply;
+    hf_record record;
+    lookup it = {.request = r};
+    r->was_passed = true;
+    r->pass.ttl_ms = (int32_t)r->ttl_ms;
+    hf_code code = store->ops->step(store, r->ids.name, &step, &record, &reply, err);
+    if (code)
+        return code;
+    seek(&it, &record);
+    record_done(&record);
+    code = r->view.stands ? HF_OK : confirm(r, err);
+    if (!code)
+        tell_waiters(r, reply.stamp);
+    return code;
+}
+
+/* Where several may hold at once, another call of this key may have made the lease, and its owner
+ * released it, between the look at the session and the pass; then what the pass made is nobody's.
+ */
+static hf_code look_back(lease_request *r, hf_error *err)
+{
+    hf_leave leave = {.ticket = r->ids.ticket, .outcome = HF_OUTCOME_RELEASED, .told = true};
+    const hf_step step = {.leaves = &leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_store *store = r->client->store;
+    session_who(&r->view.session, leave.who);
+    bool is_alone = r->view.holder.permits == r->view.limit;
+    if (!r->options->key || is_alone)
+        return HF_OK;
+    hf_code code = lease_request_attend(r, err);
+    if (code == HF_LOST && r->view.is_released)
+        store->ops->step(store, r->ids.name, &step, NULL, &reply, NULL);
+    if (code == HF_NOT_FOUND)
+        return session_went(r, err);
+    return !code && !r->view.stands ? lease_lost(r->ids.name, "has ended", err) : code;
+}
+
+static bool is_held(struct hf_lock *lock)
+{
+    int64_t left_ms;
+    MUTEX_SCOPE(&lock->client->mutex);
+    return !belief_check_locked(lock, &left_ms, client_now(lock->client), NULL);
+}
+
+/* One try. Whatever may have been passed goes on being tried: the lock itself may be gone. */
+static hf_code make_once(lease_request *r, hf_error *err)
+{
+    if (!r->was_passed && !is_held(r->lock))
+        return lock_went(r, err);
+    hf_code code = be_alive(r, err);
+    if (!code)
+        code = pass(r, err);
+    if (!code)
+        code = look_back(r, err);
+    if (!code)
+        code = lease_request_check(r, err);
+    return code ? code : lease_check_time(r->client, &r->view, r->ids.name, err);
+}
+
+/* Until the outcome is known the lock's place may be the lease's: nobody here is passed the lock
+ * on, and its ticket may be missing. */
+static void prepare_pass(lease_request *r)
+{
+    pthread_mutex_lock(&r->client->mutex);
+    lock_begin_pass_locked(r->lock);
+    r->pass = (hf_pass){.ticket = r->lock->grant.ticket,
+                        .to = r->ids.ticket,
+                        .session = r->ids.session,
+                        .token = r->lock->grant.token,
+                        .why = r->lock_options.why,
+                        .actor = r->lock_options.actor};
+    pthread_mutex_unlock(&r->client->mutex);
+}
+
+/* Nobody knows the id of a lease without a key: whatever stands of it is taken out by others once
+ * its session is over. One with a key is there for a repeat, or ends by itself. */
+static void abandon(lease_request *r)
+{
+    hf_store *store = r->client->store;
+    if (!r->options->key)
+        store->ops->session_end(store, r->ids.session, true, NULL);
+}
+
+hf_code lease_request_make(lease_request *r, hf_error *err)
+{
+    hf_mono since = client_now(r->client);
+    unsigned failures = 0;
+    hf_code code;
+    prepare_pass(r);
+    r->has_begun = false; /* what was found before the wait may be over */
+    do
+        code = make_once(r, err);
+    while (!r->is_gone && client_may_retry(r->client, NULL, code, &failures, since));
+    if (code) {
+        abandon(r);
+        lock_return(r->lock);
+    } else {
+        if (r->lock->previous.is_known) /* of a local turn the record knows nothing */
+            r->view.last = r->lock->previous.mark;
+        lease_tell(r->client, &r->view, r->out);
+        handle_goes_over(r->lock);
+    }
+    handle_close(r->lock);
+    return code;
+}

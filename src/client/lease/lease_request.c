@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lease_request.c: what a call asks for, and the lease that another call with the same key has
+ * made. */
+#include "client/lease/lease.h"
+
+#include "client/wait/acquire.h"
+
+#include "core/error.h"
+#include "core/text.h"
+
+#include <string.h>
+
+/* ---- What is asked for ---- */
+
+static hf_code check_lock(const hf_lock_options *lock, hf_error *err)
+{
+    bool wants_process = lock->on_lost || lock->linger_ms || lock->no_refresh || lock->feed_ms ||
+                         lock->max_hold_ms || lock->period_ms;
+    if (!wants_process)
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "no process keeps a lease: on_lost, linger_ms, no_refresh, feed_ms, "
+                     "max_hold_ms and period_ms are for locks");
+}
+
+static hf_code check(hf_client *client, const hf_lease_options *options, hf_error *err)
+{
+    if (!(client->store->can & HF_CAN_QUEUE))
+        return error_set(err, HF_UNSUPPORTED,
+                         "protocol %s has no leases that an id holds: hfProtocol=queue has them",
+                         client->store->protocol);
+    int64_t ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
+    if (ttl_ms < LEASE_TTL_MIN_MS || ttl_ms > LEASE_TTL_MAX_MS)
+        return error_set(err, HF_INVALID, "a ttl of %lld ms: from 1,000 to 3,600,000",
+                         (long long)ttl_ms);
+    hf_code code = text_check("the owner", options->owner, HF_TEXT_MAX, err);
+    return code ? code : check_lock(&options->lock, err);
+}
+
+/* What the record shows of it while it waits, and when it is a lease. */
+static hf_lock_options lock_options(const hf_lease_options *options)
+{
+    hf_lock_options lock = options->lock;
+    bool fits = options->owner && strlen(options->owner) <= HF_ACTOR_MAX;
+    if (!lock.actor && fits)
+        lock.actor = options->owner;
+    return lock;
+}
+
+hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
+                              const hf_lease_options *options, hf_lease *out, hf_error *err)
+{
+    *r = (lease_request){.client = client, .options = options, .out = out};
+    *out = (hf_lease){.previous.who = ""};
+    hf_code code = client_name(client, name, r->ids.name, err);
+    if (!code)
+        code = check(client, options, err);
+    if (code)
+        return code;
+    r->ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
+    r->lock_options = lock_options(options);
+    lease_id_make(client, options->key, &r->ids, out->id);
+    return acquire_check(client, &r->lock_options, err);
+}
+
+/* ---- What another call with the same key has made ---- */
+
+static hf_code ended(hf_error *err)
+{
+    hf_error why = *err;
+    return error_set(err, HF_LOST, "%.300s; a key names one lease: take another key", why.text);
+}
+
+static hf_code reused(const lease_request *r, const char *what, hf_error *err)
+{
+    return error_set(err, HF_KEY_REUSED,
+                     "%.128s: this key was used for a lease with another %s: a repeat asks for the "
+                     "same, another lease needs another key",
+                     r->ids.name, what);
+}
+
+/* Only what the caller said itself: the rest may differ from one program to the next. */
+static hf_code check_session(const lease_request *r, hf_error *err)
+{
+    const hf_lease_options *options = r->options;
+    const hf_session *session = &r->view.session;
+    if (!r->view.stands && options->ttl_ms && options->ttl_ms != session->ttl_ms)
+        return reused(r, "ttl", err);
+    if (options->owner && *options->owner && strcmp(options->owner, session->app) != 0)
+        return reused(r, "owner", err);
+    return HF_OK;
+}
+
+hf_code lease_request_check(const lease_request *r, hf_error *err)
+{
+    hf_enter asked = {.limit = 0};
+    const hf_lock_options *options = &r->lock_options;
+    lock_request_set_permits(&asked, options);
+    if (r->options->ttl_ms && r->options->ttl_ms != r->view.holder.ttl_ms)
+        return reused(r, "ttl", err);
+    if (asked.entry.permits != r->view.holder.permits || asked.limit != r->view.limit)
+        return reused(r, "mode, or number of permits", err);
+    if (strcmp(options->why ? options->why : "", r->view.holder.why) != 0)
+        return reused(r, "reason (why)", err);
+    return HF_OK;
+}
+
+hf_code lease_request_attend(lease_request *r, hf_error *err)
+{
+    hf_code code = lease_attend(r->client, &r->ids, &r->view, err);
+    if (code == HF_LOST)
+        return ended(err);
+    if (!code)
+        code = check_session(r, err);
+    if (code)
+        return code;
+    r->has_begun = true;
+    r->ttl_ms = r->view.session.ttl_ms;
+    return HF_OK;
+}
+
+static hf_code join(lease_request *r, hf_error *err)
+{
+    hf_code code = lease_request_check(r, err);
+    if (code)
+        return code;
+    lease_tell(r->client, &r->view, r->out);
+    r->out->was_there = true;
+    return HF_OK;
+}
+
+/* Most calls are the first of their key: a look at the session is enough. */
+hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = r->client->store;
+    *is_found = false;
+    if (!r->options->key)
+        return HF_OK;
+    hf_code code = store->ops->sessions_look(store, &r->ids.session, 1, -1, &state, err);
+    if (code || state.presence == HF_MISSING)
+        return code;
+    code = lease_request_attend(r, err);
+    *is_found = !code && r->view.stands;
+    if (code == HF_NOT_FOUND) /* forgotten between the two */
+        return HF_OK;
+    return *is_found ? join(r, err) : code;
+}
