@@ -134,7 +134,7 @@ typedef struct hf_options {
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
                              * line, behind one ticket, and pass the lock on among themselves. While
                              * another session waits, at most that many in a row get it; default
-                             * 8; negative: each thread waits by itself, in the order of all */
+                             * 8; negative: each thread waits in the store's queue by itself */
     int64_t deadlock_ms; /* a session that holds a lock and has waited this long for another looks
                           * for a deadlock (HF_DEADLOCK); default 1,000; negative: never; at least
                           * 10 */
@@ -223,7 +223,7 @@ typedef struct hf_lock_options {
     bool no_refresh;   /* protocol document: only hf_lock_refresh() renews this lock, and belief in
                         * it ends a ttl after the last refresh, or after it was taken */
     int64_t feed_ms;   /* a watchdog: the lock is lost unless hf_lock_feed() is called within this
-                        * long after the grant, and again and again; 0: none */
+                        * long after the grant and after each feeding; 0: none */
     int64_t max_hold_ms; /* the lock is lost this long after the grant, fed or not; 0: never */
     int64_t period_ms;   /* for work done once per period: the period's length, 1,000 ms to ten
                           * years; see hf_lock_has_run() */

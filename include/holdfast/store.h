@@ -65,7 +65,7 @@ typedef struct hf_entry {
     hf_dbtime since;      /* when it entered; set by the step */
     hf_dbtime granted_at; /* 0 while waiting */
     bool yields;   /* its session passes the lock on by itself, so it is told when another waits */
-    int32_t block; /* so many tokens belong to the entry, from `token` on; 0: one */
+    int32_t block; /* how many tokens belong to the entry, from `token` on; 0: one */
     char actor[HF_ACTOR_MAX + 1];
     char why[HF_TEXT_MAX + 1];
 } hf_entry;
@@ -328,7 +328,7 @@ typedef struct hf_store_ops {
     hf_code (*session_end)(hf_store *store, hf_id id, bool leaves_any, hf_error *err);
 
     /* Gives the state of n sessions (n <= 1000), in the order of ids. With clock_trust_ms >= 0 the
-     * store may report sessions as gone (R6): of those of this host, the ones overdue by more than
+     * store may report sessions as gone (R6): those of this host only when overdue by more than
      * that. */
     hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
@@ -361,9 +361,9 @@ typedef struct hf_store_ops {
     hf_code (*canonical)(hf_store *store, const char *given, char name[HF_NAME_MAX + 1],
                          hf_error *err);
 
-    /* A read that may be believed (R1) of n records (n <= 1000), no older than `after`. Calls each
-     * for all of them, in no order; for a missing one with exists == false. linearizable (n == 1):
-     * confirmed by the present primary. */
+    /* A read that may be believed (R1) of n records (n <= 1000), no older than `after`. Calls
+     * `each` for all of them, in any order; for a missing one with exists == false. linearizable (n
+     * == 1): confirmed by the present primary. */
     hf_code (*look)(hf_store *store, const char *const *names, size_t n, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
 
