@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crew.h: worker processes: this program again, each in a role, and a board that all of them see.
- * They end with whoever started them. */
+ * They end with the process that started them. */
 #ifndef BENCH_CREW_H
 #define BENCH_CREW_H
 

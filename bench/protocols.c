@@ -27,7 +27,7 @@ static const protocol protocols[] = {
     {"sharding", "hfProtocol=sharding", "sharding", true, false},
 };
 
-/* The same server, with a database of our own and these keys. Whoever has a password and no
+/* The same server, with a database of our own and these keys. A user with a password and no
  * authSource is looked up in the database that the URI names. */
 static void write_uri(const struct place *place, const protocol *p, char *out, size_t size)
 {

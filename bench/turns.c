@@ -26,8 +26,8 @@ static struct turn take_turn(hf_client *client, const struct board *board)
     return turn;
 }
 
-/* As it is done by hand: tried again and again, with a pause. Whoever has had it pauses too, else
- * nobody else would get it. */
+/* As it is done by hand: tried again and again, with a pause. The one that has had it pauses too,
+ * or no other would get it. */
 static struct turn poll_turn(struct raw *raw)
 {
     while (!raw_try(raw, -1))

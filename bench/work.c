@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* work.c: what each operation makes the server do. Counted by the server around a batch of them,
  * less what it counts in as long a time without: so it holds what others do only by chance. Each
- * command is one round trip of whoever sends it. */
+ * command is one round trip of its sender. */
 #include <stdio.h>
 
 #include "bench.h"

@@ -354,7 +354,7 @@ static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
     return true;
 }
 
-/* Whoever comes to the head of the queue behind them. */
+/* An entry that comes to the head of the queue recalls the holders that yield. */
 static void recall(const hf_record *record, const hf_enter *enter, char *notify)
 {
     const hf_entry *head = &record->entries[record->holders];

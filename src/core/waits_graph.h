@@ -3,10 +3,10 @@
  * is fed with records, and with what sessions say of their long waits (waits.h); the client reads
  * those, and decides who gives up (client/deadlock.c).
  *
- * Found by reduction, as for resources of which there are several: whoever can be granted goes on,
- * and gives back what it holds; what is left when nothing moves any more is stuck. A waiter that
- * said nothing holds nothing that matters, and is taken for one that goes away. So what is found is
- * a deadlock; not every one is found in one go. */
+ * Found by reduction, as for resources of which there are several: a waiter that can be granted
+ * goes on, and gives back what it holds; what is left when nothing moves any more is stuck. A
+ * waiter that said nothing holds nothing that matters, and is taken for one that goes away. So what
+ * is found is a deadlock; not every one is found in one go. */
 #ifndef CORE_WAITS_GRAPH_H
 #define CORE_WAITS_GRAPH_H
 
@@ -45,7 +45,7 @@ void waits_graph_reduce(struct waits_graph *graph);
 size_t waits_graph_mark(struct waits_graph *graph, hf_id ticket);
 
 /* The youngest in the deadlock that was marked, the last to enter, of those that others in it wait
- * for: whoever merely stands in the queue between them does not help by giving up. */
+ * for: one that merely stands in the queue between them would not help by giving up. */
 const waits_node *waits_graph_youngest(const struct waits_graph *graph);
 
 /* "A waits for x, held by B; B waits for y, held by A": the shortest way around, from the node of

@@ -59,7 +59,7 @@ static void name_client(acquire *a)
 
 /* ---- Waiting ---- */
 
-/* Whoever of the two comes later sees what the other did. */
+/* The later of the two sees what the other did. */
 static void on_gone(void *ctx)
 {
     acquire *a = ctx;

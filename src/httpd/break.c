@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* break.c: takes a lock from its holders, on behalf of whoever asks for it. */
+/* break.c: takes a lock from its holders, on behalf of an HTTP client. */
 #include <stdlib.h>
 
 #include "httpd/answer.h"

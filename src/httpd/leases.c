@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leases.c: renews and releases leases, for whoever knows their ids. */
+/* leases.c: renews and releases leases, for clients that know their ids. */
 #include "httpd/answer.h"
 #include "httpd/routes.h"
 #include "show/json.h"

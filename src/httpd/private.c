@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private.c: opens files with secrets in them. Whoever can read a secret has it. */
+/* private.c: opens files with secrets in them. Everyone who can read a secret has it. */
 #include "httpd/private.h"
 
 #include <errno.h>

@@ -36,7 +36,7 @@ typedef struct waits {
 
 typedef enum admission { WAITS_TAKEN, WAITS_TOO_MANY, WAITS_CLOSING } admission;
 
-bool waits_open(waits *w); /* false: no thread, or no descriptor, is to be had */
+bool waits_open(waits *w); /* false: a thread or a descriptor could not be made */
 
 /* on_gone is called from another thread until waits_leave(), perhaps twice. Of one `who`, `most`
  * may wait. */

@@ -38,7 +38,7 @@ typedef struct watcher {
     event events[EVENTS_KEPT]; /* number n at n % EVENTS_KEPT */
     uint64_t first, next;      /* the numbers of those that are kept */
     uint64_t epoch;            /* within one, numbers go on; another one is another watch */
-    int64_t wanted_until_ms;   /* whoever comes back by then has missed nothing */
+    int64_t wanted_until_ms;   /* a client that is back by then has missed nothing */
     int64_t beat_at_ms;
     uint64_t beats; /* something is sent at least so often, so that a dead end shows */
     follower *followers;

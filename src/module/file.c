@@ -74,7 +74,7 @@ static bool open_file(finding *f, int *fd)
 
 /* ---- Trusting and loading it ---- */
 
-/* Whoever can change the file could change the command as well. */
+/* Everyone who can change the file could change the command as well. */
 static bool is_as_safe(const struct stat *file, const struct stat *command)
 {
     mode_t writes = file->st_mode & (S_IWGRP | S_IWOTH);

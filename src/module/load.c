@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c: stands in the command for the MongoDB store, and loads it from its module when the first
- * mongodb:// URI is opened: libmongoc and what it brings take longer to load than a lock in SQLite
- * takes to be had. */
+ * mongodb:// URI is opened: libmongoc and what it brings take longer to load than taking
+ * a lock in SQLite. */
 #include "module/file.h"
 #include "module/module.h"
 #include "store/mongo/mongo.h"

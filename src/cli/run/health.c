@@ -77,7 +77,7 @@ int64_t health_feed_ms(const health_words *w)
     return w->command ? INTERVALS * w->interval_ms : 0;
 }
 
-/* One that is lost is no longer fed; whoever watches the locks finds it out. */
+/* A lost lock is no longer fed; the watch over the locks notices the loss. */
 void health_feed(const health_words *w, hf_lock **locks, size_t n)
 {
     for (size_t i = 0; w->command && i < n && locks[i]; i++)

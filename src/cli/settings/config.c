@@ -53,7 +53,7 @@ static void check(setting which, const char *from, const char *text)
         value_refuse("%s: %s is out of range: 1s to 1h", from, text);
 }
 
-/* Whoever is asked first is heard. */
+/* The first source that gives a value counts. */
 static void offer(config_value *v, const char *from, const char *text)
 {
     if (!v->text)

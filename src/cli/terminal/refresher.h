@@ -8,8 +8,8 @@
 
 typedef struct refresher refresher;
 
-/* Looks at once and then every interval_ms. NULL: there is no thread to be had. It never ends: the
- * program does. */
+/* Looks at once and then every interval_ms. NULL: no thread could be started. It runs until the
+ * program ends. */
 refresher *refresher_start(hf_client *client, const char *prefix, int64_t interval_ms);
 
 /* Becomes readable when there is something to be taken. */

@@ -12,7 +12,7 @@
 #include "module/file.h"
 #include "verbs.h"
 
-#define STORE_PATIENCE_MS 5000 /* whoever asks over HTTP can ask again */
+#define STORE_PATIENCE_MS 5000 /* an HTTP client can ask again */
 #define MOST_CONNECTIONS 100000
 #define LEAST_TIMEOUT_MS 100
 #define MOST_TIMEOUT_MS 600000

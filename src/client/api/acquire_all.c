@@ -104,8 +104,7 @@ static int64_t wait_left(const group *g)
     return left > 0 ? left : 1;
 }
 
-/* Of those that had been had after it none is kept: whoever waits holds nothing that comes later.
- */
+/* Gives back the locks whose names come after it: a waiter holds no later name. */
 static hf_code wait_for(group *g, size_t i, hf_error *err)
 {
     part *p = &g->parts[i];
@@ -135,7 +134,7 @@ static void *try_some(void *arg)
     return NULL;
 }
 
-/* As many threads as are to be had; the caller's is one of them. */
+/* As many threads as can be started; the caller's is one of them. */
 static void try_all(group *g)
 {
     pthread_t threads[MOST_AT_ONCE];

@@ -246,8 +246,8 @@ static hf_code send_and_settle(hf_client *client, const char *name, hf_id ticket
     return code;
 }
 
-/* Belief in exclusive ends here, before the step is sent (R4); and it is passed on to nobody from
- * now on: whoever is in line wants it for itself. */
+/* Belief in exclusive ends here, before the step is sent (R4); and it is passed on to no thread
+ * from now on: those in line want it exclusive. */
 static void end_belief(struct hf_lock *lock)
 {
     pthread_mutex_lock(&lock->client->mutex);

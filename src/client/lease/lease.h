@@ -84,7 +84,7 @@ hf_code lease_request_check(const lease_request *r, hf_error *err);
  * nothing else. */
 hf_code lease_request_make(lease_request *r, hf_error *err);
 
-/* ---- lease.c: acquiring one, for who waits in a thread and for those whom a few threads drive */
+/* ---- lease.c: acquiring one, in the caller's thread or in a few threads that drive many waits */
 
 /* Begins the attempt to take the lock. */
 void lease_request_enter(lease_request *r, struct attempt *attempt);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_id.c: writes and reads the ids of leases. The first 16 bytes are a capability: whoever
- * knows them may release the lock, so the store is given nothing but a hash of them and the lock's
- * name: with another name they are the id of another lease. */
+/* lease_id.c: writes and reads the ids of leases. The first 16 bytes are a capability: anyone
+ * who knows them may release the lock, so the store gets only a hash of them and the lock's name:
+ * with another name they are the id of another lease. */
 #include "client/lease/lease_id.h"
 
 #include "client/base/client.h"

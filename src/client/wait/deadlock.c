@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadlock.c: who waits for long, and holds something meanwhile, looks whether those that it waits
- * for wait for it; the youngest of them gives up. Called by waiting attempts, beats and the doctor.
+/* deadlock.c: a session that waits for long, and holds something meanwhile, checks whether the
+ * sessions that it waits for wait for it; the youngest of them gives up. Called by waiting
+ * attempts, beats and the doctor.
  *
  * What waits for what is read from records, and from what sessions say with their beats
  * (core/waits.h); core/waits_graph.c finds the deadlock. That alone is no proof: what is read in
@@ -177,7 +178,7 @@ static bool note_beat(void *ctx, const hf_waits *waits)
     return true;
 }
 
-/* The beats are read now, when all of the deadlock has been seen. One that is not to be had can
+/* The beats are read now, when all of the deadlock has been seen. One that is missing can
  * never be confirmed. */
 static void mark(struct deadlock *deadlock, const struct waits_graph *graph, hf_store *store)
 {

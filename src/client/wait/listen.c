@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listen.c: the listener: opened at the first wait, it hears which tickets were granted and wakes
- * whoever waits for them; it decides nothing: a notice has a token, or says "look" (L2). */
+ * their waiters; it decides nothing: a notice has a token, or says "look" (L2). */
 #include "client/wait/listen.h"
 
 #include "client/hold/hold.h"

@@ -6,7 +6,8 @@
 #include <holdfast/store.h>
 
 hf_mono listen_tick(hf_client *client, hf_mono now);
-/* Who waits here for that name, or for any document, looks; no earlier than the stamp. */
+/* Makes this client's waiters for that name, or for any document, look; no earlier than the stamp.
+ */
 void listen_tell_locked(hf_client *client, const char *name, hf_stamp stamp);
 
 #endif

@@ -86,7 +86,7 @@ static hf_code believe(struct upgrade *up, const hf_entry *own, hf_error *err)
     struct hf_lock *lock = up->lock;
     pthread_mutex_lock(&lock->client->mutex);
     hf_code code = change_check_locked(lock, err);
-    up->may_stand |= code != HF_OK; /* whoever ended belief takes it out */
+    up->may_stand |= code != HF_OK; /* the code that ended belief takes it out */
     if (!code) {
         change_upgraded_locked(lock);
         turns_end_block_locked(lock);

@@ -2,7 +2,7 @@
 /* notice.c: wakes waiters in other processes, and waits for being woken; called by steps and by the
  * client's listener.
  *
- * Whoever grants sends one datagram per ticket to the waiting session's socket, which has an
+ * A process that grants sends one datagram per ticket to the waiting session's socket, which has an
  * abstract address made of the alive file's identity and the session's id. Anybody on this machine
  * can send there; so a notice only says "look". Abstract addresses belong to a network namespace: a
  * waiter in another one hears nothing, and finds out when it looks by itself, every few seconds.
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 /* A receiver's queue is this long by default (net.unix.max_dgram_qlen); senders drop what does not
- * fit. So whoever has read that many at once may have missed some. */
+ * fit. So a receiver that has read that many at once may have missed some. */
 #define FULL_QUEUE 10
 #define DEAF_INTERVAL_MS 1000
 #define NEVER INT64_MAX

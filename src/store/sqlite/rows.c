@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows.c: reads a session's row, and says whether that session is gone; called by whoever looks at
- * sessions, marks them or sweeps. */
+/* rows.c: reads a session's row, and says whether that session is gone; called where
+ * sessions are looked at, marked or swept. */
 #include "core/id.h"
 #include "store/sqlite/sqlite_internal.h"
 

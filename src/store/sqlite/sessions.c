@@ -214,8 +214,8 @@ static hf_code refuse_foreign(const sqlite_store *store, const session_row *row,
 }
 
 /* Whether it still is as it was seen. Its byte is tested here, inside the transaction that marks it
- * dead; a free one stays free. Otherwise an unchanged beat says that whoever watched it, or judged
- * it by the clock, may go on; and in the latter case it must be overdue by the clock now, too. */
+ * dead; a free one stays free. Otherwise an unchanged beat confirms what a watch, or a judgement by
+ * the clock, has found; in the latter case it must be overdue by the clock now, too. */
 static hf_code confirm(sqlite_store *store, const hf_session_state *seen, session_row *row,
                        hf_error *err)
 {

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In pages. Whoever opens the database while nobody else has it open reads the whole log, about 2
- * us a page; a run of one command writes ten. */
+/* In pages. A process that opens the database while no other has it open reads the whole log, about
+ * 2 us a page; a run of one command writes ten. */
 #define LONG_LOG 1000
 #define TOO_LONG_LOG 4000
 #define WORTH_EMPTYING 200

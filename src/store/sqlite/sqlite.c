@@ -88,7 +88,7 @@ static hf_code make_fails(const char *path, int os, hf_error *err)
 }
 
 /* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks
- * of any connection of this process to it. Where this call is not to be had, SQLite makes it. */
+ * of any connection of this process to it. Where this call is missing, SQLite makes it. */
 static hf_code make_file(const char *path, hf_error *err)
 {
     if (mknod(path, S_IFREG | 0666, 0) == 0)

@@ -23,7 +23,7 @@ typedef struct sqlite_own {
     alive_hold hold;
     int notice_fd;   /* others send here what they grant us */
     bool is_awaited; /* await() uses it */
-    bool is_ended;   /* whoever is last frees it */
+    bool is_ended;   /* its last user frees it */
 } sqlite_own;
 
 /* How far a sweep has come, and of which sessions it found tickets: somebody who will only try a
@@ -59,7 +59,7 @@ typedef struct sqlite_store {
     sqlite_sweeping sweep;
 
     int wake_fd, inotify_fd, send_fd; /* inotify: -1 until the first await */
-    bool is_deaf;                     /* no inotify to be had: await() tests the bytes by itself */
+    bool is_deaf;                     /* no inotify: await() tests the bytes by itself */
     bool has_failed;                  /* the next await() begins with LOOK */
 } sqlite_store;
 

@@ -270,7 +270,7 @@ static hf_code sweep_sessions(sqlite_store *store, hf_session_state *gone, size_
     return sql_end(&store->main, code, err);
 }
 
-/* Once an hour, whoever comes first does it for all: it reads every record. */
+/* Once an hour, the first client to come does it for all: it reads every record. */
 static hf_code claim(sqlite_store *store, bool *is_mine, hf_error *err)
 {
     int64_t swept_at, now = session_wall_ms(store);

@@ -6,7 +6,7 @@
  * grants may be forgotten while their holders' writes elsewhere have arrived. Therefore (hi-lo):
  * meta.reserved lies ahead of every token given, by ten minutes of the wall-clock floor, and is
  * raised in a transaction of its own that is synced (FULL) *before* a token above it is given.
- * Whoever is the first to open the database on a new boot takes reserved as the high water: all
+ * The first process to open the database on a new boot takes reserved as the high water: all
  * tokens from then on are above whatever the boot before can have given, whatever the clock says.
  * The price is one sync in ten minutes. A reader sees a raised row only when it is synced: SQLite
  * publishes a commit after the sync.

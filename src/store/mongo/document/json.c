@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: the user's document as JSON, for whoever works on it; shape.c calls it. No server checks
+/* json.c: the user's document as JSON, for the worker; shape.c calls it. No server checks
  * that texts are UTF-8, and libbson writes none that are not: they are mended in a copy. */
 #include "core/utf8.h"
 #include "store/mongo/document/document.h"

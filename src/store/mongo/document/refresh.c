@@ -9,7 +9,7 @@
 #include "store/mongo/driver/log.h"
 
 #define WARN_MS 60000
-#define LEAST_LOOK_MS 700 /* whoever waits looks more often */
+#define LEAST_LOOK_MS 700 /* a waiter looks more often */
 
 /* When a lock of another program was refreshed, as it was last seen. */
 typedef struct mongo_refresh {

@@ -274,7 +274,7 @@ static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue', [{'$merg
                              "['$$x.entry', {'since': @now}]}]]}"
                              " @recall}";
 
-/* recall(): whoever comes to the head of the queue recalls the holders that yield. */
+/* recall(): an entry that comes to the head of the queue recalls the holders that yield. */
 static const char recall[] =
     ", 'notify': {'$let': {"
     "    'vars': {'recalls': {'$ltrim': {'input': {'$reduce': {"

@@ -139,7 +139,7 @@ static void append_turn(const mongo_store *store, bson_t *update)
     bson_destroy(&x);
 }
 
-/* Once an hour, whoever comes first does it for all: it reads every record. */
+/* Once an hour, the first client to come does it for all: it reads every record. */
 static hf_code take_turn(mongo_store *store, bool *is_mine, hf_error *err)
 {
     static const mongo_call call = {.what = "beginning a sweep", .writes = true};
