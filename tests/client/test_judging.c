@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_judging.c: whoever waits judges those in its way, all at once, and takes nothing out before
- * the mark is known (R5, L1). A dead session here is one that nobody raises the beat of. */
+/* test_judging.c: a waiter judges the sessions in its way, all at once, and takes nothing out
+ * before the mark is known (R5, L1). A dead session here is one whose beat nobody raises. */
 #include "client/client_bed.h"
 
 #define TTL 1000

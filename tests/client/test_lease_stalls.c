@@ -342,8 +342,8 @@ static void end_and_release(caller *c)
     assert_int_equal(release(c->client, &c->lease), HF_OK);
 }
 
-/* One owner has x and y, at their passes, and waits for y and x: whoever has the leases then need
- * not wait for anything. */
+/* One owner has x and y, at their passes, and waits for y and x: the holder of the leases then
+ * need not wait for anything. */
 static void test_locks_at_their_pass_are_in_no_deadlock(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_losing.c: whoever loses a lock has the time that its notice promised, whatever else its
- * client does meanwhile (R4, R7, R9). */
+/* test_losing.c: a holder that loses a lock has the time that its warning promised, whatever else
+ * its client does meanwhile (R4, R7, R9). */
 #include "client/client_bed.h"
 
 #include "support/inside.h"

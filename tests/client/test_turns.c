@@ -387,7 +387,7 @@ static void *take_lease(void *arg)
     return NULL;
 }
 
-/* Whoever stands in line behind it enters anew, and what both tickets stood for is left first. */
+/* The next in line behind it enters anew, and what both tickets stood for is left first. */
 static void test_a_lock_that_may_have_become_a_lease_is_not_passed_on(void **state)
 {
     (void)state;
@@ -571,7 +571,7 @@ static void test_a_try_while_another_thread_holds(void **state)
     hf_close(client);
 }
 
-/* Who holds something is seen in the store to wait: for whoever looks for deadlocks. */
+/* A wait of a thread that holds something shows in the store, for the search for deadlocks. */
 static void test_who_holds_something_waits_with_a_ticket_of_its_own(void **state)
 {
     (void)state;

@@ -328,7 +328,7 @@ static void note_command(const char *verb, const bson_t *command)
         atomic_fetch_add(&together, 1);
 }
 
-/* By tickets of two clients: what is held excludes, whoever carries it. */
+/* By tickets of two clients: what is held excludes, whichever client's batch carries it. */
 static void test_many_threads_are_batched_and_exclude_each_other(void **state)
 {
     (void)state;

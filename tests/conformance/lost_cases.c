@@ -99,7 +99,7 @@ static void test_dead_waiters_ahead_are_passed(void **state)
     bed_release(lock);
     taker_join(&taker);
     assert_code(HF_OK, taker.code, &taker.err);
-    /* whoever died waiting had held nothing, unless the release came before it was found dead */
+    /* a waiter that died had held nothing, unless the release came before it was found dead */
     bed_release(taker.lock);
     store->ops->session_end(store, dead.entry.session, false, NULL);
 }

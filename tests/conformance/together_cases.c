@@ -89,7 +89,7 @@ static void test_all_or_none(void **state)
     }
 }
 
-/* Who had one of them only until the others were not to be had did no work under it. */
+/* A lock held only until another one turned out to be taken saw no work. */
 static void test_what_was_given_back_leaves_no_trace(void **state)
 {
     (void)state;

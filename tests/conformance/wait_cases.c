@@ -259,7 +259,8 @@ static void test_eight_threads_over_a_counter(void **state)
     assert_int_equal(counter, 8 * 15);
 }
 
-/* Who waits behind others does not listen until its turn may have come: it must not come later. */
+/* A waiter behind others does not listen until its turn may have come; its turn must not come later
+ * for that. */
 static void test_a_round_of_waiters_is_quick(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ typedef struct world {
     hf_store *other; /* whose process has all that is there */
     hf_store *store; /* does the operation */
     const char *boot;
-    hf_session_state seen; /* by whoever marks */
+    hf_session_state seen; /* by the session that marks */
     FILE *gives;           /* what the operation has given, as text */
 } world;
 
@@ -537,7 +537,7 @@ static void test_a_commit_that_says_it_failed_leaves_it_unknown(void **state)
     }
 }
 
-/* Its row may be there: with the byte free, whoever sees it knows that nobody keeps it. */
+/* Its row may be there: the free byte tells every reader that nobody keeps it. */
 static void test_a_begin_of_which_nothing_is_known_keeps_no_byte(void **state)
 {
     (void)state;

@@ -198,7 +198,7 @@ static void check_that_nothing_else_stands(const scene *played, const actor *all
         orders_fail("in the end it is another's ticket");
 }
 
-/* Whoever did not get it was told that it has ended; nothing is left, and its key has ended. */
+/* A call that did not get it was told that it has ended; nothing is left, and its key has ended. */
 static void check_that_it_has_ended(const scene *played, const actor *all, const hf_record *after)
 {
     bool any = false;

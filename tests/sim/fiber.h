@@ -26,7 +26,7 @@ void fiber_travel_until(int64_t ns); /* the same, for what a stopped or dead nod
 void fiber_wake(fiber *fiber);
 _Noreturn void fiber_exit(void);
 
-/* Runs whoever is due, in order, up to that time; after each slice `check` is called. */
+/* Runs the fibers that are due, in order, up to that time; after each slice `check` is called. */
 void fiber_run_until(int64_t ns, void (*check)(void));
 
 /* Its fibers never run again, but for those travelling. */

@@ -408,8 +408,8 @@ static void give_up(struct player *p)
     }
 }
 
-/* First whoever can gives up what it holds; then those who wait come to their end, cut short if
- * need be. */
+/* First the players that can do so give up what they hold; then those that wait come to their end,
+ * cut short if need be. */
 static void end_one(struct player *players, struct player *p, bool cuts_short)
 {
     atomic_store(&p->is_cut, false);

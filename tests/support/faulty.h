@@ -42,7 +42,7 @@ struct faulty_look {
  * notice: what the listener hears next, if it says so. hides_tokens: notices say "look", no more.
  * hides_blocks: they tell of one token each.
  * awaits: takes the place of await().
- * is_deaf: no notices are to be had. claims: what hf_document_claim() takes, where that is let. */
+ * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let. */
 typedef struct faulty {
     hf_store base;
     hf_store *inner;

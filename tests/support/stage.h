@@ -59,7 +59,7 @@ void stage_act(void (*body)(void *arg), void *arg);
 /* Lets so much time pass. */
 void stage_run(int64_t ms);
 
-/* So much time passes for whoever calls it; the others go on. */
+/* So much time passes for the caller; the others go on. */
 void stage_sleep(int64_t ms);
 int64_t stage_now_ms(void);
 

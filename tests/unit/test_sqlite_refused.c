@@ -213,7 +213,7 @@ static hf_code await(hf_store *store, hf_id session, int64_t timeout_ms, int *lo
     return store->ops->await(store, session, (hf_stamp){0}, timeout_ms, see_notice, looks, &err);
 }
 
-/* Whoever waits looks by itself now and then. */
+/* Waiters look by themselves now and then. */
 static void test_without_a_socket_a_session_begins_all_the_same(void **state)
 {
     (void)state;

@@ -402,7 +402,7 @@ static int test_byte(void *ctx)
     return 0;
 }
 
-/* Whoever saw the row with its byte free would take the session for dead (R10). */
+/* A reader that saw the row with its byte free would take the session for dead (R10). */
 static void the_byte_is_locked_before_the_row_can_be_seen(void **state)
 {
     (void)state;

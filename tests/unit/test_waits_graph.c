@@ -187,7 +187,7 @@ static void test_the_text_goes_around(void **state)
     end(&w);
 }
 
-/* ---- Against a search: whoever waits for nothing gives back all that it holds, in any order ----
+/* ---- Against a search: a node that waits for nothing gives back all it holds, in any order ----
  */
 
 static bool leave_all(small_world *w, int actor)
