@@ -955,7 +955,7 @@ static void test_a_break_that_is_cancelled(void **state)
                  "100 c look at 1 sessions\n"
                  "100 c ask\n"
                  "100 broken x: HF_CANCELLED: x: the wait was cancelled; its holders were asked to "
-                 "leave, and are taken out by whoever waits\n");
+                 "leave, and the next waiter takes them out\n");
     hf_cancel_free(why.options.cancel);
     end();
 }

@@ -997,7 +997,7 @@ static void test_without_notices_it_polls(void **state)
     play(close_part, &x, 1000);
     stage_expect("0 b begin\n"
                  "0 b x: enter\n"
-                 "0 log: no notices are to be had, polling instead: no notices are to be had\n"
+                 "0 log: there are no notices, polling instead: there are no notices\n"
                  "0 b look at x since 2\n"
                  "18 b look at x since 2\n"
                  "47 b look at x since 2\n"

@@ -195,7 +195,7 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     }
     hearer hearing = {f, each, ctx};
     if (f->is_deaf)
-        return error_set(err, HF_UNSUPPORTED, "no notices are to be had");
+        return error_set(err, HF_UNSUPPORTED, "there are no notices");
     return to->ops->await(to, session, from, timeout_ms, hide_some, &hearing, err);
 }
 

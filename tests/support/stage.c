@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stage.c: runs clients in virtual time and writes down what they send. Each of their threads is a
- * coroutine here, which runs until it sleeps: who is next is decided by the virtual clock, and
- * among equals by who was first on the stage. */
+ * coroutine here, which runs until it sleeps: the virtual clock decides which is next, and
+ * among equals the one that was first on the stage. */
 #include "support/stage.h"
 
 #include "core/alloc.h"
@@ -526,7 +526,7 @@ static hf_code await(faulty *f, hf_id session, hf_stamp from, int64_t timeout_ms
         stage_say("%c listens for %lld ms, since %llu", to.who, (long long)timeout_ms,
                   (unsigned long long)from.value);
     if (f->is_deaf)
-        return error_set(err, HF_UNSUPPORTED, "no notices are to be had");
+        return error_set(err, HF_UNSUPPORTED, "there are no notices");
     if (stage.deaf_times > 0 && stage.deaf_times--)
         return error_set(err, HF_UNREACHABLE, "nothing is heard");
     while (!code) {

@@ -185,7 +185,7 @@ static hf_code wait(breaking *b, hf_error *err)
             client_is_closing(b->client))
             return error_set(err, HF_CANCELLED,
                              "%.128s: the wait was cancelled; its holders were asked to leave, and "
-                             "are taken out by whoever waits",
+                             "the next waiter takes them out",
                              b->name);
         hf_code code = look(b, err);
         if (code || !follow(b))

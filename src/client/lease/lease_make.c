@@ -43,11 +43,11 @@ static bool is_fresh(const lease_request *r)
     return r->has_begun && !mono_reached(due, client_now(r->client));
 }
 
-/* Somebody has dropped the sessions: it begins anew at the next try. */
+/* The sessions were dropped: the lease's session begins anew at the next try. */
 static hf_code session_went(lease_request *r, hf_error *err)
 {
     r->has_begun = false;
-    return error_set(err, HF_UNKNOWN, "%.128s: the session of the lease went as it was made",
+    return error_set(err, HF_UNKNOWN, "%.128s: the sessions were dropped while the lease was made",
                      r->ids.name);
 }
 

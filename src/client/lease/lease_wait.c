@@ -256,8 +256,9 @@ static hf_code start(hf_client *client, struct hf_lease_wait *wait, hf_lease_wai
         waker_wake(client->pool->waker);
     }
     pthread_mutex_unlock(&client->mutex);
-    return is_served ? HF_OK
-                     : error_set(err, HF_INTERNAL, "no thread can be had to wait for a lease with");
+    return is_served
+               ? HF_OK
+               : error_set(err, HF_INTERNAL, "no thread could be started to wait for a lease");
 }
 
 hf_code lease_wait_begin(hf_client *client, const char *name, const hf_lease_options *options,

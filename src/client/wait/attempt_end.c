@@ -187,7 +187,7 @@ void attempt_succeeded(struct attempt *attempt)
 /* An asked ticket that was not believed before never will be (R9). */
 hf_mono attempt_refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now)
 {
-    error_set(&attempt->err, HF_LOST, "%.128s was broken by %.100s before it was had: %.160s",
+    error_set(&attempt->err, HF_LOST, "%.128s was broken by %.100s before it was granted: %.160s",
               attempt->request.name, ask->by, ask->reason);
     return attempt_give_up(attempt, HF_LOST, now);
 }

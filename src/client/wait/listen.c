@@ -105,7 +105,7 @@ static hf_mono failed(hf_client *client, hf_code code, const hf_error *err)
     }
     pthread_mutex_unlock(&client->mutex);
     client_log(client, HF_LOG_INFO, "%s: %s",
-               code == HF_UNSUPPORTED ? "no notices are to be had, polling instead"
+               code == HF_UNSUPPORTED ? "there are no notices, polling instead"
                                       : "listening for notices failed, trying again",
                err->text);
     return due;
