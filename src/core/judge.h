@@ -46,7 +46,7 @@ void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono l
 /* Ends the watch of everything that is not among ids. */
 void judge_keep(struct judge *judge, const hf_id *ids, size_t n);
 
-/* When somebody is to be looked at next; nobody is woken for those who are far. */
+/* When the next session is to be looked at; far ones cause no wake-up. */
 hf_mono judge_due(const struct judge *judge);
 
 /* Fills ids with the sessions whose look is due at `now` or within 50 ms; MONO_NEVER: with all. */

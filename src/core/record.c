@@ -265,8 +265,8 @@ static int64_t next_token(const hf_record *record, int64_t floor)
     return record->token + 1 > lowest ? record->token + 1 : lowest;
 }
 
-/* Of a block, what lies below the floor, but for one token for each of those who go on waiting:
- * they may all be granted at once, and nothing need be written between. */
+/* Of a block, what lies below the floor, except one token for each entry that goes on waiting: all
+ * of them may be granted at once, without a write in between. */
 static int32_t kept_block(const hf_record *record, const hf_entry *entry, int64_t floor)
 {
     int64_t staying = (int64_t)record->queued - 1;
@@ -276,8 +276,8 @@ static int32_t kept_block(const hf_record *record, const hf_entry *entry, int64_
 }
 
 /* Folds over the queue from its head; stops at the first that does not fit (I3, I5). A recall
- * stands before its grant: the threads of who hears the grant first pass the lock on by hundreds of
- * turns until they hear the rest. */
+ * stands before its grant: if the grant were heard first, the threads of its client would pass
+ * the lock on by hundreds of turns until they hear the recall. */
 static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
 {
     bool any = false;

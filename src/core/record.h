@@ -33,8 +33,8 @@ bool record_makes(const hf_step *step);
  * whether anything was changed. */
 bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
 
-/* The same; *news is what the step has to tell whom, and lives as long as the record is not
- * changed; NULL: nothing. */
+/* The same; *news says what the step has to tell which session, and lives as long as the record is
+ * not changed; NULL: nothing. */
 bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,
                          const char **news);
 

@@ -15,8 +15,8 @@ static uint64_t hash_of(const char *name)
     return id_hash(ID_HASH, name, strlen(name));
 }
 
-/* How many are ahead in the queue, if each of them, and this one, has to have the lock alone. Those
- * who share it may come all at once: then nothing is known, 0. */
+/* How many are ahead in the queue, if each of them, and this one, has to have the lock alone.
+ * Sharers may be granted all at once: then nothing is known, 0. */
 static size_t turns_ahead(const hf_record *record, const hf_entry *own)
 {
     const hf_entry *first = record->entries + record->holders;

@@ -56,7 +56,7 @@ static void tell(const comparing *c, change_kind kind, const hf_entry_info *entr
                               at_ms ? at_ms : c->now->at_ms, last, c->was->at_ms == 0});
 }
 
-/* Where the record says nothing of it, who was gone already, or overdue, has lost it. */
+/* Where the record does not say, a holder that was gone already, or overdue, has lost it. */
 static void tell_end(const comparing *c, const hf_entry_info *holder)
 {
     const hf_last *last = &c->new->last;
@@ -67,7 +67,7 @@ static void tell_end(const comparing *c, const hf_entry_info *holder)
          is_known ? last : NULL);
 }
 
-/* Whether somebody who stood before it does so still: then it cannot have been served. */
+/* Whether an entry that stood before it still does: then it cannot have been served. */
 static bool is_anyone_ahead(const comparing *c, const hf_entry_info *waiter)
 {
     for (size_t i = 0; i < c->old->n_queue; i++)
@@ -99,7 +99,7 @@ static void tell_gone(const comparing *c, const hf_entry_info *waiter)
         tell(c, CHANGE_LEFT, waiter, 0, NULL);
 }
 
-/* Those that have gone come first: who gets a lock gets it after them. */
+/* Entries that have gone come first: a lock is granted after they left. */
 static void compare_lock(const comparing *c)
 {
     const hf_lock_info *old = c->old, *new = c->new;

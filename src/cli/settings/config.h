@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.h: the settings that may stand in the environment and in a file, too: which there are,
- * what each one is, and who said so. */
+ * what each one is, and where it comes from. */
 #ifndef HOLDFAST_CLI_CONFIG_H
 #define HOLDFAST_CLI_CONFIG_H
 
@@ -21,7 +21,7 @@ typedef enum setting {
         N_SETTINGS
 } setting;
 
-/* A text, NULL where nobody said anything; and who did: "--ttl", "HOLDFAST_TTL", "PATH:3". */
+/* A text, NULL where none was given; and where it comes from: "--ttl", "HOLDFAST_TTL", "PATH:3". */
 typedef struct config_value {
     char *text, *from;
 } config_value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_watch.c: the verb watch: shows the locks on a screen that follows them, or prints what
- * happens to them as JSON. It looks again and again; who only watches is told of nothing. */
+ * happens to them as JSON. It looks repeatedly, because no notice reaches a client
+ * that only watches. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* acquire_all.c: hf_lock_acquire_all(): several locks, all or none. They are waited for in the
  * order of their names' bytes, and only those before the one that is waited for are held meanwhile;
- * so those who take several this way never wait for each other. Most are free, most of the time:
- * where the store is on a network all are tried first, at the same time. */
+ * so sessions that take several this way never wait for each other. Most are free, most of the
+ * time: where the store is on a network all are tried first, at the same time. */
 #include "client/hold/handle.h"
 #include "client/hold/hold.h"
 #include "client/wait/acquire.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.h: what a client knows of its session in the store. Only session.c writes it; who begins
- * it, beats and ends it stands in hold/. All of it is under the client's mutex. */
+/* session.h: what a client knows of its session in the store. Only session.c writes it; the
+ * files that begin it, beat and end it are in hold/. All of it is under the client's mutex. */
 #ifndef CLIENT_BASE_SESSION_H
 #define CLIENT_BASE_SESSION_H
 

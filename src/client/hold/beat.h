@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beat.h: renews the session's lease, and hears by that who was asked to leave (R3, R9). */
+/* beat.h: renews the session's lease, and learns from the answer which tickets are asked for (R3,
+ * R9). */
 #ifndef CLIENT_HOLD_BEAT_H
 #define CLIENT_HOLD_BEAT_H
 

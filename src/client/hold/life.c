@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* life.c: begins and ends the client's session; called by acquiring threads, by who finds that it
- * is lost, and by upkeep, which marks what has ended. */
+/* life.c: begins and ends the client's session; called by acquiring threads, by the thread that
+ * finds it lost, and by upkeep, which marks what has ended. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock_request.c: finds and wakes those who want a lock; see lock_request.h. */
+/* lock_request.c: finds and wakes the requests for a lock; see lock_request.h. */
 #include "client/hold/hold.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* long_waits.h: what this client says of its long waits, for those who look for deadlocks
+/* long_waits.h: what this client says of its long waits, for the search for deadlocks
  * (wait/deadlock.c). */
 #ifndef CLIENT_HOLD_LONG_WAITS_H
 #define CLIENT_HOLD_LONG_WAITS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss.c: ends belief in a lock, tells its holder, and gives the ticket up; see loss.h. Called by
- * all who find that a lock is lost, by upkeep, and by the notify thread. */
+/* loss.c: ends belief in a lock, tells its holder, and gives the ticket up; see loss.h. Called
+ * by every thread that finds a lock lost, by upkeep, and by the notify thread. */
 #include "client/hold/hold.h"
 
 #include "core/error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.h: tickets that are to be taken out of records: sent by who released, in the background,
- * or with the next enter of the same name. */
+/* release.h: tickets that are to be taken out of records: sent by the thread that released, in the
+ * background, or with the next enter of the same name. */
 #ifndef CLIENT_HOLD_RELEASE_H
 #define CLIENT_HOLD_RELEASE_H
 

@@ -39,7 +39,7 @@ typedef enum turns_place {
 void turns_init(struct turns *turns, int32_t bound);
 
 turns_place turns_join_locked(struct lock_request *request, hf_mono now);
-/* For a new ticket: tokens for those who stand behind, and recalls. */
+/* For a new ticket: tokens for the threads in line behind, and recalls. */
 void turns_request_block_locked(const struct lock_request *request, hf_entry *entry);
 /* What came to it in line; the leader's ticket is its own from now on. */
 line_news turns_hear_locked(struct lock_request *request);

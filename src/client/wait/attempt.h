@@ -53,7 +53,7 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
 void attempt_join(struct attempt *attempt, hf_id lease); /* that lease's ticket */
 /* Ends those waits here whose lease stands in the record. */
 void attempt_tell_joined(hf_client *client, const hf_record *record);
-/* A look at this lock is one for all who wait for leases of it here. */
+/* Whether requests here wait for leases of this lock: then one look serves them all. */
 bool attempt_is_joined_for_locked(const struct attempt *attempt);
 
 #endif

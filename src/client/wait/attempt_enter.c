@@ -182,14 +182,14 @@ hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
                     : is_here                         ? here / 2
                                                       : LOOK_MS;
     if (attempt_is_joined_for_locked(
-            attempt)) { /* nobody tells of a lease that is made elsewhere */
+            attempt)) { /* no notice tells of a lease that is made elsewhere */
         most = most < LOOK_JOINING_MS ? most : LOOK_JOINING_MS;
         first = first < most ? first : most;
     }
     return mono_add_ms(now, backoff_ms(++attempt->polls, first, most, client_chance(client)));
 }
 
-/* What may have been passed over a look tells. */
+/* If notices may have been missed, a look finds out. */
 static void want_notices_locked(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;

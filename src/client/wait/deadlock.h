@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadlock.h: whether a request waits for somebody who waits for it. */
+/* deadlock.h: whether a request waits for a session that waits for it. */
 #ifndef CLIENT_WAIT_DEADLOCK_H
 #define CLIENT_WAIT_DEADLOCK_H
 

@@ -19,7 +19,7 @@ typedef struct findings {
     size_t n_leaves;
 } findings;
 
-/* One look: for whose request, what is known, and what it came to. */
+/* One look: the request it is for, what is known, and what it found. */
 typedef struct look {
     struct lock_request *request;
     struct ahead *ahead;
@@ -36,8 +36,8 @@ static hf_mono first_look(const look *l, const hf_entry *own, int32_t ttl_ms, hf
 }
 
 /* Where a crash shows at once, only one that was stopped has to be found by its beats. There the
- * head of the queue watches those who hold; all others watch all whom they do less often: in a
- * long queue they are many, and each watches many. */
+ * head of the queue watches the holders; all other watching is done less often: in a long queue
+ * there are many waiters, and each watches many. */
 static bool is_far(const look *l, size_t at, const hf_entry *own)
 {
     bool is_behind = own && record_position(&l->ahead->record, own) > 1;
@@ -45,7 +45,7 @@ static bool is_far(const look *l, size_t at, const hf_entry *own)
            (is_behind || at >= l->ahead->record.holders);
 }
 
-/* Everybody in the record counts, but for this attempt's own session, and those behind it. */
+/* Every session in the record counts, except this attempt's own and those behind it. */
 static void watch_those_ahead(look *l, hf_mono now)
 {
     const hf_record *record = &l->ahead->record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* boot.c: keeps the database and the alive file together: which file it is stands in the database,
- * once per boot; called when a store is opened and before every verdict on who lives.
+ * once per boot; called when a store is opened and before every verdict on a session.
  *
  * Once per boot, because a device number may change with it, and because no kernel lock outlives
  * it: the first to open the database on a new boot takes the file as it finds it.

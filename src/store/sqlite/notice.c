@@ -8,8 +8,8 @@
  * waiter in another one hears nothing, and finds out when it looks by itself, every few seconds.
  *
  * A session that ends, or whose process dies, closes a writer's description of the alive file. An
- * inotify watch tells that to all who wait; each tests the bytes of the sessions that it was
- * waiting for, and sleeps on unless one that was not marked dead has become free.
+ * inotify watch tells that to every waiter; each tests the bytes of the sessions that it waits for,
+ * and sleeps on unless one that was not marked dead has become free.
  */
 #include "core/error.h"
 #include "core/id.h"

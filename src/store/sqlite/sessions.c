@@ -45,7 +45,8 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
 
 /* The byte is locked before the row can be seen: both inside the transaction that inserts it (R10).
  * A row id can come again only after a loss of power, which also frees every byte, or when its
- * commit failed: the byte is freed right after that, and who comes in between tries again. */
+ * commit failed: the byte is freed right after that, and a session that comes in between tries
+ * again. */
 /* hold NULL: it takes none. */
 static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *hold, hf_error *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sqlite_internal.h: what the files of the embedded store share: the open store, and who does what.
+/* sqlite_internal.h: what the files of the embedded store share: the open store, and which thread
+ * uses what.
  *
  * Locks, in the order in which they are taken: main.mutex (the connection of all calls but beats)
  * or beats.mutex (that of beats), then mutex (sessions, watched rows). None is held while the
@@ -26,8 +27,8 @@ typedef struct sqlite_own {
     bool is_ended;   /* its last user frees it */
 } sqlite_own;
 
-/* How far a sweep has come, and of which sessions it found tickets: somebody who will only try a
- * lock, be it a year later, cannot watch a session that is missing, so the mark has to be there.
+/* How far a sweep has come, and of which sessions it found tickets: a request that only tries a
+ * lock, even a year later, cannot watch a missing session, so the mark has to be there.
  * Only the thread that sweeps uses it. */
 typedef struct sqlite_sweeping {
     int part;

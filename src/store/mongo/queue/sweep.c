@@ -103,8 +103,8 @@ static hf_id turn_id(const mongo_store *store)
 }
 
 /* {_id, $or: [{dead_at: long ago}, {dead_at: ahead}]}: upserted where it is there and neither, it
- * is a duplicate. To those who know no such document it is a session that has ended, and the index
- * forgets it as one. */
+ * is a duplicate. To programs that know no such document it is a session that has ended, and the
+ * index forgets it as one. */
 static void append_turn(const mongo_store *store, bson_t *update)
 {
     int64_t now_ms = store->queue->sweep.now_ms;
@@ -162,8 +162,8 @@ static hf_code take_turn(mongo_store *store, bool *is_mine, hf_error *err)
 }
 
 /* ---- Dead sessions ----
- * A mark stays as long as a ticket of its session stands: who only tries a lock, be it a year
- * later, cannot watch a session that is missing. The others get the date from which on the index
+ * A mark stays as long as a ticket of its session stands: a request that only tries the lock, even
+ * a year later, cannot watch a missing session. The others get the date from which on the index
  * forgets them. Which are dead is read before the locks are: a dead session gets no tickets any
  * more, and what was sent in it an hour ago has landed, or will not. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits.h: who waits for long. */
+/* waits.h: which waits last long, for the log. */
 #ifndef STORE_MONGO_SHARDING_WAITS_H
 #define STORE_MONGO_SHARDING_WAITS_H
 
