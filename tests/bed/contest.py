@@ -268,7 +268,7 @@ def check_exclusion(test, turns):
 
 
 def check_tokens(test, turns):
-    """No token was given twice, and whoever asked after another was granted got a higher one."""
+    """No token was given twice, and a request made after another's grant got a higher one."""
     tokens = [turn["token"] for turn in turns]
     test.assertEqual(len(tokens), len(set(tokens)), "a token was given twice")
     granted = sorted((turn["from"], turn["token"]) for turn in turns)

@@ -244,7 +244,7 @@ class Usage(cli.Case):
         self.assertEqual(result.returncode, 74)
         self.assertIn(b"cannot write", result.stderr)
 
-LIBC_SIGNALS = 3 << 31  # 32 and 33: glibc takes these for its threads, whoever ignored them before
+LIBC_SIGNALS = 3 << 31  # 32 and 33: glibc takes these for its threads, even if they were ignored before
 
 
 def masks(status):

@@ -18,7 +18,7 @@ class SqliteFile(cli.Case):
         self.file = self.path("locks.db")
 
     def refused(self, status, pattern, **more):
-        """Whoever wants to take a lock is told so, and nothing that was there is changed."""
+        """A request for a lock is told so, and nothing that was there is changed."""
         before = self.content()
         result = self.check(status, "run", "x", "--", "touch", self.path("ran"), **more)
         self.assertRegex(result.err, "^holdfast: .*" + pattern)

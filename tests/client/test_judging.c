@@ -82,7 +82,7 @@ static void test_a_watch_begins_when_the_first_look_arrives(void **state)
     hf_close(client);
 }
 
-/* Where a crash shows at once those who wait are looked at once a ttl: one that was stopped and is
+/* Where a crash shows at once, waiters are looked at once a ttl: one that was stopped and is
  * granted the lock is found all the same. */
 static void test_one_that_waits_and_was_stopped_is_found(void **state)
 {

@@ -433,7 +433,7 @@ static void *release_later(void *arg)
     return NULL;
 }
 
-/* It was released at once: who waits with its key hears that it has ended, and takes nothing. */
+/* It was released at once: a wait with its key hears that it has ended, and takes nothing. */
 static void test_who_waits_does_not_take_an_ended_lease_anew(void **state)
 {
     (void)state;
@@ -488,7 +488,7 @@ static void test_what_was_found_before_the_wait_is_looked_at_again(void **state)
     hf_close(holder);
 }
 
-/* The ttl of its session, not that of who comes second and says none. */
+/* The ttl of its session, not that of a second call, which gives none. */
 static void test_a_lease_lasts_as_long_as_its_session(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_script_asking.c: what is refused before anything is sent; what those send who only look; and
- * locks in documents, which are claimed and refreshed. Run by ctest. */
+/* test_script_asking.c: what is refused before anything is sent; what clients send that only look;
+ * and locks in documents, which are claimed and refreshed. Run by ctest. */
 #include "client/script_bed.h"
 
 #include <unistd.h>

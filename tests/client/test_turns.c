@@ -744,7 +744,7 @@ static bool say_nothing(faulty *f, hf_notice *out)
     return true;
 }
 
-/* A holder looks after its ticket, and sees who waits. */
+/* A holder looks after its ticket, and sees the waiters. */
 static void test_a_lost_recall_costs_a_third_of_the_ttl(void **state)
 {
     (void)state;

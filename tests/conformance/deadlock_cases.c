@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadlock_cases.c: who waits for each other finds out, and just one of them gives up; on every
+/* deadlock_cases.c: deadlocks are detected, and just one of the sessions gives up; on every
  * store with a queue; run by main.c. */
 #include "conformance/bed.h"
 
@@ -176,7 +176,7 @@ static void *release_later(void *lock)
     return NULL;
 }
 
-/* One permit comes back from somebody who waits for nothing. */
+/* One permit comes back from a holder that waits for nothing. */
 static void test_no_deadlock_where_another_holder_goes_on(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lost_cases.c: what is promised when a holder dies or is broken: to it, and to those who wait; run
+/* lost_cases.c: what is promised when a holder dies or is broken: to it, and to waiters; run
  * by main.c. A "dead" session here is one that nobody raises the beat of. */
 #include "conformance/bed.h"
 

@@ -1098,7 +1098,8 @@ static void test_a_mark_stays_for_another_collection(void **state)
     store->ops->close(store);
 }
 
-/* What has a date is forgotten a day later; who only tries a lock then would find it held for ever.
+/* What has a date is forgotten a day later; a request that only tries the lock
+ * would then find it held for ever.
  */
 static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
 {

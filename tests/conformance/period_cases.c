@@ -22,7 +22,7 @@ static void test_once_per_period(void **state)
     assert_false(hf_lock_has_run(lock));
     hf_lock_set_exit_status(lock, 3);
     bed_release(lock);
-    for (int i = 0; i < 2; i++) { /* who skips does not overwrite who has worked */
+    for (int i = 0; i < 2; i++) { /* a run that skips does not overwrite one that worked */
         lock = bed_acquire(two, name, &once);
         assert_true(hf_lock_has_run(lock));
         hf_last last = bed_last(lock);

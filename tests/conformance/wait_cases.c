@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait_cases.c: what is promised to those who wait: their turn, an end in time, and that nothing of
+/* wait_cases.c: what is promised to waiters: their turn, an end in time, and that nothing of
  * them stays behind; run by main.c. */
 #include "conformance/two_clients.h"
 

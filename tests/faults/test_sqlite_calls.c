@@ -308,7 +308,8 @@ typedef struct operation {
 } operation;
 
 /* Nobody hears: after a reserve of tokens, that commits are synced from here on as well; in a list
- * of sessions, that it cannot be told who is gone; and the doctor makes a finding of it. */
+ * of sessions, that it cannot be told which session is gone; and the doctor makes a finding of it.
+ */
 static const operation operations[] = {
     {.name = "open", .run = do_open},
     {.name = "open on a new boot", .run = do_open, .in_parts = true, .boot = "new"},

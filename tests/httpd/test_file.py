@@ -18,7 +18,7 @@ class OnAFile(serving.Case):
         return db
 
     def keep_busy(self):
-        """Whoever wants to write waits, until this is rolled back."""
+        """Other writers wait until this is rolled back."""
         db = self.open()
         db.execute("BEGIN IMMEDIATE")
         return db
@@ -59,7 +59,7 @@ class OnAFile(serving.Case):
         self.assertEqual(service.get("/healthz").status, 200)
 
     def test_while_the_service_ends_nothing_new_is_begun(self):
-        """What is under way keeps it from ending; whoever is connected is told."""
+        """What is under way keeps it from ending; connected clients are told."""
         service = self.serve()
         service.acquire("other")
         kept = service.connect()

@@ -453,7 +453,7 @@ inline give_up(s) {
     phase = LEAVES
 }
 
-/* A client with its session: it beats; it enters, waits, judges whoever holds, believes, leaves; or
+/* A client with its session: it beats; it enters, waits, judges the holder, believes, leaves; or
  * gives up; and once more with its next ticket. Sending and landing are one event, but for the insert
  * and a late enter; the answer is another, and comes once the write is committed, or never. A beat
  * that reaches the deposed primary is as one that was not sent: nobody will ever see it. */
@@ -798,7 +798,7 @@ inline fail_over() {
 #define RUNS_OUT(s) (lease_left[s] && lease_left[s] <= x)
 
 /* A tick of the world, as the clock of session s counts it. A clock that is off the other way makes
- * a shorter lease, or a longer watch; whoever stops beating, or looks later, has shown that. */
+ * a shorter lease, or a longer watch; beats that stop, or late looks, have shown that. */
 inline tick(s) {
     if
     :: !lease_left[s] && !next_left[s] && !watch_left[s] -> steady[s] = 0 /* counts nothing */
@@ -912,5 +912,5 @@ init {
     }
 }
 
-/* Whoever waits and stays gets the lock, or its session is lost. */
+/* A waiter that stays gets the lock, or its session is lost. */
 ltl progress { []<> !waits[SESSIONS - 1] }

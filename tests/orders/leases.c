@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leases.c: one lease, one key, and several who ask for it, break it, give it back or want the lock
- * for themselves, in every order of their calls to the store.
+/* leases.c: one lease, one key, and several actors that ask for it, break it, give it back or want
+ * the lock for themselves, in every order of their calls to the store.
  *
  *     orders [most orders of a scene [part of its name]] */
 #include "orders/orders.h"

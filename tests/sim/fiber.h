@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fiber.h: threads of virtual time: one runs at a time, until it sleeps; who is next is decided by
+/* fiber.h: threads of virtual time: one runs at a time, until it sleeps; the next one is chosen by
  * the clock alone, so that a run is the same for the same seed. */
 #ifndef TESTS_SIM_FIBER_H
 #define TESTS_SIM_FIBER_H

@@ -264,7 +264,7 @@ static bool keep_token(void *ctx, const hf_record *record)
     return false;
 }
 
-/* Of one who holds it, or 0. */
+/* Of one that holds it, or 0. */
 static int64_t any_token(const char *name)
 {
     int64_t token = 0;

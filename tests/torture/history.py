@@ -63,7 +63,7 @@ class Call:
 
 @dataclasses.dataclass
 class Break:
-    """A lock is taken from whoever holds it with this token (0: from all holders)."""
+    """A lock is taken from the holder with this token (0: from all holders)."""
     lock: str
     token: int
     forced: bool

@@ -178,7 +178,7 @@ def try_all(bed, locks, seconds):
 
 
 def look(bed, n, *what):
-    """Keeps what is there, for whoever is to find out why."""
+    """Keeps what is there, for the search for the cause."""
     with open(os.path.join(bed.folder, "held-%d-%s.json" % (n, what[0])), "wb") as out:
         subprocess.call([HOLDFAST, "--store", bed.store_uri(None), *what, "--json"],
                         stdin=subprocess.DEVNULL, stdout=out)

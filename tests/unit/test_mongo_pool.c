@@ -246,7 +246,7 @@ static void test_sixteen_are_kept(void **state)
         all[i] = take();
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
         mongo_pool_give(&pool, all[i], false);
-    assert_string_equal(ended, "d"); /* who is told that the last one goes */
+    assert_string_equal(ended, "d"); /* the one too many is destroyed */
     assert_int_equal(pool.n_idle, MONGO_IDLE_MAX);
 }
 

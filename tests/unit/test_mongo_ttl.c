@@ -418,7 +418,7 @@ static void test_a_beat_ends_what_the_index_does_not_spare(void **state)
     assert_int_equal(answers_sent("listIndexes"), 3);
 }
 
-/* A session that holds nothing reads nothing, so who takes then reads first. */
+/* A session that holds nothing reads nothing, so its next acquire reads first. */
 static void test_nothing_is_taken_where_the_index_would_not_spare_it(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ static hf_last_mark done_at(int64_t ms, int64_t length_ms)
                           .period = period_at((hf_dbtime){ms}, length_ms)};
 }
 
-/* Whether who is granted the lock at that time finds the work done. */
+/* Whether a holder granted the lock at that time finds the work done. */
 static bool finds_done(int64_t ms, int64_t length_ms, hf_last_mark last)
 {
     return period_is_done(period_at((hf_dbtime){ms}, length_ms), &last);

@@ -135,7 +135,7 @@ static int64_t random_floor(uint64_t *random)
     return floor_now + 1 + (next_random(random) % 50 ? 0 : (int64_t)(next_random(random) % 100000));
 }
 
-/* Returns the last token that was used: of its block any, and who is lost gives nothing back. */
+/* Returns the last token that was used: of its block any, and a lost holder gives nothing back. */
 static int64_t hold_once(hf_record *record, unsigned ticket, uint64_t *random)
 {
     enter_as(record, yielder(ticket, 1 + (int32_t)(next_random(random) % HF_BLOCK_MAX)));

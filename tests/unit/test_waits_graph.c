@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_waits_graph.c: proves who is in a deadlock and who is not, in small worlds that are written
- * out, and in random ones against a search through all that can still happen; run by ctest. */
+/* test_waits_graph.c: proves which nodes are in a deadlock and which are not, in small worlds that
+ * are written out, and in random ones against a search through all that can still happen; run by
+ * ctest. */
 #include "unit.h"
 
 #include "core/id.h"
