@@ -19,6 +19,7 @@
 #include "client/base/waker.h"
 
 #include "core/wait_estimate.h"
+#include "sync/mutex_scope.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -64,22 +65,6 @@ struct hf_client {
     struct hold *hold;                  /* constant */
     struct lease_pool *pool;            /* mutex; NULL: nobody has waited for a lease yet */
 };
-
-/* Holds a mutex from here to the end of the block. */
-#define MUTEX_SCOPE(m)                                                                             \
-    pthread_mutex_t *scope_of_mutex __attribute__((cleanup(mutex_scope_end), unused)) =            \
-        mutex_scope_begin(m)
-
-static inline pthread_mutex_t *mutex_scope_begin(pthread_mutex_t *mutex)
-{
-    pthread_mutex_lock(mutex);
-    return mutex;
-}
-
-static inline void mutex_scope_end(pthread_mutex_t **mutex)
-{
-    pthread_mutex_unlock(*mutex);
-}
 
 hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closed */
 /* Around a public call that hf_close() has to wait for; HF_CLOSED once that has begun. */
