@@ -43,38 +43,43 @@ static bool outlives_session_locked(const struct attempt *attempt)
            !attempt_has_queue(attempt);
 }
 
-/* Takes the ticket back: a give-back, if it was granted meanwhile (L4). One try is made here; the
- * background goes on. It stands in no line from here on, or another thread could still pass it the
- * lock, or a ticket; false: one has passed it the lock just now. */
-static bool give_back(struct attempt *attempt, hf_mono now)
+/* Takes the ticket back: a give-back, if it was granted meanwhile (L4). It stands in no line from
+ * here on, or another thread could still pass it the lock, or a ticket; false: one has passed it
+ * the lock just now. *to_send stays NULL if nothing is to be sent here. While the client is being
+ * closed only the background sends, within a bound of its own. */
+static bool take_back(struct attempt *attempt, struct release **to_send)
 {
     hf_client *client = attempt->request.client;
     hf_leave leave = {.outcome = HF_OUTCOME_RELEASED};
-    struct release *release = NULL;
-    bool closing = false;
-    pthread_mutex_lock(&client->mutex);
+    MUTEX_SCOPE(&client->mutex);
     line_news news = turns_hear_locked(&attempt->request);
-    if (news == NEWS_LOCK) {
-        pthread_mutex_unlock(&client->mutex);
+    if (news == NEWS_LOCK)
         return false;
-    }
     leave.ticket = attempt->request.enter.entry.ticket; /* it may have been given one until now */
     waiters_remove(&attempt->request.waiter);
     bool stands = attempt->request.is_in_flight && outlives_session_locked(attempt);
     bool is_given =
         stands && may_be_given_locked(attempt, news) && turns_transfer_locked(&attempt->request);
     if (stands && !is_given) {
-        release = release_push_locked(client, attempt->request.name, &leave, false);
-        closing = client->closing.has_begun; /* the background has a bound of its own */
-        release->in_flight = !closing;
+        struct release *release = release_push_locked(client, attempt->request.name, &leave, false);
+        release->in_flight = !client->closing.has_begun;
+        *to_send = release->in_flight ? release : NULL;
         ticker_poke(client, TICK_UPKEEP);
     }
     attempt->request.is_in_flight = false;
     if (attempt->request.place.in_line)
         line_quit_locked(&attempt->request);
-    pthread_mutex_unlock(&client->mutex);
-    if (release && !closing)
-        release_send(client, release, now, NULL);
+    return true;
+}
+
+/* One try is made here; the background goes on. */
+static bool give_back(struct attempt *attempt, hf_mono now)
+{
+    struct release *to_send = NULL;
+    if (!take_back(attempt, &to_send))
+        return false;
+    if (to_send)
+        release_send(attempt->request.client, to_send, now, NULL);
     return true;
 }
 
