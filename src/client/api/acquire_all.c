@@ -196,12 +196,11 @@ static void tie_locked(const group *g)
 
 static bool tie(const group *g)
 {
-    pthread_mutex_lock(&g->client->mutex);
-    bool is_whole = is_whole_locked(g);
-    if (is_whole)
-        tie_locked(g);
-    pthread_mutex_unlock(&g->client->mutex);
-    return is_whole;
+    MUTEX_SCOPE(&g->client->mutex);
+    if (!is_whole_locked(g))
+        return false;
+    tie_locked(g);
+    return true;
 }
 
 static hf_code take_all(group *g, hf_error *err)

@@ -61,10 +61,8 @@ static hf_code refresh(hf_lock *lock, hf_error *err)
     if (code)
         return code;
     code = client->store->ops->refresh(client->store, lock->name, lock->grant.ticket, err);
-    pthread_mutex_lock(&client->mutex);
-    code = settle(lock, sent, code, err);
-    pthread_mutex_unlock(&client->mutex);
-    return code;
+    MUTEX_SCOPE(&client->mutex);
+    return settle(lock, sent, code, err);
 }
 
 hf_code hf_lock_refresh(hf_lock *lock, hf_error *err)

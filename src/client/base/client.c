@@ -29,13 +29,11 @@ hf_code client_begin(hf_client *client, hf_error *err)
     hf_code code = client_usable(client, err);
     if (code)
         return code;
-    pthread_mutex_lock(&client->mutex);
+    MUTEX_SCOPE(&client->mutex);
     if (client->closing.has_begun)
-        code = error_set(err, HF_CLOSED, "the client is being closed");
-    else
-        client->closing.calls++;
-    pthread_mutex_unlock(&client->mutex);
-    return code;
+        return error_set(err, HF_CLOSED, "the client is being closed");
+    client->closing.calls++;
+    return HF_OK;
 }
 
 void client_end(hf_client *client)
@@ -48,10 +46,8 @@ void client_end(hf_client *client)
 
 bool client_is_closing(hf_client *client)
 {
-    pthread_mutex_lock(&client->mutex);
-    bool closing = client->closing.has_begun;
-    pthread_mutex_unlock(&client->mutex);
-    return closing;
+    MUTEX_SCOPE(&client->mutex);
+    return client->closing.has_begun;
 }
 
 hf_mono client_now(hf_client *client)

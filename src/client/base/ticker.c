@@ -38,11 +38,9 @@ static void sleep_until(struct ticker *ticker, hf_mono due)
 static bool begin_tick(struct ticker *ticker)
 {
     hf_client *client = ticker->client;
-    pthread_mutex_lock(&client->mutex);
-    bool stopping = client->tickers.is_stopping;
+    MUTEX_SCOPE(&client->mutex);
     ticker->is_poked_later = false;
-    pthread_mutex_unlock(&client->mutex);
-    return !stopping;
+    return !client->tickers.is_stopping;
 }
 
 static void *run(void *arg)

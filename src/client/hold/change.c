@@ -81,10 +81,8 @@ hf_code change_perform(struct hf_lock *lock, change_fn change, hf_error *err)
 
 static hf_code check(struct hf_lock *lock, hf_error *err)
 {
-    pthread_mutex_lock(&lock->client->mutex);
-    hf_code code = change_check_locked(lock, err);
-    pthread_mutex_unlock(&lock->client->mutex);
-    return code;
+    MUTEX_SCOPE(&lock->client->mutex);
+    return change_check_locked(lock, err);
 }
 
 hf_code change_repeat(struct hf_lock *lock, hf_code (*once)(void *ctx, hf_error *err), void *ctx,
@@ -262,19 +260,15 @@ static void end_belief(struct hf_lock *lock)
 /* What stands for a lock may be its ticket, or that of an upgrade without an answer. */
 static bool has_doubt(struct hf_lock *lock)
 {
-    pthread_mutex_lock(&lock->client->mutex);
-    bool doubtful = !id_is_zero(lock->change.upgrade);
-    pthread_mutex_unlock(&lock->client->mutex);
-    return doubtful;
+    MUTEX_SCOPE(&lock->client->mutex);
+    return !id_is_zero(lock->change.upgrade);
 }
 
 static bool wants_lowering(struct hf_lock *lock, hf_id *ticket)
 {
-    pthread_mutex_lock(&lock->client->mutex);
-    bool wants = lock->change.is_lowering;
+    MUTEX_SCOPE(&lock->client->mutex);
     *ticket = lock->grant.ticket;
-    pthread_mutex_unlock(&lock->client->mutex);
-    return wants;
+    return lock->change.is_lowering;
 }
 
 static hf_code lower_once(void *ctx, hf_error *err)

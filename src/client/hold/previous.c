@@ -67,11 +67,9 @@ static bool find(void *ctx, const hf_record *record)
 
 static lookup lookup_of(hf_client *client, const hf_lock *lock)
 {
-    pthread_mutex_lock(&client->mutex);
-    lookup it = {
+    MUTEX_SCOPE(&client->mutex);
+    return (lookup){
         .ticket = lock->grant.ticket, .upgrade = lock->change.upgrade, .stamp = lock->grant.stamp};
-    pthread_mutex_unlock(&client->mutex);
-    return it;
 }
 
 static hf_code look(hf_client *client, hf_lock *lock, hf_error *err)

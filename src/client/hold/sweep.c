@@ -101,10 +101,8 @@ hf_mono sweep_tick(hf_client *client, hf_mono now)
     if (mono_reached(due, now))
         set_due(client, sweep(client, now) ? PART_MS : AGAIN_MS);
     due = watch_overdue(client, client_now(client));
-    pthread_mutex_lock(&client->mutex);
-    due = mono_min(due, client->hold->sweep.due);
-    pthread_mutex_unlock(&client->mutex);
-    return due;
+    MUTEX_SCOPE(&client->mutex);
+    return mono_min(due, client->hold->sweep.due);
 }
 
 void sweep_free(struct sweep *sweep)

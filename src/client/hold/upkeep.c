@@ -207,9 +207,6 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     pthread_mutex_unlock(&client->mutex);
     due = mono_min(due, release_tick(client, client_now(client)));
     due = mono_min(due, change_tick(client, client_now(client)));
-    pthread_mutex_lock(&client->mutex);
-    if (works)
-        due = mono_min(due, agenda_due(&client->hold->agenda));
-    pthread_mutex_unlock(&client->mutex);
-    return due;
+    MUTEX_SCOPE(&client->mutex);
+    return works ? mono_min(due, agenda_due(&client->hold->agenda)) : due;
 }

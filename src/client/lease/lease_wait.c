@@ -247,18 +247,14 @@ void lease_pool_stop(hf_client *client)
 static hf_code start(hf_client *client, struct hf_lease_wait *wait, hf_lease_wait **out,
                      hf_error *err)
 {
-    pthread_mutex_lock(&client->mutex);
+    MUTEX_SCOPE(&client->mutex);
     make_pool_locked(client);
-    bool is_served = client->pool->n > 0;
-    if (is_served) {
-        link_locked(client->pool, wait);
-        *out = wait;
-        waker_wake(client->pool->waker);
-    }
-    pthread_mutex_unlock(&client->mutex);
-    return is_served
-               ? HF_OK
-               : error_set(err, HF_INTERNAL, "no thread could be started to wait for a lease");
+    if (!client->pool->n)
+        return error_set(err, HF_INTERNAL, "no thread could be started to wait for a lease");
+    link_locked(client->pool, wait);
+    *out = wait;
+    waker_wake(client->pool->waker);
+    return HF_OK;
 }
 
 hf_code lease_wait_begin(hf_client *client, const char *name, const hf_lease_options *options,

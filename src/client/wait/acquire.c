@@ -114,14 +114,12 @@ hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_erro
 static bool may_sleep(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;
-    pthread_mutex_lock(&client->mutex);
+    MUTEX_SCOPE(&client->mutex);
     if (!attempt->request.waker)
         attempt->request.waker =
             waker_take_locked(&client->wakers, attempt->request.options->cancel != NULL);
     waker_drain(attempt->request.waker);
-    bool woken = attempt->request.is_woken;
-    pthread_mutex_unlock(&client->mutex);
-    return !woken;
+    return !attempt->request.is_woken;
 }
 
 /* Where the simulator is the one that calls: it has no threads to wake. */

@@ -83,10 +83,8 @@ static hf_code look(struct attempt *attempt, hf_stamp after)
 static bool is_orphaned(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;
-    pthread_mutex_lock(&client->mutex);
-    bool orphaned = !session_is_present_locked(client, attempt->request.enter.entry.session);
-    pthread_mutex_unlock(&client->mutex);
-    return orphaned;
+    MUTEX_SCOPE(&client->mutex);
+    return !session_is_present_locked(client, attempt->request.enter.entry.session);
 }
 
 static hf_mono vanished(struct attempt *attempt, hf_mono now)
@@ -161,10 +159,8 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
 /* It may be free: worth coming back before the time. */
 static bool is_called(struct attempt *attempt)
 {
-    pthread_mutex_lock(&attempt->request.client->mutex);
-    bool told = !attempt_has_queue(attempt) && waiter_take(&attempt->request.waiter);
-    pthread_mutex_unlock(&attempt->request.client->mutex);
-    return told;
+    MUTEX_SCOPE(&attempt->request.client->mutex);
+    return !attempt_has_queue(attempt) && waiter_take(&attempt->request.waiter);
 }
 
 static hf_mono wait_outside(struct attempt *attempt, hf_mono now)

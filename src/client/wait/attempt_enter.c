@@ -124,13 +124,12 @@ static bool load_locked(struct attempt *attempt, struct carried *carried)
 static bool prepare(struct attempt *attempt, struct carried *carried)
 {
     hf_client *client = attempt->request.client;
-    pthread_mutex_lock(&client->mutex);
-    bool is_alive = client->session.state == SESSION_ALIVE;
-    if (is_alive)
-        take_ticket_locked(attempt);
-    bool ready = is_alive && load_locked(attempt, carried);
+    MUTEX_SCOPE(&client->mutex);
+    if (client->session.state != SESSION_ALIVE)
+        return false;
+    take_ticket_locked(attempt);
+    bool ready = load_locked(attempt, carried);
     attempt->request.is_in_flight |= ready;
-    pthread_mutex_unlock(&client->mutex);
     return ready;
 }
 

@@ -41,10 +41,8 @@ static void start(struct upgrade *up)
 static bool load(struct upgrade *up, struct carried *carried)
 {
     hf_client *client = up->lock->client;
-    pthread_mutex_lock(&client->mutex);
-    bool ready = carried_load_locked(client, up->lock->name, carried);
-    pthread_mutex_unlock(&client->mutex);
-    return ready;
+    MUTEX_SCOPE(&client->mutex);
+    return carried_load_locked(client, up->lock->name, carried);
 }
 
 static void sent(struct upgrade *up, struct carried *carried, hf_code code, bool confirmed)
@@ -84,17 +82,16 @@ static hf_code send(struct upgrade *up, hf_error *err)
 static hf_code believe(struct upgrade *up, const hf_entry *own, hf_error *err)
 {
     struct hf_lock *lock = up->lock;
-    pthread_mutex_lock(&lock->client->mutex);
+    MUTEX_SCOPE(&lock->client->mutex);
     hf_code code = change_check_locked(lock, err);
     up->may_stand |= code != HF_OK; /* the code that ended belief takes it out */
-    if (!code) {
-        change_upgraded_locked(lock);
-        turns_end_block_locked(lock);
-        lock_regrant_locked(lock, own, up->stamp);
-        previous_set_locked(lock, &up->ahead.record.last);
-    }
-    pthread_mutex_unlock(&lock->client->mutex);
-    return code;
+    if (code)
+        return code;
+    change_upgraded_locked(lock);
+    turns_end_block_locked(lock);
+    lock_regrant_locked(lock, own, up->stamp);
+    previous_set_locked(lock, &up->ahead.record.last);
+    return HF_OK;
 }
 
 /* What is left of the record is what stands in the way. */
