@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/sqlite/sqlite_internal.h"
+#include "sync/mutex_scope.h"
 
 #include <unistd.h>
 
@@ -95,9 +96,7 @@ void own_return(sqlite_store *store, sqlite_own *own)
 int sqlite_keep_fd(hf_store *base, hf_id session)
 {
     sqlite_store *store = store_of(base);
-    pthread_mutex_lock(&store->mutex);
+    MUTEX_SCOPE(&store->mutex);
     sqlite_own *own = own_find(store, session);
-    int fd = own ? alive_keep(&own->hold) : -1;
-    pthread_mutex_unlock(&store->mutex);
-    return fd;
+    return own ? alive_keep(&own->hold) : -1;
 }

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "store/sqlite/sqlite_internal.h"
+#include "sync/mutex_scope.h"
 
 bool session_has_moved(const sqlite_store *store, const sql *conn, hf_error *err)
 {
@@ -71,10 +72,8 @@ static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *ho
 static hf_code begin_alone(sqlite_store *store, const hf_session *self, alive_hold *hold,
                            hf_error *err)
 {
-    pthread_mutex_lock(&store->main.mutex);
-    hf_code code = begin(store, self, hold, err);
-    pthread_mutex_unlock(&store->main.mutex);
-    return code;
+    MUTEX_SCOPE(&store->main.mutex);
+    return begin(store, self, hold, err);
 }
 
 hf_code sqlite_session_begin(hf_store *base, const hf_session *self, hf_error *err)
@@ -185,20 +184,18 @@ hf_code sqlite_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_se
                             hf_error *err)
 {
     sqlite_store *store = store_of(base);
-    pthread_mutex_lock(&store->beats.mutex);
+    MUTEX_SCOPE(&store->beats.mutex);
     hf_code code = sql_begin(&store->beats, err);
-    if (!code) {
-        code = raise_beat(store, id, err);
-        if (!code)
-            code = drop_answered(store, id, says->answered, says->n_answered, err);
-        if (!code)
-            code = waits_keep(store, id, says, err);
-        if (!code)
-            code = read_back(store, id, out, err);
-        code = sql_end(&store->beats, code, err);
-    }
-    pthread_mutex_unlock(&store->beats.mutex);
-    return code;
+    if (code)
+        return code;
+    code = raise_beat(store, id, err);
+    if (!code)
+        code = drop_answered(store, id, says->answered, says->n_answered, err);
+    if (!code)
+        code = waits_keep(store, id, says, err);
+    if (!code)
+        code = read_back(store, id, out, err);
+    return sql_end(&store->beats, code, err);
 }
 
 /* ---- Others' sessions ---- */
@@ -252,12 +249,9 @@ static hf_code mark_seen(sqlite_store *store, const hf_session_state *seen, hf_e
 hf_code sqlite_session_mark(hf_store *base, const hf_session_state *seen, hf_error *err)
 {
     sqlite_store *store = store_of(base);
-    pthread_mutex_lock(&store->main.mutex);
+    MUTEX_SCOPE(&store->main.mutex);
     hf_code code = sql_begin(&store->main, err);
-    if (!code)
-        code = sql_end(&store->main, mark_seen(store, seen, err), err);
-    pthread_mutex_unlock(&store->main.mutex);
-    return code;
+    return code ? code : sql_end(&store->main, mark_seen(store, seen, err), err);
 }
 
 static hf_code look_at(sqlite_store *store, hf_id id, int64_t clock_trust_ms,
@@ -284,16 +278,14 @@ hf_code sqlite_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t
                              hf_session_state *states, hf_error *err)
 {
     sqlite_store *store = store_of(base);
-    pthread_mutex_lock(&store->main.mutex);
+    MUTEX_SCOPE(&store->main.mutex);
     hf_code code = sql_begin_read(&store->main, err);
-    if (!code) {
-        code = store->main.is_readonly ? HF_OK : boot_verify(store, err);
-        for (size_t i = 0; i < n && !code; i++)
-            code = look_at(store, ids[i], clock_trust_ms, &states[i], err);
-        code = sql_end(&store->main, code, err);
-    }
-    pthread_mutex_unlock(&store->main.mutex);
-    return code;
+    if (code)
+        return code;
+    code = store->main.is_readonly ? HF_OK : boot_verify(store, err);
+    for (size_t i = 0; i < n && !code; i++)
+        code = look_at(store, ids[i], clock_trust_ms, &states[i], err);
+    return sql_end(&store->main, code, err);
 }
 
 static hf_code fail_of_order(const sqlite_store *store, hf_error *err)
@@ -388,10 +380,7 @@ static hf_code put_ask(sqlite_store *store, hf_id session, const hf_ask *ask, hf
 hf_code sqlite_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err)
 {
     sqlite_store *store = store_of(base);
-    pthread_mutex_lock(&store->main.mutex);
+    MUTEX_SCOPE(&store->main.mutex);
     hf_code code = sql_begin(&store->main, err);
-    if (!code)
-        code = sql_end(&store->main, put_ask(store, session, ask, err), err);
-    pthread_mutex_unlock(&store->main.mutex);
-    return code;
+    return code ? code : sql_end(&store->main, put_ask(store, session, ask, err), err);
 }

@@ -19,6 +19,7 @@
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/pipeline_text.h"
 #include "store/mongo/queue/pipeline_values.h"
+#include "sync/mutex_scope.h"
 
 #include <string.h>
 
@@ -67,12 +68,10 @@ static size_t index_of(pipeline_variant v)
 static const bson_t *text_of(pipeline_texts *texts, pipeline_variant v)
 {
     size_t i = index_of(v);
-    pthread_mutex_lock(&texts->mutex);
+    MUTEX_SCOPE(&texts->mutex);
     if (!texts->made[i])
         texts->made[i] = pipeline_make(&v);
-    const bson_t *body = texts->made[i];
-    pthread_mutex_unlock(&texts->mutex);
-    return body;
+    return texts->made[i];
 }
 
 void pipeline_init(pipeline_texts *texts)

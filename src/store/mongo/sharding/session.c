@@ -18,6 +18,7 @@
 #include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/sharding.h"
+#include "sync/mutex_scope.h"
 
 #include <stdio.h>
 
@@ -130,10 +131,8 @@ static void compare_all(comparison *c, const mongo_reply *reply, hf_session_stat
 
 static bool may_have_more(mongo_store *store)
 {
-    pthread_mutex_lock(&store->sharding->mutex);
-    bool may = store->sharding->may_have_more;
-    pthread_mutex_unlock(&store->sharding->mutex);
-    return may;
+    MUTEX_SCOPE(&store->sharding->mutex);
+    return store->sharding->may_have_more;
 }
 
 static void look_after(mongo_store *store, hf_id id, hf_session_state *out)
@@ -164,12 +163,11 @@ static void owe(mongo_store *store, hf_id session)
 static bool take_owed(mongo_store *store, hf_id *out)
 {
     struct mongo_sharding *own = store->sharding;
-    pthread_mutex_lock(&own->mutex);
-    bool any = own->n_owed > 0;
-    if (any)
-        *out = own->owed[--own->n_owed];
-    pthread_mutex_unlock(&own->mutex);
-    return any;
+    MUTEX_SCOPE(&own->mutex);
+    if (!own->n_owed)
+        return false;
+    *out = own->owed[--own->n_owed];
+    return true;
 }
 
 static hf_code settle(mongo_store *store, hf_id session, bool is_beat, hf_error *err)
@@ -227,10 +225,8 @@ hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_
 /* Under hfProcess the next session goes by the same name, and pings already. */
 static bool pings_still(mongo_store *store, hf_id id)
 {
-    pthread_mutex_lock(&store->mutex);
-    bool is_current = id_equal(store->self.id, id);
-    pthread_mutex_unlock(&store->mutex);
-    return store->uri.process && !is_current;
+    MUTEX_SCOPE(&store->mutex);
+    return store->uri.process && !id_equal(store->self.id, id);
 }
 
 hf_code sharding_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)

@@ -8,6 +8,7 @@
 #include "store/mongo/shared/held.h"
 #include "core/alloc.h"
 #include "core/id.h"
+#include "sync/mutex_scope.h"
 
 static mongo_held *find_locked(const mongo_store *store, hf_id ticket)
 {
@@ -50,10 +51,8 @@ void mongo_held_by_hand(mongo_store *store, hf_id ticket)
 
 hf_id mongo_held_session(mongo_store *store, hf_id ticket)
 {
-    pthread_mutex_lock(&store->mutex);
-    hf_id session = find_locked(store, ticket) ? store->self.id : ticket;
-    pthread_mutex_unlock(&store->mutex);
-    return session;
+    MUTEX_SCOPE(&store->mutex);
+    return find_locked(store, ticket) ? store->self.id : ticket;
 }
 
 static void free_one(mongo_held *held)

@@ -19,6 +19,7 @@
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/protocol.h"
+#include "sync/mutex_scope.h"
 
 #include <stdio.h>
 
@@ -374,19 +375,15 @@ static bool take_wake(mongo_store *store)
 
 static bool is_woken(mongo_store *store)
 {
-    pthread_mutex_lock(&store->mutex);
-    bool woken = store->watch->woken;
-    pthread_mutex_unlock(&store->mutex);
-    return woken;
+    MUTEX_SCOPE(&store->mutex);
+    return store->watch->woken;
 }
 
 /* From here on a wake() kills the cursor. False: there has been one before. */
 static bool begin_reading(mongo_store *store)
 {
-    pthread_mutex_lock(&store->mutex);
-    bool begins = store->watch->is_reading = !store->watch->woken;
-    pthread_mutex_unlock(&store->mutex);
-    return begins;
+    MUTEX_SCOPE(&store->mutex);
+    return store->watch->is_reading = !store->watch->woken;
 }
 
 static void end_reading(mongo_store *store)

@@ -9,6 +9,7 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/ttl/ttl.h"
+#include "sync/mutex_scope.h"
 
 #include <stdio.h>
 
@@ -128,18 +129,14 @@ static void adopt(mongo_store *store, const findings *found)
 
 int64_t mongo_ttl_foreign_ms(mongo_store *store)
 {
-    pthread_mutex_lock(&store->mutex);
-    int64_t ms = store->ttl->knows_index ? store->ttl->foreign_ms : MONGO_FOR_EVER;
-    pthread_mutex_unlock(&store->mutex);
-    return ms;
+    MUTEX_SCOPE(&store->mutex);
+    return store->ttl->knows_index ? store->ttl->foreign_ms : MONGO_FOR_EVER;
 }
 
 static bool is_known(mongo_store *store, bool made)
 {
-    pthread_mutex_lock(&store->mutex);
-    bool known = made ? store->ttl->has_indexes : store->ttl->knows_index;
-    pthread_mutex_unlock(&store->mutex);
-    return known;
+    MUTEX_SCOPE(&store->mutex);
+    return made ? store->ttl->has_indexes : store->ttl->knows_index;
 }
 
 static hf_code read_and_adopt(mongo_store *store, bool is_beat, hf_error *err)
@@ -195,13 +192,11 @@ static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
 /* What was read within the last ttl, and lets ours stand. */
 static bool is_fresh(mongo_store *store)
 {
-    pthread_mutex_lock(&store->mutex);
+    MUTEX_SCOPE(&store->mutex);
     const struct mongo_ttl_index *index = store->ttl;
     hf_mono due = mono_add_ms(index->read_at, store->config.ttl_ms);
-    bool fresh =
-        index->knows_index && fits(store, index->least_s) && !mono_reached(due, mongo_mono(store));
-    pthread_mutex_unlock(&store->mutex);
-    return fresh;
+    return index->knows_index && fits(store, index->least_s) &&
+           !mono_reached(due, mongo_mono(store));
 }
 
 hf_code mongo_ttl_check(mongo_store *store, bool is_beat, hf_error *err)
