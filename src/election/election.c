@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "sync/mutex_scope.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -148,20 +149,16 @@ int64_t hf_election_token(hf_election *election)
 {
     if (usable(election, NULL))
         return 0;
-    pthread_mutex_lock(&election->mutex);
-    int64_t token = election->token;
-    pthread_mutex_unlock(&election->mutex);
-    return token;
+    MUTEX_SCOPE(&election->mutex);
+    return election->token;
 }
 
 hf_lock *hf_election_lock(hf_election *election)
 {
     if (usable(election, NULL))
         return NULL;
-    pthread_mutex_lock(&election->mutex);
-    hf_lock *lock = election->lock;
-    pthread_mutex_unlock(&election->mutex);
-    return lock;
+    MUTEX_SCOPE(&election->mutex);
+    return election->lock;
 }
 
 /* ---- Ending ---- */

@@ -4,6 +4,7 @@
 #include "httpd/hold_times.h"
 
 #include "httpd/clock.h"
+#include "sync/mutex_scope.h"
 
 void hold_times_init(hold_times *t)
 {
@@ -36,27 +37,23 @@ void hold_times_begin(hold_times *t, const hf_lease *lease)
 int64_t hold_times_renew(hold_times *t, const char *id, int64_t left_ms)
 {
     uint64_t key = hash(id);
-    int64_t now = clock_now_us(), left = -1;
-    pthread_mutex_lock(&t->mutex);
+    int64_t now = clock_now_us();
+    MUTEX_SCOPE(&t->mutex);
     hold_time *one = &t->all[key % HOLD_TIMES];
-    if (one->lease == key) {
-        left = one->end_us > now ? one->end_us - now : 0;
-        one->end_us = now + left_ms * 1000;
-    }
-    pthread_mutex_unlock(&t->mutex);
+    if (one->lease != key)
+        return -1;
+    int64_t left = one->end_us > now ? one->end_us - now : 0;
+    one->end_us = now + left_ms * 1000;
     return left;
 }
 
 int64_t hold_times_end(hold_times *t, const char *id)
 {
     uint64_t key = hash(id);
-    int64_t held = -1;
-    pthread_mutex_lock(&t->mutex);
+    MUTEX_SCOPE(&t->mutex);
     hold_time *one = &t->all[key % HOLD_TIMES];
-    if (one->lease == key) {
-        held = clock_now_us() - one->since_us;
-        one->lease = 0;
-    }
-    pthread_mutex_unlock(&t->mutex);
-    return held;
+    if (one->lease != key)
+        return -1;
+    one->lease = 0;
+    return clock_now_us() - one->since_us;
 }

@@ -8,6 +8,7 @@
 #include "httpd/parameter.h"
 #include "httpd/routes.h"
 #include "show/text.h"
+#include "sync/mutex_scope.h"
 
 #define BLOCK_SIZE 4096
 #define TEXT_MOST 65536 /* of events, at a time */
@@ -101,14 +102,12 @@ static ssize_t next_part(void *ctx, uint64_t position, char *out, size_t room)
     stream *s = ctx;
     watcher *w = &s->service->watcher;
     (void)position;
-    pthread_mutex_lock(&w->mutex);
+    MUTEX_SCOPE(&w->mutex);
     if (s->sent == s->size && !w->is_closing)
         fill_locked(s, w);
-    ssize_t n = s->sent < s->size ? take(s, out, room)
-                : w->is_closing   ? MHD_CONTENT_READER_END_OF_STREAM
-                                  : sleep_locked(s);
-    pthread_mutex_unlock(&w->mutex);
-    return n;
+    if (s->sent < s->size)
+        return take(s, out, room);
+    return w->is_closing ? MHD_CONTENT_READER_END_OF_STREAM : sleep_locked(s);
 }
 
 /* ---- Its life ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* waits.c: notices in a thread of its own when a client that waits has hung up. */
 #include "httpd/waits.h"
+#include "sync/mutex_scope.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -41,14 +42,13 @@ static void add_locked(waits *w, wait_entry *e)
 
 admission waits_enter(waits *w, wait_entry *e, size_t most)
 {
-    pthread_mutex_lock(&w->mutex);
-    admission how = w->is_closing                                ? WAITS_CLOSING
-                    : e->lock && count_locked(w, e->who) >= most ? WAITS_TOO_MANY
-                                                                 : WAITS_TAKEN;
-    if (how == WAITS_TAKEN)
-        add_locked(w, e);
-    pthread_mutex_unlock(&w->mutex);
-    return how;
+    MUTEX_SCOPE(&w->mutex);
+    if (w->is_closing)
+        return WAITS_CLOSING;
+    if (e->lock && count_locked(w, e->who) >= most)
+        return WAITS_TOO_MANY;
+    add_locked(w, e);
+    return WAITS_TAKEN;
 }
 
 void waits_leave(waits *w, wait_entry *e)
@@ -71,10 +71,8 @@ void waits_over(waits *w)
 
 size_t waits_count(waits *w)
 {
-    pthread_mutex_lock(&w->mutex);
-    size_t n = w->n;
-    pthread_mutex_unlock(&w->mutex);
-    return n;
+    MUTEX_SCOPE(&w->mutex);
+    return w->n;
 }
 
 size_t waits_count_for(waits *w, const char *lock)

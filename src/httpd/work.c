@@ -4,6 +4,7 @@
 #include "httpd/work.h"
 
 #include "httpd/route.h"
+#include "sync/mutex_scope.h"
 
 static bool is_slow(const request *req)
 {
@@ -23,12 +24,11 @@ static void append_locked(work *w, request *req)
 
 bool work_give(work *w, request *req)
 {
-    pthread_mutex_lock(&w->mutex);
-    bool is_open = !w->is_closing;
-    if (is_open)
-        append_locked(w, req);
-    pthread_mutex_unlock(&w->mutex);
-    return is_open;
+    MUTEX_SCOPE(&w->mutex);
+    if (w->is_closing)
+        return false;
+    append_locked(w, req);
+    return true;
 }
 
 void work_again(work *w, request *req)
