@@ -560,8 +560,21 @@ typedef struct hf_session_info {
 typedef bool (*hf_lock_info_fn)(void *ctx, const hf_lock_info *info);
 typedef bool (*hf_session_info_fn)(void *ctx, const hf_session_info *info);
 
-/* Lists every lock whose name begins with prefix (NULL or "": all), in byte order of the names.
- * Locks that nobody holds or waits for are included until they are pruned. */
+typedef struct hf_list_options {
+    size_t struct_size; /* sizeof(hf_list_options), or 0 for the members of version 0.1 */
+    const char *prefix; /* only locks whose names begin with it; NULL: all */
+    const char *after;  /* only names behind this one, in byte order; NULL: from the first on */
+    bool in_use;        /* only locks that somebody holds or waits for */
+} hf_list_options;
+
+/* Lists locks in the byte order of their names. Locks that nobody holds or waits for are included
+ * until they are pruned. The list is read in parts while `each` is called: a lock that is made or
+ * pruned meanwhile may be in it or not, and one that `each` ends early costs what it has shown.
+ * options NULL: all. */
+hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
+                      void *ctx, hf_error *err);
+
+/* The same with a prefix (NULL: all) and nothing else. */
 hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 

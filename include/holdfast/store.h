@@ -288,6 +288,13 @@ enum {
 typedef struct hf_store hf_store;
 
 typedef bool (*hf_record_fn)(void *ctx, const hf_record *record); /* false: stop */
+
+/* Which records a listing gives. */
+typedef struct hf_list_part {
+    const char *prefix; /* those whose names begin with it */
+    const char *after;  /* and come behind this name, by their bytes; "": from the first on */
+    bool in_use;        /* only those that are held or waited for */
+} hf_list_part;
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
@@ -367,7 +374,10 @@ typedef struct hf_store_ops {
     hf_code (*look)(hf_store *store, const char *const *names, size_t n, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
 
-    hf_code (*list)(hf_store *store, const char *prefix, hf_record_fn each, void *ctx,
+    /* Gives the records of a part in the order of their names, by bytes, until `each` returns
+     * false. It reads in batches, so what comes meanwhile may be missed. A record that cannot be
+     * read is skipped, with a warning. */
+    hf_code (*list)(hf_store *store, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err);
     hf_code (*list_sessions)(hf_store *store, hf_state_fn each, void *ctx, hf_error *err);
 

@@ -60,6 +60,18 @@ const hf_entry *record_find(const hf_record *record, hf_id ticket)
     return NULL;
 }
 
+bool record_is_listed(const hf_record *record, const hf_list_part *part)
+{
+    return strncmp(record->name, part->prefix, strlen(part->prefix)) == 0 &&
+           strcmp(record->name, part->after) > 0 &&
+           (!part->in_use || record->holders + record->queued > 0);
+}
+
+const char *record_first_listed(const hf_list_part *part)
+{
+    return strcmp(part->after, part->prefix) > 0 ? part->after : part->prefix;
+}
+
 size_t record_position(const hf_record *record, const hf_entry *entry)
 {
     size_t at = (size_t)(entry - record->entries);

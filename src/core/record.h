@@ -51,6 +51,10 @@ typedef enum record_verdict {
 /* Reads the verdict from the record after the step that `enter` was part of. */
 record_verdict record_judge(const hf_record *record, const hf_enter *enter);
 
+/* Whether a listing gives it, and the first name, by bytes, that it may give. */
+bool record_is_listed(const hf_record *record, const hf_list_part *part);
+const char *record_first_listed(const hf_list_part *part);
+
 /* The entry of a ticket, or NULL. */
 const hf_entry *record_find(const hf_record *record, hf_id ticket);
 

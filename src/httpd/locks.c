@@ -31,7 +31,8 @@ void answer_locks(request *req)
     if (!page_begin(&p, req))
         return;
     char *prefix = parameter_text(req, "prefix");
-    if (hf_list(req->service->config.client, prefix, add_lock, &p, &err)) {
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .after = p.after};
+    if (hf_list_locks(req->service->config.client, &part, add_lock, &p, &err)) {
         answer_error(req, &err);
         page_done(&p);
     } else {

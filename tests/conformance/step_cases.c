@@ -449,12 +449,95 @@ static void test_a_list_by_prefix_in_byte_order(void **state)
         enter(name, &mine);
     }
     snprintf(prefix, sizeof prefix, "%s.*", stem);
-    assert_code(HF_OK, store->ops->list(store, prefix, find, &found, &err), &err);
+    assert_code(
+        HF_OK,
+        store->ops->list(store, &(hf_list_part){.prefix = prefix, .after = ""}, find, &found, &err),
+        &err);
     assert_int_equal(found.n, 5);
     for (size_t i = 0; i < 5; i++)
         assert_string_equal(found.names[i] + strlen(stem), expected[i]);
-    assert_code(HF_OK, store->ops->list(store, prefix, find, &two, &err), &err);
+    assert_code(
+        HF_OK,
+        store->ops->list(store, &(hf_list_part){.prefix = prefix, .after = ""}, find, &two, &err),
+        &err);
     assert_int_equal(two.n, 2);
+}
+
+static size_t list_some(const hf_list_part *part, struct found *found)
+{
+    hf_error err;
+    *found = (struct found){.most = 8};
+    assert_code(HF_OK, store->ops->list(store, part, find, found, &err), &err);
+    return found->n;
+}
+
+static void test_a_list_goes_on_behind_a_name(void **state)
+{
+    (void)state;
+    char stem[64], name[80];
+    struct found found;
+    snprintf(stem, sizeof stem, "%s", bed_name("behind"));
+    for (int i = 0; i < 4; i++) {
+        hf_enter mine = bed_enter(session, 1, 2);
+        snprintf(name, sizeof name, "%s.%c", stem, "abcd"[i]);
+        enter(name, &mine);
+    }
+    snprintf(name, sizeof name, "%s.b", stem);
+    hf_list_part part = {.prefix = stem, .after = name};
+    assert_int_equal(list_some(&part, &found), 2);
+    assert_int_equal(found.names[0][strlen(stem) + 1], 'c');
+    assert_int_equal(found.names[1][strlen(stem) + 1], 'd');
+    name[strlen(name) - 1] = 'd';
+    assert_int_equal(list_some(&part, &found), 0);
+    part.after = " "; /* before the prefix */
+    assert_int_equal(list_some(&part, &found), 4);
+}
+
+static void test_a_list_of_what_is_in_use(void **state)
+{
+    (void)state;
+    char stem[64], name[3][80];
+    struct found found;
+    snprintf(stem, sizeof stem, "%s", bed_name("use"));
+    for (int i = 0; i < 3; i++) {
+        snprintf(name[i], sizeof name[i], "%s.%d", stem, i);
+        hf_enter mine = bed_enter(session, 1, 2);
+        enter(name[i], &mine);
+        if (i != 1)
+            bed_leave(store, name[i], mine.entry.ticket, NULL);
+    }
+    hf_list_part part = {.prefix = stem, .after = ""};
+    assert_int_equal(list_some(&part, &found), 3);
+    part.in_use = true;
+    assert_int_equal(list_some(&part, &found), 1);
+    assert_string_equal(found.names[0], name[1]);
+}
+
+static bool count_in_order(void *ctx, const hf_record *record)
+{
+    struct found *found = ctx;
+    assert_true(strcmp(found->names[0], record->name) < 0);
+    snprintf(found->names[0], sizeof found->names[0], "%.63s", record->name);
+    found->n++;
+    return true;
+}
+
+/* More than is read at once. */
+static void test_a_long_list_has_each_once(void **state)
+{
+    (void)state;
+    char stem[48], name[64];
+    hf_error err;
+    struct found found = {.n = 0};
+    snprintf(stem, sizeof stem, "%s", bed_name("long"));
+    for (int i = 0; i < 420; i++) {
+        hf_enter mine = bed_enter(session, 1, 2);
+        snprintf(name, sizeof name, "%s.%03d", stem, i);
+        enter(name, &mine);
+    }
+    const hf_list_part part = {.prefix = stem, .after = ""};
+    assert_code(HF_OK, store->ops->list(store, &part, count_in_order, &found, &err), &err);
+    assert_int_equal(found.n, 420);
 }
 
 static void test_the_empty_prefix_lists_all(void **state)
@@ -465,7 +548,10 @@ static void test_the_empty_prefix_lists_all(void **state)
     hf_error err;
     size_t n = 0;
     enter(name, &mine);
-    assert_code(HF_OK, store->ops->list(store, "", count_existing, &n, &err), &err);
+    assert_code(HF_OK,
+                store->ops->list(store, &(hf_list_part){.prefix = "", .after = ""}, count_existing,
+                                 &n, &err),
+                &err);
     assert_true(n >= 1);
 }
 
@@ -557,6 +643,9 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_another_store_sees_what_the_stamp_promises),
         CASE_IF(HF_CAN_QUEUE, test_a_linearizable_look),
         CASE_IF(HF_CAN_QUEUE, test_a_list_by_prefix_in_byte_order),
+        CASE_IF(HF_CAN_QUEUE, test_a_list_goes_on_behind_a_name),
+        CASE_IF(HF_CAN_QUEUE, test_a_list_of_what_is_in_use),
+        CASE_IF(HF_CAN_QUEUE, test_a_long_list_has_each_once),
         CASE_IF(HF_CAN_QUEUE, test_the_empty_prefix_lists_all),
         CASE_IF(HF_CAN_QUEUE, test_steps_at_the_same_time_lose_nothing),
     };

@@ -210,7 +210,10 @@ static void do_everything(void)
                 &err);
     judge_each_other(first, second, holds.entry.ticket);
     leave_with_death(name, holds.entry.ticket, second);
-    assert_code(HF_OK, store->ops->list(store, "", ignore_record, NULL, &err), &err);
+    assert_code(HF_OK,
+                store->ops->list(store, &(hf_list_part){.prefix = "", .after = ""}, ignore_record,
+                                 NULL, &err),
+                &err);
     assert_code(HF_OK, store->ops->list_sessions(store, ignore_state, NULL, &err), &err);
     mongo_set_expiry(second, 1); /* it has been marked: a sweep dates it */
     mongo_sweep_all(store);

@@ -172,7 +172,8 @@ static void look_around(hf_store *store, const hf_id ids[2])
     bool more;
     look(store, 2, false);
     look(store, 1, true);
-    (void)WELL(store->ops->list(store, name, see_record, NULL, &err));
+    (void)WELL(store->ops->list(store, &(hf_list_part){.prefix = name, .after = ""}, see_record,
+                                NULL, &err));
     (void)WELL(store->ops->list_sessions(store, see_state, NULL, &err));
     (void)WELL(store->ops->await(store, ids[1], (hf_stamp){0}, 1, see_notice, NULL, &err));
     if (WELL(store->ops->sessions_look(store, ids, 2, 0, states, &err)) &&

@@ -263,7 +263,8 @@ static hf_code do_look(world *w, hf_error *err)
 
 static hf_code do_list(world *w, hf_error *err)
 {
-    return w->store->ops->list(w->store, "", give_record, w->gives, err);
+    return w->store->ops->list(w->store, &(hf_list_part){.prefix = "", .after = ""}, give_record,
+                               w->gives, err);
 }
 
 static hf_code do_list_sessions(world *w, hf_error *err)

@@ -103,7 +103,8 @@ static void look_around(hf_store *store, const hf_id sessions[2])
     size_t n;
     bool more;
     (void)WELL(store->ops->look(store, names, 2, (hf_stamp){0}, false, see_record, NULL, &err));
-    (void)WELL(store->ops->list(store, "", see_record, NULL, &err));
+    (void)WELL(store->ops->list(store, &(hf_list_part){.prefix = "", .after = ""}, see_record, NULL,
+                                &err));
     (void)WELL(store->ops->list_sessions(store, see_state, NULL, &err));
     (void)WELL(store->ops->await(store, sessions[1], (hf_stamp){0}, 1, see_notice, NULL, &err));
     if (WELL(store->ops->sessions_look(store, sessions, 2, 0, states, &err)))

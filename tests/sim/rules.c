@@ -434,7 +434,8 @@ void rules_check_orphans(int64_t since_ns)
     hf_error err;
     for (size_t i = 0; i < n_orphans; i++)
         orphans[i].is_there = false;
-    sim.server->ops->list(sim.server, "", patrol, &since_ns, &err);
+    sim.server->ops->list(sim.server, &(hf_list_part){.prefix = "", .after = ""}, patrol, &since_ns,
+                          &err);
     for (size_t i = 0; i < n_orphans; i++)
         if (orphans[i].is_there)
             orphans[kept++] = orphans[i];
@@ -464,5 +465,6 @@ void rules_check_rest(void)
                 sim_violation("L4: node %d worker %d has not come to its end", n->number, i);
         }
     hf_error err;
-    sim.server->ops->list(sim.server, "", check_rest, NULL, &err);
+    sim.server->ops->list(sim.server, &(hf_list_part){.prefix = "", .after = ""}, check_rest, NULL,
+                          &err);
 }

@@ -154,10 +154,11 @@ static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error 
     return after(f, FAULTY_REFRESH, &ticket, code, err);
 }
 
-static hf_code list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+static hf_code list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
+                    hf_error *err)
 {
     hf_store *to = ((faulty *)base)->inner;
-    return to->ops->list(to, prefix, each, ctx, err);
+    return to->ops->list(to, part, each, ctx, err);
 }
 
 static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)

@@ -191,7 +191,8 @@ static int call(int number)
     case 1:
         return (int)ops->look(&store->base, &name, 1, (hf_stamp){0}, false, never, NULL, &err);
     case 2:
-        return (int)ops->list(&store->base, NULL, never, NULL, &err);
+        return (int)ops->list(&store->base, &(hf_list_part){.prefix = "", .after = ""}, never, NULL,
+                              &err);
     case 3:
         return (int)ops->list_sessions(&store->base, never_state, NULL, &err);
     case 4:
@@ -308,7 +309,8 @@ static void test_calls_without_a_connection_say_so(void **state)
 static hf_code list(const char *answer)
 {
     answers_give("list", answer);
-    return store->base.ops->list(&store->base, NULL, never, NULL, &err);
+    return store->base.ops->list(&store->base, &(hf_list_part){.prefix = "", .after = ""}, never,
+                                 NULL, &err);
 }
 
 static hf_code list_sessions(const char *answer)

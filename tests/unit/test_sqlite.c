@@ -112,7 +112,9 @@ static void read_as_nobody(void)
     hf_session self = {.id = in.entry.session, .ttl_ms = 1000, .pid = 1};
     CHILD_MUST(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0);
     CHILD_MUST(sqlite_open(path, &config, &store, &err) == HF_OK);
-    CHILD_MUST(store->ops->list(store, "", count_record, &n, &err) == HF_OK && n == 1);
+    CHILD_MUST(store->ops->list(store, &(hf_list_part){.prefix = "", .after = ""}, count_record, &n,
+                                &err) == HF_OK &&
+               n == 1);
     hf_step step = {.enter = &in};
     CHILD_MUST(store->ops->step(store, "a", &step, NULL, &reply, &err) == HF_READONLY);
     CHILD_MUST(strstr(err.text, path) && strstr(err.text, "read-only"));
@@ -248,7 +250,9 @@ static void leaves_a_row_of_another_shape_alone(void **state)
     hf_step step = {.enter = &in};
     assert_int_equal(store->ops->step(store, "bad", &step, NULL, &reply, &err), HF_SHAPE);
     assert_non_null(strstr(err.text, "bad"));
-    assert_int_equal(store->ops->list(store, "", count_record, &n, &err), HF_OK);
+    assert_int_equal(
+        store->ops->list(store, &(hf_list_part){.prefix = "", .after = ""}, count_record, &n, &err),
+        HF_OK);
     assert_int_equal(n, 1);
     assert_non_null(strstr(warning, "bad"));
     assert_int_equal(query("SELECT record = 'mine' FROM locks WHERE name = 'bad'"), 1);
@@ -328,7 +332,9 @@ static void stops_when_told(void **state)
     must(store->ops->look(store, names, 6, (hf_stamp){0}, false, count_to_two, &looked, &err),
          &err);
     assert_int_equal(looked, 2);
-    must(store->ops->list(store, "", count_to_two, &listed, &err), &err);
+    must(store->ops->list(store, &(hf_list_part){.prefix = "", .after = ""}, count_to_two, &listed,
+                          &err),
+         &err);
     assert_int_equal(listed, 2);
     store->ops->close(store);
 }
@@ -381,7 +387,9 @@ static void lists_by_prefix_in_byte_order(void **state)
                                        {"z", ""}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         char found[100] = "";
-        must(store->ops->list(store, expected[i][0], append_name, found, &err), &err);
+        must(store->ops->list(store, &(hf_list_part){.prefix = expected[i][0], .after = ""},
+                              append_name, found, &err),
+             &err);
         assert_string_equal(found, expected[i][1]);
     }
     store->ops->close(store);

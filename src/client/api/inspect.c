@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define LOOK_MOST 1000
+#define PART_FIRST 100 /* locks: a page is seldom longer */
+#define PART_NEXT 1000
 
 /* ---- Collecting
  * ---------------------------------------------------------------------------------- */
@@ -171,22 +173,85 @@ static hf_code tell_all(hf_client *client, collection *c, hf_lock_info_fn each, 
     return code;
 }
 
-hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
-                hf_error *err)
+/* ---- Listing: in parts, so that a caller who stops early pays for what it has seen ---- */
+
+typedef struct listing {
+    hf_list_part part;
+    size_t most; /* records of the part that is read now */
+    char after[HF_NAME_MAX + 1];
+    collection found;
+    bool goes_on;
+    hf_lock_info_fn each;
+    void *ctx;
+} listing;
+
+static bool collect_part(void *ctx, const hf_record *record)
 {
-    collection c = {.n_records = 0};
+    listing *l = ctx;
+    collect(&l->found, record);
+    snprintf(l->after, sizeof l->after, "%s", record->name);
+    return l->found.n_records < l->most;
+}
+
+static bool tell_one(void *ctx, const hf_lock_info *info)
+{
+    listing *l = ctx;
+    l->goes_on = l->each(l->ctx, info);
+    return l->goes_on;
+}
+
+static hf_code list_part(hf_client *client, listing *l, hf_error *err)
+{
+    hf_store *store = client->store;
+    l->found = (collection){.n_records = 0};
+    hf_code code = store->ops->list(store, &l->part, collect_part, l, err);
+    if (!code)
+        code = tell_all(client, &l->found, tell_one, l, err);
+    l->goes_on = l->goes_on && l->found.n_records == l->most;
+    collection_done(&l->found);
+    l->part.after = l->after;
+    return code;
+}
+
+static hf_code list_parts(hf_client *client, listing *l, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (l->most = PART_FIRST; l->goes_on && !code; l->most = PART_NEXT)
+        code = list_part(client, l, err);
+    return code;
+}
+
+hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
+                      void *ctx, hf_error *err)
+{
+    static const hf_list_options defaults = {0};
+    const hf_list_options *o = options ? options : &defaults;
+    listing l = {.part = {.prefix = o->prefix ? o->prefix : "",
+                          .after = o->after ? o->after : "",
+                          .in_use = o->in_use},
+                 .goes_on = true,
+                 .each = each,
+                 .ctx = ctx};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = text_check("the prefix", prefix, HF_NAME_MAX, err);
+    code = text_check("the prefix", o->prefix, HF_NAME_MAX, err);
     if (!code)
-        code = client->store->ops->list(client->store, prefix ? prefix : "", collect, &c, err);
+        code = text_check("the name that a listing begins after", o->after, HF_NAME_MAX, err);
     if (!code)
-        code = tell_all(client, &c, each, ctx, err);
-    collection_done(&c);
+        code = list_parts(client, &l, err);
     client_end(client);
     return code;
 }
+
+hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
+                hf_error *err)
+{
+    const hf_list_options options = {.struct_size = sizeof options, .prefix = prefix};
+    return hf_list_locks(client, &options, each, ctx, err);
+}
+
+/* ---- One ---- */
 
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
 {

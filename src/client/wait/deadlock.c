@@ -355,11 +355,12 @@ static void find_deadlocks(visit *v)
 
 hf_code deadlock_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
+    static const hf_list_part used = {.prefix = "", .after = "", .in_use = true};
     hf_store *store = client->store;
     visit v = {.each = each, .ctx = ctx, .now_ms = client_wall(client).ms};
     if (!store->ops->waits)
         return HF_OK;
-    hf_code code = store->ops->list(store, "", visit_record, &v, err);
+    hf_code code = store->ops->list(store, &used, visit_record, &v, err);
     if (!code && v.graph.n_records)
         code = store->ops->waits(store, NULL, 0, add_waits, &v.graph, err);
     if (!code)

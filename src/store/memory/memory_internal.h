@@ -108,7 +108,7 @@ hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_re
                     hf_step_reply *reply, hf_error *err);
 hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
-hf_code memory_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+hf_code memory_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err);
 
 #endif

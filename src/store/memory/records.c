@@ -113,21 +113,34 @@ hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp
     return HF_OK;
 }
 
-hf_code memory_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+/* What a listing gives, copied. */
+static hf_record *copy_part(struct memory *memory, const hf_list_part *part, size_t *n)
 {
-    size_t n = 0, length = strlen(prefix);
+    hf_record *out = alloc_array(NULL, memory->n_records, sizeof *out);
+    *n = 0;
+    for (size_t i = place_of(memory, record_first_listed(part)); i < memory->n_records; i++) {
+        const hf_record *record = memory->records[i];
+        if (record_is_listed(record, part))
+            record_copy(&out[(*n)++], record);
+    }
+    return out;
+}
+
+hf_code memory_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
+                    hf_error *err)
+{
+    (void)err;
+    size_t n;
     struct memory *memory = memory_lock(base);
-    char **names = alloc_zeroed((memory->n_records + 1) * sizeof *names);
-    for (size_t i = place_of(memory, prefix); i < memory->n_records; i++)
-        if (strncmp(memory->records[i]->name, prefix, length) == 0)
-            names[n++] = alloc_text(memory->records[i]->name);
+    hf_record *records = copy_part(memory, part, &n);
     memory_unlock(memory);
-    hf_code code =
-        memory_look(base, (const char *const *)names, n, (hf_stamp){0}, false, each, ctx, err);
-    while (n)
-        free(names[--n]);
-    free(names);
-    return code;
+    bool more = true;
+    for (size_t i = 0; i < n; i++) {
+        more = more && each(ctx, &records[i]);
+        record_done(&records[i]);
+    }
+    free(records);
+    return HF_OK;
 }
 
 static bool is_prunable(const hf_record *record, hf_dbtime now)

@@ -17,6 +17,8 @@
 
 #include <stdio.h>
 
+#define LIST_ROWS 200 /* of a listing, that are read at once */
+
 hf_code record_decode(const sqlite_store *store, const char *name, const void *bytes, size_t size,
                       hf_record *out, hf_error *err)
 {
@@ -244,20 +246,21 @@ static hf_code copy_named(sqlite_store *store, const char *const *names, size_t 
     return sql_end(&store->main, code, err);
 }
 
-static hf_code copy_prefixed(sqlite_store *store, const char *prefix, copies *to, hf_error *err)
+/* The next so many from a name on, without the one behind which they come. */
+static hf_code copy_some(sqlite_store *store, const char *from, const char *behind, copies *to,
+                         hf_error *err)
 {
     bool found = true;
     sqlite3_stmt *list;
     hf_code code = sql_ready(&store->main, SQL_RECORD_LIST, &list, err);
     if (code)
         return code;
-    sql_bind_text(list, 1, prefix);
+    sql_bind_text(list, 1, from);
+    sql_bind_text(list, 2, behind);
+    sqlite3_bind_int(list, 3, LIST_ROWS);
     code = sql_next(&store->main, list, &found, err);
     while (!code && found) {
-        const char *name = (const char *)sqlite3_column_text(list, 0);
-        if (strncmp(name, prefix, strlen(prefix)) != 0)
-            break;
-        copies_add(to, name, list, 1);
+        copies_add(to, (const char *)sqlite3_column_text(list, 0), list, 1);
         code = sql_next(&store->main, list, &found, err);
     }
     sql_reset(list);
@@ -281,27 +284,62 @@ hf_code sqlite_look(hf_store *base, const char *const *names, size_t n, hf_stamp
     return code;
 }
 
-/* One foreign row does not hide all locks: it is skipped, with a warning. */
-static void give_listed(sqlite_store *store, const copies *all, hf_record_fn each, void *ctx)
+typedef struct listing {
+    const hf_list_part *part;
+    hf_record_fn each;
+    void *ctx;
+} listing;
+
+static bool give_if_listed(void *ctx, const hf_record *record)
+{
+    const listing *to = ctx;
+    return !record_is_listed(record, to->part) || to->each(to->ctx, record);
+}
+
+/* One foreign row does not hide all locks: it is skipped, with a warning. False: no more are
+ * wanted, or there. */
+static bool give_listed(sqlite_store *store, const copies *some, listing *to)
 {
     bool goes_on = true;
     hf_error shape;
-    for (size_t i = 0; i < all->n && goes_on; i++)
-        if (give(store, &all->rows[i], each, ctx, &goes_on, &shape))
+    const char *prefix = to->part->prefix;
+    for (size_t i = 0; i < some->n && goes_on; i++) {
+        if (strncmp(some->rows[i].name, prefix, strlen(prefix)) != 0)
+            return false;
+        if (give(store, &some->rows[i], give_if_listed, to, &goes_on, &shape))
             sqlite_log(store, HF_LOG_WARNING, "%s", shape.text);
+    }
+    return goes_on && some->n == LIST_ROWS;
 }
 
-hf_code sqlite_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+static hf_code read_some(sqlite_store *store, const char *from, const char *behind, copies *to,
+                         hf_error *err)
 {
-    copies all = {.n = 0};
-    sqlite_store *store = store_of(base);
     pthread_mutex_lock(&store->main.mutex);
     hf_code code = session_has_moved(store, &store->main, err)
                        ? HF_UNUSABLE
-                       : copy_prefixed(store, prefix ? prefix : "", &all, err);
+                       : copy_some(store, from, behind, to, err);
     pthread_mutex_unlock(&store->main.mutex);
-    if (!code)
-        give_listed(store, &all, each, ctx);
-    copies_done(&all);
+    return code;
+}
+
+hf_code sqlite_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
+                    hf_error *err)
+{
+    listing to = {part, each, ctx};
+    const char *from = record_first_listed(part), *behind = part->after;
+    copies before = {.n = 0};
+    bool goes_on = true;
+    hf_code code = HF_OK;
+    while (goes_on && !code) {
+        copies some = {.n = 0};
+        code = read_some(store_of(base), from, behind, &some, err);
+        goes_on = !code && give_listed(store_of(base), &some, &to);
+        copies_done(&before);
+        before = some;
+        if (some.n)
+            from = behind = some.rows[some.n - 1].name;
+    }
+    copies_done(&before);
     return code;
 }

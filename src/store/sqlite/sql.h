@@ -18,7 +18,8 @@
     X(SQL_RECORD_NEW, "INSERT INTO locks(name, record) VALUES(?1, ?2)")                            \
     X(SQL_RECORD_SET, "UPDATE locks SET record = ?2 WHERE name = ?1")                              \
     X(SQL_RECORD_PRUNE, "DELETE FROM locks WHERE name = ?1")                                       \
-    X(SQL_RECORD_LIST, "SELECT name, record FROM locks WHERE name >= ?1 ORDER BY name")            \
+    X(SQL_RECORD_LIST, "SELECT name, record FROM locks WHERE name >= ?1 AND name <> ?2 "           \
+                       "ORDER BY name LIMIT ?3")                                                   \
     X(SQL_RECORD_BATCH, "SELECT name, record FROM locks WHERE name > ?1 ORDER BY name LIMIT 100")  \
     X(SQL_META_GET, "SELECT value FROM meta WHERE key = ?1")                                       \
     X(SQL_META_SET, "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)")                      \

@@ -128,7 +128,7 @@ hf_code sqlite_step(hf_store *store, const char *name, const hf_step *step, hf_r
                     hf_step_reply *reply, hf_error *err);
 hf_code sqlite_look(hf_store *store, const char *const *names, size_t n, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
-hf_code sqlite_list(hf_store *store, const char *prefix, hf_record_fn each, void *ctx,
+hf_code sqlite_list(hf_store *store, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err);
 hf_code sqlite_await(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);

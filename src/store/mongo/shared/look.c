@@ -191,17 +191,13 @@ hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp 
 
 /* ---- List ---- */
 
-/* {_id: {$regex: "^prefix"}}, which is a range of the index; other than letters and digits is
- * escaped. */
-static void append_prefix(const mongo_store *store, bson_t *filter, const char *prefix)
+/* {_id: {$regex: "^prefix", $gt: after}}, which is a range of the index; other than letters and
+ * digits is escaped. */
+static void append_range(bson_t *filter, const hf_list_part *part)
 {
     bson_t id;
-    if (store->protocol->append_listed) {
-        store->protocol->append_listed(store, filter);
-        return;
-    }
     bson_string_t *pattern = bson_string_new("^");
-    for (const char *c = prefix; *c; c++) {
+    for (const char *c = part->prefix; *c; c++) {
         bool plain =
             (*c & 0x80) || (*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z');
         if (!plain)
@@ -210,12 +206,44 @@ static void append_prefix(const mongo_store *store, bson_t *filter, const char *
     }
     BSON_APPEND_DOCUMENT_BEGIN(filter, "_id", &id);
     BSON_APPEND_UTF8(&id, "$regex", pattern->str);
+    if (*part->after)
+        BSON_APPEND_UTF8(&id, "$gt", part->after);
     bson_append_document_end(filter, &id);
     bson_string_free(pattern, true);
 }
 
+static void append_in_use(bson_t *filter)
+{
+    static const char *const fields[] = {"holders.0", "queue.0"};
+    bson_t any, one, exists;
+    BSON_APPEND_ARRAY_BEGIN(filter, "$or", &any);
+    for (int i = 0; i < 2; i++) {
+        BSON_APPEND_DOCUMENT_BEGIN(&any, i ? "1" : "0", &one);
+        BSON_APPEND_DOCUMENT_BEGIN(&one, fields[i], &exists);
+        BSON_APPEND_BOOL(&exists, "$exists", true);
+        bson_append_document_end(&one, &exists);
+        bson_append_document_end(&any, &one);
+    }
+    bson_append_array_end(filter, &any);
+}
+
+static bool is_queue(const mongo_store *store)
+{
+    return !store->protocol->changing;
+}
+
+static void append_part(const mongo_store *store, bson_t *filter, const hf_list_part *part)
+{
+    if (store->protocol->append_listed)
+        store->protocol->append_listed(store, filter);
+    else
+        append_range(filter, part);
+    if (part->in_use && is_queue(store))
+        append_in_use(filter);
+}
+
 /* One foreign document does not hide all locks: it is skipped, with a warning. */
-static bool give_listed(mongo_store *store, const bson_t *doc, const char *prefix,
+static bool give_listed(mongo_store *store, const bson_t *doc, const hf_list_part *part,
                         hf_record_fn each, void *ctx)
 {
     hf_record record;
@@ -224,19 +252,18 @@ static bool give_listed(mongo_store *store, const bson_t *doc, const char *prefi
         mongo_log(store, HF_LOG_WARNING, "%s", shape.text);
         return true;
     }
-    bool is_meant = strncmp(record.name, prefix, strlen(prefix)) == 0;
-    bool goes_on = !is_meant || each(ctx, &record);
+    bool goes_on = !record_is_listed(&record, part) || each(ctx, &record);
     record_done(&record);
     return goes_on;
 }
 
 static hf_code list(mongo_store *store, mongoc_cursor_t *cursor, const mongo_call *call,
-                    const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+                    const hf_list_part *part, hf_record_fn each, void *ctx, hf_error *err)
 {
     const bson_t *doc, *reply;
     bson_error_t error;
     while (mongoc_cursor_next(cursor, &doc))
-        if (!give_listed(store, doc, prefix, each, ctx))
+        if (!give_listed(store, doc, part, each, ctx))
             return HF_OK;
     if (mongoc_cursor_error_document(cursor, &error, &reply))
         return mongo_fault(store, call, &error, reply, err);
@@ -287,13 +314,14 @@ static mongoc_cursor_t *aggregate_all(mongo_store *store, mongoc_collection_t *l
     return cursor;
 }
 
-static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client, const char *prefix)
+static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client,
+                                  const hf_list_part *part)
 {
     bson_t filter = BSON_INITIALIZER;
     mongoc_read_prefs_t *primary = mongoc_read_prefs_new(MONGOC_READ_PRIMARY);
     mongoc_collection_t *locks =
         mongoc_client_get_collection(client, store->uri.database, store->uri.collection);
-    append_prefix(store, &filter, prefix);
+    append_part(store, &filter, part);
     mongoc_cursor_t *cursor = store->protocol->append_left
                                   ? aggregate_all(store, locks, &filter, primary)
                                   : find_all(store, locks, &filter, primary);
@@ -303,20 +331,63 @@ static mongoc_cursor_t *open_list(mongo_store *store, mongoc_client_t *client, c
     return cursor;
 }
 
-hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err)
+static hf_code list_from_server(mongo_store *store, const hf_list_part *part, hf_record_fn each,
+                                void *ctx, hf_error *err)
 {
     static const mongo_call call = {.what = "listing locks"};
+    mongoc_client_t *client;
+    hf_code code = mongo_pool_take(store, &store->work, &call, &client, err);
+    if (code)
+        return code;
+    mongoc_cursor_t *cursor = open_list(store, client, part);
+    code = list(store, cursor, &call, part, each, ctx, err);
+    mongoc_cursor_destroy(cursor);
+    mongo_pool_give(&store->work, client, code != HF_OK);
+    return code;
+}
+
+typedef struct records {
+    hf_record *of;
+    size_t n;
+} records;
+
+static bool add_record(void *ctx, const hf_record *record)
+{
+    records *all = ctx;
+    all->of = alloc_array(all->of, all->n + 1, sizeof *all->of);
+    record_copy(&all->of[all->n++], record);
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const hf_record *)a)->name, ((const hf_record *)b)->name);
+}
+
+/* Where names are not the _id itself, the server's order is not theirs. */
+static hf_code list_sorted(mongo_store *store, const hf_list_part *part, hf_record_fn each,
+                           void *ctx, hf_error *err)
+{
+    records all = {NULL, 0};
+    hf_code code = list_from_server(store, part, add_record, &all, err);
+    bool goes_on = !code;
+    if (all.n)
+        qsort(all.of, all.n, sizeof *all.of, by_name);
+    for (size_t i = 0; i < all.n; i++) {
+        goes_on = goes_on && each(ctx, &all.of[i]);
+        record_done(&all.of[i]);
+    }
+    free(all.of);
+    return code;
+}
+
+hf_code mongo_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
+                   hf_error *err)
+{
     mongo_store *store = (mongo_store *)base;
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client;
-    code = mongo_pool_take(store, &store->work, &call, &client, err);
-    if (code)
-        return code;
-    mongoc_cursor_t *cursor = open_list(store, client, prefix ? prefix : "");
-    code = list(store, cursor, &call, prefix ? prefix : "", each, ctx, err);
-    mongoc_cursor_destroy(cursor);
-    mongo_pool_give(&store->work, client, code != HF_OK);
-    return code;
+    return store->protocol->append_listed ? list_sorted(store, part, each, ctx, err)
+                                          : list_from_server(store, part, each, ctx, err);
 }

@@ -7,6 +7,7 @@
 
 hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
-hf_code mongo_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx, hf_error *err);
+hf_code mongo_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
+                   hf_error *err);
 
 #endif

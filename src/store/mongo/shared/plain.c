@@ -135,8 +135,9 @@ static bool collect_holder(void *ctx, const hf_record *record)
 
 hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
 {
+    static const hf_list_part every = {.prefix = "", .after = ""};
     holders all = {NULL, 0};
-    hf_code code = base->ops->list(base, "", collect_holder, &all, err);
+    hf_code code = base->ops->list(base, &every, collect_holder, &all, err);
     bool goes_on = !code;
     for (size_t i = 0; i < all.n && goes_on; i++)
         goes_on = each(ctx, &all.states[i]);

@@ -566,11 +566,11 @@ hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_st
     return code ? code : mongo_look(base, names, n, after, linearizable, each, ctx, err);
 }
 
-hf_code mongo_ttl_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                        hf_error *err)
 {
     hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
-    return code ? code : mongo_list(base, prefix, each, ctx, err);
+    return code ? code : mongo_list(base, part, each, ctx, err);
 }
 
 static const char *changing(const mongo_store *store)

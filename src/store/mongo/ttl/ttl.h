@@ -12,7 +12,7 @@ hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session
                        hf_error *err);
 hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                        bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
-hf_code mongo_ttl_list(hf_store *base, const char *prefix, hf_record_fn each, void *ctx,
+hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                        hf_error *err);
 
 /* ---- The index (index.c) ---- */
