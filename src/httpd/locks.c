@@ -24,22 +24,28 @@ static void add_waits(const page *p, waits *w)
     json_array_foreach(p->items, i, lock) listing_add_waits(lock, w);
 }
 
+static void answer_part(request *req, page *p, bool in_use)
+{
+    hf_error err = {0};
+    char *prefix = parameter_text(req, "prefix");
+    const hf_list_options part = {
+        .struct_size = sizeof part, .prefix = prefix, .after = p->after, .in_use = in_use};
+    if (hf_list_locks(req->service->config.client, &part, add_lock, p, &err)) {
+        answer_error(req, &err);
+        page_done(p);
+    } else {
+        add_waits(p, &req->service->waits);
+        answer_json(req, MHD_HTTP_OK, page_end(p, "locks"));
+    }
+    free(prefix);
+}
+
 void answer_locks(request *req)
 {
     page p;
-    hf_error err = {0};
-    if (!page_begin(&p, req))
-        return;
-    char *prefix = parameter_text(req, "prefix");
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .after = p.after};
-    if (hf_list_locks(req->service->config.client, &part, add_lock, &p, &err)) {
-        answer_error(req, &err);
-        page_done(&p);
-    } else {
-        add_waits(&p, &req->service->waits);
-        answer_json(req, MHD_HTTP_OK, page_end(&p, "locks"));
-    }
-    free(prefix);
+    int64_t in_use;
+    if (parameter_number(req, "in_use", 0, 1, 0, &in_use) && page_begin(&p, req))
+        answer_part(req, &p, in_use);
 }
 
 static bool keep_lock(void *ctx, const hf_lock_info *info)

@@ -8,7 +8,7 @@
 #define LEASE "{lease}"
 
 static const route table[] = {
-    {"GET", "/v1/locks", "prefix cursor limit", ROLE_READ, RUN_WORKER, answer_locks},
+    {"GET", "/v1/locks", "prefix in_use cursor limit", ROLE_READ, RUN_WORKER, answer_locks},
     {"GET", "/v1/locks/" NAME, "", ROLE_READ, RUN_WORKER, answer_lock},
     {"POST", "/v1/locks/" NAME, "", ROLE_USE, RUN_AFTER_WAIT, answer_acquire},
     {"PUT", "/v1/leases/" LEASE, "", ROLE_USE, RUN_WORKER, answer_renew},

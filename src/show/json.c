@@ -202,8 +202,13 @@ static int write_out(const char *bytes, size_t size, void *ctx)
 }
 
 /* main() looks at stdout's error flag when the verb has ended. */
+void json_write(const json_t *value)
+{
+    json_dump_callback(value, write_out, NULL, JSON_COMPACT);
+}
+
 void json_print(const json_t *value)
 {
-    if (json_dump_callback(value, write_out, NULL, JSON_COMPACT) == 0)
-        putchar('\n');
+    json_write(value);
+    putchar('\n');
 }

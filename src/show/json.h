@@ -26,6 +26,7 @@ void json_put_text(json_t *object, const char *key, const char *text); /* repair
 void json_put_number(json_t *object, const char *key, int64_t number);
 
 /* Prints it on stdout as one line. */
+void json_write(const json_t *value); /* without an end of line */
 void json_print(const json_t *value);
 
 #endif

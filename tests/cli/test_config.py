@@ -169,11 +169,12 @@ class Names(Config):
     def test_by_flag_variable_and_file(self):
         self.check(0, "--store", "test", "run", "x", "--", "true")
         self.env["HOLDFAST_STORE"] = "test"
-        self.assertEqual([lock["name"] for lock in self.json("list", "--json")], ["x"])
+        self.assertEqual([lock["name"] for lock in self.json("list", "-a", "--json")],
+                         ["x"])
         self.assertEqual(self.said("store"), (self.store, "HOLDFAST_STORE"))
         del self.env["HOLDFAST_STORE"]
         self.write("store = test\n[stores]\ntest = %s\n" % self.store)
-        self.assertEqual(self.check(0, "list", "--names").out, "x\n")
+        self.assertEqual(self.check(0, "list", "-a", "--names").out, "x\n")
 
     def test_one_that_there_is_not(self):
         self.refused(r'--store: there is no store "tset": there are A-1_, prod, test; or give a URI',

@@ -71,18 +71,28 @@ class Json(cli.Case):
     def test_a_prefix_and_the_order_of_bytes(self):
         for name in ("b", "ä", "a/2", "a/1", "B", "a%", "a_"):
             self.check(0, "run", name, "--", "true")
-        self.assertEqual([lock["name"] for lock in self.json("list", "--json")],
+        self.assertEqual([lock["name"] for lock in self.json("list", "--all", "--json")],
                          ["B", "a%", "a/1", "a/2", "a_", "b", "ä"])
         for prefix, names in (("a/", ["a/1", "a/2"]), ("a%", ["a%"]), ("a_", ["a_"]), ("zz", []),
                               ("ä", ["ä"]), ("", ["B", "a%", "a/1", "a/2", "a_", "b", "ä"])):
-            self.assertEqual([lock["name"] for lock in self.json("list", "--json", prefix)], names)
+            self.assertEqual([lock["name"] for lock in self.json("list", "-a", "--json", prefix)],
+                             names)
 
     def test_names(self):
         for name in ("b", "a\n", "a b"):
             self.check(0, "run", name, "--", "true")
-        self.assertEqual(self.check(0, "list", "--names").out, "a\\x0a\na b\nb\n")
-        self.assertEqual(self.check(0, "list", "--names", "a ").out, "a b\n")
+        self.assertEqual(self.check(0, "list", "-a", "--names").out, "a\\x0a\na b\nb\n")
+        self.assertEqual(self.check(0, "list", "-a", "--names", "a ").out, "a b\n")
         self.check(64, "list", "--names", "--json")
+
+    def test_what_nobody_uses_is_left_out(self):
+        self.check(0, "run", "free", "--", "true")
+        self.hold("held")
+        for words, names in (([], ["held"]), (["--all"], ["free", "held"]), (["f"], [])):
+            self.assertEqual([lock["name"] for lock in self.json("list", "--json", *words)], names)
+            self.assertEqual(self.check(0, "list", "--names", *words).out.split(), names)
+            shown = self.check(0, "list", *words).out
+            self.assertEqual([name for name in ("free", "held") if name in shown], names)
 
     def test_odd_text(self):
         name, why = 'q"\\\n\x01🔒', "\x1b[0m\t\u2028"
@@ -133,7 +143,7 @@ class ForPeople(cli.Case):
         self.hold("-s", "r")
         self.hold("--permits", "2", "--limit", "3", "s")
         self.check(0, "run", "z", "--", "true")
-        rows = {row["NAME"]: row for row in self.table("list")}
+        rows = {row["NAME"]: row for row in self.table("list", "-a")}
         held = rows["long-name-of-a-lock"]
         self.assertEqual((held["USE"], held["WAITING"], held["WHY"]), ("exclusive", "1", "nightly"))
         self.assertIn(":%d" % holder.pid, held["HELD BY"])
@@ -147,7 +157,7 @@ class ForPeople(cli.Case):
     def test_columns_are_as_wide_as_what_they_show(self):
         self.check(0, "run", "字字", "--", "true")
         self.check(0, "run", "abcd\n", "--", "true")
-        lines = self.check(0, "list").out.splitlines()
+        lines = self.check(0, "list", "-a").out.splitlines()
         self.assertEqual(len(lines), 3)
         self.assertTrue(lines[1].startswith("abcd\\x0a  -"), lines[1])
         self.assertTrue(lines[2].startswith("字字      -"), lines[2])
@@ -218,7 +228,7 @@ class ForPeople(cli.Case):
         self.check(0, "run", "y", "--", "true")
         self.check(0, "break", "x", "--reason", "why not")
         holder.status()
-        self.assertEqual([row["HELD BY"] for row in self.table("list")],
+        self.assertEqual([row["HELD BY"] for row in self.table("list", "-a")],
                          ["- (abandoned)", "- (released)"])
         out = self.check(0, "show", "x").out
         self.assertRegex(out, r"(?m)^last +abandoned by sh@.*, token \d+, exit status 143$")

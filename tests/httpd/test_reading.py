@@ -53,6 +53,9 @@ class Locks(serving.Case):
             cursor = part["next"]
         self.assertEqual(got, [names[:2], names[2:4], names[4:]])
         self.assertEqual(len(service.get("/v1/locks").json["locks"]), 6)
+        self.hold("other")
+        used = service.get("/v1/locks?in_use=1").json["locks"]
+        self.assertEqual([lock["name"] for lock in used], ["other"])
 
 
 class Sessions(serving.Case):

@@ -174,7 +174,8 @@ class BadRequests(serving.Case):
         for path in ("/v1/locks/%", "/v1/locks/%0", "/v1/locks/%zz", "/v1/locks/a%00b", "/v1/locks/%ff",
                      "/v1/locks/" + "x" * 513, "/v1/locks?prefix=%e4", "/v1/locks?prefix=%",
                      "/v1/locks?limit=0", "/v1/locks?limit=1001", "/v1/locks?limit=1x",
-                     "/v1/locks?limit=", "/v1/locks?Prefix=x", "/v1/sessions?all=2"):
+                     "/v1/locks?limit=", "/v1/locks?Prefix=x", "/v1/sessions?all=2",
+                     "/v1/locks?in_use=yes"):
             self.check_problem(service.get(path), 400, "HF_INVALID")
         path = "/v1/locks/x?if_token=99999999999999999999&reason=x"
         self.check_problem(service.call("DELETE", path), 400, "HF_INVALID", "if_token")

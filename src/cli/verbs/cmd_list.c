@@ -16,12 +16,13 @@
 typedef struct request {
     settings *given;
     const char *name; /* the prefix, or the lock */
-    bool names_only;
+    bool names_only, all;
 } request;
 
 enum { KEY_NAMES = 2000 };
 
 static const struct argp_option list[] = {
+    {"all", 'a', NULL, 0, "also those that nobody holds or waits for", 0},
     {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -41,9 +42,10 @@ static error_t parse_list(int key, char *arg, struct argp_state *state)
     request *req = state->input;
     if (key == ARGP_KEY_END && req->names_only && req->given->is_json)
         argp_error(state, "--names and --json exclude each other");
-    if (key != KEY_NAMES)
+    if (key != KEY_NAMES && key != 'a')
         return parse(key, arg, state);
-    req->names_only = true;
+    req->names_only |= key == KEY_NAMES;
+    req->all |= key == 'a';
     return 0;
 }
 
@@ -59,7 +61,7 @@ const struct argp list_argp = {
     list,
     parse_list,
     "[PREFIX]",
-    "Lists the locks whose name begins with PREFIX: who holds them, who waits.",
+    "Lists the locks that are in use and whose name begins with PREFIX: who holds them, who waits.",
     options_children,
     NULL,
     NULL};
@@ -121,32 +123,45 @@ static bool add_row(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-static hf_code list_table(hf_client *client, const char *prefix, hf_error *err)
+static hf_code list_locks(hf_client *client, const request *req, hf_lock_info_fn each, void *ctx,
+                          hf_error *err)
+{
+    const hf_list_options part = {
+        .struct_size = sizeof part, .prefix = req->name, .in_use = !req->all};
+    return hf_list_locks(client, &part, each, ctx, err);
+}
+
+static hf_code list_table(hf_client *client, const request *req, hf_error *err)
 {
     static const char *const heads[] = {"NAME",    "USE",   "HELD BY", "SINCE", "LEASE",
                                         "WAITING", "TOKEN", "WHY",     NULL};
     table rows;
     table_init(&rows, heads);
-    hf_code code = hf_list(client, prefix, add_row, &rows, err);
+    hf_code code = list_locks(client, req, add_row, &rows, err);
     if (!code)
         table_print(&rows);
     table_done(&rows);
     return code;
 }
 
-static bool append_lock(void *ctx, const hf_lock_info *info)
+/* As they come: of very many, none waits for the last. */
+static bool print_item(void *ctx, const hf_lock_info *info)
 {
-    json_append(ctx, json_of_lock(info));
+    const char **before = ctx;
+    json_t *lock = json_of_lock(info);
+    fputs(*before, stdout);
+    json_write(lock);
+    json_decref(lock);
+    *before = ",";
     return true;
 }
 
-static hf_code list_json(hf_client *client, const char *prefix, hf_error *err)
+static hf_code list_json(hf_client *client, const request *req, hf_error *err)
 {
-    json_t *array = json_array_new();
-    hf_code code = hf_list(client, prefix, append_lock, array, err);
+    const char *before = "[";
+    hf_code code = list_locks(client, req, print_item, &before, err);
     if (!code)
-        json_print(array);
-    json_decref(array);
+        puts(*before == '[' ? "[]" : "]");
     return code;
 }
 
@@ -159,9 +174,9 @@ static bool print_name(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-static hf_code list_names(hf_client *client, const char *prefix, hf_error *err)
+static hf_code list_names(hf_client *client, const request *req, hf_error *err)
 {
-    return hf_list(client, prefix, print_name, NULL, err);
+    return list_locks(client, req, print_name, NULL, err);
 }
 
 /* ---- show ---- */
@@ -275,9 +290,9 @@ static bool print_lock(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-static hf_code show_text(hf_client *client, const char *name, hf_error *err)
+static hf_code show_text(hf_client *client, const request *req, hf_error *err)
 {
-    return hf_show(client, name, print_lock, NULL, err);
+    return hf_show(client, req->name, print_lock, NULL, err);
 }
 
 static bool print_json(void *ctx, const hf_lock_info *info)
@@ -289,14 +304,14 @@ static bool print_json(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-static hf_code show_json(hf_client *client, const char *name, hf_error *err)
+static hf_code show_json(hf_client *client, const request *req, hf_error *err)
 {
-    return hf_show(client, name, print_json, NULL, err);
+    return hf_show(client, req->name, print_json, NULL, err);
 }
 
 /* ---- both ---- */
 
-typedef hf_code print_fn(hf_client *client, const char *name, hf_error *err);
+typedef hf_code print_fn(hf_client *client, const request *req, hf_error *err);
 
 static int answer(const request *req, print_fn *print)
 {
@@ -305,7 +320,7 @@ static int answer(const request *req, print_fn *print)
     int status = options_open(req->given, NULL, &client);
     if (status)
         return status;
-    hf_code code = print(client, req->name, &err);
+    hf_code code = print(client, req, &err);
     if (code)
         terminal_error("%s", err.text);
     hf_close(client);
