@@ -188,6 +188,37 @@ static void test_a_cancel_that_comes_before_its_attempt(void **state)
     close_both();
 }
 
+static atomic_int readings;
+
+static hf_mono count_reading(void *ctx)
+{
+    readings++;
+    return env_linux.mono(ctx);
+}
+
+/* Each look at what is due reads the clock. */
+static void test_while_one_waits_nothing_goes_round(void **state)
+{
+    (void)state;
+    hf_env env = env_linux;
+    hf_options options = {.env = &env, .ttl_ms = 60000};
+    hf_error err;
+    env.mono = count_reading;
+    assert_int_equal(hf_open("memory:idle", &options, &client, &err), HF_OK);
+    other = open_client("memory:idle", 10000);
+    hf_lock *lock = take(other, "x");
+    outcome o;
+    begin(&o, NULL);
+    await_queued(other->store, "x", 1);
+    pause_ms(100);
+    readings = 0;
+    pause_ms(100);
+    assert_true(readings < 1000);
+    hf_lock_close(lock);
+    await_outcome(&o);
+    close_both();
+}
+
 static void test_its_time_is_over(void **state)
 {
     (void)state;
@@ -230,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_a_look_for_it_that_is_refused_ends_it),
         cmocka_unit_test(test_many_wait_each_for_itself),
         cmocka_unit_test(test_a_cancel_that_comes_before_its_attempt),
+        cmocka_unit_test(test_while_one_waits_nothing_goes_round),
         cmocka_unit_test(test_its_time_is_over),
         cmocka_unit_test(test_what_cannot_begin),
     };

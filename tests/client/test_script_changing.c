@@ -62,7 +62,7 @@ static void test_a_downgrade_and_back(void **state)
                  "1100 a x: enter-or-not instead\n"
                  "1100 a look at 1 sessions, trusting\n"
                  "1100 upgraded x: HF_HELD: x was not upgraded, and is held as before: it is "
-                 "shared with b@ (report)\n");
+                 "shared with b@:1 (report)\n");
     play(close_part, &other, 1000);
     play(upgrade_part, &x, 0);
     play(check_part, &x, 0);
@@ -76,7 +76,7 @@ static void test_a_downgrade_and_back(void **state)
                  "2100 upgraded x: yes\n"
                  "2100 x: 7875 ms left\n"
                  "2100 upgraded x: yes\n"
-                 "2100 before x: b@, outcome 1, ''\n"
+                 "2100 before x: b@:1, outcome 1, ''\n"
                  "3333 a beat, seen 1\n"
                  "3433 b beat, seen 1\n"
                  "6666 a beat, seen 2\n"
@@ -617,6 +617,54 @@ static void test_a_break_of_one_token(void **state)
     end();
 }
 
+/* Both were granted at one time; the first has the lower token. */
+static void test_a_break_of_the_second_token(void **state)
+{
+    (void)state;
+    begin("memory:break-second", (hf_options){.ttl_ms = 2000});
+    x.options.mode = HF_SHARED;
+    play(take_part, &x, 0);
+    play(take_part, &other, 0);
+    why.options.if_token = hf_lock_token(other.lock);
+    stage_act(break_it, &why);
+    stage_run(1000);
+    play(close_part, &other, 1000);
+    play(check_part, &x, 0);
+    stage_expect("0 a begin\n"
+                 "0 a x: enter 1\n"
+                 "0 a has x\n"
+                 "0 b begin\n"
+                 "0 b x: enter 1\n"
+                 "0 b has x\n"
+                 "0 c look at x\n"
+                 "0 c look at 1 sessions\n"
+                 "0 c ask\n"
+                 "100 c look at x\n"
+                 "200 c look at x\n"
+                 "300 c look at x\n"
+                 "400 c look at x\n"
+                 "500 c look at x\n"
+                 "600 c look at x\n"
+                 "666 a beat, seen 1\n"
+                 "666 b beat, seen 1\n"
+                 "700 c look at x\n"
+                 "800 c look at x\n"
+                 "900 c look at x\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1000 c look at x\n"
+                 "1000.1 b x: abandon\n"
+                 "1100 c look at x\n"
+                 "1100 broken x: yes\n"
+                 "1332 a beat, seen 2\n"
+                 "1332 b beat, seen 2, answered 1\n"
+                 "1998 a beat, seen 3\n"
+                 "1998 b beat, seen 3\n"
+                 "2000 a look at x since 1\n"
+                 "2000 x: 1989 ms left, shared\n");
+    end();
+}
+
 static void test_breaks_that_cannot_be(void **state)
 {
     (void)state;
@@ -1002,6 +1050,7 @@ int main(void)
         cmocka_unit_test(test_an_upgrade_takes_along_what_was_closed),
         cmocka_unit_test(test_a_break_of_several),
         cmocka_unit_test(test_a_break_of_one_token),
+        cmocka_unit_test(test_a_break_of_the_second_token),
         cmocka_unit_test(test_breaks_that_cannot_be),
         cmocka_unit_test(test_a_break_of_the_dead),
         cmocka_unit_test(test_breaks_whose_calls_fail),

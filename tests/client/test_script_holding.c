@@ -21,9 +21,7 @@ static void hold(const char *uri, hf_options options)
 {
     begin(uri, options);
     play(take_part, &x, 0);
-    stage_expect("0 a begin\n"
-                 "0 a x: enter\n"
-                 "0 a has x\n");
+    stage_forget();
 }
 
 static void end(void)
@@ -260,11 +258,11 @@ static void test_an_ask_for_what_is_held(void **state)
                  "3200 b look at x\n"
                  "3300 b look at x\n"
                  "3333 a beat, seen 1\n"
-                 "3333 x is lost, 6642 ms left: x was broken by b@: maintenance\n"
+                 "3333 x is lost, 6642 ms left: x was broken by b@:1: maintenance\n"
                  "3400 b look at x\n"
                  "3500 b look at x\n"
                  "3600 b look at x\n"
-                 "3600 x: 6375 ms left: x was broken by b@: maintenance\n"
+                 "3600 x: 6375 ms left: x was broken by b@:1: maintenance\n"
                  "3700 b look at x\n"
                  "3800 b look at x\n"
                  "3900 b look at x\n"
@@ -286,7 +284,7 @@ static void test_an_ask_for_what_is_held(void **state)
                  "600 b look at 1 sessions\n"
                  "600 b ask\n"
                  "666 a beat, seen 1\n"
-                 "666 x is lost, 1325 ms left: x was broken by b@: maintenance\n"
+                 "666 x is lost, 1325 ms left: x was broken by b@:1: maintenance\n"
                  "700 b look at x\n"
                  "800 b look at x\n"
                  "900 b look at x\n"
@@ -621,18 +619,34 @@ static hf_code give_overdue(faulty *f, hf_session_state *out, size_t max, size_t
     return HF_OK;
 }
 
-static void test_sweeps(void **state)
+static hf_code give_two_overdue(faulty *f, hf_session_state *out, size_t max, size_t *n, bool *more)
 {
-    (void)state;
-    begin("memory:swept", defaults);
-    parts = 0;
-    stage_store(a)->sweep = give_overdue;
+    (void)f, (void)max;
+    *n = (size_t)parts;
+    *more = false;
+    for (size_t i = 0; i < *n; i++)
+        out[i] = (hf_session_state){.session = {.id = {{9, (uint8_t)i}}, .ttl_ms = 2000},
+                                    .presence = HF_LIVE};
+    return HF_OK;
+}
+
+static void begin_overdue(void)
+{
     hf_error err;
     hf_store *store = stage_store(a)->inner;
     for (uint8_t i = 0; i < 2; i++) {
         hf_session dead = {.id = {{9, i}}, .ttl_ms = 2000, .pid = 1};
         assert_int_equal(store->ops->session_begin(store, &dead, &err), HF_OK);
     }
+}
+
+static void test_sweeps(void **state)
+{
+    (void)state;
+    begin("memory:swept", defaults);
+    parts = 0;
+    stage_store(a)->sweep = give_overdue;
+    begin_overdue();
     play(take_part, &x, 8000);
     stage_expect("0 a begin\n"
                  "0 a x: enter\n"
@@ -652,10 +666,48 @@ static void test_sweeps(void **state)
                  "3129 log: marked a session dead that is a day overdue\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n");
-    stage_let_fail((stage_fault){.call = FAULTY_SWEEP, .before = HF_UNREACHABLE});
-    stage_run(3595000);
+    end();
+    begin("memory:swept-two", defaults);
+    parts = 2;
+    stage_store(a)->sweep = give_two_overdue;
+    begin_overdue();
+    stage_let_fail((stage_fault){
+        .who = 'a', .call = FAULTY_SESSIONS_LOOK, .skips = 1, .before = HF_UNREACHABLE});
+    play(take_part, &x, 8000);
+    stage_expect("0 a begin\n"
+                 "0 a x: enter\n"
+                 "0 a has x\n"
+                 "1000 a sweep\n"
+                 "1100 a look at 2 sessions\n"
+                 "1200 a look at 2 sessions: not sent, HF_UNREACHABLE\n"
+                 "1200 a look at 2 sessions\n"
+                 "1533 a look at 2 sessions\n"
+                 "1866 a look at 2 sessions\n"
+                 "2199 a look at 2 sessions\n"
+                 "2532 a look at 2 sessions\n"
+                 "2865 a look at 2 sessions\n"
+                 "3109 a look at 2 sessions\n"
+                 "3109 a mark\n"
+                 "3109 log: marked a session dead that is a day overdue\n"
+                 "3109 a mark\n"
+                 "3109 log: marked a session dead that is a day overdue\n"
+                 "3333 a beat, seen 1\n"
+                 "6666 a beat, seen 2\n");
+    end();
+    begin("memory:swept-hourly", defaults);
+    parts = 2;
+    stage_store(a)->sweep = give_overdue;
+    stage_let_fail((stage_fault){.call = FAULTY_SWEEP, .skips = 1, .before = HF_UNREACHABLE});
+    stage_let_fail((stage_fault){.call = FAULTY_BEAT, .times = 100, .before = HF_DENIED});
+    play(take_part, &x, 3600999);
     stage_forget();
-    stage_run(3650000);
+    stage_run(1);
+    stage_expect("3601000 a sweep: not sent, HF_UNREACHABLE\n"
+                 "3601000 log: sweeping: injected\n");
+    stage_run(3599999);
+    stage_forget();
+    stage_run(1);
+    stage_expect("7201000 a sweep\n");
     end();
 }
 

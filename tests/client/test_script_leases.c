@@ -487,7 +487,8 @@ static void test_an_answer_to_a_pass_that_is_lost(void **state)
 static void test_a_pass_that_did_nothing(void **state)
 {
     (void)state;
-    stage_fault swallowed = {.call = FAULTY_STEP, .is = stage_is_pass, .is_swallowed = true};
+    stage_fault swallowed = {
+        .call = FAULTY_STEP, .is = stage_is_pass, .is_swallowed = true, .times = 12};
     run_one("memory:swallowed-pass", plain, swallowed);
     stage_expect("0 a begin\n"
                  "0 a x: enter\n"
@@ -495,8 +496,30 @@ static void test_a_pass_that_did_nothing(void **state)
                  "0 a x: pass\n"
                  "0 a look at x for sure\n"
                  "10 a x: pass\n"
-                 "10 first: token 1781600000000000, 9965 ms left of 10000, waited 0; before: \n"
+                 "10 a look at x for sure\n"
+                 "26 a x: pass\n"
+                 "26 a look at x for sure\n"
+                 "53 a x: pass\n"
+                 "53 a look at x for sure\n"
+                 "101 a x: pass\n"
+                 "101 a look at x for sure\n"
+                 "190 a x: pass\n"
+                 "190 a look at x for sure\n"
+                 "360 a x: pass\n"
+                 "360 a look at x for sure\n"
+                 "691 a x: pass\n"
+                 "691 a look at x for sure\n"
                  "1000 a sweep\n"
+                 "1203 a x: pass\n"
+                 "1203 a look at x for sure\n"
+                 "1716 a x: pass\n"
+                 "1716 a look at x for sure\n"
+                 "2230 a x: pass\n"
+                 "2230 a look at x for sure\n"
+                 "2745 a x: pass\n"
+                 "2745 a look at x for sure\n"
+                 "3261 a x: pass\n"
+                 "3261 first: token 1781600000000000, 6714 ms left of 10000, waited 0; before: \n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
@@ -830,7 +853,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
                  "1000 b sweep\n"
                  "1508 a look at x since 2\n"
                  "2000 a x: leave-unused\n"
-                 "2000 first: HF_TIMEOUT: x was not free in time: held by b@\n");
+                 "2000 first: HF_TIMEOUT: x was not free in time: held by b@:1\n");
     stage_end();
     wait_for_x("memory:waits-key", &(hf_lease_options){.key = "k", .lock.wait_ms = 2000});
     stage_expect("0 a look at 1 sessions\n"
@@ -844,7 +867,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
                  "1524 a look at x since 2\n"
                  "2000 a x: leave-unused\n"
                  "2000 a look at 1 sessions\n"
-                 "2000 first: HF_TIMEOUT: x was not free in time: held by b@\n");
+                 "2000 first: HF_TIMEOUT: x was not free in time: held by b@:1\n");
     stage_end();
     wait_for_x("memory:tries-key", &(hf_lease_options){.key = "k", .lock.wait_ms = HF_TRY});
     stage_expect("0 a look at 1 sessions\n"
@@ -858,7 +881,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
                  "53 a look at 1 sessions\n"
                  "103 a look at 1 sessions\n"
                  "194 a look at 1 sessions\n"
-                 "306 first: HF_HELD: x was not free: held by b@\n"
+                 "306 first: HF_HELD: x was not free: held by b@:1\n"
                  "1000 a sweep\n"
                  "1000 b sweep\n");
     stage_end();
@@ -866,7 +889,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
     stage_expect("0 a begin\n"
                  "0 a x: enter-or-not\n"
                  "0 a look at 1 sessions, trusting\n"
-                 "0 first: HF_HELD: x was not free: held by b@\n"
+                 "0 first: HF_HELD: x was not free: held by b@:1\n"
                  "1000 a sweep\n"
                  "1000 b sweep\n");
     stage_end();
@@ -912,7 +935,7 @@ static void test_two_that_wait_with_one_key(void **state)
         "2100.1 a hears a grant\n"
         "2109 a begin a lease\n"
         "2109 a x: pass\n"
-        "2109 first: token 1781600001152224, 9975 ms left of 10000, waited 2109; before: c@\n"
+        "2109 first: token 1781600001152224, 9975 ms left of 10000, waited 2109; before: c@:1\n"
         "2156 b look at x since 3\n"
         "2156 b x: leave-unused\n"
         "2156 b look at 1 sessions\n"
@@ -920,7 +943,7 @@ static void test_two_that_wait_with_one_key(void **state)
         "2156 b beat, seen 0\n"
         "2156 b look at x\n"
         "2156 second: token 1781600001152224, 9975 ms left of 10000, waited 2056, was there; "
-        "before: c@\n"
+        "before: c@:1\n"
         "3333 a beat, seen 1\n"
         "3333 c beat, seen 1\n"
         "3433 b beat, seen 1\n");
@@ -1017,7 +1040,7 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
                  "194 b beat, seen 0\n"
                  "194 b look at x\n"
                  "194 b look at x for sure\n"
-                 "306 second: HF_HELD: x was not free: held by a@\n"
+                 "306 second: HF_HELD: x was not free: held by a@:1\n"
                  "400 first: token 1781600000000000, 9575 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "1000 b sweep\n");
@@ -1046,7 +1069,7 @@ static void test_a_try_beside_what_becomes_no_lease(void **state)
                  "100 a x: enter-or-not\n"
                  "100 a look at 1 sessions, trusting\n"
                  "100 a look at 1 sessions\n"
-                 "100 first: HF_HELD: x was not free: held by b@ (audit)\n");
+                 "100 first: HF_HELD: x was not free: held by b@:1 (audit)\n");
     stage_end();
     try_beside_another("memory:beside-actor", (hf_lock_options){.actor = "till"}, 100);
     stage_expect("100 a look at 1 sessions\n"
@@ -1054,7 +1077,7 @@ static void test_a_try_beside_what_becomes_no_lease(void **state)
                  "100 a x: enter-or-not\n"
                  "100 a look at 1 sessions, trusting\n"
                  "100 a look at 1 sessions\n"
-                 "100 first: HF_HELD: x was not free: held by b@\n");
+                 "100 first: HF_HELD: x was not free: held by b@:1\n");
     stage_end();
     try_beside_another("memory:beside-shared", (hf_lock_options){.mode = HF_SHARED}, 100);
     stage_expect("100 a look at 1 sessions\n"
@@ -1062,7 +1085,7 @@ static void test_a_try_beside_what_becomes_no_lease(void **state)
                  "100 a x: enter-or-not\n"
                  "100 a look at 1 sessions, trusting\n"
                  "100 a look at 1 sessions\n"
-                 "100 first: HF_HELD: x was not free: held by b@\n");
+                 "100 first: HF_HELD: x was not free: held by b@:1\n");
     stage_end();
     try_beside_another("memory:beside-young", (hf_lock_options){.mode = HF_EXCLUSIVE}, 1999);
     stage_expect("1999 a look at 1 sessions\n"
@@ -1076,7 +1099,7 @@ static void test_a_try_beside_what_becomes_no_lease(void **state)
                  "2052 a look at 1 sessions\n"
                  "2102 a look at 1 sessions\n"
                  "2193 a look at 1 sessions\n"
-                 "2305 first: HF_HELD: x was not free: held by b@\n");
+                 "2305 first: HF_HELD: x was not free: held by b@:1\n");
     stage_end();
     try_beside_another("memory:beside-old", (hf_lock_options){.mode = HF_EXCLUSIVE}, 2000);
     stage_expect("2000 a look at 1 sessions\n"
@@ -1084,7 +1107,7 @@ static void test_a_try_beside_what_becomes_no_lease(void **state)
                  "2000 a x: enter-or-not\n"
                  "2000 a look at 1 sessions, trusting\n"
                  "2000 a look at 1 sessions\n"
-                 "2000 first: HF_HELD: x was not free: held by b@\n");
+                 "2000 first: HF_HELD: x was not free: held by b@:1\n");
     stage_end();
 }
 
@@ -1123,7 +1146,7 @@ static void test_a_renewal_of_what_is_over(void **state)
                  "1400 b look at x\n"
                  "1500 b look at x\n"
                  "1500 b beat, seen 0\n"
-                 "1500 renewed: HF_LOST: x was broken by b@: out of hand\n"
+                 "1500 renewed: HF_LOST: x was broken by b@:1: out of hand\n"
                  "1600 b look at x\n"
                  "1700 b look at x\n"
                  "1800 b look at x\n"
@@ -1140,7 +1163,7 @@ static void test_a_renewal_of_what_is_over(void **state)
                  "2600 broken: yes\n"
                  "3333 a beat, seen 1\n"
                  "3500 b beat, seen 0\n"
-                 "3500 renewed: HF_LOST: x was broken by b@: out of hand\n");
+                 "3500 renewed: HF_LOST: x was broken by b@:1: out of hand\n");
     stage_end();
     make_one("memory:renew-forced", &plain);
     stage_act(break_x, "force");
@@ -1154,9 +1177,25 @@ static void test_a_renewal_of_what_is_over(void **state)
                  "1000 b look at x\n"
                  "1000 broken: yes\n"
                  "1000 b beat, seen 0\n"
-                 "1000 renewed: HF_LOST: x was broken by b@: out of hand\n"
+                 "1000 renewed: HF_LOST: x was broken by b@:1: out of hand\n"
                  "1000 b beat, seen 0\n"
-                 "1000 renewed: HF_LOST: x was broken by b@: out of hand\n");
+                 "1000 renewed: HF_LOST: x was broken by b@:1: out of hand\n");
+    stage_end();
+    make_one("memory:renew-unasked", &plain);
+    stage_let_fail((stage_fault){.who = 'b', .call = FAULTY_ASK, .before = HF_DENIED});
+    stage_act(break_x, "force");
+    stage_run(0);
+    run_act(renew, 0);
+    stage_expect("1000 b look at x\n"
+                 "1000 b look at 1 sessions\n"
+                 "1000 b ask: not sent, HF_DENIED\n"
+                 "1000 b x: abandon\n"
+                 "1000 b look at x\n"
+                 "1000 broken: yes\n"
+                 "1000 b beat, seen 0\n"
+                 "1000 b look at x\n"
+                 "1000 b look at x for sure\n"
+                 "1000 renewed: HF_LOST: the lease of x has ended: its ticket was taken out\n");
     stage_end();
     make_one("memory:renew-dropped", &plain);
     drop_the_record();

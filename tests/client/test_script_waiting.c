@@ -64,27 +64,27 @@ static void test_it_is_woken_by_a_notice(void **state)
                  "1000 a sweep\n"
                  "1000 b sweep\n"
                  "1000 b listens for 1000 ms, since 2\n"
-                 "1000 waits for x 1000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "1000 waits for x 1000 ms, 1 of 1, held by 1: a@:1 'audit', since then\n"
                  "1507 b look at x since 2\n"
                  "2000 b listens for 1000 ms, since 2\n"
-                 "2000 waits for x 2000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "2000 waits for x 2000 ms, 1 of 1, held by 1: a@:1 'audit', since then\n"
                  "3000 b listens for 1000 ms, since 2\n"
-                 "3000 waits for x 3000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "3000 waits for x 3000 ms, 1 of 1, held by 1: a@:1 'audit', since then\n"
                  "3015 b look at x since 2\n"
                  "3333 a beat, seen 1\n"
                  "3333 b beat, seen 1, waits\n"
                  "3395 b look at 1 sessions\n"
                  "4000 b listens for 1000 ms, since 2\n"
-                 "4000 waits for x 4000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "4000 waits for x 4000 ms, 1 of 1, held by 1: a@:1 'audit', since then\n"
                  "4524 b look at x since 2\n"
                  "5000 b listens for 1000 ms, since 2\n"
-                 "5000 waits for x 5000 ms, 1 of 1, held by 1: a@ 'audit', since then\n"
+                 "5000 waits for x 5000 ms, 1 of 1, held by 1: a@:1 'audit', since then\n"
                  "5500.1 a x: leave\n"
                  "5500.1 b hears a grant\n"
                  "5520 acquired x: yes\n"
                  "5520 waited 5520 ms\n"
                  "5600 b look at x since 3\n"
-                 "5600 before x: a@, outcome 1, ''\n");
+                 "5600 before x: a@:1, outcome 1, ''\n");
     play(close_part, &waits, 12000);
     stage_expect("5600.1 b x: leave\n"
                  "6000.1 b listens for 1 ms, since 2\n"
@@ -126,7 +126,7 @@ static void test_who_may_not_wait(void **state)
     stage_expect("0 b begin\n"
                  "0 b x: enter-or-not\n"
                  "0 b look at 1 sessions, trusting\n"
-                 "0 b is told HF_HELD: x was not free: held by a@ (audit)\n");
+                 "0 b is told HF_HELD: x was not free: held by a@:1 (audit)\n");
     waits.options.wait_ms = 1;
     play(take_part, &waits, 100);
     stage_expect(
@@ -146,7 +146,7 @@ static void test_who_may_not_wait(void **state)
                  "3434 b look at 1 sessions\n"
                  "4633 b look at x since 4\n"
                  "5100 b x: leave-unused\n"
-                 "5100 b is told HF_TIMEOUT: x was not free in time: held by a@ (audit)\n");
+                 "5100 b is told HF_TIMEOUT: x was not free in time: held by a@:1 (audit)\n");
     x.name = "z", x.options.why = NULL;
     hf_lock_close(x.lock);
     play(take_part, &x, 0);
@@ -156,7 +156,7 @@ static void test_who_may_not_wait(void **state)
     play(take_part, &waits, 0);
     stage_expect("6100 b z: enter-or-not\n"
                  "6100 b look at 1 sessions, trusting\n"
-                 "6100 b is told HF_HELD: z was not free: held by a@\n");
+                 "6100 b is told HF_HELD: z was not free: held by a@:1\n");
     end();
 }
 
@@ -331,7 +331,7 @@ static void test_a_holder_that_has_died(void **state)
                  "21665 b beat, seen 5\n"
                  "24998 b beat, seen 6\n"
                  "25000 b look at x since 3\n"
-                 "25000 before x: a@, outcome 2, ''\n");
+                 "25000 before x: a@:1, outcome 2, ''\n");
     end();
 }
 
@@ -387,7 +387,7 @@ static void test_a_holder_that_lives(void **state)
                  "7575 c look at x since 3\n"
                  "8000 b beat, seen 8, waits\n"
                  "8000 c x: leave-unused\n"
-                 "8000 c is told HF_TIMEOUT: x was not free in time: held by a@ (audit)\n"
+                 "8000 c is told HF_TIMEOUT: x was not free in time: held by a@:1 (audit)\n"
                  "9000 b beat, seen 9, waits\n");
     end();
 }

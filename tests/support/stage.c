@@ -244,7 +244,7 @@ static void write_text(const char *format, va_list args)
     snprintf(host, sizeof host, "@%s", stage.host);
     snprintf(pid, sizeof pid, ":%lld", (long long)getpid());
     replace(text, host, "@");
-    replace(text, pid, "");
+    replace(text, pid, ":1");
     stage.length += strlen(text);
 }
 
