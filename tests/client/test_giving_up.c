@@ -229,6 +229,37 @@ static void test_close_waits_for_those_who_take_several(void **state)
     }
 }
 
+static atomic_llong ended_at;
+
+static void *wait_for_x(void *client)
+{
+    hf_error err;
+    hf_lock *never;
+    assert_int_equal(hf_lock_acquire(client, "x", NULL, &never, &err), HF_CLOSED);
+    ended_at = idle_ms();
+    return NULL;
+}
+
+/* Its next look is due a second later. */
+static void test_a_close_wakes_those_who_wait(void **state)
+{
+    (void)state;
+    hf_client *client, *holder = open_client("memory:wakes", 10000);
+    pthread_t thread;
+    faulty *f = faulty_open("memory:wakes", NULL, &client);
+    hf_lock *lock = take(holder, "x");
+    pthread_create(&thread, NULL, wait_for_x, client);
+    while (!f->calls[FAULTY_SESSIONS_LOOK])
+        pause_ms(1);
+    pause_ms(20);
+    int64_t began_at = idle_ms();
+    hf_close(client);
+    pthread_join(thread, NULL);
+    assert_true(ended_at - began_at < 500);
+    hf_lock_close(lock);
+    hf_close(holder);
+}
+
 static hf_id first_ticket, last_ticket;
 
 static hf_code lose_the_first_claim(faulty *f, faulty_call call, const void *arg)
@@ -271,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_an_enter_without_an_answer_is_repeated_as_it_was),
         cmocka_unit_test(test_an_enter_that_lands_late_is_found),
         cmocka_unit_test(test_close_waits_for_those_who_take_several),
+        cmocka_unit_test(test_a_close_wakes_those_who_wait),
         cmocka_unit_test(test_a_claim_without_an_answer_is_made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

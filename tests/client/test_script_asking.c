@@ -111,6 +111,17 @@ static void test_options_of_a_client(void **state)
     end();
 }
 
+static void test_bounds_of_looking_for_deadlocks(void **state)
+{
+    (void)state;
+    begin("memory:bounds", defaults);
+    say_opened(&(hf_options){.deadlock_ms = 1});
+    stage_expect(
+        "0 opened : HF_INVALID: looking for deadlocks after 1 ms: at least 10, or negative: "
+        "never\n");
+    end();
+}
+
 static void say_tried(void *arg)
 {
     const hf_lock_options *options = arg;
@@ -680,6 +691,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_of_a_client),
+        cmocka_unit_test(test_bounds_of_looking_for_deadlocks),
         cmocka_unit_test(test_options_of_a_lock),
         cmocka_unit_test(test_what_is_not_to_be_had_without),
         cmocka_unit_test(test_what_is_shown),

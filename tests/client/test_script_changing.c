@@ -319,6 +319,33 @@ static void test_upgrades_that_fail(void **state)
     end();
 }
 
+/* What is not in doubt is not looked at. */
+static void test_a_lost_lock_has_only_itself_looked_at(void **state)
+{
+    (void)state;
+    part y = {.name = "y"};
+    hold("memory:up-beside", HF_SHARED);
+    y.client = a;
+    play(take_part, &y, 0);
+    stage_drop_record(a, "x");
+    play(upgrade_part, &x, 500);
+    play(check_part, &y, 0);
+    stage_expect(
+        "100 a y: enter\n"
+        "100 a has y\n"
+        "100 a x: enter-or-not instead\n"
+        "100 a look at x since 1\n"
+        "100 a x: abandon abandon\n"
+        "100 a look at x for sure\n"
+        "100 x is lost, 0 ms left: x is not held any more: its ticket is gone from the store (was "
+        "it taken over, or the record dropped, restored or changed by hand?)\n"
+        "105 upgraded x: HF_LOST: x is not held any more: its ticket is gone from the store (was "
+        "it taken over, or the record dropped, restored or changed by hand?)\n"
+        "600 y: 9375 ms left\n");
+    close_part(&y);
+    end();
+}
+
 static void test_an_upgrade_without_patience(void **state)
 {
     (void)state;
@@ -1045,6 +1072,7 @@ int main(void)
         cmocka_unit_test(test_downgrades_that_fail),
         cmocka_unit_test(test_a_downgrade_without_patience),
         cmocka_unit_test(test_upgrades_that_fail),
+        cmocka_unit_test(test_a_lost_lock_has_only_itself_looked_at),
         cmocka_unit_test(test_an_upgrade_without_patience),
         cmocka_unit_test(test_an_upgrade_beside_the_dead),
         cmocka_unit_test(test_an_upgrade_takes_along_what_was_closed),

@@ -918,6 +918,56 @@ static void test_a_session_that_goes_while_it_waits(void **state)
     end();
 }
 
+/* A session's death takes its tickets along only where there is a queue: else it must leave. */
+static void test_it_gives_up_when_its_session_is_gone(void **state)
+{
+    (void)state;
+    stage_fault fault = {.who = 'b', .call = FAULTY_BEGIN, .times = 100, .before = HF_UNREACHABLE};
+    hold("memory:gone-queue", defaults);
+    waits.options.wait_ms = 3500;
+    stage_act(take_part, &waits);
+    stage_run(1000);
+    stage_mark_dead(a, b->session.self.id);
+    stage_let_fail(fault);
+    stage_run(3000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3333 b hears HF_LOST\n"
+                 "3333 b end, leaving tickets\n"
+                 "3333 b begin: not sent, HF_UNREACHABLE\n"
+                 "3333 log: x: trying again: injected\n"
+                 "3343 b begin: not sent, HF_UNREACHABLE\n"
+                 "3355 b begin: not sent, HF_UNREACHABLE\n"
+                 "3390 b begin: not sent, HF_UNREACHABLE\n"
+                 "3447 b begin: not sent, HF_UNREACHABLE\n"
+                 "3500 b is told HF_UNREACHABLE: injected\n");
+    end();
+    begin("memory:gone-no-queue", defaults);
+    stage_store(b)->base.can &= ~(unsigned)HF_CAN_QUEUE;
+    waits.options.wait_ms = 3500;
+    stage_let_fail((stage_fault){
+        .who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .times = 100, .after = HF_UNKNOWN});
+    stage_act(take_part, &waits);
+    stage_run(3300);
+    stage_mark_dead(a, b->session.self.id);
+    stage_let_fail(fault);
+    stage_forget();
+    stage_run(1000);
+    stage_expect("3333 b beat, seen 1, waits\n"
+                 "3333 b hears HF_LOST\n"
+                 "3333 b end, leaving tickets\n"
+                 "3500 b x: leave-unused\n"
+                 "3500 b is told HF_UNKNOWN: injected\n");
+    end();
+}
+
 static void test_a_wait_that_is_cancelled(void **state)
 {
     (void)state;
@@ -1173,6 +1223,7 @@ int main(void)
         cmocka_unit_test(test_sessions_that_do_not_begin),
         cmocka_unit_test(test_a_ticket_that_goes),
         cmocka_unit_test(test_a_session_that_goes_while_it_waits),
+        cmocka_unit_test(test_it_gives_up_when_its_session_is_gone),
         cmocka_unit_test(test_a_wait_that_is_cancelled),
         cmocka_unit_test(test_an_answer_that_comes_too_late),
         cmocka_unit_test(test_without_notices_it_polls),

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -338,6 +339,23 @@ static void test_wakers_are_used_again(void **state)
     hf_close(client);
 }
 
+/* Where the program has closed its standard input, the next descriptor is 0. */
+static void test_descriptor_0_is_closed_too(void **state)
+{
+    (void)state;
+    client = open_client("memory:zero", 10000);
+    int input = dup(0);
+    close(0);
+    struct waker *waker = take_waker(true);
+    assert_int_equal(waker->fd, 0);
+    give_waker(waker);
+    hf_close(client);
+    bool is_closed = fcntl(0, F_GETFD) < 0;
+    dup2(input, 0);
+    close(input);
+    assert_true(is_closed);
+}
+
 static void ignore(int signal)
 {
     (void)signal;
@@ -426,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_a_poke_is_not_put_off_by_the_next),
         cmocka_unit_test(test_without_threads_a_poke_is_noted),
         cmocka_unit_test(test_no_descriptor_is_left),
+        cmocka_unit_test(test_descriptor_0_is_closed_too),
         cmocka_unit_test(test_where_descriptors_are_short_it_says_so),
         cmocka_unit_test(test_what_is_woken_sleeps_no_longer),
         cmocka_unit_test(test_a_waiter_with_a_cancel_hears_of_it),
