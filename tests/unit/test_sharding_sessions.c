@@ -579,6 +579,19 @@ static void test_a_config_server_makes_its_own_indexes(void **state)
     assert_int_equal(answers_sent("createIndexes"), 0);
 }
 
+static void test_indexes_are_made_once(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_session_state overdue;
+    size_t n;
+    bool more;
+    answers_give_always("createIndexes", WELL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(store->base.ops->sweep(&store->base, &overdue, 1, &n, &more, &err), HF_OK);
+    assert_int_equal(answers_sent("createIndexes"), 2);
+}
+
 /* ---- A round that fails ---- */
 
 static hf_code enter(hf_error *err)
@@ -843,6 +856,7 @@ int main(void)
         TEST(test_a_lock_that_is_ours_is_called_by_its_ts),
         TEST(test_a_record_is_made_of_nothing),
         TEST(test_a_config_server_makes_its_own_indexes),
+        TEST(test_indexes_are_made_once),
         TEST(test_each_error_has_a_number),
         TEST(test_a_read_without_an_answer_may_not_have_been_sent),
         TEST(test_a_read_is_tried_three_times),

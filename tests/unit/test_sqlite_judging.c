@@ -546,6 +546,44 @@ static void test_however_many_are_idle_all_are_forgotten(void **state)
     store->ops->close(store);
 }
 
+/* Writes over that text wherever it stands in the file. */
+static void damage(const char *text, const char *with)
+{
+    static char file[1 << 20];
+    FILE *stream = fopen(path, "r+b");
+    assert_non_null(stream);
+    size_t size = fread(file, 1, sizeof file, stream), length = strlen(text);
+    for (size_t i = 0; i + length <= size; i++)
+        if (memcmp(file + i, text, length) == 0)
+            memcpy(file + i, with, length);
+    rewind(stream);
+    assert_int_equal(fwrite(file, 1, size, stream), size);
+    fclose(stream);
+}
+
+/* Behind "aock 2" comes "lock 1" once more, and so on. */
+static void test_a_sweep_of_a_damaged_table_ends(void **state)
+{
+    (void)state;
+    hf_error err;
+    size_t n;
+    bool more = true;
+    static hf_session_state gone[4];
+    hf_store *store = open_store();
+    leave_with(store, "lock 1", HF_OUTCOME_ABANDONED, 0);
+    leave_with(store, "lock 2", HF_OUTCOME_ABANDONED, 0);
+    store->ops->close(store);
+    run_sql("PRAGMA wal_checkpoint(TRUNCATE)");
+    damage("lock 2", "aock 2");
+    assert_int_equal(query("SELECT count(*) FROM locks WHERE substr(name, 1, 4) = 'aock'"), 1);
+    store = open_store();
+    run_sql("UPDATE meta SET value = 0 WHERE key = 'swept_at'");
+    for (int i = 0; i < 100 && more; i++)
+        must(store->ops->sweep(store, gone, 4, &n, &more, &err), &err);
+    assert_false(more);
+    store->ops->close(store);
+}
+
 /* ---- Tokens ---- */
 
 static void set_meta(const char *key, int64_t value)
@@ -650,6 +688,7 @@ int main(void)
         TEST(test_once_an_hour_somebody_sweeps_for_all),
         TEST(test_a_record_is_kept_for_three_days),
         TEST(test_however_many_are_idle_all_are_forgotten),
+        TEST(test_a_sweep_of_a_damaged_table_ends),
         TEST(test_tokens_that_cannot_be_are_damage),
         TEST(test_the_last_token_is_followed_by_none),
         TEST(test_tokens_are_reserved_ahead),

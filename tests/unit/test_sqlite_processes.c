@@ -4,6 +4,7 @@
  */
 #include "sqlite_fixture.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -276,6 +277,25 @@ static void a_forked_childs_close_frees_nothing(void **state)
     other->ops->close(other);
 }
 
+/* The number of its lock's descriptor may be another file's there. */
+static void a_forked_child_has_no_lock_to_pass_on(void **state)
+{
+    (void)state;
+    int status;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store);
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 20; i++)
+            if (open("/dev/null", O_RDONLY) < 0)
+                abort();
+        _exit(store->ops->keep_fd(store, session) < 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    store->ops->close(store);
+}
+
 /* ---- Waking ---- */
 
 #define TURNS 41
@@ -459,6 +479,7 @@ int main(void)
         TEST(a_forked_child_keeps_no_lock),
         TEST(a_kept_lock_outlives_its_process),
         TEST(a_forked_childs_close_frees_nothing),
+        TEST(a_forked_child_has_no_lock_to_pass_on),
         TEST(a_grant_wakes_its_waiter_in_two_ms),
         TEST(wake_ends_a_wait),
         TEST(too_many_notices_say_look),

@@ -289,6 +289,9 @@ static void test_rows_and_texts(void **state)
     sql_rollback(&conn);
     assert_true(sqlite3_get_autocommit(conn.db));
     sql_rollback(&conn); /* there is none */
+    assert_int_equal(sqlite3_errcode(conn.db), SQLITE_OK);
+    sql_close(&conn);
+    sql_rollback(&conn); /* nor a connection */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
