@@ -239,7 +239,8 @@ static hf_code list(const char *prefix, const char *answer, char said[100])
 {
     said[0] = '\0';
     answers_give("list", answer);
-    return store->base.ops->list(&store->base, &(hf_list_part){.prefix = prefix, .after = ""},
+    return store->base.ops->list(&store->base,
+                                 &(hf_list_part){.prefix = prefix ? prefix : "", .after = ""},
                                  add_name, said, &err);
 }
 

@@ -408,9 +408,9 @@ static void list(const char *prefix)
 {
     answers_give("list", "{'ok': 1, 'docs': [" RECORD("x") ", " RECORD("a.b") "]}");
     transcript_say("\nlist %s", prefix ? prefix : "all");
-    transcript_code(store->base.ops->list(&store->base,
-                                          &(hf_list_part){.prefix = prefix, .after = ""}, show,
-                                          NULL, &err),
+    transcript_code(store->base.ops->list(
+                        &store->base, &(hf_list_part){.prefix = prefix ? prefix : "", .after = ""},
+                        show, NULL, &err),
                     &err);
 }
 
