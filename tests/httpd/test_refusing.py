@@ -169,6 +169,12 @@ class BadRequests(serving.Case):
         self.check_problem(answer, 405, "PROBLEM_METHOD")
         self.assertEqual(answer.headers["Allow"], "GET")
 
+    def test_what_is_refused_first_is_said(self):
+        service = self.serve()
+        answer = service.call("POST", "/v1/locks/x?nothing=1", body="{}",
+                              headers={"Content-Type": "text/plain"})
+        self.check_problem(answer, 415, "PROBLEM_NOT_JSON")
+
     def test_names_and_parameters(self):
         service = self.serve()
         for path in ("/v1/locks/%", "/v1/locks/%0", "/v1/locks/%zz", "/v1/locks/a%00b", "/v1/locks/%ff",

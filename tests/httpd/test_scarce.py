@@ -41,6 +41,15 @@ class Scarce(serving.Case):
     def test_descriptors(self):
         self.sweep(4, 40, lambda n: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
 
+    def test_a_limit_that_is_enough_stays(self):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        many = 900 if limit[1] == resource.RLIM_INFINITY else min(900, limit[1])
+        running = self.start("serve", "--listen", "127.0.0.1:0", "--max-connections", "10",
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                   (many, limit[1])))
+        running.out.expect("listening on .*\n")
+        self.assertEqual(resource.prlimit(running.pid, resource.RLIMIT_NOFILE)[0], many)
+
     def test_threads(self):
         if os.getuid() != 0:
             return  # only root can become another user

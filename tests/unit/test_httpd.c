@@ -3,7 +3,11 @@
  * routes, counts, times of leases, those who wait, and what is new; run by ctest. */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <jansson.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +19,7 @@
 #include "httpd/tokens.h"
 #include "httpd/uri.h"
 #include "httpd/waits.h"
+#include "httpd/watcher.h"
 
 /* ---- uri.c ---- */
 
@@ -330,6 +335,123 @@ static void test_who_waits_is_counted_and_limited(void **state)
     assert_int_equal(gone, 0);
 }
 
+/* As the first of a program whose standard input is closed. */
+static void test_descriptor_0_is_as_good_as_any(void **state)
+{
+    static waits w;
+    (void)state;
+    int input = dup(0);
+    close(0);
+    bool is_open = waits_open(&w);
+    int epoll = w.epoll;
+    if (is_open)
+        waits_close(&w);
+    dup2(input, 0);
+    close(input);
+    assert_true(is_open);
+    assert_int_equal(epoll, 0);
+}
+
+/* In pages, of what is mapped. */
+static long memory_size(void)
+{
+    long size = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &size), 1);
+    fclose(file);
+    return size;
+}
+
+/* Else its thread could look at what is there no more; and its stack would stay. */
+static void test_its_thread_ends_with_it(void **state)
+{
+    static waits w;
+    size_t stack = 0;
+    pthread_attr_t defaults;
+    (void)state;
+    pthread_getattr_default_np(&defaults);
+    pthread_attr_getstacksize(&defaults, &stack);
+    pthread_attr_destroy(&defaults);
+    long before = 0;
+    for (int i = 0; i < 101; i++) {
+        assert_true(waits_open(&w));
+        waits_close(&w);
+        before = before ? before : memory_size();
+    }
+    assert_true((size_t)((memory_size() - before) * sysconf(_SC_PAGESIZE)) < 50 * stack);
+}
+
+/* ---- watcher.c ---- */
+
+static atomic_int resumed;
+
+void MHD_resume_connection(struct MHD_Connection *mhd)
+{
+    (void)mhd;
+    resumed++;
+}
+
+static watcher watching;
+static waits requests;
+static metrics counts;
+
+static hf_client *begin_to_watch(void)
+{
+    hf_client *client;
+    hf_error err;
+    resumed = 0;
+    assert_int_equal(hf_open("memory:watched", NULL, &client, &err), HF_OK);
+    assert_true(waits_open(&requests));
+    assert_true(watcher_open(&watching, client, &requests, &counts));
+    return client;
+}
+
+static void end_watching(hf_client *client)
+{
+    watcher_close(&watching);
+    watcher_done(&watching);
+    waits_close(&requests);
+    hf_close(client);
+}
+
+/* It falls asleep again by itself, when it has read what there is. */
+static void test_a_follower_is_woken_once(void **state)
+{
+    (void)state;
+    hf_client *client = begin_to_watch();
+    follower f = {.is_asleep = true};
+    watcher_join(&watching, &f);
+    while (counts.looks < 3)
+        poll(NULL, 0, 10);
+    assert_int_equal(resumed, 1);
+    watcher_leave(&watching, &f);
+    end_watching(client);
+}
+
+/* From the front, from the middle and from the end. */
+static void test_who_leaves_is_followed_no_more(void **state)
+{
+    (void)state;
+    static watcher w;
+    follower a = {.is_asleep = false}, b = a, c = a, d = a;
+    follower *all[] = {&a, &b, &c, &d};
+    pthread_mutex_init(&w.mutex, NULL);
+    pthread_cond_init(&w.changed, NULL);
+    for (size_t i = 0; i < 4; i++)
+        watcher_join(&w, all[i]);
+    watcher_leave(&w, &b);
+    watcher_leave(&w, &d);
+    assert_ptr_equal(w.followers, &c);
+    assert_ptr_equal(c.after, &a);
+    watcher_leave(&w, &a);
+    assert_ptr_equal(w.followers, &c);
+    assert_null(c.after);
+    watcher_leave(&w, &c);
+    assert_null(w.followers);
+    assert_int_equal(w.n_followers, 0);
+}
+
 /* ---- listing.c ---- */
 
 typedef struct told {
@@ -407,6 +529,10 @@ int main(void)
         cmocka_unit_test(test_what_is_not_known_is_not_counted),
         cmocka_unit_test(test_the_times_of_leases),
         cmocka_unit_test(test_who_waits_is_counted_and_limited),
+        cmocka_unit_test(test_descriptor_0_is_as_good_as_any),
+        cmocka_unit_test(test_its_thread_ends_with_it),
+        cmocka_unit_test(test_a_follower_is_woken_once),
+        cmocka_unit_test(test_who_leaves_is_followed_no_more),
         cmocka_unit_test(test_a_lease_that_was_renewed),
         cmocka_unit_test(test_locks_that_are_new_others_or_gone),
     };
