@@ -43,6 +43,18 @@ static void test_what_is_encoded(void **state)
     }
 }
 
+static void test_what_is_decoded_ends(void **state)
+{
+    char text[101] = "";
+    (void)state;
+    for (size_t n = 1; n < sizeof text; n++) {
+        text[n - 1] = 'x';
+        char *decoded = uri_decode(text);
+        assert_string_equal(decoded, text);
+        free(decoded);
+    }
+}
+
 /* ---- tokens.c ---- */
 
 #define SIXTEEN "abcdefghijklmnop"
@@ -382,6 +394,30 @@ static void test_its_thread_ends_with_it(void **state)
     assert_true((size_t)((memory_size() - before) * sysconf(_SC_PAGESIZE)) < 50 * stack);
 }
 
+/* No thread has so large a stack. */
+static void test_without_a_thread_no_descriptor_is_left(void **state)
+{
+    static waits w;
+    pthread_attr_t was, huge;
+    (void)state;
+    pthread_getattr_default_np(&was);
+    pthread_attr_init(&huge);
+    assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 50), 0);
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    int before = dup(0);
+    close(before);
+    bool is_open = waits_open(&w);
+    int after = dup(0);
+    bool is_next_free = fcntl(after + 1, F_GETFD) < 0;
+    close(after);
+    pthread_setattr_default_np(&was);
+    pthread_attr_destroy(&was);
+    pthread_attr_destroy(&huge);
+    assert_false(is_open);
+    assert_int_equal(after, before);
+    assert_true(is_next_free);
+}
+
 /* ---- watcher.c ---- */
 
 static atomic_int resumed;
@@ -518,6 +554,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_encoded),
+        cmocka_unit_test(test_what_is_decoded_ends),
         cmocka_unit_test(test_each_token_has_its_role_and_name),
         cmocka_unit_test(test_how_long_a_token_may_be),
         cmocka_unit_test(test_which_names_are_of_this_machine),
@@ -531,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_who_waits_is_counted_and_limited),
         cmocka_unit_test(test_descriptor_0_is_as_good_as_any),
         cmocka_unit_test(test_its_thread_ends_with_it),
+        cmocka_unit_test(test_without_a_thread_no_descriptor_is_left),
         cmocka_unit_test(test_a_follower_is_woken_once),
         cmocka_unit_test(test_who_leaves_is_followed_no_more),
         cmocka_unit_test(test_a_lease_that_was_renewed),

@@ -229,6 +229,26 @@ static void test_answers_leave_nothing_behind(void **state)
     assert_true(memory_in_use() < before + n * size / 4);
 }
 
+/* Two answers are made of each: that the path is none, and that the body is too large. */
+static void refuse_many(int n)
+{
+    for (int i = 0; i < n; i++) {
+        const char *answer = answer_of(send_text("POST /nix HTTP/1.1\r\nHost: localhost\r\n"
+                                                 "Connection: close\r\n"
+                                                 "Content-Length: 1000000\r\n\r\n"));
+        assert_non_null(strstr(answer, "PROBLEM_TOO_LARGE"));
+    }
+}
+
+static void test_answers_that_are_replaced_leave_nothing_behind(void **state)
+{
+    (void)state;
+    refuse_many(20);
+    size_t before = memory_in_use();
+    refuse_many(500);
+    assert_true(memory_in_use() < before + 500 * 100);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -238,6 +258,7 @@ int main(void)
         TEST(test_who_has_hung_up_holds_nothing),
         TEST(test_who_has_hung_up_with_a_key_holds_its_lease),
         TEST(test_answers_leave_nothing_behind),
+        TEST(test_answers_that_are_replaced_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
