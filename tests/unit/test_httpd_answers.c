@@ -163,7 +163,9 @@ static int begin(void **state)
                                    .sin_port = htons((uint16_t)atoi(colon + 1)),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     left_ms = 0;
-    awaits_hang_up = has_lease = has_hung_up = false;
+    awaits_hang_up = false;
+    has_lease = false;
+    has_hung_up = false;
     return 0;
 }
 
