@@ -183,6 +183,7 @@ typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
 typedef struct hf_wait_info {
     const char *name;
     int64_t waited_ms;
+    /* In the store's queue, where all waiting threads of a client have one place: */
     size_t position; /* 1: next; 0: not in the queue (it is full, and is asked again) */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
@@ -596,7 +597,8 @@ typedef struct hf_break_options {
 } hf_break_options;
 
 /* Takes a lock from its holders: asks them, waits until they have left or can no longer believe (a
- * ttl and a little), and takes their tickets out. A holder is told within a third of its ttl.
+ * ttl and a little), and takes their tickets out. A holder is told within a third of its ttl. One
+ * that upgrades its lock just then is told, too, but this call does not wait until it has left.
  * HF_NOT_FOUND: nobody holds the lock, or not with that token. */
 hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
                  hf_error *err);
