@@ -376,7 +376,7 @@ typedef struct hf_store_ops {
 
     /* Gives the records of a part in the order of their names, by bytes, until `each` returns
      * false. It reads in batches, so what comes meanwhile may be missed. A record that cannot be
-     * read is skipped, with a warning. */
+     * read is skipped, with a warning. `each` may call the store. */
     hf_code (*list)(hf_store *store, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err);
     hf_code (*list_sessions)(hf_store *store, hf_state_fn each, void *ctx, hf_error *err);

@@ -173,25 +173,18 @@ static hf_code tell_all(hf_client *client, collection *c, hf_lock_info_fn each, 
     return code;
 }
 
-/* ---- Listing: in parts, so that a caller who stops early pays for what it has seen ---- */
+/* ---- Listing: told in parts while it is read: one that ends early costs what it has shown ---- */
 
 typedef struct listing {
-    hf_list_part part;
+    hf_client *client;
     size_t most; /* records of the part that is read now */
-    char after[HF_NAME_MAX + 1];
     collection found;
     bool goes_on;
     hf_lock_info_fn each;
     void *ctx;
+    hf_code code; /* of telling */
+    hf_error *err;
 } listing;
-
-static bool collect_part(void *ctx, const hf_record *record)
-{
-    listing *l = ctx;
-    collect(&l->found, record);
-    snprintf(l->after, sizeof l->after, "%s", record->name);
-    return l->found.n_records < l->most;
-}
 
 static bool tell_one(void *ctx, const hf_lock_info *info)
 {
@@ -200,25 +193,31 @@ static bool tell_one(void *ctx, const hf_lock_info *info)
     return l->goes_on;
 }
 
-static hf_code list_part(hf_client *client, listing *l, hf_error *err)
+static void tell_part(listing *l)
 {
-    hf_store *store = client->store;
-    l->found = (collection){.n_records = 0};
-    hf_code code = store->ops->list(store, &l->part, collect_part, l, err);
-    if (!code)
-        code = tell_all(client, &l->found, tell_one, l, err);
-    l->goes_on = l->goes_on && l->found.n_records == l->most;
+    l->code = tell_all(l->client, &l->found, tell_one, l, l->err);
     collection_done(&l->found);
-    l->part.after = l->after;
-    return code;
+    l->found = (collection){.n_records = 0};
+    l->most = PART_NEXT;
 }
 
-static hf_code list_parts(hf_client *client, listing *l, hf_error *err)
+static bool collect_part(void *ctx, const hf_record *record)
 {
-    hf_code code = HF_OK;
-    for (l->most = PART_FIRST; l->goes_on && !code; l->most = PART_NEXT)
-        code = list_part(client, l, err);
-    return code;
+    listing *l = ctx;
+    collect(&l->found, record);
+    if (l->found.n_records == l->most)
+        tell_part(l);
+    return l->goes_on && !l->code;
+}
+
+static hf_code list(listing *l, const hf_list_part *part)
+{
+    hf_store *store = l->client->store;
+    hf_code code = store->ops->list(store, part, collect_part, l, l->err);
+    if (!code && !l->code && l->goes_on)
+        tell_part(l);
+    collection_done(&l->found);
+    return code ? code : l->code;
 }
 
 hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
@@ -226,12 +225,15 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
 {
     static const hf_list_options defaults = {0};
     const hf_list_options *o = options ? options : &defaults;
-    listing l = {.part = {.prefix = o->prefix ? o->prefix : "",
-                          .after = o->after ? o->after : "",
-                          .in_use = o->in_use},
+    const hf_list_part part = {.prefix = o->prefix ? o->prefix : "",
+                               .after = o->after ? o->after : "",
+                               .in_use = o->in_use};
+    listing l = {.client = client,
+                 .most = PART_FIRST,
                  .goes_on = true,
                  .each = each,
-                 .ctx = ctx};
+                 .ctx = ctx,
+                 .err = err};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
@@ -239,7 +241,7 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     if (!code)
         code = text_check("the name that a listing begins after", o->after, HF_NAME_MAX, err);
     if (!code)
-        code = list_parts(client, &l, err);
+        code = list(&l, &part);
     client_end(client);
     return code;
 }

@@ -85,7 +85,7 @@ static hf_code check_linger(const hf_client *client, const hf_lock_options *opti
                      client->store->protocol);
 }
 
-/* Before the lock is had: a loss must not find that there is no thread to tell of it. */
+/* Started before the lock is taken, so that every loss can be reported. */
 static hf_code start_notifier(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     MUTEX_SCOPE(&client->mutex);

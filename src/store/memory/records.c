@@ -93,6 +93,17 @@ hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_re
     return HF_OK;
 }
 
+/* With no lock held; frees them. */
+static void give_all(hf_record *records, size_t n, hf_record_fn each, void *ctx)
+{
+    bool more = true;
+    for (size_t i = 0; i < n; i++) {
+        more = more && each(ctx, &records[i]);
+        record_done(&records[i]);
+    }
+    free(records);
+}
+
 hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
 {
@@ -104,12 +115,7 @@ hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp
     for (size_t i = 0; i < n; i++)
         read_record(memory, names[i], &records[i]);
     memory_unlock(memory);
-    bool more = true;
-    for (size_t i = 0; i < n; i++) {
-        more = more && each(ctx, &records[i]);
-        record_done(&records[i]);
-    }
-    free(records);
+    give_all(records, n, each, ctx);
     return HF_OK;
 }
 
@@ -134,12 +140,7 @@ hf_code memory_list(hf_store *base, const hf_list_part *part, hf_record_fn each,
     struct memory *memory = memory_lock(base);
     hf_record *records = copy_part(memory, part, &n);
     memory_unlock(memory);
-    bool more = true;
-    for (size_t i = 0; i < n; i++) {
-        more = more && each(ctx, &records[i]);
-        record_done(&records[i]);
-    }
-    free(records);
+    give_all(records, n, each, ctx);
     return HF_OK;
 }
 

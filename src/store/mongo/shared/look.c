@@ -10,6 +10,7 @@
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
 #include "store/mongo/shared/protocol.h"
 
 #define SCAN_MS 60000     /* a list may take longer than a look */
@@ -214,22 +215,10 @@ static void append_range(bson_t *filter, const hf_list_part *part)
 
 static void append_in_use(bson_t *filter)
 {
-    static const char *const fields[] = {"holders.0", "queue.0"};
-    bson_t any, one, exists;
-    BSON_APPEND_ARRAY_BEGIN(filter, "$or", &any);
-    for (int i = 0; i < 2; i++) {
-        BSON_APPEND_DOCUMENT_BEGIN(&any, i ? "1" : "0", &one);
-        BSON_APPEND_DOCUMENT_BEGIN(&one, fields[i], &exists);
-        BSON_APPEND_BOOL(&exists, "$exists", true);
-        bson_append_document_end(&one, &exists);
-        bson_append_document_end(&any, &one);
-    }
-    bson_append_array_end(filter, &any);
-}
-
-static bool is_queue(const mongo_store *store)
-{
-    return !store->protocol->changing;
+    bson_t *any = pipeline_json("{'$or': [{'holders.0': {'$exists': true}},"
+                                " {'queue.0': {'$exists': true}}]}");
+    bson_concat(filter, any);
+    bson_destroy(any);
 }
 
 static void append_part(const mongo_store *store, bson_t *filter, const hf_list_part *part)
@@ -238,7 +227,7 @@ static void append_part(const mongo_store *store, bson_t *filter, const hf_list_
         store->protocol->append_listed(store, filter);
     else
         append_range(filter, part);
-    if (part->in_use && is_queue(store))
+    if (part->in_use && store->base.can & HF_CAN_QUEUE)
         append_in_use(filter);
 }
 
