@@ -93,6 +93,22 @@ static hf_code swallow(faulty *f, const struct faulty_step *arg, hf_record *out,
     return code;
 }
 
+/* Where there is no queue, what has to wait is not in the record. */
+static hf_code pass_on(faulty *f, const char *name, const hf_step *taken, hf_record *out,
+                       hf_step_reply *reply, hf_error *err)
+{
+    hf_step own = *taken;
+    hf_enter enter;
+    if (taken->enter && !(f->base.can & HF_CAN_QUEUE)) {
+        enter = *taken->enter;
+        enter.try_only = true;
+        own.enter = &enter;
+    }
+    hf_code code = f->inner->ops->step(f->inner, name, &own, out, reply, err);
+    reply->again_ms = f->again_ms;
+    return code;
+}
+
 /* A record whose answer is lost was given to nobody. */
 static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_record *out,
                     hf_step_reply *reply, hf_error *err)
@@ -106,7 +122,7 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
         return swallow(f, &arg, out, reply, err);
     if (f->claims && !name[0]) /* of a claim that was never answered */
         name = f->claims;
-    code = f->inner->ops->step(f->inner, name, taken, out, reply, err);
+    code = pass_on(f, name, taken, out, reply, err);
     hf_code hooked = after(f, FAULTY_STEP, &arg, code, err);
     if (!code && hooked && out)
         record_done(out);
@@ -122,7 +138,7 @@ static hf_code claim(hf_store *base, const hf_claim *wanted, const hf_enter *ent
     hf_code code = before(f, FAULTY_CLAIM, enter, err);
     if (code)
         return code;
-    code = f->inner->ops->step(f->inner, f->claims, &taken, out, reply, err);
+    code = pass_on(f, f->claims, &taken, out, reply, err);
     hf_code hooked = after(f, FAULTY_CLAIM, enter, code, err);
     if (!code && hooked)
         record_done(out);
@@ -247,6 +263,11 @@ void faulty_let_claim(faulty *f, const char *name)
     with_claim.refresh = refresh;
     f->base.ops = &with_claim;
     f->claims = name;
+}
+
+void faulty_end_queue(faulty *f)
+{
+    f->base.can &= ~(unsigned)HF_CAN_QUEUE;
 }
 
 /* ---- A clock that stands still ---- */

@@ -42,7 +42,8 @@ struct faulty_look {
  * notice: what the listener hears next, if it says so. hides_tokens: notices say "look", no more.
  * hides_blocks: they tell of one token each.
  * awaits: takes the place of await().
- * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let. */
+ * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let.
+ * again_ms: when a store without a queue wants to be asked again. */
 typedef struct faulty {
     hf_store base;
     hf_store *inner;
@@ -56,6 +57,7 @@ typedef struct faulty {
                       hf_notice_fn each, void *ctx, hf_error *err);
     bool hides_tokens, hides_blocks, is_deaf;
     const char *claims;
+    int64_t again_ms;
     hf_env env;             /* the store's and, where it stands still, the client's */
     atomic_llong passed_ms; /* on that clock */
     atomic_int calls[FAULTY_CALLS];
@@ -83,5 +85,8 @@ void faulty_pass(faulty *faulty, int64_t ms);
 
 /* The store can claim and refresh now; with that the client takes it for one of documents. */
 void faulty_let_claim(faulty *faulty, const char *name);
+
+/* From now on an entry is accepted only as a holder. */
+void faulty_end_queue(faulty *faulty);
 
 #endif

@@ -41,7 +41,9 @@ typedef struct player {
 typedef struct seat {
     hf_client *client;
     faulty *store;
-    bool is_told; /* there may be notices */
+    bool is_told;    /* there may be notices */
+    bool has_notice; /* the test's own: */
+    hf_notice notice;
 } seat;
 
 typedef struct ticking {
@@ -531,6 +533,9 @@ static hf_code await(faulty *f, hf_id session, hf_stamp from, int64_t timeout_ms
         return error_set(err, HF_UNREACHABLE, "nothing is heard");
     while (!code) {
         of->is_told = false;
+        if (of->has_notice)
+            hear(&to, &of->notice);
+        of->has_notice = false;
         code = f->inner->ops->await(f->inner, session, from, 0, hear, &to, err);
         if (to.any || stage.now_ns >= until || stage.is_ending)
             break;
@@ -596,12 +601,24 @@ void stage_tell_listening(void)
     stage.tells_listening = true;
 }
 
-faulty *stage_store(const hf_client *client)
+static seat *seat_of_client(const hf_client *client)
 {
     for (size_t i = 0; i < stage.n_seats; i++)
         if (stage.seats[i].client == client)
-            return stage.seats[i].store;
+            return &stage.seats[i];
     abort();
+}
+
+void stage_tell(const hf_client *client, hf_notice notice)
+{
+    seat *to = seat_of_client(client);
+    to->notice = notice;
+    to->has_notice = to->is_told = true;
+}
+
+faulty *stage_store(const hf_client *client)
+{
+    return seat_of_client(client)->store;
 }
 
 hf_code stage_acquire(hf_client *client, const char *name, const hf_lock_options *options,

@@ -46,6 +46,9 @@ void stage_tell_listening(void); /* the script shows it, too */
 
 void stage_let_fail(stage_fault fault);
 
+/* What that client, which is to listen, hears next. */
+void stage_tell(const hf_client *client, hf_notice notice);
+
 /* Steps. */
 bool stage_is_enter(const void *arg);
 bool stage_is_leave(const void *arg);
