@@ -31,6 +31,45 @@ static hf_code after(faulty *f, faulty_call call, const void *arg, hf_code code,
     return hooked ? hooked : code;
 }
 
+/* ---- What is seen ---- */
+
+static hf_code edit_states(faulty *f, hf_session_state *states, size_t n, hf_code code)
+{
+    for (size_t i = 0; i < n && !code && f->edits_state; i++)
+        f->edits_state(f, &states[i]);
+    return code;
+}
+
+typedef struct viewer {
+    faulty *of;
+    hf_record_fn each;
+    hf_state_fn each_state;
+    void *ctx;
+} viewer;
+
+static bool show_record(void *ctx, const hf_record *record)
+{
+    viewer *to = ctx;
+    hf_record copy;
+    if (!to->of->edits_record)
+        return to->each(to->ctx, record);
+    record_copy(&copy, record);
+    to->of->edits_record(to->of, &copy);
+    bool more = to->each(to->ctx, &copy);
+    record_done(&copy);
+    return more;
+}
+
+static bool show_state(void *ctx, const hf_session_state *state)
+{
+    viewer *to = ctx;
+    hf_session_state copy = *state;
+    edit_states(to->of, &copy, 1, HF_OK);
+    return to->each_state(to->ctx, &copy);
+}
+
+/* ---- Calls ---- */
+
 /* Defines one forwarding function: what is called, of what the hooks are told, and what is kept for
  * them. */
 #define FORWARD(function, parameters, call, arg, kept, forwarded)                                  \
@@ -48,7 +87,8 @@ FORWARD(begin, (hf_store * base, const hf_session *self, hf_error *err), FAULTY_
         (void)0, to->ops->session_begin(to, self, err))
 FORWARD(beat,
         (hf_store * base, hf_id id, const hf_beat *says, hf_session_state *out, hf_error *err),
-        FAULTY_BEAT, &id, f->says = says, to->ops->session_beat(to, id, says, out, err))
+        FAULTY_BEAT, &id, f->says = says,
+        edit_states(f, out, 1, to->ops->session_beat(to, id, says, out, err)))
 FORWARD(mark, (hf_store * base, const hf_session_state *seen, hf_error *err), FAULTY_MARK,
         &seen->session.id, (void)0, to->ops->session_mark(to, seen, err))
 FORWARD(end, (hf_store * base, hf_id id, bool leaves_any, hf_error *err), FAULTY_END, &id,
@@ -57,7 +97,7 @@ FORWARD(sessions_look,
         (hf_store * base, const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
          hf_error *err),
         FAULTY_SESSIONS_LOOK, ids, (f->n_sessions = n, f->trust_ms = trust_ms),
-        to->ops->sessions_look(to, ids, n, trust_ms, states, err))
+        edit_states(f, states, n, to->ops->sessions_look(to, ids, n, trust_ms, states, err)))
 FORWARD(waits,
         (hf_store * base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx, hf_error *err),
         FAULTY_WAITS, ids, (void)0, to->ops->waits(to, ids, n, each, ctx, err))
@@ -78,7 +118,8 @@ static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp
     hf_code code = before(f, FAULTY_LOOK, &arg, err);
     if (code)
         return code;
-    code = f->inner->ops->look(f->inner, names, n, stamp, linearizable, each, ctx, err);
+    viewer view = {.of = f, .each = each, .ctx = ctx};
+    code = f->inner->ops->look(f->inner, names, n, stamp, linearizable, show_record, &view, err);
     return after(f, FAULTY_LOOK, &arg, code, err);
 }
 
@@ -173,14 +214,16 @@ static hf_code refresh(hf_store *base, const char *name, hf_id ticket, hf_error 
 static hf_code list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err)
 {
-    hf_store *to = ((faulty *)base)->inner;
-    return to->ops->list(to, part, each, ctx, err);
+    faulty *f = (faulty *)base;
+    viewer view = {.of = f, .each = each, .ctx = ctx};
+    return f->inner->ops->list(f->inner, part, show_record, &view, err);
 }
 
 static hf_code list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
 {
-    hf_store *to = ((faulty *)base)->inner;
-    return to->ops->list_sessions(to, each, ctx, err);
+    faulty *f = (faulty *)base;
+    viewer view = {.of = f, .each_state = each, .ctx = ctx};
+    return f->inner->ops->list_sessions(f->inner, show_state, &view, err);
 }
 
 typedef struct hearer {

@@ -43,7 +43,8 @@ struct faulty_look {
  * hides_blocks: they tell of one token each.
  * awaits: takes the place of await().
  * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let.
- * again_ms: when a store without a queue wants to be asked again. */
+ * again_ms: when a store without a queue wants to be asked again. edits_record, edits_state: what a
+ * look, a listing or a beat shows is changed. */
 typedef struct faulty {
     hf_store base;
     hf_store *inner;
@@ -58,6 +59,8 @@ typedef struct faulty {
     bool hides_tokens, hides_blocks, is_deaf;
     const char *claims;
     int64_t again_ms;
+    void (*edits_record)(struct faulty *faulty, hf_record *record);
+    void (*edits_state)(struct faulty *faulty, hf_session_state *state);
     hf_env env;             /* the store's and, where it stands still, the client's */
     atomic_llong passed_ms; /* on that clock */
     atomic_int calls[FAULTY_CALLS];
