@@ -59,11 +59,181 @@ static void test_what_comes_later_is_not_kept_in_a_wait(void **state)
     hf_close(other);
 }
 
+#define MANY 20
+
+/* Enters stay under way until so many are. */
+static atomic_int inside, most_inside, awaited;
+
+static hf_code gather(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (!is_enter(call, arg))
+        return HF_OK;
+    int now = ++inside;
+    for (int most = most_inside; now > most;)
+        if (atomic_compare_exchange_weak(&most_inside, &most, now))
+            break;
+    while (most_inside < awaited)
+        pause_ms(1);
+    if (now == awaited)
+        pause_ms(50); /* one more would come now */
+    inside--;
+    return HF_OK;
+}
+
+static void test_eight_are_asked_for_at_a_time(void **state)
+{
+    (void)state;
+    static char text[MANY][8];
+    const char *names[MANY];
+    hf_client *client;
+    hf_lock *locks[MANY];
+    hf_error err;
+    faulty *f = open_remote("memory:eight", &client);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text[i], sizeof text[i], "%d", i);
+        names[i] = text[i];
+    }
+    inside = most_inside = 0;
+    awaited = 8;
+    f->before = gather;
+    assert_int_equal(hf_lock_acquire_all(client, names, MANY, NULL, locks, &err), HF_OK);
+    assert_int_equal(most_inside, 8);
+    assert_int_equal(f->calls[FAULTY_STEP], MANY);
+    assert_int_equal(f->calls[FAULTY_BEGIN], 1);
+    close_all(locks, MANY);
+    hf_close(client);
+}
+
+static void test_as_many_threads_as_locks(void **state)
+{
+    (void)state;
+    const char *const names[] = {"c", "a", "b"};
+    hf_client *client;
+    hf_lock *locks[3];
+    hf_error err;
+    faulty *f = open_remote("memory:three", &client);
+    inside = most_inside = 0;
+    awaited = 3;
+    f->before = gather;
+    assert_int_equal(hf_lock_acquire_all(client, names, 3, NULL, locks, &err), HF_OK);
+    assert_int_equal(most_inside, 3);
+    close_all(locks, 3);
+    hf_close(client);
+}
+
+static const char *denied_name;
+
+static hf_code deny_one(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    const struct faulty_step *step = arg;
+    return is_enter(call, arg) && strcmp(step->name, denied_name) == 0 ? HF_DENIED : HF_OK;
+}
+
+static void assert_nobody_holds(faulty *f, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        while (look_at(f->inner, names[i]).holders) /* a close sends its leave soon */
+            pause_ms(1);
+}
+
+static void test_one_that_is_refused_ends_it_for_all(void **state)
+{
+    (void)state;
+    const char *const names[] = {"c", "a", "b"};
+    for (size_t i = 0; i < 3; i++) {
+        hf_client *client;
+        hf_lock *locks[3];
+        hf_error err = {.code = HF_OK};
+        faulty *f = open_remote("memory:refused", &client);
+        denied_name = names[i];
+        f->before = deny_one;
+        assert_int_equal(hf_lock_acquire_all(client, names, 3, NULL, locks, &err), HF_DENIED);
+        assert_int_equal(err.code, HF_DENIED);
+        assert_int_equal(hf_lock_acquire_all(client, names, 3, NULL, locks, NULL), HF_DENIED);
+        assert_nobody_holds(f, names, 3);
+        hf_close(client);
+    }
+}
+
+static void count_wait(void *ctx, const hf_wait_info *info)
+{
+    (void)info;
+    ++*(atomic_int *)ctx;
+}
+
+static void test_a_try_of_several_does_not_wait(void **state)
+{
+    (void)state;
+    const char *const names[] = {"a", "b", "c"};
+    atomic_int n_told = 0;
+    hf_lock_options options = {.wait_ms = HF_TRY, .on_wait = count_wait, .wait_ctx = &n_told};
+    hf_client *client, *other = open_client("memory:tried", 10000);
+    hf_lock *locks[3];
+    hf_error err = {.code = HF_OK};
+    faulty *f = open_remote("memory:tried", &client);
+    hf_lock *b = take(other, "b");
+    assert_int_equal(hf_lock_acquire_all(client, names, 3, &options, locks, &err), HF_HELD);
+    assert_int_equal(err.code, HF_HELD);
+    assert_non_null(strstr(err.text, "b was not free"));
+    assert_int_equal(n_told, 0);
+    hf_lock_close(b);
+    assert_nobody_holds(f, names, 3);
+    hf_close(client);
+    hf_close(other);
+}
+
+static hf_code refuse_sessions(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_BEGIN ? HF_DENIED : HF_OK;
+}
+
+static void test_without_a_session_none_is_asked_for(void **state)
+{
+    (void)state;
+    const char *const names[] = {"a", "b", "c"};
+    hf_client *client;
+    hf_lock *locks[3];
+    hf_error err = {.code = HF_OK};
+    faulty *f = open_remote("memory:no-session", &client);
+    f->before = refuse_sessions;
+    assert_int_equal(hf_lock_acquire_all(client, names, 3, NULL, locks, &err), HF_DENIED);
+    assert_int_equal(err.code, HF_DENIED);
+    assert_int_equal(f->calls[FAULTY_STEP], 0);
+    assert_int_equal(f->calls[FAULTY_BEGIN], 2); /* by all, and then by the first of them */
+    hf_close(client);
+}
+
+static void test_one_alone_is_not_tried_first(void **state)
+{
+    (void)state;
+    const char *const names[] = {"a"};
+    hf_client *client, *other = open_client("memory:alone", 10000);
+    hf_lock_options options = {.wait_ms = 1};
+    hf_lock *lock;
+    faulty *f = open_remote("memory:alone", &client);
+    hf_lock *a = take(other, "a");
+    assert_int_equal(hf_lock_acquire_all(client, names, 1, &options, &lock, NULL), HF_TIMEOUT);
+    assert_int_equal(f->calls[FAULTY_STEP], 2); /* an enter and a leave */
+    hf_lock_close(a);
+    hf_close(client);
+    hf_close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_free_costs_one_request_each),
         cmocka_unit_test(test_what_comes_later_is_not_kept_in_a_wait),
+        cmocka_unit_test(test_eight_are_asked_for_at_a_time),
+        cmocka_unit_test(test_as_many_threads_as_locks),
+        cmocka_unit_test(test_one_that_is_refused_ends_it_for_all),
+        cmocka_unit_test(test_a_try_of_several_does_not_wait),
+        cmocka_unit_test(test_without_a_session_none_is_asked_for),
+        cmocka_unit_test(test_one_alone_is_not_tried_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
