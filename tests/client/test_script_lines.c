@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_script_lines.c: what threads of one client that want one lock send together, when the lock
- * is passed on among them, and when it is given up to others; locks that linger, deadlocks, and
- * several locks at once. Run by ctest. */
+ * is passed on among them, and when it is given up to others; locks that linger, and deadlocks. Run
+ * by ctest. */
 #include "client/script_bed.h"
 
 static hf_client *a, *b;
@@ -965,121 +965,6 @@ static void test_what_the_doctor_finds(void **state)
     end();
 }
 
-/* ---- Several at once ---- */
-
-static hf_lock *locks[3];
-static const char *const names[] = {"c", "a", "b"};
-
-static void take_all(void *options)
-{
-    hf_error err;
-    hf_code code = hf_lock_acquire_all(a, names, 3, options, locks, &err);
-    say_code("acquired", "all", code, &err);
-    for (size_t i = 0; i < 3 && !code; i++)
-        stage_say("%s", hf_lock_name(locks[i]));
-}
-
-static void close_all(void)
-{
-    for (size_t i = 0; i < 3; i++)
-        hf_lock_close(locks[i]);
-}
-
-static void test_several_at_once(void **state)
-{
-    (void)state;
-    hf_lock_options options = {.on_lost = say_loss, .max_hold_ms = 5000, .on_wait = say_wait};
-    begin("memory:several", (hf_options){.stop_margin_ms = 1000});
-    play(take_all, &options, 6500);
-    stage_expect("0 a begin\n"
-                 "0 a a: enter\n"
-                 "0 a b: enter\n"
-                 "0 a c: enter\n"
-                 "0 acquired all: yes\n"
-                 "0 c\n"
-                 "0 a\n"
-                 "0 b\n"
-                 "1000 a sweep\n"
-                 "3333 a beat, seen 1\n"
-                 "5000 c is lost, 1000 ms left: c: it was held for longer than 5000 ms\n"
-                 "6000 a a: abandon\n"
-                 "6000 a b: abandon\n"
-                 "6000 a c: abandon(it was held for longer than 5000 ms)\n");
-    close_all();
-    end();
-}
-
-static void test_several_that_are_waited_for(void **state)
-{
-    (void)state;
-    hf_lock_options options = {.wait_ms = 3000};
-    begin("memory:several-wait", defaults);
-    other.name = "b";
-    play(take_part, &other, 0);
-    play(take_all, &options, 1000);
-    play(close_part, &other, 100);
-    stage_expect("0 b begin\n"
-                 "0 b b: enter\n"
-                 "0 b has b\n"
-                 "0 a begin\n"
-                 "0 a a: enter\n"
-                 "0 a b: enter\n"
-                 "0 a hears a grant\n"
-                 "360 a look at 1 sessions\n"
-                 "1000 a sweep\n"
-                 "1000 b sweep\n"
-                 "1000 a look at a b\n"
-                 "1000 a who waits for what\n"
-                 "1000.1 b b: leave\n"
-                 "1000.1 a hears a grant\n"
-                 "1020 a c: enter\n"
-                 "1020 acquired all: yes\n"
-                 "1020 c\n"
-                 "1020 a\n"
-                 "1020 b\n");
-    close_all();
-    stage_run(10);
-    stage_forget();
-    play(take_part, &other, 0);
-    play(take_all, &options, 4000);
-    options.wait_ms = HF_TRY;
-    play(take_all, &options, 100);
-    stage_expect("1110 b b: enter\n"
-                 "1110 b has b\n"
-                 "1110 a a: enter\n"
-                 "1110 a b: enter\n"
-                 "1110 a hears a grant\n"
-                 "1110 a hears a grant\n"
-                 "1470 a look at 1 sessions\n"
-                 "2110 a look at a b\n"
-                 "2110 a who waits for what\n"
-                 "2360 a look at a b\n"
-                 "2360 a who waits for what\n"
-                 "2610 a look at a b\n"
-                 "2610 a who waits for what\n"
-                 "2623 a look at b since 11\n"
-                 "2860 a look at a b\n"
-                 "2860 a who waits for what\n"
-                 "3110 a look at a b\n"
-                 "3110 a who waits for what\n"
-                 "3333 a beat, seen 1, waits\n"
-                 "3333 b beat, seen 1\n"
-                 "3360 a look at a b\n"
-                 "3360 a who waits for what\n"
-                 "3400 a look at 1 sessions\n"
-                 "3860 a look at a b\n"
-                 "3860 a who waits for what\n"
-                 "4110 a b: leave-unused\n"
-                 "4110 acquired all: HF_TIMEOUT: b was not free in time: held by b@:1\n"
-                 "4110.1 a a: leave-unused\n"
-                 "5110 a a: enter-or-not\n"
-                 "5110 a b: enter-or-not\n"
-                 "5110 a look at 1 sessions, trusting\n"
-                 "5110 acquired all: HF_HELD: b was not free: held by b@:1\n"
-                 "5110.1 a a: leave-unused\n");
-    end();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1098,8 +983,6 @@ int main(void)
         cmocka_unit_test(test_nobody_looks_for_deadlocks),
         cmocka_unit_test(test_a_wait_in_no_deadlock),
         cmocka_unit_test(test_what_the_doctor_finds),
-        cmocka_unit_test(test_several_at_once),
-        cmocka_unit_test(test_several_that_are_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,8 @@ static void take_all(void *options)
     hf_error err = {.code = HF_OK};
     hf_code code = hf_lock_acquire_all(a, names, n_names, options, locks, &err);
     say_code("acquired", "all", code, &err);
+    for (size_t i = 0; i < n_names && !code; i++)
+        stage_say("%s", hf_lock_name(locks[i]));
 }
 
 static void take_all_untold(void *options)
@@ -55,6 +57,31 @@ static void check_all(void *unused)
         check_part(&(part){.name = names[i], .lock = locks[i]});
 }
 
+static void let_two_be_held(void)
+{
+    play(take_part, &one, 0);
+    play(take_part, &two, 0);
+    stage_expect("0 b begin\n"
+                 "0 b a: enter\n"
+                 "0 b has a\n"
+                 "0 b b: enter\n"
+                 "0 b has b\n");
+}
+
+/* All are free. */
+static void hold_all(hf_lock_options *options)
+{
+    play(take_all, options, 100);
+    stage_expect("0 a begin\n"
+                 "0 a a: enter\n"
+                 "0 a b: enter\n"
+                 "0 a c: enter\n"
+                 "0 acquired all: yes\n"
+                 "0 c\n"
+                 "0 a\n"
+                 "0 b\n");
+}
+
 /* ---- For how long ---- */
 
 /* The time for all of them, not for each. */
@@ -63,18 +90,12 @@ static void test_the_time_is_for_all(void **state)
     (void)state;
     hf_lock_options options = {.wait_ms = 1500};
     begin("memory:together-time", defaults);
-    play(take_part, &one, 0);
-    play(take_part, &two, 0);
+    let_two_be_held();
     stage_act(take_all, &options);
     stage_run(1000);
     play(close_part, &one, 1500);
     play(take_all_untold, &options, 2000);
-    stage_expect("0 b begin\n"
-                 "0 b a: enter\n"
-                 "0 b has a\n"
-                 "0 b b: enter\n"
-                 "0 b has b\n"
-                 "0 a begin\n"
+    stage_expect("0 a begin\n"
                  "0 a a: enter\n"
                  "360 a look at 1 sessions\n"
                  "1000 a sweep\n"
@@ -103,22 +124,85 @@ static void test_the_time_is_for_all(void **state)
     end();
 }
 
+static void test_several_that_are_waited_for(void **state)
+{
+    (void)state;
+    hf_lock_options options = {.wait_ms = 3000};
+    begin("memory:several-wait", defaults);
+    play(take_part, &two, 0);
+    play(take_all, &options, 1000);
+    play(close_part, &two, 100);
+    stage_expect("0 b begin\n"
+                 "0 b b: enter\n"
+                 "0 b has b\n"
+                 "0 a begin\n"
+                 "0 a a: enter\n"
+                 "0 a b: enter\n"
+                 "0 a hears a grant\n"
+                 "360 a look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1000 a look at a b\n"
+                 "1000 a who waits for what\n"
+                 "1000.1 b b: leave\n"
+                 "1000.1 a hears a grant\n"
+                 "1020 a c: enter\n"
+                 "1020 acquired all: yes\n"
+                 "1020 c\n"
+                 "1020 a\n"
+                 "1020 b\n");
+    play(close_all, NULL, 10);
+    stage_forget();
+    play(take_part, &two, 0);
+    play(take_all, &options, 4000);
+    options.wait_ms = HF_TRY;
+    play(take_all, &options, 100);
+    stage_expect("1110 b b: enter\n"
+                 "1110 b has b\n"
+                 "1110 a a: enter\n"
+                 "1110 a b: enter\n"
+                 "1110 a hears a grant\n"
+                 "1110 a hears a grant\n"
+                 "1470 a look at 1 sessions\n"
+                 "2110 a look at a b\n"
+                 "2110 a who waits for what\n"
+                 "2360 a look at a b\n"
+                 "2360 a who waits for what\n"
+                 "2610 a look at a b\n"
+                 "2610 a who waits for what\n"
+                 "2623 a look at b since 11\n"
+                 "2860 a look at a b\n"
+                 "2860 a who waits for what\n"
+                 "3110 a look at a b\n"
+                 "3110 a who waits for what\n"
+                 "3333 a beat, seen 1, waits\n"
+                 "3333 b beat, seen 1\n"
+                 "3360 a look at a b\n"
+                 "3360 a who waits for what\n"
+                 "3400 a look at 1 sessions\n"
+                 "3860 a look at a b\n"
+                 "3860 a who waits for what\n"
+                 "4110 a b: leave-unused\n"
+                 "4110 acquired all: HF_TIMEOUT: b was not free in time: held by b@:1\n"
+                 "4110.1 a a: leave-unused\n"
+                 "5110 a a: enter-or-not\n"
+                 "5110 a b: enter-or-not\n"
+                 "5110 a look at 1 sessions, trusting\n"
+                 "5110 acquired all: HF_HELD: b was not free: held by b@:1\n"
+                 "5110.1 a a: leave-unused\n");
+    end();
+}
+
 static void test_the_store_says_how_long(void **state)
 {
     (void)state;
     begin("memory:together-store", (hf_options){.deadlock_ms = -1});
     stage_store(a)->base.wait_ms = 700;
-    play(take_part, &one, 0);
-    play(take_part, &two, 0);
+    let_two_be_held();
     stage_act(take_all, NULL);
     stage_run(300);
     play(close_part, &one, 2000);
-    stage_expect("0 b begin\n"
-                 "0 b a: enter\n"
-                 "0 b has a\n"
-                 "0 b b: enter\n"
-                 "0 b has b\n"
-                 "0 a begin\n"
+    stage_expect("0 a begin\n"
                  "0 a a: enter\n"
                  "300.1 b a: leave\n"
                  "300.1 a hears a grant\n"
@@ -138,18 +222,12 @@ static void test_no_time_is_left(void **state)
     (void)state;
     hf_lock_options options = {.wait_ms = 300};
     begin("memory:together-no-time", (hf_options){.deadlock_ms = -1});
-    play(take_part, &one, 0);
-    play(take_part, &two, 0);
+    let_two_be_held();
     stage_let_fail((stage_fault){.who = 'a', .call = FAULTY_STEP, .slow_ms = 300});
     play(close_part, &one, 10);
     stage_act(take_all, &options);
     stage_run(1000);
-    stage_expect("0 b begin\n"
-                 "0 b a: enter\n"
-                 "0 b has a\n"
-                 "0 b b: enter\n"
-                 "0 b has b\n"
-                 "0.1 b a: leave\n"
+    stage_expect("0.1 b a: leave\n"
                  "10 a begin\n"
                  "10 a a: enter\n"
                  "10 a hears a grant\n"
@@ -223,7 +301,10 @@ static void test_without_a_limit_it_waits_on(void **state)
                  "15000.1 b b: leave\n"
                  "15000.1 a hears a grant\n"
                  "15020 a c: enter\n"
-                 "15020 acquired all: yes\n");
+                 "15020 acquired all: yes\n"
+                 "15020 c\n"
+                 "15020 a\n"
+                 "15020 b\n");
     play(close_all, NULL, 100);
     end();
 }
@@ -250,6 +331,9 @@ static void test_one_that_is_lost_meanwhile_is_taken_again(void **state)
                  "3008 a b: leave-unused enter\n"
                  "3008 a c: leave-unused enter\n"
                  "3008 acquired all: yes\n"
+                 "3008 c\n"
+                 "3008 a\n"
+                 "3008 b\n"
                  "3200 c: 1455 ms left\n"
                  "3200 a: 1455 ms left\n"
                  "3200 b: 1455 ms left\n");
@@ -259,21 +343,33 @@ static void test_one_that_is_lost_meanwhile_is_taken_again(void **state)
 
 /* ---- Afterwards ---- */
 
+static void test_several_at_once(void **state)
+{
+    (void)state;
+    hf_lock_options options = {.on_lost = say_loss, .max_hold_ms = 5000, .on_wait = say_wait};
+    begin("memory:several", (hf_options){.stop_margin_ms = 1000});
+    hold_all(&options);
+    stage_run(6400);
+    stage_expect("1000 a sweep\n"
+                 "3333 a beat, seen 1\n"
+                 "5000 c is lost, 1000 ms left: c: it was held for longer than 5000 ms\n"
+                 "6000 a a: abandon\n"
+                 "6000 a b: abandon\n"
+                 "6000 a c: abandon(it was held for longer than 5000 ms)\n");
+    play(close_all, NULL, 100);
+    end();
+}
+
 static void test_one_that_is_lost_takes_all_along(void **state)
 {
     (void)state;
     hf_lock_options options = {.on_lost = say_loss};
     begin("memory:together-all-lost", (hf_options){.ttl_ms = 2000});
-    play(take_all, &options, 100);
+    hold_all(&options);
     stage_drop_record(a, "b");
     stage_run(3000);
     play(check_all, NULL, 0);
-    stage_expect("0 a begin\n"
-                 "0 a a: enter\n"
-                 "0 a b: enter\n"
-                 "0 a c: enter\n"
-                 "0 acquired all: yes\n"
-                 "666 a beat, seen 1\n"
+    stage_expect("666 a beat, seen 1\n"
                  "1000 a sweep\n"
                  "1332 a beat, seen 2\n"
                  "1998 a beat, seen 3\n"
@@ -303,19 +399,14 @@ static void test_one_that_is_closed_takes_nothing_along(void **state)
     (void)state;
     hf_lock_options options = {.on_lost = say_loss};
     begin("memory:together-closed", (hf_options){.ttl_ms = 2000});
-    play(take_all, &options, 100);
+    hold_all(&options);
     hf_lock_close(locks[0]);
     stage_run(100);
     stage_drop_record(a, "b");
     stage_run(3000);
     check_part(&(part){.name = "a", .lock = locks[1]});
     check_part(&(part){.name = "b", .lock = locks[2]});
-    stage_expect("0 a begin\n"
-                 "0 a a: enter\n"
-                 "0 a b: enter\n"
-                 "0 a c: enter\n"
-                 "0 acquired all: yes\n"
-                 "100.1 a c: leave\n"
+    stage_expect("100.1 a c: leave\n"
                  "666 a beat, seen 1\n"
                  "1000 a sweep\n"
                  "1332 a beat, seen 2\n"
@@ -350,15 +441,11 @@ static void test_all_are_fed_or_lost(void **state)
     (void)state;
     hf_lock_options options = {.on_lost = say_loss, .feed_ms = 1000};
     begin("memory:together-fed", defaults);
-    play(take_all, &options, 600);
+    hold_all(&options);
+    stage_run(500);
     play(feed_first, NULL, 600);
     play(feed_first, NULL, 100);
-    stage_expect("0 a begin\n"
-                 "0 a a: enter\n"
-                 "0 a b: enter\n"
-                 "0 a c: enter\n"
-                 "0 acquired all: yes\n"
-                 "600 fed a: yes\n"
+    stage_expect("600 fed a: yes\n"
                  "1000 a a: abandon\n"
                  "1000 a b: abandon\n"
                  "1000 a c: abandon(it was not fed for 1000 ms)\n"
@@ -405,6 +492,7 @@ static void test_none_and_one(void **state)
                  "0 a begin\n"
                  "0 a c: enter\n"
                  "0 acquired all: yes\n"
+                 "0 c\n"
                  "0 c: 9975 ms left\n"
                  "0.1 a c: leave\n");
     end();
@@ -414,10 +502,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_time_is_for_all),
+        cmocka_unit_test(test_several_that_are_waited_for),
         cmocka_unit_test(test_the_store_says_how_long),
         cmocka_unit_test(test_no_time_is_left),
         cmocka_unit_test(test_without_a_limit_it_waits_on),
         cmocka_unit_test(test_one_that_is_lost_meanwhile_is_taken_again),
+        cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_one_that_is_lost_takes_all_along),
         cmocka_unit_test(test_one_that_is_closed_takes_nothing_along),
         cmocka_unit_test(test_all_are_fed_or_lost),

@@ -950,7 +950,7 @@ static void test_it_gives_up_when_its_session_is_gone(void **state)
                  "3500 b is told HF_UNREACHABLE: injected\n");
     end();
     begin("memory:gone-no-queue", defaults);
-    stage_store(b)->base.can &= ~(unsigned)HF_CAN_QUEUE;
+    faulty_end_queue(stage_store(b));
     waits.options.wait_ms = 3500;
     stage_let_fail((stage_fault){
         .who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .times = 100, .after = HF_UNKNOWN});
