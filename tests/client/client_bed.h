@@ -125,6 +125,22 @@ static inline hf_code try_take(hf_client *client, const char *name, int64_t wait
     return code;
 }
 
+/* As a program of that session does that no client here knows of. */
+static inline void hold_for(hf_store *store, const char *name, hf_id ticket,
+                            const hf_session *session)
+{
+    hf_error err;
+    hf_enter enter = {.entry = {.ticket = ticket,
+                                .session = session->id,
+                                .ttl_ms = session->ttl_ms,
+                                .permits = HF_LIMIT_RW},
+                      .limit = HF_LIMIT_RW,
+                      .queue_max = HF_QUEUE_MAX};
+    hf_step step = {.enter = &enter};
+    hf_step_reply reply;
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+}
+
 /* A session that nobody raises the beat of. */
 static inline hf_id begin_dead(hf_store *store, uint8_t number, int32_t ttl_ms)
 {

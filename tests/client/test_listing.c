@@ -34,18 +34,12 @@ static void fill(hf_store *store)
     hf_error err;
     hf_step_reply reply;
     for (int i = 0; i < LOCKS; i++) {
-        hf_enter enter = {.entry = {.ticket = {{1, (uint8_t)(i >> 8), (uint8_t)i}},
-                                    .session = {{2, (uint8_t)(i >> 8), (uint8_t)i}},
-                                    .ttl_ms = 1000,
-                                    .permits = HF_LIMIT_RW},
-                          .limit = HF_LIMIT_RW,
-                          .queue_max = HF_QUEUE_MAX};
-        hf_leave leave = {.ticket = enter.entry.ticket};
-        hf_session self = {.id = enter.entry.session, .ttl_ms = 1000};
-        hf_step in = {.enter = &enter}, out = {.leaves = &leave, .n_leaves = 1};
+        hf_session self = {.id = {{2, (uint8_t)(i >> 8), (uint8_t)i}}, .ttl_ms = 1000};
+        hf_leave leave = {.ticket = {{1, (uint8_t)(i >> 8), (uint8_t)i}}};
+        hf_step out = {.leaves = &leave, .n_leaves = 1};
         snprintf(name, sizeof name, "n%04d", i);
         assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
-        assert_int_equal(store->ops->step(store, name, &in, NULL, &reply, &err), HF_OK);
+        hold_for(store, name, leave.ticket, &self);
         if (i % 10 == 0)
             assert_int_equal(store->ops->step(store, name, &out, NULL, &reply, &err), HF_OK);
     }

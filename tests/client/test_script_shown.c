@@ -311,26 +311,23 @@ static void list(void *name)
     stage_say("%d told", n_told);
 }
 
+static hf_session session_of(size_t i)
+{
+    return (hf_session){.id = {{7, (uint8_t)(i >> 8), (uint8_t)i}}, .ttl_ms = 10000, .pid = 1};
+}
+
 /* Locks are taken by sessions in turn, so that many are looked at. */
 static void fill(hf_store *store, size_t n, size_t n_sessions)
 {
+    char name[24];
     for (size_t i = 0; i < n_sessions; i++) {
-        hf_session self = {.id = {{7, (uint8_t)(i >> 8), (uint8_t)i}}, .ttl_ms = 10000, .pid = 1};
+        hf_session self = session_of(i);
         assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
     }
     for (size_t i = 0; i < n; i++) {
-        char name[24];
-        size_t at = i % n_sessions;
+        hf_session holder = session_of(i % n_sessions);
         snprintf(name, sizeof name, "%05zu", i);
-        hf_enter enter = {.entry = {.ticket = {{8, (uint8_t)(i >> 8), (uint8_t)i}},
-                                    .session = {{7, (uint8_t)(at >> 8), (uint8_t)at}},
-                                    .ttl_ms = 10000,
-                                    .permits = HF_LIMIT_RW},
-                          .limit = HF_LIMIT_RW,
-                          .queue_max = HF_QUEUE_MAX};
-        hf_step step = {.enter = &enter};
-        hf_step_reply reply;
-        assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+        hold_for(store, name, (hf_id){{8, (uint8_t)(i >> 8), (uint8_t)i}}, &holder);
     }
 }
 
