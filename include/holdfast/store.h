@@ -66,6 +66,8 @@ typedef struct hf_entry {
     hf_dbtime granted_at; /* 0 while waiting */
     bool yields;   /* its session passes the lock on by itself, so it is told when another waits */
     int32_t block; /* how many tokens belong to the entry, from `token` on; 0: one */
+    int32_t bell;  /* the store's own: where its session listens for rings; 0: it hears in another
+                    * way */
     char actor[HF_ACTOR_MAX + 1];
     char why[HF_TEXT_MAX + 1];
 } hf_entry;

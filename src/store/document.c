@@ -38,6 +38,8 @@ static void write_entry(const hf_entry *entry, bson_t *out)
     BSON_APPEND_DATE_TIME(out, "granted_at", entry->granted_at.ms);
     BSON_APPEND_BOOL(out, "yields", entry->yields);
     BSON_APPEND_INT32(out, "block", entry->block);
+    if (entry->bell)
+        BSON_APPEND_INT32(out, "bell", entry->bell);
 }
 
 void document_of_entry(const hf_entry *entry, bson_t *out)

@@ -164,7 +164,8 @@ static bool read_entry(const reader *r, fields *doc, hf_entry *out)
            read_int(r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
            read_date(r, doc, "granted_at", OPTIONAL, &out->granted_at.ms) &&
            read_bool(r, doc, "yields", &out->yields) &&
-           read_int32(r, doc, "block", OPTIONAL, 0, &out->block);
+           read_int32(r, doc, "block", OPTIONAL, 0, &out->block) &&
+           read_int32(r, doc, "bell", OPTIONAL, 0, &out->bell);
 }
 
 /* Opens an embedded document or array for reading in place. */

@@ -94,21 +94,21 @@ static hf_code leave(const char *answer)
 {
     hf_leave out = {.ticket = id_of(7), .outcome = HF_OUTCOME_RELEASED};
     hf_step step = {.leaves = &out, .n_leaves = 1};
-    answers_give("update", answer);
+    answers_give("findAndModify", answer);
     return store->base.ops->step(&store->base, "x", &step, NULL, &reply, &err);
 }
 
 static void test_a_leave_is_confirmed_when_it_changed_something(void **state)
 {
     (void)state;
-    assert_int_equal(leave("{'ok': 1, 'n': 1, 'nModified': 1}"), HF_OK);
+    assert_int_equal(leave("{'ok': 1, 'value': {'_id': 'x'}}"), HF_OK);
     assert_true(reply.confirmed);
-    assert_int_equal(leave("{'ok': 1, 'n': 1, 'nModified': 0}"), HF_OK);
+    assert_int_equal(leave("{'ok': 1, 'value': null}"), HF_OK);
     assert_false(reply.confirmed);
-    assert_int_equal(leave("{'ok': 1, 'nModified': 1, 'writeConcernError': {'code': 64}}"),
+    assert_int_equal(leave("{'ok': 1, 'value': {'_id': 'x'}, 'writeConcernError': {'code': 64}}"),
                      HF_UNKNOWN);
     assert_false(reply.confirmed);
-    assert_int_equal(leave("{'ok': 1, 'nModified': 1, 'writeErrors': [{'code': 13}]}"), HF_DENIED);
+    assert_int_equal(leave("{'ok': 0, 'code': 13}"), HF_DENIED);
     assert_false(reply.confirmed);
     assert_int_equal(leave(NULL), HF_UNKNOWN);
 }

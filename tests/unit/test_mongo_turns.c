@@ -15,7 +15,7 @@ static hf_error err;
 #define RECORD                                                                                     \
     "{'ok': 1, 'value': {'_id': 'name', 'limit': 1, 'token': 0, 'holders': [], 'queue': [],"       \
     " 'notify': ''}}"
-#define LEFT "{'ok': 1, 'n': 1, 'nModified': 1}"
+#define LEFT "{'ok': 1, 'value': {'_id': 'name'}}"
 #define REFUSED "{'ok': 0, 'code': 13}"
 
 /* ---- What the linker leads here ---- */
@@ -107,7 +107,7 @@ static hf_code leave(void)
 
 static hf_code leave_in(int64_t ms)
 {
-    answers_give_slowly("update", LEFT, ms);
+    answers_give_slowly("findAndModify", LEFT, ms);
     return leave();
 }
 
@@ -234,9 +234,9 @@ static void test_errors_are_told_to_who_wants_them(void **state)
     assert_int_equal(leave_in(0), HF_OK);
     assert_int_equal(err.code, HF_FULL);
     assert_true(reply.confirmed);
-    answers_give("update", REFUSED);
+    answers_give("findAndModify", REFUSED);
     assert_int_equal(mongo_batcher_step(store, "name", &leave_step, NULL, NULL, NULL), HF_DENIED);
-    answers_give("update", REFUSED);
+    answers_give("findAndModify", REFUSED);
     assert_int_equal(leave(), HF_DENIED);
     assert_int_equal(err.code, HF_DENIED);
     assert_false(reply.confirmed);
@@ -305,7 +305,7 @@ static void test_who_leads_already_is_not_called_again(void **state)
     others[0].state = MEMBER_LEADS;
     assert_int_equal(leave_in(0), HF_OK);
     assert_int_equal(n_signals, 0);
-    assert_null(strstr(answers_last("update"), "o00")); /* nor taken along */
+    assert_null(strstr(answers_last("findAndModify"), "o00")); /* nor taken along */
     assert_ptr_equal(batcher->first, &others[0]);
 }
 
@@ -475,7 +475,7 @@ static void test_what_another_has_settled_is_done(void **state)
     assert_true(reply.confirmed);
     in_the_meantime = taken_along_slowly;
     assert_int_equal(leave(), HF_FULL);
-    assert_int_equal(answers_sent("update"), 0);
+    assert_int_equal(answers_sent("findAndModify"), 0);
     assert_int_equal(n_waits, 2);
 }
 
@@ -495,7 +495,7 @@ static hf_code settled(mongo_member_state as, const char *answer)
     settled_as = as;
     in_the_meantime = taken_along;
     batcher->n_in_flight = 4;
-    answers_give("update", answer);
+    answers_give("findAndModify", answer);
     return leave();
 }
 

@@ -328,7 +328,7 @@ static void test_the_stream(void **state)
         store->base.ops->await(&store->base, id_of(1), (hf_stamp){0}, 100, NULL, NULL, &err), &err);
     answers_give("killCursors", "{'ok': 1}");
     answers_give("find", "{'ok': 1}");
-    store->watch->is_reading = true;
+    store->watch->reading.is_reading = true;
     store->base.ops->wake(&store->base);
     transcript_end("stream-document");
 }

@@ -404,6 +404,7 @@ static void await(hf_stamp from, int64_t timeout_ms)
 static void test_the_stream(void **state)
 {
     (void)state;
+    atomic_store(&store->queue->bells.are_refused, true);
     answers_give("aggregate", OPENED);
     answers_give("getMore",
                  "{'ok': 1, 'cursor': {'id': 6, 'nextBatch': [{'documentKey': {'_id': 'door'}, "
@@ -413,10 +414,10 @@ static void test_the_stream(void **state)
     await((hf_stamp){0}, 300);
     answers_give("killCursors", "{'ok': 1}");
     answers_give("update", "{'ok': 1}");
-    store->watch->is_reading = true;
+    store->watch->reading.is_reading = true;
     store->base.ops->wake(&store->base);
-    store->watch->woken = false;
-    store->watch->cursor = 0; /* killed: the place is kept */
+    store->watch->reading.woken = false;
+    store->watch->reading.cursor = 0; /* killed: the place is kept */
     answers_give("aggregate", OPENED);
     answers_give("getMore", OPENED);
     await((hf_stamp){0}, 300);

@@ -163,7 +163,7 @@ static hf_code try_stream(mongo_store *store, mongo_reply *reply, hf_error *err)
 static void close_stream(mongo_store *store, int64_t cursor)
 {
     static const mongo_call call = {.what = "closing a change stream"};
-    mongo_kill_cursor(store, &call, cursor);
+    mongo_kill_cursor(store, &call, store->uri.collection, cursor);
 }
 
 static void find_notices(doctor *to)

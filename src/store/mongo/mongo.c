@@ -8,6 +8,7 @@
 #include "store/mongo/document/document.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
+#include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/queue.h"
 #include "store/mongo/queue/session.h"
 #include "store/mongo/queue/sessions.h"
@@ -59,8 +60,8 @@ static const hf_store_ops queue_ops = {
     .list = mongo_list,
     .list_sessions = mongo_list_sessions,
     .ask = mongo_session_ask,
-    .await = mongo_await,
-    .wake = mongo_wake,
+    .await = mongo_bell_await,
+    .wake = mongo_bell_wake,
     .sweep = mongo_sweep,
     .doctor = mongo_doctor,
 };

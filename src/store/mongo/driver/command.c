@@ -154,11 +154,12 @@ hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_
     return code;
 }
 
-void mongo_kill_cursor(mongo_store *store, const mongo_call *call, int64_t cursor)
+void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *collection,
+                       int64_t cursor)
 {
     bson_t command = BSON_INITIALIZER, cursors;
     mongo_reply reply;
-    mongo_begin(&command, "killCursors", store->uri.collection);
+    mongo_begin(&command, "killCursors", collection);
     BSON_APPEND_ARRAY_BEGIN(&command, "cursors", &cursors);
     BSON_APPEND_INT64(&cursors, "0", cursor);
     bson_append_array_end(&command, &cursors);

@@ -37,8 +37,9 @@ hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bso
 /* The same for reads after a stamp: repeated, within bounds, while the server is behind it. */
 hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
                          mongo_reply *reply, hf_error *err);
-/* Ends a cursor of the store's collection; nobody hears whether that worked. */
-void mongo_kill_cursor(mongo_store *store, const mongo_call *call, int64_t cursor);
+/* Ends a cursor of a collection; nobody hears whether that worked. */
+void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *collection,
+                       int64_t cursor);
 /* Begins a command that names a collection: {command: collection ... }. */
 void mongo_begin(bson_t *command, const char *verb, const char *collection);
 /* Appends {_id: id} as `field`. */

@@ -10,6 +10,7 @@
  *   - an enter is told from a look begun after the acknowledgement (R1), and goes by itself, once
  *     more, if there is none. */
 #include "store/mongo/queue/batch.h"
+#include "core/alloc.h"
 #include "core/error.h"
 #include "core/record.h"
 #include "store/mongo/driver/command.h"
@@ -19,10 +20,15 @@
 #include "store/mongo/queue/step.h"
 #include "store/mongo/shared/look.h"
 
+#include <stdlib.h>
+
 /* The members of one batch, the leaves first; a member is NULL when it is settled. */
 typedef struct batch {
     mongo_member *members[MONGO_BATCH_MOST];
     size_t n, n_leaves;
+    char *left[MONGO_BATCH_MOST]; /* names of the leaves, whose threads may be gone */
+    mongo_store *store;
+    hf_stamp stamp; /* of the acknowledgement */
 } batch;
 
 static const mongo_call call = {.what = "stepping", .name = "several locks", .writes = true};
@@ -164,9 +170,19 @@ static void settle_leaves(mongo_store *store, batch *b, bool are_confirmed, hf_s
     }
 }
 
+static bool is_left(const batch *b, const char *name)
+{
+    for (size_t i = 0; i < b->n_leaves; i++)
+        if (strcmp(b->left[i], name) == 0)
+            return true;
+    return false;
+}
+
 static bool hand_out(void *ctx, const hf_record *record)
 {
     batch *b = ctx;
+    if (is_left(b, record->name))
+        mongo_bells_tell(b->store, record, NULL, b->stamp);
     for (size_t i = b->n_leaves; i < b->n; i++) {
         mongo_member *enters = b->members[i];
         if (!record->exists || strcmp(enters->name, record->name) != 0)
@@ -174,17 +190,22 @@ static bool hand_out(void *ctx, const hf_record *record)
         record_copy(enters->out, record);
         enters->is_read = true;
         enters->reply.confirmed = record_find(record, enters->step->enter->entry.ticket) != NULL;
+        mongo_bells_tell(b->store, record, enters->step, b->stamp);
     }
     return true;
 }
 
-/* What the look does not show goes by itself, once more, which changes nothing that was done. An
+/* One look tells the enters' outcome, and whom the leaves granted. What it does not show goes by
+ * itself, once more, which changes nothing that was done. An
  * answer without a stamp has no look after it. */
 static void settle_enters(mongo_store *store, batch *b, hf_stamp stamp)
 {
     const char *names[MONGO_BATCH_MOST];
     hf_error err;
     size_t n = 0;
+    b->stamp = stamp;
+    for (; n < b->n_leaves; n++)
+        names[n] = b->left[n];
     for (size_t i = b->n_leaves; i < b->n; i++) {
         names[n++] = b->members[i]->name;
         b->members[i]->reply = (hf_step_reply){.stamp = stamp};
@@ -230,14 +251,18 @@ static void settle_failed(mongo_store *store, batch *b, const mongo_reply *answe
 static void settle_done(mongo_store *store, batch *b, const mongo_reply *answer)
 {
     bool all = mongo_int_at(&answer->doc, "nModified", 0) == (int64_t)b->n;
+    for (size_t i = 0; i < b->n_leaves; i++)
+        b->left[i] = alloc_text(b->members[i]->name);
     settle_leaves(store, b, all, answer->stamp);
     settle_enters(store, b, answer->stamp);
+    for (size_t i = 0; i < b->n_leaves; i++)
+        free(b->left[i]);
 }
 
 void mongo_batch_send(mongo_store *store, mongo_member *const *members, size_t n)
 {
     bson_t command = BSON_INITIALIZER;
-    batch b = {.n = 0};
+    batch b = {.store = store};
     mongo_reply answer;
     hf_error err;
     sort(&b, members, n);

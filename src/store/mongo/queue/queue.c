@@ -15,10 +15,19 @@ hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_rec
                    hf_step_reply *reply, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
+    hf_step with = *step;
+    hf_enter enter;
     hf_code code = mongo_ready(store, err);
     if (code && reply)
         *reply = (hf_step_reply){.confirmed = false};
-    return code ? code : mongo_batcher_step(store, name, step, out, reply, err);
+    if (code)
+        return code;
+    if (step->enter) {
+        enter = *step->enter;
+        enter.entry.bell = mongo_bell_of(store, enter.entry.session);
+        with.enter = &enter;
+    }
+    return mongo_batcher_step(store, name, &with, out, reply, err);
 }
 
 /* ---- The protocol ---- */
@@ -39,6 +48,7 @@ static void open_protocol(mongo_store *store)
 static void close_protocol(mongo_store *store, bool is_ours)
 {
     if (is_ours) {
+        mongo_bell_listener_done(store);
         mongo_batcher_done(&store->queue->batcher);
         pipeline_done(&store->queue->texts);
     }

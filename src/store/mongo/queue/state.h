@@ -4,6 +4,8 @@
 #define STORE_MONGO_QUEUE_STATE_H
 
 #include "store/mongo/queue/batcher.h"
+#include "store/mongo/queue/bell.h"
+#include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/pipeline.h"
 #include "store/mongo/queue/sweep.h"
 #include "store/mongo/queue/vouch.h"
@@ -12,6 +14,8 @@ typedef struct mongo_queue_state {
     char boot[MONGO_BOOT_MAX]; /* whose CLOCK_BOOTTIME is ours, constant; "": unknown */
     pipeline_texts texts;      /* has a mutex of its own, as the next */
     mongo_batcher batcher;
+    mongo_bells bells; /* atomic */
+    mongo_bell_listener listener;
     mongo_sweeping sweep; /* the thread that sweeps alone uses it */
 } mongo_queue_state;
 

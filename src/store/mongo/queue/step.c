@@ -8,6 +8,7 @@
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
+#include "store/mongo/driver/text.h"
 #include "store/mongo/queue/pipeline.h"
 #include "store/mongo/queue/state.h"
 #include "store/mongo/shared/look.h"
@@ -23,23 +24,66 @@ pipeline_clock mongo_clock_of(mongo_store *store)
 
 static bool changes_only(const hf_step *step, const hf_record *out)
 {
-    return !out && !step->enter && !step->n_deaths;
+    return !out && !step->enter && !step->n_deaths && !step->pass;
 }
 
-static void append_update(mongo_store *store, const char *name, const hf_step *step,
+/* {field: {$in: tickets}} as one alternative. */
+static void append_tickets(bson_t *any, const char *key, const char *field, const hf_step *step)
+{
+    bson_t one, in, tickets;
+    char at[16];
+    BSON_APPEND_DOCUMENT_BEGIN(any, key, &one);
+    BSON_APPEND_DOCUMENT_BEGIN(&one, field, &in);
+    BSON_APPEND_ARRAY_BEGIN(&in, "$in", &tickets);
+    for (size_t i = 0; i < step->n_leaves; i++)
+        document_append_id(&tickets, mongo_key(i, at), step->leaves[i].ticket);
+    bson_append_array_end(&in, &tickets);
+    bson_append_document_end(&one, &in);
+    bson_append_document_end(any, &one);
+}
+
+/* {holders: {$elemMatch: {ticket, permits: {$gt: permits}}}} as one alternative. */
+static void append_lowered(bson_t *any, const char *key, const hf_change *change)
+{
+    bson_t one, holders, match, more;
+    BSON_APPEND_DOCUMENT_BEGIN(any, key, &one);
+    BSON_APPEND_DOCUMENT_BEGIN(&one, "holders", &holders);
+    BSON_APPEND_DOCUMENT_BEGIN(&holders, "$elemMatch", &match);
+    document_append_id(&match, "ticket", change->ticket);
+    BSON_APPEND_DOCUMENT_BEGIN(&match, "permits", &more);
+    BSON_APPEND_INT32(&more, "$gt", change->permits);
+    bson_append_document_end(&match, &more);
+    bson_append_document_end(&holders, &match);
+    bson_append_document_end(&one, &holders);
+    bson_append_document_end(any, &one);
+}
+
+/* The record, if the step changes it: one of its tickets is there. */
+static void append_changed(const char *name, const hf_step *step, bson_t *command)
+{
+    bson_t query, any;
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    BSON_APPEND_UTF8(&query, "_id", name);
+    BSON_APPEND_ARRAY_BEGIN(&query, "$or", &any);
+    append_tickets(&any, "0", "holders.ticket", step);
+    append_tickets(&any, "1", "queue.ticket", step);
+    if (step->change)
+        append_lowered(&any, "2", step->change);
+    bson_append_array_end(&query, &any);
+    bson_append_document_end(command, &query);
+}
+
+static void append_change(mongo_store *store, const char *name, const hf_step *step,
                           bson_t *command)
 {
-    bson_t updates, update, query;
-    mongo_begin(command, "update", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
-    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    BSON_APPEND_UTF8(&query, "_id", name);
-    bson_append_document_end(&update, &query);
-    pipeline_append(&store->queue->texts, mongo_clock_of(store), name, step, &update, "u");
-    bson_append_document_end(&updates, &update);
-    bson_append_array_end(command, &updates);
+    bson_t *fields = pipeline_json(MONGO_TOLD_FIELDS);
+    mongo_begin(command, "findAndModify", store->uri.collection);
+    append_changed(name, step, command);
+    pipeline_append(&store->queue->texts, mongo_clock_of(store), name, step, command, "update");
+    BSON_APPEND_BOOL(command, "new", true);
+    BSON_APPEND_DOCUMENT(command, "fields", fields);
     mongo_append_write_concern(store, command, false);
+    bson_destroy(fields);
 }
 
 static void append_find_and_modify(mongo_store *store, const char *name, const hf_step *step,
@@ -74,17 +118,20 @@ static hf_code explain(mongo_store *store, const char *name, hf_code code, hf_er
     return error_set(err, HF_SHAPE, "%s", shape.text);
 }
 
-/* Nothing but leaves or a change, and nobody wants the record: an update gives back no document. A
- * change that a majority acknowledged is sure; no change may come from a deposed primary. */
-static hf_code update(mongo_store *store, const mongo_call *call, const hf_step *step,
+/* Nothing but leaves or a change, and nobody wants the record: only what says whom to tell comes
+ * back. A change that a majority acknowledged is sure; that a ticket is not there may come from a
+ * deposed primary. */
+static hf_code change(mongo_store *store, const mongo_call *call, const hf_step *step,
                       hf_step_reply *reply, hf_error *err)
 {
-    bson_t command = BSON_INITIALIZER;
+    bson_t command = BSON_INITIALIZER, value;
     mongo_reply answer;
-    append_update(store, call->name, step, &command);
+    append_change(store, call->name, step, &command);
     hf_code code = mongo_run(store, call, &command, &answer, err);
     reply->stamp = answer.stamp;
-    reply->confirmed = !code && mongo_int_at(&answer.doc, "nModified", 0) > 0;
+    reply->confirmed = !code && mongo_view(&answer.doc, "value", &value);
+    if (reply->confirmed)
+        mongo_bells_tell_document(store, &value, call->name, answer.stamp);
     bson_destroy(&answer.doc);
     bson_destroy(&command);
     return code;
@@ -119,6 +166,8 @@ static hf_code find_and_modify(mongo_store *store, const mongo_call *call, const
         code = read_value(store, call->name, &answer.doc, out, err);
     reply->stamp = answer.stamp;
     reply->confirmed = !code && shows(out, step);
+    if (!code)
+        mongo_bells_tell(store, out, step, answer.stamp);
     bson_destroy(&answer.doc);
     bson_destroy(&command);
     return code;
@@ -139,7 +188,7 @@ hf_code mongo_step_alone(mongo_store *store, const char *name, const hf_step *st
     hf_step_reply answer = {.confirmed = false};
     hf_code code = HF_OK;
     if (changes_only(step, out)) {
-        code = update(store, &call, step, &answer, err);
+        code = change(store, &call, step, &answer, err);
     } else {
         code = find_and_modify(store, &call, step, out ? out : &unwanted, &answer, err);
         if (!code && !out)

@@ -12,9 +12,7 @@
 #include "core/id.h"
 #include "core/notify.h"
 #include "store/mongo/driver/command.h"
-#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/path.h"
-#include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
@@ -32,44 +30,17 @@ static const char replica_set_only[] =
 
 /* ---- The stream ---- */
 
-static void forget(mongo_store *store, mongo_watch *watch)
-{
-    pthread_mutex_lock(&store->mutex);
-    watch->cursor = 0;
-    pthread_mutex_unlock(&store->mutex);
-}
-
 static void kill_cursor(mongo_store *store, int64_t cursor)
 {
     static const mongo_call call = {.what = "waking the listener"};
-    mongo_kill_cursor(store, &call, cursor);
-}
-
-/* Takes a connection, and keeps it: the listener's own. */
-static hf_code connect_watch(mongo_store *store, const mongo_call *call, hf_error *err)
-{
-    mongo_watch *watch = store->watch;
-    bson_error_t error;
-    if (watch->client)
-        return HF_OK;
-    hf_code code = mongo_pool_take(store, &store->work, call, &watch->client, err);
-    if (code)
-        return code;
-    watch->session = mongoc_client_start_session(watch->client, NULL, &error);
-    return watch->session ? HF_OK : mongo_fault(store, call, &error, NULL, err);
+    mongo_kill_cursor(store, &call, store->uri.collection, cursor);
 }
 
 static void disconnect(mongo_store *store, bool has_failed)
 {
     mongo_watch *watch = store->watch;
-    forget(store, watch);
-    if (watch->session)
-        mongoc_client_session_destroy(watch->session);
-    if (watch->client)
-        mongo_pool_give(&store->work, watch->client, has_failed);
+    mongo_reading_disconnect(store, &watch->reading, has_failed);
     bson_destroy(watch->resume);
-    watch->session = NULL;
-    watch->client = NULL;
     watch->resume = NULL;
 }
 
@@ -81,23 +52,6 @@ void mongo_watch_init(mongo_store *store)
 void mongo_watch_done(mongo_store *store)
 {
     disconnect(store, false);
-}
-
-static hf_code talk(mongo_store *store, const mongo_call *call, const bson_t *command,
-                    mongo_reply *reply, hf_error *err)
-{
-    bson_t opts = BSON_INITIALIZER;
-    bson_error_t error;
-    *reply = (mongo_reply){.server_code = 0};
-    mongo_watch *watch = store->watch;
-    mongoc_client_session_append(watch->session, &opts, NULL);
-    bool ok = mongoc_client_command_with_opts(watch->client, store->uri.database, command, NULL,
-                                              &opts, &reply->doc, &error);
-    bson_destroy(&opts);
-    if (ok)
-        return HF_OK;
-    reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
-    return mongo_fault(store, call, &error, &reply->doc, err);
 }
 
 /* The filter names what ends a stream too: otherwise it would die without a word. */
@@ -309,9 +263,7 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
         while (mongo_next(&it, &event))
             give_event(to, &event);
     int64_t cursor = mongo_int_at(reply, "cursor.id", 0);
-    pthread_mutex_lock(&to->store->mutex);
-    watch->cursor = cursor;
-    pthread_mutex_unlock(&to->store->mutex);
+    mongo_reading_set_cursor(to->store, &watch->reading, cursor);
     to->has_ended |= cursor == 0;
 }
 
@@ -343,11 +295,11 @@ static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
     mongo_watch *watch = to->store->watch;
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    hf_code code = connect_watch(to->store, &call, err);
+    hf_code code = mongo_reading_connect(to->store, &watch->reading, &call, err);
     if (code)
         return code;
     append_aggregate(to->store, from, &command);
-    code = talk(to->store, &call, &command, &reply, err);
+    code = mongo_reading_run(to->store, &watch->reading, &call, &command, &reply, err);
     if (!code && watch->is_stale)
         give(to, HF_NOTICE_LOOK, (hf_stamp){0});
     if (!code) {
@@ -364,55 +316,22 @@ static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
     return code;
 }
 
-static bool take_wake(mongo_store *store)
-{
-    pthread_mutex_lock(&store->mutex);
-    bool woken = store->watch->woken;
-    store->watch->woken = false;
-    pthread_mutex_unlock(&store->mutex);
-    return woken;
-}
-
-static bool is_woken(mongo_store *store)
-{
-    MUTEX_SCOPE(&store->mutex);
-    return store->watch->woken;
-}
-
-/* From here on a wake() kills the cursor. False: there has been one before. */
-static bool begin_reading(mongo_store *store)
-{
-    MUTEX_SCOPE(&store->mutex);
-    return store->watch->is_reading = !store->watch->woken;
-}
-
-static void end_reading(mongo_store *store)
-{
-    pthread_mutex_lock(&store->mutex);
-    store->watch->is_reading = false;
-    pthread_mutex_unlock(&store->mutex);
-}
-
 /* A killed cursor is how wake() reaches us; the place in the stream is kept. */
 static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
 {
     static const mongo_call call = {.what = "reading the change stream"};
     mongo_store *store = to->store;
-    bson_t command = BSON_INITIALIZER;
+    mongo_reading *reading = &store->watch->reading;
     mongo_reply reply;
-    BSON_APPEND_INT64(&command, "getMore", store->watch->cursor);
-    BSON_APPEND_UTF8(&command, "collection", store->uri.collection);
-    BSON_APPEND_INT64(&command, "maxTimeMS", wait_ms > 0 ? wait_ms : 1);
-    hf_code code = talk(store, &call, &command, &reply, err);
-    end_reading(store);
+    hf_code code =
+        mongo_reading_more(store, reading, &call, store->uri.collection, wait_ms, &reply, err);
     if (!code) {
         give_batch(to, &reply.doc, "cursor.nextBatch");
-    } else if (reply.server_code && is_woken(store)) {
-        forget(store, store->watch);
+    } else if (reply.server_code && mongo_reading_is_woken(store, reading)) {
+        mongo_reading_set_cursor(store, reading, 0);
         code = HF_OK;
     }
     bson_destroy(&reply.doc);
-    bson_destroy(&command);
     return code;
 }
 
@@ -420,10 +339,11 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
 static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_error *err)
 {
     hf_code code = HF_OK;
+    mongo_watch *watch = to->store->watch;
     to->has_ended = false;
-    if (!to->store->watch->cursor)
+    if (!watch->reading.cursor)
         code = open_stream(to, from, err);
-    if (!code && !to->given && !to->has_ended && begin_reading(to->store))
+    if (!code && !to->given && !to->has_ended && mongo_reading_begin(to->store, &watch->reading))
         code = read_more(to, wait_ms, err);
     if (code || to->has_ended)
         drop_stream(to->store, code != HF_OK);
@@ -433,8 +353,8 @@ static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_erro
 /* The next one begins anew. */
 static void leave_stream(mongo_store *store)
 {
-    if (store->watch->cursor)
-        kill_cursor(store, store->watch->cursor);
+    if (store->watch->reading.cursor)
+        kill_cursor(store, store->watch->reading.cursor);
     disconnect(store, false);
 }
 
@@ -456,7 +376,7 @@ static void turn_to(mongo_store *store, hf_id session)
 static void skip_to(mongo_store *store, hf_stamp from)
 {
     mongo_watch *watch = store->watch;
-    bool is_open = watch->cursor || watch->resume;
+    bool is_open = watch->reading.cursor || watch->resume;
     if (!is_open || from.value <= watch->read_to.value + ((uint64_t)LAG_S << 32))
         return;
     leave_stream(store);
@@ -486,12 +406,12 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
     int64_t left_ms = timeout_ms;
     do {
         int64_t wait_ms = left_ms < SLICE_MS ? left_ms : SLICE_MS;
-        if (take_wake(store))
+        if (mongo_reading_take_wake(store, &store->watch->reading))
             return HF_OK;
         code = listen_once(&to, from, wait_ms, err);
         left_ms -= SLICE_MS;
     } while (!code && !to.given && left_ms > 0);
-    take_wake(store);
+    mongo_reading_take_wake(store, &store->watch->reading);
     return code;
 }
 
@@ -532,20 +452,21 @@ static void stir_by_reading(mongo_store *store)
     bson_destroy(&command);
 }
 
+static hf_id self_of(mongo_store *store)
+{
+    MUTEX_SCOPE(&store->mutex);
+    return store->watch->self;
+}
+
 void mongo_wake(hf_store *base)
 {
     mongo_store *store = (mongo_store *)base;
-    pthread_mutex_lock(&store->mutex);
-    int64_t cursor = store->watch->cursor;
-    hf_id session = store->watch->self;
-    bool is_reading = store->watch->is_reading;
-    store->watch->woken = true;
-    pthread_mutex_unlock(&store->mutex);
-    if (!cursor || !is_reading)
+    int64_t cursor;
+    if (!mongo_reading_wake(store, &store->watch->reading, &cursor) || !cursor)
         return;
     kill_cursor(store, cursor);
     if (store->protocol->changing)
         stir_by_reading(store);
     else
-        stir(store, session);
+        stir(store, self_of(store));
 }

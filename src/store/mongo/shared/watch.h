@@ -3,16 +3,12 @@
 #ifndef STORE_MONGO_SHARED_WATCH_H
 #define STORE_MONGO_SHARED_WATCH_H
 
-#include "store/mongo/driver/store.h"
+#include "store/mongo/shared/reading.h"
 
-/* The listener's stream. Only the thread in await() writes to it, except for woken; cursor, self,
- * is_reading and woken are guarded by the store's mutex. */
+/* The listener's stream. Only the thread in await() writes to it; self: under the store's mutex. */
 typedef struct mongo_watch {
-    int64_t cursor;
+    mongo_reading reading;
     hf_id self;
-    bool is_reading, woken;
-    mongoc_client_t *client;
-    mongoc_client_session_t *session;
     bool has_self, is_stale; /* stale: something may have been missed */
     bson_t *resume;
     hf_stamp read_to;  /* nothing up to here is to come */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bell.c: rings the bells of sessions that a step granted something, or recalls something from;
+ * called by step.c and batch.c. bell_listen.c hears the rings. */
+#include "store/mongo/queue/bell.h"
+#include "core/alloc.h"
+#include "core/id.h"
+#include "core/notify.h"
+#include "core/record.h"
+#include "store/document.h"
+#include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/text.h"
+#include "store/mongo/queue/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The bells ---- */
+
+int32_t mongo_bell_of(mongo_store *store, hf_id session)
+{
+    if (atomic_load(&store->queue->bells.are_refused))
+        return 0;
+    return 1 + (int32_t)(id_hash(ID_HASH, session.bytes, sizeof session.bytes) % MONGO_BELLS);
+}
+
+void mongo_bell_name(const mongo_store *store, int32_t bell, char name[MONGO_BELL_NAME_SIZE])
+{
+    snprintf(name, MONGO_BELL_NAME_SIZE, "%.255s.bells.%d", store->uri.collection, (int)bell);
+}
+
+/* Bells of other programs may have higher numbers; those are looked at each time. */
+static uint64_t bit_of(int32_t bell)
+{
+    return bell >= 1 && bell <= 64 ? (uint64_t)1 << (bell - 1) : 0;
+}
+
+void mongo_bell_note_made(mongo_store *store, int32_t bell)
+{
+    atomic_fetch_or(&store->queue->bells.made, bit_of(bell));
+}
+
+/* Who makes one puts a first document into it. */
+static bool has_document(mongo_store *store, int32_t bell)
+{
+    static const mongo_call call = {.what = "looking for a bell"};
+    char name[MONGO_BELL_NAME_SIZE];
+    bson_t command = BSON_INITIALIZER, first;
+    bson_t *rest = pipeline_json("{'limit': 1, 'singleBatch': true, 'projection': {'_id': 1}}");
+    mongo_reply reply;
+    mongo_bell_name(store, bell, name);
+    mongo_begin(&command, "find", name);
+    bson_concat(&command, rest);
+    mongo_append_read_concern(store, &command, (hf_stamp){0});
+    bool has = !mongo_run(store, &call, &command, &reply, NULL) &&
+               mongo_view(&reply.doc, "cursor.firstBatch.0", &first);
+    bson_destroy(&reply.doc);
+    bson_destroy(rest);
+    bson_destroy(&command);
+    return has;
+}
+
+bool mongo_bell_is_made(mongo_store *store, int32_t bell)
+{
+    if (atomic_load(&store->queue->bells.made) & bit_of(bell))
+        return true;
+    if (!has_document(store, bell))
+        return false;
+    mongo_bell_note_made(store, bell);
+    return true;
+}
+
+/* ---- A ring ---- */
+
+static void append_ring(bson_t *rings, hf_id session, const char *lock, const char *text,
+                        hf_stamp stamp)
+{
+    bson_t ring;
+    BSON_APPEND_DOCUMENT_BEGIN(rings, "0", &ring);
+    document_append_id(&ring, "session", session);
+    BSON_APPEND_UTF8(&ring, "lock", lock);
+    BSON_APPEND_UTF8(&ring, "notify", text);
+    BSON_APPEND_TIMESTAMP(&ring, "stamp", (uint32_t)(stamp.value >> 32), (uint32_t)stamp.value);
+    bson_append_document_end(rings, &ring);
+}
+
+/* No majority is waited for: what a ring says is true, whatever becomes of the ring. */
+void mongo_bell_ring(mongo_store *store, int32_t bell, hf_id session, const char *lock,
+                     const char *text, hf_stamp stamp)
+{
+    static const mongo_call call = {.what = "ringing a bell", .writes = true};
+    char name[MONGO_BELL_NAME_SIZE];
+    bson_t command = BSON_INITIALIZER, rings, concern;
+    mongo_reply reply;
+    mongo_bell_name(store, bell, name);
+    mongo_begin(&command, "insert", name);
+    BSON_APPEND_ARRAY_BEGIN(&command, "documents", &rings);
+    append_ring(&rings, session, lock, text, stamp);
+    bson_append_array_end(&command, &rings);
+    BSON_APPEND_DOCUMENT_BEGIN(&command, "writeConcern", &concern);
+    BSON_APPEND_INT32(&concern, "w", 1);
+    bson_append_document_end(&command, &concern);
+    mongo_run(store, &call, &command, &reply, NULL);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+}
+
+/* ---- What a step told ---- */
+
+/* `notify` stays until a step has news again: a plain enter's own are recalls for its ticket only.
+ */
+static bool is_news(const hf_step *step, const notify_note *note)
+{
+    if (!step || !step->enter || step->n_leaves || step->n_deaths || step->change || step->pass)
+        return true;
+    return !note->token && id_equal(note->ticket, step->enter->entry.ticket);
+}
+
+/* The holder that a note is for, if it still holds. */
+static const hf_entry *addressee(const hf_record *record, const notify_note *note)
+{
+    for (size_t i = 0; i < record->holders; i++) {
+        const hf_entry *entry = &record->entries[i];
+        if (note->token ? id_equal(entry->ticket, note->ticket)
+                        : entry->yields && id_equal(entry->session, note->session))
+            return entry;
+    }
+    return NULL;
+}
+
+/* A weak write may be undone, and so may what it granted: then the ring only says "look". */
+static void tell(mongo_store *store, const hf_record *record, const hf_entry *to, notify_note *note,
+                 hf_stamp stamp)
+{
+    char text[NOTE_SIZE] = "";
+    notify_append(text, note);
+    if (mongo_bell_is_made(store, to->bell))
+        mongo_bell_ring(store, to->bell, to->session, record->name, store->uri.weak ? "" : text,
+                        stamp);
+}
+
+void mongo_bells_tell(mongo_store *store, const hf_record *record, const hf_step *step,
+                      hf_stamp stamp)
+{
+    const char *at = record->notify;
+    notify_note note;
+    while (notify_next(&at, &note)) {
+        const hf_entry *to = is_news(step, &note) ? addressee(record, &note) : NULL;
+        if (to && to->bell > 0)
+            tell(store, record, to, &note, stamp);
+    }
+}
+
+/* ---- Reading what was told ---- */
+
+static void read_holder(const bson_t *doc, hf_record *out)
+{
+    hf_entry entry = {.bell = (int32_t)mongo_int_at(doc, "bell", 0)};
+    bson_iter_t it;
+    entry.yields = bson_iter_init_find(&it, doc, "yields") && bson_iter_as_bool(&it);
+    if (mongo_id_at(doc, "ticket", &entry.ticket) && mongo_id_at(doc, "session", &entry.session))
+        record_append(out, &entry, true);
+}
+
+static void read_told(const bson_t *doc, const char *name, hf_record *out)
+{
+    bson_t holders, holder;
+    bson_iter_t it;
+    record_init(out, name);
+    out->notify = alloc_text(mongo_text_at(doc, "notify", ""));
+    if (mongo_view(doc, "holders", &holders) && bson_iter_init(&it, &holders))
+        while (mongo_next(&it, &holder))
+            read_holder(&holder, out);
+}
+
+void mongo_bells_tell_document(mongo_store *store, const bson_t *doc, const char *name,
+                               hf_stamp stamp)
+{
+    hf_record record;
+    read_told(doc, name, &record);
+    mongo_bells_tell(store, &record, NULL, stamp);
+    record_done(&record);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reading.c: keeps the listener's cursor and connection, and who wants it to wake up; see
+ * reading.h. */
+#include "store/mongo/shared/reading.h"
+#include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/pool.h"
+#include "store/mongo/driver/reply.h"
+#include "sync/mutex_scope.h"
+
+hf_code mongo_reading_connect(mongo_store *store, mongo_reading *reading, const mongo_call *call,
+                              hf_error *err)
+{
+    bson_error_t error;
+    if (reading->client)
+        return HF_OK;
+    hf_code code = mongo_pool_take(store, &store->work, call, &reading->client, err);
+    if (code)
+        return code;
+    reading->session = mongoc_client_start_session(reading->client, NULL, &error);
+    return reading->session ? HF_OK : mongo_fault(store, call, &error, NULL, err);
+}
+
+void mongo_reading_disconnect(mongo_store *store, mongo_reading *reading, bool has_failed)
+{
+    mongo_reading_set_cursor(store, reading, 0);
+    if (reading->session)
+        mongoc_client_session_destroy(reading->session);
+    if (reading->client)
+        mongo_pool_give(&store->work, reading->client, has_failed);
+    reading->session = NULL;
+    reading->client = NULL;
+}
+
+hf_code mongo_reading_run(mongo_store *store, mongo_reading *reading, const mongo_call *call,
+                          const bson_t *command, mongo_reply *reply, hf_error *err)
+{
+    bson_t opts = BSON_INITIALIZER;
+    bson_error_t error;
+    *reply = (mongo_reply){.server_code = 0};
+    mongoc_client_session_append(reading->session, &opts, NULL);
+    bool ok = mongoc_client_command_with_opts(reading->client, store->uri.database, command, NULL,
+                                              &opts, &reply->doc, &error);
+    bson_destroy(&opts);
+    if (ok)
+        return HF_OK;
+    reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
+    return mongo_fault(store, call, &error, &reply->doc, err);
+}
+
+static void end_reading(mongo_store *store, mongo_reading *reading)
+{
+    MUTEX_SCOPE(&store->mutex);
+    reading->is_reading = false;
+}
+
+hf_code mongo_reading_more(mongo_store *store, mongo_reading *reading, const mongo_call *call,
+                           const char *collection, int64_t wait_ms, mongo_reply *reply,
+                           hf_error *err)
+{
+    bson_t command = BSON_INITIALIZER;
+    BSON_APPEND_INT64(&command, "getMore", reading->cursor);
+    BSON_APPEND_UTF8(&command, "collection", collection);
+    BSON_APPEND_INT64(&command, "maxTimeMS", wait_ms > 0 ? wait_ms : 1);
+    hf_code code = mongo_reading_run(store, reading, call, &command, reply, err);
+    end_reading(store, reading);
+    bson_destroy(&command);
+    return code;
+}
+
+void mongo_reading_set_cursor(mongo_store *store, mongo_reading *reading, int64_t cursor)
+{
+    MUTEX_SCOPE(&store->mutex);
+    reading->cursor = cursor;
+}
+
+bool mongo_reading_begin(mongo_store *store, mongo_reading *reading)
+{
+    MUTEX_SCOPE(&store->mutex);
+    return reading->is_reading = !reading->woken;
+}
+
+bool mongo_reading_wake(mongo_store *store, mongo_reading *reading, int64_t *cursor)
+{
+    MUTEX_SCOPE(&store->mutex);
+    reading->woken = true;
+    *cursor = reading->cursor;
+    return reading->is_reading;
+}
+
+bool mongo_reading_is_woken(mongo_store *store, mongo_reading *reading)
+{
+    MUTEX_SCOPE(&store->mutex);
+    return reading->woken;
+}
+
+bool mongo_reading_take_wake(mongo_store *store, mongo_reading *reading)
+{
+    MUTEX_SCOPE(&store->mutex);
+    bool woken = reading->woken;
+    reading->woken = false;
+    return woken;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mongo_bells.c: protocol queue: which steps ring which bells, what a ring says, and what the
+ * listener makes of it. Session 1 listens to bell 3. */
+#include "core/id.h"
+#include "core/record.h"
+#include "faults/mongo_answers.h"
+
+#include <string.h>
+
+#define SESSION "000000010000000000000000"
+#define TICKET "000000070000000000000000"
+#define BELL "locks.bells.3"
+#define STAMPED "'ok': 1, 'operationTime': {'$timestamp': {'t': 9, 'i': 1}}"
+#define HOLDER(more)                                                                               \
+    "{'ticket': {'$oid': '" TICKET "'}, 'session': {'$oid': '" SESSION "'}" more "}"
+#define LEFT(notify, holder)                                                                       \
+    "{" STAMPED ", 'value': {'_id': 'x', 'notify': '" notify "', 'holders': [" holder "]}}"
+#define GRANT SESSION ":" TICKET ":5:3"
+#define RECALL SESSION ":recall:000000080000000000000000"
+#define BATCH(docs) "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [" docs "]}}"
+#define MORE(docs) "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': [" docs "]}}"
+#define RING(lock, notify)                                                                         \
+    "{'lock': '" lock "', 'notify': '" notify "', 'stamp': {'$timestamp': {'t': 9, 'i': 1}}}"
+
+static mongo_store *store;
+static char heard[256];
+static hf_error err;
+
+static int begin(void **state)
+{
+    (void)state;
+    store = answers_open("");
+    return 0;
+}
+
+static int begin_weak(void **state)
+{
+    (void)state;
+    store = answers_open("&hfWeakWrites=yes");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    answers_close(store);
+    return 0;
+}
+
+/* ---- Ringing ---- */
+
+static hf_code leave(const char *answer)
+{
+    hf_leave out = {.ticket = id_of(6), .outcome = HF_OUTCOME_RELEASED};
+    hf_step step = {.leaves = &out, .n_leaves = 1};
+    answers_give("findAndModify", answer);
+    return store->base.ops->step(&store->base, "x", &step, NULL, NULL, &err);
+}
+
+/* The bell was made before. */
+static void leave_and_ring(const char *answer)
+{
+    mongo_bell_note_made(store, 3);
+    answers_give("insert", "{'ok': 1, 'n': 1}");
+    assert_int_equal(leave(answer), HF_OK);
+}
+
+static void assert_rang(const char *part)
+{
+    assert_int_equal(answers_sent("insert"), 1);
+    assert_non_null(strstr(answers_last("insert"), part));
+}
+
+static void test_who_is_granted_is_rung(void **state)
+{
+    (void)state;
+    leave_and_ring(LEFT(GRANT, HOLDER(", 'bell': 3")));
+    assert_rang("'insert' : '" BELL "'");
+    assert_rang("'notify' : '" GRANT "'");
+    assert_rang("'session' : { '$oid' : '" SESSION "' }");
+    assert_rang("'lock' : 'x'");
+    assert_rang("'stamp' : { '$timestamp' : { 't' : 9, 'i' : 1 } }");
+    assert_rang("'writeConcern' : { 'w' : 1 }");
+}
+
+static void test_who_is_recalled_is_rung(void **state)
+{
+    (void)state;
+    leave_and_ring(LEFT(RECALL, HOLDER(", 'bell': 3, 'yields': true")));
+    assert_rang("'notify' : '" RECALL "'");
+}
+
+static void test_who_is_not_to_be_rung(void **state)
+{
+    (void)state;
+    mongo_bell_note_made(store, 3);
+    assert_int_equal(leave(LEFT(GRANT, HOLDER(""))), HF_OK);
+    assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 0"))), HF_OK);
+    assert_int_equal(leave(LEFT(GRANT, "")), HF_OK); /* it has left since */
+    assert_int_equal(leave(LEFT("", HOLDER(", 'bell': 3"))), HF_OK);
+    assert_int_equal(leave(LEFT(RECALL, HOLDER(", 'bell': 3, 'yields': false"))), HF_OK);
+    assert_int_equal(leave("{'ok': 1, 'value': null}"), HF_OK);
+    assert_int_equal(answers_sent("insert"), 0);
+}
+
+/* Then what it shows may be undone. */
+static void test_without_a_majority_nobody_is_rung(void **state)
+{
+    (void)state;
+    mongo_bell_note_made(store, 3);
+    assert_int_equal(
+        leave("{'ok': 1, 'value': {'_id': 'x', 'notify': '" GRANT
+              "', 'holders': [" HOLDER(", 'bell': 3") "]},"
+                                                      " 'writeConcernError': {'code': 64}}"),
+        HF_UNKNOWN);
+    assert_int_equal(answers_sent("insert"), 0);
+}
+
+static void test_a_weak_write_only_says_look(void **state)
+{
+    (void)state;
+    leave_and_ring(LEFT(GRANT, HOLDER(", 'bell': 3")));
+    assert_rang("'notify' : ''");
+}
+
+/* An insert would make a collection that is not capped. */
+static void test_a_bell_that_nobody_made_is_not_rung(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(""));
+    assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
+    answers_give("find", "{'ok': 0, 'code': 13}");
+    assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
+    assert_int_equal(answers_sent("insert"), 0);
+    answers_give("find", BATCH("{'_id': 1}"));
+    answers_give_always("insert", "{'ok': 1}");
+    assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
+    assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
+    assert_int_equal(answers_sent("insert"), 2);
+    assert_int_equal(answers_sent("find"), 3); /* it asks no more */
+}
+
+static void enter(const char *notify)
+{
+    char answer[1024];
+    hf_record record;
+    hf_enter in = {.entry = {.ticket = id_of(8), .session = id_of(2), .ttl_ms = 6000, .permits = 1},
+                   .limit = 1,
+                   .queue_max = HF_QUEUE_MAX};
+    snprintf(answer, sizeof answer,
+             "{" STAMPED ", 'value': {'_id': 'x', 'limit': 1, 'token': {'$numberLong': '5'},"
+             " 'notify': '%s', 'queue': [], 'holders': [" HOLDER(
+                 ", 'bell': 3, 'yields': true, 'ttl_ms': 6000, 'permits': 1,"
+                 " 'token': {'$numberLong': '5'}, 'since': {'$date': {'$numberLong': '5'}}") "]}}",
+             notify);
+    answers_give("findAndModify", answer);
+    assert_int_equal(
+        store->base.ops->step(&store->base, "x", &(hf_step){.enter = &in}, &record, NULL, &err),
+        HF_OK);
+    record_done(&record);
+}
+
+/* `notify` stays until there is news again. */
+static void test_an_enter_rings_only_for_its_own_recall(void **state)
+{
+    (void)state;
+    mongo_bell_note_made(store, 3);
+    enter(GRANT);
+    enter(SESSION ":recall:000000090000000000000000");
+    assert_int_equal(answers_sent("insert"), 0);
+    answers_give("insert", "{'ok': 1}");
+    enter(RECALL);
+    assert_rang("'notify' : '" RECALL "'");
+}
+
+static void test_entries_name_the_bell_of_their_session(void **state)
+{
+    (void)state;
+    enter("");
+    assert_non_null(strstr(answers_last("findAndModify"), "'bell' : "));
+    atomic_store(&store->queue->bells.are_refused, true);
+    enter("");
+    assert_null(strstr(answers_last("findAndModify"), "'bell' : "));
+}
+
+/* ---- Listening ---- */
+
+static void hear(void *ctx, const hf_notice *notice)
+{
+    (void)ctx;
+    static const char *const kinds[] = {"grant", "recall", "look", "name", "verify"};
+    char ticket[ID_TEXT_SIZE];
+    size_t used = strlen(heard);
+    id_write(notice->ticket, ticket);
+    snprintf(heard + used, sizeof heard - used, "<%s %s %.8s %lld %d at %lld>", kinds[notice->kind],
+             notice->name ? notice->name : "-", ticket, (long long)notice->token,
+             (int)notice->block, (long long)(notice->stamp.value >> 32));
+}
+
+static hf_code await_for(unsigned session)
+{
+    heard[0] = '\0';
+    return store->base.ops->await(&store->base, id_of((uint8_t)session), (hf_stamp){0}, 1, hear,
+                                  NULL, &err);
+}
+
+static void await(void)
+{
+    assert_int_equal(await_for(1), HF_OK);
+}
+
+static void test_it_opens_once_and_reads_on(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(""));
+    answers_give("getMore", MORE(""));
+    answers_give("getMore", MORE(RING("x", GRANT)));
+    await();
+    assert_string_equal(heard, "");
+    await();
+    assert_string_equal(heard, "<grant x 00000007 5 3 at 9>");
+    assert_int_equal(answers_sent("find"), 1);
+    assert_non_null(strstr(answers_last("find"), "'find' : '" BELL "'"));
+    assert_non_null(strstr(answers_last("find"), "'tailable' : true, 'awaitData' : true"));
+    assert_non_null(strstr(answers_last("getMore"), "'collection' : '" BELL "'"));
+}
+
+static void test_what_was_rung_before_it_opened_is_heard(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(RING("x", RECALL)));
+    await();
+    assert_string_equal(heard, "<recall x 00000008 0 0 at 9>");
+}
+
+static void test_a_ring_without_a_note(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(RING("x", "") ", " RING("", "") ", " RING("x", "odd")));
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0><look - 00000000 0 0 at 0>");
+}
+
+static void test_a_bell_that_is_not_there_is_made(void **state)
+{
+    (void)state;
+    answers_give("find", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': []}}");
+    answers_give("create", "{'ok': 0, 'code': 48}"); /* another has just made it */
+    answers_give("insert", "{'ok': 1}");
+    answers_give("find", BATCH(""));
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+    assert_non_null(strstr(answers_last("create"), "'capped' : true"));
+    assert_non_null(strstr(answers_last("create"), "'w' : 'majority'"));
+    assert_non_null(strstr(answers_last("insert"), "'w' : 'majority'"));
+    answers_give("getMore", MORE(""));
+    await();
+    assert_string_equal(heard, "");
+    assert_true(mongo_bell_is_made(store, 3));
+}
+
+static void test_one_that_is_removed_again_is_an_error(void **state)
+{
+    (void)state;
+    answers_give("find", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': []}}");
+    answers_give("create", "{'ok': 1}");
+    answers_give("insert", "{'ok': 1}");
+    answers_give("find", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': []}}");
+    assert_int_equal(await_for(1), HF_UNREACHABLE);
+    answers_give("find", BATCH("")); /* the next one tells everybody to look */
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+}
+
+static void test_a_lost_cursor_is_opened_anew_and_everybody_looks(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"{'ok': 0, 'code': 43}", "{'ok': 0, 'code': 136}",
+                                       "{'ok': 0, 'code': 175}",
+                                       "{'ok': 1, 'cursor': {'id': 0, 'nextBatch': []}}"};
+    answers_give("find", BATCH(""));
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        answers_give("getMore", ends[i]);
+        await();
+        answers_give("find", BATCH(""));
+        await();
+        assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+    }
+}
+
+static void test_a_line_that_breaks_is_an_error(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(""));
+    answers_give("getMore", NULL);
+    assert_int_equal(await_for(1), HF_UNREACHABLE);
+    answers_give("find", BATCH(""));
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+}
+
+static void test_where_there_can_be_none_a_stream_tells(void **state)
+{
+    (void)state;
+    static const char *const refusals[] = {"{'ok': 0, 'code': 13}", "{'ok': 0, 'code': 2}",
+                                           "{'ok': 0, 'code': 59}", "{'ok': 0, 'code': 8000}"};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        answers_give("find", refusals[i]);
+        answers_give("aggregate", "{'ok': 0, 'code': 13}");
+        assert_int_equal(await_for(1), HF_UNSUPPORTED);
+        assert_non_null(strstr(answers_log(), "there can be no capped collection " BELL));
+        assert_int_equal(await_for(1), HF_UNSUPPORTED);
+        assert_int_equal(answers_sent("find"), 1);
+        answers_close(store);
+        store = answers_open("");
+    }
+}
+
+static void test_another_session_listens_anew(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(""));
+    answers_give("getMore", MORE(""));
+    await();
+    answers_give("killCursors", "{'ok': 1}");
+    answers_give("find", BATCH(""));
+    answers_give("getMore", MORE(""));
+    assert_int_equal(await_for(2), HF_OK);
+    assert_non_null(strstr(answers_last("killCursors"), "'killCursors' : '" BELL "'"));
+    assert_non_null(strstr(answers_last("find"), "'000000020000000000000000'"));
+}
+
+static void test_a_wake_rings(void **state)
+{
+    (void)state;
+    store->base.ops->wake(&store->base); /* nobody reads: the next await ends at once */
+    await();
+    answers_give("find", BATCH(""));
+    answers_give("getMore", MORE(""));
+    await();
+    store->queue->listener.reading.is_reading = true;
+    answers_give("insert", "{'ok': 1}");
+    store->base.ops->wake(&store->base);
+    assert_rang("'lock' : '', 'notify' : ''");
+    await();
+    assert_int_equal(answers_sent("getMore"), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_who_is_granted_is_rung),
+        TEST(test_who_is_recalled_is_rung),
+        TEST(test_who_is_not_to_be_rung),
+        TEST(test_without_a_majority_nobody_is_rung),
+        cmocka_unit_test_setup_teardown(test_a_weak_write_only_says_look, begin_weak, end),
+        TEST(test_a_bell_that_nobody_made_is_not_rung),
+        TEST(test_an_enter_rings_only_for_its_own_recall),
+        TEST(test_entries_name_the_bell_of_their_session),
+        TEST(test_it_opens_once_and_reads_on),
+        TEST(test_what_was_rung_before_it_opened_is_heard),
+        TEST(test_a_ring_without_a_note),
+        TEST(test_a_bell_that_is_not_there_is_made),
+        TEST(test_one_that_is_removed_again_is_an_error),
+        TEST(test_a_lost_cursor_is_opened_anew_and_everybody_looks),
+        TEST(test_a_line_that_breaks_is_an_error),
+        TEST(test_where_there_can_be_none_a_stream_tells),
+        TEST(test_another_session_listens_anew),
+        TEST(test_a_wake_rings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
