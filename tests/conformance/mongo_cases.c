@@ -448,6 +448,38 @@ static void test_a_late_beat_takes_no_time_back(void **state)
 
 /* ---- A drop ---- */
 
+static void ignore_notice(void *ctx, const hf_notice *notice)
+{
+    (void)ctx;
+    (void)notice;
+}
+
+static void set_failing_finds(bool fails)
+{
+    mongoc_client_t *own = mongoc_client_new(bed.uri);
+    bson_t *command = BCON_NEW("configureFailPoint", "failCommand", "mode",
+                               fails ? "alwaysOn" : "off", "data", "{", "failCommands", "[", "find",
+                               "]", "appName", "hf-stream", "errorCode", BCON_INT32(13), "}");
+    assert_true(mongoc_client_command_simple(own, "admin", command, NULL, NULL, NULL));
+    bson_destroy(command);
+    mongoc_client_destroy(own);
+}
+
+/* A store that may not read bells, and listens to a change stream. */
+static hf_store *stream_store(hf_id *session)
+{
+    char uri[1100];
+    hf_error err;
+    snprintf(uri, sizeof uri, "%s%sappName=hf-stream", bed.uri, strchr(bed.uri, '?') ? "&" : "/?");
+    hf_store *store = bed_store_at(uri, 10000);
+    *session = bed_session(store, 10000);
+    set_failing_finds(true);
+    hf_code code = store->ops->await(store, *session, (hf_stamp){0}, 1, ignore_notice, NULL, &err);
+    set_failing_finds(false);
+    assert_code(HF_OK, code, &err); /* the stream is open now */
+    return store;
+}
+
 static void drop_locks(void)
 {
     char of[128];
@@ -466,15 +498,13 @@ static void count_verifies(void *ctx, const hf_notice *notice)
 static void test_a_drop_is_heard(void **state)
 {
     (void)state;
-    hf_store *store = bed_store();
-    hf_id session = bed_session(store, 10000);
+    hf_id session;
+    hf_store *store = stream_store(&session);
     hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
     size_t verifies = 0;
+    hf_code code;
     hf_error err;
     bed_take(store, bed_name("drop"), &enter, NULL);
-    hf_code code =
-        store->ops->await(store, session, (hf_stamp){0}, 1, count_verifies, &verifies, &err);
-    assert_code(HF_OK, code, &err); /* the stream is open now */
     drop_locks();
     for (int i = 0; i < 5 && !verifies; i++) {
         code =
@@ -690,8 +720,8 @@ static void await_some(hf_store *store, hf_id session, hf_stamp from, struct tol
 static void test_a_stream_that_is_far_behind_skips_what_nobody_waits_for(void **state)
 {
     (void)state;
-    hf_store *store = bed_store();
-    hf_id session = bed_session(store, 10000);
+    hf_id session;
+    hf_store *store = stream_store(&session);
     hf_stamp first, second;
     struct told told;
     hf_id ticket = be_granted(store, session, bed_name("first"), &first);

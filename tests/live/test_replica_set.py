@@ -380,15 +380,22 @@ class Faults(OnASet):
         self.assertGreater(seconds_since(began), 6.5)
         self.assert_no_ticket_stays(3)
 
-    def test_waiters_without_a_change_stream_get_their_turn(self):
-        for commands in (["getMore"], ["aggregate", "getMore"]):
+    def bell(self):
+        """The collection on which the waiter listens for rings."""
+        waits = until(lambda: (self.mongo.holdfast.locks.find_one(self.name) or {}).get("queue"),
+                      10, "the waiter")
+        return "locks.bells.%d" % waits[0]["bell"]
+
+    def test_waiters_without_a_bell_get_their_turn(self):
+        for commands in (["getMore"], ["find", "getMore"]):
             with self.subTest(commands):
-                self.name = "stream " + " ".join(commands)
+                self.name = "bell " + " ".join(commands)
                 holder = self.holder("--ttl=" + LONG_TTL)
                 waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.victim_uri)
                 before = self.hits()
-                self.fail(commands, mode="alwaysOn", errorCode=136)  # CappedPositionLost
-                until(lambda: self.hits() > before, 5, "the stream's end")
+                self.fail(commands, collection=self.bell(), mode="alwaysOn",
+                          errorCode=136)  # CappedPositionLost
+                until(lambda: self.hits() > before, 5, "the cursor's end")
                 holder.ask("release", "release")
                 released = boot_ns()
                 had = waiter.wait("acquired", 10)
@@ -396,12 +403,23 @@ class Faults(OnASet):
                 self.assertLess(idle_seconds(released, had["at"]), 3 + 1)
                 self.rs.heal()
 
-    def test_a_change_stream_that_was_cut_is_opened_anew(self):
+    def test_a_bell_whose_connection_was_cut_is_opened_anew(self):
         holder = self.holder("--ttl=" + LONG_TTL)
         waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.victim_uri)
         before = self.hits()
-        self.fail("getMore", closeConnection=True)
-        until(lambda: self.hits() > before, 5, "the stream's end")
+        self.fail("getMore", collection=self.bell(), closeConnection=True)
+        until(lambda: self.hits() > before, 5, "the cursor's end")
+        holder.ask("release", "release")
+        released = boot_ns()
+        had = waiter.wait("acquired", 10)
+        self.assertLess(idle_seconds(released, had["at"]), 3 + 1)  # L2, as above
+
+    def test_a_bell_that_is_dropped_is_made_anew(self):
+        holder = self.holder("--ttl=" + LONG_TTL)
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        dropped = self.bell()
+        self.mongo.holdfast.drop_collection(dropped)
+        until(lambda: self.mongo.holdfast[dropped].options().get("capped"), 10, "the bell")
         holder.ask("release", "release")
         released = boot_ns()
         had = waiter.wait("acquired", 10)
@@ -409,16 +427,13 @@ class Faults(OnASet):
 
 
 class Drops(OnASet):
-    def test_a_holder_is_told_at_once_when_the_collection_is_dropped(self):
-        first = self.holder("--ttl=" + LONG_TTL)
-        holder = self.waiter("--ttl=" + LONG_TTL)  # who has waited listens
-        first.ask("release", "release")
-        token = holder.wait("acquired", 10)["token"]
+    def test_a_holder_finds_out_that_the_collection_is_dropped(self):
+        holder = self.holder("--ttl=" + SHORT_TTL)
+        token = holder.token
         self.mongo.holdfast.locks.drop()
         dropped = boot_ns()
-        told = holder.wait("told", 5)
-        # by the stream's drop event, not by the rotation, which takes a ttl of 10 s
-        self.assertLess(idle_seconds(dropped, told["at"]), 2)
+        told = holder.wait("told", 10)
+        self.assertLess(idle_seconds(dropped, told["at"]), 3 + 1 + 0.5)  # L3, as below
         self.assert_check(holder, "HF_LOST")
         after = self.holder("--ttl=" + LONG_TTL)
         self.assertGreater(after.token, token, "a dropped collection brought the token down")

@@ -1,12 +1,14 @@
-# Locks on a single server that is no replica set: no change streams, no elections; waiting is by
-# polling, and that is said once.
+# Locks on a single server that is no replica set: no change streams, no elections; the protocols
+# without bells poll.
 # SPDX-License-Identifier: Apache-2.0
 import json
 import signal
 import unittest
 
+import pymongo
+
 from contest import Command, Contest, Worker, boot_ns, check_all, idle_seconds
-from mongod import ReplicaSet
+from mongod import ReplicaSet, until
 
 
 class Standalone(unittest.TestCase):
@@ -91,26 +93,28 @@ class Standalone(unittest.TestCase):
         status, command = self.run_command("run", "-n", "-s", self.name, "--", "true")
         self.assertEqual(status, 75, command)
 
-    def test_it_waits_by_polling_and_says_so_once(self):
+    def test_it_waits_for_a_ring(self):
         self.name = "first"
         first = self.holder()
         self.name = "second"
         second = self.holder()
         waiter = self.start(Command("--store", self.uri, "-v", "run", "first", "second", "--",
                                     "echo", "had"))
-        waiter.said("polling", 10)
         waiter.said('waiting for "first"', 10)
         first.ask("release", "release")
         waiter.said('waiting for "second"', 10)
+        until(self.listens, 10, "the bell")
         second.ask("release", "release")
         released = boot_ns()
         at, _ = waiter.line("had", 10)
-        # polled every half second at most, and the start of echo
-        self.assertLess(idle_seconds(released, at), 0.5 + 1)
+        self.assertLess(idle_seconds(released, at), 0.5 + 1)  # and the start of echo
         self.assertEqual(waiter.status(10), 0)
-        said = [line for line in waiter.errors.split("\n") if "polling" in line]
-        self.assertEqual(len(said), 1, said)
-        self.assertIn("standalone", said[0])
+        self.assertNotIn("polling", waiter.errors)
+
+    def listens(self):
+        """Whether a waiter has made its bell."""
+        names = pymongo.MongoClient(self.uri).holdfast.list_collection_names()
+        return any(name.startswith("locks.bells.") for name in names)
 
     def test_without_being_asked_it_says_nothing(self):
         status, command = self.run_command("run", self.name, "--", "true")
