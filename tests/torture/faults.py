@@ -418,6 +418,23 @@ class DropSessions(DropLocks):
         self.bed.shock()
 
 
+class DropBells(DropLocks):
+    """Costs notices only, so it excuses nothing but a late wake-up."""
+
+    def inject(self):
+        began = boot_ns()
+        database = self.bed.mongo.holdfast
+        try:
+            for name in database.list_collection_names(filter={"name": {"$regex": "bells"}}):
+                database.drop_collection(name)
+        except PyMongoError as error:
+            self.bed.note("dropping the bells failed: %s" % error)
+        self.happened(began, boot_ns())
+
+    def happened(self, began, ended):
+        self.bed.shock()
+
+
 # ---- SQLite ----
 
 class FullDisk(Fault):
@@ -440,6 +457,6 @@ class FullDisk(Fault):
 ON_CLIENTS = [KillClient, StopClient]
 ON_SERVICES = [KillService, StopService]
 ON_A_SET = [KillPrimary, StopPrimary, KillSecondary, StopSecondary, StepDown, ClockAhead, LateEnter,
-            Messages, Messages, DropLocks, DropSessions, Quiet]
+            Messages, Messages, DropLocks, DropSessions, DropBells, Quiet]
 BETWEEN_HOSTS = [CutClient, CutService, CutPrimary, CutPrimary]
 ON_SQLITE = [FullDisk, Quiet]
