@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.h: what protocol `queue` keeps while a store is open. */
+/* state.h: the state of protocol `queue` while a store is open. */
 #ifndef STORE_MONGO_QUEUE_STATE_H
 #define STORE_MONGO_QUEUE_STATE_H
 
@@ -12,7 +12,7 @@ typedef struct mongo_queue_state {
     char boot[MONGO_BOOT_MAX]; /* whose CLOCK_BOOTTIME is ours, constant; "": unknown */
     pipeline_texts texts;      /* has a mutex of its own, as the next */
     mongo_batcher batcher;
-    mongo_sweeping sweep; /* the thread that sweeps alone uses it */
+    mongo_sweeping sweep; /* only the sweeping thread uses it */
 } mongo_queue_state;
 
 #endif
