@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c: looks at what an embedded store depends on: the file system, the schema, the kernel
+/* doctor.c: checks what an embedded store depends on: the file system, the schema, the kernel
  * locks, how long a write takes; called for `holdfast doctor`. */
 #include "core/error.h"
 #include "store/sqlite/sqlite_internal.h"
@@ -33,7 +33,7 @@ static void find(report *to, bool is_danger, const char *topic, const char *form
     to->is_stopped = !to->each(to->ctx, &finding);
 }
 
-/* What kernel locks and shared memory do not reach across. */
+/* File systems across which kernel locks and shared memory do not work. */
 static const struct {
     uint32_t magic;
     const char *name;
@@ -92,7 +92,7 @@ static hf_code find_server(report *to, hf_error *err)
     return HF_OK;
 }
 
-/* Byte 0 is no session's. Another doctor may hold it just now. */
+/* No session has byte 0. Another doctor may hold it just now. */
 static void find_kernel_locks(report *to)
 {
     hf_error why;
@@ -153,7 +153,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A write of what already stands there. */
+/* Writes a value that is already there. */
 static hf_code write_once(sqlite_store *store, hf_error *err)
 {
     int64_t value;
