@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: the command's verbs, and which one is meant. */
+/* main.c: the table of verbs, and the choice of one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* Puts the verbs under the options. */
+/* Prints the verbs below the options. */
 static char *with_verbs(int key, const char *text, void *ctx)
 {
     (void)ctx;

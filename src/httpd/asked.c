@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked.c: reads the JSON object in which a request for a lock says what it wants; each complaint
- * names the field. */
+/* asked.c: reads the JSON body of a request for a lock; each error names the field. */
 #include "httpd/asked.h"
 
 #include <string.h>
@@ -51,7 +50,7 @@ static int64_t number_of(const asked *a, const char *name)
     return json_integer_value(json_object_get(a->body, name));
 }
 
-/* What does not fit is no number of permits, and refused as such. */
+/* A number that does not fit becomes one that is refused as a number of permits. */
 static int32_t count_of(const asked *a, const char *name)
 {
     int64_t n = number_of(a, name);

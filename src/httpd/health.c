@@ -16,7 +16,7 @@ static bool ignore(void *ctx, const hf_lock_info *info)
     return false;
 }
 
-/* Any prefix will do: that there is no such lock is an answer of the store, too. */
+/* Any prefix will do: "no such lock" is an answer of the store, too. */
 void answer_ready(request *req)
 {
     hf_error err = {0};

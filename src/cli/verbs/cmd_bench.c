@@ -33,7 +33,7 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-/* The last of several counts, as elsewhere. */
+/* The last of several options counts, as elsewhere. */
 static void pass_on(asked *a, const char *option, const char *value)
 {
     char *word = text_print("--%s=%s", option, value);
@@ -100,7 +100,7 @@ static int become(asked *a, char *store)
     char *path = find_program(own);
     setenv("HOLDFAST_STORE", store, 1);
     setenv("HOLDFAST_COMMAND", own, 1);
-    setenv("HOLDFAST_CONFIG", "/dev/null", 1); /* what it starts shall be as it says */
+    setenv("HOLDFAST_CONFIG", "/dev/null", 1); /* what it starts must follow its own options */
     setenv("MONGOC_DISABLE_SHM", "1", 0); /* else the driver warns of what killed processes left */
     execv(path, a->words);
     terminal_error("cannot start the benchmark %s: %s", path, strerror(errno));

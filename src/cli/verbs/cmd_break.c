@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_break.c: the verb break: takes a lock from its holders, and says what that means. */
+/* cmd_break.c: the verb break: takes a lock from its holders, and prints what that means. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct request {
     settings *given;
     const char *name;
     hf_break_options how;
-    json_t *holders; /* of whom it is taken, for --json */
+    json_t *holders; /* the holders that lose it, for --json */
 } request;
 
 static const struct argp_option list[] = {
@@ -73,7 +73,7 @@ const struct argp break_argp = {
     NULL,
     NULL};
 
-/* What the user reads; on stdout, unless JSON goes there. */
+/* Text for the user, on stdout unless JSON goes there. */
 static void tell(const request *req, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(const request *req, const char *format, ...)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_doctor.c: the verb doctor: looks at what the locks depend on; fails if safety is in danger.
+/* cmd_doctor.c: the verb doctor: checks what the locks depend on; fails if safety is in danger.
  */
 #include <stdio.h>
 
