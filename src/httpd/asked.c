@@ -65,7 +65,8 @@ static hf_code check_values(const asked *a, const char *mode, hf_error *err)
     if (wait_ms < 0 || wait_ms > WAIT_MOST_MS)
         return fail(err, HF_INVALID, "wait_ms is from 0, to be answered at once, to 86400000");
     if (json_object_get(a->body, "ttl_ms") && !number_of(a, "ttl_ms"))
-        return fail(err, HF_INVALID, "ttl_ms is from 1000 to 3600000; leave it out for the usual");
+        return fail(err, HF_INVALID,
+                    "ttl_ms is from 1000 to 3600000; leave it out for the default");
     return HF_OK;
 }
 

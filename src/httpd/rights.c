@@ -100,11 +100,12 @@ static bool check_role(request *req)
     if (req->caller.role == ROLE_NONE)
         answer_problem(req, PROBLEM_UNAUTHORIZED, "%s a token that allows to %s: %s",
                        header(req, MHD_HTTP_HEADER_AUTHORIZATION)
-                           ? "what stands in Authorization is none that is known here; give"
+                           ? "the access token in Authorization is unknown; give"
                            : "give",
                        wanted, "Authorization: Bearer TOKEN");
     else
-        answer_problem(req, PROBLEM_FORBIDDEN, "the token allows to %s; this takes one for %s",
+        answer_problem(req, PROBLEM_FORBIDDEN,
+                       "this access token allows to %s; the call requires one for %s",
                        role_name(req->caller.role), wanted);
     return false;
 }

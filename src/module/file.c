@@ -90,8 +90,8 @@ static bool check_owner(finding *f, int fd)
         return fail(f, "%.300s: %s", f->path, strerror(errno));
     return is_as_safe(&file, &command) ||
            fail(f,
-                "%.300s is not loaded, as others than those who can change the command can "
-                "change it: give it the command's owner, group and mode",
+                "%.300s is not loaded, because users who cannot change the command can change it: "
+                "give it the command's owner, group and mode",
                 f->path);
 }
 

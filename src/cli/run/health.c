@@ -53,7 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MAX_HOLD:
         w->max_hold_ms = value_duration("--max-hold", arg);
         if (!w->max_hold_ms)
-            value_refuse("--max-hold: %s is no time to work in", arg);
+            value_refuse("--max-hold: %s leaves no time to work", arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

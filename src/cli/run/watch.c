@@ -109,7 +109,7 @@ static void resume(watch *w)
 static void say_kept(const watch *w, int signal)
 {
     terminal_warn("the command was stopped (SIG%s) and keeps \"%s\"%s until it ends: kill -CONT %d "
-                  "lets it go on",
+                  "resumes it",
                   sigabbrev_np(signal), w->plan->names[0], w->plan->n_names > 1 ? " and more" : "",
                   (int)w->child->pid);
 }

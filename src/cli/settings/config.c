@@ -98,7 +98,8 @@ static void check_uri(const reading *r, const ini_line *line)
 {
     const char *uri = line->value;
     if (strncmp(uri, "sqlite:", 7) == 0 && uri[7] != '/')
-        ini_refuse(line, "%s would be another file in each folder: give its path from / on", uri);
+        ini_refuse(line, "%s would be another file in each folder: give a path that begins with /",
+                   uri);
     if (r->is_open_to_others && secret_is_in(uri))
         ini_refuse(line, "a password stands here, and others can read the file: chmod 600 %s",
                    line->path);
@@ -136,7 +137,7 @@ static void hear_store(reading *r, const ini_line *line, const char *from)
     if (!is_name(line->key))
         ini_refuse(line, "a store's name has letters, digits, _ and -, and nothing else");
     if (is_name(line->value))
-        ini_refuse(line, "\"%s\" is no URI: a name stands for a URI, not for another name",
+        ini_refuse(line, "\"%s\" is not a URI: a name stands for a URI, not for another name",
                    line->value);
     check_uri(r, line);
     while (i < c->n_stores && strcmp(c->stores[i].name, line->key) < 0)

@@ -28,7 +28,7 @@ static const struct argp_option list[] = {
      "measure these parts only: pairs, threads, handover, work, heartbeat, recovery, crowd, "
      "waiting, process, protocols",
      0},
-    {"runs", KEY_RUNS, "N", 0, "measure each figure so often: 1 to 20, default 5", 0},
+    {"runs", KEY_RUNS, "N", 0, "how often to measure each figure: 1 to 20, default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -62,9 +62,9 @@ const struct argp bench_argp = {
     list,
     parse,
     "",
-    "Measures how fast locks are on the store, and how much they make it do, beside writes by hand "
-    "in the same run; under names of its own, which it removes in the end. All of it takes some "
-    "ten minutes, in which the store is busy.",
+    "Measures how fast locks are on the store, and in the same run how fast writes by hand are. It "
+    "uses names of its own, and removes them at the end. All parts together take about ten minutes "
+    "and keep the store busy.",
     options_children,
     NULL,
     NULL};

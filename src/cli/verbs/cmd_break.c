@@ -63,15 +63,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp break_argp = {
-    list,
-    parse,
-    "NAME",
-    "Takes a lock from its holders: asks them, and waits until they have left or cannot believe "
-    "any more that they hold it.",
-    options_children,
-    NULL,
-    NULL};
+const struct argp break_argp = {list,
+                                parse,
+                                "NAME",
+                                "Takes a lock from its holders: asks them to leave, and waits "
+                                "until they have left or can no longer believe that they hold it.",
+                                options_children,
+                                NULL,
+                                NULL};
 
 /* Text for the user, on stdout unless JSON goes there. */
 static void tell(const request *req, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -27,8 +27,8 @@ const struct argp doctor_argp = {
     NULL,
     parse,
     "",
-    "Looks at what the locks depend on: store, server, notices, write concern, latency, clocks. "
-    "Exits 1 when something endangers safety.",
+    "Checks what the locks depend on: store, server, notices, write concern, latency, clocks. "
+    "Exits with 1 if something endangers safety.",
     options_children,
     NULL,
     NULL};

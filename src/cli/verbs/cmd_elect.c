@@ -71,9 +71,9 @@ const struct argp elect_argp = {
     list,
     parse,
     "NAME -- COMMAND [ARG...]\n--print NAME",
-    "Campaigns, runs the command while this is the leader, and exits with the command's status.\v"
-    "When leadership is lost the command is stopped in time, and this campaigns again. The command "
-    "that ends by itself ends it. Exit status: as of run.",
+    "Campaigns, runs the command while it leads, and exits with the command's status.\v"
+    "When leadership is lost, it stops the command in time and campaigns again. It ends when the "
+    "command ends by itself. Exit status: as for run.",
     children,
     NULL,
     NULL};

@@ -78,8 +78,8 @@ const struct argp watch_argp = {
     list,
     parse,
     "[PREFIX]",
-    "Shows the locks whose name begins with PREFIX, who holds them and who waits, as it changes. "
-    "With --json, prints one event a line.\v"
+    "Shows the locks whose names begin with PREFIX, who holds them and who waits, and follows "
+    "changes. With --json, prints one event per line.\v"
     "Keys: q quit, / filter, s sort (age, name, waiting), p pause, arrows and pages scroll.",
     options_children,
     NULL,

@@ -99,11 +99,10 @@ hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err)
         return HF_OK;
     }
     close_descriptors(ticker);
-    return error_set(
-        err, HF_INTERNAL,
-        "a thread of the library could not be started (%s), without which no lease can "
-        "be kept: raise the limits of processes and open files",
-        strerror(failure));
+    return error_set(err, HF_INTERNAL,
+                     "a thread of the library, which keeps the leases, could not be started (%s): "
+                     "raise the limits of processes and open files",
+                     strerror(failure));
 }
 
 hf_code ticker_start_all_locked(hf_client *client, hf_error *err)

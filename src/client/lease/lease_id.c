@@ -109,8 +109,8 @@ hf_code lease_id_read(const char *id, lease_ids *ids, hf_error *err)
     uint8_t secret[SECRET_SIZE];
     if (!id || !read_id(id, secret, ids->name) || text_check_name(ids->name, NULL))
         return error_set(err, HF_INVALID,
-                         "that is no lease: an id has 32 hexadecimal digits, a '-' and the lock's "
-                         "name, as it was given when the lease was taken");
+                         "that is not the id of a lease: an id has 32 hexadecimal digits, a '-' "
+                         "and the lock's name, as the call that took the lease returned it");
     derive(secret, ids);
     return HF_OK;
 }

@@ -101,7 +101,7 @@ static hf_code confirm(lease_request *r, hf_error *err)
     if (code || r->view.stands)
         return code;
     if (it.is_waiting)
-        return error_set(err, HF_UNKNOWN, "%.128s: to make it a lease has not taken effect", name);
+        return error_set(err, HF_UNKNOWN, "%.128s: it has not become a lease yet", name);
     return lock_went(r, err);
 }
 

@@ -27,7 +27,7 @@ static hf_code check(hf_client *client, const hf_lease_options *options, hf_erro
 {
     if (!(client->store->can & HF_CAN_QUEUE))
         return error_set(err, HF_UNSUPPORTED,
-                         "protocol %s has no leases that an id holds: hfProtocol=queue has them",
+                         "protocol %s has no ID leases: hfProtocol=queue has them",
                          client->store->protocol);
     int64_t ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
     if (ttl_ms < LEASE_TTL_MIN_MS || ttl_ms > LEASE_TTL_MAX_MS)

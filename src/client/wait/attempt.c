@@ -58,7 +58,8 @@ void attempt_done(struct attempt *attempt)
 
 static hf_mono joined(struct attempt *attempt, hf_mono now)
 {
-    error_set(&attempt->err, HF_HELD, "%.128s: its lease stands already", attempt->request.name);
+    error_set(&attempt->err, HF_HELD, "%.128s: another call has made its lease",
+              attempt->request.name);
     return attempt_give_up(attempt, HF_HELD, now);
 }
 

@@ -112,10 +112,10 @@ static hf_code describe(const struct upgrade *up, hf_error *err)
     const hf_record *record = &up->ahead.record;
     const char *name = up->lock->name;
     if (!record->holders)
-        return error_set(err, HF_HELD,
-                         "%.128s was not upgraded, and is held as before: %zu wait for it, who "
-                         "would be passed",
-                         name, record->queued);
+        return error_set(
+            err, HF_HELD,
+            "%.128s was not upgraded, and is held as before: %zu wait for it and would be passed",
+            name, record->queued);
     const char *why = record->entries[0].why;
     return error_set(err, HF_HELD,
                      "%.128s was not upgraded, and is held as before: it is shared with "

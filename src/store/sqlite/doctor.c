@@ -64,8 +64,8 @@ static void find_file_system(report *to)
     const char *network = network_name((uint32_t)info.f_type);
     if (network)
         find(to, true, "file system",
-             "%s is on %s: locks and shared memory are not sure to work "
-             "there: use a local file system, or MongoDB for several machines",
+             "%s is on %s: locks and shared memory may not work there: use a local file system, or "
+             "MongoDB for several machines",
              path, network);
     else
         find(to, false, "file system", "local (type 0x%lx)", (unsigned long)info.f_type);
@@ -110,7 +110,7 @@ static void find_kernel_locks(report *to)
     alive_let_go(&hold);
     if (code || is_free)
         find(to, true, "alive file",
-             "%s: a byte that is locked is said to be free: kernel locks do "
+             "%s: a locked byte is reported as free: kernel locks do "
              "not work here: use a local file system",
              store->alive_path);
     else
