@@ -217,7 +217,8 @@ static void print(const outcome *few, const outcome *crowd, const outcome *after
     table_row(&per_s, NO_GOAL, CROWD ", turns/s");
     table_ratio(&fewest, &most, AT_LEAST(0.8), "the same, fewest / most turns of a process");
     table_row(&longest, NO_GOAL, "the same, longest wait, ms");
-    table_row(&not_timed_out, AT_MOST(0), "the same, who did not time out when told to give up");
+    table_row(&not_timed_out, AT_MOST(0),
+              "the same, waiters that did not time out when told to give up");
     table_row(&left, AT_MOST(0), "the same, tickets left a second later");
 }
 

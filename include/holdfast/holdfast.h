@@ -183,8 +183,8 @@ typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
 typedef struct hf_wait_info {
     const char *name;
     int64_t waited_ms;
-    /* In the store's queue, where all waiting threads of a client have one place: */
-    size_t position; /* 1: next; 0: not in the queue (it is full, and is asked again) */
+    /* In the store's queue. All waiting threads of a client have one place there. */
+    size_t position; /* 1: next; 0: not in the queue, which is full; the client asks again */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
     const char *holder;    /* one of the holders, such as "cron@web1:4711"; "" when not known */
@@ -195,9 +195,9 @@ typedef struct hf_wait_info {
 
 typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);
 
-/* The loss warning: a lock was lost. err says why; left_ms is what is left of the lease to stop
- * working in. Called once per lock, from a thread of the library that holds none of its mutexes.
- * It may call hf_lock_close(), but not hf_close(). */
+/* The loss warning: a lock was lost. err says why; left_ms is how much of the lease is left for
+ * stopping the work. Called once per lock, from a thread of the library that holds none of its
+ * mutexes. It may call hf_lock_close(), but not hf_close(). */
 typedef void (*hf_lost_fn)(void *ctx, hf_lock *lock, const hf_error *err, int64_t left_ms);
 
 typedef struct hf_lock_options {
@@ -239,9 +239,9 @@ typedef struct hf_lock_options {
  * HF_DEADLOCK: the caller's thread or actor holds a lock, and the sessions that hold the wanted
  * lock wait for it, directly or through others. The last one to come is told, with the whole cycle
  * in the text. It keeps what it holds: release that and begin again. A deadlock is found soon after
- * deadlock_ms (usually after twice that). It is found by thread: if handles move between threads,
- * give each owner an `actor`. It is not found among waits that a full queue refuses, nor in
- * protocols without a queue. */
+ * deadlock_ms (usually after twice that). The search takes each thread for one owner: if handles
+ * move between threads, give each owner an `actor`. It is not found among waits that a full queue
+ * refuses, nor in protocols without a queue. */
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 
@@ -267,7 +267,7 @@ hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t 
  *     left to stop working in. */
 hf_code hf_lock_check(hf_lock *lock, int64_t *left_ms, hf_error *err);
 
-/* Begins a new interval of feed_ms. Asks the clock, sends nothing. HF_LOST: it comes too late.
+/* Begins a new interval of feed_ms. Asks the clock, sends nothing. HF_LOST: the call came too late.
  *
  * A lock with a watchdog (feed_ms, or max_hold_ms) is lost if its worker is stuck. A thread of the
  * library notices that the lock was not fed in time, or was held for too long. The loss is like any
@@ -393,10 +393,10 @@ bool hf_lock_has_run(const hf_lock *lock);
 
 /* ---- Leases -------------------------------------------------------------------------------- */
 
-/* An ID lease is a lock that an id holds, and no process: anyone who knows the id can renew or
- * release it, from any process and host, with the same store. So scripts hold locks over many
- * commands, and HTTP clients hold them whichever replica of the service answers. If nobody renews
- * it, the lock is free a ttl later, as after a crash. */
+/* An ID lease is a lock that is held by an id, not by a process. Anyone who knows the id can renew
+ * or release it, from any process and host that uses the same store. So scripts can hold a lock
+ * over many commands, and HTTP clients can hold one whichever service answers them. If nobody
+ * renews it, the lock is free a ttl later, as after a crash. */
 
 /* An id is 32 hexadecimal digits that cannot be guessed, a '-', and the lock's name. Bytes of the
  * name other than letters, digits, '.', '_' and '-' are written as '~' and two hexadecimal digits.
@@ -429,7 +429,7 @@ typedef struct hf_lease {
 } hf_lease;
 
 /* Takes a lock like hf_lock_acquire(), and makes it an ID lease. Costs two round trips more than
- * that call, and one more for a lease with a key of a lock that several may hold. *out needs no
+ * that call, and a third if there is a key and several may hold the lock. *out needs no
  * preparation.
  *
  * With a key: a call that comes while another call with this key waits, at whatever client, gets
@@ -570,8 +570,8 @@ typedef struct hf_list_options {
 
 /* Lists locks in the byte order of their names. Locks that nobody holds or waits for are included
  * until they are pruned. The list is read in parts while `each` is called: a lock that is made or
- * pruned meanwhile may be in it or not, and one that `each` ends early costs what it has shown.
- * options NULL: all. */
+ * pruned meanwhile may be in it or not. A list that `each` ends early costs no more than what it
+ * has shown. options NULL: all. */
 hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
                       void *ctx, hf_error *err);
 
@@ -632,8 +632,8 @@ typedef struct hf_election hf_election;
 
 typedef struct hf_election_options {
     size_t struct_size; /* sizeof(hf_election_options), or 0 for the members of version 0.1 */
-    const char *value;  /* given to observers, and shown as the lock's `why`: for example where this
-                         * candidate can be reached; at most 256 bytes; copied */
+    const char *value;  /* given to observers, and shown as the lock's `why`: for example the
+                         * address of this candidate; at most 256 bytes; copied */
     hf_lost_fn on_lost; /* leadership was lost: called as for a lock, which belongs to the election
                          * and must not be closed. It may resign, but neither campaign nor close */
     void *lost_ctx;
@@ -653,9 +653,9 @@ hf_code hf_election_open(hf_client *client, const char *name, const hf_election_
                          hf_election **out, hf_error *err);
 
 /* Waits in line until it leads; a candidate that already leads does not wait. Call it again after
- * leadership was resigned, or was lost and the work has stopped: the call ends what was left of
- * that term. One thread at a time: HF_INVALID while another thread campaigns. Other errors: those
- * of hf_lock_acquire(). */
+ * leadership was resigned, or after it was lost and the work has stopped: the call ends what is
+ * left of that term. One thread at a time: HF_INVALID while another thread campaigns. Other errors:
+ * those of hf_lock_acquire(). */
 hf_code hf_election_campaign(hf_election *election, const hf_campaign_options *options,
                              hf_error *err);
 

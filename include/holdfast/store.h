@@ -232,7 +232,7 @@ typedef struct hf_session_state {
      * it is long overdue by the clock since boot, or was already seen overdue a ttl ago (R6).
      * session_mark() tests again. */
     bool is_gone;
-    bool misses; /* in a beat's answer: something held here was not there to be renewed: verify */
+    bool misses; /* in a beat's answer: something that this session holds was missing: verify */
     size_t n_asked;
     hf_ask asked[HF_ASKS_MAX];
 } hf_session_state;
@@ -342,7 +342,7 @@ typedef struct hf_store_ops {
     hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
 
-    /* Gives the wait reports of those of n sessions (n <= 1000) that live and wait for long; ids
+    /* Gives the wait reports of those of n sessions (n <= 1000) that live and have long waits; ids
      * NULL: of all sessions. A read that may be believed (R1). May be NULL: deadlocks are not
      * found. */
     hf_code (*waits)(hf_store *store, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
@@ -356,9 +356,9 @@ typedef struct hf_store_ops {
 
     /* Takes the first record, in the order of the claim, that matches and is free. *out is that
      * record with its name; if there is none, its `exists` is false. The name is unknown before the
-     * answer: until then, and for ever if there is none, "" stands for it in the leaves of step()
-     * and in look(), which then gives the records that carry such a ticket, by their names. After
-     * the answer, beats renew what was taken. May be NULL. */
+     * answer. If there is no answer, step() with leaves and look() take "" instead of the name;
+     * look() then gives the records that have such a ticket, under their own names. After the
+     * answer, beats renew what was taken. May be NULL. */
     hf_code (*claim)(hf_store *store, const hf_claim *claim, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err);
 
@@ -387,10 +387,10 @@ typedef struct hf_store_ops {
     hf_code (*ask)(hf_store *store, hf_id session, const hf_ask *ask, hf_error *err);
 
     /* Blocks until there are notices for this session, wake() is called, or timeout_ms is over
-     * (HF_OK). Calls each while no lock of the store is held. One thread at a time. The first call
-     * for a session listens from `from` on. Later calls continue, and may skip what came before
-     * `from`. After an error, the next call starts listening anew and first gives HF_NOTICE_LOOK.
-     * HF_UNSUPPORTED: this database has no notices; poll. */
+     * (HF_OK). Calls `each` while none of the store's mutexes is held. One thread at a time. The
+     * first call for a session listens from `from` on. Later calls continue, and may skip what came
+     * before `from`. After an error, the next call starts listening anew and first gives
+     * HF_NOTICE_LOOK. HF_UNSUPPORTED: this database has no notices; poll. */
     hf_code (*await)(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
     void (*wake)(hf_store *store);
@@ -411,8 +411,7 @@ typedef struct hf_store_ops {
 struct hf_store {
     const hf_store_ops *ops;
     unsigned can;         /* HF_CAN_... */
-    bool is_remote;       /* calls wait for a network, so several at a time take no longer than one
-                           */
+    bool is_remote;       /* calls wait for a network: several at once take no longer than one */
     int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol; /* for messages: "queue" if there is no choice */
     int64_t beat_ms;      /* a session beats at least this often; 0: every third of its ttl */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: the command's verbs, and which one is meant. */
+/* main.c: the table of verbs, and the choice of one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const verb verbs[] = {
     {"watch", "follow locks on the screen, or as events", cmd_watch, &watch_argp},
     {"sessions", "list the processes that hold or wait", cmd_sessions, &sessions_argp},
     {"break", "take a lock from its holders", cmd_break, &break_argp},
-    {"doctor", "look at what the locks depend on", cmd_doctor, &doctor_argp},
+    {"doctor", "check what the locks depend on", cmd_doctor, &doctor_argp},
     {"bench", "measure how fast locks are on the store", cmd_bench, &bench_argp},
     {"serve", "serve locks over HTTP", cmd_serve, &serve_argp},
     {"config", "show the settings, and where each one comes from", cmd_config, &config_argp},
@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* Puts the verbs under the options. */
+/* Prints the verbs below the options. */
 static char *with_verbs(int key, const char *text, void *ctx)
 {
     (void)ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alloc.h: memory or abort. libbson, which we stand on, ends the process when memory is out; so do
- * we, instead of code paths that nobody can test. */
+/* alloc.h: memory or abort. libbson, which every database store needs, ends the process when memory
+ * is out. So do we: nobody could test the code paths that handle it. */
 #ifndef CORE_ALLOC_H
 #define CORE_ALLOC_H
 

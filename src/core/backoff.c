@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backoff.c: decides the pauses between tries, with jitter that is given in. */
+/* backoff.c: decides the pauses between tries; the caller gives the jitter. */
 #include "core/backoff.h"
 
 static int64_t jitter(int64_t ms, uint64_t chance)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error.c: the error table's functions, and the filling of an hf_error; called from every layer. */
+/* error.c: the functions of the error table, and those that fill an hf_error; called from every
+ * layer. */
 #include "core/error.h"
 
 #include "core/utf8.h"
@@ -56,7 +57,8 @@ bool hf_code_retryable(hf_code code)
     return row_of(code)->retryable;
 }
 
-/* A name that was cut short, or what a database said: leaves out what is not UTF-8. */
+/* Leaves out bytes that are not UTF-8: a name may have been cut short, and a database may say
+ * anything. */
 static void scrub(char *text)
 {
     char *to = text;

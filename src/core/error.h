@@ -6,7 +6,7 @@
 #include <holdfast/holdfast.h>
 
 /* Fills err (may be NULL) and returns code, so that a caller can `return error_set(...)`. The text
- * names the thing, what is wrong with it and what to do; it is UTF-8, whatever was put in. */
+ * names the thing, what is wrong with it and what to do; it is always UTF-8. */
 hf_code error_set(hf_error *err, hf_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -10,11 +10,12 @@
 bool id_equal(hf_id a, hf_id b);
 bool id_is_zero(hf_id id);
 void id_write(hf_id id, char text[ID_TEXT_SIZE]);
-/* For what has no id of its own: FNV-1a over its bytes, in several calls from ID_HASH on. */
+/* FNV-1a over bytes, for things without an id of their own. Begin with ID_HASH; several calls may
+ * follow each other. */
 #define ID_HASH UINT64_C(0xcbf29ce484222325)
 uint64_t id_hash(uint64_t hash, const void *bytes, size_t n);
 hf_id id_of_hash(uint64_t hash);
-/* A byte as two hexadecimal digits; returns what is behind them. */
+/* Writes a byte as two hexadecimal digits; returns the place behind them. */
 char *id_write_byte(char *to, uint8_t byte);
 int id_read_byte(const char *from);         /* -1: no two such digits, of lower case */
 bool id_read(const char *text, hf_id *out); /* 24 digits; what follows is not looked at */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judge.c: decides whether a session may be taken for dead, from what one watcher has seen. */
+/* judge.c: decides whether a session counts as dead, from what one watcher has seen. */
 #include "core/judge.h"
 
 #include "core/alloc.h"
@@ -86,7 +86,8 @@ size_t judge_collect(const struct judge *judge, hf_mono now, hf_id *ids, size_t 
     return n;
 }
 
-/* Whether this very value has been seen for the ttl and the allowance; a new value starts over. */
+/* Whether this same value has been seen for the ttl plus the allowance. A new value starts the
+ * watch over. */
 static bool is_unchanged_for_ttl(judge_watch *watch, int64_t value, hf_mono now)
 {
     if (!watch->is_seen || watch->value != value) {
@@ -99,8 +100,8 @@ static bool is_unchanged_for_ttl(judge_watch *watch, int64_t value, hf_mono now)
     return mono_reached(lease_watch_end(watch->since, watch->ttl_ms), now);
 }
 
-/* A session whose beat is late is looked at more often: a late beat starts the watch anew, and the
- * sooner that is seen the sooner a crash after it is. */
+/* A session whose beat is late is looked at more often. A late beat starts the watch over, and if
+ * that is seen sooner, so is a crash after it. */
 static hf_mono next_look(const judge_watch *watch, bool is_new, int64_t lease_left_ms, hf_mono now)
 {
     hf_mono end = lease_watch_end(watch->since, watch->ttl_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judge.h: the judge of liveness: what was seen since when, on the watcher's own clock (R5).
- * A waiter keeps one; it asks which sessions are to be looked at, and what to make of what it sees.
+/* judge.h: judges which sessions live: remembers what was seen since when, on the watcher's own
+ * clock (R5). Each waiter has one. It asks which sessions to look at, and what a look means.
  */
 #ifndef CORE_JUDGE_H
 #define CORE_JUDGE_H
@@ -34,13 +34,13 @@ typedef enum judge_verdict {
 
 void judge_done(struct judge *judge);
 
-/* Puts a session on watch, to be looked at from `look_at` on, unless it is. ttl_ms: as its ticket
- * says, until its own document is seen. */
+/* Starts to watch a session, with the first look at `look_at`, unless it is watched already.
+ * ttl_ms: that of its ticket, used until the session's own document is seen. */
 void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
-/* The same for one that is looked at once a ttl, not after each beat, and when there is something
- * else to be done: it is found dead that much later. judge_add() makes an ordinary one of it, to be
- * looked at at once. */
+/* The same, with a look once per ttl instead of after each beat, and whenever other looks are due.
+ * So its death is found that much later. judge_add() turns it into an ordinary one that is looked
+ * at at once. */
 void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
 
 /* Ends the watch of everything that is not among ids. */
@@ -52,7 +52,7 @@ hf_mono judge_due(const struct judge *judge);
 /* Fills ids with the sessions whose look is due at `now` or within 50 ms; MONO_NEVER: with all. */
 size_t judge_collect(const struct judge *judge, hf_mono now, hf_id *ids, size_t max);
 
-/* Takes in one session's state as a look that arrived at `now` shows it. */
+/* Takes in the state of one session, from a look that arrived at `now`. */
 judge_verdict judge_session(struct judge *judge, const hf_session_state *state, hf_mono now);
 
 /* Ends the watch of one session: it was judged. */
@@ -61,8 +61,8 @@ void judge_drop(struct judge *judge, hf_id session);
 /* The session turned out to live (its mark was refused): look again soon. */
 void judge_lives(struct judge *judge, hf_id session, hf_mono now);
 
-/* Takes in that the ticket's session was seen to be asked for it. True once that was seen for the
- * session's ttl plus allowance: the ticket may be taken out by anybody (R9). */
+/* Takes in that a look showed an ask for this ticket. True once the ask has been seen for the
+ * session's ttl plus the allowance: then anybody may take the ticket out (R9). */
 bool judge_ask(struct judge *judge, hf_id ticket, int32_t ttl_ms, hf_mono now);
 
 /* True when one of the watched sessions was seen to beat while it was watched. */

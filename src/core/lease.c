@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.c: decides when a lease begins and ends, from times that are given in. */
+/* lease.c: decides when a lease begins and ends, from times that the caller gives. */
 #include "core/lease.h"
 
 #define MS ((int64_t)1000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease.h: the arithmetic of leases (R4, R5, R7); the client asks it when to beat, when to stop
- * believing, and from when on another session may be taken for dead. */
+ * believing, and from when on another session counts as dead. */
 #ifndef CORE_LEASE_H
 #define CORE_LEASE_H
 
@@ -18,7 +18,7 @@ bool mono_reached(hf_mono due, hf_mono now);
 int64_t mono_ms_until(hf_mono t, hf_mono now); /* rounded up; negative when past */
 
 /* How far two clocks may drift apart over one ttl, and the price of a thread's wake-up: ttl/500 +
- * 5 ms, taken off on the holder's side and put on top on the others' (R4, R5). */
+ * 5 ms, subtracted on the holder's side and added on the watcher's (R4, R5). */
 int64_t lease_allowance_ns(int64_t ttl_ms);
 
 /* When a session stops believing, counted from before its last acknowledged beat was sent. */
@@ -33,8 +33,8 @@ int64_t lease_beat_ms(int64_t ttl_ms);
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms); /* a twentieth later */
 
-/* When a session that beats in time should have beaten again, seen with so much of its lease left;
- * a little later than that, so that one look finds the new beat. */
+/* When to look again at a session that was seen with this much of its lease left: a little after
+ * its next beat is due, so that one look finds the new beat. */
 hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms);
 
 #endif

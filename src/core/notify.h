@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notify.h: the text by which a record says what its last step did: "session:ticket:token" for each
- * grant, with ":block" behind it where tokens were kept, "session:recall:ticket" for each holder
- * that is asked to yield to that waiting ticket, with a space between. Written by record.c and by
- * the pipeline, read by the stores that pass it on. */
+/* notify.h: the text in which a record says what its last step did. "session:ticket:token" is a
+ * grant, with ":block" behind it if it has a block of tokens. "session:recall:ticket" asks a holder
+ * to yield to that waiting ticket. Entries are separated by a space. Written by record.c and by the
+ * pipeline, read by the stores that pass it on. */
 #ifndef CORE_NOTIFY_H
 #define CORE_NOTIFY_H
 

@@ -21,9 +21,9 @@ static bool covers(hf_period period, hf_period of_work)
            of_work.start.ms <= period.end.ms;
 }
 
-/* One that began within this period, whatever its length was, was worked for within it. One that
- * begins with the next was too: the store's clock was set back since, or a primary whose clock is
- * behind took over. */
+/* Work counts for this period if its own period, whatever its length, began within this one. Work
+ * of the next period counts too: the store's clock may have been set back since, or a primary whose
+ * clock is behind may have taken over. */
 bool period_is_done(hf_period period, const hf_last_mark *last)
 {
     bool by_last = last->outcome == HF_OUTCOME_RELEASED && covers(period, last->period);

@@ -18,7 +18,7 @@ bool period_is_any(hf_period period);
 /* Whether the work of this period was done, by the last holder or by one before it. */
 bool period_is_done(hf_period period, const hf_last_mark *last);
 
-/* Whether what `last` says is of no more use to anybody who does work once per period. */
+/* Whether nobody who works once per period needs `last` any more. */
 bool period_is_over(const hf_last_mark *last, hf_dbtime now);
 
 #endif

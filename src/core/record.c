@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record.c: decides what a step does to a lock's record: who leaves, who is granted, who queues,
- * who has less than before, and who more.
- * The pipeline in store/mongo/queue/pipeline.c must say exactly the same; tests/differential
- * compares. */
+/* record.c: decides what a step does to a lock's record: which entries leave, are granted, wait, or
+ * get fewer or more permits. The pipeline in store/mongo/queue/pipeline.c must say exactly the
+ * same; tests/differential compares. */
 #include "core/record.h"
 
 #include "core/alloc.h"
@@ -121,7 +120,7 @@ static void remember(hf_record *record, const hf_last_mark *mark, const char *wh
     snprintf(record->last.reason, sizeof record->last.reason, "%s", reason);
 }
 
-/* What it has not used it gives back, if nothing was given since. */
+/* Gives back the tokens that the holder did not use, if none was given since. */
 static void give_back(hf_record *record, const hf_entry *holder, int64_t used)
 {
     if (used >= holder->token && used <= record->token && last_token(holder) == record->token)
@@ -172,7 +171,8 @@ static void remember_death(hf_record *record, const hf_entry *holder, const hf_d
 
 static const hf_leave given_back = {.told = false};
 
-/* The lease that a pass makes stands already: of the other calls that make it, the tickets go. */
+/* The ID lease that a pass makes stands already: the tickets of other calls that make it are taken
+ * out. */
 static bool is_superfluous(const hf_record *record, const hf_pass *pass)
 {
     return pass && record_find(record, pass->to) && !id_equal(pass->ticket, pass->to);
@@ -232,7 +232,7 @@ static bool may_pass(const hf_record *record, const hf_pass *pass)
     return pass && !has_ended(record, pass) && !record_find(record, pass->to);
 }
 
-/* Nobody passes it on from there: it yields to nobody, and its block ends. */
+/* No thread passes an ID lease on: it yields to nobody, and its block ends. */
 static bool hand_over(hf_record *record, const hf_pass *pass)
 {
     for (size_t i = 0; i < record->holders; i++) {
@@ -277,8 +277,8 @@ static int64_t next_token(const hf_record *record, int64_t floor)
     return record->token + 1 > lowest ? record->token + 1 : lowest;
 }
 
-/* Of a block, what lies below the floor, except one token for each entry that goes on waiting: all
- * of them may be granted at once, without a write in between. */
+/* How much of a block to give: the tokens below the floor, less one for each entry that still
+ * waits, because all of them may be granted at once without a write in between. */
 static int32_t kept_block(const hf_record *record, const hf_entry *entry, int64_t floor)
 {
     int64_t staying = (int64_t)record->queued - 1;
@@ -323,8 +323,8 @@ static void append_entrant(hf_record *record, const hf_enter *enter, hf_dbtime n
     record_append(record, &entry, false);
 }
 
-/* Judges the entrant against what is left, and appends it. A lock that nobody holds or waits for
- * takes the entrant's limit. */
+/* Judges the entrant against the entries that are left, and appends it. A lock that nobody holds or
+ * waits for takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
 {
     if (record_find(record, enter->entry.ticket) || enter->entry.permits > enter->limit)
@@ -348,8 +348,9 @@ static bool fits_instead(const hf_record *record, const hf_entry *of, const hf_e
     return permits_held(record) - of->permits + enter->entry.permits <= record->limit;
 }
 
-/* An upgrade: the entrant takes that holder's place if it fits with it gone, and passes nobody
- * (I3); the grant that follows gives it its token. Otherwise nothing changes: the holder stays. */
+/* An upgrade: the entrant takes that holder's place if it fits once the holder is gone, and passes
+ * nobody (I3). The grant that follows gives it a token. Otherwise nothing changes and the holder
+ * stays. */
 static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
 {
     size_t at = 0;

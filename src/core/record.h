@@ -23,22 +23,22 @@ void record_append(hf_record *record, const hf_entry *entry, bool as_holder);
 /* Whether the step makes a record where there is none. */
 bool record_makes(const hf_step *step);
 
-/* The tokens of a second, by which those of a record may lag behind the floor. */
+/* How far the tokens of a record may lag behind the floor: the tokens of one second. */
 #define RECORD_LAG ((int64_t)1 << 20)
 
-/* Edits (leaves, deaths, a change, a pass), grants, judges the entrant, grants once more. now: the
- * store's clock. floor: what its clock of tokens shows, which rises by at least one a step. A new
- * record's tokens begin there, others are at most RECORD_LAG below, and no block reaches beyond: so
- * the tokens of a record that is lost are below those of the one that comes after it. Returns
- * whether anything was changed. */
+/* Applies the edits (leaves, deaths, a change, a pass), grants, judges the entrant, and grants once
+ * more. now: the store's clock. floor: what its clock of tokens shows, which rises by at least one
+ * a step. A new record's tokens begin there, others are at most RECORD_LAG below, and no block
+ * reaches beyond: so the tokens of a record that is lost are below those of the one that comes
+ * after it. Returns whether anything was changed. */
 bool record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
 
-/* The same; *news says what the step has to tell which session, and lives as long as the record is
- * not changed; NULL: nothing. */
+/* The same. *news says what the step has to tell to which session, or is NULL; it lives until the
+ * record changes. */
 bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,
                          const char **news);
 
-/* What a record says of a ticket that entered. */
+/* What a record says about a ticket that entered. */
 typedef enum record_verdict {
     RECORD_HOLDS,
     RECORD_WAITS,
@@ -51,7 +51,7 @@ typedef enum record_verdict {
 /* Reads the verdict from the record after the step that `enter` was part of. */
 record_verdict record_judge(const hf_record *record, const hf_enter *enter);
 
-/* Whether a listing gives it, and the first name, by bytes, that it may give. */
+/* Whether a listing gives this record; and the first name, by bytes, that it may give. */
 bool record_is_listed(const hf_record *record, const hf_list_part *part);
 const char *record_first_listed(const hf_list_part *part);
 

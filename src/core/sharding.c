@@ -149,8 +149,8 @@ static sharding_action after_unlock(sharding_round *round, const sharding_reply 
 }
 
 /* The look is no older than the refusal, so a lock that nobody holds was freed since, and is
- * grabbed again; it is never overtaken, for its ts may be about to hold again. Freed each time, it
- * is in so much use that it can be called busy. */
+ * grabbed again; it is never overtaken, for its ts may be about to hold again. If it is free at
+ * each look and taken at each grab, it is in such heavy use that it counts as busy. */
 static sharding_action after_lock(sharding_round *round, const sharding_reply *reply)
 {
     if (reply->code)
@@ -161,8 +161,8 @@ static sharding_action after_lock(sharding_round *round, const sharding_reply *r
     return id_equal(round->seen.ts, round->ts) ? SHARDING_OVERTAKE : SHARDING_READ_PING;
 }
 
-/* Before the lock of an expired owner is overtaken its ping is read once more: this process may
- * have been stopped between reading the ping and asking the server for its time. */
+/* Before the lock of an expired owner is overtaken, the owner's ping is read once more: this
+ * process may have been stopped between reading the ping and asking the server for its time. */
 static sharding_action after_ping(sharding_round *round, const sharding_reply *reply)
 {
     if (reply->code)

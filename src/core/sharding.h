@@ -19,7 +19,7 @@
 typedef struct sharding_settings {
     int64_t ping_ms;       /* between two pings of ours */
     int64_t late_ping_ms;  /* a longer gap between them is worth a warning */
-    int64_t expiry_ms;     /* an owner that was not seen to ping for so long has lost its lock */
+    int64_t expiry_ms;     /* an owner that was not seen to ping for this long has lost its lock */
     int64_t poll_ms;       /* between two rounds of a waiter */
     int64_t wait_ms;       /* 0: one round; negative: for ever */
     int64_t still_ms;      /* "still waiting" is logged so often */
@@ -48,7 +48,8 @@ typedef enum sharding_call {
 bool sharding_is_not_primary(int32_t code);
 bool sharding_is_retriable(int32_t code); /* those of not_primary among them */
 
-/* Whether a command that was tried so often (1: once), and ended with that code, is sent again. */
+/* Whether a command that was tried this many times (1: once), and ended with that code, is sent
+ * again. */
 bool sharding_tries_again(const sharding_settings *settings, sharding_call call, int32_t code,
                           unsigned tried);
 
@@ -74,12 +75,12 @@ typedef struct sharding_server {
     hf_id election;
 } sharding_server;
 
-/* Check status: whether a lock's document says that who has this ts holds it. */
+/* Check status: whether a lock's document says that the owner of this ts holds it. */
 bool sharding_is_held_by(const sharding_lock *lock, hf_id ts);
 
 /* ---- Expiry (sharding_expiry.c) ---- */
 
-/* What was seen of one lock when it was last seen to change. */
+/* What was seen of one lock when it last changed. */
 typedef struct sharding_memory {
     char name[HF_NAME_MAX + 1];
     char process[SHARDING_PROCESS_MAX + 1];
@@ -111,7 +112,7 @@ typedef struct sharding_look {
     const sharding_server *server;
 } sharding_look;
 
-/* Judges a look by what was seen before, and remembers it. *went_back is set when the server's
+/* Compares a look with what was seen before, and remembers it. *went_back is set when the server's
  * time was before that of the memory: worth a warning. */
 sharding_verdict sharding_judge(sharding_history *history, const sharding_look *look,
                                 int64_t expiry_ms, bool *went_back);
@@ -138,7 +139,7 @@ typedef enum sharding_action {
     SHARDING_FAIL_FOR_WANT_OF_A_SET, /* held, and only a replica set can tell whether it expired */
 } sharding_action;
 
-/* What a command gave. Of a write concern that was not satisfied, code is that error's. */
+/* The outcome of a command. If the write concern was not satisfied, code is that error's. */
 typedef struct sharding_reply {
     int32_t code;  /* 0: no error */
     bool is_found; /* GRAB, OVERTAKE: `value` is there; READ_LOCK, READ_PING: the document is */

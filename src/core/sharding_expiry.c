@@ -15,8 +15,8 @@ static sharding_memory *find(const sharding_history *history, const char *name)
     return NULL;
 }
 
-/* The server's time as it is, not less half of the round trip: it was read after the ping, so what
- * is counted from it is never counted from before the ping was read. */
+/* The server's time as it is, without subtracting half of the round trip. It was read after the
+ * ping, so no span that starts here starts before the ping was read. */
 static void remember(sharding_memory *memory, const sharding_look *look)
 {
     snprintf(memory->process, sizeof memory->process, "%s", look->lock->process);
@@ -59,7 +59,7 @@ static bool is_unchanged(const sharding_memory *memory, const sharding_look *loo
            strcmp(memory->process, look->lock->process) == 0;
 }
 
-/* Rounded up: an expiry is rather late than early. */
+/* Rounded up: better to expire late than early. */
 static int64_t half(int64_t ms)
 {
     return ms / 2 + ms % 2;

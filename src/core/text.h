@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h: what names and texts from outside must be like. */
+/* text.h: which names and texts from outside are valid. */
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* In a slower queue few notices come that are another's, and more is lost by a wrong guess. */
+/* In a slower queue few notices for others arrive, and a wrong guess costs more. */
 #define QUICK_TURN_NS 50000000
 
 static uint64_t hash_of(const char *name)
@@ -15,8 +15,8 @@ static uint64_t hash_of(const char *name)
     return id_hash(ID_HASH, name, strlen(name));
 }
 
-/* How many are ahead in the queue, if each of them, and this one, has to have the lock alone.
- * Sharers may be granted all at once: then nothing is known, 0. */
+/* How many are ahead in the queue, if each of them and this one wants the lock exclusively. Sharers
+ * may be granted all at once; then nothing can be said: 0. */
 static size_t turns_ahead(const hf_record *record, const hf_entry *own)
 {
     const hf_entry *first = record->entries + record->holders;
@@ -26,7 +26,7 @@ static size_t turns_ahead(const hf_record *record, const hf_entry *own)
     return (size_t)(own - first);
 }
 
-/* The quickest: one wait that was slow says little of the next. */
+/* The quickest one counts: a slow wait says little about the next. */
 static int64_t quickest_turn_ns(const struct wait_estimate *estimate, const char *name)
 {
     uint64_t hash = hash_of(name);
@@ -37,7 +37,7 @@ static int64_t quickest_turn_ns(const struct wait_estimate *estimate, const char
     return least;
 }
 
-/* Less than it took: where all rest too long, they rest less in each round. */
+/* Less than the turn took: if all rest too long, they rest less in each round. */
 void wait_estimate_begin(const struct wait_estimate *estimate, const hf_record *record,
                          const hf_entry *own, struct waiter *waiter, hf_mono now)
 {
@@ -48,7 +48,7 @@ void wait_estimate_begin(const struct wait_estimate *estimate, const hf_record *
         waiter->quiet_until.ns += (int64_t)waiter->turns_ahead * turn_ns / 8 * 7;
 }
 
-/* The holder's own turn was under way, so there was one more. With nobody else ahead that says
+/* One turn more, because the holder's own turn was under way. With nobody else ahead, that says
  * little. */
 void wait_estimate_learn(struct wait_estimate *estimate, const char *name,
                          const struct waiter *waiter, hf_mono now)

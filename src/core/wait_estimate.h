@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait_estimate.h: how quickly locks' queues move, as this client's waits have shown: a ticket far
- * back need not be listened for yet. A guess that is wrong makes a notice be heard later, and
- * nothing else.
+/* wait_estimate.h: estimates how quickly queues move, from this client's earlier waits, so that
+ * nobody listens for a ticket that is still far back. A wrong estimate delays a notice and does no
+ * other harm.
  */
 #ifndef CORE_WAIT_ESTIMATE_H
 #define CORE_WAIT_ESTIMATE_H
@@ -21,8 +21,8 @@ struct wait_estimate {
     } locks[WAIT_ESTIMATE_LOCKS];
 };
 
-/* The waiter's ticket, whose entry `own` is, has come to the record's queue: says in the waiter
- * until when its grant is not expected. */
+/* The waiter's ticket (entry `own`) is in the record's queue now: sets in the waiter the time
+ * before which no grant is expected. */
 void wait_estimate_begin(const struct wait_estimate *estimate, const hf_record *record,
                          const hf_entry *own, struct waiter *waiter, hf_mono now);
 

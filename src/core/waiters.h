@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* waiters.h: the local waiters: which ticket of this process waits, and what it was told. The
- * listener tells; each waiter asks what it was told, and then looks for itself (L2). */
+ * listener passes on notices; each waiter reads what it was told, and then looks for itself (L2).
+ */
 #ifndef CORE_WAITERS_H
 #define CORE_WAITERS_H
 
@@ -27,7 +28,7 @@ void waiters_add(struct waiters *waiters, struct waiter *waiter);
 void waiters_remove(struct waiter *waiter); /* one that is in no list is left alone */
 struct waiter *waiters_find(const struct waiters *waiters, hf_id ticket);
 
-/* There may be news, to be read no earlier than the stamp. */
+/* There may be news: look, no earlier than the stamp. */
 void waiter_tell(struct waiter *waiter, hf_stamp stamp);
 
 /* Takes what was told; false when nothing was. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* waits.h: what a session says with its beats about its long waits, as text: which of its tickets
- * wait, for which locks, and what their actors hold meanwhile. From it others find deadlocks.
+ * wait, for which locks, and what their actors hold meanwhile. Others find deadlocks from this.
  *
  * One line a wait: "TICKET LENGTH:NAME N" and N times " TICKET LENGTH:NAME". */
 #ifndef CORE_WAITS_H

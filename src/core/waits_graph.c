@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits_graph.c: decides who is in a deadlock: reduces the wait-for graph, and ties up those that
- * wait for each other; see waits_graph.h. */
+/* waits_graph.c: decides which waiters are in a deadlock: reduces the waits-for graph, and finds
+ * those that wait for each other; see waits_graph.h. */
 #include "core/waits_graph.h"
 
 #include "core/alloc.h"
@@ -99,7 +99,8 @@ static waits_node *stuck_at(const struct waits_graph *graph, const hf_entry *ent
     return NULL;
 }
 
-/* The queue moves up to the first that is stuck for good. Whether anybody was freed. */
+/* Lets the queue move, up to the first waiter that is stuck for good. Returns whether anybody was
+ * freed. */
 static bool free_in(const struct waits_graph *graph, const hf_record *record)
 {
     int64_t stuck = permits_stuck(graph, record);
@@ -190,7 +191,7 @@ static bool is_younger(const waits_node *a, const waits_node *b)
     return since ? since > 0 : memcmp(&a->wait.on.ticket, &b->wait.on.ticket, sizeof(hf_id)) > 0;
 }
 
-/* It holds what others in the deadlock wait for: they are helped if it gives up. */
+/* Whether it holds what others in the deadlock wait for, so that giving up helps them. */
 static bool is_wanted(const struct waits_graph *graph, const waits_node *node)
 {
     for (size_t i = 0; i < graph->n_nodes; i++)
@@ -213,8 +214,8 @@ const waits_node *waits_graph_youngest(const struct waits_graph *graph)
 
 /* ---- For people ---- */
 
-/* before[i]: whom node i was reached from, breadth first from self; back at self, the way is known.
- * Returns the node that closes the circle. */
+/* before[i]: the node from which node i was reached, breadth first from self; once self is reached
+ * again, the path is known. Returns the node that closes the cycle. */
 static size_t go_around(const struct waits_graph *graph, size_t self, size_t *before)
 {
     size_t *queue = alloc_array(NULL, graph->n_nodes, sizeof *queue);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits_graph.h: the wait-for graph: who can never be granted, because they wait for each other. It
- * is fed with records, and with what sessions say of their long waits (waits.h); the client reads
- * those, and decides who gives up (client/deadlock.c).
+/* waits_graph.h: the waits-for graph: finds waiters that can never be granted because they wait for
+ * each other. Its input is records and wait reports (waits.h). The client reads those, and decides
+ * which waiter gives up (client/wait/deadlock.c).
  *
- * Found by reduction, as for resources of which there are several: a waiter that can be granted
- * goes on, and gives back what it holds; what is left when nothing moves any more is stuck. A
- * waiter that said nothing holds nothing that matters, and is taken for one that goes away. So what
- * is found is a deadlock; not every one is found in one go. */
+ * It reduces the graph, as one does for resources with several units: a waiter that can be granted
+ * goes on and gives back what it holds. Whatever is left when nothing moves any more is stuck. A
+ * waiter without a wait report counts as one that leaves and holds nothing. So whatever is found is
+ * a deadlock, but one search may not find all. */
 #ifndef CORE_WAITS_GRAPH_H
 #define CORE_WAITS_GRAPH_H
 
@@ -37,19 +37,19 @@ const hf_record *waits_graph_record(const struct waits_graph *graph,
                                     const char *name); /* NULL: not added */
 void waits_graph_add_waits(struct waits_graph *graph, const hf_waits *waits, const char *who);
 
-/* Finds all that are stuck, once everything was added; nothing is to be added after it. */
+/* Finds all waiters that are stuck. Add everything before, and nothing after. */
 void waits_graph_reduce(struct waits_graph *graph);
 
-/* Those that wait for the one with this ticket, and that it waits for, itself included, are
- * is_in_deadlock. Returns how many they are; 0: it is in none. */
+/* Sets is_in_deadlock for every waiter that the one with this ticket waits for and that waits for
+ * it, itself included. Returns how many; 0: it is in no deadlock. */
 size_t waits_graph_mark(struct waits_graph *graph, hf_id ticket);
 
-/* The youngest in the deadlock that was marked, the last to enter, of those that others in it wait
- * for: one that merely stands in the queue between them would not help by giving up. */
+/* In the marked deadlock, the last to enter among those that hold what others wait for. One that
+ * merely stands in the queue between them would not help by giving up. */
 const waits_node *waits_graph_youngest(const struct waits_graph *graph);
 
-/* "A waits for x, held by B; B waits for y, held by A": the shortest way around, from the node of
- * this ticket, in a deadlock that was marked for it. */
+/* "A waits for x, held by B; B waits for y, held by A": the shortest cycle from this ticket's node,
+ * in a deadlock that was marked for it. */
 void waits_graph_describe(const struct waits_graph *graph, hf_id ticket, char *out, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* election.c: a candidate: a lock that is waited for, watched and kept, under one handle for term
- * after term; called by programs, and made of the public interface alone. */
+/* election.c: a candidate: waits for a lock, watches and keeps it, with one handle for term after
+ * term. Called by programs, and built on the public interface alone. */
 #include <holdfast/holdfast.h>
 
 #include "core/alloc.h"
@@ -18,8 +18,9 @@ struct hf_election {
     char *name, *value;
     hf_lost_fn on_lost;
     void *lost_ctx;
-    pthread_mutex_t mutex; /* of what follows; not held while a call waits, or may run on_lost */
-    hf_lock *lock;         /* of the present term, or of one that was lost; else NULL */
+    pthread_mutex_t
+        mutex;     /* guards the members below; not held while a call waits, or may run on_lost */
+    hf_lock *lock; /* the lock of the present term, or of one that was lost; else NULL */
     int64_t token;
     bool is_campaigning;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mongo.c: the fence in a MongoDB document of the caller's: an update that happens only if no later
- * holder has been there; called by programs that hold a lock. */
+ * holder has written; called by programs that hold a lock. */
 #include "core/error.h"
 
 #include <mongoc/mongoc.h>
@@ -35,8 +35,8 @@ static bool copy_set(bson_t *to, bson_iter_t *set, const char *fence)
     return true;
 }
 
-/* The update with the fence in its $set; false when it is no update of ours to make. `out` is to be
- * destroyed either way. */
+/* The update with the fence in its $set; false if the update is not allowed. Destroy `out` in any
+ * case. */
 static bool write_update(bson_t *out, const bson_t *update, const char *fence, int64_t token)
 {
     bson_iter_t operator;
@@ -66,7 +66,7 @@ static bool is_among(int64_t code, const int64_t *codes, size_t n)
     return false;
 }
 
-/* A refusal by the server, by its number. */
+/* An error of the server, by its number. */
 static hf_code code_of_server(int64_t number)
 {
     static const int64_t denied[] = {11, 13, 18}, not_primary[] = {10107, 13435, 13436},
@@ -75,7 +75,7 @@ static hf_code code_of_server(int64_t number)
     if (is_among(number, denied, sizeof denied / sizeof *denied))
         return HF_DENIED;
     if (is_among(number, not_primary, sizeof not_primary / sizeof *not_primary))
-        return HF_UNKNOWN; /* so says the driver's second try; the first may have landed */
+        return HF_UNKNOWN; /* this is from the driver's second try; the first may have arrived */
     if (is_among(number, interrupted, sizeof interrupted / sizeof *interrupted))
         return HF_UNKNOWN;
     return HF_INVALID;

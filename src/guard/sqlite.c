@@ -28,7 +28,7 @@ static hf_code code_of(int result)
     case SQLITE_FULL:
         return HF_FULL;
     case SQLITE_ERROR:
-        return HF_SHAPE; /* the statements are right: the table is another's */
+        return HF_SHAPE; /* our statements are correct, so the table must be foreign */
     default:
         return HF_UNUSABLE;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acquire.c: takes a lease for a request: has the library wait for what is asked for, and answers
- * with what came of it. A client that hangs up meanwhile leaves the queue. */
+/* acquire.c: takes a lease for a request: lets the library wait, and answers with the outcome. A
+ * client that hangs up meanwhile leaves the queue. */
 #include "httpd/acquire.h"
 
 #include <netdb.h>
@@ -21,18 +21,19 @@ struct acquire {
     request *req;
     asked asked;
     char *key;
-    char who[NI_MAXHOST]; /* without tokens: whose request it is */
+    char who[NI_MAXHOST]; /* without access tokens: the client's address */
     wait_entry entry;
-    pthread_mutex_t mutex; /* guards what follows until the wait was begun */
+    pthread_mutex_t mutex; /* guards the members below until the wait has begun */
     hf_lease_wait *wait;
-    bool is_gone; /* the client, or the service soon */
+    bool is_gone; /* the client is gone, or the service soon will be */
     hf_lease lease;
     hf_error err;
 };
 
 /* ---- What is asked for ---- */
 
-/* The id of the lease follows from it, so the caller's token is in it: nobody else can find it. */
+/* The key determines the lease's id. It contains the caller's access token, so that nobody else can
+ * find the lease. */
 static hf_code read_key(acquire *a, hf_error *err)
 {
     const char *given =
@@ -59,7 +60,7 @@ static void name_client(acquire *a)
 
 /* ---- Waiting ---- */
 
-/* The later of the two sees what the other did. */
+/* The later of the two sees the other's change. */
 static void on_gone(void *ctx)
 {
     acquire *a = ctx;
@@ -87,7 +88,7 @@ static void keep_lease(acquire *a, const hf_lease *lease)
         a->lease.previous.done.who = a->lease.previous_done_who;
 }
 
-/* Begun it has by the time that the mutex is had. */
+/* Taking the mutex waits for hf_lease_begin() to return. */
 static void on_done(void *ctx, const hf_lease *lease, const hf_error *err)
 {
     acquire *a = ctx;
@@ -170,8 +171,8 @@ static int64_t left_ms(const hf_lease *lease)
     return (lease->ends_at_ns - clock_boot_ns()) / 1000000;
 }
 
-/* The answer may have waited long for a worker: what is left is what is left now, and enough to
- * begin with. */
+/* The answer may have waited long for a worker, so the time left is computed now; there must be
+ * enough of it to begin with. */
 static hf_code refresh(request *req, hf_lease *lease, hf_error *err)
 {
     hf_lease renewed = {.ends_at_ns = lease->ends_at_ns};
@@ -202,7 +203,7 @@ static void answer_granted(request *req, const hf_lease *lease)
     answer_json(req, MHD_HTTP_CREATED, out);
 }
 
-/* Nobody has been told of it, and nobody can ask again. */
+/* Nobody was told of the lease, and nobody can ask again. */
 static void answer_unheard(request *req)
 {
     const acquire *a = req->acquire;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acquire.h: a request for a lease, which may have to wait; it has no thread while it does. */
+/* acquire.h: a request for a lease, which may have to wait and occupies no thread meanwhile. */
 #ifndef HTTPD_ACQUIRE_H
 #define HTTPD_ACQUIRE_H
 
@@ -7,8 +7,8 @@
 
 typedef struct acquire acquire;
 
-/* Begins to wait. The request goes to the workers once more when that has ended, perhaps before
- * this returns. */
+/* Begins the wait. When it ends, perhaps before this returns, the request goes to the workers once
+ * more. */
 void acquire_begin(request *req);
 void acquire_free(acquire *a);
 

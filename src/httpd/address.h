@@ -18,10 +18,11 @@ typedef struct address {
 /* Reads "127.0.0.1:8430", "[::1]:8430", "localhost:8430". HF_INVALID: what is wrong with it. */
 hf_code address_parse(const char *text, address *out, hf_error *err);
 
-/* A socket that listens there, and the port that it has. */
+/* Opens a socket that listens there, and gives its port. */
 hf_code address_listen(const address *at, int *fd, int *port, hf_error *err);
 
-/* Whether what a client calls us by, "localhost:8430", can only mean this machine. */
+/* Whether the name by which a client calls us, such as "localhost:8430", can only mean this
+ * machine. */
 bool address_is_here(const char *host);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.c: makes the answers: JSON, text, what is kept in the program, and problem documents. */
+/* answer.c: makes the answers: JSON, text, files built into the program, and problem documents. */
 #include "httpd/answer.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ void answer_json(request *req, unsigned status, json_t *value)
     dump(req, status, API_TYPE, value);
 }
 
-/* A problem document; detail may have bytes in it that are not UTF-8, from outside. */
+/* A problem document. detail may contain bytes from outside that are not UTF-8. */
 static json_t *describe(unsigned status, const char *code, const char *title, bool retryable,
                         const char *detail)
 {
@@ -115,7 +115,8 @@ static void complain(request *req, unsigned status, json_t *about)
         answer_header(req, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
-/* The same call, later: a lease that is over stays so; a service that ends is started again. */
+/* Whether the same call may succeed later: a lease that is over stays so; a service that ends is
+ * started again. */
 static bool may_succeed(const hf_error *err)
 {
     return err->code == HF_CLOSED || (err->retryable && err->code != HF_LOST);

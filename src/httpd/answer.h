@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.h: what a request is answered with. Each call makes the answer, of which there is one. */
+/* answer.h: the answer to a request. Each request has one; each call here makes it. */
 #ifndef HTTPD_ANSWER_H
 #define HTTPD_ANSWER_H
 
@@ -7,7 +7,7 @@
 
 #include "httpd/request.h"
 
-/* What HTTP itself has to complain of; of locks, the library's own table does. */
+/* Errors of HTTP itself. The library's own table has the errors of locks. */
 #define PROBLEM_TABLE(X)                                                                           \
     X(PROBLEM_UNAUTHORIZED, 401, "no valid token")                                                 \
     X(PROBLEM_FORBIDDEN, 403, "not allowed")                                                       \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked.c: reads the JSON object in which a request for a lock says what it wants; each complaint
- * names the field. */
+/* asked.c: reads the JSON body of a request for a lock; each error names the field. */
 #include "httpd/asked.h"
 
 #include <string.h>
@@ -51,7 +50,7 @@ static int64_t number_of(const asked *a, const char *name)
     return json_integer_value(json_object_get(a->body, name));
 }
 
-/* What does not fit is no number of permits, and refused as such. */
+/* A number that does not fit becomes one that is refused as a number of permits. */
 static int32_t count_of(const asked *a, const char *name)
 {
     int64_t n = number_of(a, name);
@@ -66,7 +65,8 @@ static hf_code check_values(const asked *a, const char *mode, hf_error *err)
     if (wait_ms < 0 || wait_ms > WAIT_MOST_MS)
         return fail(err, HF_INVALID, "wait_ms is from 0, to be answered at once, to 86400000");
     if (json_object_get(a->body, "ttl_ms") && !number_of(a, "ttl_ms"))
-        return fail(err, HF_INVALID, "ttl_ms is from 1000 to 3600000; leave it out for the usual");
+        return fail(err, HF_INVALID,
+                    "ttl_ms is from 1000 to 3600000; leave it out for the default");
     return HF_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked.h: what the body of a request for a lock asks for. */
+/* asked.h: the body of a request for a lock. */
 #ifndef HTTPD_ASKED_H
 #define HTTPD_ASKED_H
 
@@ -7,11 +7,11 @@
 #include <jansson.h>
 
 typedef struct asked {
-    json_t *body; /* to which the options' texts belong */
+    json_t *body; /* owns the options' texts */
     hf_lease_options options;
 } asked;
 
-/* No body asks for what is usual. Errors: HF_INVALID. In any case to be ended with asked_done(). */
+/* Without a body, all values are defaults. Errors: HF_INVALID. Always end it with asked_done(). */
 hf_code asked_read(asked *out, const char *text, size_t size, hf_error *err);
 void asked_done(asked *a);
 

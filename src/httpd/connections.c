@@ -9,7 +9,7 @@
 #include "httpd/clock.h"
 #include "show/text.h"
 
-#define PARTS 4 /* of the patience: how much later than due a client may be cut off */
+#define PARTS 4 /* a client is cut off late by at most this part of its patience */
 
 connection *connections_add(connections *all, int fd)
 {

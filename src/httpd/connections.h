@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connections.h: the open connections, and until when each client must have sent its request or
- * read its answer: one that is too slow is cut off. */
+/* connections.h: the open connections, and the time by which each client must have sent its request
+ * or read its answer. A client that is too slow is cut off. */
 #ifndef HTTPD_CONNECTIONS_H
 #define HTTPD_CONNECTIONS_H
 
@@ -31,11 +31,11 @@ bool connections_open(connections *all, int64_t patience_ms);
 /* Ends the thread; all connections must be closed. */
 void connections_close(connections *all);
 
-/* A new one; and one whose descriptor is about to be closed. */
+/* Adds a new connection; removes one whose descriptor is about to be closed. */
 connection *connections_add(connections *all, int fd);
 void connections_remove(connections *all, connection *one);
 
-/* The client has patience_ms from now on to send or to read; or it is the service's turn. */
+/* From now on, the client has patience_ms to send or to read; or the service is at work. */
 void connections_set_deadline(connections *all, connection *one);
 void connections_clear_deadline(connections *all, connection *one);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fail.c: fills an hf_error with what the service itself has to complain of. */
+/* fail.c: fills an hf_error with an error of the service itself. */
 #include "httpd/fail.h"
 
 #include <stdarg.h>

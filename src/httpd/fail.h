@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fail.h: how the service fills an hf_error of its own. */
+/* fail.h: fills an hf_error with an error of the service itself. */
 #ifndef HTTPD_FAIL_H
 #define HTTPD_FAIL_H
 

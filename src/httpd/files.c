@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.c: the files that are kept in the program, the page among them, and answers with them. */
+/* files.c: the files that are built into the program, the page among them, and the answers with
+ * them. */
 #include <string.h>
 
 #include "httpd/answer.h"
@@ -20,7 +21,7 @@ KEEP(page_js, "page/page.js");
 KEEP(events_js, "page/events.js");
 KEEP(card_js, "page/card.js");
 
-/* The page needs nothing but itself; whatever stands in a name or a reason runs nowhere. */
+/* The page loads nothing from elsewhere, and no text in a name or a reason is ever run. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; "
                              "connect-src 'self'; img-src data:; base-uri 'none'; "
                              "form-action 'none'; frame-ancestors 'none'";

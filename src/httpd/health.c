@@ -16,13 +16,14 @@ static bool ignore(void *ctx, const hf_lock_info *info)
     return false;
 }
 
-/* Any prefix will do: that there is no such lock is an answer of the store, too. */
+/* Any prefix will do: "no such lock" is an answer of the store, too. */
 void answer_ready(request *req)
 {
     hf_error err = {0};
     hf_code code = hf_list(req->service->config.client, "ready", ignore, NULL, &err);
     if (code && req->service->tokens && !req->caller.role)
-        answer_code(req, code, "the store cannot be used; to whom shows a token it is said why");
+        answer_code(req, code,
+                    "the store cannot be used; with an access token, the answer says why");
     else if (code)
         answer_error(req, &err);
     else

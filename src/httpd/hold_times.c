@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold_times.c: keeps the times of leases, a place for each hash of an id; who comes later takes
- * it. */
+/* hold_times.c: keeps the times of leases, with one place for each hash of an id; a later lease
+ * takes the place over. */
 #include "httpd/hold_times.h"
 
 #include "httpd/clock.h"

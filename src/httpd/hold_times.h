@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold_times.h: since when leases are had, and until when they were renewed, as far as this service
- * has seen it: for metrics only. Another replica may have taken them, or a newer one their place
- * here.
+/* hold_times.h: since when leases are held, and until when they were renewed, as far as this
+ * service saw it; for metrics only. Another service may have taken a lease, or a newer lease may
+ * have its place here.
  */
 #ifndef HTTPD_HOLD_TIMES_H
 #define HTTPD_HOLD_TIMES_H
@@ -29,10 +29,10 @@ void hold_times_done(hold_times *t);
 /* It was granted now. */
 void hold_times_begin(hold_times *t, const hf_lease *lease);
 
-/* It was renewed now: how much of it was left, in us, or -1: that is not known. */
+/* It was renewed now. Returns what was left of it, in us; -1: not known. */
 int64_t hold_times_renew(hold_times *t, const char *id, int64_t left_ms);
 
-/* It was released now: for how long it was had, in us, or -1. */
+/* It was released now. Returns for how long it was held, in us; -1: not known. */
 int64_t hold_times_end(hold_times *t, const char *id);
 
 #endif

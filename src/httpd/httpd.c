@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* httpd.c: starts and stops the service; all that its module shows. */
+/* httpd.c: starts and stops the service; the only interface of its module. */
 #include "httpd/httpd.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **state,
         connections_remove(&service->connections, *state);
 }
 
-/* It is decoded where it is looked at (uri.h). */
+/* Keeps the path encoded; its readers decode it (uri.h). */
 static size_t leave_encoded(void *ctx, struct MHD_Connection *mhd, char *text)
 {
     (void)ctx;
@@ -128,7 +128,7 @@ static hf_code check_openness(const httpd_config *config, const address *at, hf_
     if (at->is_loopback || config->token_file || config->serves_anybody)
         return HF_OK;
     return fail(err, HF_DENIED,
-                "%s can be reached from other machines, and nobody has to show a token: give "
+                "%s can be reached from other machines, and no access token is needed: give "
                 "--token-file, or --insecure-serve-anybody",
                 at->host);
 }
@@ -164,7 +164,7 @@ static void close_all(httpd *service)
     free(service);
 }
 
-/* A connection takes a file descriptor, and the store some. */
+/* Each connection takes a file descriptor, and the store takes some. */
 static void raise_limit(const httpd_config *config)
 {
     struct rlimit limit;
@@ -219,7 +219,8 @@ static const char *url(const httpd *service)
 
 /* ---- Stopping ---- */
 
-/* No connection comes any more; what is open is answered, and sent; then all are closed. */
+/* Accepts no more connections, answers the open requests, sends the answers, and closes all
+ * connections. */
 static void stop(httpd *service)
 {
     atomic_store(&service->is_stopping, true);

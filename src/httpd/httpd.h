@@ -15,24 +15,25 @@ typedef struct httpd_config {
     hf_client *client;                /* the caller's, to be closed after stop() */
     const char *listen;               /* "127.0.0.1:8430", "[::1]:0"; port 0: one that is free */
     const char *cert_file, *key_file; /* PEM; both, or NULL: no TLS */
-    const char *token_file;           /* NULL: nobody has to show a token */
+    const char *token_file;           /* NULL: no access token is needed */
     bool is_read_only;
     bool serves_anybody; /* beyond loopback, too, without tokens */
     int max_connections;
     int max_waits;       /* of one client, or with one token, at the same time */
-    int64_t patience_ms; /* in which a client must have sent a request, or read the answer */
+    int64_t patience_ms; /* the time for a client to send a request, or to read the answer */
     hf_log_fn log;       /* from any thread, also at the same time */
     void *log_ctx;
 } httpd_config;
 
-/* The table that the module shows. */
+/* The table that the module exports. */
 typedef struct httpd_module {
     const char *version; /* HF_VERSION */
-    /* Listens, and serves from threads of its own. HF_INVALID: the address, a file; HF_DENIED: to
-     * listen there is not allowed; HF_UNUSABLE: the address is taken. */
+    /* Listens, and serves from threads of its own. HF_INVALID: the address, a file; HF_DENIED: it
+     * is not allowed to listen there; HF_UNUSABLE: the address is taken. */
     hf_code (*start)(const httpd_config *config, httpd **out, hf_error *err);
     const char *(*url)(const httpd *service); /* where it listens; the service's */
-    /* Answers what is open, with 503 what waits, within about 5 s and the store's patience. */
+    /* Answers the open requests, and the waiting ones with 503, within about 5 s and the store's
+     * patience. */
     void (*stop)(httpd *service);
 } httpd_module;
 

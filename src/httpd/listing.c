@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listing.c: reads what locks there are, and tells what is new since the listing before. */
+/* listing.c: lists the locks, and finds the changes since the listing before. */
 #include "httpd/listing.h"
 
 #include "httpd/clock.h"
 #include "show/json.h"
 
-#define RENEWED_MS 300 /* a lease that ends so much later was renewed */
+#define RENEWED_MS 300 /* a lease that ends this much later was renewed */
 
 const char *news_name(news kind)
 {
@@ -18,7 +18,7 @@ const char *news_name(news kind)
 
 /* ---- Reading ---- */
 
-/* The lease is the session's, and said once. */
+/* The lease belongs to the session, and is reported once per session. */
 static void move_leases(json_t *entries, json_t *leases)
 {
     size_t i;
@@ -31,7 +31,8 @@ static void move_leases(json_t *entries, json_t *leases)
     }
 }
 
-/* They stand in line behind one place in the lock's queue, which alone is in the store. */
+/* These requests stand in line behind one place in the lock's queue; the store has only that place.
+ */
 void listing_add_waits(json_t *lock, waits *w)
 {
     const char *name = json_string_value(json_object_get(lock, "name"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listing.h: all locks of the store at one moment, and what is new in it. */
+/* listing.h: all locks of the store at one moment, and the changes since the moment before. */
 #ifndef HTTPD_LISTING_H
 #define HTTPD_LISTING_H
 
@@ -26,7 +26,7 @@ void listing_add_waits(json_t *lock, waits *w);
 hf_code listing_read(hf_client *client, waits *w, listing *out, hf_error *err);
 void listing_done(listing *l);
 
-/* Tells what happened since before. */
+/* Reports what happened since `before`. */
 void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks.c: answers what locks there are, and what one is like. */
+/* locks.c: answers with the list of locks, and with one lock. */
 #include <stdlib.h>
 
 #include "httpd/answer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.c: counts what the service does; prometheus.c tells it. */
+/* metrics.c: counts what the service does; prometheus.c prints the counts. */
 #include "httpd/metrics.h"
 
 const int64_t metrics_bounds_ms[METRICS_BUCKETS] = {1,   2,   5,    10,   25,    50,

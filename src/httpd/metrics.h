@@ -16,10 +16,10 @@
 #define METRICS_CODES 32
 #define METRICS_STATUSES 600
 
-/* Up to how many ms each bucket goes. */
+/* The upper bound of each bucket, in ms. */
 extern const int64_t metrics_bounds_ms[METRICS_BUCKETS];
 
-/* Durations: how many were at most so long, and their sum. */
+/* Durations: a count for each bucket, and their sum. */
 typedef struct histogram {
     atomic_uint_fast64_t buckets[METRICS_BUCKETS + 1]; /* the last: longer */
     atomic_uint_fast64_t sum_us;

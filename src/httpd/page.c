@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.c: cuts a listing into parts. A part begins behind the last key of the one before, so
- * nothing is missed or told twice that stays, whatever comes and goes meanwhile. */
+/* page.c: cuts a listing into parts. A part begins behind the last key of the part before. So
+ * nothing that stays is missed or listed twice, whatever comes and goes meanwhile. */
 #include "httpd/page.h"
 
 #include <stdlib.h>

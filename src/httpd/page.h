@@ -7,13 +7,13 @@
 
 #include "httpd/request.h"
 
-/* What a part of a listing asks for, and what it has. */
+/* The request for a part of a listing, and the part. */
 typedef struct page {
     char *after; /* begin behind this key; "": at the beginning */
     size_t room; /* for so many more */
     json_t *items;
     char *last;    /* the key of the last item */
-    bool has_more; /* than there was room for */
+    bool has_more; /* there are more than there was room for */
 } page;
 
 /* Reads cursor and limit. False: that was answered. */

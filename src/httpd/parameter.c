@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parameter.c: reads the parameters of a request's path; the answers ask for theirs. */
+/* parameter.c: reads the parameters of a request's path, for the answers. */
 #include "httpd/parameter.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prometheus.c: answers GET /metrics: what the service has counted, as Prometheus reads it. */
+/* prometheus.c: answers GET /metrics with the service's counts in the form that Prometheus reads.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static void head(FILE *out, const char *name, const char *type, const char *help
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* 'method="GET",path="/v1/locks"'; what has no route has neither. */
+/* 'method="GET",path="/v1/locks"'; without a route, both are missing. */
 static char *labels_of(const routes *in, size_t number)
 {
     const route *r = route_at(in, number);

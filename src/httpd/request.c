@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c: takes a request in, has it answered, and sends the answer; microhttpd calls it. */
+/* request.c: takes in a request, gets its answer made, and sends it; microhttpd calls it. */
 #include "httpd/request.h"
 
 #include <stdlib.h>
@@ -97,7 +97,7 @@ void request_work(request *req)
     MHD_resume_connection(req->mhd);
 }
 
-/* The request is there as a whole; called again when it was resumed, with its answer. */
+/* Called when the whole request has arrived, and again when it is resumed with its answer. */
 static enum MHD_Result answer(request *req)
 {
     if (!req->status && req->route->run_by == RUN_AT_ONCE)

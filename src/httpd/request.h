@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request.h: one request, from its first byte to the last of its answer. microhttpd's thread takes
- * it in and sends the answer; in between it may be suspended, for a worker, which then has it
+ * it in and sends the answer; in between it may be suspended for a worker, which then owns it
  * alone. */
 #ifndef HTTPD_REQUEST_H
 #define HTTPD_REQUEST_H
@@ -26,7 +26,7 @@ typedef struct request {
     int64_t began_us;
     unsigned status; /* 0: there is no answer yet */
     struct MHD_Response *response;
-    struct acquire *acquire; /* of one that waits for a lock; NULL: not begun, or none such */
+    struct acquire *acquire; /* the wait for a lock; NULL: none, or not begun */
     struct request *next;    /* waits for a worker, too */
 } request;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rights.c: whether a request may be served at all: its host, its path, its token, its parameters;
- * asked before anything is done for it. */
+/* rights.c: decides whether a request may be served at all, by its host, path, access token and
+ * parameters, before anything is done for it. */
 #include "httpd/rights.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ static const char *header(const request *req, const char *name)
     return MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, name);
 }
 
-/* A page from elsewhere can make its own name mean 127.0.0.1, and then call us from a browser here:
- * where no token is asked for, the name that was called has to be one of ours. */
+/* A web page can make its own name mean 127.0.0.1, and then call us from a browser here. So if no
+ * access token is needed, the request must use one of our own names. */
 static bool check_host(request *req)
 {
     const httpd_config *config = &req->service->config;
@@ -41,7 +41,7 @@ static enum MHD_Result count_length(void *ctx, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-/* A proxy before us may take another end of the body than we do for its end. */
+/* A proxy before us may see the end of the body in another place than we do. */
 static bool check_framing(request *req)
 {
     int n = header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? 1 : 0;
@@ -100,11 +100,12 @@ static bool check_role(request *req)
     if (req->caller.role == ROLE_NONE)
         answer_problem(req, PROBLEM_UNAUTHORIZED, "%s a token that allows to %s: %s",
                        header(req, MHD_HTTP_HEADER_AUTHORIZATION)
-                           ? "what stands in Authorization is none that is known here; give"
+                           ? "the access token in Authorization is unknown; give"
                            : "give",
                        wanted, "Authorization: Bearer TOKEN");
     else
-        answer_problem(req, PROBLEM_FORBIDDEN, "the token allows to %s; this takes one for %s",
+        answer_problem(req, PROBLEM_FORBIDDEN,
+                       "this access token allows to %s; the call requires one for %s",
                        role_name(req->caller.role), wanted);
     return false;
 }
@@ -117,7 +118,7 @@ static bool check_writing(request *req)
     return false;
 }
 
-/* A page from elsewhere can send anything else without asking. */
+/* A page from elsewhere can send any other content type without a preflight. */
 static bool check_type(request *req)
 {
     static const char json[] = "application/json";

@@ -20,7 +20,7 @@ static bool is_path_of(const route *r, const char *path, const char **rest)
     return strncmp(path, r->path, fixed) == 0 && (name ? *rest != NULL : !path[fixed]);
 }
 
-/* microhttpd leaves the body out of what answers HEAD. */
+/* microhttpd omits the body of an answer to HEAD. */
 static bool is_method_of(const route *r, const char *method)
 {
     return strcmp(method, r->method) == 0 ||

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.h: a call of the service, and how a request finds its own. */
+/* route.h: a call of the service, and how to find it for a request. */
 #ifndef HTTPD_ROUTE_H
 #define HTTPD_ROUTE_H
 
 #include "httpd/request.h"
 
-/* Who makes the answer: microhttpd's thread, as nothing has to be waited for; a worker, as it calls
- * the store; one of the few workers that may be kept for long; or a worker, when a wait has ended
- * that costs no thread (acquire.h). */
+/* Which thread makes the answer: microhttpd's, if there is nothing to wait for; a worker, for a
+ * call to the store; one of the few workers that may be busy for long; or a worker after a wait
+ * that occupies no thread (acquire.h). */
 typedef enum run_by { RUN_AT_ONCE, RUN_WORKER, RUN_SLOW_WORKER, RUN_AFTER_WAIT } run_by;
 
 struct route {
@@ -26,8 +26,8 @@ struct routes {
 /* NULL: there is none of that number. */
 const route *route_at(const routes *in, size_t number);
 
-/* Finds the route of a method and a path as it was sent; *rest is what stands for {...}, NULL:
- * nothing. in->n: none; *is_path: with another method there is. */
+/* Finds the route of a method and a path as it was sent. *rest is the part for {...}; NULL: none.
+ * Returns in->n if there is no route; *is_path: there is one with another method. */
 size_t route_find(const routes *in, const char *method, const char *path, const char **rest,
                   bool *is_path);
 

@@ -7,7 +7,7 @@
 
 extern const routes routes_all;
 
-/* The answers, each in the file of its matter. */
+/* The functions that make the answers, each in the file of its subject. */
 void answer_locks(request *req);    /* locks.c */
 void answer_lock(request *req);     /* locks.c */
 void answer_break(request *req);    /* break.c */

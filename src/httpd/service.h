@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.h: the service as its parts see it. One thread, microhttpd's, reads and writes for all
- * connections; a few workers make the store's calls (work.h); one watches over slow clients
- * (connections.h); one follows what happens in the store (watcher.h). */
+ * connections; a few workers make the store's calls (work.h); one cuts off slow clients
+ * (connections.h); one follows events in the store (watcher.h). */
 #ifndef HTTPD_SERVICE_H
 #define HTTPD_SERVICE_H
 
@@ -26,7 +26,7 @@ struct httpd {
     httpd_config config;
     const routes *routes;
     struct MHD_Daemon *daemon;
-    tokens *tokens; /* NULL: nobody has to show one */
+    tokens *tokens; /* NULL: none is needed */
     connections connections;
     work work;
     waits waits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sessions.c: answers who has a session in the store. */
+/* sessions.c: answers with the list of sessions in the store. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "show/json.h"
 #include "show/text.h"
 
-/* All of them, as a store gives them in an order of its own. */
+/* Reads all sessions, because a store gives them in its own order. */
 typedef struct sessions {
     json_t **all;
     size_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.c: sends the events to one that follows them. Its connection is suspended while there is
- * nothing to send; one that cannot keep up is given the locks anew instead of what it missed. */
+/* stream.c: sends the events to a follower. Its connection is suspended while there is nothing to
+ * send. A follower that cannot keep up gets all locks anew instead of the events that it missed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define GREETING "retry: 1000\n\n"
 
 typedef struct stream {
-    follower follower; /* what the watcher knows of it */
+    follower follower; /* the watcher's part of it */
     httpd *service;
     connection *connection;
     char *prefix, *last_id;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokens.c: reads the file of bearer tokens, and says whose one is; asked for each request. */
+/* tokens.c: reads the file of access tokens, and finds a token's role and name, for each request.
+ */
 #include "httpd/tokens.h"
 
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokens.h: who may do what: the file of bearer tokens. */
+/* tokens.h: the file of access tokens: which caller may do what. */
 #ifndef HTTPD_TOKENS_H
 #define HTTPD_TOKENS_H
 
 #include <holdfast/holdfast.h>
 
-/* Each may do what those before it may. */
+/* Each role may do what the roles before it may. */
 typedef enum role { ROLE_NONE, ROLE_READ, ROLE_USE, ROLE_ADMIN } role;
 
-/* What a request may do, and in whose name. */
+/* A request's role, and the name of its caller. */
 typedef struct caller {
     role role;
     const char *name;   /* "" when none was given */
@@ -22,8 +22,8 @@ typedef struct tokens tokens;
 hf_code tokens_read(const char *path, tokens **out, hf_error *err);
 void tokens_free(tokens *t);
 
-/* Whose token that is, ROLE_NONE: nobody's; it takes as long for each. The name lives as long as
- * the tokens. */
+/* Finds the owner of a token; ROLE_NONE: nobody. It takes equally long for every token. The name
+ * lives as long as the tokens. */
 caller tokens_find(const tokens *t, const char *token);
 
 const char *role_name(role r);

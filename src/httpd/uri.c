@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uri.c: decodes what stands percent-encoded in a URI. microhttpd's own way takes %00 for the end,
- * and leaves as it is what is no encoding. */
+/* uri.c: decodes percent-encoding in a URI. microhttpd's own function takes %00 for the end, and
+ * leaves invalid encodings unchanged. */
 #include "httpd/uri.h"
 
 #include <ctype.h>

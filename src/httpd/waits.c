@@ -18,7 +18,7 @@ static size_t count_locked(const waits *w, const char *who)
     return n;
 }
 
-/* By its number, as its memory may be another's by now. */
+/* Finds it by its number, because its memory may belong to another wait by now. */
 static wait_entry *find_locked(const waits *w, uint64_t id)
 {
     wait_entry *e = w->first;
@@ -94,7 +94,7 @@ static void notice(waits *w, uint64_t id)
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* Number 0 is the descriptor that ends it. */
+/* Number 0 is the descriptor that ends the thread. */
 static void *watch(void *ctx)
 {
     waits *w = ctx;

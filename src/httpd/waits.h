@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits.h: the requests that wait for a lock: how many of whom, and whether their clients are still
- * there. Their connections are suspended, so microhttpd does not look at them. */
+/* waits.h: the requests that wait for a lock: how many each client has, and whether the clients are
+ * still there. Their connections are suspended, so microhttpd does not look at them. */
 #ifndef HTTPD_WAITS_H
 #define HTTPD_WAITS_H
 
@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The client has hung up, or the service ends: the wait is to end soon. Must not call waits_*. */
+/* Called when the client has hung up or the service ends: the wait must end soon. Must not call
+ * waits_*. */
 typedef void gone_fn(void *ctx);
 
 /* The caller's memory, from waits_enter() to waits_leave(). */
@@ -17,7 +18,7 @@ typedef struct wait_entry {
     uint64_t id;
     int fd;
     const char *who;
-    const char *lock; /* that it waits for; NULL: it does not wait, but tries */
+    const char *lock; /* the lock that it waits for; NULL: a try */
     gone_fn *on_gone;
     void *ctx;
     struct wait_entry *next, **link;
@@ -43,13 +44,13 @@ bool waits_open(waits *w); /* false: a thread or a descriptor could not be made 
 admission waits_enter(waits *w, wait_entry *e, size_t most);
 void waits_leave(waits *w, wait_entry *e);
 
-/* What came of one that has left is in the workers' hands. */
+/* The outcome of a wait that has left is with the workers. */
 void waits_over(waits *w);
 
 size_t waits_count(waits *w);
 size_t waits_count_for(waits *w, const char *lock);
 
-/* Ends all, and returns when all are over; none is taken any more. */
+/* Ends all waits, and returns when all are over. No new wait is accepted. */
 void waits_end(waits *w);
 void waits_close(waits *w);
 

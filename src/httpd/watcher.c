@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watcher.c: lists the locks while somebody listens, and keeps what is new as events. However many
- * listen, the store is read once. */
+/* watcher.c: lists the locks while anybody listens, and keeps the changes as events. The store is
+ * read once for all listeners. */
 #include "httpd/watcher.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include "show/json.h"
 #include "show/text.h"
 
-#define LOOK_MS 500     /* from one look to the next */
-#define LOOK_SHARE 5    /* looks take no more than this part of the time */
+#define LOOK_MS 500     /* between two looks */
+#define LOOK_SHARE 5    /* looks take at most this part of the time */
 #define LINGER_MS 30000 /* it goes on when the last has gone */
 #define BEAT_MS 15000
 
@@ -91,7 +91,7 @@ static int64_t look_locked(watcher *w)
     return began_ms + (took_ms * LOOK_SHARE > LOOK_MS ? took_ms * LOOK_SHARE : LOOK_MS);
 }
 
-/* Nobody has listened for long: what happens from now on is not known. */
+/* Nobody has listened for long, so events from now on are not noticed. */
 static void forget_locked(watcher *w)
 {
     listing_done(&w->now);

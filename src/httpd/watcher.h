@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watcher.h: follows what happens in the store, once for all who want to know: one thread lists the
- * locks while somebody listens, and keeps the last events for those who come back. */
+/* watcher.h: follows events in the store, once for all followers. One thread lists the locks while
+ * anybody listens, and keeps the last events for followers that come back. */
 #ifndef HTTPD_WATCHER_H
 #define HTTPD_WATCHER_H
 
@@ -13,8 +13,8 @@
 
 #define EVENTS_KEPT 1024
 
-/* One that follows the events, over a connection that is suspended while it sleeps; in the caller's
- * memory from watcher_join() to watcher_leave(). */
+/* A follower of the events. Its connection is suspended while it sleeps. In the caller's memory,
+ * from watcher_join() to watcher_leave(). */
 typedef struct follower {
     struct MHD_Connection *mhd;
     bool is_asleep;
@@ -37,10 +37,10 @@ typedef struct watcher {
     char *trouble;             /* why the store is not reached; NULL: it is */
     event events[EVENTS_KEPT]; /* number n at n % EVENTS_KEPT */
     uint64_t first, next;      /* the numbers of those that are kept */
-    uint64_t epoch;            /* within one, numbers go on; another one is another watch */
-    int64_t wanted_until_ms;   /* a client that is back by then has missed nothing */
+    uint64_t epoch;          /* event numbers go on within one watch; a new id means a new watch */
+    int64_t wanted_until_ms; /* a client that comes back by then has missed nothing */
     int64_t beat_at_ms;
-    uint64_t beats; /* something is sent at least so often, so that a dead end shows */
+    uint64_t beats; /* something is sent at least this often, so that a dead connection shows */
     follower *followers;
     size_t n_followers;
     bool is_closing;
@@ -51,16 +51,16 @@ bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m);
 void watcher_join(watcher *w, follower *f);
 void watcher_leave(watcher *w, follower *f);
 
-/* Wakes all that follow, for their end, and ends the thread. */
+/* Wakes all followers so that they end, and ends the thread. */
 void watcher_close(watcher *w);
 void watcher_done(watcher *w);
 
 /* ---- For those that follow, with the mutex locked ---- */
 
-/* Whether there is anything to begin with. */
+/* Whether there is a listing to begin with. */
 bool watcher_is_ready_locked(const watcher *w);
 
-/* Where one goes on that has seen all up to this id; false: it has to begin anew. */
+/* Where a follower goes on that has seen everything up to this id; false: it must begin anew. */
 bool watcher_find_locked(const watcher *w, const char *id, uint64_t *next);
 
 /* Writes the locks whose names begin with prefix as an event. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c: lets workers answer the requests that need the store, first come, first served, but for
- * those that take long: of these only some are at work, so that the others go on. */
+/* work.c: lets workers answer the requests that need the store, first come, first served. Only some
+ * workers take requests that take long, so that the others go on. */
 #include "httpd/work.h"
 
 #include "httpd/route.h"
@@ -38,7 +38,7 @@ void work_again(work *w, request *req)
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* The first in line that may be worked on; NULL: none. */
+/* The first in line that may be started now; NULL: none. */
 static request *take_locked(work *w)
 {
     request **at = &w->first, *before = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.h: the few threads that call the store for requests, which stand in line for them. */
+/* work.h: the few threads that call the store for requests, and the line of requests that wait for
+ * them. */
 #ifndef HTTPD_WORK_H
 #define HTTPD_WORK_H
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 
 #define WORKERS 8
-#define WORKERS_SLOW 4 /* so many may be at what takes long */
+#define WORKERS_SLOW 4 /* this many may be busy with requests that take long */
 
 struct request;
 
@@ -26,13 +27,15 @@ typedef struct work {
  * no threads left. */
 bool work_open(work *w, void (*serve)(struct request *req));
 
-/* Takes a suspended request, which is resumed when it has its answer. False: it is over. */
+/* Takes a suspended request, and resumes it when it has its answer. False: the workers have ended.
+ */
 bool work_give(work *w, struct request *req);
 
-/* The same for one that a worker has had before, also when it is over: its service waits for it. */
+/* The same for a request that a worker has had before; also accepted at the end, because the
+ * service waits for it. */
 void work_again(work *w, struct request *req);
 
-/* Ends the threads, when all that were given have their answer; nothing is taken any more. */
+/* Takes no more requests, waits until all have their answers, and ends the threads. */
 void work_close(work *w);
 
 #endif

@@ -2,10 +2,10 @@
 /* file.c: finds and loads a module of the command: load.c calls it for the MongoDB store, `holdfast
  * watch` for its screen.
  *
- * A module is code that runs with our rights. It is looked for by our own place alone, as the
- * kernel tells it, and no environment is asked; who cannot change the command must not be able to
- * change it (a hard link to a setuid command may stand in a folder of anybody's); and the very file
- * that was checked is loaded. */
+ * A module is code that runs with our rights. So it is searched for only beside the command's own
+ * place, which the kernel tells; the environment does not matter. Everyone who can change a module
+ * must be able to change the command (a hard link to a setuid command may be in anybody's folder).
+ * And the file that was checked is the one that is loaded. */
 #include "module/file.h"
 
 #include <holdfast/holdfast.h>
@@ -55,7 +55,7 @@ static bool find_home(finding *f, char home[PATH_MAX])
     return true;
 }
 
-/* Beside the command, as where it was built; or where it is installed. */
+/* Beside the command, as after a build; or where it is installed. */
 static bool open_file(finding *f, int *fd)
 {
     static const char *const places[PLACES] = {"", MODULE_PLACE "/"};
@@ -74,7 +74,7 @@ static bool open_file(finding *f, int *fd)
 
 /* ---- Trusting and loading it ---- */
 
-/* Everyone who can change the file could change the command as well. */
+/* Whether everyone who can change the file can also change the command. */
 static bool is_as_safe(const struct stat *file, const struct stat *command)
 {
     mode_t writes = file->st_mode & (S_IWGRP | S_IWOTH);
@@ -90,13 +90,13 @@ static bool check_owner(finding *f, int fd)
         return fail(f, "%.300s: %s", f->path, strerror(errno));
     return is_as_safe(&file, &command) ||
            fail(f,
-                "%.300s is not loaded, as others than those who can change the command can "
-                "change it: give it the command's owner, group and mode",
+                "%.300s is not loaded, because users who cannot change the command can change it: "
+                "give it the command's owner, group and mode",
                 f->path);
 }
 
-/* By its descriptor: the path may lead elsewhere by now. It stays open once that is done: the
- * linker takes a file of the same name, that of the next module, for the one that it has. */
+/* By its descriptor: the path may lead elsewhere by now. The descriptor stays open: the linker
+ * takes two files of the same name for one, and the next module could get this name. */
 static const char *const *load_file(finding *f, int fd)
 {
     char name[40];

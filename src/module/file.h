@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h: the files of the command's modules: where they are looked for, and which are trusted. */
+/* file.h: the files of the command's modules: where they are searched for, and which are trusted.
+ */
 #ifndef MODULE_FILE_H
 #define MODULE_FILE_H
 
@@ -8,7 +9,7 @@
 typedef struct module_file {
     const char *name;   /* "holdfast-mongo.so" */
     const char *symbol; /* a table, whose first member is `const char *version`: HF_VERSION */
-    const char *part;   /* what it is in the command, and */
+    const char *part;   /* what it does for the command, and */
     const char *needs;  /* what else must be installed, in words */
 } module_file;
 

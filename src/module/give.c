@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* give.c: the one thing that the module holdfast-mongo.so shows: its version and the MongoDB store;
- * mongo.c looks it up. */
+/* give.c: the only export of the module holdfast-mongo.so: its version and the MongoDB store;
+ * load.c looks it up. */
 #include "module/module.h"
 #include "store/mongo/mongo.h"
 

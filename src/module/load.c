@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: stands in the command for the MongoDB store, and loads it from its module when the first
- * mongodb:// URI is opened: libmongoc and what it brings take longer to load than taking
- * a lock in SQLite. */
+/* load.c: takes the place of the MongoDB store in the command, and loads the store from its module
+ * when the first mongodb:// URI is opened. Loading libmongoc and its libraries takes longer than
+ * taking a lock in SQLite. */
 #include "module/file.h"
 #include "module/module.h"
 #include "store/mongo/mongo.h"
@@ -17,8 +17,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const module *loaded;
 static hf_error failure; /* why there is none */
 
-/* libmongoc sets itself up while it is loaded; it is kept from leaving a file in /dev/shm for each
- * process that is killed, and from warning on stderr when it meets one. */
+/* libmongoc sets itself up while it is loaded; this keeps it from leaving a file in /dev/shm for
+ * each process that is killed, and from warning on stderr about such files. */
 static void load(void)
 {
     bool is_set = getenv("MONGOC_DISABLE_SHM");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ESCAPE_MS 25 /* a lone Esc is one after so long */
+#define ESCAPE_MS 25 /* a lone Esc counts as the key after this long */
 
 static bool has_colours;
 
@@ -90,7 +90,7 @@ static int screen_key(void)
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (keys[i].curses == key)
             return keys[i].ours;
-    return key > 0xff ? KEY_RESIZED : key; /* one that means nothing here: drawn anew */
+    return key > 0xff ? KEY_RESIZED : key; /* a key without a meaning here: draw anew */
 }
 
 __attribute__((visibility("default"))) extern const screen holdfast_screen;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* screen.h: the terminal as a whole screen; what the command and its module holdfast-screen.so
- * agree on. ncurses takes its time to load, and only one verb wants it. */
+ * agree on. ncurses takes long to load, and only one verb needs it. */
 #ifndef SCREEN_SCREEN_H
 #define SCREEN_SCREEN_H
 
@@ -9,7 +9,7 @@
 #define SCREEN_FILE "holdfast-screen.so"
 #define SCREEN_SYMBOL "holdfast_screen"
 
-/* How a line looks; without colours they differ still, but for the last two. */
+/* How a line looks. Without colours they still differ, except the last two. */
 typedef enum screen_look { LOOK_PLAIN, LOOK_TITLE, LOOK_HEAD, LOOK_WAITS, LOOK_ALARM } screen_look;
 
 /* Keys that are no character; the others are the bytes of their UTF-8. */
@@ -32,7 +32,7 @@ typedef struct screen {
     void (*size)(int *lines, int *columns);
     void (*clear)(void);
     void (*put)(int line, screen_look look, const char *text); /* text fits the columns */
-    void (*show)(void);                                        /* what was put since clear */
+    void (*show)(void);                                        /* shows what was put since clear */
     int (*key)(void);                                          /* waits for nothing */
 } screen;
 

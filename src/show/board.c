@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* board.c: keeps what one look at the locks has found; `holdfast watch` and the service look with
- * it. */
+/* board.c: keeps the result of one look at the locks; used by `holdfast watch` and the service. */
 #include "show/board.h"
 
 #include <stdint.h>

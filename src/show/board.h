@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* board.h: all the locks as one look has found them, kept to be compared. */
+/* board.h: all locks as one look found them, for comparison with another look. */
 #ifndef SHOW_BOARD_H
 #define SHOW_BOARD_H
 
@@ -11,11 +11,12 @@ typedef struct board {
     hf_lock_info *locks; /* in byte order of names; all in them is the board's */
 } board;
 
-/* Looks at all whose name begins with prefix. Whatever comes of it, board_done() frees it. */
+/* Looks at all locks whose names begin with prefix. Free it with board_done(), also after an error.
+ */
 hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err);
 void board_done(board *b);
 
-/* When it got the lock, or came to wait. */
+/* When it got the lock, or began to wait. */
 int64_t board_since(const hf_entry_info *entry);
 
 #endif

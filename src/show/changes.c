@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* changes.c: compares two looks at the locks; `holdfast watch --json` and the service call it. What
- * came and went between the two is not seen, but for the last holder, of whom the record keeps how
- * it left. */
+/* changes.c: compares two looks at the locks; `holdfast watch --json` and the service call it.
+ * Whatever came and went between the two is not seen, except the last holder, because the record
+ * keeps how it left. */
 #include "show/changes.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ static void tell(const comparing *c, change_kind kind, const hf_entry_info *entr
                               at_ms ? at_ms : c->now->at_ms, last, c->was->at_ms == 0});
 }
 
-/* Where the record does not say, a holder that was gone already, or overdue, has lost it. */
+/* If the record does not say, a holder that was already gone or overdue has lost the lock. */
 static void tell_end(const comparing *c, const hf_entry_info *holder)
 {
     const hf_last *last = &c->new->last;
@@ -67,7 +67,7 @@ static void tell_end(const comparing *c, const hf_entry_info *holder)
          is_known ? last : NULL);
 }
 
-/* Whether an entry that stood before it still does: then it cannot have been served. */
+/* Whether an entry before it still stands: then it cannot have been served. */
 static bool is_anyone_ahead(const comparing *c, const hf_entry_info *waiter)
 {
     for (size_t i = 0; i < c->old->n_queue; i++)
@@ -76,8 +76,7 @@ static bool is_anyone_ahead(const comparing *c, const hf_entry_info *waiter)
     return false;
 }
 
-/* It was granted and has left since the last look; of when it was granted the end is all that is
- * known. */
+/* It was granted and has left since the last look. Only the time of its end is known. */
 static void tell_short_hold(const comparing *c, const hf_entry_info *waiter)
 {
     hf_entry_info held = *waiter;
@@ -99,7 +98,7 @@ static void tell_gone(const comparing *c, const hf_entry_info *waiter)
         tell(c, CHANGE_LEFT, waiter, 0, NULL);
 }
 
-/* Entries that have gone come first: a lock is granted after they left. */
+/* Entries that have gone come first, because the lock was granted after they left. */
 static void compare_lock(const comparing *c)
 {
     const hf_lock_info *old = c->old, *new = c->new;
@@ -117,7 +116,7 @@ static void compare_lock(const comparing *c)
             tell(c, CHANGE_WAIT, &new->queue[i], new->queue[i].since_ms, NULL);
 }
 
-/* Below 0: the first comes before; one that is past its end comes last. */
+/* Below 0: the first comes before. A list that is at its end comes last. */
 static int order(const board *a, size_t i, const board *b, size_t j)
 {
     if (i == a->n || j == b->n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* changes.h: what has happened between two looks at the locks. */
+/* changes.h: what happened between two looks at the locks. */
 #ifndef SHOW_CHANGES_H
 #define SHOW_CHANGES_H
 
@@ -11,7 +11,8 @@ typedef enum change_kind {
     CHANGE_RELEASE, /* it has released what it held */
     CHANGE_LOSS,    /* it has lost what it held, or died */
     CHANGE_GAVE_UP, /* it waits no more, and was not served */
-    CHANGE_LEFT,    /* it waits no more: both may be; several were served between two looks */
+    CHANGE_LEFT, /* it waits no more, and may have been served or not: several were served between
+                  * two looks */
 } change_kind;
 
 typedef struct change {
@@ -27,8 +28,8 @@ const char *change_name(change_kind kind); /* "grant" */
 
 typedef void change_fn(void *ctx, const change *change);
 
-/* Calls each for what `now` has and `was` has not, and the other way round; was->at_ms 0: for all
- * that is there. */
+/* Calls `each` for everything that is in only one of `now` and `was`; was->at_ms 0: for everything
+ * in `now`. */
 void changes_tell(const board *was, const board *now, change_fn *each, void *ctx);
 
 #endif

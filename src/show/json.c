@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: says the listings in JSON; called by the verbs that take --json, and by the service. */
+/* json.c: writes the listings as JSON; called by the verbs that take --json, and by the service. */
 #include "show/json.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ void json_put(json_t *object, const char *key, json_t *value)
     need(json_object_set_new(object, key, need(value)) ? NULL : object);
 }
 
-/* A store can hold bytes that are not UTF-8, which JSON cannot. */
+/* A store can contain bytes that are not UTF-8; JSON cannot. */
 void json_put_text(json_t *object, const char *key, const char *text)
 {
     char *whole = text_repair(text ? text : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.h: what the listings are in JSON. */
+/* json.h: the listings as JSON. */
 #ifndef SHOW_JSON_H
 #define SHOW_JSON_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: text for people: what may be shown, how wide it is, and times in words; all of the
- * command calls it, and the service. */
+/* text.c: text for people: what may be shown, how wide it is, and times in words; called by the
+ * whole command and the service. */
 #include "show/text.h"
 
 #include <inttypes.h>

@@ -21,8 +21,8 @@ void *text_wider(void *array, size_t n, size_t size); /* room for n of a size; t
 
 bool text_is_utf8(const char *text);
 
-/* A copy in which what does not print, or turns the line around, is written as \x07 or \u{202e};
- * bytes that are not UTF-8 are \xff. */
+/* A copy in which characters that do not print, or that reverse the line, are written as \x07 or
+ * \u{202e}, and bytes that are not UTF-8 as \xff. */
 char *text_escape(const char *text);
 
 /* A copy in which bytes that are not UTF-8 are U+FFFD. */
@@ -34,7 +34,7 @@ char *text_escape_uri(const char *text);
 /* The columns that escaped text takes on a terminal. */
 size_t text_columns(const char *text);
 
-/* How many bytes of escaped text fit in so many columns. */
+/* How many bytes of escaped text fit into that many columns. */
 size_t text_fit(const char *text, size_t columns);
 
 char *text_duration(int64_t ms);  /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */

@@ -15,11 +15,11 @@ void document_of_ask(const hf_ask *ask, bson_t *out);
 void document_of_session(const hf_session *session, bson_t *out); /* without beat and dates */
 
 void document_append_id(bson_t *to, const char *field, hf_id id);
-void document_append_period(bson_t *to, hf_period period);   /* nothing, where it is none */
+void document_append_period(bson_t *to, hf_period period);   /* appends nothing if there is none */
 void document_append_reason(bson_t *to, const char *reason); /* the same for "" */
 const char *document_outcome_text(hf_outcome outcome);       /* "released", "abandoned", "" */
 
-/* Readers. Fields that we don't know are skipped; any integral number will do where one is wanted.
+/* Readers. Unknown fields are skipped; any integral number is accepted where a number is expected.
  * HF_SHAPE: the text names collection, _id, field and what was expected there; `out` then holds
  * nothing to free. Otherwise a record is to be freed with record_done(). */
 hf_code document_to_record(const bson_t *doc, const char *collection, hf_record *out,

@@ -10,7 +10,7 @@
 
 #define TOKEN_MAX ((int64_t)1 << 53)
 
-/* Where in which document we read: at its top (list NULL), in `last`, or in item `key` of a list.
+/* The place in a document: at its top (list NULL), in `last`, or in item `key` of a list.
  */
 typedef struct reader {
     const char *collection;
@@ -19,7 +19,8 @@ typedef struct reader {
     hf_error *err;
 } reader;
 
-/* The fields of a document. In the order of our writers each is the next one. */
+/* The fields of a document. In documents that we wrote, the next field is the one that is read
+ * next. */
 typedef struct fields {
     const bson_t *doc;
     bson_iter_t at; /* the last one found */
@@ -70,7 +71,7 @@ static bool integral(const bson_iter_t *it, int64_t *out)
 
 enum { OPTIONAL = false, REQUIRED = true };
 
-/* An absent optional number leaves *out alone. */
+/* An absent optional number leaves *out unchanged. */
 static bool read_int(const reader *r, fields *doc, const char *field, bool required, int64_t min,
                      int64_t max, int64_t *out)
 {
@@ -229,7 +230,7 @@ static bool read_exit_status(const reader *r, fields *doc, hf_last_mark *out)
            read_int32(r, doc, "exit_status", REQUIRED, INT32_MIN, &out->exit_status);
 }
 
-/* Bounded as a token, so that one can reckon with it. */
+/* Bounded like a token, so that arithmetic with it cannot overflow. */
 static bool read_period(const reader *r, fields *doc, hf_period *out)
 {
     if (!is_given(doc, "period"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_time.h: the kernel's clock, for what waits in the kernel until a time is over: poll(),
- * sem_clockwait(), pthread_cond_clockwait(), and for other processes that write to a database. All
- * else in a store asks hf_env (docs/rationale/waiting.md says why). */
+/* kernel_time.h: the kernel's clock, for waits in the kernel (poll(), sem_clockwait(),
+ * pthread_cond_clockwait()) and for waits until another process has written to a database.
+ * Everything else in a store asks hf_env (docs/rationale/waiting.md says why). */
 #ifndef STORE_KERNEL_TIME_H
 #define STORE_KERNEL_TIME_H
 

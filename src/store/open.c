@@ -11,14 +11,14 @@
 
 #define SCHEMES "sqlite:PATH, memory:, memory:NAME, mongodb://... and mongodb+srv://..."
 
-/* What follows the scheme, or NULL when the URI has another. */
+/* The part after the scheme, or NULL if the URI has another scheme. */
 static const char *after(const char *uri, const char *scheme)
 {
     size_t length = strlen(scheme);
     return strncmp(uri, scheme, length) == 0 ? uri + length : NULL;
 }
 
-/* Refuses a URI, named without what may be a user and a password, and without its options. */
+/* Refuses a URI. The message shows it without user, password and options. */
 static hf_code refuse(hf_error *err, const char *uri, const char *wrong)
 {
     int scheme = (int)strcspn(uri, ":");

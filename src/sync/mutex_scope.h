@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mutex_scope.h: holds a mutex to the end of a block, so that a function can return from the middle
- * of it. A mutex that is given up on the way, as for a store call, is locked and unlocked by hand.
+ * of it. A mutex that is released in between, as for a store call, is locked and unlocked by hand.
  */
 #ifndef SYNC_MUTEX_SCOPE_H
 #define SYNC_MUTEX_SCOPE_H

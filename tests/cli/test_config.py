@@ -221,7 +221,7 @@ class Refused(Config):
                 ("[]\nttl = never\n", 2, '"never" is not a duration'),
                 ("[store]\na = memory:\n", 2, r"there is no section \[store\]"),
                 ("[stores]\na b = memory:\n", 2, "a store's name has letters"),
-                ("[stores]\na = b\n", 2, '"b" is no URI'),
+                ("[stores]\na = b\n", 2, '"b" is not a URI'),
                 ("[stores]\na = memory:\na = memory:\n", 3, "a stands here a second time"),
                 ("[stores]\na = sqlite:x.db\n", 2, "sqlite:x.db would be another file"),
                 ("store = sqlite:x.db\n", 1, "sqlite:x.db would be another file")):

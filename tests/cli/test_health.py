@@ -145,7 +145,7 @@ class Stuck(cli.Case):
         for status, pattern, *words in (
             (64, "belongs to --health-cmd", "--health-interval", "2s", *x),
             (65, "at least 1s", "--health-cmd", "true", "--health-interval", "999ms", *x),
-            (65, "no time to work in", "--max-hold", "0", *x),
+            (65, "no time to work", "--max-hold", "0", *x),
             (65, "is not a duration", "--max-hold", "long", *x),
         ):
             self.assertRegex(self.check(status, "run", *words).err, pattern)

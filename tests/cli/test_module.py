@@ -95,14 +95,14 @@ class Module(cli.Case):
     def test_one_that_others_may_write(self):
         os.chmod(self.give("bin"), 0o757)
         os.chmod(self.command, 0o755)
-        self.check_refused(69, "is not loaded, as others")
+        self.check_refused(69, "is not loaded, because users")
 
     def test_one_of_another_user(self):
         module = self.give("bin")
         if os.getuid() != 0:
             return  # only root can give a file away
         os.chown(module, 65534, 65534)
-        self.check_refused(69, "is not loaded, as others")
+        self.check_refused(69, "is not loaded, because users")
         os.chown(self.command, 65534, 65534)
         self.check_refused(65, REFUSED)
 

@@ -48,7 +48,7 @@ class PassedOn(cli.Case):
         run = self.hold("x")
         os.kill(run.child, signal.SIGSTOP)
         run.err.expect(r'the command was stopped \(SIGSTOP\) and keeps "x" until it ends: '
-                       r"kill -CONT %d lets it go on\n" % run.child)
+                       r"kill -CONT %d resumes it\n" % run.child)
         run.signal(signal.SIGCONT)
         run.say("on\n")
         run.out.expect("on\n")

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "core/record.h"
 #include "support/faulty.h"
 #include "support/idle.h"
 #include "support/inside.h"
@@ -89,12 +90,24 @@ static inline hf_lock *take(hf_client *client, const char *name)
     return lock;
 }
 
-/* From then on a grant has a block: a new lock's tokens have just begun, and rise by the clock (see
- * RECORD_LAG). */
+static inline int64_t token_floor(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return record_floor_of((hf_dbtime){(int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000});
+}
+
+/* Returns when the clock has left the tokens of a new lock behind by RECORD_LAG: from then on a
+ * grant has a whole block. */
 static inline void season(hf_client *client, const char *name)
 {
-    hf_lock_close(take(client, name));
-    pause_ms(100);
+    hf_error err;
+    hf_lock *lock = take(client, name);
+    int64_t token = hf_lock_token(lock);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    hf_lock_close(lock);
+    while (token_floor() <= token + RECORD_LAG)
+        pause_ms(1);
 }
 
 static inline void send_beat(faulty *f, hf_client *client)

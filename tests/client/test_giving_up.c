@@ -3,6 +3,8 @@
  * for done nor for not done (R2, R8, L4). */
 #include "client/client_bed.h"
 
+#include <unistd.h>
+
 static void test_a_time_out_takes_its_ticket_along(void **state)
 {
     (void)state;
@@ -230,14 +232,29 @@ static void test_close_waits_for_those_who_take_several(void **state)
 }
 
 static atomic_llong ended_at;
+static atomic_int waiter;
 
 static void *wait_for_x(void *client)
 {
     hf_error err;
     hf_lock *never;
+    waiter = gettid();
     assert_int_equal(hf_lock_acquire(client, "x", NULL, &never, &err), HF_CLOSED);
     ended_at = idle_ms();
     return NULL;
+}
+
+/* Returns when the kernel says that this thread sleeps. */
+static void await_asleep(int thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    for (; state != 'S'; pause_ms(1)) {
+        FILE *stat = fopen(path, "re");
+        assert_non_null(stat);
+        assert_int_equal(fscanf(stat, "%*d %*s %c", &state), 1);
+        fclose(stat);
+    }
 }
 
 /* Its next look is due a second later. */
@@ -251,7 +268,7 @@ static void test_a_close_wakes_those_who_wait(void **state)
     pthread_create(&thread, NULL, wait_for_x, client);
     while (!f->calls[FAULTY_SESSIONS_LOOK])
         pause_ms(1);
-    pause_ms(20);
+    await_asleep(waiter);
     int64_t began_at = idle_ms();
     hf_close(client);
     pthread_join(thread, NULL);

@@ -199,6 +199,15 @@ static hf_code lose_passes(faulty *f, faulty_call call, const void *arg)
     return loses && (is_pass(call, arg) || (call == FAULTY_LOOK)) ? HF_UNKNOWN : HF_OK;
 }
 
+static void await_releases_sent(hf_client *client)
+{
+    for (bool is_done = false; !is_done; pause_ms(1)) {
+        pthread_mutex_lock(&client->mutex);
+        is_done = !client->hold->releases.first;
+        pthread_mutex_unlock(&client->mutex);
+    }
+}
+
 /* It was made, and another call has been told so: the first one fails, and takes nothing out. */
 static void test_a_call_that_fails_takes_no_lease_out(void **state)
 {
@@ -213,7 +222,7 @@ static void test_a_call_that_fails_takes_no_lease_out(void **state)
     loses = false;
     assert_int_equal(acquire(other, &keyed, &lease), HF_OK);
     assert_true(lease.was_there);
-    pause_ms(100);
+    await_releases_sent(client);
     assert_held_alone(f->inner, &lease);
     hf_close(client);
     assert_int_equal(renew(other, &lease), HF_OK);
@@ -424,15 +433,6 @@ static void test_those_who_wait_with_one_key_have_one_lease(void **state)
         hf_close(clients[i]);
 }
 
-static void *release_later(void *arg)
-{
-    caller *c = arg;
-    hf_error err;
-    pause_ms(50);
-    hf_lease_release(c->client, c->lease.id, &err);
-    return NULL;
-}
-
 /* It was released at once: a wait with its key hears that it has ended, and takes nothing. */
 static void test_who_waits_does_not_take_an_ended_lease_anew(void **state)
 {
@@ -450,10 +450,8 @@ static void test_who_waits_does_not_take_an_ended_lease_anew(void **state)
     await_queued(f->inner, 2);
     hf_lock_close(lock);
     pthread_join(making.thread, NULL);
-    pthread_t thread;
-    pthread_create(&thread, NULL, release_later, &making);
+    assert_int_equal(hf_lease_release(maker, making.lease.id, &err), HF_OK);
     pthread_join(waiting.thread, NULL);
-    pthread_join(thread, NULL);
     assert_true(waiting.code == HF_LOST || waiting.code == HF_OK);
     assert_int_equal(acquire(waiter, &keyed, &lease), HF_LOST);
     assert_int_equal(hf_lease_release(maker, lease.id, &err), HF_OK);

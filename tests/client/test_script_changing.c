@@ -301,7 +301,7 @@ static void test_upgrades_that_fail(void **state)
     play(upgrade_part, &x, 1000);
     stage_expect("100 a x: enter-or-not instead\n"
                  "100 upgraded x: HF_HELD: x was not upgraded, and is held as before: 0 wait for "
-                 "it, who would be passed\n"
+                 "it and would be passed\n"
                  "1000 a sweep\n");
     end();
     hold("memory:up-gone", HF_SHARED);
@@ -491,7 +491,7 @@ static void test_an_upgrade_beside_the_dead(void **state)
                  "100 a x: enter-or-not instead\n"
                  "100 a look at 1 sessions, trusting\n"
                  "100 upgraded x: HF_HELD: x was not upgraded, and is held as before: 1 wait for "
-                 "it, who would be passed\n");
+                 "it and would be passed\n");
     end();
 }
 

@@ -505,9 +505,9 @@ static void test_who_has_given_up_stands_in_no_line(void **state)
     begin_waiting(&first, client, &brief);
     begin_waiting(&second, client, &brief);
     assert_int_equal(look_at(f->inner, "x").queued, 1);
-    pause_ms(BRIEF_MS + 10);
-    attempt_step(&second, client_now(client));
-    attempt_step(&first, client_now(client)); /* its ticket would be the second one's */
+    hf_mono late = mono_add_ms(client_now(client), BRIEF_MS);
+    attempt_step(&second, late);
+    attempt_step(&first, late); /* its ticket would be the second one's */
     assert_int_equal(first.code, HF_TIMEOUT);
     assert_int_equal(second.code, HF_TIMEOUT);
     attempt_done(&first);
@@ -521,8 +521,7 @@ static void test_who_has_given_up_stands_in_no_line(void **state)
     assert_int_equal(hf_lock_acquire(client, "x", &linger, &x, &err), HF_OK);
     assert_true(x->turn.has_block);
     begin_waiting(&third, client, &brief);
-    pause_ms(BRIEF_MS + 10);
-    attempt_step(&third, client_now(client));
+    attempt_step(&third, mono_add_ms(client_now(client), BRIEF_MS));
     assert_int_equal(third.code, HF_TIMEOUT);
     assert_int_equal(hf_lock_release(x, &err), HF_OK);
     assert_null(third.request.lock);

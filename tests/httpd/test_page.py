@@ -168,7 +168,7 @@ class Page(serving.Case):
         self.token(TOKENS["read"])
         self.wait_for(lambda: self.names() == ["x"], "the lock")
         self.by_keyboard_break("stuck since noon")
-        self.wait_for(lambda: "takes one for admin" in self.find("#break .problem").text, "refusal")
+        self.wait_for(lambda: "requires one for admin" in self.find("#break .problem").text, "refusal")
         self.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
         self.find("#token").click()
         self.token(TOKENS["admin"])

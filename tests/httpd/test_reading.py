@@ -226,7 +226,7 @@ class Heads(serving.Case):
         service.get("/nix")
         running.err.expect(r"holdfast: \? \?: 404, \d+\.\d ms\n")
         running.signal(15)
-        running.err.expect("holdfast: signal 15: answering what is open, then ending\n")
+        running.err.expect("holdfast: signal 15: answering the open requests, then ending\n")
 
 
 class Description(serving.Case):

@@ -16,8 +16,8 @@ static bool is_in_front(const child *c)
     return c->tty >= 0 && tcgetpgrp(c->tty) == getpgrp();
 }
 
-/* In a pipeline the others of the job read the terminal, too: there the command gets it when it
- * first asks for it. */
+/* In a pipeline, other processes of the job read the terminal, too. There the command gets it when
+ * it first asks. */
 static bool wants_terminal_now(const child *c)
 {
     return is_in_front(c) && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -64,13 +64,13 @@ typedef struct beginning {
     volatile int failed; /* errno of the exec, written by the child */
 } beginning;
 
-/* In the child, between vfork and exec: in the memory, and on the stack, of the parent, whose
- * thread stands still meanwhile. */
+/* In the child, between vfork and exec. It uses the memory and stack of the parent, whose thread
+ * stands still meanwhile. */
 static _Noreturn void become(beginning *b)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != b->parent)
-        _exit(128 + SIGKILL); /* it ended before it could be said */
+        _exit(128 + SIGKILL); /* it ended before it could report */
     setpgid(0, 0);
     if (b->c->uses_terminal)
         tcsetpgrp(b->c->tty, getpid());
@@ -81,8 +81,8 @@ static _Noreturn void become(beginning *b)
     _exit(127);
 }
 
-/* vfork, as a copy of this process, with its threads and the stores' memory, would cost more than
- * all else that is done to run a command. */
+/* Uses vfork: copying this process, with its threads and the stores' memory, would cost more than
+ * everything else that running a command needs. */
 int child_start(child *c, char **command, char **environment, int input, const signals *events)
 {
     beginning b = {c, command, environment, events, getpid(), input, 0};

@@ -24,22 +24,22 @@ typedef struct child {
  * what it reads, -1: what this process reads. Returns 0, or errno: of exec, too. */
 int child_start(child *c, char **command, char **environment, int input, const signals *events);
 
-/* Looks whether it has ended (0) or stopped: the signal that stopped it. */
+/* Checks whether it has ended (0) or stopped (the signal that stopped it). */
 int child_look(child *c);
 
 /* Sends a signal to its whole group. */
 void child_signal(const child *c, int signal);
 
-/* Whether processes of its group are left, after it has ended itself. */
+/* Whether processes of its group are left after it has ended. */
 bool child_has_group(const child *c);
 
-/* Puts its group in front, if this process's own is there; says whether it is. */
+/* Puts its group in the foreground, if this process's own is there; says whether it is. */
 bool child_give_terminal(child *c);
 
-/* Puts this process's group back in front, if the child's is there. */
+/* Puts this process's group back in the foreground, if the child's is there. */
 void child_take_terminal(child *c);
 
-/* Puts the terminal's modes back, after it was killed. */
+/* Restores the terminal's modes after the child was killed. */
 void child_reset_terminal(const child *c);
 
 void child_done(child *c);

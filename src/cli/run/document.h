@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* document.h: `holdfast run --document`: which document it is, and what its command gets of it. */
+/* document.h: `holdfast run --document`: which document to take, and what the command gets of it.
+ */
 #ifndef HOLDFAST_CLI_DOCUMENT_H
 #define HOLDFAST_CLI_DOCUMENT_H
 
 #include "plan.h"
 
-/* What the words said; collection is NULL without --document. */
+/* What the options said; collection is NULL without --document. */
 typedef struct document_words {
     const char *collection, *id, *filter, *sort;
     bool is_each;
@@ -14,7 +15,7 @@ typedef struct document_words {
 /* The parser of these options; its input is the words. */
 extern const struct argp document_argp;
 
-/* Ends the program with a message where they don't fit each other or what else was said. */
+/* Ends the program with a message if the options contradict each other or other options. */
 void document_check_usage(const document_words *w, size_t n_names, bool is_exclusive,
                           struct argp_state *state);
 
@@ -34,10 +35,11 @@ typedef struct document_round {
     char *filter; /* the user's, without those that are out; NULL: as it is */
 } document_round;
 
-/* Whether it comes for the first time; one that comes back unchanged is not asked for again. */
+/* Whether it comes for the first time. A document that comes back unchanged is not asked for again.
+ */
 bool document_is_new(document_round *round, const plan *p, const hf_lock *lock);
 
-/* Its command failed: it is not asked for again in this run. */
+/* The command failed for it: it is not asked for again in this run. */
 void document_failed(document_round *round, const plan *p, const hf_lock *lock);
 
 void document_round_done(document_round *round);

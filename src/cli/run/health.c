@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health.c: `holdfast run --health-cmd`: looks from time to time whether the command gets on, and
- * feeds its locks only then; the library's own thread watches that they are fed. */
+/* health.c: `holdfast run --health-cmd`: checks from time to time whether the command is healthy,
+ * and feeds its locks only then. A thread of the library checks that they are fed. */
 #include "health.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
                       */
 #define REAP_MS 1000 /* at the end: for one that was killed */
 #define LOOK_MS 10
-#define INTERVALS 3 /* without a success, until the command is taken for stuck */
+#define INTERVALS 3 /* without a success, until the command counts as stuck */
 
 /* ---- The words ---- */
 
@@ -53,7 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MAX_HOLD:
         w->max_hold_ms = value_duration("--max-hold", arg);
         if (!w->max_hold_ms)
-            value_refuse("--max-hold: %s is no time to work in", arg);
+            value_refuse("--max-hold: %s leaves no time to work", arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -126,7 +126,7 @@ static void judge(const health *h, int status)
         terminal_warn("the health command was ended by signal %d", WTERMSIG(status));
 }
 
-/* Not waited for: it can hang where no signal reaches it. */
+/* Does not wait for it: it can hang where no signal reaches it. */
 static void kill_check(health *h)
 {
     h->is_killed = true;

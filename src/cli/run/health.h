@@ -22,13 +22,14 @@ typedef struct health_words {
 /* The parser of these options; its input is the words. */
 extern const struct argp health_argp;
 
-/* Ends the program with a message where they don't fit each other. */
+/* Ends the program with a message if the options contradict each other. */
 void health_check_usage(health_words *w, struct argp_state *state);
 
-/* So long a lock may go without being fed; 0: for ever. */
+/* How long a lock may go without being fed; 0: for ever. */
 int64_t health_feed_ms(const health_words *w);
 
-/* Feeds those that are there. Several are taken one after the other; meanwhile nothing is stuck. */
+/* Feeds the locks that are held so far. Several are taken one after the other, and meanwhile
+ * nothing counts as stuck. */
 void health_feed(const health_words *w, hf_lock **locks, size_t n);
 
 /* The checks of a command that runs. */
@@ -46,10 +47,10 @@ typedef struct health {
 void health_begin(health *h, const health_words *w, hf_lock **locks, size_t n, char **environment,
                   const signals *events);
 
-/* A process has ended: if it was the check, and it was well, the locks are fed. */
+/* A process has ended: if it was the check, and it succeeded, feeds the locks. */
 void health_look(health *h);
 
-/* Starts the next check when it is due; one that still runs has failed. */
+/* Starts the next check when it is due; a check that still runs counts as failed. */
 void health_tick(health *h);
 
 /* No more checks; waits for nothing. */

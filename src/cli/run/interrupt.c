@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.c: lets signals fire what ends a wait. */
+/* interrupt.c: lets signals fire the cancel of a wait. */
 #include "interrupt.h"
 
 #include <signal.h>

@@ -5,13 +5,13 @@
 
 #include <holdfast/holdfast.h>
 
-/* From here on SIGINT, SIGTERM and SIGHUP fire *out, which stays for as long as the program. */
+/* From here on SIGINT, SIGTERM and SIGHUP fire *out, which is never freed. */
 hf_code interrupt_begin(hf_cancel **out, hf_error *err);
 
 /* The last of them that came; 0: none. */
 int interrupt_signal(void);
 
-/* The exit status of what came to that code, perhaps by such a signal. */
+/* The exit status for that code, which such a signal may have caused. */
 int interrupt_status(hf_code code);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keeper.c: keeps a lease alive in the background, as long as it is wanted. */
+/* keeper.c: renews a lease in the background, as long as it is wanted. */
 #include "keeper.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ void keeper_detach(void)
     for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
         dup2(nowhere, fd);
     if (chdir("/"))
-        return; /* then it keeps that folder from being unmounted, no more */
+        return; /* harmless: only keeps the old folder from being unmounted */
 }
 
 typedef struct times {
@@ -38,7 +38,7 @@ static bool wait_until(const keeper *k, const times *t)
     return n <= 0 && !interrupt_signal() && clock_boot_ms() < t->end;
 }
 
-/* Returns whether the lease is still there, as far as is known. */
+/* Returns whether the lease still stands, as far as is known. */
 static bool renew(hf_client *client, const hf_lease *lease, times *t)
 {
     hf_lease now;

@@ -28,7 +28,7 @@ extern const struct argp lock_args_argp;
 
 bool lock_args_is_alone(const lock_args *args); /* neither shared nor a semaphore */
 
-/* What -n and -w left open is as the settings say. */
+/* If neither -n nor -w was given, the settings decide. */
 void lock_args_settle(lock_args *args, const settings *given);
 
 #endif

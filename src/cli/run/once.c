@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* once.c: `holdfast run --once-per`: of all that start the command in a period, one runs it; the
- * verb run asks it. */
+/* once.c: `holdfast run --once-per`: of all runs that are started in a period, one runs the
+ * command; called by the verb run. */
 #include "once.h"
 #include "cli/settings/value.h"
 

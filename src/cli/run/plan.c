@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c: the plan that the verbs run and elect share: reads its words, checks them, and opens what
- * carrying it out needs. */
+/* plan.c: the plan that the verbs run and elect share: reads and checks the words, and opens what
+ * the plan needs. */
 #include "plan.h"
 
 #include <inttypes.h>
@@ -71,7 +71,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The library says so, too, but only when it comes to that name, which may be hours later. */
+/* The library reports it, too, but only when it comes to that name, perhaps hours later. */
 static void check_name(const char *name)
 {
     if (!*name)
@@ -95,7 +95,7 @@ static void check_names(const plan *p)
     }
 }
 
-/* Grace, kill and margin must fit into the notice that comes before the lease ends (R7). */
+/* Grace, kill and margin must fit into the stop margin before the lease ends (R7). */
 static void check_grace(plan *p)
 {
     int64_t ttl = p->given->ttl_ms;
@@ -120,7 +120,7 @@ void plan_check(plan *p)
 
 /* ---- Carrying it out ---- */
 
-/* In listings the command stands for holdfast. */
+/* Listings show the command's name instead of holdfast. */
 static const char *app_of(const plan *p)
 {
     const char *slash = strrchr(p->command[0], '/');

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.h: what the verbs run and elect are to do: read from their words, checked, carried out.
+/* plan.h: the work of the verbs run and elect: read from their words, checked, carried out.
  *
- * This room is what stands around a command that runs under locks. A plan (plan.h) is carried out
+ * This folder has everything around a command that runs under locks. A plan (plan.h) is carried out
  * in turns (turn.h): a turn takes the locks (taking.h, as lock_args.h says), starts the command
  * (child.h) and watches both until it has ended (watch.h). once.h, health.h and document.h are
  * options of `run`, each with its words; signals.h and clock.h serve them all. keeper.h and
- * interrupt.h are for verbs that start no command. It stands on settings/ and terminal/. */
+ * interrupt.h are for verbs that start no command. It uses settings/ and terminal/. */
 #ifndef HOLDFAST_CLI_PLAN_H
 #define HOLDFAST_CLI_PLAN_H
 
@@ -30,7 +30,7 @@ typedef struct plan {
     int64_t margin_ms;             /* from SIGKILL to the end of the lease */
     const struct once_words *once; /* --once-per; NULL: always */
     const struct health_words *health;
-    bool is_candidate;                     /* of `elect`: it campaigns again when it has lost */
+    bool is_candidate;                     /* `elect`: campaigns again after a loss */
     const struct document_words *document; /* NULL: names of locks */
     struct document_round *round;          /* of --each */
 } plan;
@@ -39,8 +39,8 @@ typedef struct plan {
  * plan. */
 extern const struct argp plan_argp;
 
-/* Sorts the names, and settles grace and margin; ends the program with a message where the plan
- * cannot be carried out. */
+/* Sorts the names, and sets grace and margin; ends the program with a message if the plan cannot be
+ * carried out. */
 void plan_check(plan *p);
 
 /* Takes signals as events, opens the store, does the work, closes both; returns the exit status. */

@@ -33,7 +33,7 @@ static void add_unless_ignored(sigset_t *set, int signal)
         sigaddset(set, signal);
 }
 
-/* Without its default a child that ended could not be waited for. */
+/* With SIGCHLD ignored, nobody could wait for a child that ended. */
 static void expect_children(signals *s)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -51,8 +51,8 @@ int signals_open(signals *s)
     sigaddset(&events, SIGCONT);
     sigaddset(&events, SIGCHLD);
     blocked = events;
-    sigaddset(&blocked, SIGTTOU); /* so that tcsetpgrp() may be called from behind */
-    sigaddset(&blocked, SIGPIPE); /* a reader of stderr that went must not end the command */
+    sigaddset(&blocked, SIGTTOU); /* so that tcsetpgrp() can be called from the background */
+    sigaddset(&blocked, SIGPIPE); /* if the reader of stderr goes away, the command must not end */
     pthread_sigmask(SIG_BLOCK, &blocked, &s->before);
     s->fd = signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->fd < 0 ? errno : 0;

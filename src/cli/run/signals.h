@@ -19,13 +19,13 @@ int signals_open(signals *s);
 /* The next signal that has come, 0 for none. */
 int signals_next(const signals *s);
 
-/* Puts back what a program expects; in the forked child, before exec. */
+/* Restores what a program expects; for the forked child, before exec. */
 void signals_restore(const signals *s);
 
-/* One that asks to end: passed on to the command, or the end of waiting for a lock. */
+/* A signal that asks to end: it is passed on to the command, or ends the wait for a lock. */
 bool signals_is_end(int signal);
 
-/* One of those that means nothing but the end. */
+/* A signal that can mean nothing but the end. */
 bool signals_is_final(int signal);
 
 /* Stops this job as ^Z does; returns when it goes on. false: it did not stop, as nobody could

@@ -31,7 +31,7 @@ typedef struct taking {
 
 /* ---- In the thread ---- */
 
-/* Of several locks each wait is shown as one of its own. */
+/* With several locks, each wait is shown by itself. */
 static void show_wait(void *ctx, const hf_wait_info *info)
 {
     taking *t = ctx;
@@ -55,7 +55,7 @@ static hf_code take(taking *t)
         .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,
         .wait_ctx = t,
-        .on_wait = terminal_shows_waits() ? show_wait : NULL /* not woken up for nothing */,
+        .on_wait = terminal_shows_waits() ? show_wait : NULL /* does not wake up in vain */,
         .feed_ms = health_feed_ms(p->health),
         .max_hold_ms = p->health->max_hold_ms,
     };
@@ -135,7 +135,7 @@ hf_code taking_run(const plan *p, hf_client *client, signals *events, hf_lock **
     code = take_in_thread(&t, events, signal);
     *err = t.err;
     for (size_t i = 0; !code && *signal && i < p->n_names; i++)
-        hf_lock_close(locks[i]); /* granted all the same */
+        hf_lock_close(locks[i]); /* the lock was granted all the same */
     if (!code && *signal)
         code = HF_CANCELLED;
     hf_cancel_free(t.cancel);

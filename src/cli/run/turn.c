@@ -36,7 +36,7 @@ static char *joined(const char *variable, const plan *p, hf_lock **locks, bool i
     return out;
 }
 
-/* Those that a command gets; inherited ones are another run's. */
+/* The variables for a command; inherited ones belong to another run. */
 static const char *const variables[] = {"HOLDFAST_NAME", "HOLDFAST_TOKEN", "HOLDFAST_DOCUMENT_ID"};
 #define N_VARIABLES (sizeof variables / sizeof *variables)
 
@@ -79,7 +79,7 @@ static void free_environment(const plan *p, char **environment)
 
 /* ---- Running it ---- */
 
-/* Its holder may have died before it knew that it held: what was done before stays known. */
+/* The last holder may have died before it knew that it held. What was done before stays known. */
 static void note_abandoned(const char *name, const hf_last *before)
 {
     const hf_done *done = &before->done;
@@ -137,16 +137,17 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
         child_done(&started);
 }
 
-/* With `queue` a lock ends with its holder's lease, whatever became of its release. With others it
- * stands until other programs call it stale, or its owner dead: up to a quarter of an hour. */
+/* With `queue` a lock ends with its holder's lease, even if its release failed. With other
+ * protocols it stands until other programs consider it stale, or its owner dead: up to a quarter of
+ * an hour. */
 static bool outlives_its_lease(const hf_client *client)
 {
     return strcmp(hf_client_protocol(client), "queue") != 0;
 }
 
-/* A lock that was lost is left, too, now that the work has stopped. Once per period: where the
- * command was not run, nothing is said of it, and another may run it. Returns whether a lock may
- * stand that nobody works under. */
+/* Releases a lost lock, too, now that the work has stopped. Once per period: if the command was not
+ * run, sets no exit status, so that another may run it. Returns whether a lock may stand although
+ * nobody works under it. */
 static bool release_all(const plan *p, const hf_client *client, hf_lock **locks, const turn *how)
 {
     bool is_left = false;
@@ -176,7 +177,7 @@ static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
     return is_refusal ? p->lock_args.refused_status : hf_code_exit(code);
 }
 
-/* That no document is left is how --each ends. */
+/* --each ends when no document is left. */
 static bool is_the_end(const plan *p, hf_code code)
 {
     return p->round && (code == HF_NOT_FOUND || code == HF_TIMEOUT);

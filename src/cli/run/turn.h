@@ -5,11 +5,12 @@
 
 #include "plan.h"
 
-/* What came of one run of the command, or of not getting to it. */
+/* The outcome of one turn, whether the command ran or not. */
 typedef struct turn {
     hf_code code; /* of taking the locks */
     int status;
-    bool has_run, is_lost, is_over; /* over: asked to end, or the command cannot be started */
+    bool has_run, is_lost,
+        is_over; /* over: a signal asked for the end, or the command cannot be started */
 } turn;
 
 turn turn_run(const plan *p, hf_client *client, signals *events);

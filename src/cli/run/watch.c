@@ -60,7 +60,7 @@ static void say_lost(const watch *w, const char *name, const hf_error *err)
         w->child->has_ended ? "the command has ended by itself" : "stopping the command");
 }
 
-/* Asks the clock, which knows it no later than the descriptors. */
+/* Asks the clock, which shows a loss no later than the descriptors. */
 static void look_at_locks(watch *w)
 {
     int64_t least = INT64_MAX;
@@ -82,8 +82,8 @@ static void kill_in_time(watch *w)
         kill_group(w);
 }
 
-/* The rest of the group has the grace, too. Nothing tells when a process that is not ours ends, so
- * this looks from time to time. */
+/* The rest of the group has the grace, too. Nothing reports the end of a process that is not our
+ * child, so this checks from time to time. */
 static void clear_group(watch *w)
 {
     while (child_has_group(w->child) && !(w->is_killed && clock_boot_ms() >= w->end_ms)) {
@@ -104,12 +104,12 @@ static void resume(watch *w)
     child_signal(w->child, SIGCONT);
 }
 
-/* As under flock(1) a command that stands still has its lock, however long: somebody should know.
+/* As under flock(1), a stopped command keeps its lock, however long: somebody should know.
  */
 static void say_kept(const watch *w, int signal)
 {
     terminal_warn("the command was stopped (SIG%s) and keeps \"%s\"%s until it ends: kill -CONT %d "
-                  "lets it go on",
+                  "resumes it",
                   sigabbrev_np(signal), w->plan->names[0], w->plan->n_names > 1 ? " and more" : "",
                   (int)w->child->pid);
 }
@@ -142,7 +142,7 @@ static void look_at_child(watch *w)
         follow_stop(w, stopped_by);
 }
 
-/* A command that leads for months is asked to read its settings again, and the like. */
+/* Such a signal may ask a command that leads for months to read its settings again. */
 static bool asks_to_end(const watch *w, int signal)
 {
     return w->plan->is_candidate ? signals_is_final(signal) : signals_is_end(signal);
@@ -171,13 +171,13 @@ static void fill_fds(watch *w)
         w->fds[i + 1] = (struct pollfd){hf_lock_fd(w->locks[i]), POLLIN, 0};
 }
 
-/* What is to be done next, when nothing happens before: the kill, or the next check. */
+/* The time of the next thing to do, if nothing happens before: the kill, or the next check. */
 static int64_t due_ms(const watch *w)
 {
     return w->is_lost && !w->is_killed ? w->kill_at_ms : w->health.due_ms;
 }
 
-/* Once a lock is lost its descriptor stays readable, so it is not asked any more. */
+/* A lost lock's descriptor stays readable, so it is no longer polled. */
 static void await_event(watch *w)
 {
     nfds_t n = w->is_lost ? 1 : (nfds_t)w->plan->n_names + 1;

@@ -6,8 +6,8 @@
 #include "child.h"
 #include "plan.h"
 
-/* Until the child has ended: passes signals on to it, follows its stops, and stops it in time when
- * a lock is lost. Returns whether one was. */
+/* Until the child has ended: passes signals on to it, follows its stops, and stops it in time if a
+ * lock is lost. Returns whether a lock was lost. */
 bool watch_run(const plan *p, hf_lock **locks, child *c, char **environment, signals *events);
 
 #endif

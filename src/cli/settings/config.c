@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c: decides what the settings are from flags, environment and files; options.c has it
- * settle them when a verb's words are read. */
+/* config.c: decides the settings from flags, environment and files; options.c calls it when a
+ * verb's words are read. */
 #include "config.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define LEAST_TTL_MS 1000
 #define MOST_TTL_MS 3600000
-/* What a message quotes has these only: the rest of a line may be a password. */
+/* Messages quote only these characters: the rest of a line may be a password. */
 #define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 static const struct {
@@ -98,13 +98,14 @@ static void check_uri(const reading *r, const ini_line *line)
 {
     const char *uri = line->value;
     if (strncmp(uri, "sqlite:", 7) == 0 && uri[7] != '/')
-        ini_refuse(line, "%s would be another file in each folder: give its path from / on", uri);
+        ini_refuse(line, "%s would be another file in each folder: give a path that begins with /",
+                   uri);
     if (r->is_open_to_others && secret_is_in(uri))
         ini_refuse(line, "a password stands here, and others can read the file: chmod 600 %s",
                    line->path);
 }
 
-/* Twice in one file; another file may well say the same. */
+/* Twice in one file is an error; another file may name the same key. */
 static void check_once(const ini_line *line, const char *from)
 {
     size_t n = strlen(line->path);
@@ -136,7 +137,7 @@ static void hear_store(reading *r, const ini_line *line, const char *from)
     if (!is_name(line->key))
         ini_refuse(line, "a store's name has letters, digits, _ and -, and nothing else");
     if (is_name(line->value))
-        ini_refuse(line, "\"%s\" is no URI: a name stands for a URI, not for another name",
+        ini_refuse(line, "\"%s\" is not a URI: a name stands for a URI, not for another name",
                    line->value);
     check_uri(r, line);
     while (i < c->n_stores && strcmp(c->stores[i].name, line->key) < 0)
@@ -174,7 +175,7 @@ static void hear_open_file(config *c, FILE *file, const char *path)
     fclose(file);
 }
 
-/* One that is needed ends the program where it cannot be read. Takes path. */
+/* If a needed file cannot be read, ends the program. Takes path. */
 static void hear_file(config *c, char *path, bool must_be_there, bool must_be_readable)
 {
     config_file *f = &c->files[c->n_files++];
@@ -188,7 +189,7 @@ static void hear_file(config *c, char *path, bool must_be_there, bool must_be_re
 
 /* ---- All of them ---- */
 
-/* The system's may hold what is root's alone. */
+/* Only root may be able to read the system's file. */
 static void hear_files(config *c)
 {
     const char *named = getenv("HOLDFAST_CONFIG");
@@ -227,7 +228,7 @@ static char *names_of(const config *c)
     return all;
 }
 
-/* A name has no colon, a URI has one. What is neither is left to hf_open() to refuse. */
+/* A name has no colon, a URI has one. Anything else is for hf_open() to refuse. */
 const char *config_store(const config *c)
 {
     const config_value *said = &c->values[SETTING_STORE];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.h: the settings that may stand in the environment and in a file, too: which there are,
- * what each one is, and where it comes from. */
+/* config.h: the settings that may also stand in the environment and in a file: their names, values,
+ * and where each value comes from. */
 #ifndef HOLDFAST_CLI_CONFIG_H
 #define HOLDFAST_CLI_CONFIG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Name in a file, variable, in words what it is when nobody says anything. */
+/* Name in a file, variable, and the default in words. */
 #define SETTING_TABLE(X)                                                                           \
     X(STORE, "store", "HOLDFAST_STORE", "sqlite:PATH, a file of this user's")                      \
     X(TTL, "ttl", "HOLDFAST_TTL", "10s")                                                           \
@@ -49,18 +49,18 @@ typedef struct config {
 const char *config_key(setting which);
 const char *config_standard(setting which);
 
-/* A flag says what a setting is: the last one counts. What cannot be one ends the program with a
- * message and STATUS_VALUE, as in all of these. */
+/* Sets a setting from a flag; the last flag counts. As in all of these functions, an invalid value
+ * ends the program with a message and STATUS_VALUE. */
 void config_say(config *c, setting which, const char *flag, const char *text);
 
-/* Fills in what no flag said from the environment, the user's file and the system's, in this order;
- * or, instead of both files, from the one that HOLDFAST_CONFIG names. */
+/* Fills in settings without a flag from the environment, the user's file and the system's, in this
+ * order. If HOLDFAST_CONFIG names a file, that replaces both. */
 void config_settle(config *c);
 
-/* The duration that a setting is, or `standard`. */
+/* A setting's duration, or `standard` if it is not set. */
 int64_t config_ms(const config *c, setting which, int64_t standard);
 
-/* The URI of the store that was said, by its name or by itself; NULL: none was. */
+/* The URI of the store that was given by name or by URI; NULL: none was given. */
 const char *config_store(const config *c);
 
 #endif

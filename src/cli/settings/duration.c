@@ -10,7 +10,7 @@
 
 static const char shape[] = "is not a duration: write 500ms, 10s, 2m, 1h, or seconds such as 1.5";
 
-/* What one unit is in ms, 0 for a unit that there is not. */
+/* One unit in ms; 0: no such unit. */
 static int64_t unit_of(const char *text)
 {
     static const struct {
@@ -28,7 +28,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Adds digits to *value until it is out of range, which it then stays. */
+/* Adds digits to *value. Once out of range, it stays so. */
 static const char *whole(const char *p, int64_t *value)
 {
     for (; is_digit(*p); p++)

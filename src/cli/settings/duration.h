@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Reads "500ms", "10s", "2m", "1h", or seconds such as "1.5". Parts of a millisecond are rounded
- * up. NULL when it is well, or what is wrong with it, as the end of a sentence. */
+ * up. Returns NULL, or what is wrong with it, as the end of a sentence. */
 const char *duration_parse(const char *text, int64_t *out_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c: the folders of this user's that the command has files in; config.c and options.c call
+/* folder.c: the folders of this user in which the command has files; config.c and options.c call
  * it. */
 #include "folder.h"
 

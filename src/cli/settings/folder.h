@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.h: the folders of this user's that the command has files in. */
+/* folder.h: the folders of this user in which the command has files. */
 #ifndef HOLDFAST_CLI_FOLDER_H
 #define HOLDFAST_CLI_FOLDER_H
 

@@ -16,7 +16,7 @@ typedef struct ini_line {
 typedef void ini_fn(void *ctx, const ini_line *line);
 
 /* Reads "[section]" and "key = value"; a comment, # or ;, has a line of its own, so that a value
- * may hold both. What is neither ends the program with a message, as ini_refuse() does. */
+ * may hold both. Any other line ends the program with a message, as ini_refuse() does. */
 void ini_read(FILE *file, const char *path, ini_fn *each, void *ctx);
 
 /* Ends the program with "PATH:LINE: " and the message, and STATUS_VALUE. */

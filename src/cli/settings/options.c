@@ -98,7 +98,7 @@ char *options_uri(const settings *given)
     return uri;
 }
 
-/* The folder of the default store is there, or made; false after a message. */
+/* Makes the folder of the default store if it is missing; false after a message. */
 static bool make_default_folder(void)
 {
     char *folder = folder_find("XDG_STATE_HOME", ".local/state");

@@ -16,22 +16,22 @@ extern const struct argp options_argp;
 extern const struct argp_child options_children[];
 void options_inherit(int key, struct argp_state *state, settings *given);
 
-/* The flags before the verb and after it are read: fills in what they left open. The parsers of
- * verbs do it themselves. */
+/* Called after the flags before and after the verb were read: fills in what they left open. The
+ * parsers of verbs call it themselves. */
 void options_settle(settings *given);
 
-/* The only word that a verb takes, which is a `what`; a second one ends the program. */
+/* Takes a verb's only word, which is a `what`; a second word ends the program. */
 void options_take(const char **word, char *arg, const char *what, struct argp_state *state);
 
-/* The URI of the store that was given, or of the default one, in new memory; NULL when that has no
- * place. */
+/* The URI of the given or the default store, in new memory; NULL if there is no place for the
+ * default store. */
 char *options_uri(const settings *given);
 
 /* The same; the default store's folders are made. NULL after a message. */
 char *options_store(const settings *given);
 
-/* Opens that store. more may be NULL.
- * Says on stderr what went wrong, and returns the exit status, 0 when it is well. */
+/* Opens that store. more may be NULL. Returns the exit status: 0, or after an error, which it
+ * prints, another. */
 int options_open(const settings *given, const hf_options *more, hf_client **out);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret.c: finds the secrets in a store's URI; config.c, which refuses a file that shows them, and
- * those who show a URI call it. Where it is in doubt, it takes more for a secret. */
+/* secret.c: finds the secrets in a store's URI. Called by config.c, which refuses a file that
+ * others can read with secrets in it, and wherever a URI is shown. In doubt, more counts as a
+ * secret. */
 #include "secret.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #define MASK "***"
 
-/* Puts the mask in the place of `size` bytes at `at`; takes uri. */
+/* Replaces `size` bytes at `at` by the mask; takes uri. */
 static char *hide(char *uri, size_t at, size_t size)
 {
     char *out = text_print("%.*s" MASK "%s", (int)at, uri, uri + at + size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret.h: what in a store's URI only its owner may see. */
+/* secret.h: the parts of a store's URI that only its owner may see. */
 #ifndef HOLDFAST_CLI_SECRET_H
 #define HOLDFAST_CLI_SECRET_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status.h: the exit statuses that the command has of its own. */
+/* status.h: the command's own exit statuses. */
 #ifndef HOLDFAST_CLI_STATUS_H
 #define HOLDFAST_CLI_STATUS_H
 
-/* Those of the library's failures come from its own table, hf_code_exit(). */
+/* The library's table, hf_code_exit(), has those of its errors. */
 enum {
     STATUS_USAGE = 64,
     STATUS_VALUE = 65,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c: reads a value that a flag, a variable or a file gives, and refuses what is none; all
- * that read words call it. */
+/* value.c: reads the value of a flag, a variable or a setting in a file, and refuses an invalid
+ * one; called wherever words are read. */
 #include "value.h"
 
 #include <errno.h>

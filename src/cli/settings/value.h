@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.h: the value of an option or a setting; what is not one ends the program with a message and
- * STATUS_VALUE. */
+/* value.h: the value of an option or a setting; an invalid value ends the program with a message
+ * and STATUS_VALUE. */
 #ifndef HOLDFAST_CLI_VALUE_H
 #define HOLDFAST_CLI_VALUE_H
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refresher.h: a thread that looks at the locks from time to time, so that keys are heard
- * meanwhile. */
+/* refresher.h: a thread that looks at the locks from time to time, so that keys work meanwhile. */
 #ifndef HOLDFAST_CLI_REFRESHER_H
 #define HOLDFAST_CLI_REFRESHER_H
 
@@ -12,10 +11,11 @@ typedef struct refresher refresher;
  * program ends. */
 refresher *refresher_start(hf_client *client, const char *prefix, int64_t interval_ms);
 
-/* Becomes readable when there is something to be taken. */
+/* Becomes readable when there is a look to take. */
 int refresher_fd(const refresher *r);
 
-/* The last look, once: true, and *out is the caller's, or *wrong says why it came to nothing. */
+/* Takes the last look, once. True: *out belongs to the caller, or *wrong says why the look failed.
+ */
 bool refresher_take(refresher *r, board *out, hf_error *wrong);
 
 void refresher_pause(refresher *r, bool pauses);

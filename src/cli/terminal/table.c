@@ -16,7 +16,7 @@ void table_init(table *t, const char *const *heads)
         table_add(t, text_copy(heads[i]));
 }
 
-/* The room doubles when the number of cells is a power of two. */
+/* The space doubles when the number of cells is a power of two. */
 void table_add(table *t, char *text)
 {
     if ((t->n_cells & (t->n_cells - 1)) == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.c: everything that the command says on stderr, and the one line that shows a wait; all
- * of the command calls it, the library's threads too. */
+/* terminal.c: everything that the command prints on stderr, and the one line that shows a wait. The
+ * whole command calls it, and the library's threads, too. */
 #include "terminal.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ void terminal_log(void *ctx, hf_log_level level, const char *text)
     say_at(level == HF_LOG_WARNING ? 0 : level == HF_LOG_INFO ? 1 : 2, "%s", text);
 }
 
-/* A line can be written anew: a terminal that knows how, and this job is the one in front. */
+/* Whether a line can be rewritten: the terminal can do it, and this job is in the foreground. */
 static bool can_refresh(void)
 {
     const char *term = getenv("TERM");
@@ -125,7 +125,7 @@ static char *place_of(const hf_wait_info *info)
                       info->queued > info->position ? info->queued : info->position);
 }
 
-/* What matters most comes first, because the end is cut. */
+/* The most important part comes first, because the end may be cut off. */
 static char *wait_text(const hf_wait_info *info)
 {
     char *waited = text_duration(info->waited_ms - info->waited_ms % 1000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.c: draws the locks as `top` draws processes: a line for each that holds or waits, the
- * longest holders and waiters on top; cmd_watch.c calls it after each look and key. */
+/* view.c: draws the locks as `top` draws processes: a line for each holder or waiter, those that
+ * have held or waited longest on top; cmd_watch.c calls it after each look and key. */
 #include "view.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #define LEAST_COLUMNS 80
 #define N_CELLS 6
 
-/* One that holds or waits. */
+/* A holder or waiter. */
 typedef struct row {
     const hf_lock_info *lock;
     const hf_entry_info *entry;
@@ -48,7 +48,7 @@ static int64_t oldest_of(const view *v, const hf_entry_info *entries, size_t n)
     return most;
 }
 
-/* By what locks are ordered, the highest first. */
+/* The value by which locks are ordered, highest first. */
 static int64_t rank_of(const view *v, const hf_lock_info *lock)
 {
     int64_t held = oldest_of(v, lock->holders, lock->n_holders);
@@ -95,7 +95,7 @@ static void fill(rows *r, view *v)
 
 /* ---- Lines ---- */
 
-/* Adds escaped text, cut or filled up to so many columns. Takes line. */
+/* Adds escaped text, cut or padded to this many columns. Takes line. */
 static char *add_cell(char *line, const char *text, size_t columns)
 {
     size_t fits = text_fit(text, columns);

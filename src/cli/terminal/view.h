@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.h: what the screen of `holdfast watch` shows of the locks. */
+/* view.h: the screen of `holdfast watch`. */
 #ifndef HOLDFAST_CLI_VIEW_H
 #define HOLDFAST_CLI_VIEW_H
 
@@ -16,7 +16,7 @@ typedef struct view {
     bool is_paused;
     size_t first; /* line of those that do not fit the screen */
     board board;
-    char *wrong; /* why the last look came to nothing; "" */
+    char *wrong; /* why the last look failed; "": it did not */
 } view;
 
 void view_draw(view *v, const screen *s);

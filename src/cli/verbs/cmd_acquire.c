@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_acquire.c: the verb acquire: takes a lock that a script holds over many commands, prints what
- * the script needs to know, and leaves a keeper that renews it, if it is told for how long. */
+ * the script needs, and, if it is told for how long, leaves a keeper that renews the lease. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -48,7 +48,8 @@ static const struct argp_option list[] = {
 
 static bool is_for_shell = true;
 
-/* A shell that evaluates what was not had is not to go on, nor with what it had before. */
+/* If the lock is not granted, a shell that evaluates the output must neither go on nor use an
+ * earlier lease. */
 static void refuse_shell(int status, void *ctx)
 {
     (void)ctx;
@@ -196,7 +197,7 @@ static void print_json(const request *req, pid_t keeper_pid)
     json_decref(out);
 }
 
-/* Returns whether it was heard. */
+/* Returns whether the report was read. */
 static bool print(const request *req, pid_t keeper_pid)
 {
     if (req->given->is_json) {
@@ -224,8 +225,9 @@ static int release(const request *req)
 
 /* ---- With a keeper ---- */
 
-/* The keeper takes it, as a client does not outlive a fork: and ends with its parent until it tells
- * it, for then the parent ends. If it has by then, nobody reads what is told. */
+/* The keeper takes the lease itself, because a client does not outlive a fork. It dies with its
+ * parent until it has reported the lease; then the parent ends. If the parent has already died,
+ * nobody reads the report. */
 static void keep(request *req, int to_parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);

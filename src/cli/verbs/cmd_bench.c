@@ -28,12 +28,12 @@ static const struct argp_option list[] = {
      "measure these parts only: pairs, threads, handover, work, heartbeat, recovery, crowd, "
      "waiting, process, protocols",
      0},
-    {"runs", KEY_RUNS, "N", 0, "measure each figure so often: 1 to 20, default 5", 0},
+    {"runs", KEY_RUNS, "N", 0, "how often to measure each figure: 1 to 20, default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-/* The last of several counts, as elsewhere. */
+/* The last of several options counts, as elsewhere. */
 static void pass_on(asked *a, const char *option, const char *value)
 {
     char *word = text_print("--%s=%s", option, value);
@@ -62,9 +62,9 @@ const struct argp bench_argp = {
     list,
     parse,
     "",
-    "Measures how fast locks are on the store, and how much they make it do, beside writes by hand "
-    "in the same run; under names of its own, which it removes in the end. All of it takes some "
-    "ten minutes, in which the store is busy.",
+    "Measures how fast locks are on the store, and in the same run how fast writes by hand are. It "
+    "uses names of its own, and removes them at the end. All parts together take about ten minutes "
+    "and keep the store busy.",
     options_children,
     NULL,
     NULL};
@@ -100,7 +100,7 @@ static int become(asked *a, char *store)
     char *path = find_program(own);
     setenv("HOLDFAST_STORE", store, 1);
     setenv("HOLDFAST_COMMAND", own, 1);
-    setenv("HOLDFAST_CONFIG", "/dev/null", 1); /* what it starts shall be as it says */
+    setenv("HOLDFAST_CONFIG", "/dev/null", 1); /* what it starts must follow its own options */
     setenv("MONGOC_DISABLE_SHM", "1", 0); /* else the driver warns of what killed processes left */
     execv(path, a->words);
     terminal_error("cannot start the benchmark %s: %s", path, strerror(errno));

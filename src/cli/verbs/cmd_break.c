@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_break.c: the verb break: takes a lock from its holders, and says what that means. */
+/* cmd_break.c: the verb break: takes a lock from its holders, and prints what that means. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct request {
     settings *given;
     const char *name;
     hf_break_options how;
-    json_t *holders; /* of whom it is taken, for --json */
+    json_t *holders; /* the holders that lose it, for --json */
 } request;
 
 static const struct argp_option list[] = {
@@ -63,17 +63,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp break_argp = {
-    list,
-    parse,
-    "NAME",
-    "Takes a lock from its holders: asks them, and waits until they have left or cannot believe "
-    "any more that they hold it.",
-    options_children,
-    NULL,
-    NULL};
+const struct argp break_argp = {list,
+                                parse,
+                                "NAME",
+                                "Takes a lock from its holders: asks them to leave, and waits "
+                                "until they have left or can no longer believe that they hold it.",
+                                options_children,
+                                NULL,
+                                NULL};
 
-/* What the user reads; on stdout, unless JSON goes there. */
+/* Text for the user, on stdout unless JSON goes there. */
 static void tell(const request *req, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(const request *req, const char *format, ...)
 {

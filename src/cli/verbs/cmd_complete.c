@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_complete.c: the verb complete, which the shells' completion calls: what can stand in the
- * place of the last of these words. A line is a word, a tab and what it is; or, beginning with the
- * tab, who knows better: files, or command. It says nothing else, and ends within a second. */
+/* cmd_complete.c: the verb complete, which the shells' completion calls: prints what can stand in
+ * the place of the last word. A line is a word, a tab and an explanation. A line that begins with a
+ * tab says how the shell should complete instead: files, or command. It prints nothing else, and
+ * ends within a second. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,13 +17,13 @@
 #define MOST_NAMES 1000
 #define MOST_SECONDS 1
 
-/* How far the words before the last one have come. */
+/* The state after the words before the last one. */
 typedef struct place {
     settings *given;
     const verb *table;
-    const struct argp *before;       /* the parser of what stands before a verb */
-    const verb *verb;                /* NULL: not said yet */
-    const struct argp_option *wants; /* whose argument comes next; NULL: none does */
+    const struct argp *before;       /* the parser of the words before a verb */
+    const verb *verb;                /* NULL: not given yet */
+    const struct argp_option *wants; /* the option whose argument comes next; NULL: none */
     bool is_quoted;                  /* after "--" */
     bool has_command;
 } place;
@@ -40,7 +41,7 @@ static bool is_end(const struct argp_option *o)
     return !o || (!o->name && !o->key && !o->doc && !o->group);
 }
 
-/* Calls each for what the parser knows, until one says true; then that one. */
+/* Calls `each` for the parser's options until it returns true, and returns that option. */
 typedef bool option_fn(const char *word, const struct argp_option *option);
 
 static const struct argp_option *find(const struct argp *argp, const char *word, option_fn *each)
@@ -66,7 +67,8 @@ static bool has_long_name(const char *word, const struct argp_option *o)
            strncmp(word + 2, o->name, n - 2) == 0;
 }
 
-/* The letter that ends "-w" or "-qw"; what follows a letter that takes an argument is that. */
+/* The letter at the end of "-w" or "-qw". If a letter takes an argument, the rest of the word is
+ * the argument. */
 static bool ends_with_letter(const char *word, const struct argp_option *o)
 {
     return word[0] == '-' && word[1] != '-' && word[1] && is_short(o) &&
@@ -171,7 +173,7 @@ static void offer_verbs(const verb *table, const char *word)
             offer("", word, v->name, v->help);
 }
 
-/* One that would have to be written otherwise than it is shown is left out. */
+/* Leaves out a name that cannot be typed as it is shown. */
 static bool offer_lock(void *ctx, const hf_lock_info *info)
 {
     size_t *left = ctx;
@@ -182,7 +184,7 @@ static bool offer_lock(void *ctx, const hf_lock_info *info)
     return --*left > 0;
 }
 
-/* A default store that is not there yet is not made for this. */
+/* Does not make a default store for this. */
 static void offer_locks(settings *given, const char *word)
 {
     size_t left = MOST_NAMES;

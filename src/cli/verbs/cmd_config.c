@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_config.c: the verb config: shows which settings are in force, which stores have a name, and
- * where each was said; passwords are not shown. */
+/* cmd_config.c: the verb config: shows the settings in force, the named stores, and where each
+ * comes from, without passwords. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ const struct argp config_argp = {
 
 /* ---- What is shown ---- */
 
-/* In new memory, as what follows. */
+/* In new memory, like the functions below. */
 static char *shown_value(const settings *given, setting which)
 {
     const config_value *said = &given->config.values[which];

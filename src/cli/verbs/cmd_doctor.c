@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_doctor.c: the verb doctor: looks at what the locks depend on; fails if safety is in danger.
+/* cmd_doctor.c: the verb doctor: checks what the locks depend on; fails if safety is in danger.
  */
 #include <stdio.h>
 
@@ -27,8 +27,8 @@ const struct argp doctor_argp = {
     NULL,
     parse,
     "",
-    "Looks at what the locks depend on: store, server, notices, write concern, latency, clocks. "
-    "Exits 1 when something endangers safety.",
+    "Checks what the locks depend on: store, server, notices, write concern, latency, clocks. "
+    "Exits with 1 if something endangers safety.",
     options_children,
     NULL,
     NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_elect.c: the verb elect: runs a command while this is the leader, as run does under a lock,
- * and campaigns again when it has lost; or prints who leads. */
+/* cmd_elect.c: the verb elect: runs a command while this process leads, as run does under a lock,
+ * and campaigns again after a loss; or prints who leads. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,23 +71,23 @@ const struct argp elect_argp = {
     list,
     parse,
     "NAME -- COMMAND [ARG...]\n--print NAME",
-    "Campaigns, runs the command while this is the leader, and exits with the command's status.\v"
-    "When leadership is lost the command is stopped in time, and this campaigns again. The command "
-    "that ends by itself ends it. Exit status: as of run.",
+    "Campaigns, runs the command while it leads, and exits with the command's status.\v"
+    "When leadership is lost, it stops the command in time and campaigns again. It ends when the "
+    "command ends by itself. Exit status: as for run.",
     children,
     NULL,
     NULL};
 
 /* ---- Campaigning ---- */
 
-/* Those that stand by outlast the store, too. */
+/* Candidates on standby survive an unreachable store, too. */
 static bool goes_on(const turn *last)
 {
     bool is_away = last->code == HF_UNREACHABLE || last->code == HF_UNKNOWN;
     return (last->is_lost && !last->is_over) || is_away;
 }
 
-/* A signal cuts it short, and is heeded by the next campaign. */
+/* A signal cuts the pause short; the next campaign handles it. */
 static void pause_after(const turn *last, const signals *events)
 {
     struct pollfd fd = {events->fd, POLLIN, 0};
@@ -140,7 +140,7 @@ static bool print_json(void *ctx, const hf_leader *leader)
     return !fflush(stdout);
 }
 
-/* It has no session, nor anything else to be given up, so that a signal just ends it. */
+/* It has no session and nothing else to give up, so a signal may simply end it. */
 static int follow(plan *p)
 {
     hf_client *client = NULL;

@@ -39,7 +39,7 @@ const struct argp renew_argp = {
     parse,
     "[LEASE]",
     "Renews a lease that `holdfast acquire` has made, for its whole ttl.\v" FROM
-    " Exit status 76: it is lost; stop what you do under it.",
+    " Exit status 76: it is lost; stop the work under it.",
     options_children,
     NULL,
     NULL};
@@ -48,7 +48,7 @@ const struct argp release_argp = {
     NULL,
     parse,
     "[LEASE]",
-    "Releases a lease that `holdfast acquire` has made. To repeat it is harmless.\v" FROM
+    "Releases a lease that `holdfast acquire` has made. Repeating it is harmless.\v" FROM
     " Exit status 76: it was lost before.",
     options_children,
     NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_list.c: the verbs list and show: who holds what, and who waits for it. */
+/* cmd_list.c: the verbs list and show: the holders and waiters of locks. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
     return code;
 }
 
-/* As they come: of very many, none waits for the last. */
+/* Prints them as they come, so that nobody waits for the last of very many. */
 static bool print_item(void *ctx, const hf_lock_info *info)
 {
     const char **before = ctx;

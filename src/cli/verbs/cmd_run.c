@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_run.c: the verb run: takes locks, runs a command under them, and answers with its status. */
+/* cmd_run.c: the verb run: takes locks, runs a command under them, and exits with its status. */
 #include <stdlib.h>
 
 #include "cli/run/document.h"

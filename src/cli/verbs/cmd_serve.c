@@ -39,8 +39,10 @@ static const struct argp_option list[] = {
     {"tls-cert", KEY_CERT, "FILE", 0, "serve HTTPS with this certificate (PEM)", 0},
     {"tls-key", KEY_KEY, "FILE", 0, "and its key", 0},
     {"token-file", KEY_TOKENS, "FILE", 0,
-     "who may do what: lines \"read|use|admin TOKEN [NAME]\"; without it everybody may do all", 0},
-    {"read-only", KEY_READ_ONLY, NULL, 0, "nothing that changes a lock", 0},
+     "who may do what: lines \"read|use|admin TOKEN [NAME]\"; without it everybody may do "
+     "everything",
+     0},
+    {"read-only", KEY_READ_ONLY, NULL, 0, "refuse calls that change a lock", 0},
     {"insecure-serve-anybody", KEY_ANYBODY, NULL, 0, "listen beyond this machine without tokens",
      0},
     {"max-connections", KEY_CONNECTIONS, "N", 0, "at the same time; default 2000", 0},
@@ -107,7 +109,7 @@ const struct argp serve_argp = {
     list,
     parse,
     "",
-    "Serves the locks of the store over HTTP. /openapi.json says which calls there are.",
+    "Serves the locks of the store over HTTP. /openapi.json describes the calls.",
     options_children,
     NULL,
     NULL};
@@ -128,7 +130,7 @@ static void await_signal(const sigset_t *set)
     int number;
     while (sigwait(set, &number))
         ;
-    terminal_note("signal %d: answering what is open, then ending", number);
+    terminal_note("signal %d: answering the open requests, then ending", number);
 }
 
 static const httpd_module *load(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_sessions.c: the verb sessions: which processes have a session in the store. */
+/* cmd_sessions.c: the verb sessions: lists the processes that have a session in the store. */
 #include <inttypes.h>
 
 #include "cli/settings/options.h"

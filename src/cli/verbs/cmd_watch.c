@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_watch.c: the verb watch: shows the locks on a screen that follows them, or prints what
- * happens to them as JSON. It looks repeatedly, because no notice reaches a client
- * that only watches. */
+/* cmd_watch.c: the verb watch: shows the locks on a screen that updates itself, or prints events as
+ * JSON. It looks repeatedly, because no notice reaches a client that only watches. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +78,8 @@ const struct argp watch_argp = {
     list,
     parse,
     "[PREFIX]",
-    "Shows the locks whose name begins with PREFIX, who holds them and who waits, as it changes. "
-    "With --json, prints one event a line.\v"
+    "Shows the locks whose names begin with PREFIX, who holds them and who waits, and follows "
+    "changes. With --json, prints one event per line.\v"
     "Keys: q quit, / filter, s sort (age, name, waiting), p pause, arrows and pages scroll.",
     options_children,
     NULL,
@@ -96,7 +95,7 @@ static void print_change(void *ctx, const change *what)
     json_decref(line);
 }
 
-/* A store that is away may come back; it is said once. */
+/* An unreachable store may come back; it is reported once. */
 static bool goes_on(hf_code code, const hf_error *err, bool *is_away)
 {
     if (code && !*is_away)
@@ -202,7 +201,7 @@ static void take_look(view *v, refresher *l)
     v->board = seen;
 }
 
-/* A signal that the window has another size interrupts the wait, and is a key. */
+/* A change of the window's size interrupts the wait, and counts as a key. */
 static void follow(view *v, const screen *s, refresher *l)
 {
     struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {refresher_fd(l), POLLIN, 0}};
@@ -250,7 +249,7 @@ static int draw(const request *req, hf_client *client)
         terminal_error("cannot draw on this terminal: give --json for one event a line");
         return STATUS_INTERNAL;
     }
-    terminal_init(SILENT); /* what the library warns of would stand across the screen */
+    terminal_init(SILENT); /* warnings of the library would disturb the screen */
     show_screen(req, s, l);
     return 0;
 }

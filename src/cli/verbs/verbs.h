@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs.h: the table of the verbs: what each is called, what it does, which words it takes.
+/* verbs.h: the table of verbs: their names, help, functions and words.
  *
- * This room has one file for each verb (or for two that do the same with little difference): its
- * words and what it does. The table itself is in main.c. It stands on all other rooms. */
+ * This folder has one file per verb (or for two that differ little), with its words and its action.
+ * The table itself is in main.c. It may use all other folders of the command. */
 #ifndef HOLDFAST_CLI_VERBS_H
 #define HOLDFAST_CLI_VERBS_H
 
@@ -25,7 +25,7 @@ typedef struct verb {
 /* In a table that ends with an empty one; NULL: there is none. */
 const verb *verb_named(const verb *table, const char *name);
 
-/* The verb complete: it needs to know the others, and the words that may stand before a verb. */
+/* The verb complete needs the other verbs, and the words that may stand before a verb. */
 int cmd_complete(const verb *table, const struct argp *before, settings *given, int argc,
                  char **argv);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acquire_all.c: hf_lock_acquire_all(): several locks, all or none. They are waited for in the
- * order of their names' bytes, and only those before the one that is waited for are held meanwhile;
- * so sessions that take several this way never wait for each other. Most are free, most of the
- * time: where the store is on a network all are tried first, at the same time. */
+/* acquire_all.c: hf_lock_acquire_all(): several locks, all or none. Waits follow the byte order of
+ * the names, and only locks with earlier names are held during a wait. So sessions that take
+ * several locks this way never wait for each other. Most locks are free most of the time, so if the
+ * store is on a network, all are first tried at the same time. */
 #include "client/hold/handle.h"
 #include "client/hold/hold.h"
 #include "client/wait/acquire.h"
@@ -25,7 +25,7 @@ typedef struct part {
 
 typedef struct group {
     hf_client *client;
-    hf_lock_options options; /* on_lost and the dog are for all of them together */
+    hf_lock_options options; /* on_lost and the watchdog are for all of them together */
     hf_mono deadline;
     uint64_t actor;
     part *parts; /* in the order of their names */
@@ -134,7 +134,7 @@ static void *try_some(void *arg)
     return NULL;
 }
 
-/* As many threads as can be started; the caller's is one of them. */
+/* Starts as many threads as it can; the caller's is one of them. */
 static void try_all(group *g)
 {
     pthread_t threads[MOST_AT_ONCE];
@@ -154,7 +154,7 @@ static bool tries_all(const group *g)
     return g->client->store->is_remote && g->client->tickers.is_threaded && g->n > 1;
 }
 
-/* A try that failed otherwise than by another holder would fail again. */
+/* A try that failed for another reason than a holder would fail again. */
 static hf_code first_failure(const group *g, hf_error *err)
 {
     for (size_t i = 0; i < g->n; i++) {

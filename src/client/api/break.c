@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* break.c: hf_break(): asks the holders of a lock to leave, waits until they have left or cannot
- * believe any more, and takes their tickets out (R9). A holder whose place goes over to a lease
- * meanwhile is followed there, by its token. */
+ * believe any more, and takes their tickets out (R9). If a holder's place goes to an ID lease
+ * meanwhile, the break follows it there, by its token. */
 #include "client/base/client.h"
 
 #include "core/alloc.h"
@@ -16,7 +16,8 @@
 
 #define LOOK_MS 100
 
-/* A holder to be broken: as it was seen last. A lease that took its place has one of its tokens. */
+/* A holder to be broken, as it was last seen. An ID lease that took its place has one of its
+ * tokens. */
 typedef struct target {
     hf_entry holder;
     int64_t first_token, last_token;
@@ -73,8 +74,9 @@ static void choose(breaking *b)
     }
 }
 
-/* A lease keeps of the entry whose place it took when that came and was granted. What is left of a
- * block goes to the next holder, so the token alone does not tell. */
+/* An ID lease keeps both times of the entry whose place it took: when it entered and when it was
+ * granted. The token alone proves nothing, because what is left of a block goes to the next holder.
+ */
 static bool took_its_place(const hf_entry *lease, const target *t)
 {
     return lease->token >= t->first_token && lease->token <= t->last_token &&
@@ -82,7 +84,7 @@ static bool took_its_place(const hf_entry *lease, const target *t)
            lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits;
 }
 
-/* The entry that holds in the target's place now: its own, or that of the lease which it has
+/* The entry that now holds in the target's place: its own, or that of the ID lease that it has
  * become; NULL: none. */
 static const hf_entry *holder_of(const breaking *b, const target *t)
 {
@@ -93,7 +95,8 @@ static const hf_entry *holder_of(const breaking *b, const target *t)
     return same;
 }
 
-/* Returns whether any of them still holds; a lease that one has become is to be asked anew. */
+/* Returns whether any of them still holds. If one has become an ID lease, that has to be asked
+ * anew. */
 static bool follow(breaking *b)
 {
     bool any = false;
@@ -118,7 +121,8 @@ static hf_code nobody(const breaking *b, hf_error *err)
     return error_set(err, HF_NOT_FOUND, "nobody holds %.128s", b->name);
 }
 
-/* Its name; and whether it is dead for sure: marked, or seen gone and marked now. */
+/* Gives the session's name, and whether it is certainly dead: marked, or seen gone and marked now.
+ */
 static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *err)
 {
     hf_session_state state;
@@ -132,7 +136,7 @@ static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *
     return HF_OK;
 }
 
-/* A session that is missing cannot be asked; it is waited for all the same. */
+/* A missing session cannot be asked, but the break waits for it all the same. */
 static hf_code ask_once(breaking *b, target *t, hf_error *err)
 {
     hf_store *store = b->client->store;
@@ -177,7 +181,8 @@ static hf_code ask_all(breaking *b, hf_error *err)
     return HF_OK;
 }
 
-/* Until they have left, or the acknowledged asks are older than any lease that may still run. */
+/* Waits until they have left, or until the acknowledged asks are older than any lease that may
+ * still run. */
 static hf_code wait(breaking *b, hf_error *err)
 {
     while (!mono_reached(b->until, client_now(b->client))) {
@@ -224,7 +229,7 @@ static hf_code take_out(breaking *b, hf_error *err)
     return code;
 }
 
-/* As long as any of them holds: what was asked for may have become a lease before it was taken
+/* Repeats as long as any of them holds: a ticket may have become an ID lease before it was taken
  * out. */
 static hf_code take_from_all(breaking *b, hf_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* document.c: what only stores can do whose locks stand inside the user's documents: take one of
- * them, or the first of many, and renew by hand. */
+/* document.c: the calls for stores whose locks stand inside the user's documents: take one
+ * document, or the first of many, and renew by hand. */
 #include "client/hold/hold.h"
 #include "client/wait/acquire.h"
 

@@ -71,7 +71,7 @@ static void collect_ids(collection *c)
     c->n_ids = kept;
 }
 
-/* One session that cannot be read does not hide all locks: of its entries less is told. */
+/* A session that cannot be read must not hide all locks: its entries are shown with less detail. */
 static hf_code look_at_each(hf_client *client, const hf_id *ids, size_t n, hf_session_state *states,
                             hf_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock.c: the calls that take a lock, and those on the handle of one. */
+/* lock.c: the calls that take a lock, and those on its handle. */
 #include "client/hold/handle.h"
 #include "client/hold/hold.h"
 #include "client/wait/acquire.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* observe.c: hf_election_observe(): looks again and again at who holds a lock, and tells the caller
- * each time that it is another; needs no session. */
+ * of each change; needs no session. */
 #include "client/base/client.h"
 
 #include "core/error.h"
@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nobody tells an observer of a change, so it looks; so far apart that many of them are no load. */
+/* No notice tells an observer of a change, so it looks, rarely enough that many observers are no
+ * load. */
 #define LOOK_LEAST_MS 250
 #define LOOK_SPREAD_MS 250
 
-/* One term; all zero: nobody leads. The token alone would not do: some protocols have none. */
+/* One term; all zero: nobody leads. The token alone is not enough, because some protocols have
+ * none. */
 typedef struct term {
     char session[ID_TEXT_SIZE];
     int64_t token, since_ms;
@@ -27,7 +29,7 @@ typedef struct observing {
     hf_cancel *cancel;
     term told;
     int64_t newest;         /* the highest token of a leader that was told */
-    bool has_told, is_over; /* over: it does not want to hear more */
+    bool has_told, is_over; /* over: the caller wants to hear no more */
 } observing;
 
 static bool is_same(const term *a, const term *b)
@@ -55,7 +57,7 @@ static bool is_led_by(const hf_entry_info *holder)
     return holder->lease_left_ms >= 0 && *holder->who;
 }
 
-/* A primary that is none any more may have answered. Tokens of a queue never go back. */
+/* A deposed primary may have answered. Tokens of a queue never go back. */
 static bool is_stale(const observing *o, const hf_lock_info *info)
 {
     int64_t token = info->n_holders ? info->holders->token : info->token;
@@ -96,7 +98,7 @@ static hf_code look(observing *o, hf_error *err)
     return HF_OK;
 }
 
-/* Until the next look; false: it was cut short. */
+/* Pauses until the next look; false: the pause was cut short. */
 static bool pause_between(observing *o)
 {
     int64_t ms = LOOK_LEAST_MS + (int64_t)(client_chance(o->client) % LOOK_SPREAD_MS);

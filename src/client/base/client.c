@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c: the few things that all the client's files ask; see client.h. */
+/* client.c: the few functions that all files of the client call; see client.h. */
 #include "client/base/client.h"
 
 #include "core/backoff.h"

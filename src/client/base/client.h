@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.h: a client, and what all its files ask of it. What stands in the folders above is known
- * here by name only: each module's data is defined in its own header (see the README).
+/* client.h: a client, and what all its files ask of it. Modules in the folders above are known here
+ * only by name: each defines its data in its own header (see the README).
  *
  * One mutex guards what threads share. It is never held during a store call or a callback, so the
  * thread that watches the deadline gets it at once (R7). Functions whose names end in _locked want
@@ -67,7 +67,8 @@ struct hf_client {
 };
 
 hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not closed */
-/* Around a public call that hf_close() has to wait for; HF_CLOSED once that has begun. */
+/* Begins and ends a public call that hf_close() must wait for. HF_CLOSED once hf_close() has begun.
+ */
 hf_code client_begin(hf_client *client, hf_error *err);
 void client_end(hf_client *client);
 bool client_is_closing(hf_client *client);
@@ -76,8 +77,8 @@ hf_mono client_now(hf_client *client);
 hf_wall client_wall(hf_client *client);
 uint64_t client_chance(hf_client *client);
 hf_id client_new_id(hf_client *client);
-/* The calling thread's number, which no other thread of the process has or had: a pthread_t is
- * given again when its thread has ended. And a number for what is no thread. */
+/* The calling thread's number, which no other thread of the process has or had; a pthread_t is
+ * reused when its thread has ended. And a number for something that is not a thread. */
 uint64_t client_thread(void);
 uint64_t client_new_thread(void);
 
@@ -85,12 +86,12 @@ void client_log(hf_client *client, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
 
-/* Pauses before a call that failed is repeated: while the store cannot be reached, as long as
- * patience lasts from `since` on. false: it is not to be repeated, or the pause was cut short. */
+/* Pauses before a failed call is repeated, while the store cannot be reached and patience, counted
+ * from `since`, lasts. false: do not repeat it, or the pause was cut short. */
 bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
                       hf_mono since);
 
-/* Checks a name, and gives it as the store's records and notices have it. */
+/* Checks a name, and gives it in the form that the store's records and notices use. */
 hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],
                     hf_error *err);
 

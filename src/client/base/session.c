@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c: keeps what the client knows of its session; see session.h. */
+/* session.c: keeps what the client knows about its session; see session.h. */
 #include "client/base/client.h"
 
 #include "core/alloc.h"

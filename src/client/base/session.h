@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.h: what a client knows of its session in the store. Only session.c writes it; the
- * files that begin it, beat and end it are in hold/. All of it is under the client's mutex. */
+/* session.h: what a client knows about its session in the store. Only session.c writes it; the
+ * files that begin, beat and end the session are in hold/. The client's mutex guards all of it. */
 #ifndef CLIENT_BASE_SESSION_H
 #define CLIENT_BASE_SESSION_H
 
@@ -17,7 +17,7 @@ typedef enum session_state {
 /* A ticket that somebody asked this session to give up (R9). */
 typedef struct session_ask {
     hf_ask ask;
-    hf_mono deadline; /* of belief in that ticket */
+    hf_mono deadline; /* the end of belief in that ticket */
     bool is_answered; /* its leave was acknowledged: the next beat takes the ask out */
 } session_ask;
 
@@ -30,7 +30,7 @@ struct session {
     hf_error last_failure; /* of a beat, for the message when the lease runs out */
     session_ask *asks;
     size_t n_asks;
-    char **suspects; /* names of locks where an unanswered enter may still land (R8) */
+    char **suspects; /* names of the suspects: an unanswered enter may still arrive there (R8) */
     size_t n_suspects;
 };
 

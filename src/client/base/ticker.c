@@ -30,7 +30,7 @@ static void sleep_until(struct ticker *ticker, hf_mono due)
     for (int i = 1; i < 3; i++) {
         uint64_t count;
         if (fds[i].revents && read(fds[i].fd, &count, sizeof count) < 0)
-            continue; /* non-blocking: somebody else's poke is as good */
+            continue; /* non-blocking: if it is poked already, that is enough */
     }
 }
 
@@ -73,7 +73,7 @@ static int open_descriptors(struct ticker *ticker)
     return are_open ? 0 : errno;
 }
 
-/* The library's threads take no signals: those are the program's. */
+/* The library's threads block all signals: they are the program's business. */
 static int create_thread(struct ticker *ticker)
 {
     sigset_t all, old;
@@ -99,11 +99,10 @@ hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err)
         return HF_OK;
     }
     close_descriptors(ticker);
-    return error_set(
-        err, HF_INTERNAL,
-        "a thread of the library could not be started (%s), without which no lease can "
-        "be kept: raise the limits of processes and open files",
-        strerror(failure));
+    return error_set(err, HF_INTERNAL,
+                     "a thread of the library, which keeps the leases, could not be started (%s): "
+                     "raise the limits of processes and open files",
+                     strerror(failure));
 }
 
 hf_code ticker_start_all_locked(hf_client *client, hf_error *err)
@@ -166,7 +165,7 @@ static void join(struct ticker *ticker, bool awaits)
         pthread_join(ticker->thread, NULL);
 }
 
-/* Threads poke each other: their descriptors go when all have ended. */
+/* Threads poke each other, so descriptors are closed when all threads have ended. */
 void ticker_stop_all(hf_client *client)
 {
     pthread_mutex_lock(&client->mutex);

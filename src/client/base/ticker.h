@@ -20,7 +20,7 @@ struct ticker {
     int timer_fd, poke_fd, later_fd;
     bool is_started;     /* client mutex */
     bool is_poked_later; /* client mutex */
-    bool is_poked;       /* own thread: the simulator's, which has no threads to wake */
+    bool is_poked;       /* own thread; for the simulator, which has no threads to wake */
 };
 
 struct tickers {
@@ -30,9 +30,9 @@ struct tickers {
     struct ticker of[TICKERS];
 };
 
-/* Once; where threads or descriptors are short it fails with HF_INTERNAL. `err` may be NULL. */
+/* Starts it once. HF_INTERNAL if there are too few threads or descriptors. `err` may be NULL. */
 hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err);
-/* All but the listener and the notifier, which are started when they are wanted. */
+/* Starts all but the listener and the notifier, which start when they are needed. */
 hf_code ticker_start_all_locked(hf_client *client, hf_error *err);
 void ticker_poke(hf_client *client, unsigned which);
 /* Pokes it within delay_ns nanoseconds, without waking it now. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waker.h: what a thread that waits for a lock sleeps on. Wakers belong to the client, which keeps
- * them for the next waiter. So a waker may still be woken after its waiter has gone: the next one
- * wakes, looks, and sleeps on. That is why nobody needs the client's mutex to wake somebody. */
+/* waker.h: what a thread sleeps on while it waits for a lock. Wakers belong to the client, which
+ * keeps them for later waiters. So a waker may be woken after its waiter has gone; the next waiter
+ * then wakes, looks, and sleeps on. For that reason, waking needs no mutex. */
 #ifndef CLIENT_BASE_WAKER_H
 #define CLIENT_BASE_WAKER_H
 
@@ -17,7 +17,7 @@ struct waker {
     sem_t sem;
 };
 
-/* Those that nobody uses, by whether they sleep on a descriptor; under the client's mutex. */
+/* Unused wakers, by whether they sleep on a descriptor; guarded by the client's mutex. */
 struct wakers {
     struct waker *idle[2];
 };

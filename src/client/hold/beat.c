@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* beat.c: beats, and sees to what their answers say; called by the beat thread. See beat.h. */
+/* beat.c: sends beats, and acts on their answers; called by the beat thread. See beat.h. */
 #include "client/hold/beat.h"
 
 #include "client/hold/hold.h"
@@ -12,8 +12,8 @@
 
 /* ---- Asks (R9) ---- */
 
-/* Nobody here knows the ticket, and no enter of it can still land: it has left before it was asked
- * for. */
+/* No lock here has the ticket, and no enter with it can still arrive: it left before the ask came.
+ */
 static bool has_left_locked(hf_client *client, hf_id ticket)
 {
     const struct hf_lock *lock = lock_find_locked(client, ticket);
@@ -23,9 +23,9 @@ static bool has_left_locked(hf_client *client, hf_id ticket)
            !release_is_pending_locked(client, ticket);
 }
 
-/* An ask fixes the ticket's deadline at the lease that ran before the beat which brought it: that
- * lease counts from before the ask was there, so it ends before the breaker's wait does. An upgrade
- * does not escape an ask for the ticket that it replaced. */
+/* An ask sets the ticket's deadline to the end of the lease that ran before the beat that brought
+ * the ask. That lease counts from before the ask was written, so it ends before the breaker's wait
+ * does. An upgrade does not escape an ask for the ticket that it replaced. */
 static void asked_locked(hf_client *client, const hf_ask *ask, hf_mono deadline)
 {
     if (session_find_ask_locked(client, ask->ticket))
@@ -55,7 +55,7 @@ static void acknowledged_locked(hf_client *client, hf_mono sent, const hf_sessio
         asked_locked(client, &state->asked[i], lease_before);
     if (state->misses)
         verify_now_locked(client, NULL);
-    /* the watch thread need not hear of it: it wakes at the lease's former end, and sleeps on */
+    /* no need to tell the deadline thread: it wakes at the lease's former end, and sleeps on */
 }
 
 static void marked_dead_locked(hf_client *client, const hf_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* belief.c: ends belief in time; see belief.h. Called wherever a holder asks, and by the watch
+/* belief.c: ends belief in time; see belief.h. Called whenever a holder asks, and by the deadline
  * thread, which calls no store. */
 #include "client/hold/hold.h"
 
@@ -15,7 +15,7 @@ static hf_mono own_due(const struct hf_lock *lock)
     return (hf_mono){end.ns - lock->client->stop_margin_ms * 1000000};
 }
 
-/* When it is lost by its own lease or its watchdog, if nothing happens before. */
+/* When its own lease or its watchdog will end it, if nothing happens before. */
 static hf_mono due_of(const struct hf_lock *lock)
 {
     return mono_min(own_due(lock), watchdog_due(&lock->belief.watchdog));
@@ -34,7 +34,7 @@ void belief_begin_locked(struct hf_lock *lock, const struct lock_request *reques
         ticker_poke(client, TICK_WATCH);
 }
 
-/* Whether its own lease, if it has one, still runs; it is lost when not. */
+/* Whether its own lease, if it has one, still runs. If not, the lock becomes lost. */
 static bool is_leased_locked(struct hf_lock *lock, hf_mono now)
 {
     hf_error why;
@@ -49,7 +49,8 @@ static bool is_leased_locked(struct hf_lock *lock, hf_mono now)
     return false;
 }
 
-/* Its worker has the stop margin to stop in. The session lives, so its lease is longer. */
+/* The worker has the stop margin to stop. The session lives, and its lease is longer than the
+ * margin. */
 static bool is_fed_locked(struct hf_lock *lock, hf_mono now)
 {
     struct watchdog *dog = &lock->belief.watchdog;
@@ -73,7 +74,7 @@ static hf_mono watch_locks_locked(hf_client *client, hf_mono now)
     return due;
 }
 
-/* From the first beat on that knew of it, a lock lives as long as its session. */
+/* From the first beat that covers it, a lock lives as long as its session. */
 void belief_renewed_locked(hf_client *client, hf_mono sent)
 {
     for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
@@ -139,7 +140,7 @@ hf_mono belief_tick(hf_client *client, hf_mono now)
 
 /* ---- What the holder asks ---- */
 
-/* The watchdog bites; then there is the stop margin. */
+/* The watchdog fires; then the stop margin begins. */
 static hf_mono end_locked(const struct hf_lock *lock)
 {
     hf_mono bitten =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* belief.h: until when a holder may believe that it holds: as long as the session's lease runs, and
- * the lock's own where it has one, and its watchdog is content (R3, R4, R7). */
+/* belief.h: until when a holder may believe that it holds: while the session's lease runs, and the
+ * lock's own lease if it has one, and the watchdog has not fired (R3, R4, R7). */
 #ifndef CLIENT_HOLD_BELIEF_H
 #define CLIENT_HOLD_BELIEF_H
 
@@ -19,17 +19,17 @@ struct belief {
 /* The request's lock is believed from now on. */
 void belief_begin_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now);
 
-/* HF_OK: it is held now, for *left_ms milliseconds more. HF_LOST: *left_ms is what is left to stop
- * in. */
+/* HF_OK: it is held now, for *left_ms milliseconds more. HF_LOST: *left_ms is the time left for
+ * stopping the work. */
 hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);
 
-/* Whether that session's lease still runs; it is lost when not. */
+/* Whether that session's lease still runs. If not, the session becomes lost. */
 bool belief_in_session_locked(hf_client *client, hf_id session, hf_mono now);
 void belief_lose_session_locked(hf_client *client, const hf_error *why, hf_mono stop_by);
 
-/* A beat that was sent then was acknowledged. */
+/* A beat that was sent at that time was acknowledged. */
 void belief_renewed_locked(hf_client *client, hf_mono sent);
-/* Its holder has renewed it by hand; the call was sent then. */
+/* Its holder renewed it by hand, with a call that was sent at that time. */
 void belief_refreshed_locked(struct hf_lock *lock, hf_mono sent);
 
 hf_mono belief_tick(hf_client *client, hf_mono now); /* ends belief in time, calls no store */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* carried.c: what an enter carries along: the releases of the same name that wait in the
- * background, so that the client's own closed locks are never in its way; called by
- * wait/attempt_enter.c and wait/upgrade.c. */
+/* carried.c: what an enter carries along: the pending releases of the same name, so that the
+ * client's own closed locks are never in its way; called by wait/attempt_enter.c and
+ * wait/upgrade.c. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* change.c: from exclusive to shared on one handle: for the holder a downgrade is done when it
- * begins (R4); it is sent in the caller's thread, and on in the background (upkeep.c) when it got
- * no answer. Also what downgrades share with upgrades (upgrade.c). */
+/* change.c: from exclusive to shared on one handle. For the holder, a downgrade is done when it
+ * begins (R4). The caller's thread sends it; if there is no answer, the background continues
+ * (upkeep.c). Also what downgrades share with upgrades (upgrade.c). */
 #include "client/hold/change.h"
 
 #include "client/hold/hold.h"
@@ -142,7 +142,8 @@ static void lower_locked(struct hf_lock *lock)
     lock->change.due = client_now(lock->client);
 }
 
-/* An upgrade that got no answer was granted: it holds exclusively, and believes in shared. */
+/* An upgrade without an answer was granted: the ticket holds exclusively, but the holder believes
+ * in shared. */
 static bool adopt_locked(struct hf_lock *lock, const hf_record *record)
 {
     if (id_is_zero(lock->change.upgrade) || !record_find(record, lock->change.upgrade))
@@ -185,7 +186,7 @@ static bool seek(void *ctx, const hf_record *record)
     return false;
 }
 
-/* A change that changed nothing proves nothing where it may have reached a deposed primary. */
+/* If a deposed primary may have answered, a change that changed nothing proves nothing. */
 static hf_code confirm(hf_client *client, const char *name, hf_change change, hf_error *err)
 {
     lookup it = {.change = change};
@@ -210,7 +211,7 @@ static hf_code send_once(hf_client *client, const char *name, hf_id ticket, hf_e
     return code || reply.confirmed ? code : confirm(client, name, change, err);
 }
 
-/* Its ticket is gone; unless an upgrade without an answer took its place, so is the lock. */
+/* Its ticket is gone, and so is the lock, unless an upgrade without an answer took its place. */
 static void gone_locked(struct hf_lock *lock, const hf_error *err)
 {
     if (id_is_zero(lock->change.upgrade))
@@ -219,7 +220,7 @@ static void gone_locked(struct hf_lock *lock, const hf_error *err)
         verify_now_locked(lock->client, lock->name);
 }
 
-/* One try was made for that ticket; a lock that has another one by now was upgraded. */
+/* One try was made for that ticket. If the lock has another ticket now, it was upgraded. */
 static void settle_locked(hf_client *client, hf_id ticket, hf_code code, const hf_error *err)
 {
     struct hf_lock *lock = lock_find_locked(client, ticket);
@@ -244,8 +245,8 @@ static hf_code send_and_settle(hf_client *client, const char *name, hf_id ticket
     return code;
 }
 
-/* Belief in exclusive ends here, before the step is sent (R4); and it is passed on to no thread
- * from now on: those in line want it exclusive. */
+/* Belief in exclusive ends here, before the step is sent (R4). The lock is no longer passed on to
+ * other threads, because those in line want it exclusively. */
 static void end_belief(struct hf_lock *lock)
 {
     pthread_mutex_lock(&lock->client->mutex);
@@ -257,7 +258,8 @@ static void end_belief(struct hf_lock *lock)
     pthread_mutex_unlock(&lock->client->mutex);
 }
 
-/* What stands for a lock may be its ticket, or that of an upgrade without an answer. */
+/* In the record, a lock may stand under its ticket, or under that of an upgrade without an answer.
+ */
 static bool has_doubt(struct hf_lock *lock)
 {
     MUTEX_SCOPE(&lock->client->mutex);

@@ -8,9 +8,9 @@
 
 #include <unistd.h>
 
-/* So long a closed lock's release waits for an acquire of the same name that takes it along: a
- * thread that works turn by turn then sends one request a turn, not two. Much shorter than a write,
- * and longer than it takes to come back. */
+/* How long the release of a closed lock waits for an acquire of the same name to carry it. A thread
+ * that works turn by turn then sends one request per turn instead of two. This is much shorter than
+ * a write, and longer than such a thread needs to come back. */
 #define COME_BACK_NS 100000
 
 void handle_goes_over(struct hf_lock *lock)
@@ -53,7 +53,7 @@ hf_code handle_release(struct hf_lock *lock, hf_error *err)
     return release_send(client, release, mono_add_ms(now, client->patience_ms), err);
 }
 
-/* Whether another thread of this client has it now, or it lingers. */
+/* Returns whether another thread of this client has the lock now, or it lingers. */
 static bool passes_locked(struct hf_lock *lock, struct waker **to_wake)
 {
     hf_mono now = client_now(lock->client);
@@ -62,7 +62,8 @@ static bool passes_locked(struct hf_lock *lock, struct waker **to_wake)
            !belief_check_locked(lock, &left_ms, now, NULL) && turns_pass_locked(lock, now, to_wake);
 }
 
-/* A lost lock's ticket is taken out too, if its session still lives: it may have been asked for. */
+/* The ticket of a lost lock is taken out, too, if its session still lives: the loss may be due to
+ * an ask. */
 static void close_locked(struct hf_lock *lock, struct waker **to_wake)
 {
     hf_client *client = lock->client;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* life.c: begins and ends the client's session; called by acquiring threads, by the thread that
- * finds it lost, and by upkeep, which marks what has ended. */
+ * finds the session lost, and by upkeep, which marks ended sessions. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -8,7 +8,7 @@
 
 /* ---- Begin ---- */
 
-/* Nothing is held, or still being stopped, or waited for. */
+/* Whether nothing is held, waited for, or still being stopped. */
 static bool is_idle_locked(hf_client *client)
 {
     const struct hold *hold = client->hold;
@@ -37,7 +37,8 @@ static void begun_locked(hf_client *client, hf_mono sent)
         ticker_poke(client, i);
 }
 
-/* The insert of a session that got no answer may have landed; the id is abandoned (R3). */
+/* An insert without an answer may have arrived all the same, so the session's id is given up (R3).
+ */
 static void failed_locked(hf_client *client, hf_code code)
 {
     if (code == HF_UNKNOWN)
@@ -163,8 +164,8 @@ hf_mono life_mark_ended(hf_client *client, hf_mono now)
     }
 }
 
-/* The clean end is the same mark that others set on the dead (R5): no need to wait for it where the
- * store does not answer, the lease ends anyway. */
+/* A clean end is the same mark that others set on dead sessions (R5). If the store does not answer,
+ * there is no need to wait for it: the lease ends anyway. */
 void life_close(hf_client *client, bool store_answers)
 {
     const struct endings *endings = &client->hold->endings;

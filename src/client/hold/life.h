@@ -5,8 +5,8 @@
 
 #include <holdfast/store.h>
 
-/* A session that has ended here. While work under its locks may still be stopping it is not marked:
- * that would let others in before the lease is over. */
+/* A session that this client has ended. It is not marked while work under its locks may still be
+ * stopping: a mark would let others in before the lease is over. */
 struct ended {
     hf_id id;
     hf_mono due;
@@ -19,8 +19,8 @@ struct endings {
     size_t n;
 };
 
-/* Begins a session unless there is one. HF_OK: alive. HF_HELD: another thread is at it, or it is
- * too early: come back. */
+/* Begins a session unless there is one. HF_OK: it is alive. HF_HELD: another thread is beginning
+ * it, or it is too early for the next try: come back. */
 hf_code life_begin(hf_client *client, hf_error *err);
 void life_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
 

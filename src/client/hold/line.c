@@ -98,8 +98,8 @@ size_t line_position(const struct lock_request *request)
     return position;
 }
 
-/* The first enters for all, unless the lock comes to the line without that. If the lock is soon to
- * be left, the enter takes the leave along, and a hand-over is one write. */
+/* The first enters for all, unless the lock will come to the line anyway. If the lock is about to
+ * be left, the enter carries the leave, so that the hand-over is one write. */
 void line_see_to_leader_locked(struct line *line)
 {
     bool is_served = line->user && line->user->turn.has_block && !line->is_overdue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* line.h: threads of one client that want one lock stand in one line, behind one ticket of their
- * session. The line's first becomes its leader, which enters and waits for all. Here the line is
- * kept; turns.c decides who has the lock next. */
+ * session. The first in line becomes the leader, which enters and waits for all. This file keeps
+ * the line; turns.c decides which thread has the lock next. */
 #ifndef CLIENT_HOLD_LINE_H
 #define CLIENT_HOLD_LINE_H
 
@@ -28,14 +28,14 @@ void line_free_locked(struct line *line); /* even if it is not empty */
 
 void line_append_locked(struct line *line, struct lock_request *request);
 struct lock_request *line_next_locked(struct line *line); /* takes the first out; NULL: nobody */
-/* The first leads, unless the lock comes to the line without that. */
+/* Makes the first the leader, unless the lock will come to the line anyway. */
 void line_see_to_leader_locked(struct line *line);
 
 /* The request is over, however it ended. */
 void line_quit_locked(struct lock_request *request);
 size_t line_position(const struct lock_request *request); /* 1: next */
 
-/* The lock's ticket is left, or lost: the next in line leads. */
+/* The lock's ticket was given up or lost: the next in line leads. */
 void line_left_locked(struct hf_lock *lock);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.c: keeps whether and since when somebody wants notices; see listener.h. */
+/* listener.c: remembers whether notices are wanted, and from when on; see listener.h. */
 #include "client/hold/hold.h"
 
 #include "core/backoff.h"
 
-#define LINGER_MS 10000 /* goes on listening so long after the last wait */
+#define LINGER_MS 10000 /* goes on listening for this long after the last wait */
 #define RETRY_FIRST_MS 50
 #define RETRY_MOST_MS 2000
 
@@ -27,7 +27,7 @@ bool listener_want_locked(hf_client *client, hf_stamp from)
     listener->has_waited = true;
     listener->until = mono_add_ms(client_now(client), LINGER_MS);
     if (ticker_start_locked(client, TICK_LISTEN, NULL)) {
-        listener->is_polling = true; /* no thread is left for it */
+        listener->is_polling = true; /* no thread could be started for it */
         return true;
     }
     ticker_poke(client, TICK_LISTEN);

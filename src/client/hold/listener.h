@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.h: whether notices are wanted, and from where on; wait/listen.c hears them. */
+/* listener.h: whether notices are wanted, and from which stamp on; wait/listen.c receives them. */
 #ifndef CLIENT_HOLD_LISTENER_H
 #define CLIENT_HOLD_LISTENER_H
 
@@ -14,8 +14,8 @@ struct listener {
     unsigned failures;
 };
 
-/* Notices are wanted from there on. False: some may have been passed over, as another wait began
- * later and was first to be heard of: look. */
+/* Notices are wanted from this stamp on. False: some may have been missed, because a wait that
+ * began later was reported first: look. */
 bool listener_want_locked(hf_client *client, hf_stamp from);
 void listener_begin_locked(hf_client *client); /* a session has begun */
 

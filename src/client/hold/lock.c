@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock.c: makes, finds and frees locks, and says how one is left; see lock.h. */
+/* lock.c: makes, finds and frees locks, and says how a lock is left; see lock.h. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -188,16 +188,16 @@ void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before)
 
 /* ---- How it is left ---- */
 
-/* Once per period: that the holder says what its work came to is what says that it was done. Who
- * has not done it gives the lock back. */
+/* Once per period: the work counts as done if the holder gave an exit status. A holder without one
+ * gives the lock back. */
 static bool gives_back(const struct hf_lock *lock)
 {
     bool is_skipped = period_is_any(lock->grant.period) && !lock->leaving.has_exit_status;
     return (is_skipped || lock->leaving.is_returned) && lock->state != LOCK_LOST;
 }
 
-/* Its holder did not use it, but others have held under the same ticket before. The record does not
- * know yet how the last of them left the lock (P13). */
+/* The holder did not use the lock, but others have held it under the same ticket before. The record
+ * does not know yet how the last of them left it (P13). */
 static hf_leave leave_of_previous(const struct hf_lock *lock)
 {
     const hf_last_mark *mark = &lock->previous.mark;

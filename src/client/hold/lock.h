@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock.h: a lock that this client holds, or has held: the handle. Each of its parts is defined
- * where it is written; lock.c makes them all. */
+/* lock.h: the handle of a lock that this client holds or has held. Each part of it is defined by
+ * the file that writes it; lock.c makes them all. */
 #ifndef CLIENT_HOLD_LOCK_H
 #define CLIENT_HOLD_LOCK_H
 
@@ -14,8 +14,8 @@
 
 typedef enum lock_state { LOCK_HELD, LOCK_LOST, LOCK_RELEASED } lock_state;
 
-/* What the store has granted, and to whom. Written by lock.c; constant, but for what an upgrade, a
- * downgrade or lingering changes: ticket, token, permits and stamp (mutex; token and permits are
+/* What the store has granted, and to whom. Written by lock.c. Constant except ticket, token,
+ * permits and stamp, which upgrades, downgrades and lingering change (mutex; token and permits are
  * read without it). */
 struct grant {
     hf_enter enter; /* as it entered: an upgrade enters again */
@@ -26,7 +26,7 @@ struct grant {
     hf_period period;        /* where its work is done once per period */
     char *document;          /* the user's own, as it was when it was locked; NULL elsewhere */
     int64_t waited_ms;
-    int64_t linger_ms; /* so long it stays with the session after its release */
+    int64_t linger_ms; /* how long it stays with the session after its release */
     uint64_t thread;   /* who took it, or: */
     char actor[HF_ACTOR_MAX + 1];
 };
@@ -36,7 +36,7 @@ struct leaving {
     bool has_exit_status;
     int exit_status;
     bool is_returned; /* given back unused: `last` stays as it is */
-    bool is_passing;  /* its place may be a lease's already */
+    bool is_passing;  /* an ID lease may have its place already */
 };
 
 struct hf_lock {
@@ -59,7 +59,7 @@ struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_ent
                                 const hf_record *record, hf_mono now);
 /* What the request asked for. */
 void lock_fill_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now);
-/* The same ticket with the next token, for another thread. The one before has been released: its
+/* The same ticket with the next token, for another thread. The handle before it was released: its
  * belief is over. */
 struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now);
 void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a handle of */
@@ -67,7 +67,7 @@ void lock_unlink_locked(struct hf_lock *lock);
 void lock_free(struct hf_lock *lock); /* one that was unlinked */
 
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
-/* The lock that an ask is for: the ticket may have been replaced by an upgrade since. */
+/* Finds the lock that an ask is for. An upgrade may have replaced the ticket since. */
 struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket);
 hf_mode lock_mode(const struct hf_lock *lock);
 
@@ -75,12 +75,12 @@ hf_mode lock_mode(const struct hf_lock *lock);
 
 void lock_end_locked(struct hf_lock *lock, lock_state how);
 
-/* Another ticket stands for it from now on. */
+/* From now on the lock stands under another ticket. */
 void lock_replace_ticket_locked(struct hf_lock *lock, hf_id ticket);
 /* An upgrade of it was granted. */
 void lock_regrant_locked(struct hf_lock *lock, const hf_entry *entry, hf_stamp stamp);
 void lock_share_locked(struct hf_lock *lock); /* belief in exclusive is over */
-/* `kept` lingers: the next token is given to nobody yet, and the exit status stays. */
+/* `kept` lingers: nobody gets the next token yet, and the exit status stays. */
 void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before);
 
 /* ---- How it is left ---- */
@@ -88,8 +88,8 @@ void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before);
 hf_leave lock_leave(const struct hf_lock *lock);
 void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status);
 void lock_begin_pass_locked(struct hf_lock *lock);
-/* Its holder did not use it: closing it gives it back. It is passed to nobody in line, for its
- * place may be a lease's by now. */
+/* Its holder did not use it: closing it is a give-back. It is passed to nobody in line, because an
+ * ID lease may have its place by now. */
 void lock_return(struct hf_lock *lock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* long_waits.c: tells what waits for long here, and holds something; see long_waits.h. */
+/* long_waits.c: writes the wait report; see long_waits.h. */
 #include "client/hold/long_waits.h"
 
 #include "client/hold/hold.h"
@@ -38,7 +38,7 @@ static void say_locked(const hf_client *client, hf_mono now, bool holding, char 
     }
 }
 
-/* Those that hold something come first: without them there is no deadlock. */
+/* Waits of actors that hold something come first: without them there is no deadlock. */
 char *long_waits_say_locked(hf_client *client, hf_mono now)
 {
     char *text = NULL;

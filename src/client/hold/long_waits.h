@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* long_waits.h: what this client says of its long waits, for the search for deadlocks
- * (wait/deadlock.c). */
+/* long_waits.h: the wait report: what this client says about its long waits, for the search for
+ * deadlocks (wait/deadlock.c). */
 #ifndef CLIENT_HOLD_LONG_WAITS_H
 #define CLIENT_HOLD_LONG_WAITS_H
 
@@ -9,7 +9,8 @@
 #include "core/waits.h"
 
 bool long_waits_are_off(const hf_client *client);
-/* What the next beat says (core/waits.h): the caller's to free; NULL: nothing. */
+/* The wait report for the next beat (core/waits.h), which the caller frees; NULL: nothing to
+ * report. */
 char *long_waits_say_locked(hf_client *client, hf_mono now);
 /* What the request's thread, or actor, holds. */
 size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX]);

@@ -28,7 +28,7 @@ static void lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_
     ticker_poke(lock->client, TICK_UPKEEP);
 }
 
-/* One notice is enough for all. */
+/* One warning is enough for all. */
 static void lose_peers_locked(const struct hf_lock *lock, hf_mono stop_by)
 {
     hf_error why;
@@ -144,7 +144,7 @@ void loss_await_callback_locked(struct hf_lock *lock)
 
 /* ---- Giving up the tickets ---- */
 
-/* Nobody can believe in it any more, so nothing is gained by waiting for hf_lock_close(). */
+/* Nobody can believe in the lock any more, so waiting for hf_lock_close() would gain nothing. */
 hf_mono loss_leave_locked(hf_client *client, hf_mono now)
 {
     hf_mono due = MONO_NEVER;

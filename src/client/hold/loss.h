@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss.h: how a lock is lost: its holder is told, has time to stop its work, and then the ticket is
- * given up. What was taken together is lost together. */
+/* loss.h: how a lock is lost: its holder is warned and has time to stop its work; then the ticket
+ * is given up. Locks taken together are lost together. */
 #ifndef CLIENT_HOLD_LOSS_H
 #define CLIENT_HOLD_LOSS_H
 
@@ -9,7 +9,7 @@
 /* Mutex; written by loss.c. */
 struct loss {
     hf_error why;         /* constant once it is lost */
-    hf_mono stop_by;      /* once lost: until then its work may take to stop */
+    hf_mono stop_by;      /* once lost: how long its work may take to stop */
     int fd;               /* readable once lost; -1 until asked for */
     hf_lost_fn on_lost;   /* NULL: none */
     void *ctx;            /* of on_lost */
@@ -18,7 +18,7 @@ struct loss {
     struct hf_lock *peer; /* the next of those taken together, in a ring; NULL: none */
 };
 
-/* It is lost, and so are those that it was taken together with. */
+/* Makes it lost, together with the locks that were taken with it. */
 void loss_begin_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
 /* Whom to tell. */
 void loss_tell_locked(struct hf_lock *lock, hf_lost_fn on_lost, void *ctx);
@@ -26,13 +26,13 @@ int loss_fd_locked(struct hf_lock *lock);
 void loss_tie_locked(struct hf_lock *lock, struct hf_lock *peer);
 void loss_untie_locked(struct hf_lock *lock);
 int64_t loss_time_left(const struct hf_lock *lock, hf_mono now); /* to stop in, in ms */
-/* The client is being closed: what is held is lost, and released; nobody is told. */
+/* The client is being closed: held locks are lost and released, without a warning. */
 void loss_close_all_locked(hf_client *client);
-/* A callback that runs must have ended before its lock goes, unless it is the callback that asks.
+/* Waits until the lock's callback has ended, unless that callback is the caller.
  */
 void loss_await_callback_locked(struct hf_lock *lock);
 
-/* Gives up the tickets of lost locks whose time to stop is over; returns when the next one is. */
+/* Gives up the tickets of lost locks whose time to stop is over; returns when the next is due. */
 hf_mono loss_leave_locked(hf_client *client, hf_mono now);
 /* Until when work under a lost lock may still be stopping; `now` when there is none. */
 hf_mono loss_stops_by_locked(hf_client *client, hf_mono now);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* previous.c: how the holder before this one left: the answer to the enter says it, or the look
- * that showed the grant; after a grant by notice it is looked up when it is first asked for. */
+/* previous.c: how the holder before this one left. The answer to the enter says it, or the look
+ * that showed the grant. After a grant by notice, it is looked up when the caller first asks. */
 #include "client/hold/hold.h"
 
 #include "core/error.h"
 
-/* A record that a program of before has written has it in `last` only. */
+/* In records that earlier programs wrote, only `last` has it. */
 static hf_done done_of(const hf_last_mark *mark)
 {
     const hf_done_mark *done = &mark->done;
@@ -53,7 +53,8 @@ typedef struct lookup {
     hf_last_mark last;
 } lookup;
 
-/* As long as the ticket holds, `last` is of before its grant (or of another who held beside it). */
+/* As long as the ticket holds, `last` dates from before its grant, or is about another holder
+ * beside it. */
 static bool find(void *ctx, const hf_record *record)
 {
     lookup *it = ctx;

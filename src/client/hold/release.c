@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.c: takes tickets out of records and does not rest until that is known (R8): in the
+/* release.c: takes tickets out of records, and repeats that until the outcome is known (R8): in the
  * caller's thread for hf_lock_release(), in the background for all others. See release.h. */
 #include "client/hold/hold.h"
 
@@ -93,7 +93,7 @@ struct release *release_take_locked(hf_client *client, const char *name, bool *i
     return taken;
 }
 
-/* Out for sure: if it was asked for, the next beat takes the ask out (R9). */
+/* The ticket is certainly out. If there was an ask for it, the next beat takes that out (R9). */
 static void done_locked(hf_client *client, struct release *release)
 {
     session_answer_locked(client, release->leave.ticket);
@@ -155,7 +155,7 @@ static bool seek(void *ctx, const hf_record *record)
     return !lookup->is_there;
 }
 
-/* A leave that changed nothing proves nothing where it may have reached a deposed primary. */
+/* If a deposed primary may have answered, a leave that changed nothing proves nothing. */
 static hf_code confirm(hf_client *client, const struct release *release, bool *is_there,
                        hf_error *err)
 {
@@ -195,7 +195,7 @@ static bool is_known(hf_code code)
     return code == HF_OK || code == HF_LOST;
 }
 
-/* Worth trying again at once; what the store refused is tried again too, but rarely. */
+/* Whether to try again at once. What the store refused is tried again too, but rarely. */
 static bool is_passing(hf_code code)
 {
     return code == HF_HELD || hf_code_retryable(code);

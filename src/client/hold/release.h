@@ -6,13 +6,13 @@
 
 #include "core/record.h"
 
-/* Mutex, but for what the thread that has it in flight reads; written by release.c. */
+/* Mutex, except for what its sender reads while it is in flight; written by release.c. */
 struct release {
     struct release *next;
     struct release *carried_next; /* in a step that carries it along */
     char *name;                   /* constant */
     hf_leave leave;               /* constant once in flight */
-    hf_id upgrade;  /* goes in the same step: of the two tickets, one stands; 0: none */
+    hf_id upgrade;  /* leaves in the same step; only one of the two tickets stands; 0: none */
     bool is_held;   /* it was believed, and its absence is a loss */
     bool in_flight; /* somebody is sending it */
     bool is_moot;   /* the session was lost under way: its sender frees it */
@@ -28,26 +28,26 @@ struct releases {
 };
 
 enum { RELEASE_LEAVES = 2 };
-/* What a release takes out: how many leaves. */
+/* The leaves of a release; returns how many. */
 size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES]);
 
-/* Puts a ticket of the current session on the list; is_held: it was believed, its absence is a
- * loss. The caller either pokes upkeep or marks it in_flight and sends it itself. */
+/* Puts a ticket of the current session on the list. is_held: it was believed, so its absence is a
+ * loss. The caller either pokes upkeep, or marks it in_flight and sends it itself. */
 struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
                                     bool is_held);
 /* The same for the ticket of a lock, and that of an upgrade of it. */
 struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held);
-/* Belief ends, the next in line leads, its leave is on the list (R4). */
+/* Ends belief, lets the next in line lead, and puts the leave on the list (R4). */
 struct release *release_begin_locked(struct hf_lock *lock);
 
-/* Marks what waits in the list for this name as in flight, for a step that carries it along; linked
- * by carried_next. *is_busy: some is in flight already, wait for it. */
+/* Marks the releases of this name as in flight, for a step that carries them; they are linked by
+ * carried_next. *is_busy: one is in flight already: wait for it. */
 struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy);
 void release_put_back_locked(hf_client *client, struct release *carried, bool was_sent);
 void release_done_locked(hf_client *client, struct release *carried); /* acknowledged: frees them */
 
-/* Sends one that is in flight until it is known, or until stop_by; then it is done, or back in the
- * list. HF_LOST: it was out already, and not by us. */
+/* Sends one that is in flight until its outcome is known, or until stop_by. Afterwards it is done,
+ * or back in the list. HF_LOST: somebody else had taken it out. */
 hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err);
 void release_later_locked(hf_client *client, struct release *release, int64_t delay_ns);
 void release_hurry_locked(hf_client *client);         /* what was put off is tried now */
@@ -65,7 +65,7 @@ struct carried {
     size_t n;
 };
 
-/* False: some of that name is in flight already: unload, and come back. */
+/* False: one of that name is in flight already: unload, and come back. */
 bool carried_load_locked(hf_client *client, const char *name, struct carried *carried);
 void carried_unload_locked(hf_client *client, struct carried *carried, hf_code code,
                            bool confirmed);

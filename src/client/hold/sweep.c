@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: sweeps after dead clients (R5), at a client's start and hourly: part by part, in a
- * thread of its own, so that nothing waits behind it; called by that thread. */
+/* sweep.c: finds dead clients and idle records (R5), at a client's start and then hourly. It works
+ * part by part in a thread of its own, so that nothing waits behind it. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -12,15 +12,15 @@
 #define PART_MS 20 /* between two parts: others want the store, too */
 #define OVERDUE_MOST 16
 
-/* A short-lived client sweeps at once, one time in eight; a longer-lived one after a second, so
- * that it is not in the way of what it was started for. */
+/* One start in eight sweeps at once, so that short-lived clients sweep, too. All others sweep after
+ * a second, so that the sweep does not delay the work. */
 void sweep_begin_locked(hf_client *client, hf_mono now)
 {
     int64_t first_ms = client_chance(client) % 8 ? FIRST_MS : 0;
     client->hold->sweep.due = mono_min(client->hold->sweep.due, mono_add_ms(now, first_ms));
 }
 
-/* From now on those that were found are watched. */
+/* Starts to watch the sessions that the sweep found. */
 static void watch(hf_client *client, size_t n, hf_mono now)
 {
     judge_done(&client->hold->sweep.judge);
@@ -65,8 +65,8 @@ static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mon
         judge_drop(&client->hold->sweep.judge, state->session.id);
 }
 
-/* Watches the sessions that the sweep found by the rule for all, and marks those that are dead.
- * What has been judged over a whole ttl, one way or the other, is not watched any longer. */
+/* Watches the sessions that the sweep found, by the same rule as waiters, and marks the dead. A
+ * session that was judged dead or alive over a whole ttl is watched no longer. */
 static hf_mono watch_overdue(hf_client *client, hf_mono now)
 {
     hf_id ids[OVERDUE_MOST];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.h: sweeps after dead clients (R5). */
+/* sweep.h: the search for dead clients and idle records (R5). */
 #ifndef CLIENT_HOLD_SWEEP_H
 #define CLIENT_HOLD_SWEEP_H
 

@@ -3,17 +3,16 @@
  * other sessions; called by attempts, releases, the listener and upkeep. See turns.h.
  *
  * Once the line's leader holds, each release passes the lock on in line, with the next token of the
- * block that the ticket's grant has kept. When another session waits, which a recall tells, that
- * goes on for a small bound only; then the ticket is left and the next in line enters anew, behind
- * the others. A thread that holds something already takes a ticket of its own, so that the store
- * sees what waits for what. */
+ * grant's block. After a recall (another session waits), only a few more turns follow. Then the
+ * ticket is given up, and the next in line enters anew, behind the others. A thread that already
+ * holds something takes a ticket of its own, so that the store shows what waits for what. */
 #include "client/hold/turns.h"
 
 #include "client/hold/hold.h"
 
 #include "core/id.h"
 
-#define BOUND_MS 100 /* so long after a recall a local turn may begin, at most */
+#define BOUND_MS 100 /* a local turn begins at most this long after a recall */
 
 void turns_init(struct turns *turns, int32_t bound)
 {
@@ -32,7 +31,7 @@ static bool suits(const struct lock_request *request)
            (request->client->store->can & needed) == needed;
 }
 
-/* A search for deadlocks could not see what it holds if it waited in line. */
+/* If it waited in line, a search for deadlocks could not see what it holds. */
 static bool holds_any_locked(const struct lock_request *request)
 {
     for (const struct hf_lock *lock = request->client->hold->locks; lock; lock = lock->next)
@@ -59,7 +58,7 @@ static void give_up_lingering_locked(struct hf_lock *kept)
     lock_discard_locked(kept);
 }
 
-/* The lock goes to the request; the one before has been released. */
+/* Gives the lock to the request; the handle before has been released. */
 static struct hf_lock *hand_over_locked(struct lock_request *request, const struct hf_lock *before,
                                         hf_mono now)
 {
@@ -71,7 +70,8 @@ static struct hf_lock *hand_over_locked(struct lock_request *request, const stru
     return lock;
 }
 
-/* One that cannot be taken again is given up, if a lost session has not ended it already. */
+/* A lingering lock that cannot be taken again is given up, unless a lost session has already ended
+ * it. */
 static bool take_lingering_locked(struct lock_request *request, hf_mono now)
 {
     struct line *line = line_find_locked(request->client, request->name);
@@ -189,7 +189,7 @@ static void want_locked(hf_client *client, struct line *line, hf_mono now)
     ticker_poke(client, TICK_UPKEEP);
 }
 
-/* Its record was dropped under it, else the leader had not been granted: it will find out. */
+/* The record was dropped, or the leader would not have been granted: the holder will find out. */
 static void forget_user_locked(hf_client *client, struct line *line)
 {
     if (!line->user)
@@ -228,7 +228,7 @@ void turns_granted_locked(struct lock_request *request, struct hf_lock *lock, co
     client->hold->turns.yielding++;
     verify_soon_locked(lock);
     if (!listener_want_locked(client, lock->grant.stamp))
-        verify_now_locked(client, lock->name); /* its recall may have been passed over */
+        verify_now_locked(client, lock->name); /* its recall may have been missed */
 }
 
 /* While another session waits, a few may still have their turn. */
@@ -326,14 +326,14 @@ bool turns_may_be_recalled_locked(const hf_client *client)
     return lock != NULL;
 }
 
-/* A lost one that lingered has no handle that anybody would close. */
+/* Nobody has a handle to close a lost lock that lingered. */
 static bool is_over(const struct hf_lock *lock)
 {
     return lock->state == LOCK_LOST &&
            (lock->loss.is_left || !session_is_present_locked(lock->client, lock->grant.session));
 }
 
-/* A turn that takes long: the others in line have their ticket taken without the leave. */
+/* If a turn takes long, the next in line enters for the others without waiting for the leave. */
 static hf_mono see_to_overdue_locked(struct line *line, hf_mono now)
 {
     if (!line->is_wanted || line->is_overdue || !line->user->turn.has_block)

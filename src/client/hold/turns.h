@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.h: who of a line's threads has the lock next (local turns), whether it stays with the
- * session for a while when none of them wants it (linger), and when it is given up to others. */
+/* turns.h: decides which thread of a line has the lock next (local turns), whether the lock stays
+ * with the session for a while when none of them wants it (linger), and when it is given up to
+ * other sessions. */
 #ifndef CLIENT_HOLD_TURNS_H
 #define CLIENT_HOLD_TURNS_H
 
@@ -15,8 +16,8 @@
 struct turns {
     struct line *lines[TURNS_BUCKETS]; /* by their names' hashes */
     int32_t bound;                     /* turns in a row while another session waits; < 0: none */
-    size_t yielding;                   /* locks held that a recall may be for: it is listened for */
-    hf_mono linger_due;                /* upkeep looks no later than this */
+    size_t yielding;    /* held locks that may be recalled: the client listens for them */
+    hf_mono linger_due; /* upkeep looks no later than this */
 };
 
 /* A lock's place among the threads of this client; mutex. Written by line.c and turns.c. */
@@ -39,28 +40,29 @@ typedef enum turns_place {
 void turns_init(struct turns *turns, int32_t bound);
 
 turns_place turns_join_locked(struct lock_request *request, hf_mono now);
-/* For a new ticket: tokens for the threads in line behind, and recalls. */
+/* Makes a new ticket ask for a block of tokens for the threads in line behind it, and for recalls.
+ */
 void turns_request_block_locked(const struct lock_request *request, hf_entry *entry);
-/* What came to it in line; the leader's ticket is its own from now on. */
+/* Takes what the request was given in line; the leader's ticket is its own from now on. */
 line_news turns_hear_locked(struct lock_request *request);
-/* Gives the ticket of a leader that gives up to the next in line; false: there is none. */
+/* A leader that gives up leaves its ticket to the next in line; false: there is none. */
 bool turns_transfer_locked(struct lock_request *request);
 
 /* The leader's grant is believed. */
 void turns_granted_locked(struct lock_request *request, struct hf_lock *lock, const hf_entry *entry,
                           const hf_record *record);
-/* A holder that releases: whether the lock went to the next in line, or lingers; otherwise its
- * ticket is to be left. Who has it now is to be woken once the mutex is free. */
+/* For a holder that releases: passes the lock to the next in line, or lets it linger; false: give
+ * up its ticket. The caller wakes the new holder once the mutex is free. */
 bool turns_pass_locked(struct hf_lock *lock, hf_mono now, struct waker **to_wake);
 
-/* No tokens are kept for it any more: an upgrade has none. */
+/* Its block of tokens ends, because an upgrade has none. */
 void turns_end_block_locked(struct hf_lock *lock);
 
-/* Another ticket waits for the lock; name NULL: perhaps, for each of them. */
+/* A recall: another ticket waits for the lock. name NULL: perhaps, for every lock. */
 void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp);
-/* Whether a recall is yet to be heard for one that is held. */
+/* Whether a recall may still come for a lock that is held. */
 bool turns_may_be_recalled_locked(const hf_client *client);
-/* Gives up what has lingered for long enough, and says when to look again. */
+/* Gives up locks that have lingered long enough, and says when to look again. */
 hf_mono turns_tick_locked(hf_client *client, hf_mono now);
 /* Frees the lines, and the locks that nobody has a handle of; the client is closed. */
 void turns_free(hf_client *client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* upkeep.c: the client's background work: ends lost sessions, sends releases and downgrades, looks
- * at suspects (R8), verifies what is held (L3); called by the upkeep thread. What takes long is
- * not done here, but in sweep.c. */
+ * at suspects (R8), verifies what is held (L3); called by the upkeep thread. Long work is done in
+ * sweep.c instead. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -43,7 +43,7 @@ static hf_code look(hf_client *client, const struct names *names, hf_record_fn e
     return code;
 }
 
-/* Is told of a record of another shape, and why it is one; may be NULL. */
+/* Called with a foreign document and the reason; may be NULL. */
 typedef void (*odd_fn)(hf_client *client, const char *name, const hf_error *shape);
 
 static hf_code look_one_by_one(hf_client *client, const struct names *names, hf_record_fn each,
@@ -60,7 +60,7 @@ static hf_code look_one_by_one(hf_client *client, const struct names *names, hf_
     return code == HF_SHAPE ? HF_OK : code;
 }
 
-/* A record of another shape ends a look at several: it must not hide the others. */
+/* A foreign document ends a look at several records, but must not hide the others. */
 static hf_code look_at_all(hf_client *client, const struct names *names, hf_record_fn each,
                            odd_fn odd)
 {
@@ -80,7 +80,7 @@ static bool is_unknown_locked(hf_client *client, const hf_entry *entry)
            !release_is_pending_locked(client, entry->ticket);
 }
 
-/* Leaves tickets of this session that nobody here knows. */
+/* Takes out tickets of this session that nobody here knows. */
 static bool leave_unknown(void *ctx, const hf_record *record)
 {
     hf_client *client = ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.c: decides when what is held is looked at; see verify.h. */
+/* verify.c: decides when a held lock is verified; see verify.h. */
 #include "client/hold/hold.h"
 
 #include "core/lease.h"

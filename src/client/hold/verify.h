@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.h: when it is looked whether the store still shows what is held (L3); upkeep.c looks. */
+/* verify.h: when to check that the store still shows a held lock (L3); upkeep.c looks. */
 #ifndef CLIENT_HOLD_VERIFY_H
 #define CLIENT_HOLD_VERIFY_H
 
@@ -13,11 +13,12 @@ struct verification {
 
 void verify_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
 void verify_granted_locked(struct hf_lock *lock, hf_mono now);
-/* At once: what is held under that name (NULL: under all). */
+/* Verify at once the locks with that name (NULL: all). */
 void verify_now_locked(hf_client *client, const char *name);
-/* One that is passed on among threads, or lingers: a look finds the recall that was lost. */
+/* For a lock that is passed on among threads, or lingers: a look finds a recall whose notice was
+ * lost. */
 void verify_soon_locked(struct hf_lock *lock);
-/* Whether it is looked at now; then the next look is set. */
+/* Whether to look at it now; if so, sets the next look. */
 bool verify_take_locked(struct hf_lock *lock, bool has_room, hf_mono now);
 void verify_drop_locked(struct hf_lock *lock); /* a look that began before is of no use */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watchdog.c: decides when a lock is lost because its worker is stuck: it was not fed, or was held
- * for too long; belief.c asks it wherever it asks whether a lease still runs. */
+ * for too long. belief.c asks it whenever it checks a lease. */
 #include "client/hold/watchdog.h"
 
 #include <stdio.h>

@@ -17,10 +17,10 @@ void watchdog_begin(struct watchdog *dog, const hf_lock_options *options, hf_mon
 void watchdog_feed(struct watchdog *dog, hf_mono now);
 void watchdog_bite(struct watchdog *dog);
 
-/* When the lock is lost, if it is not fed before. */
+/* When the lock will be lost, unless it is fed before. */
 hf_mono watchdog_due(const struct watchdog *dog);
 
-/* Why, when that time has come: for `last`, and as the end of a sentence. */
+/* The reason, when that time has come: for `last`, and as the end of a sentence. */
 void watchdog_reason(const struct watchdog *dog, char reason[HF_TEXT_MAX + 1]);
 
 #endif

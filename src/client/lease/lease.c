@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.c: acquires leases: locks that an id holds and no process. The lock is taken by the
- * client's own session, with which it waits in line as any lock; then lease_make.c makes a lease of
- * it. */
+/* lease.c: acquires ID leases: locks that are held by an id, not by a process. The client's own
+ * session waits for the lock like for any other and takes it; then lease_make.c makes an ID lease
+ * of it. */
 #include "client/lease/lease.h"
 
 #include "client/hold/hold.h"
@@ -23,8 +23,8 @@ static bool may_be_made_by_another(const lease_request *r, hf_code code)
     return r->options->key && has_waited;
 }
 
-/* The lock was not had; its lease may have been, by another call. One that stood and stands no more
- * has ended. */
+/* The lock was not granted to this call, but another call may have made the lease. A lease that
+ * stood and stands no more has ended. */
 static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_error *err)
 {
     bool is_found;
@@ -40,7 +40,7 @@ static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_er
     return now;
 }
 
-/* An entry that another call with this key may have made just now, to make a lease of it. */
+/* Whether another call with this key may have made this entry just now, to make a lease of it. */
 static bool is_alike(const lease_request *r, const hf_entry *holder, const hf_entry *own)
 {
     int64_t age_ms = client_wall(r->client).ms - holder->granted_at.ms;
@@ -48,7 +48,7 @@ static bool is_alike(const lease_request *r, const hf_entry *holder, const hf_en
            strcmp(holder->why, own->why) == 0 && strcmp(holder->actor, own->actor) == 0;
 }
 
-/* Not a lease already: a process keeps its session. */
+/* A process keeps its session, so it is no lease yet. */
 static bool is_of_process(const lease_request *r, const hf_entry *holder)
 {
     hf_session_state state;
@@ -69,8 +69,8 @@ static bool may_be_under_way(const lease_request *r, const struct attempt *attem
     return false;
 }
 
-/* A try that its own first call refused would end before that is answered: it waits for the lease,
- * for a moment. */
+/* A repeated try can be refused because of its own first call, which is not answered yet. So it
+ * waits a moment for that call's lease. */
 static hf_code look_for_a_while(lease_request *r, bool has_joined, hf_error *err)
 {
     hf_error refused = *err;

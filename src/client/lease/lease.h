@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease.h: what the files of leases share. A lease is a session that no process keeps, with one
- * ticket; both are named by the lease's id. */
+/* lease.h: what the files of leases share. Here a lease is an ID lease: a session that no process
+ * keeps, with one ticket. The ids of both are hashes of the lease's id. */
 #ifndef CLIENT_LEASE_LEASE_H
 #define CLIENT_LEASE_LEASE_H
 
@@ -9,40 +9,40 @@
 
 /* ---- lease_attend.c: the only place that renews --------------------------------------------- */
 
-/* What a renewal has found. */
+/* What a renewal found. */
 typedef struct lease_view {
     hf_mono sent;       /* before the beat was: the lease counts from here */
     hf_session session; /* as it was begun */
-    bool
-        is_released; /* nobody can believe in it: its owner has released it, or it is marked dead */
-    bool is_recorded; /* there is a record of that name */
-    bool stands;      /* the ticket holds; then: */
+    bool is_released;   /* nobody can believe in it: its owner has released it, or its session is
+                         * marked dead */
+    bool is_recorded;   /* there is a record of that name */
+    bool stands;        /* the ticket holds; then: */
     hf_entry holder;
     int32_t limit;
     hf_last_mark last;
 } lease_view;
 
-/* Renews the lease, unless it was asked for (R9), and looks for its ticket. HF_OK with stands
- * false: it is being made, or its record is gone. HF_LOST: it has ended. HF_NOT_FOUND: its session
- * is not there. HF_UNKNOWN, too: it stands, but the answers took longer than its ttl (R4). */
+/* Renews the lease, unless there is an ask for it (R9), and looks for its ticket. HF_OK with stands
+ * false: it is being made, or its record is gone. HF_LOST: it has ended. HF_NOT_FOUND: it has no
+ * session. HF_UNKNOWN also if it stands, but the answers took longer than its ttl (R4). */
 hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err);
 
-/* Fills in what the record shows of the lease. */
+/* Fills in what the record shows about the lease. */
 void lease_read(lease_view *view, hf_id ticket, const hf_record *record);
 
-/* The same, of the record that is read now; nothing is renewed. */
+/* The same, from a record that it reads now; renews nothing. */
 hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, lease_view *out,
                    hf_error *err);
 
-/* HF_LOST: its ticket was there, and nobody has left since: it has ended, though its session may
- * still live. */
+/* HF_LOST: the ticket was there and nobody else has left since, so the lease has ended, though its
+ * session may still live. */
 hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error *err);
 
-/* HF_UNKNOWN: it stands, and is over when its caller hears of it (R4). */
+/* HF_UNKNOWN: it stands, but will be over when the caller hears of it (R4). */
 hf_code lease_check_time(hf_client *client, const lease_view *view, const char *name,
                          hf_error *err);
 
-/* What the caller is told of a lease that stands; its id and waited_ms stay as they are. */
+/* Fills in what the caller is told about a lease that stands, except id and waited_ms. */
 void lease_tell(hf_client *client, const lease_view *view, hf_lease *out);
 
 hf_code lease_lost(const char *name, const char *how, hf_error *err);
@@ -56,7 +56,7 @@ typedef struct lease_request {
     lease_ids ids;
     int64_t ttl_ms;  /* its session's, once that has begun */
     bool has_begun;  /* its session is there; view.sent is of its last beat */
-    bool was_passed; /* the pass was sent: the lock's place may be the lease's */
+    bool was_passed; /* the pass was sent: the lease may have the lock's place */
     bool is_gone;    /* the lock was lost before the pass: no further try makes sense */
     lease_view view;
     hf_lock *lock; /* whose place it takes */
@@ -64,23 +64,23 @@ typedef struct lease_request {
     hf_lease *out;
 } lease_request;
 
-/* Checks what is asked for, and names the lease. *options stays where it is. */
+/* Checks the options, and gives the lease its id. The caller keeps *options in place. */
 hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
                               const hf_lease_options *options, hf_lease *out, hf_error *err);
 
 /* Whether another call with the same key has made it; false without a key. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
 
-/* Renews the session that another call with the same key has begun; it is this request's from now
- * on. HF_KEY_REUSED: that call asked for something else. Other errors as of lease_attend(). */
+/* Renews the session that another call with the same key has begun, and uses it from now on.
+ * HF_KEY_REUSED: that call asked for something else. Other errors: those of lease_attend(). */
 hf_code lease_request_attend(lease_request *r, hf_error *err);
 
-/* Whether the lease that stands is the one that is asked for; else HF_KEY_REUSED. */
+/* HF_OK if the lease that stands is what this call asks for; else HF_KEY_REUSED. */
 hf_code lease_request_check(const lease_request *r, hf_error *err);
 
 /* ---- lease_make.c --------------------------------------------------------------------------- */
 
-/* Makes a lease of r->lock, and closes that. A call that fails gives its own ticket back, and
+/* Makes a lease of r->lock, and closes that lock. If it fails, it gives back its own ticket and
  * nothing else. */
 hf_code lease_request_make(lease_request *r, hf_error *err);
 
@@ -89,11 +89,11 @@ hf_code lease_request_make(lease_request *r, hf_error *err);
 /* Begins the attempt to take the lock. */
 void lease_request_enter(lease_request *r, struct attempt *attempt);
 
-/* That attempt has ended, and is done with here: if it has the lock, that becomes
- * the lease; if not, another call may have made it meanwhile. err: not NULL, here and above. */
+/* Finishes an attempt that has ended. If it has the lock, makes the lease of it; if not, another
+ * call may have made the lease meanwhile. err: not NULL, here and above. */
 hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_error *err);
 
-/* Makes one in the caller's thread. */
+/* Acquires a lease in the caller's thread. */
 hf_code lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                       hf_lease *out, hf_error *err);
 

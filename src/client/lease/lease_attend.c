@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_attend.c: renews a lease. A renewal, a repeat with the same key and the calls that make one
- * lease at the same time all come here, so an ask (R9) is overlooked by none of them. */
+/* lease_attend.c: renews a lease. Renewals, repeats with the same key, and calls that make one
+ * lease at the same time all come here, so none of them overlooks an ask (R9). */
 #include "client/lease/lease.h"
 
 #include "client/hold/hold.h"
@@ -33,8 +33,8 @@ static void tell_previous(const hf_last_mark *last, hf_lease *out)
     copy_text(out->previous_done_who, &out->previous.done.who);
 }
 
-/* How long a lease that stands lasts: no longer than a watcher of its session waits. The two differ
- * only where the session was dropped, and begun anew by a call with another ttl. */
+/* How long a lease that stands lasts: never longer than a watcher of its session waits. The two
+ * ttls differ only if the session was dropped, and a call with another ttl began it anew. */
 static int64_t ttl_ms(const lease_view *view)
 {
     return view->session.ttl_ms < view->holder.ttl_ms ? view->session.ttl_ms : view->holder.ttl_ms;
@@ -85,7 +85,7 @@ hf_code lease_look(hf_client *client, const lease_ids *ids, bool linearizable, l
     return store->ops->look(store, &name, 1, (hf_stamp){0}, linearizable, seek, &it, err);
 }
 
-/* That it is not there is believed of a linearizable look only. */
+/* Only a linearizable look proves that it is missing. */
 static hf_code look(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
 {
     hf_code code = lease_look(client, ids, false, out, err);
@@ -96,7 +96,7 @@ static hf_code look(hf_client *client, const lease_ids *ids, lease_view *out, hf
 
 /* ---- Its session ---- */
 
-/* Nobody's ask is the owner's own release (lease_release.c). */
+/* An ask that names nobody is the owner's own release (lease_release.c). */
 static hf_code why_asked(const lease_ids *ids, const hf_ask *ask, lease_view *out, hf_error *err)
 {
     out->is_released = !*ask->by;
@@ -115,7 +115,7 @@ static hf_code find_ask(const hf_session_state *state, const lease_ids *ids, lea
     return HF_OK;
 }
 
-/* A beat found no living session: there is none yet, or it is over. */
+/* A beat found no living session: it has not begun, or it is over. */
 static hf_code why_lost(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
 {
     hf_session_state state;
@@ -179,7 +179,8 @@ static hf_code attend(hf_client *client, const lease_ids *ids, lease_view *out, 
     return code ? code : lease_check_left(out, ids, err);
 }
 
-/* After a stall that outlasted the lease it may be another's by now: a second beat tells. */
+/* After a stall longer than the lease, somebody else may have the lock by now: a second beat tells.
+ */
 hf_code lease_attend(hf_client *client, const lease_ids *ids, lease_view *out, hf_error *err)
 {
     hf_code code = attend(client, ids, out, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_id.c: writes and reads the ids of leases. The first 16 bytes are a capability: anyone
- * who knows them may release the lock, so the store gets only a hash of them and the lock's name:
- * with another name they are the id of another lease. */
+/* lease_id.c: writes and reads the ids of leases. The first 16 bytes are a capability: anyone who
+ * knows them may release the lock. So the store gets only a hash of them and the lock's name. With
+ * another name, the same bytes are the id of another lease. */
 #include "client/lease/lease_id.h"
 
 #include "client/base/client.h"
@@ -35,7 +35,7 @@ static void derive(const uint8_t secret[SECRET_SIZE], lease_ids *ids)
     ids->is_keyed = secret[0] & KEYED;
 }
 
-/* With their ends, so that no other pair of name and key comes to the same. */
+/* Hashes both with their ends, so that no other pair of name and key gives the same hash. */
 static void secret_of_key(const char *name, const char *key, uint8_t secret[SECRET_SIZE])
 {
     uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -109,8 +109,8 @@ hf_code lease_id_read(const char *id, lease_ids *ids, hf_error *err)
     uint8_t secret[SECRET_SIZE];
     if (!id || !read_id(id, secret, ids->name) || text_check_name(ids->name, NULL))
         return error_set(err, HF_INVALID,
-                         "that is no lease: an id has 32 hexadecimal digits, a '-' and the lock's "
-                         "name, as it was given when the lease was taken");
+                         "that is not the id of a lease: an id has 32 hexadecimal digits, a '-' "
+                         "and the lock's name, as the call that took the lease returned it");
     derive(secret, ids);
     return HF_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_make.c: makes a lease of a lock that is held: its place goes over to the lease's session in
- * one step, which decides for all calls with the same key. */
+/* lease_make.c: makes a lease of a lock that is held. One step gives the lock's place to the
+ * lease's session, and decides for all calls with the same key. */
 #include "client/lease/lease.h"
 
 #include "client/hold/handle.h"
@@ -36,7 +36,7 @@ static hf_code begin(lease_request *r, hf_error *err)
     return code;
 }
 
-/* Most of its time is left, so that it need not be renewed before the caller hears of it. */
+/* Whether most of its time is left; then it need not be renewed before the caller hears of it. */
 static bool is_fresh(const lease_request *r)
 {
     hf_mono due = lease_beat_due(r->view.sent, r->ttl_ms);
@@ -51,8 +51,8 @@ static hf_code session_went(lease_request *r, hf_error *err)
                      r->ids.name);
 }
 
-/* The insert of another call with this key, or of this one, may have come first. It was
- * acknowledged by a majority when a beat after it was (R3). */
+/* An earlier insert, by another call with this key or by this one, may have arrived. If a beat
+ * after it is acknowledged by a majority, so is the insert (R3). */
 static hf_code be_alive(lease_request *r, hf_error *err)
 {
     if (is_fresh(r))
@@ -79,7 +79,7 @@ static bool seek(void *ctx, const hf_record *record)
     return false;
 }
 
-/* Whether a lease was made of it, and has ended, the next call with the key finds out. */
+/* The next call with the key finds out whether a lease was made of it and has ended. */
 static hf_code lock_went(lease_request *r, hf_error *err)
 {
     r->is_gone = true;
@@ -89,7 +89,7 @@ static hf_code lock_went(lease_request *r, hf_error *err)
                      r->ids.name);
 }
 
-/* A step that changed nothing proves nothing where it may have reached a deposed primary. */
+/* If a deposed primary may have answered, a step that changed nothing proves nothing. */
 static hf_code confirm(lease_request *r, hf_error *err)
 {
     hf_store *store = r->client->store;
@@ -101,12 +101,12 @@ static hf_code confirm(lease_request *r, hf_error *err)
     if (code || r->view.stands)
         return code;
     if (it.is_waiting)
-        return error_set(err, HF_UNKNOWN, "%.128s: to make it a lease has not taken effect", name);
+        return error_set(err, HF_UNKNOWN, "%.128s: it has not become a lease yet", name);
     return lock_went(r, err);
 }
 
-/* Attempts that wait here have seen this very client hold. They look again now, to watch the
- * lease's session; and those with the same key find the lease. */
+/* Attempts that wait in this client have seen this client hold the lock. They look again now, to
+ * watch the lease's session; those with the same key find the lease. */
 static void tell_waiters(const lease_request *r, hf_stamp stamp)
 {
     pthread_mutex_lock(&r->client->mutex);
@@ -134,8 +134,9 @@ static hf_code pass(lease_request *r, hf_error *err)
     return code;
 }
 
-/* Where several may hold at once, another call of this key may have made the lease, and its owner
- * released it, between the look at the session and the pass; then what the pass made is nobody's.
+/* If several may hold at once, another call with this key may have made the lease, and its owner
+ * released it, between this call's look at the session and its pass. Then nobody owns what this
+ * pass made.
  */
 static hf_code look_back(lease_request *r, hf_error *err)
 {
@@ -162,7 +163,7 @@ static bool is_held(struct hf_lock *lock)
     return !belief_check_locked(lock, &left_ms, client_now(lock->client), NULL);
 }
 
-/* One try. Whatever may have been passed goes on being tried: the lock itself may be gone. */
+/* One try. Once a pass may have happened, the call keeps trying: the lock itself may be gone. */
 static hf_code make_once(lease_request *r, hf_error *err)
 {
     if (!r->was_passed && !is_held(r->lock))
@@ -177,8 +178,8 @@ static hf_code make_once(lease_request *r, hf_error *err)
     return code ? code : lease_check_time(r->client, &r->view, r->ids.name, err);
 }
 
-/* Until the outcome is known the lock's place may be the lease's: nobody here is passed the lock
- * on, and its ticket may be missing. */
+/* Until the outcome is known, the lease may have the lock's place. So the lock is not passed on to
+ * other threads, and its ticket may be missing. */
 static void prepare_pass(lease_request *r)
 {
     pthread_mutex_lock(&r->client->mutex);
@@ -192,8 +193,8 @@ static void prepare_pass(lease_request *r)
     pthread_mutex_unlock(&r->client->mutex);
 }
 
-/* Nobody knows the id of a lease without a key: whatever stands of it is taken out by others once
- * its session is over. One with a key is there for a repeat, or ends by itself. */
+/* Nobody else knows the id of a lease without a key: its session is ended here, and others take out
+ * what stands of it. A lease with a key stays for a repeat, or ends by itself. */
 static void abandon(lease_request *r)
 {
     hf_store *store = r->client->store;
@@ -215,7 +216,7 @@ hf_code lease_request_make(lease_request *r, hf_error *err)
         abandon(r);
         lock_return(r->lock);
     } else {
-        if (r->lock->previous.is_known) /* of a local turn the record knows nothing */
+        if (r->lock->previous.is_known) /* the record knows nothing about a local turn */
             r->view.last = r->lock->previous.mark;
         lease_tell(r->client, &r->view, r->out);
         handle_goes_over(r->lock);

@@ -44,15 +44,15 @@ typedef struct leaving {
     lease_view view;
 } leaving;
 
-/* How it ended is known as long as nobody has left since. */
+/* As long as nobody else has left since, it is known how the lease ended. */
 static bool was_last(const leaving *l, hf_outcome outcome)
 {
     const hf_last_mark *last = &l->view.last;
     return id_equal(last->session, l->ids->session) && last->outcome == outcome;
 }
 
-/* A death leaves a mark on the session and a break an ask in it, so that where neither is, the
- * lease was released by an earlier try or call; unless somebody dropped the record. */
+/* A death leaves a mark on the session, and a break leaves an ask in it. If there is neither, an
+ * earlier try or call released the lease, unless somebody dropped the record. */
 static bool was_released_before(const leaving *l)
 {
     return l->was_sent || was_last(l, HF_OUTCOME_RELEASED) || (l->was_free && l->view.is_recorded);
@@ -66,7 +66,7 @@ static bool is_asked_for(const hf_session_state *state, hf_id ticket)
     return false;
 }
 
-/* After a stall it may have been lost since the release began: so this is looked at now. */
+/* After a stall, the lease may have been lost since the release began, so this is checked now. */
 static hf_code look_at_session(hf_client *client, leaving *l, hf_error *err)
 {
     hf_session_state state;
@@ -108,7 +108,7 @@ static hf_code leave(hf_client *client, leaving *l, hf_error *err)
     return code;
 }
 
-/* Its session is over. Nobody may have been there since to take its ticket out. */
+/* Its session is over, but perhaps nobody has taken its ticket out yet. */
 static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
 {
     hf_code code = lease_look(client, l->ids, true, &l->view, err);
@@ -121,8 +121,8 @@ static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
     return lease_lost(l->ids->name, "had run out before it was released", err);
 }
 
-/* A repeat with its key must not take the lock anew, however late it comes: so the session says
- * that the lease is over before its ticket goes. */
+/* A repeat with its key must never take the lock anew, however late it comes. So the session first
+ * says that the lease is over; then the ticket is taken out. */
 static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
 {
     const hf_ask released = {.ticket = ids->ticket, .reason = "released"};

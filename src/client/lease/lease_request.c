@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_request.c: what a call asks for, and the lease that another call with the same key has
- * made. */
+/* lease_request.c: checks what a call asks for, and finds the lease that another call with the same
+ * key has made. */
 #include "client/lease/lease.h"
 
 #include "client/wait/acquire.h"
@@ -27,7 +27,7 @@ static hf_code check(hf_client *client, const hf_lease_options *options, hf_erro
 {
     if (!(client->store->can & HF_CAN_QUEUE))
         return error_set(err, HF_UNSUPPORTED,
-                         "protocol %s has no leases that an id holds: hfProtocol=queue has them",
+                         "protocol %s has no ID leases: hfProtocol=queue has them",
                          client->store->protocol);
     int64_t ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
     if (ttl_ms < LEASE_TTL_MIN_MS || ttl_ms > LEASE_TTL_MAX_MS)
@@ -79,7 +79,7 @@ static hf_code reused(const lease_request *r, const char *what, hf_error *err)
                      r->ids.name, what);
 }
 
-/* Only what the caller said itself: the rest may differ from one program to the next. */
+/* Compares only what the caller set: defaults may differ between programs. */
 static hf_code check_session(const lease_request *r, hf_error *err)
 {
     const hf_lease_options *options = r->options;
@@ -129,7 +129,7 @@ static hf_code join(lease_request *r, hf_error *err)
     return HF_OK;
 }
 
-/* Most calls are the first of their key: a look at the session is enough. */
+/* Most calls are the first with their key: a look at the session is enough. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err)
 {
     hf_session_state state;
@@ -142,7 +142,7 @@ hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err)
         return code;
     code = lease_request_attend(r, err);
     *is_found = !code && r->view.stands;
-    if (code == HF_NOT_FOUND) /* forgotten between the two */
+    if (code == HF_NOT_FOUND) /* the session was forgotten between the two calls */
         return HF_OK;
     return *is_found ? join(r, err) : code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lease_wait.c: waits for leases that have no thread of their own: a few threads make each step
- * that is due, as acquire.c does in its caller's. All these waits sleep on one waker. */
+/* lease_wait.c: waits for leases without a thread for each. A few threads make every step that is
+ * due, as acquire.c does in its caller's thread. All these waits sleep on one waker. */
 #include "client/lease/lease.h"
 
 #include "core/alloc.h"
@@ -98,7 +98,7 @@ static void set_waker(struct hf_lease_wait *wait, struct waker *waker)
     pthread_mutex_unlock(&wait->request.client->mutex);
 }
 
-/* Who it is, where no actor is named, is not the thread that happens to make a step. */
+/* Without an actor, the request itself is the owner, not the thread that happens to make a step. */
 static void enter(struct hf_lease_wait *wait)
 {
     lease_request *r = &wait->request;
@@ -169,7 +169,7 @@ static void sleep_until(hf_client *client, hf_mono due)
     waker_sleep(client->pool->waker, -1, ms > 3600000 ? 3600000 : ms > 0 ? ms : 0);
 }
 
-/* A cancel that comes before the attempt is there waits for it. */
+/* A cancel that comes before the attempt exists takes effect when it does. */
 static void run_locked(hf_client *client, struct hf_lease_wait *wait)
 {
     bool is_cancelled = wait->is_cancelled;
@@ -201,7 +201,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* The library's threads take no signals. */
+/* The library's threads block all signals. */
 static unsigned start_threads(hf_client *client, pthread_t threads[POOL_THREADS])
 {
     unsigned n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acquire.c: checks what is asked for, and drives one attempt to its end. */
+/* acquire.c: checks the options, and drives one attempt to its end. */
 #include "client/wait/acquire.h"
 
 #include "core/error.h"
@@ -122,7 +122,7 @@ static bool may_sleep(struct attempt *attempt)
     return !attempt->request.is_woken;
 }
 
-/* Where the simulator is the one that calls: it has no threads to wake. */
+/* For calls by the simulator, which has no threads to wake. */
 static void doze(struct attempt *attempt, int64_t ms)
 {
     hf_client *client = attempt->request.client;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attempt.c: one acquire, as steps that are told the time: made, waiting in the queue or outside
- * it; attempt_enter.c enters and believes, attempt_end.c gives up. Called in a loop by acquire.c,
- * or by a simulator. */
+/* attempt.c: one acquire, as steps that are told the time: its beginning, and its waits in the
+ * queue or outside. attempt_enter.c enters and believes; attempt_end.c gives up. Called in a loop
+ * by acquire.c, lease_wait.c, or a simulator. */
 #include "client/wait/attempt_internal.h"
 
 #include "client/hold/hold.h"
@@ -58,7 +58,8 @@ void attempt_done(struct attempt *attempt)
 
 static hf_mono joined(struct attempt *attempt, hf_mono now)
 {
-    error_set(&attempt->err, HF_HELD, "%.128s: its lease stands already", attempt->request.name);
+    error_set(&attempt->err, HF_HELD, "%.128s: another call has made its lease",
+              attempt->request.name);
     return attempt_give_up(attempt, HF_HELD, now);
 }
 
@@ -79,7 +80,7 @@ static hf_code look(struct attempt *attempt, hf_stamp after)
                             &attempt->err);
 }
 
-/* Its ticket's session is not alive any more: the wait begins anew in the next one (L3). */
+/* The ticket's session is no longer alive: the wait begins anew with the next session (L3). */
 static bool is_orphaned(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;
@@ -156,7 +157,7 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     return watch_ahead(attempt, client_now(client), mono_min(attempt->look_due, deadlock_due));
 }
 
-/* It may be free: worth coming back before the time. */
+/* Whether the lock may be free, so that coming back early is worth it. */
 static bool is_called(struct attempt *attempt)
 {
     MUTEX_SCOPE(&attempt->request.client->mutex);
@@ -190,8 +191,8 @@ static hf_mono go_on(struct attempt *attempt, line_news news, hf_mono now)
 
 /* ---- One step ---- */
 
-/* Without a queue nobody hands the lock over: what came free since the last try is found by one
- * more. */
+/* Without a queue nobody hands the lock over: one more try finds a lock that was freed since the
+ * last. */
 static hf_mono time_out(struct attempt *attempt, hf_mono now)
 {
     if (attempt->trouble.failures)
@@ -247,7 +248,7 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
     return MONO_NEVER;
 }
 
-/* Of one in line nothing is known but its place there. */
+/* Nothing is known about a request in line but its place. */
 static void info_in_line(const struct attempt *attempt, hf_wait_info *info)
 {
     pthread_mutex_lock(&attempt->request.client->mutex);

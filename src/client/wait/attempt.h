@@ -10,8 +10,8 @@ typedef enum attempt_state {
     ATTEMPT_ENTERS,  /* to send its enter when enter_due comes */
     ATTEMPT_WAITS,   /* its ticket is in the queue */
     ATTEMPT_BUSY,    /* the queue is full: comes back when enter_due comes */
-    ATTEMPT_IN_LINE, /* behind other threads of this client */
-    ATTEMPT_REFUSED, /* the limits disagree: waits to see whether those ahead live */
+    ATTEMPT_IN_LINE, /* in line behind other threads of this client */
+    ATTEMPT_REFUSED, /* the limits disagree: watches whether those ahead live */
     ATTEMPT_ENDED,
 } attempt_state;
 
@@ -21,7 +21,8 @@ struct trouble {
     unsigned failures;
 };
 
-/* Own thread, but for what the request says of itself. Written by attempt.c and attempt_*.c. */
+/* Own thread, except for the request, which has its own rules. Written by attempt.c and
+ * attempt_*.c. */
 struct attempt {
     struct lock_request request;
     struct ahead ahead;
@@ -51,9 +52,9 @@ void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now
 /* ---- attempt_join.c: waits for leases that other calls may make ---- */
 
 void attempt_join(struct attempt *attempt, hf_id lease); /* that lease's ticket */
-/* Ends those waits here whose lease stands in the record. */
+/* Ends the waits of this client whose lease stands in the record. */
 void attempt_tell_joined(hf_client *client, const hf_record *record);
-/* Whether requests here wait for leases of this lock: then one look serves them all. */
+/* Whether requests of this client wait for leases of this lock; then one look serves them all. */
 bool attempt_is_joined_for_locked(const struct attempt *attempt);
 
 #endif

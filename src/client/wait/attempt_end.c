@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attempt_end.c: how an attempt ends or goes on after an error: gives its ticket back, and says who
- * is in the way; called by attempt.c and attempt_enter.c. */
+/* attempt_end.c: how an attempt ends, or goes on after an error. Gives its ticket back, and says
+ * which session is in the way; called by attempt.c and attempt_enter.c. */
 #include "client/wait/attempt_internal.h"
 
 #include "client/hold/hold.h"
@@ -34,7 +34,8 @@ bool attempt_has_queue(const struct attempt *attempt)
     return attempt->request.client->store->can & HF_CAN_QUEUE;
 }
 
-/* A session's death takes its tickets along; where there are none, documents wait for their time.
+/* The death of a session takes out its tickets. In protocols without sessions, documents last until
+ * their time is over.
  */
 static bool outlives_session_locked(const struct attempt *attempt)
 {
@@ -43,10 +44,10 @@ static bool outlives_session_locked(const struct attempt *attempt)
            !attempt_has_queue(attempt);
 }
 
-/* Takes the ticket back: a give-back, if it was granted meanwhile (L4). It stands in no line from
- * here on, or another thread could still pass it the lock, or a ticket; false: one has passed it
- * the lock just now. *to_send stays NULL if nothing is to be sent here. While the client is being
- * closed only the background sends, within a bound of its own. */
+/* Takes the ticket back, as a give-back if it was granted meanwhile (L4). First it leaves its line,
+ * so that no other thread can pass it the lock or a ticket; false: one has just passed it the lock.
+ * *to_send stays NULL if nothing is to be sent here. While the client is being closed, only the
+ * background sends, within its own time limit. */
 static bool take_back(struct attempt *attempt, struct release **to_send)
 {
     hf_client *client = attempt->request.client;
@@ -72,7 +73,7 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
     return true;
 }
 
-/* One try is made here; the background goes on. */
+/* Makes one try here; the background goes on. */
 static bool give_back(struct attempt *attempt, hf_mono now)
 {
     struct release *to_send = NULL;
@@ -109,7 +110,7 @@ static void age_text(int64_t ms, char out[32])
         snprintf(out, 32, "%lldh", (long long)s / 3600);
 }
 
-/* What a request that may not wait should know beside who holds. */
+/* Adds to the message what a request that may not wait should know besides the holder. */
 static void say_overdue(const struct attempt *attempt, char out[200])
 {
     long long wait_s = (attempt->ahead.holder_ttl_ms * 3 / 2 + 999) / 1000;
@@ -161,7 +162,7 @@ hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now)
     return attempt_give_up(attempt, HF_LIMIT, now);
 }
 
-/* A call failed. What may pass is tried again until patience ends. */
+/* A call failed. An error that may pass is retried until patience ends. */
 hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
 {
     hf_client *client = attempt->request.client;
@@ -189,7 +190,7 @@ void attempt_succeeded(struct attempt *attempt)
     attempt->trouble.since = MONO_NEVER;
 }
 
-/* An asked ticket that was not believed before never will be (R9). */
+/* A ticket that was asked for before it was believed is never believed (R9). */
 hf_mono attempt_refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now)
 {
     error_set(&attempt->err, HF_LOST, "%.128s was broken by %.100s before it was granted: %.160s",

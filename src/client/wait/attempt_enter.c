@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS 3000       /* L2: a lost notice costs so much; */
-#define LOOK_HERE_MS 10000 /* on this host, where none is lost on its way, so much */
+#define LOOK_MS 3000       /* L2: a lost notice costs this much; */
+#define LOOK_HERE_MS 10000 /* and this much on one host, where no notice is lost */
 #define LOOK_JOINING_MS 1000
 #define POLL_FIRST_MS 10 /* where there are no notices */
 #define POLL_MOST_MS 500
 #define REFUSED_MS 500 /* until a refused limit is tried again */
 #define CLEARS_MOST 3
-#define NOTICED_MS 500 /* without a queue: until one comes back without a notice */
+#define NOTICED_MS 500 /* without a queue: the time to the next try if no notice comes */
 
 /* ---- Belief ---- */
 
@@ -41,8 +41,8 @@ static void make_lock_locked(struct attempt *attempt, const hf_entry *entry, hf_
         verify_now_locked(client, lock->name);
 }
 
-/* Granted, says an acknowledged answer, a look or a notice with its token: believed only if the
- * lease still runs (R4). */
+/* An acknowledged answer, a look, or a notice with its token says that it was granted. Believes
+ * that only if the lease still runs (R4). */
 hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now)
 {
     hf_client *client = attempt->request.client;
@@ -64,7 +64,7 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
 
 /* ---- Entering ---- */
 
-/* With a new ticket: the old one is gone, or belongs to a session that is (L3). */
+/* Enters again, with a new ticket: the old one is gone, or its session is (L3). */
 hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
 {
     pthread_mutex_lock(&attempt->request.client->mutex);
@@ -77,9 +77,9 @@ hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
     return now;
 }
 
-/* The ticket may stand there, or come to stand there: the background takes it out. Of a claim that
- * got no answer no name is known, and the next one comes with a new ticket, as this one could
- * otherwise come to stand in two documents. */
+/* The ticket may stand in the record, or may still arrive there: the background takes it out. If a
+ * claim got no answer, its document is not known. The next claim uses a new ticket, because the
+ * same one could end up in two documents. */
 static void disown_locked(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;
@@ -91,7 +91,7 @@ static void disown_locked(struct attempt *attempt)
     attempt->request.is_in_flight = attempt->request.is_unanswered = false;
 }
 
-/* Its own ticket from a session that was lost before the answer came would be in its way. */
+/* Its own ticket, from a session that was lost before the answer came, would be in its way. */
 static void take_ticket_locked(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;
@@ -209,8 +209,8 @@ static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
     return now;
 }
 
-/* A try that was refused looks once at who is in its way (R6). Where new ones come and die as fast
- * as it clears them away, it ends all the same. */
+/* A refused try looks once at the sessions in its way (R6). It ends even if new ones come and die
+ * as fast as it clears them away. */
 static hf_mono refused_try(struct attempt *attempt, hf_mono now)
 {
     judging result;
@@ -234,7 +234,8 @@ static hf_mono come_back(struct attempt *attempt, attempt_state state, int64_t m
     return now;
 }
 
-/* This very session uses the lock with the other limit: no need to see whether it lives. */
+/* This session itself uses the lock with the other limit, so there is no need to check that it
+ * lives. */
 static bool is_ours(const struct attempt *attempt)
 {
     const hf_record *record = &attempt->ahead.record;
@@ -244,7 +245,7 @@ static bool is_ours(const struct attempt *attempt)
     return false;
 }
 
-/* Without a queue: comes back now and then, and at a notice. */
+/* Without a queue: tries again from time to time, and at a notice. */
 static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
@@ -315,7 +316,7 @@ hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
         return due;
     hf_code code = life_begin(attempt->request.client, &attempt->err);
     if (code == HF_HELD || (!code && !prepare(attempt, &carried)))
-        return mono_add_ms(now, 50); /* woken when that has changed */
+        return mono_add_ms(now, 50); /* the attempt is woken when that has changed */
     if (!code)
         code = send_enter(attempt, &carried);
     now = client_now(attempt->request.client);

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attempt_internal.h: what the files of an attempt share. Each of these does one thing and says
- * when the attempt wants to be called again. */
+/* attempt_internal.h: what the files of an attempt share. Each of these functions does one thing
+ * and says when the attempt wants to be called again. */
 #ifndef CLIENT_WAIT_ATTEMPT_INTERNAL_H
 #define CLIENT_WAIT_ATTEMPT_INTERNAL_H
 
 #include "client/wait/attempt.h"
 
-/* attempt_end.c: how it ends. What it may have left in the record is given back. */
-hf_mono attempt_end(struct attempt *attempt, hf_code code); /* nothing is to be given back */
+/* attempt_end.c: how it ends. Gives back what it may have left in the record. */
+hf_mono attempt_end(struct attempt *attempt, hf_code code); /* gives nothing back */
 hf_mono attempt_give_up(struct attempt *attempt, hf_code code, hf_mono now);
 hf_mono attempt_describe_held(struct attempt *attempt, hf_code code, hf_mono now);
 hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now);
 hf_mono attempt_refuse_asked(struct attempt *attempt, const hf_ask *ask, hf_mono now);
 hf_mono attempt_stopped(struct attempt *attempt, hf_code code, hf_mono now);
-/* A call failed: what may pass is tried again until patience ends. */
+/* A call failed: an error that may pass is retried until patience ends. */
 hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now);
 void attempt_succeeded(struct attempt *attempt);
 bool attempt_has_queue(const struct attempt *attempt);
 
 /* attempt_enter.c */
 hf_mono attempt_enter(struct attempt *attempt, hf_mono now);
-/* With a new ticket: the old one is gone, or belongs to a session that is (L3). */
+/* Enters again, with a new ticket: the old one is gone, or its session is (L3). */
 hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now);
-/* Granted, says an acknowledged answer or a look: believed only if the lease still runs (R4). */
+/* An acknowledged answer or a look says that it was granted. Believes that only if the lease still
+ * runs (R4). */
 hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now);
 hf_mono attempt_after_look(struct attempt *attempt, hf_mono now); /* the next look; has the mutex */
 

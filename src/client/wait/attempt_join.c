@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attempt_join.c: attempts that end when a lease stands which another call has made; called by
- * lease/, and by attempts that have seen a record. */
+/* attempt_join.c: ends attempts whose lease another call has made; called by lease/, and by
+ * attempts that have seen a record. */
 #include "client/wait/attempt.h"
 
 #include "client/hold/hold.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadlock.c: a session that waits for long, and holds something meanwhile, checks whether the
- * sessions that it waits for wait for it; the youngest of them gives up. Called by waiting
- * attempts, beats and the doctor.
+/* deadlock.c: a session that has waited for long, and holds something, checks whether the sessions
+ * that it waits for also wait for it. The youngest of them gives up. Called by waiting attempts,
+ * beats and the doctor.
  *
- * What waits for what is read from records, and from what sessions say with their beats
- * (core/waits.h); core/waits_graph.c finds the deadlock. That alone is no proof: what is read in
- * several places was never there at one time, and a waiter that has given up may not have been
- * heard of yet. So the deadlock is marked with the beats of its sessions, and believed once each of
- * them has repeated all of it in a beat that was made after it had seen another one answered: then
- * each of those waits lasted from before the mark till after it, and at the mark all of them did.
+ * It reads records and the wait reports in beats (core/waits.h); core/waits_graph.c finds the
+ * deadlock. That is no proof yet: the reads happen at different times, and the leave of a waiter
+ * that gave up may not have arrived. So the deadlock is noted together with the beats of its
+ * sessions. It is believed once each session has repeated its part in a beat that was made after it
+ * saw the answer to another beat that followed the note. Then each of these waits lasted from
+ * before the note until after it, so all of them existed at one moment.
  */
 #include "client/wait/deadlock.h"
 
@@ -24,12 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECORDS_MOST 256 /* one look follows so many names, and so many sessions: */
+#define RECORDS_MOST 256 /* one look follows this many names, and this many sessions: */
 #define SESSIONS_MOST 1000
 #define QUICK_LOOKS 4
 #define LONG_WAIT_MS 60000
 
-/* One that this request is the youngest of, as it was when it was marked. */
+/* A deadlock in which this request is the youngest, as it was when it was noted. */
 typedef struct member {
     hf_id ticket, session;
     int64_t beat;
@@ -43,8 +43,8 @@ struct deadlock {
 
 /* ---- Looking around ---- */
 
-/* Follows who waits for this attempt: the records of what is held, the sessions in their queues,
- * the records of what those hold, and so on. */
+/* Follows the graph backwards from this attempt: the records of what its owner holds, the sessions
+ * in their queues, the records of what those hold, and so on. */
 typedef struct survey {
     struct waits_graph graph;
     const char *names[RECORDS_MOST];
@@ -88,7 +88,7 @@ static bool add_waits(void *ctx, const hf_waits *waits)
     return true;
 }
 
-/* Of all that wait in the records which are known: what they hold. */
+/* Reads what all waiters in the known records hold. */
 static void add_held(survey *s)
 {
     for (size_t i = 0; i < s->graph.n_nodes; i++) {
@@ -159,7 +159,7 @@ static const member *find_member(const struct deadlock *deadlock, hf_id ticket)
     return NULL;
 }
 
-/* The same deadlock as was marked. */
+/* Whether it is the same deadlock as noted. */
 static bool is_same(const struct deadlock *deadlock, const struct waits_graph *graph, size_t n)
 {
     for (size_t i = 0; i < graph->n_nodes; i++)
@@ -178,7 +178,7 @@ static bool note_beat(void *ctx, const hf_waits *waits)
     return true;
 }
 
-/* The beats are read now, when all of the deadlock has been seen. One that is missing can
+/* Reads the beats now, after the whole deadlock has been seen. A session whose beat is missing can
  * never be confirmed. */
 static void mark(struct deadlock *deadlock, const struct waits_graph *graph, hf_store *store)
 {
@@ -196,7 +196,7 @@ static void mark(struct deadlock *deadlock, const struct waits_graph *graph, hf_
         loosen(deadlock);
 }
 
-/* A beat that was made when the answer to one after the mark had come. */
+/* Whether this beat was made after the answer to a beat that followed the note had arrived. */
 static bool is_confirmed(const struct deadlock *deadlock, const struct waits_graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -264,7 +264,7 @@ static bool look(struct lock_request *request, struct deadlock *deadlock, const 
     return is_victim;
 }
 
-/* Nobody waits for a request that holds nothing: it is not woken to see that again. */
+/* Nobody waits for a request that holds nothing: do not wake it to find that out again. */
 static hf_mono due_at(const hf_client *client, const struct deadlock_watch *watch)
 {
     return watch->holds_nothing || long_waits_are_off(client) ? MONO_NEVER : watch->due;
@@ -337,7 +337,7 @@ static bool visit_record(void *ctx, const hf_record *record)
     return !v->is_over;
 }
 
-/* Each deadlock once: those that were told of wait no more. */
+/* Reports each deadlock once: its waiters no longer count as stuck afterwards. */
 static void find_deadlocks(visit *v)
 {
     char text[1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadlock.h: whether a request waits for a session that waits for it. */
+/* deadlock.h: finds out whether a request waits for a session that waits for it. */
 #ifndef CLIENT_WAIT_DEADLOCK_H
 #define CLIENT_WAIT_DEADLOCK_H
 
@@ -12,13 +12,13 @@ struct deadlock_watch {
     bool holds_nothing; /* when that was last looked at */
 };
 
-/* Looks whether this request, which waits in the queue, is the youngest in a deadlock: then true,
- * and err says which. *due: when it wants to look again. */
+/* Whether this request, which waits in the queue, is the youngest in a deadlock; err then shows the
+ * deadlock. *due: when to look again. */
 bool deadlock_tick(struct lock_request *request, struct deadlock_watch *watch, hf_mono now,
                    hf_mono *due, hf_error *err);
 void deadlock_done(struct deadlock_watch *watch); /* frees what it points to */
 
-/* For all that wait for each other now, as far as a single look can say; and for long waits. */
+/* Reports deadlocks, as far as a single look can show them, and long waits. */
 hf_code deadlock_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
 #endif

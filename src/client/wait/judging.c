@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judging.c: a waiter's watch over the sessions that stand in its way (L1, R5, R6, R9): looks at
- * them, marks the dead, and takes their tickets out; called by attempt.c. */
+/* judging.c: watches the sessions that stand in a waiter's way (L1, R5, R6, R9): looks at them,
+ * marks the dead, and takes their tickets out; called by attempt.c. */
 #include "client/wait/judging.h"
 
 #include "core/alloc.h"
@@ -11,11 +11,11 @@
 
 #define FIRST_LOOK_MS 400
 
-/* What one look at the sessions came to. */
+/* What one look at the sessions found. */
 typedef struct findings {
     hf_death *deaths;
     size_t n_deaths;
-    hf_leave *leaves; /* of tickets that were asked for a ttl and more ago */
+    hf_leave *leaves; /* tickets that were asked for more than a ttl ago */
     size_t n_leaves;
 } findings;
 
@@ -26,8 +26,8 @@ typedef struct look {
     findings found;
 } look;
 
-/* Most waits end before anybody could be judged: the first look at a session in the queue's way is
- * spared those. */
+/* Most waits end before anybody could be judged, so the first look at a session is delayed: those
+ * waits do without it. */
 static hf_mono first_look(const look *l, const hf_entry *own, int32_t ttl_ms, hf_mono now)
 {
     bool spares = own && !(l->request->client->store->can & HF_CAN_SEE_CRASH);
@@ -35,9 +35,9 @@ static hf_mono first_look(const look *l, const hf_entry *own, int32_t ttl_ms, hf
     return spares ? mono_add_ms(now, most < FIRST_LOOK_MS ? most : FIRST_LOOK_MS) : now;
 }
 
-/* Where a crash shows at once, only one that was stopped has to be found by its beats. There the
- * head of the queue watches the holders; all other watching is done less often: in a long queue
- * there are many waiters, and each watches many. */
+/* If a crash shows at once, beats are needed only to find a process that was stopped. Then the head
+ * of the queue watches the holders, and everything else is watched less often, because in a long
+ * queue many waiters would each watch many sessions. */
 static bool is_far(const look *l, size_t at, const hf_entry *own)
 {
     bool is_behind = own && record_position(&l->ahead->record, own) > 1;
@@ -45,7 +45,7 @@ static bool is_far(const look *l, size_t at, const hf_entry *own)
            (is_behind || at >= l->ahead->record.holders);
 }
 
-/* Every session in the record counts, except this attempt's own and those behind it. */
+/* Every session in the record is watched, except this attempt's own and those behind it. */
 static void watch_those_ahead(look *l, hf_mono now)
 {
     const hf_record *record = &l->ahead->record;
@@ -75,7 +75,7 @@ static const hf_entry *first_of(const hf_record *record, hf_id session)
     return NULL;
 }
 
-/* Remembers who holds, for messages and for the terminal. */
+/* Remembers the holder, for messages and for the terminal. */
 static void remember_holder(look *l, const hf_session_state *state)
 {
     const hf_record *record = &l->ahead->record;
@@ -182,7 +182,7 @@ static hf_code look_at(look *l, const hf_id *ids, size_t n, bool trusts, hf_erro
     return code;
 }
 
-/* What wants to be looked at now: what is due, or all of it after a notice that somebody may have
+/* Which sessions to look at now: those that are due, or all after a notice that somebody may have
  * died. */
 static size_t due_sessions(look *l, hf_mono now, hf_id *ids)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* judging.h: who stands ahead of a request, and whether they live (L1, R5, R6, R9). */
+/* judging.h: which sessions stand ahead of a request, and whether they live (L1, R5, R6, R9). */
 #ifndef CLIENT_WAIT_JUDGING_H
 #define CLIENT_WAIT_JUDGING_H
 
@@ -8,12 +8,12 @@
 #include "core/judge.h"
 #include "core/record.h"
 
-/* What one request knows of those ahead of it; own thread. */
+/* What one request knows about those ahead of it; own thread. */
 struct ahead {
     hf_record record;             /* as last seen; written by its owner */
     struct judge judge;           /* of the sessions in there; this and what follows: judging.c */
     char holder[HF_TEXT_MAX + 1]; /* who, for messages */
-    int64_t overdue_ms;           /* its lease ended so long ago by the store's clock; 0: it runs */
+    int64_t overdue_ms; /* how long its lease has been over by the store's clock; 0: it runs */
     int64_t holder_ttl_ms;
 };
 
@@ -23,7 +23,7 @@ typedef enum judging {
 } judging;
 
 /* Looks at the sessions that stand in the request's way, marks the dead, takes their tickets out.
- * trusts: may take what the store says is gone for dead (R6). */
+ * trusts: a session that the store reports as gone counts as dead (R6). */
 hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono now, bool trusts,
                      judging *out, hf_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen.c: the listener: opened at the first wait, it hears which tickets were granted and wakes
- * their waiters; it decides nothing: a notice has a token, or says "look" (L2). */
+/* listen.c: the listener: starts at the first wait, receives notices of grants, and wakes the
+ * waiters. It decides nothing: a notice has a token, or says "look" (L2). */
 #include "client/wait/listen.h"
 
 #include "client/hold/hold.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define AWAIT_MS 1000
-#define REST_MS 500 /* hears no later than this what it did not expect */
+#define REST_MS 500 /* receives an unexpected notice no later than this */
 
 static void tell_all_locked(hf_client *client, hf_stamp stamp, bool judges)
 {
@@ -21,8 +21,8 @@ static void tell_all_locked(hf_client *client, hf_stamp stamp, bool judges)
     }
 }
 
-/* A ticket that nobody here knows can only come from an enter that was never answered (R8): the
- * suspects are looked at at once. */
+/* A ticket that nobody here knows can only come from an enter that was never answered (R8). So
+ * upkeep looks at the suspects at once. */
 static void granted_locked(hf_client *client, const hf_notice *notice)
 {
     struct waiter *waiter = waiters_find(&client->hold->waiters, notice->ticket);
@@ -56,7 +56,7 @@ void listen_tell_locked(hf_client *client, const char *name, hf_stamp stamp)
     }
 }
 
-/* Our own grants are told of, too. */
+/* Notices tell of our own grants, too. */
 static void changed_locked(hf_client *client, const hf_notice *notice)
 {
     if (id_is_zero(notice->ticket))
@@ -111,8 +111,8 @@ static hf_mono failed(hf_client *client, hf_code code, const hf_error *err)
     return due;
 }
 
-/* From when on news may come that somebody waits for. Until then it rests: a stream that is
- * listened to looks at each write of the server's, which is most of what a crowd's turns cost. */
+/* From when on a notice may come that somebody waits for. Until then the listener rests: a stream
+ * that is read looks at every write of the server, which is most of the cost of a crowd's turns. */
 static hf_mono expects_news_locked(const hf_client *client, hf_mono now)
 {
     unsigned can = client->store->can;

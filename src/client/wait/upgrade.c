@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* upgrade.c: from shared to exclusive on one handle: tried, and believed only once it was answered
- * (R4); called by the program. */
+/* upgrade.c: from shared to exclusive on one handle. The holder believes in exclusive only after
+ * the answer (R4). Called by the program. */
 #include "client/wait/upgrade.h"
 
 #include "client/hold/hold.h"
@@ -11,17 +11,17 @@
 
 #include <string.h>
 
-/* One that is under way: what is entered, and who stands in its way. */
+/* An upgrade under way: its enter, and the sessions in its way. */
 struct upgrade {
     struct hf_lock *lock;
     struct lock_request request;
     struct ahead ahead;
     hf_stamp stamp;
-    bool may_stand; /* its ticket may be in the record, or its enter may still land */
+    bool may_stand; /* its ticket may be in the record, or its enter may still arrive */
 };
 
-/* The ticket is a new one, so that a downgrade of the old one, if it lands late, finds nobody. One
- * that may still land is used again: at most two tickets can stand for a lock. */
+/* Uses a new ticket, so that a late downgrade of the old one finds nobody. A ticket whose enter may
+ * still arrive is used again, so that at most two tickets can stand for a lock. */
 static void start(struct upgrade *up)
 {
     struct hf_lock *lock = up->lock;
@@ -84,7 +84,7 @@ static hf_code believe(struct upgrade *up, const hf_entry *own, hf_error *err)
     struct hf_lock *lock = up->lock;
     MUTEX_SCOPE(&lock->client->mutex);
     hf_code code = change_check_locked(lock, err);
-    up->may_stand |= code != HF_OK; /* the code that ended belief takes it out */
+    up->may_stand |= code != HF_OK; /* the code that ended belief takes the ticket out */
     if (code)
         return code;
     change_upgraded_locked(lock);
@@ -94,7 +94,7 @@ static hf_code believe(struct upgrade *up, const hf_entry *own, hf_error *err)
     return HF_OK;
 }
 
-/* What is left of the record is what stands in the way. */
+/* Takes a holder out of the record: the entries that are left stand in the way. */
 static void leave_out(hf_record *record, hf_id ticket)
 {
     for (size_t i = 0; i < record->holders; i++) {
@@ -112,10 +112,10 @@ static hf_code describe(const struct upgrade *up, hf_error *err)
     const hf_record *record = &up->ahead.record;
     const char *name = up->lock->name;
     if (!record->holders)
-        return error_set(err, HF_HELD,
-                         "%.128s was not upgraded, and is held as before: %zu wait for it, who "
-                         "would be passed",
-                         name, record->queued);
+        return error_set(
+            err, HF_HELD,
+            "%.128s was not upgraded, and is held as before: %zu wait for it and would be passed",
+            name, record->queued);
     const char *why = record->entries[0].why;
     return error_set(err, HF_HELD,
                      "%.128s was not upgraded, and is held as before: it is shared with "
@@ -124,7 +124,7 @@ static hf_code describe(const struct upgrade *up, hf_error *err)
                      why[0] ? ")" : "");
 }
 
-/* As a try that was refused, it looks once at who is in its way (R6). */
+/* Like a refused try, it looks once at the sessions in its way (R6). */
 static hf_code refused(struct upgrade *up, judging *found, hf_error *err)
 {
     hf_mono now = client_now(up->lock->client);
@@ -133,7 +133,7 @@ static hf_code refused(struct upgrade *up, judging *found, hf_error *err)
     return code || *found == JUDGING_CHANGED ? code : describe(up, err);
 }
 
-/* Neither ticket is there, says an answer that changed nothing: a look says whether that is so. */
+/* An answer that changed nothing shows neither ticket: a look tells whether that is true. */
 static hf_code vanished(struct upgrade *up, hf_error *err)
 {
     hf_client *client = up->lock->client;
@@ -144,7 +144,7 @@ static hf_code vanished(struct upgrade *up, hf_error *err)
                      up->lock->name);
 }
 
-/* HF_OK, with tickets of the dead taken out: once more. */
+/* HF_OK after tickets of dead sessions were taken out: try once more. */
 static hf_code judge(struct upgrade *up, judging *found, hf_error *err)
 {
     const hf_enter *enter = &up->request.enter;
@@ -170,7 +170,7 @@ static hf_code try_once(void *ctx, hf_error *err)
     return code;
 }
 
-/* What may still land stays known: verifying finds it (change_found_locked()). */
+/* A ticket that may still arrive is remembered: verification finds it (change_found_locked()). */
 static void finish(struct upgrade *up)
 {
     struct hf_lock *lock = up->lock;

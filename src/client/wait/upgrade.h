@@ -5,7 +5,7 @@
 
 #include <holdfast/holdfast.h>
 
-/* Within change_perform(). HF_HELD: it is in somebody's way, and is held as before. */
+/* Called by change_perform(). HF_HELD: somebody is in the way, and the lock is held as before. */
 hf_code upgrade_lock(struct hf_lock *lock, hf_error *err);
 
 #endif

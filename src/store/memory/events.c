@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c: keeps what steps and marks say to sessions until they hear it; called by records.c and
- * sessions.c, which say it, and by memory.c, for await(). */
+/* events.c: keeps the events that steps and marks have for sessions until the sessions read them;
+ * called by records.c and sessions.c, which add events, and by memory.c, for await(). */
 #include "store/memory/memory_internal.h"
 
 #include "core/alloc.h"

@@ -103,7 +103,8 @@ static void leave_memory(struct memory *memory)
         free_memory(memory);
 }
 
-/* In a forked child the mutex may be held for ever: there the shared part is left to the exit. */
+/* In a forked child the mutex may be held for ever, so the shared part is not freed before the
+ * exit. */
 static void close_store(hf_store *base)
 {
     struct memory_store *store = (struct memory_store *)base;

@@ -5,8 +5,8 @@
 
 #include <holdfast/store.h>
 
-/* name "": a store of its own; otherwise one that all opens of that name in this process share, and
- * that goes with the last close. */
+/* name "": a store of its own. Otherwise all opens of that name in this process share one store,
+ * which the last close frees. */
 hf_code memory_open(const char *name, const hf_store_config *config, hf_store **out, hf_error *err);
 
 #endif

@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#define EVENTS 1024           /* how far back a session can hear what it missed */
+#define EVENTS 1024           /* how far back a session can read events that it missed */
 #define MEMORY_NOTICES_MAX 64 /* given by one await() */
 
-/* What a record's step told a session; without a name: `session` died, and all others look. */
+/* What a step told a session. Without a name: `session` died, and all others look. */
 struct event {
     notify_note note;
     hf_stamp stamp;
@@ -61,7 +61,7 @@ static inline hf_dbtime memory_time(const struct memory_store *store)
     return (hf_dbtime){store->env.wall(store->env.ctx).ms};
 }
 
-/* Every function below that takes a struct memory wants it locked. */
+/* Every function below that takes a struct memory needs its mutex held. */
 static inline struct memory *memory_lock(hf_store *base)
 {
     struct memory *memory = ((struct memory_store *)base)->memory;
@@ -75,17 +75,18 @@ static inline void memory_unlock(struct memory *memory)
 }
 
 /* events.c */
-/* Tells a session what a step said to it; with no name: tells all others to look. */
+/* Adds an event for a session; without a name: tells all others to look. */
 void memory_publish(struct memory *memory, const char *name, const notify_note *note);
 
-/* Takes what the session has not heard yet, at most MEMORY_NOTICES_MAX; after too much of it, one
- * LOOK instead. Their names are the caller's to free. */
+/* Takes the session's new events, at most MEMORY_NOTICES_MAX; if it missed too many, one LOOK
+ * instead. The caller frees their names. */
 size_t memory_hear(struct memory *memory, struct presence *presence, hf_notice *notices);
 
 /* sessions.c: the session, or NULL. */
 struct presence *memory_find_session(const struct memory *memory, hf_id id);
 
-/* Forgets marked sessions a day after their lease; gives up to max live ones that are so late. */
+/* Forgets marked sessions a day after their lease; gives up to max live sessions that are a day
+ * late. */
 size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max);
 
 /* records.c */

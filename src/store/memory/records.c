@@ -119,7 +119,7 @@ hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp
     return HF_OK;
 }
 
-/* What a listing gives, copied. */
+/* Copies the records that a listing gives. */
 static hf_record *copy_part(struct memory *memory, const hf_list_part *part, size_t *n)
 {
     hf_record *out = alloc_array(NULL, memory->n_records, sizeof *out);

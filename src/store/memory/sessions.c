@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sessions.c: remembers who is there: sessions, beats, marks and asks; memory.c lists its
- * functions. */
+/* sessions.c: remembers sessions, their beats, marks and asks; memory.c lists its functions. */
 #include "store/memory/memory_internal.h"
 
 #include "core/alloc.h"
@@ -80,7 +79,7 @@ hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_st
     return HF_OK;
 }
 
-/* Marks it; all others are told to look. */
+/* Marks a session dead, and tells all others to look. */
 static void mark(struct memory *memory, struct presence *presence)
 {
     if (presence->state.presence == HF_DEAD)
@@ -183,7 +182,7 @@ hf_code memory_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn eac
     return HF_OK;
 }
 
-/* One that asks for the same ticket again changes nothing. */
+/* A second ask for the same ticket changes nothing. */
 static hf_code put_ask(hf_session_state *state, const hf_ask *ask, hf_error *err)
 {
     for (size_t i = 0; i < state->n_asked; i++)
@@ -218,8 +217,8 @@ static bool has_tickets(const struct memory *memory, hf_id session)
     return false;
 }
 
-/* Forgets marked sessions a day after their lease, unless a ticket of theirs stands, and shows the
- * live ones that are so late. */
+/* Forgets marked sessions a day after their lease, unless a ticket of theirs stands, and gives the
+ * live ones that are a day late. */
 size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max)
 {
     size_t kept = 0, n = 0;

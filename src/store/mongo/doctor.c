@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c: looks at what locks in this MongoDB depend on: servers, majority, notices, clocks; the
+/* doctor.c: checks what locks in this MongoDB depend on: servers, majority, notices, clocks; the
  * client calls it through the store interface for hf_doctor(). */
 #include "store/mongo/doctor.h"
 #include "core/error.h"
@@ -99,7 +99,7 @@ static bool list_members(const bson_t *status, bson_string_t *out)
     return all_well;
 }
 
-/* Such a URI finds no other member when this one is gone or not primary. */
+/* With such a URI, no other member is found when this one is gone or not primary. */
 static void find_names(doctor *to)
 {
     const mongoc_uri_t *uri = to->store->uri.driver;
@@ -207,8 +207,8 @@ static void append_trial(const mongo_store *store, bson_t *command)
     bson_destroy(change);
 }
 
-/* A mark for a session that never was: the majority's acknowledgement, and the TTL index or the
- * delete after it removes it. */
+/* Writes a mark for a session that never existed, and waits for the majority. The delete after it,
+ * or the TTL index, removes the mark. */
 static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes, hf_error *err)
 {
     static const mongo_call call = {.what = "a majority write", .writes = true};
@@ -237,8 +237,8 @@ static hf_code write_once(mongo_store *store, const bson_oid_t *id, bool removes
     return code;
 }
 
-/* The same where no document is the doctor's to write: one that changes nothing is acknowledged
- * when a majority has what came before it. */
+/* The same where the doctor may write no document: a write that changes nothing is acknowledged
+ * when a majority has everything before it. */
 static hf_code write_nothing(mongo_store *store, const bson_oid_t *id, hf_error *err)
 {
     static const mongo_call call = {.what = "a majority write", .writes = true};
@@ -325,7 +325,7 @@ typedef struct offsets {
     size_t n;
 } offsets;
 
-/* The server's clock less ours, halfway through the round trip. */
+/* The server's clock minus ours, halfway through the round trip. */
 static bool measure(doctor *to, mongoc_client_t *client, uint32_t server, double *offset_ms)
 {
     bson_t *command = pipeline_json("{'hello': 1}");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mongo.c: opens and closes the mongo store, and says which function does each call of the store
- * interface, for each protocol; called by store/open.c. */
+/* mongo.c: opens and closes the mongo store. Its tables say which function makes each call of the
+ * store interface, for each protocol. Called by store/open.c. */
 #include "store/mongo/mongo.h"
 
 #include "core/alloc.h"
@@ -25,7 +25,7 @@
 
 /* ---- Close ---- */
 
-/* In a forked child the connections are the parent's, and are left as they are (R11). */
+/* In a forked child the connections are the parent's and must not be touched (R11). */
 static void close_store(hf_store *base)
 {
     mongo_store *store = (mongo_store *)base;
@@ -138,15 +138,16 @@ static const struct {
 
 static void start_driver(void)
 {
-    /* The driver writes its warnings to stderr, also while it starts, and the library prints
-     * nothing. Its handler is global and cannot be asked for, so it is set to none, once, instead
-     * of to one store's log; a program that wants the driver's log sets its own after hf_open(). */
+    /* The driver writes warnings to stderr, also while it starts, but the library must print
+     * nothing. The driver's log handler is global, and nobody can ask which one is set. So it is
+     * removed once, instead of being set to one store's log. A program that wants the driver's log
+     * sets its own handler after hf_open(). */
     mongoc_log_set_handler(NULL, NULL);
     mongoc_init();
 }
 
-/* The time-outs of a beat together stay within a sixth of the lease (R7): the members are visited
- * once, which is also the connecting, then the command is sent. */
+/* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
+ * member once; then the command is sent. */
 static void prepare_pools(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;

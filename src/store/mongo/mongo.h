@@ -8,7 +8,7 @@
 
 /* Keys of the URI that begin with `hf` are ours: hfProtocol=queue, hfCollection=locks,
  * hfWeakWrites=yes. *patience_ms gets the URI's serverSelectionTimeoutMS, if it has one.
- * HF_INVALID: URI or key; HF_UNSUPPORTED: a protocol that is not there. Nothing is sent yet. */
+ * HF_INVALID: URI or key; HF_UNSUPPORTED: unknown protocol. Sends nothing yet. */
 hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
                    int64_t *patience_ms, hf_error *err);
 

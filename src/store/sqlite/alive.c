@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alive.c: takes, tests and frees the kernel locks by which a crash is seen at once (R10); called
- * by the store's sessions.
+/* alive.c: takes, tests and frees the kernel locks that show a crash at once (R10); called by the
+ * store's sessions.
  *
- * They are OFD locks: they belong to an open file description, not to a process. So a test must go
- * through another description than the one that holds (through one's own it says free), a forked
- * child shares its parent's locks until it closes them, and an unlock in the child would free the
- * parent's: it only closes.
+ * They are OFD locks: they belong to an open file description, not to a process. So a test must use
+ * another description than the holder's, which would always say free. A forked child shares its
+ * parent's locks until it closes them. An unlock in the child would free the parent's lock, so the
+ * child only closes.
  */
 #include "store/sqlite/alive.h"
 
@@ -108,7 +108,8 @@ static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)
         return HF_OK;
     if (errno != EAGAIN && errno != EACCES)
         return fail(path, "lock a byte of it", err);
-    /* it may pass: whose commit failed frees its byte a moment after SQLite gave its row back */
+    /* this may pass: after a failed commit, a session frees its byte a moment after SQLite has
+     * freed its row */
     return error_set(err, HF_UNREACHABLE,
                      "%s: byte %lld is locked by a session that the database does "
                      "not know: an older copy was put back while it was in use: stop every program "

@@ -5,20 +5,20 @@
 
 #include <holdfast/holdfast.h>
 
-/* Which file it is. An inode number is not given to another file while somebody has this one open,
- * so it tells two files apart wherever that matters: as long as a session or a tester lives. */
+/* The identity of the file. An inode number is not reused while somebody has the file open, so it
+ * identifies the file as long as a session or a tester lives. */
 typedef struct alive_identity {
     int64_t device, inode;
 } alive_identity;
 
-/* A byte that is held, by an open file description of its own; in a list for the fork. */
+/* A byte that is held, through an open file description of its own; in a list for forks. */
 typedef struct alive_hold {
     int fd;
     struct alive_hold *next, **link;
 } alive_hold;
 
-/* Opens the alive file for testing, read-only, so that only a session's end counts as a writer's
- * close; makes it when `make`. *out_fd is -1 when it does not exist. */
+/* Opens the alive file for testing. Read-only, so that only the end of a session counts as a
+ * writer's close. Makes it if `make`. *out_fd is -1 when it does not exist. */
 hf_code alive_open(const char *path, bool make, int *out_fd, alive_identity *out, hf_error *err);
 
 /* Whether the open file still is that one. */
@@ -33,7 +33,7 @@ void alive_let_go(alive_hold *hold);
 /* A copy that survives exec, or -1. */
 int alive_keep(const alive_hold *hold);
 
-/* Tests the byte. What cannot be tested is an error, never free. */
+/* Tests the byte. A failed test is an error, never "free". */
 hf_code alive_test(const char *path, int tester, int64_t row, bool *is_free, hf_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boot.c: keeps the database and the alive file together: which file it is stands in the database,
- * once per boot; called when a store is opened and before every verdict on a session.
+/* boot.c: ties the alive file to the database: once per boot, the database records which file it
+ * is. Called when a store is opened, and before every verdict on a session.
  *
  * Once per boot, because a device number may change with it, and because no kernel lock outlives
  * it: the first to open the database on a new boot takes the file as it finds it.
@@ -43,7 +43,7 @@ static hf_code write_known(sqlite_store *store, hf_error *err)
     return sql_run(&store->main, new, err);
 }
 
-/* Opens the tester on a file that is there, or that must be made. */
+/* Opens the tester on the existing file, or makes the file. */
 static hf_code open_tester(sqlite_store *store, bool make, hf_error *err)
 {
     if (store->tester >= 0)
@@ -61,7 +61,7 @@ static hf_code compare(sqlite_store *store, const alive_identity *known, hf_erro
                      store->alive_path, store->path);
 }
 
-/* In a transaction, for somebody else may be the first as well. */
+/* In a transaction, because another process may be first at the same time. */
 static hf_code adopt(sqlite_store *store, hf_error *err)
 {
     bool found;

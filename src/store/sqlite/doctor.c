@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor.c: looks at what an embedded store depends on: the file system, the schema, the kernel
+/* doctor.c: checks what an embedded store depends on: the file system, the schema, the kernel
  * locks, how long a write takes; called for `holdfast doctor`. */
 #include "core/error.h"
 #include "store/sqlite/sqlite_internal.h"
@@ -33,7 +33,7 @@ static void find(report *to, bool is_danger, const char *topic, const char *form
     to->is_stopped = !to->each(to->ctx, &finding);
 }
 
-/* What kernel locks and shared memory do not reach across. */
+/* File systems across which kernel locks and shared memory do not work. */
 static const struct {
     uint32_t magic;
     const char *name;
@@ -64,8 +64,8 @@ static void find_file_system(report *to)
     const char *network = network_name((uint32_t)info.f_type);
     if (network)
         find(to, true, "file system",
-             "%s is on %s: locks and shared memory are not sure to work "
-             "there: use a local file system, or MongoDB for several machines",
+             "%s is on %s: locks and shared memory may not work there: use a local file system, or "
+             "MongoDB for several machines",
              path, network);
     else
         find(to, false, "file system", "local (type 0x%lx)", (unsigned long)info.f_type);
@@ -92,7 +92,7 @@ static hf_code find_server(report *to, hf_error *err)
     return HF_OK;
 }
 
-/* Byte 0 is no session's. Another doctor may hold it just now. */
+/* No session has byte 0. Another doctor may hold it just now. */
 static void find_kernel_locks(report *to)
 {
     hf_error why;
@@ -110,7 +110,7 @@ static void find_kernel_locks(report *to)
     alive_let_go(&hold);
     if (code || is_free)
         find(to, true, "alive file",
-             "%s: a byte that is locked is said to be free: kernel locks do "
+             "%s: a locked byte is reported as free: kernel locks do "
              "not work here: use a local file system",
              store->alive_path);
     else
@@ -153,7 +153,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A write of what already stands there. */
+/* Writes a value that is already there. */
 static hf_code write_once(sqlite_store *store, hf_error *err)
 {
     int64_t value;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notice.c: wakes waiters in other processes, and waits for being woken; called by steps and by the
+/* notice.c: wakes waiters in other processes, and waits to be woken; called by steps and by the
  * client's listener.
  *
  * A process that grants sends one datagram per ticket to the waiting session's socket, which has an
  * abstract address made of the alive file's identity and the session's id. Anybody on this machine
- * can send there; so a notice only says "look". Abstract addresses belong to a network namespace: a
- * waiter in another one hears nothing, and finds out when it looks by itself, every few seconds.
+ * can send there, so a notice only says "look". Abstract addresses belong to a network namespace: a
+ * waiter in another one gets no notice, and finds out when it looks by itself, every few seconds.
  *
  * A session that ends, or whose process dies, closes a writer's description of the alive file. An
- * inotify watch tells that to every waiter; each tests the bytes of the sessions that it waits for,
- * and sleeps on unless one that was not marked dead has become free.
+ * inotify watch reports that to every waiter. Each tests the bytes of the sessions that it waits
+ * for, and sleeps on unless the byte of one that is not marked dead has become free.
  */
 #include "core/error.h"
 #include "core/id.h"
@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 /* A receiver's queue is this long by default (net.unix.max_dgram_qlen); senders drop what does not
- * fit. So a receiver that has read that many at once may have missed some. */
+ * fit. So a receiver that reads that many at once may have missed some. */
 #define FULL_QUEUE 10
 #define DEAF_INTERVAL_MS 1000
 #define NEVER INT64_MAX
@@ -84,8 +84,8 @@ int notice_bind(sqlite_store *store, hf_id session)
 
 /* ---- Sending ---- */
 
-/* Whether that is lost, as when the receiver is gone or its queue is full, is the receiver's to
- * find out: it looks by itself from time to time. */
+/* A datagram may be lost, because the receiver is gone or its queue is full. The receiver finds
+ * out, because it looks by itself from time to time. */
 /* On the wire: a ticket that was granted; or one that waits, and behind it the name of the lock. */
 typedef struct datagram {
     hf_id ticket;
@@ -122,7 +122,7 @@ void notice_watch_row(sqlite_store *store, int64_t row)
     size_t i = 0;
     while (i < store->n_watched && store->watched[i] != row)
         i++;
-    if (i == WATCHED_MAX) /* the oldest gives way; a waiter of its still looks by itself */
+    if (i == WATCHED_MAX) /* the oldest makes room; its waiters still look by themselves */
         i = store->next_watched = (store->next_watched + 1) % WATCHED_MAX;
     if (i == store->n_watched)
         store->n_watched++;
@@ -162,8 +162,8 @@ static bool is_unmarked(sqlite_store *store, int64_t row)
     return found;
 }
 
-/* Whether one that is waited for has died. One that ended well was marked dead first: what it held
- * was granted on, and notices were sent. */
+/* Whether a session that is waited for has died. A session with a clean end was marked dead first:
+ * its locks were granted to others, and notices were sent. */
 static bool has_death(sqlite_store *store)
 {
     int64_t rows[WATCHED_MAX];
@@ -250,8 +250,8 @@ static void test_watched(waiting *w)
         tell_to_look(w);
 }
 
-/* From the first wait on; the bytes are tested right after, for a death before the watch stood. A
- * user has 128 inotify instances by default. */
+/* Starts with the first wait. The bytes are tested right after that, in case a session died before
+ * the watch stood. A user has 128 inotify instances by default. */
 static void listen_to_closes(waiting *w)
 {
     sqlite_store *store = w->store;

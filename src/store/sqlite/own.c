@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own.c: keeps the sessions of this process, each with its kernel lock and its socket, and wakes
- * await(), which may still use one that has ended; called by sessions.c and notice.c. */
+ * await(), which may still use a session that has ended; called by sessions.c and notice.c. */
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/sqlite/sqlite_internal.h"
@@ -27,10 +27,10 @@ void sqlite_wake(hf_store *base)
 {
     uint64_t one = 1;
     ssize_t n = write(store_of(base)->wake_fd, &one, sizeof one);
-    (void)n; /* it fails only when it is readable already */
+    (void)n; /* this fails only if it is readable already */
 }
 
-/* await() returns if it waits for notices of an older session, and is then called for this one. */
+/* If await() waits for notices of an older session, it returns, and is then called for this one. */
 void own_add(sqlite_store *store, sqlite_own *own)
 {
     pthread_mutex_lock(&store->mutex);

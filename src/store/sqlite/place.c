@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place.c: tells on which boot of which machine, and by which clock, this process runs; the store
- * asks once, when it is opened. */
+/* place.c: finds out on which boot of which machine this process runs, and with which clock; the
+ * store asks once, at opening. */
 #include "core/error.h"
 #include "store/sqlite/sqlite.h"
 

@@ -3,11 +3,11 @@
  * called by the client through the table of operations.
  *
  * A loss of power can undo the last commits, in order (synchronous = NORMAL). All sessions are dead
- * then, so what a record says of its holders is taken out by the next client, and tokens rise on
- * (tokens.c). `last` may err: a release that was acknowledged may be undone, and the next holder
- * hears `abandoned`; a grant may be undone, and the next holder does not hear of that holder. So
- * after a loss of power, work that must know how its predecessor left asks where the work is, with
- * the token.
+ * then, so the next client takes their entries out of the records, and tokens go on rising
+ * (tokens.c). `last` may be wrong: an acknowledged release may be undone, and the next holder reads
+ * `abandoned`; or a grant may be undone, and the next holder does not learn of that holder. So
+ * after a loss of power, work that must know how its predecessor left has to ask, with the token,
+ * where the data is.
  */
 #include "core/alloc.h"
 #include "core/error.h"
@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-#define LIST_ROWS 200 /* of a listing, that are read at once */
+#define LIST_ROWS 200 /* rows of a listing that are read at once */
 
 hf_code record_decode(const sqlite_store *store, const char *name, const void *bytes, size_t size,
                       hf_record *out, hf_error *err)
@@ -85,15 +85,15 @@ static bool apply(const sqlite_store *store, hf_record *record, const hf_step *s
     return record_step_telling(record, step, now, floor, news);
 }
 
-/* What a step came to, so far. */
+/* The outcome of a step so far. */
 typedef struct outcome {
     hf_record record;
     const char *news; /* of the record's notify, or NULL */
     bool changed;
-    bool is_short; /* its token is not reserved yet: nothing was written */
+    bool is_short; /* its token is not reserved yet, so nothing was written */
 } outcome;
 
-/* A pruned record's token is in the high water: read it before a record is made. */
+/* Read the high water before a record is made: it has the tokens of pruned records. */
 static hf_code load(sqlite_store *store, const char *name, outcome *out, hf_error *err)
 {
     hf_code code = record_load(store, name, &out->record, err);
@@ -206,7 +206,7 @@ static hf_code give(const sqlite_store *store, const copy *row, hf_record_fn eac
     return HF_OK;
 }
 
-/* All that can be read are given; then the first that could not is the error. */
+/* Gives all records that can be read; the error is that of the first that cannot. */
 static hf_code give_all(const sqlite_store *store, const copies *all, hf_record_fn each, void *ctx,
                         hf_error *err)
 {
@@ -246,7 +246,7 @@ static hf_code copy_named(sqlite_store *store, const char *const *names, size_t 
     return sql_end(&store->main, code, err);
 }
 
-/* The next so many from a name on, without the one behind which they come. */
+/* The next rows after a name, without that name's own row. */
 static hf_code copy_some(sqlite_store *store, const char *from, const char *behind, copies *to,
                          hf_error *err)
 {
@@ -296,8 +296,8 @@ static bool give_if_listed(void *ctx, const hf_record *record)
     return !record_is_listed(record, to->part) || to->each(to->ctx, record);
 }
 
-/* One foreign row does not hide all locks: it is skipped, with a warning. False: no more are
- * wanted, or there. */
+/* A foreign row must not hide all locks: it is skipped, with a warning. False: no more rows are
+ * wanted, or there are none. */
 static bool give_listed(sqlite_store *store, const copies *some, listing *to)
 {
     bool goes_on = true;

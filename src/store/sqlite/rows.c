@@ -8,7 +8,7 @@
 
 enum { ROW, ID, BEAT, TTL, EXPIRES, BOOT, MACHINE, CLOCK, DEAD, APP, HOST, PID, STARTED };
 
-/* As a time from 0 on, with which one can reckon. */
+/* As a time from 0 on, so that arithmetic with it cannot overflow. */
 static int64_t read_time(sqlite3_stmt *statement, int column)
 {
     int64_t ms = sqlite3_column_int64(statement, column);
@@ -94,10 +94,10 @@ hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err)
     return code;
 }
 
-/* A free byte means dead (R10): the process is gone, or its boot is. A locked one proves nothing,
- * as where no process keeps the session: then CLOCK_BOOTTIME judges, which does not jump, if it is
- * the very clock that the session used, and the caller trusts clocks. Of another machine nothing is
- * known. */
+/* A free byte means dead (R10): the process is gone, or its boot is. A locked byte proves nothing,
+ * and some sessions have no process. Then CLOCK_BOOTTIME decides, which does not jump, if the
+ * session used the same clock and the caller trusts clocks. Nothing is known about sessions of
+ * another machine. */
 hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock_trust_ms,
                       hf_error *err)
 {

@@ -11,7 +11,7 @@
 #define SCHEMA_VERSION 2
 #define N_TABLES 7 /* with the index: those that begin with CREATE */
 
-/* Since schema 2, which is otherwise as 1 was. */
+/* Added by schema 2, which is otherwise like 1. */
 #define WAITS                                                                                      \
     "CREATE TABLE waits (session BLOB NOT NULL PRIMARY KEY, seen INTEGER NOT NULL,"                \
     " said TEXT NOT NULL) WITHOUT ROWID"
@@ -38,7 +38,8 @@ static const char *const tables[] = {
     VERSION,
 };
 
-/* What a database says of itself; read in one transaction, for it may just be made. */
+/* What a database says about itself; read in one transaction, because another process may just be
+ * making it. */
 typedef struct identity {
     int64_t application, version, objects;
 } identity;
@@ -84,7 +85,7 @@ static bool is_one_of_ours(const char *text)
     return false;
 }
 
-/* Tables and indexes that others added do no harm; a trigger runs in our transactions. */
+/* Tables and indexes that others added do no harm, but a trigger would run in our transactions. */
 static hf_code count_ours(sql *conn, size_t *ours, bool *has_trigger, hf_error *err)
 {
     sqlite3_stmt *list;
@@ -101,7 +102,7 @@ static hf_code count_ours(sql *conn, size_t *ours, bool *has_trigger, hf_error *
     return code;
 }
 
-/* With a view in a table's place, or a table of another shape, a statement of ours might not end.
+/* With a view in place of a table, or a table of another form, a statement of ours might never end.
  */
 static hf_code check_tables(sql *conn, size_t n_tables, hf_error *err)
 {
@@ -124,7 +125,7 @@ static hf_code refuse_old(const sql *conn, hf_error *err)
                      conn->path);
 }
 
-/* From schema 1. Programs that know no newer one, and have it open, go on. */
+/* Upgrades schema 1. Programs that know only schema 1, and have the database open, go on. */
 static hf_code upgrade(sql *conn, hf_error *err)
 {
     int64_t version;
@@ -164,7 +165,7 @@ static bool is_wal(sql *conn, hf_error *err, hf_code *code)
     return is;
 }
 
-/* Two that do this at once refuse each other without asking the busy handler. */
+/* Two processes that do this at once refuse each other without calling the busy handler. */
 static hf_code switch_to_wal(sql *conn, hf_error *err)
 {
     hf_code code;

@@ -45,8 +45,8 @@ static hf_code insert(sqlite_store *store, const hf_session *self, hf_error *err
 }
 
 /* The byte is locked before the row can be seen: both inside the transaction that inserts it (R10).
- * A row id can come again only after a loss of power, which also frees every byte, or when its
- * commit failed: the byte is freed right after that, and a session that comes in between tries
+ * A row id is reused only after a loss of power, which also frees every byte, or after a failed
+ * commit. In that case the byte is freed right afterwards; a session that comes in between tries
  * again. */
 /* hold NULL: it takes none. */
 static hf_code begin(sqlite_store *store, const hf_session *self, alive_hold *hold, hf_error *err)
@@ -111,8 +111,8 @@ static hf_code mark(sqlite_store *store, hf_id id, hf_error *err)
     return code ? code : waits_forget(&store->main, id, err);
 }
 
-/* The byte is freed after the mark, or without one if it cannot be written: a free byte says that
- * the session is over, and it is. */
+/* Frees the byte after the mark, or without a mark if that cannot be written: a free byte says that
+ * the session is over, which is true. */
 hf_code sqlite_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     sqlite_store *store = store_of(base);
@@ -211,9 +211,10 @@ static hf_code refuse_foreign(const sqlite_store *store, const session_row *row,
                      store->path, text, row->state.session.app, row->state.session.host, text);
 }
 
-/* Whether it still is as it was seen. Its byte is tested here, inside the transaction that marks it
- * dead; a free one stays free. Otherwise an unchanged beat confirms what a watch, or a judgement by
- * the clock, has found; in the latter case it must be overdue by the clock now, too. */
+/* Whether the session is still as it was seen. Its byte is tested here, inside the transaction that
+ * marks it dead; a free byte stays free. Otherwise an unchanged beat confirms the verdict of a
+ * watch or of the clock; after a verdict of the clock, it must still be overdue by the clock now.
+ */
 static hf_code confirm(sqlite_store *store, const hf_session_state *seen, session_row *row,
                        hf_error *err)
 {
@@ -296,7 +297,7 @@ static hf_code fail_of_order(const sqlite_store *store, hf_error *err)
                      store->path);
 }
 
-/* The next session behind one; page by page, so that no lock is held while the client is called.
+/* The next sessions after one: page by page, so that no mutex is held while the client is called.
  */
 static hf_code next_after(sqlite_store *store, int64_t after, bool *found, session_row *row,
                           hf_error *err)

@@ -51,8 +51,8 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     return HF_OK;
 }
 
-/* Moves the log into the database. While others write all the time the log never begins anew by
- * itself; when it has become too long they wait for that, for as long as a sync takes. */
+/* Moves the log into the database. If others write all the time, the log never starts over by
+ * itself. When it has become too long, they wait for as long as a sync takes. */
 static void shorten_log(sql *conn)
 {
     int64_t patience_ms = conn->patience_ms;
@@ -86,7 +86,7 @@ void sql_tend_log(sql *conn, bool is_tidy)
     sqlite3_wal_hook(conn->db, see_commit, conn);
 }
 
-/* Empties the log, unless somebody else is at it. */
+/* Empties the log, unless another process is doing that. */
 static void tidy_up(sql *conn)
 {
     if (!conn->is_tidy || conn->log_pages < WORTH_EMPTYING)
@@ -198,8 +198,8 @@ static hf_code run_plain(sql *conn, sql_id id, hf_error *err)
     return code ? code : sql_run(conn, statement, err);
 }
 
-/* A transaction that could neither be ended nor rolled back would keep all writers out: what is
- * needed for a rollback is had before, and one that failed is made up for. */
+/* A transaction that can be neither committed nor rolled back would keep all writers out. So
+ * everything that a rollback needs is prepared before, and a failed rollback is repeated. */
 static hf_code begin(sql *conn, sql_id id, hf_error *err)
 {
     sqlite3_stmt *rollback;
@@ -222,8 +222,8 @@ hf_code sql_begin_read(sql *conn, hf_error *err)
     return begin(conn, SQL_BEGIN_READ, err);
 }
 
-/* A commit whose write or sync failed may still be found in the WAL later. One whose write found
- * the disk full has not written its last frame: it was not done. */
+/* A commit whose write or sync failed may still be found in the WAL later. If the disk was full,
+ * the last frame was not written, so the commit was not done. */
 hf_code sql_commit(sql *conn, hf_error *err)
 {
     sqlite3_stmt *statement;

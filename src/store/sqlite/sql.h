@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql.h: one connection to the database file, with its mutex, its statements and its patience;
- * used by every file of this folder, and the only one that knows SQLite's result codes. */
+/* sql.h: one connection to the database file, with its mutex, its statements and its patience.
+ * Every file of this folder uses it, and it alone knows SQLite's result codes. */
 #ifndef SQLITE_SQL_H
 #define SQLITE_SQL_H
 
@@ -74,25 +74,25 @@ typedef struct sql {
     sqlite3_stmt *statements[SQL_COUNT];
     const char *path;      /* for messages; the owner's */
     int64_t patience_ms;   /* how long a locked database is tried */
-    int64_t busy_since_ms; /* when the wait that runs began */
+    int64_t busy_since_ms; /* when the present wait began */
     bool is_readonly;      /* sql_begin() refuses */
     bool is_tidy;          /* it moves the log into the database now and then */
     int log_pages;         /* after the last commit here */
     int shorten_at;        /* so many pages */
 } sql;
 
-/* Opens the file; what is in it is not looked at. */
+/* Opens the file without looking at its contents. */
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err);
 
-/* Takes one that was never opened or failed to. */
+/* Also takes a connection that was never opened, or failed to open. */
 void sql_close(sql *conn);
 
 /* Moving the log into the database costs two syncs. A tidy connection does it when the log is long,
- * and at its end when the next to open alone would have to read much of it. The others never do:
- * that of beats must not wait for the disk. */
+ * and at its end if the next process to open the database alone would have to read much of it.
+ * Other connections never do: the one for beats must not wait for the disk. */
 void sql_tend_log(sql *conn, bool is_tidy);
 
-/* Translates a result of SQLite's that is no success. doing: "open", "write" ... */
+/* Translates an error of SQLite. doing: "open", "write" ... */
 hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err);
 
 /* Runs text that gives no rows, or one whose first column goes to *out (may be NULL). */
@@ -106,7 +106,7 @@ hf_code sql_begin_read(sql *conn, hf_error *err);
 hf_code sql_commit(sql *conn, hf_error *err);
 void sql_rollback(sql *conn);
 
-/* Ends a transaction by what code says: commits after HF_OK, else rolls back and passes it on. */
+/* Ends a transaction: commits if code is HF_OK, else rolls back and returns code. */
 hf_code sql_end(sql *conn, hf_code code, hf_error *err);
 
 /* A statement, ready for binding; *out is NULL when it cannot be prepared. */
@@ -118,7 +118,7 @@ hf_code sql_next(sql *conn, sqlite3_stmt *statement, bool *found, hf_error *err)
 hf_code sql_run(sql *conn, sqlite3_stmt *statement, hf_error *err);
 void sql_reset(sqlite3_stmt *statement);
 
-/* Binding and reading of what is ours. */
+/* Binds and reads our own types. */
 void sql_bind_id(sqlite3_stmt *statement, int at, const hf_id *id);
 void sql_bind_text(sqlite3_stmt *statement, int at, const char *text);
 bool sql_read_id(sqlite3_stmt *statement, int column, hf_id *out);

@@ -66,7 +66,7 @@ static sqlite_store *new_store(const char *path, const hf_store_config *config,
     store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
                       HF_CAN_PROCESSES | HF_CAN_SEE_CRASH;
     store->base.protocol = "queue";
-    store->base.await_ms = 60000; /* a process that waits has nothing to wake up for */
+    store->base.await_ms = 60000; /* a waiting process need not wake up for anything */
     store->config = *config;
     store->place = *place;
     store->pid = getpid();
@@ -98,7 +98,7 @@ static hf_code make_file(const char *path, hf_error *err)
     return is_clear ? make_fails(path, os, err) : HF_OK;
 }
 
-/* Beside the file that the path leads to: SQLite follows links. */
+/* Beside the file that the path resolves to, because SQLite follows links. */
 static char *alive_path_of(sql *conn)
 {
     const char *file = sqlite3_db_filename(conn->db, "main");

@@ -27,9 +27,9 @@ typedef struct sqlite_own {
     bool is_ended;   /* its last user frees it */
 } sqlite_own;
 
-/* How far a sweep has come, and of which sessions it found tickets: a request that only tries a
- * lock, even a year later, cannot watch a missing session, so the mark has to be there.
- * Only the thread that sweeps uses it. */
+/* How far a sweep has come, and the sessions of the tickets that it found. Their marks must stay: a
+ * request that only tries a lock, even a year later, cannot watch a missing session. Only the
+ * thread that sweeps uses it. */
 typedef struct sqlite_sweeping {
     int part;
     char name[HF_NAME_MAX + 1]; /* the last record, and ... */
@@ -46,7 +46,7 @@ typedef struct sqlite_store {
     sqlite_place place;
 
     sql main, beats;
-    int64_t reserved;   /* no token above it is given; main.mutex, as is high_water */
+    int64_t reserved;   /* no token above it is given; main.mutex, as for high_water */
     int64_t high_water; /* every token given is above it */
 
     int tester; /* on the alive file, through which bytes are tested; -1: there is none */
@@ -77,7 +77,7 @@ void sqlite_log(sqlite_store *store, hf_log_level level, const char *format, ...
 /* Looks whether the database is ours, makes it if it is empty; says in conn->is_readonly
  * whether it can be written. */
 hf_code schema_check(sql *conn, hf_error *err);
-/* What every connection is set to, once the schema was checked. */
+/* Settings for every connection, after the schema was checked. */
 hf_code schema_settle(sql *conn, bool is_tidy, hf_error *err);
 hf_code schema_meta_get(sql *conn, const char *key, int64_t *out, hf_error *err);
 hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err);
@@ -87,7 +87,7 @@ hf_code schema_meta_set(sql *conn, const char *key, int64_t value, hf_error *err
 bool session_has_moved(const sqlite_store *store, const sql *conn, hf_error *err);
 
 /* boot.c */
-/* Makes this boot and the alive file known to each other, opens the tester. */
+/* Ties the alive file to the database for this boot, and opens the tester. */
 hf_code boot_begin(sqlite_store *store, hf_error *err);
 /* main.mutex held. HF_UNUSABLE unless our alive file is the one that the database names. */
 hf_code boot_verify(sqlite_store *store, hf_error *err);
@@ -100,8 +100,8 @@ hf_code tokens_reserve(sqlite_store *store, int64_t token, hf_error *err);
 /* In the transaction of a new boot, and of a prune. */
 hf_code tokens_after_boot(sqlite_store *store, hf_error *err);
 hf_code tokens_raise_water(sqlite_store *store, int64_t token, hf_error *err);
-/* The floor of tokens at that time: those of any record stay above the high water. For the ten
- * minutes in which that is ahead of the clock, tokens go on from the record's own. */
+/* The floor of tokens at that time. All tokens stay above the high water; for the ten minutes in
+ * which that is ahead of the clock, tokens go on from the record's own. */
 int64_t tokens_above(const sqlite_store *store, const hf_record *record, hf_dbtime now);
 
 /* notice.c */
@@ -111,7 +111,7 @@ int notice_bind(sqlite_store *store, hf_id session); /* -1: the client looks by 
 void notice_send(sqlite_store *store, const char *name, const char *news, const hf_id *but);
 void notice_watch_row(sqlite_store *store, int64_t row);
 
-/* The interface; each as store.h says. */
+/* The functions of the interface, see store.h. */
 hf_code sqlite_session_begin(hf_store *store, const hf_session *self, hf_error *err);
 hf_code sqlite_session_beat(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);
@@ -140,11 +140,11 @@ hf_code sqlite_doctor(hf_store *store, hf_finding_fn each, void *ctx, hf_error *
 
 /* records.c; main.mutex held. record_load: `out` holds nothing to free after a failure. */
 hf_code record_load(sqlite_store *store, const char *name, hf_record *out, hf_error *err);
-/* HF_SHAPE: the row is none of ours; it is left alone. */
+/* HF_SHAPE: a foreign row, which is left alone. */
 hf_code record_decode(const sqlite_store *store, const char *name, const void *bytes, size_t size,
                       hf_record *out, hf_error *err);
 
-/* waits.c: what a beat says of waits, inside its transaction; NULL: nothing, or no more */
+/* waits.c: the wait report of a beat, inside its transaction; NULL: nothing, or no more */
 hf_code waits_keep(sqlite_store *store, hf_id session, const hf_beat *says, hf_error *err);
 hf_code waits_forget(sql *conn, hf_id session, hf_error *err);
 
@@ -159,7 +159,7 @@ void own_return(sqlite_store *store, sqlite_own *own);
 /* A row of the table of sessions. */
 typedef struct session_row {
     int64_t row;
-    hf_session_state state; /* is_gone and lease_left_ms are session_judge()'s to say */
+    hf_session_state state; /* session_judge() sets is_gone and lease_left_ms */
     int64_t expires_at_ms;  /* CLOCK_BOOTTIME of its boot and time namespace */
     bool is_same_boot, is_same_clock;
     bool is_foreign; /* of another machine, where kernel locks don't reach */
@@ -169,7 +169,7 @@ typedef struct session_row {
 void session_read(const sqlite_store *store, sqlite3_stmt *statement, session_row *out);
 hf_code session_find(sqlite_store *store, hf_id id, bool *found, session_row *out, hf_error *err);
 hf_code session_read_asks(sql *conn, hf_session_state *state, hf_error *err);
-/* Says whether a live one is gone; boot_verify() came before, in the same transaction. */
+/* Says whether a live session is gone. Call boot_verify() before, in the same transaction. */
 hf_code session_judge(const sqlite_store *store, session_row *row, int64_t clock_trust_ms,
                       hf_error *err);
 int64_t session_now_ms(const sqlite_store *store);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: forgets what is of no use any more: records idle for days, sessions long marked dead;
- * and names those that should be marked. Called by the client at its start and every hour, part by
- * part: no part reads or writes more than a hundred rows or so, and other calls come in between. */
+/* sweep.c: removes what nobody needs any more: records that have been idle for days, and sessions
+ * that were marked dead long ago. Also names sessions that should be marked. Called by the client
+ * at its start and every hour, part by part: no part reads or writes more than a hundred rows or
+ * so, and other calls come in between. */
 #include "core/alloc.h"
 #include "core/period.h"
 #include "core/record.h"
@@ -42,7 +43,8 @@ static bool is_prunable(const sqlite_store *store, const hf_record *record)
            record->token < record_floor_of(now);
 }
 
-/* In a transaction. Its token goes to the high water, which every later one exceeds. */
+/* In a transaction. The record's token goes into the high water, which every later token exceeds.
+ */
 static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err)
 {
     hf_record record;
@@ -69,8 +71,8 @@ static hf_code prune(sqlite_store *store, const char *name, hf_error *err)
     return code ? code : sql_end(&store->main, prune_inside(store, name, err), err);
 }
 
-/* Copies a name that could be ours and lies behind `name`; false leaves that as it is. In a damaged
- * table a row can come again. */
+/* Copies a name that is valid and sorts after `name`; false: leaves `name` unchanged. In a damaged
+ * table, a row can come twice. */
 static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
 {
     bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
@@ -97,8 +99,8 @@ static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *ro
     return may;
 }
 
-/* The next name behind `name` whose record may go, out of up to 100; *more: there may be others.
- * A row that cannot be read is passed over. */
+/* The next name behind `name` whose record may go, out of up to 100; *more: there may be others. A
+ * row that cannot be read is skipped. */
 static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1],
                              sqlite_sweeping *noted, bool *is_found, bool *more, hf_error *err)
 {
@@ -199,7 +201,7 @@ static bool stands(const sqlite_sweeping *noted, const old_session *old)
     return noted->n && bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids);
 }
 
-/* Its row goes only when its byte is free, so that no byte is held at a row that is not there. */
+/* The row is removed only if its byte is free, so that no byte is held for a missing row. */
 static hf_code forget_some(sqlite_store *store, const sqlite_sweeping *noted,
                            const old_session *old, size_t n, hf_error *err)
 {
@@ -213,7 +215,7 @@ static hf_code forget_some(sqlite_store *store, const sqlite_sweeping *noted,
     return sql_end(&store->main, code, err);
 }
 
-/* A dead session gets no tickets any more. *more: there may be others. */
+/* A dead session gets no more tickets. *more: there may be others. */
 static hf_code forget_page(sqlite_store *store, bool *more, hf_error *err)
 {
     size_t n;
@@ -228,14 +230,14 @@ static hf_code forget_page(sqlite_store *store, bool *more, hf_error *err)
     return code;
 }
 
-/* Nobody's process, and of another boot: only its beats can say whether it lives. */
+/* A session without a process, of another boot: only its beats can show whether it lives. */
 static bool wants_watching(const session_row *row)
 {
     return row->state.session.pid == 0 && !row->is_same_clock;
 }
 
-/* Those whose byte is free or that are a day overdue by a clock that does not jump. Another
- * machine's cannot be judged: they are left to people. */
+/* Those whose byte is free or that are a day overdue by a clock that does not jump. Those of
+ * another machine cannot be judged, and are left to people. */
 static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
                          hf_error *err)
 {
@@ -270,7 +272,7 @@ static hf_code sweep_sessions(sqlite_store *store, hf_session_state *gone, size_
     return sql_end(&store->main, code, err);
 }
 
-/* Once an hour, the first client to come does it for all: it reads every record. */
+/* Once an hour, the first client does this for all, because it reads every record. */
 static hf_code claim(sqlite_store *store, bool *is_mine, hf_error *err)
 {
     int64_t swept_at, now = session_wall_ms(store);

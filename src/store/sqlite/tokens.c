@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokens.c: sees to it that a fencing token never comes back: not after a record was pruned, not
- * after the machine lost its power; called by steps, the sweep and the first open of a boot.
+/* tokens.c: makes sure that a fencing token never comes twice, even after a record was pruned or
+ * the machine lost power; called by steps, the sweep and the first open of a boot.
  *
  * With synchronous = NORMAL a loss of power undoes the last commits, so the token of the last
- * grants may be forgotten while their holders' writes elsewhere have arrived. Therefore (hi-lo):
- * meta.reserved lies ahead of every token given, by ten minutes of the wall-clock floor, and is
- * raised in a transaction of its own that is synced (FULL) *before* a token above it is given.
- * The first process to open the database on a new boot takes reserved as the high water: all
- * tokens from then on are above whatever the boot before can have given, whatever the clock says.
- * The price is one sync in ten minutes. A reader sees a raised row only when it is synced: SQLite
- * publishes a commit after the sync.
+ * grants may be forgotten while their holders' writes elsewhere have arrived. So tokens are
+ * reserved ahead (hi-lo): meta.reserved is above every token given, by up to ten minutes of the
+ * wall-clock floor. It is raised in a transaction of its own, which is synced (FULL) *before* a
+ * token above it is given. The first process to open the database on a new boot takes reserved as
+ * the high water: so all later tokens are above every token that the boot before can have given,
+ * whatever the clock says. The price is one sync in ten minutes. A reader sees a raised row only
+ * when it is synced: SQLite publishes a commit after the sync.
  */
 #include "core/error.h"
 #include "core/record.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits.c: keeps what sessions say of their long waits, and shows it; called by beats, by sweeps,
- * and by the client through the table of operations. */
+/* waits.c: stores the wait reports of sessions and gives them; called by beats, by sweeps, and by
+ * the client through the table of operations. */
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/sqlite/sqlite_internal.h"

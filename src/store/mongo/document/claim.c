@@ -44,7 +44,7 @@ static const char short_text[] =
     " {'$strLenBytes': '$_id'}, 0]}, 512]}}";
 _Static_assert(HF_NAME_MAX == 512, "short_text");
 
-/* Where the _id is short, and none of those that were passed by. */
+/* A filter: the _id is short enough, and is none of those that were passed by. */
 static void append_nameable(bson_t *all, const bson_t *passed)
 {
     bson_t *is_short = pipeline_json(short_text);
@@ -83,7 +83,7 @@ static void name_held(mongo_store *store, const char *name, const hf_enter *ente
     mongo_document_expect(store, name, enter);
 }
 
-/* What the server says of a query that it does not understand. */
+/* The server's errors for a query that it does not understand. */
 static hf_code explain(hf_code code, int32_t server_code, hf_error *err)
 {
     bool is_query = server_code == 2    /* BadValue */
@@ -95,7 +95,7 @@ static hf_code explain(hf_code code, int32_t server_code, hf_error *err)
     return error_set(err, HF_INVALID, "the filter or the sort order is refused: %s", said.text);
 }
 
-/* What was taken was given back, as it has no name or cannot be read. */
+/* The document was given back, because it has no name or cannot be read. */
 static void pass_by(const bson_t *answer, bson_t *passed)
 {
     bson_t doc;
@@ -140,7 +140,8 @@ static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_e
     return code;
 }
 
-/* What only its taking shows to be none of ours is in nobody's way: the next one is taken. */
+/* If only the taking shows that a document is foreign, the claim gives it back and takes the next
+ * one. */
 hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,
                              hf_record *out, hf_step_reply *reply, hf_error *err)
 {

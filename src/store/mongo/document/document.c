@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* document.c: protocol `document`: the lock is two fields inside the user's own document,
- * lockId and lockTs, as in the article that this follows; its programs and ours exclude each other.
- * The client calls it through the store interface.
+/* document.c: protocol `document`: the lock is two fields inside the user's own document, lockId
+ * and lockTs, as an article describes it. Programs that follow the article and ours exclude each
+ * other. The client calls it through the store interface.
  *
- * No document is made, no other field is touched, no index is put on the user's collection. A
- * lockId is our ticket, which is made for one lock, so it stands in one document at most. */
+ * No document is made, no other field is touched, no index is put on the user's collection. Our
+ * lockId is the ticket. A ticket is made for one lock, so it stands in one document at most. */
 #include "store/mongo/document/document.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -123,7 +123,7 @@ static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *
     return code;
 }
 
-/* What was taken, but cannot be named or handed over. Where this fails it becomes stale. */
+/* Gives back a document that cannot be named or handed over. If this fails, it becomes stale. */
 static void give_back(mongo_store *store, const bson_t *doc, hf_id ticket)
 {
     static const mongo_call call = {.what = "giving back a document", .writes = true};
@@ -229,7 +229,7 @@ static bool keep(void *ctx, const hf_record *record)
     return false;
 }
 
-/* Why it was not taken: held, not there, or of another shape. */
+/* Why the document was not taken: held, not there, or foreign. */
 static hf_code see(mongo_store *store, const char *name, hf_stamp after, hf_record *out,
                    hf_error *err)
 {
@@ -312,7 +312,7 @@ static void append_held(const mongo_store *store, const mongo_held *all, size_t 
     bson_append_document_end(update, &query);
 }
 
-/* How many of them were there to be renewed. */
+/* How many documents were renewed. */
 static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_held *all, size_t n,
                      int64_t *n_matched, hf_error *err)
 {
@@ -334,7 +334,7 @@ static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_hel
     return code;
 }
 
-/* One command for all that is held; fewer matched than held: some are lost. */
+/* Renews everything that is held in one command. If fewer match than are held, some are lost. */
 hf_code mongo_document_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err)
 {
@@ -381,7 +381,7 @@ hf_code mongo_document_canonical(hf_store *base, const char *given, char name[HF
                      HF_NAME_MAX);
 }
 
-/* What is held, by whomever. */
+/* Everything that is held, by any program. */
 static void append_listed(const mongo_store *store, bson_t *filter)
 {
     bson_t field;
@@ -390,8 +390,8 @@ static void append_listed(const mongo_store *store, bson_t *filter)
     bson_append_document_end(filter, &field);
 }
 
-/* The name of a claim without an answer is not known; its ticket, which was sent in that one
- * command only, says which document it took, if any. */
+/* If a claim got no answer, its document's name is not known. Its ticket was sent only in that one
+ * command, so it shows which document the claim took, if any. */
 static void append_doubtful(mongo_store *store, bson_t *filter)
 {
     bson_t field, in;
@@ -412,7 +412,7 @@ static const char *changing(const mongo_store *store)
     return store->uri.lock_field;
 }
 
-/* Ours refresh as often as the URI says, though no lease of theirs is at stake. */
+/* We refresh as often as the URI says, even if the lease does not need it. */
 static void open_protocol(mongo_store *store)
 {
     mongo_document_refresh_open(store);

@@ -19,21 +19,22 @@ hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_en
 /* ---- What documents say (shape.c) ---- */
 
 hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
-/* A text in which @ stands for the field of lockId, # for that of lockTs, % for the token's. */
+/* A template: @ stands for the field of lockId, # for that of lockTs, % for that of the token. */
 char *mongo_document_text(const mongo_store *store, const char *text);
-/* {$and: [... ]}: what an unlocked or stale document is like, and one whose fields can be written
- * without touching any other; both are for a query. */
+/* {$and: [... ]}: conditions for a query: the document is unlocked or stale, and its fields can be
+ * written without touching any other. */
 void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field);
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field);
-/* The calls of `mongo_protocol` on documents as a look gives them: without what is the user's. */
+/* The calls of `mongo_protocol` on documents from a look, which come without the user's own fields.
+ */
 void mongo_document_append_left(mongo_store *store, bson_t *stages, const char *key);
 hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 /* The user's document, which has just been locked with this ticket. */
 hf_code mongo_document_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
                                   hf_record *out, hf_error *err);
 
-/* Extended JSON, the caller's to bson_free(), with U+FFFD for each byte of a text that is no UTF-8;
- * NULL: it cannot be read to its end (json.c). */
+/* Extended JSON, for the caller to bson_free(); bytes that are not UTF-8 become U+FFFD. NULL: the
+ * document cannot be read to its end (json.c). */
 char *mongo_document_json(const bson_t *doc);
 
 /* ---- When they are refreshed (refresh.c) ---- */
@@ -41,14 +42,15 @@ char *mongo_document_json(const bson_t *doc);
 void mongo_document_refresh_open(mongo_store *store);
 void mongo_document_refresh_close(mongo_store *store, bool is_ours);
 int64_t mongo_document_stale_ms(const mongo_uri *uri);
-/* A look has shown that another holds the document, and when it was refreshed. Warns if that is
- * done slowly. */
+/* Takes in a look at a document that another program holds, and when that was refreshed. Warns if
+ * it is refreshed slowly. */
 void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id ticket,
                                  int64_t time_ms);
 
 /* ---- Taking (document.c) ---- */
 
-/* An entrant is known before its enter is sent: what lands without an answer must be found. */
+/* Remembers an entrant before its enter is sent, so that an enter that arrives without an answer is
+ * found. */
 void mongo_document_expect(mongo_store *store, const char *name, const hf_enter *enter);
 /* The change, and what else a findAndModify has. */
 void mongo_document_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command);

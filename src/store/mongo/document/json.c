@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c: the user's document as JSON, for the worker; shape.c calls it. No server checks
- * that texts are UTF-8, and libbson writes none that are not: they are mended in a copy. */
+/* json.c: the user's document as JSON, for the worker; shape.c calls it. No server checks that
+ * texts are UTF-8, but libbson refuses to write others, so they are mended in a copy. */
 #include "core/utf8.h"
 #include "store/mongo/document/document.h"
 

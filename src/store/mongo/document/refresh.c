@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refresh.c: when a lock in a document of the user's is stale; notices that another program
- * refreshes its lock in a document of the user's more slowly than the URI says, so that one refresh
- * that is late could cost it the lock; shape.c calls it for each document that another holds. */
+/* refresh.c: decides when a lock in a user's document is stale. Notices if another program
+ * refreshes its lock more slowly than the URI says, so that one late refresh could cost it the
+ * lock. shape.c calls it for each document that another program holds. */
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/lease.h"
@@ -11,14 +11,14 @@
 #define WARN_MS 60000
 #define LEAST_LOOK_MS 700 /* a waiter looks more often */
 
-/* When a lock of another program was refreshed, as it was last seen. */
+/* When another program last refreshed its lock, as far as we saw. */
 typedef struct mongo_refresh {
     hf_id ticket;
     int64_t time_ms;
     hf_mono looked_at;
 } mongo_refresh;
 
-#define MONGO_REFRESHES 32 /* locks that are watched so at once */
+#define MONGO_REFRESHES 32 /* locks that are watched like this at the same time */
 
 /* Guarded by the store's mutex. */
 struct mongo_refreshes {
@@ -42,15 +42,15 @@ int64_t mongo_document_stale_ms(const mongo_uri *uri)
     return uri->refresh_ms * uri->multiplier;
 }
 
-/* Between two looks no further apart several refreshes can have passed unseen only if they come
- * more often than they have to. */
+/* If two looks are no further apart than this, several refreshes between them can be missed only if
+ * they come more often than they must. */
 static int64_t look_ms(const mongo_store *store)
 {
     int64_t quarter = store->uri.foreign_refresh_ms / 4;
     return quarter > LEAST_LOOK_MS ? quarter : LEAST_LOOK_MS;
 }
 
-/* That of this ticket, or the one that was not looked at for the longest time. */
+/* The entry of this ticket, or else the one that was not looked at for the longest time. */
 static mongo_refresh *slot_of(mongo_store *store, hf_id ticket)
 {
     mongo_refresh *oldest = &store->refreshes->of[0];
@@ -64,7 +64,7 @@ static mongo_refresh *slot_of(mongo_store *store, hf_id ticket)
     return oldest;
 }
 
-/* The time between this refresh and the one before it, 0 where that is not known. */
+/* The time between this refresh and the one before; 0: not known. */
 static int64_t gap_locked(mongo_store *store, const mongo_refresh *now)
 {
     mongo_refresh *seen = slot_of(store, now->ticket);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape.c: what the user's own documents say of a lock: which are free, which are held and by
- * whom, and which are of a shape that is left alone; document.c calls it.
+/* shape.c: reads the lock in the user's own documents: whether it is free, or held and by whom, or
+ * foreign; document.c calls it.
  *
  * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. */
 #include "core/alloc.h"
@@ -76,8 +76,8 @@ static void append_json(const mongo_store *store, bson_t *to, const char *field,
     bson_free(json);
 }
 
-/* Taken where lockId is absent or null, or where lockTs is too old by the server's clock; fields of
- * other types are none of ours. */
+/* A document can be taken if lockId is absent or null, or if lockTs is too old by the server's
+ * clock. Fields of other types are foreign. */
 static const char free_text[] =
     "{'$expr': {'$or': ["
     "{'$and': [{'$in': [{'$type': '$@'}, ['missing', 'null']]},"
@@ -103,7 +103,7 @@ static void append_parents(bson_string_t *out, const char *path)
     mongo_path_parents(out, path, "{'$in': [{'$type': '$", "'}, ['missing', 'object']]},");
 }
 
-/* A token that can be counted on: as is_token() has it. No date or text reaches $trunc. */
+/* Whether the token is a usable number, as in is_token(). No date or text reaches $trunc. */
 static const char token_text[] =
     "{'$switch': {'branches': ["
     "{'case': {'$in': [{'$type': '$%'}, ['missing', 'null', 'int']]}, 'then': true},"
@@ -111,7 +111,7 @@ static const char token_text[] =
     "{'$gt': ['$%', -9007199254740992]}, {'$lt': ['$%', 9007199254740992]},"
     " {'$eq': ['$%', {'$trunc': '$%'}]}]}}], 'default': false}},";
 
-/* A write to a.b would change what a is if that is no object, and all its elements if it is an
+/* A write to a.b would replace a if it is not an object, and would change all elements if it is an
  * array. */
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field)
 {
@@ -130,7 +130,7 @@ void mongo_document_append_sound(const mongo_store *store, bson_t *to, const cha
 
 /* ---- What a look gives ---- */
 
-/* The first parent, of any of the three paths, that is no object; null where all are well. */
+/* The first parent, on any of the three paths, that is not an object; null if there is none. */
 static void append_odd(bson_string_t *out, const char *path)
 {
     for (const char *dot = path ? strchr(path, '.') : NULL; dot; dot = strchr(dot + 1, '.')) {
@@ -192,8 +192,8 @@ static bool is_empty(const bson_t *doc, const char *path)
     return !mongo_path_find(doc, path, &it) || BSON_ITER_HOLDS_NULL(&it);
 }
 
-/* What the library behind the article writes, whose rules are other ones: it is waited for, and
- * never taken over. */
+/* The form that the library behind the article writes. Its rules differ, so we wait for it and
+ * never take it over. */
 static bool is_guid(const bson_iter_t *lock)
 {
     bson_subtype_t subtype;
@@ -205,7 +205,8 @@ static bool is_guid(const bson_iter_t *lock)
     return size == 16 && (subtype == BSON_SUBTYPE_UUID_DEPRECATED || subtype == BSON_SUBTYPE_UUID);
 }
 
-/* A whole number between -2^53 and 2^53: others cannot be raised by 1, or not read by all. */
+/* A whole number between -2^53 and 2^53: others cannot be raised by 1, or not every reader can read
+ * them. */
 static bool is_token(const bson_iter_t *it)
 {
     static const double end = 9007199254740992.0;
@@ -219,7 +220,7 @@ static bool is_token(const bson_iter_t *it)
     return !(value < whole || value > whole);
 }
 
-/* hf.lock and hf.time are both well, and so is hf.token. */
+/* hf.lock and hf.time are both valid, and so is hf.token. */
 static hf_code check_shape(const mongo_store *store, const bson_t *doc, const char *name,
                            hf_error *err)
 {
@@ -256,8 +257,8 @@ static hf_code read_name(const mongo_store *store, const bson_t *doc, hf_record 
     return HF_OK;
 }
 
-/* The document says nothing of its holder: of our own we know, and every ObjectId tells when it was
- * made. */
+/* The document does not name its holder. We know our own tickets, and every ObjectId contains the
+ * time when it was made. */
 static char *who_of(mongo_store *store, const hf_entry *entry, const char *lock_id)
 {
     char who[HF_TEXT_MAX + 1];
@@ -286,7 +287,7 @@ static void add_holder(mongo_store *store, const bson_oid_t *lock_id, hf_record 
     record_append(out, &entry, true);
 }
 
-/* Its bytes are too many for a ticket. */
+/* It has too many bytes for a ticket. */
 static void add_guid_holder(mongo_store *store, const bson_iter_t *lock, hf_record *out)
 {
     bson_subtype_t subtype;

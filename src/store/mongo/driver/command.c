@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c: puts one command together and sends it to the primary; all that talk to the servers
- * call it, but for those that read cursors. */
+/* command.c: builds one command and sends it to the primary. Everything that talks to the servers
+ * calls it, except the readers of cursors. */
 #include "store/mongo/driver/command.h"
 #include "core/error.h"
 #include "store/document.h"
@@ -10,9 +10,9 @@
 #include "store/mongo/driver/server.h"
 
 #define BEHIND 72       /* afterClusterTime is greater than the server's cluster time */
-#define REPEATS 6       /* while it is behind: 1.3 s in all */
+#define REPEATS 6       /* while the server is behind: 1.3 s in all */
 #define DUPLICATE 11000 /* two upserts at once: the other one won */
-#define RACES 8         /* lost in a row, at most */
+#define RACES 8         /* races lost in a row, at most */
 
 void mongo_begin(bson_t *command, const char *verb, const char *collection)
 {
@@ -79,7 +79,7 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
     BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
 }
 
-/* A linearizable read is by _id, in no session, and refuses afterClusterTime (R8). */
+/* A linearizable read is by _id and outside a session; it does not allow afterClusterTime (R8). */
 void mongo_append_linearizable(mongo_store *store, bson_t *command)
 {
     bson_t concern;

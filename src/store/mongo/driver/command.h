@@ -12,10 +12,10 @@ typedef struct mongo_call {
     const char *name;     /* of the lock, or NULL */
     const char *database; /* NULL: the store's */
     bool writes;          /* without an answer the outcome is unknown */
-    bool is_beat;         /* goes by its own connection */
+    bool is_beat;         /* uses a connection of its own */
 } mongo_call;
 
-/* doc is always the caller's to destroy. server_code: of an error that the server gave, or 0. */
+/* doc is always the caller's to destroy. server_code: the server's error code, or 0. */
 typedef struct mongo_reply {
     bson_t doc;
     int32_t server_code;
@@ -23,7 +23,7 @@ typedef struct mongo_reply {
 } mongo_reply;
 
 void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat);
-/* A read that the primary of this moment confirms. */
+/* A read that the present primary confirms. */
 void mongo_append_linearizable(mongo_store *store, bson_t *command);
 /* A majority read (R1), not older than `after`. */
 void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after);
@@ -31,13 +31,14 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
 /* Sends a command to the primary. */
 hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
                   mongo_reply *reply, hf_error *err);
-/* The same for an upsert, repeated, within bounds, while it loses races for a new document. */
+/* The same for an upsert: repeats it, within bounds, while it loses the race for a new document. */
 hf_code mongo_run_repeated(mongo_store *store, const mongo_call *call, const bson_t *command,
                            mongo_reply *reply, hf_error *err);
-/* The same for reads after a stamp: repeated, within bounds, while the server is behind it. */
+/* The same for a read after a stamp: repeats it, within bounds, while the server is behind the
+ * stamp. */
 hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_t *command,
                          mongo_reply *reply, hf_error *err);
-/* Ends a cursor of a collection; nobody hears whether that worked. */
+/* Ends a cursor of a collection; best effort. */
 void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *collection,
                        int64_t cursor);
 /* Begins a command that names a collection: {command: collection ... }. */

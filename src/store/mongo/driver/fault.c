@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.c: decides what an error of driver or server means to us, and words it; called for every
- * command that fails. What may have been done is HF_UNKNOWN, never folded into failure (R2). */
+/* fault.c: decides what an error of the driver or the server means, and words it; called for every
+ * command that fails. If the command may have been done, the code is HF_UNKNOWN, never a failure
+ * (R2). */
 #include "store/mongo/driver/fault.h"
 #include "core/error.h"
 #include "store/mongo/driver/command.h"
@@ -8,8 +9,8 @@
 
 #include <stdio.h>
 
-/* Errors of the server, by its numbers. Those that come before a command begins were certainly not
- * applied; one that ends it under way may have left its write behind. */
+/* Errors of the server, by number. After an error that comes before the command begins, nothing was
+ * done. An error that interrupts a command may have left its write behind. */
 static hf_code judge_server(int32_t code, bool writes)
 {
     hf_code open = writes ? HF_UNKNOWN : HF_UNREACHABLE;
@@ -118,7 +119,7 @@ hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson
     return word(store, call, meaning, error->message, err);
 }
 
-/* The message beside a code, for an error that stands inside a reply. */
+/* The message beside the code, for an error inside a reply. */
 static const char *message_at(const bson_t *doc, const char *path)
 {
     bson_iter_t it, found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.h: what an error of driver or server means to us. */
+/* fault.h: what an error of the driver or the server means. */
 #ifndef STORE_MONGO_DRIVER_FAULT_H
 #define STORE_MONGO_DRIVER_FAULT_H
 
@@ -12,7 +12,7 @@ hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson
 hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,
                           hf_error *err);
 
-/* A reply that says ok and has not what was asked for: never taken for "there is none". */
+/* A reply that says ok but lacks what was asked for. It never means "there is none". */
 hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c: says something to the log that the program has given the store. */
+/* log.c: writes a message to the program's log. */
 #include "store/mongo/driver/log.h"
 
 #include <stdarg.h>

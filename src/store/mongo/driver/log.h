@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.h: what is said to the program's log. */
+/* log.h: messages for the program's log. */
 #ifndef STORE_MONGO_DRIVER_LOG_H
 #define STORE_MONGO_DRIVER_LOG_H
 

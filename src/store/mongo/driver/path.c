@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path.c: finds what stands at a dotted path, in a document and in a change event; protocol
+/* path.c: finds the value at a dotted path, in a document and in a change event; protocol
  * `document` and watch.c call it. */
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/text.h"
@@ -10,7 +10,8 @@ bool mongo_path_find(const bson_t *doc, const char *path, bson_iter_t *out)
     return bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, path, out);
 }
 
-/* What is left of the path behind the key: "" when it is the path, NULL when it is no part of it.
+/* The rest of the path behind the key: "" if the key is the whole path, NULL if it is no part of
+ * it.
  */
 static const char *rest_of(const char *path, const char *key)
 {
@@ -53,8 +54,8 @@ void mongo_path_parents(bson_string_t *out, const char *path, const char *before
 
 /* ---- Change streams ---- */
 
-/* Events that change what is at the path: updatedFields has it under a key with dots, or in a
- * parent that is new. '@' is the path, '#' are its parents. */
+/* Events that change the value at the path: updatedFields has it under a key with dots, or in a new
+ * parent. '@' is the path, '#' are its parents. */
 static const char path_filter_text[] =
     "{'1': {'$match': {'$or': ["
     "{'operationType': 'update', '$expr': {'$anyElementTrue': [{'$map': {'input': "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path.h: what stands at a dotted path. */
+/* path.h: the value at a dotted path. */
 #ifndef STORE_MONGO_DRIVER_PATH_H
 #define STORE_MONGO_DRIVER_PATH_H
 
@@ -8,7 +8,7 @@
 
 /* A document's value at a path; false: there is none. */
 bool mongo_path_find(const bson_t *doc, const char *path, bson_iter_t *out);
-/* The same in updatedFields of a change event, whose keys are paths, of the field or of a parent.
+/* The same in updatedFields of a change event, where keys are paths of the field or of a parent.
  */
 bool mongo_path_find_updated(const bson_t *fields, const char *path, bson_iter_t *out);
 /* The stages of a change stream that tells of changes of the field at a path with dots. */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c: keeps the connections of a store, one for each call that is under way; command.c and the
- * calls that read cursors take them.
+/* pool.c: keeps the connections of a store, one for each call under way; command.c and the calls
+ * that read cursors use them.
  *
- * These are single-threaded clients, not a pool of the driver: that takes three times as long to
- * connect, and half a second to close (its monitors look for the end every 500 ms), which each
- * `holdfast run` would pay. What speaks against single-threaded clients is that one refuses a lost
- * server for 5 s; so a client that met an error is thrown away, and the next call starts with a new
- * one, that has lost nothing yet (R7). */
+ * These are single-threaded clients, not a pool of the driver. The driver's pool takes three times
+ * as long to connect, and half a second to close (its monitors check every 500 ms whether to end);
+ * each `holdfast run` would pay for that. The drawback of a single-threaded client is that it
+ * refuses a lost server for 5 s. So a client that met an error is thrown away, and the next call
+ * starts with a new one (R7). */
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 
-/* We use the primary only, and throw clients away after errors: no need to visit all members, one
- * of which may be slow to answer, in the midst of a call. */
+/* We use only the primary, and throw clients away after errors. So no call has to visit all
+ * members, one of which may be slow to answer. */
 #define REVISIT_MS 600000
 #define POLITE_NS                                                                                  \
-    250000000 /* a client that took longer to say good-bye is the last one that does */
+    250000000 /* if saying good-bye takes longer than this, later clients do not say it */
 
 static void set_number(mongoc_uri_t *uri, const char *key, int64_t value)
 {
@@ -37,7 +37,7 @@ void mongo_pool_init(mongo_pool *pool, const mongoc_uri_t *uri, mongo_limits lim
         mongoc_uri_set_appname(pool->uri, "holdfast");
 }
 
-/* Without a word to the server, which may not answer. */
+/* Sends nothing to the server, which may not answer. */
 static void throw_away(mongoc_client_t *client)
 {
     mongoc_client_reset(client);
@@ -60,7 +60,7 @@ void mongo_pool_done(mongo_store *store, mongo_pool *pool)
     pthread_mutex_destroy(&pool->mutex);
 }
 
-/* The driver tells of its commands, with those of cursors, when they are over. */
+/* The driver reports each command when it is over, those of cursors included. */
 static void count(void *ctx)
 {
     mongo_store *store = ctx;

@@ -28,10 +28,11 @@ typedef struct mongo_limits {
 void mongo_pool_init(mongo_pool *pool, const mongoc_uri_t *uri, mongo_limits limits);
 void mongo_pool_done(mongo_store *store, mongo_pool *pool);
 
-/* A connection for the caller alone, to be given back; after a failure *out is NULL. */
+/* Takes a connection for the caller alone, who gives it back. After a failure *out is NULL. */
 hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
                         mongoc_client_t **out, hf_error *err);
-/* has_failed: it, and all that are idle, may be connected to what is no primary any more. */
+/* has_failed: this connection and all idle ones may lead to a server that is no longer the primary.
+ */
 void mongo_pool_give(mongo_pool *pool, mongoc_client_t *client, bool has_failed);
 
 #endif

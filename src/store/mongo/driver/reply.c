@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply.c: finds what stands in a reply or a document, by its path. */
+/* reply.c: finds a value in a reply or a document, by its path. */
 #include "store/mongo/driver/reply.h"
 
 static bool find(const bson_t *doc, const char *path, bson_iter_t *out)
@@ -34,7 +34,7 @@ bool mongo_next(bson_iter_t *batch, bson_t *doc)
     return bson_init_static(doc, data, length);
 }
 
-/* A NaN or an infinity is no number that can be counted with. */
+/* NaN and infinity do not count as numbers. */
 static bool is_countable(const bson_iter_t *it)
 {
     return !BSON_ITER_HOLDS_DOUBLE(it) ||

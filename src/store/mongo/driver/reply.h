@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reply.h: what stands in a reply or a document. */
+/* reply.h: values in a reply or a document. */
 #ifndef STORE_MONGO_DRIVER_REPLY_H
 #define STORE_MONGO_DRIVER_REPLY_H
 

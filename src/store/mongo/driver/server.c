@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c: finds out, once, what kind of server there is; and what of its status protocol
- * `sharding` asks for, whose rules go by who is primary and what its clock says. */
+/* server.c: finds out, once, what kind of server there is. Also reads the server's status for
+ * protocol `sharding`, whose rules depend on which server is primary and what its clock says. */
 #include "store/mongo/driver/server.h"
 #include "core/error.h"
 #include "store/mongo/driver/command.h"

@@ -11,7 +11,7 @@ typedef enum mongo_topology { MONGO_UNSEEN, MONGO_SET, MONGO_ROUTER, MONGO_ALONE
 hf_code mongo_ready(mongo_store *store, hf_error *err);
 mongo_topology mongo_topology_of(mongo_store *store);
 
-/* {serverStatus: 1}, without what it has no need of. */
+/* {serverStatus: 1}, without the sections that are not needed. */
 void mongo_append_server_status(bson_t *command);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h: an open store. The rooms above keep what is theirs behind the pointers. */
+/* store.h: an open store. The folders above keep their own data behind the pointers. */
 #ifndef STORE_MONGO_DRIVER_STORE_H
 #define STORE_MONGO_DRIVER_STORE_H
 
@@ -29,7 +29,7 @@ struct mongo_store {
     struct mongo_held *held;   /* see shared/held.h; guarded by the mutex */
     struct mongo_watch *watch; /* see shared/watch.h; the pointer is constant, as those below */
 
-    /* What a protocol keeps, NULL in others. Its struct says what guards it. */
+    /* A protocol's own data; NULL with other protocols. Its struct says what guards it. */
     struct mongo_queue_state *queue;
     struct mongo_ttl_index *ttl;
     struct mongo_refreshes *refreshes;

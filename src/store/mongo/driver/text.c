@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: documents that are written as texts, in which ' stands for ", and updates by a pipeline
- * of one stage; the files that have such texts call it. Everything from outside is in one $literal,
- * the variable x, so that none of it is taken for an expression. */
+/* text.c: makes documents, and updates by a pipeline of one stage, from texts in which ' stands for
+ * "; called by the files that have such texts. Everything from outside is in one $literal, the
+ * variable x, so that the server never reads it as an expression. */
 #include "store/mongo/driver/text.h"
 
 #include <assert.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h: documents, and updates by a pipeline, that are written as texts. */
+/* text.h: makes documents, and updates by a pipeline, from texts. */
 #ifndef STORE_MONGO_DRIVER_TEXT_H
 #define STORE_MONGO_DRIVER_TEXT_H
 
 #include <bson/bson.h>
 
-/* The document that a text means, in which ' stands for "; the caller's to destroy. */
+/* The document for a text in which ' stands for "; the caller destroys it. */
 bson_t *pipeline_json(const char *text);
 
 /* Appends [{$replaceWith: {$let: {vars: vars, in: body}}}] as the array `field`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uri.c: reads what a URI says to us, and takes it out before the driver sees the rest; called by
+/* uri.c: reads our keys in a URI, and takes them out before the driver sees the rest; called by
  * mongo.c when a store is opened. */
 #include "store/mongo/driver/uri.h"
 #include "core/alloc.h"
@@ -224,8 +224,8 @@ static void set_default(char **field, const char *value)
         *field = alloc_text(value);
 }
 
-/* Where nobody says when a document is stale: what is safe beside programs as the article has them,
- * which refresh every 30 s. */
+/* The stale time if the URI does not set it: safe beside the article's programs, which refresh
+ * every 30 s. */
 #define STALE_MS 180000
 #define ARTICLE_REFRESH_MS 30000
 
@@ -330,7 +330,7 @@ static char *hosts_of(const mongoc_uri_t *uri)
     return hosts;
 }
 
-/* The driver quotes what it cannot read, and that may be a password. */
+/* The driver quotes text that it cannot read, which may be a password. */
 static void mask_quoted(char *message)
 {
     char *from = strchr(message, '"'), *to = strrchr(message, '"');

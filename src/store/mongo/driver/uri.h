@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uri.h: what a URI says to us. */
+/* uri.h: our keys in a URI. */
 #ifndef STORE_MONGO_DRIVER_URI_H
 #define STORE_MONGO_DRIVER_URI_H
 
@@ -9,7 +9,7 @@
 /* Locks are in a collection of that name only where protocol `document` is asked to. */
 #define MONGO_SESSIONS "sessions"
 
-/* Which documents there are; the URI says it by name. */
+/* The form of the documents, which the URI names. */
 typedef enum mongo_protocol_id {
     MONGO_QUEUE,
     MONGO_TTL,
@@ -19,7 +19,7 @@ typedef enum mongo_protocol_id {
 
 extern const char *const mongo_protocol_names[];
 
-/* Constant when it has been read. */
+/* Constant once it has been read. */
 typedef struct mongo_uri {
     mongoc_uri_t *driver;
     char *hosts; /* for error texts */
@@ -34,10 +34,10 @@ typedef struct mongo_uri {
     char *token_field;      /* hfTokenField, or NULL */
     int64_t refresh_ms;     /* hfRefreshMS, and ... */
     int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
-    int64_t foreign_refresh_ms; /* how often other programs are to refresh theirs */
+    int64_t foreign_refresh_ms; /* how often other programs should refresh their locks */
     bool has_collection;        /* hfCollection was given */
-    int64_t poll_ms; /* hfPollMS: between tries where nothing tells that a lock is free */
-    int64_t ping_ms; /* hfPingMS, hfExpiryMS */
+    int64_t poll_ms;            /* hfPollMS: between tries if there are no notices */
+    int64_t ping_ms;            /* hfPingMS, hfExpiryMS */
     int64_t expiry_ms;
     char *process;      /* hfProcess, or NULL */
     char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */

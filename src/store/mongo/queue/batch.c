@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.c: several steps on different locks as one command, and what came of each; called by
- * batcher.c.
+/* batch.c: sends several steps on different locks as one command, and finds out the outcome of
+ * each; called by batcher.c.
  *
  * The command is one `update`: first a demand that the tickets of all leaves are there, which stops
- * it where one is not; then, for each text that the steps have, one statement for all of its
- * documents. An answer says how many documents were changed, not which:
+ * the command if one is missing; then one statement for each text of a step, for all documents with
+ * that text. The answer says how many documents were changed, not which:
  *   - a leave is confirmed if every step has changed its document; if the demand stopped the
  *     command, nothing was done, and each goes by itself; else its outcome is unknown (R2);
  *   - an enter is told from a look begun after the acknowledgement (R1), and goes by itself, once
@@ -90,7 +90,7 @@ static void append_demand(statements *to, const batch *b)
         append_statement(to, items, b->n_leaves, true);
 }
 
-/* Takes those whose text is that of the first. */
+/* Takes the members with the same text as the first. */
 static size_t take_alike(const batch *b, const size_t *text, size_t first, bool *is_taken,
                          pipeline_item *items)
 {
@@ -195,9 +195,9 @@ static bool hand_out(void *ctx, const hf_record *record)
     return true;
 }
 
-/* One look tells the enters' outcome, and whom the leaves granted. What it does not show goes by
- * itself, once more, which changes nothing that was done. An
- * answer without a stamp has no look after it. */
+/* One look shows the outcome of the enters, and whom the leaves granted. A step that the look does
+ * not show goes by itself once more, which changes nothing if it was done. After an answer without
+ * a stamp there is no look. */
 static void settle_enters(mongo_store *store, batch *b, hf_stamp stamp)
 {
     const char *names[MONGO_BATCH_MOST];
@@ -223,7 +223,7 @@ static void settle_unknown(mongo_store *store, batch *b, const hf_error *why)
     settle_all(store, b, MEMBER_DONE, HF_UNKNOWN, &err);
 }
 
-/* A statement failed, and those before it were done; the first is the demand. */
+/* A statement failed, and those before it were done. The first statement is the demand. */
 static void settle_stopped(mongo_store *store, batch *b, bool is_first, const hf_error *err)
 {
     if (is_first && b->n_leaves) {
@@ -234,8 +234,8 @@ static void settle_stopped(mongo_store *store, batch *b, bool is_first, const hf
     settle_all(store, b, MEMBER_AGAIN, HF_OK, err);
 }
 
-/* What would be certain of one step, that it was not done, is not of several: it may have come
- * under way. */
+/* An error that proves that a single step was not done proves nothing for several: it may have come
+ * in the middle. */
 static void settle_failed(mongo_store *store, batch *b, const mongo_reply *answer, hf_code code,
                           const hf_error *err)
 {

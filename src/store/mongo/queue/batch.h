@@ -11,13 +11,13 @@ typedef enum mongo_member_state {
     MEMBER_WAITS,    /* for its turn */
     MEMBER_IN_BATCH, /* with what another sends */
     MEMBER_LEADS,    /* sends what has gathered */
-    MEMBER_DONE,     /* code, reply and out say what came of it */
-    MEMBER_ALONE,    /* nothing was done: it is to go by itself */
+    MEMBER_DONE,     /* code, reply and out have the outcome */
+    MEMBER_ALONE,    /* nothing was done: send it by itself */
     MEMBER_AGAIN,    /* the same, and it may have been done */
 } mongo_member_state;
 
-/* One of several steps that may be sent as one command: what its thread asked for, and what came of
- * it. Guarded by the batcher's mutex while it waits; then it is its batch's until it is settled. */
+/* One of several steps that may be sent as one command: its thread's request and its outcome. The
+ * batcher's mutex guards it while it waits; then it belongs to its batch until it is settled. */
 typedef struct mongo_member {
     struct mongo_member *next;
     const char *name;

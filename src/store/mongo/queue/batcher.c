@@ -2,14 +2,14 @@
 /* batcher.c: sends steps of several threads on different locks as one command; called by queue.c
  * for each step.
  *
- * While few steps are in flight each is sent at once, by itself. Further ones gather, until a
- * command comes back, or FULL_LOAD of them have gathered: then the first of them leads, and sends
- * all (batch.c). How many are few is learned from how long commands take, as TCP Vegas learns its
- * window: where they take hardly longer than at best, the servers could do more at the same time,
- * and no step should wait; where they take longer, they delay each other, and a batch is cheaper.
- * A step that has waited for LONGEST_MS leads whatever is in flight, so that a command that hangs
- * makes no other step hang. Only plain enters and plain leaves are batched, whose outcome can be
- * told from what a batch learns; any other step goes by itself. */
+ * While few steps are in flight, each is sent at once, by itself. Further ones gather until a
+ * command comes back, or until FULL_LOAD of them have gathered. Then the first of them leads, and
+ * sends all (batch.c). The batcher learns from the duration of commands how many steps are few, as
+ * TCP Vegas learns its window. If commands take hardly longer than their best time, the servers can
+ * do more at once, and no step should wait. If they take longer, they delay each other, and a batch
+ * is cheaper. A step that has waited for LONGEST_MS leads whatever is in flight, so that a command
+ * that hangs does not hold up other steps. Only plain enters and plain leaves are batched, because
+ * a batch can learn their outcome; any other step goes by itself. */
 #include "store/mongo/queue/batcher.h"
 #include "core/error.h"
 #include "core/id.h"
@@ -20,10 +20,10 @@
 #include "store/mongo/queue/state.h"
 #include "store/mongo/queue/step.h"
 
-#define FEW_LEAST 4 /* steps in flight that need no company, at the least; and at the most: */
+#define FEW_LEAST 4 /* steps in flight that are sent singly: at least, and at most: */
 #define FEW_MOST 1024
-#define SLOW 2         /* times what a command took at best: the servers have too much to do */
-#define FORGETS 1024   /* commands after which what it took at best has lost most of its weight */
+#define SLOW 2         /* times a command's best time: the servers are overloaded */
+#define FORGETS 1024   /* commands after which an old best time has lost most of its weight */
 #define FULL_LOAD 16   /* that gathered, and need not wait */
 #define LONGEST_MS 200 /* that a step waits for its turn */
 
@@ -118,7 +118,7 @@ static void wait_for_turn_locked(mongo_batcher *batcher, mongo_member *me)
         pthread_cond_wait(&me->changed, &batcher->mutex);
 }
 
-/* What a command took at best fades, as servers and networks change. */
+/* The best time fades, because servers and networks change. */
 static void learn_locked(mongo_batcher *batcher, int64_t ns)
 {
     batcher->best_ns += batcher->best_ns / FORGETS;
@@ -140,7 +140,7 @@ static bool has_name(mongo_member *const *members, size_t n, const char *name)
     return false;
 }
 
-/* Takes what has gathered, but two steps on one lock, which keep their order. */
+/* Takes the steps that have gathered, but not two on one lock: those keep their order. */
 static size_t load_locked(mongo_batcher *batcher, mongo_member *me,
                           mongo_member *members[MONGO_BATCH_MOST])
 {
@@ -157,8 +157,8 @@ static size_t load_locked(mongo_batcher *batcher, mongo_member *me,
     return n;
 }
 
-/* What may have been done before is not known to be undone because the repeat failed. Only in a
- * document that is none of ours nothing can have been done. */
+/* If the repeat fails, the first try may still have been done, so the outcome stays unknown. Only a
+ * foreign document proves that nothing was done. */
 static hf_code go_alone(mongo_store *store, mongo_member *me)
 {
     hf_code code = mongo_step_alone(store, me->name, me->step, me->out, &me->reply, &me->err);

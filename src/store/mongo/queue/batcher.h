@@ -10,9 +10,9 @@
 /* All of it is guarded by its mutex. */
 typedef struct mongo_batcher {
     pthread_mutex_t mutex;
-    mongo_member *first; /* of those that wait, in the order of their coming */
+    mongo_member *first; /* the waiting steps, first come first */
     size_t n_waiting, n_in_flight;
-    size_t few;                    /* steps in flight that need no company */
+    size_t few;                    /* steps in flight that are sent singly */
     int64_t best_ns;               /* that a command took */
     uint8_t seen[MONGO_NAMES / 8]; /* names, by a hash, whose record was seen to exist */
 } mongo_batcher;

@@ -158,7 +158,7 @@ void pipeline_append_each(pipeline_texts *texts, pipeline_clock clock, const pip
     bson_destroy(&vars);
 }
 
-/* Not a number, and no constant, which the server would work out when it reads the text. */
+/* Not a number, and not a constant, which the server would evaluate when it parses the text. */
 static const char demand[] =
     "{'$cond': [{'$in': ['$$x.ticket', {'$concatArrays': ['$holders.ticket', '$queue.ticket']}]},"
     " '$$ROOT', {'$toInt': {'$concat': ['the ticket is not in ', '$_id']}}]}";

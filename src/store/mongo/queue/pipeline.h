@@ -16,7 +16,7 @@ typedef enum pipeline_clock {
 
 #define PIPELINE_VARIANTS 16384
 
-/* The texts that were made so far. They hold nothing from outside, so each is made once. */
+/* The texts made so far. They contain nothing from outside, so each is made once. */
 typedef struct pipeline_texts {
     pthread_mutex_t mutex; /* the next */
     bson_t *made[PIPELINE_VARIANTS];
@@ -36,16 +36,16 @@ typedef struct pipeline_item {
     const hf_step *step;
 } pipeline_item;
 
-/* Steps for which this is the same have one text. */
+/* Steps with the same value have the same text. */
 size_t pipeline_text(pipeline_clock clock, const hf_step *step);
 
-/* One pipeline for an update of several documents, one for each item; their steps have one text,
- * which the server so reads but once. */
+/* One pipeline for an update of several documents, one per item. Their steps have the same text, so
+ * the server parses it only once. */
 void pipeline_append_each(pipeline_texts *texts, pipeline_clock clock, const pipeline_item *items,
                           size_t n, bson_t *command, const char *field);
 
-/* A pipeline that changes none of these documents, and is an error of the server where the ticket
- * of an item, which is a leave, is not in its document. */
+/* A pipeline that changes none of these documents. Each item is a leave; the server reports an
+ * error if its ticket is not in its document. */
 void pipeline_append_demand(const pipeline_item *items, size_t n, bson_t *command,
                             const char *field);
 

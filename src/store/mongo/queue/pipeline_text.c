@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_text.c: a step as an expression of MongoDB's aggregation, in the order of core/record.c,
- * whose functions the parts are named after; called by pipeline.c. tests/differential compares the
+/* pipeline_text.c: a step as an expression of MongoDB's aggregation, in the order of core/record.c.
+ * The parts have the names of its functions. Called by pipeline.c. tests/differential compares the
  * two.
  *
- * ' stands for ", and @name for the part of that name, which choose() picks by what the step has in
- * it. $$x is what the step brings from outside (pipeline_values.c); $$r the record as the edit left
- * it; $$h and $$q its holders and queue while they are worked on; $$this and $$value an element and
- * the result so far, in a $filter, $map or $reduce.
+ * ' stands for ", and @name for the part of that name; choose() picks the parts that the step
+ * needs. $$x has the values from outside (pipeline_values.c). $$r is the record after the edit; $$h
+ * and $$q are its holders and queue while the expression changes them. $$this and $$value are an
+ * element and the result so far, in a $filter, $map or $reduce.
  */
 #include "store/mongo/queue/pipeline_text.h"
 #include "store/mongo/driver/text.h"
@@ -18,8 +18,8 @@
 
 /* ---- The document ---- */
 
-/* Is it of our shape? Where it is not, most of these are errors of the server, which leave the
- * document as it is, as does an absent limit or token (null is below 1). */
+/* Does the document have our form? If not, most of these conditions are errors of the server, which
+ * leave the document unchanged. So does an absent limit or token (null is below 1). */
 static const char is_ours[] =
     "{'$gte': [{'$add': ['$limit', '$token', {'$strLenBytes': '$notify'},"
     "                    {'$size': '$holders'}, {'$size': '$queue'}]}, 1]}";
@@ -33,7 +33,8 @@ static const char one_stays[] = "{'$ne': ['$$this.ticket', '$$x.ticket']}";
 static const char all_stay[] = "{'$not': [{'$or': [{'$in': ['$$this.ticket', '$$x.tickets']},"
                                "                   {'$in': ['$$this.session', '$$x.dead']}]}]}";
 
-/* is_superfluous(): where the lease that a pass makes stands already, other calls' tickets go. */
+/* is_superfluous(): if the ID lease that a pass makes stands already, the tickets of other calls
+ * are taken out. */
 static const char stays_beside_lease[] =
     "{'$and': [@stays_itself,"
     "          {'$or': [{'$ne': ['$$this.ticket', '$$x.pass.ticket']},"
@@ -43,7 +44,7 @@ static const char stays_beside_lease[] =
 static const char holders_left[] = "{'$filter': {'input': '$holders', 'cond': @stays}}";
 static const char queue_left[] = "{'$filter': {'input': '$queue', 'cond': @stays}}";
 
-/* What is said of the holder $$this, which goes, where several do. */
+/* The mark for the holder $$this, which leaves, if several leave. */
 static const char gone_is[] =
     "'gone': {'$arrayElemAt': ["
     "    {'$filter': {'input': '$$x.marks', 'as': 'm',"
@@ -136,7 +137,7 @@ static const char lowered[] =
     "                     {'$mergeObjects': ['$$this', {'permits': '$$x.change.permits'}]},"
     "                     '$$this']}}}";
 
-/* may_pass(): not where that ticket is there already, or its session was the last to leave. */
+/* may_pass(): not if that ticket is there already, or its session was the last to leave. */
 static const char handed_over[] =
     "{'$map': {'input': @holders_changed,"
     "    'in': {'$cond': [{'$and': [{'$eq': ['$$this.ticket', '$$x.pass.ticket']},"
@@ -148,14 +149,14 @@ static const char handed_over[] =
 /* ---- grant(): the fold over the queue from its head (I3, I4, I5) ---- */
 
 /* end: the first token that is above the floor. n: how many were granted. After the first that does
- * not fit none does: the sum is beyond every limit from then on. */
+ * not fit, none fits: from then on the sum is above every limit. */
 static const char fold_begins[] =
     "{'n': 0, 'sum': {'$sum': '$$h.permits'}, 'holders': '$$h', 'token': @token,"
     " 'notify': '', 'end': {'$add': [@floor, 1]}}";
 
 static const char head_fits[] = "{'$lte': [{'$add': ['$$value.sum', '$$this.permits']}, '$limit']}";
 
-/* Where somebody waits a token was given before, so that it may lag behind the floor. */
+/* If somebody waits, a token was given before, so it may lag behind the floor. */
 static const char next_token[] = "{'$toLong': {'$max': [{'$add': ['$$value.token', 1]}, "
                                  "{'$subtract': ['$$value.end', 1048577]}]}}";
 
@@ -213,8 +214,8 @@ static const char edit[] =
 
 /* ---- admit(): the entrant, judged against the record r ---- */
 
-/* An entry beside which the entrant may stand: not its own, and none that would keep it from
- * leaving again. */
+/* An entry that the entrant may stand beside: not its own, and none that would keep it from leaving
+ * again. */
 static const char is_neighbour[] =
     "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']}, {'$isNumber': '$$this.permits'}]}";
 
@@ -295,8 +296,8 @@ static const char noted_before[] =
 
 /* ---- replace(): an upgrade ---- */
 
-/* As if the holder whose place it wants were gone; if it does not fit then, the record stays as it
- * was. */
+/* Computes as if the holder whose place it wants were gone. If the entrant does not fit even then,
+ * the record stays unchanged. */
 static const char replace[] =
     "{'$let': {"
     "    'vars': {"
@@ -316,8 +317,8 @@ static const char replace[] =
 
 static const char edited[] = "{'$cond': [@is_ours, @edit, '$$ROOT']}";
 
-/* An upsert's new document has nothing but its _id: it begins as an empty record. An entrant that
- * no record can take leaves it at that. */
+/* An upsert's new document has nothing but its _id: it begins as an empty record, and stays so if
+ * no record can take the entrant. */
 static const char entered[] =
     "{'$let': {"
     "    'vars': {'r': {'$cond': [{'$eq': ['$$ROOT', {'_id': '$_id'}]}, '$$x.new', @before]}},"
@@ -354,7 +355,7 @@ static void add(parts *p, const char *name, const char *text)
     p->of[p->n++] = (part){name, text};
 }
 
-/* A part that is always the same bears its own name. */
+/* A part without variants has its own name. */
 #define ADD(p, name) add(p, #name, name)
 
 static const char *of_leaves(const pipeline_variant *v, const char *one, const char *many)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_text.h: the expression that a kind of step is; pipeline.c says of which kind one is. */
+/* pipeline_text.h: the expression for each kind of step; pipeline.c says which kind a step is. */
 #ifndef STORE_MONGO_QUEUE_PIPELINE_TEXT_H
 #define STORE_MONGO_QUEUE_PIPELINE_TEXT_H
 
 #include <bson/bson.h>
 
-/* Tickets that go: none, that of the only leave, or those of several leaves or deaths. */
+/* The tickets that leave: none, that of the only leave, or those of several leaves or deaths. */
 typedef enum pipeline_edit {
     PIPELINE_EDITS_NONE,
     PIPELINE_EDITS_ONE,
@@ -27,7 +27,7 @@ typedef enum pipeline_floor {
     PIPELINE_FLOOR_GIVEN
 } pipeline_floor;
 
-/* All that the text depends on; what else a step says is in the values. */
+/* Everything that the text depends on. The rest of a step is in the values. */
 typedef struct pipeline_variant {
     pipeline_edit edit;
     pipeline_enter enter;

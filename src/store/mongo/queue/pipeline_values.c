@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_values.c: gathers what a step brings from outside into the one document that
- * pipeline.c's texts find as the variable x; called by pipeline.c. */
+/* pipeline_values.c: collects a step's values from outside in one document, which is the variable x
+ * in pipeline.c's texts; called by pipeline.c. */
 #include "store/mongo/queue/pipeline_values.h"
 #include "core/id.h"
 #include "core/record.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_values.h: what a step brings from outside; pipeline.c asks for it. */
+/* pipeline_values.h: a step's values from outside, for pipeline.c. */
 #ifndef STORE_MONGO_QUEUE_PIPELINE_VALUES_H
 #define STORE_MONGO_QUEUE_PIPELINE_VALUES_H
 

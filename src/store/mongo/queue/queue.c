@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue.c: protocol `queue`: what it keeps while a store is open, and where a step begins; the
- * client calls it through the store interface. */
+/* queue.c: protocol `queue`: its state while a store is open, and the start of a step; the client
+ * calls it through the store interface. */
 #include "store/mongo/queue/queue.h"
 #include "core/alloc.h"
 #include "store/document.h"

@@ -23,7 +23,7 @@
 static const char begin_text[] =
     "{'$mergeObjects': ['$$x', {'expires_at': {'$add': ['$$NOW', '$$x.ttl_ms']}}]}";
 
-/* Of two beats that come in the wrong order the later one's clock stays (R6). */
+/* If two beats arrive in the wrong order, the clock of the later one stays (R6). */
 #define CLOCK                                                                                      \
     "{'$cond': [{'$and': [{'$eq': ['$clock.boot', '$$x.clock.boot']},"                             \
     " {'$gt': ['$clock.at', '$$x.clock.at']}]}, '$clock', '$$x.clock']}"
@@ -32,8 +32,8 @@ static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': 
                                 " 'expires_at': {'$add': ['$$NOW', '$ttl_ms']}, 'asked': " OTHERS(
                                     "'$$x.answered'") "}, '$$x.said', {'clock': " CLOCK "}]}";
 
-/* Dead from now on, if `beat` is still the one (R5). Tickets of it may stand somewhere: a date,
- * from which on it is forgotten, is for the sweep to set. */
+/* Dead from now on, if `beat` is still the same (R5). Its tickets may still stand somewhere, so
+ * only a sweep sets the date after which it is forgotten. */
 static const char mark_text[] = "{'$cond': [{'$eq': ['$beat', '$$x.beat']},"
                                 " {'$mergeObjects': ['$$ROOT', {'dead': true}]}, '$$ROOT']}";
 
@@ -50,7 +50,7 @@ static const char ask_text[] = "{'$let': {'vars': {'others': " OTHERS(
 
 /* ---- Begin ---- */
 
-/* The filter matches no session, so that an _id that is there already is an error. */
+/* The filter matches no session, so an existing _id causes an error. */
 static void append_begin(mongo_store *store, const hf_session *self, bson_t *command)
 {
     bson_t updates, update, query, never, x, none = BSON_INITIALIZER;
@@ -185,9 +185,9 @@ hf_code mongo_session_mark(hf_store *base, const hf_session_state *seen, hf_erro
     return code;
 }
 
-/* Best effort: what does not arrive ends with the lease. So no majority is waited for: nobody
- * relies on this mark before a majority look shows it, and it gets to a majority by itself
- * (docs/rationale/sessions.md). */
+/* Best effort: if it does not arrive, the session ends with its lease. It waits for no majority,
+ * because nobody relies on this mark before a majority look shows it, and the mark reaches a
+ * majority by itself (docs/rationale/sessions.md). */
 hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     static const mongo_call call = {.what = "ending a session", .writes = true};

@@ -15,7 +15,7 @@
 #include "store/mongo/queue/vouch.h"
 
 #define WAITS_MOST 1000 /* sessions that say something, of all */
-/* Of a document with another date, or none, an error here would be one of the whole command. */
+/* If a document has no date or one of another type, an error here would fail the whole command. */
 #define LEFT                                                                                       \
     "{'$set': {'left': {'$cond': [{'$eq': [{'$type': '$expires_at'}, 'date']},"                    \
     " {'$subtract': ['$expires_at', '$$NOW']}, '$$REMOVE']}}}"
@@ -49,7 +49,7 @@ static void append_stages(bson_t *command, const bson_t *match, const char *stag
     bson_destroy(rest);
 }
 
-/* One batch of sessions. No session is older than what was seen of any record (R1). */
+/* One batch of sessions, none older than any look at a record so far (R1). */
 static hf_code aggregate(mongo_store *store, const mongo_call *call, const bson_t *match,
                          const char *stages, size_t most, mongo_reply *reply, hf_error *err)
 {
@@ -155,8 +155,9 @@ hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each
 
 /* ---- Overdue ---- */
 
-/* As document_to_state() reads them: the first few are all that is looked at, and documents of
- * other programs must not be those. By $type within $expr: outside, it looks into arrays. */
+/* The same conditions as in document_to_state(). Only the first few are looked at, and foreign
+ * documents must not take their places. $type stands inside $expr, because outside it looks into
+ * arrays. */
 #define NUMBERS "['int', 'long', 'double']"
 static const char overdue_text[] =
     "{'dead': {'$ne': true}, '$expr': {'$and': ["
@@ -189,7 +190,7 @@ hf_code mongo_overdue(mongo_store *store, int64_t before_ms, hf_session_state *o
 
 /* ---- List ---- */
 
-/* One foreign document does not hide all sessions: it is skipped, with a warning. */
+/* A foreign document must not hide all sessions: it is skipped, with a warning. */
 static bool give_listed(mongo_store *store, const bson_t *doc, hf_state_fn each, void *ctx)
 {
     hf_session_state state;

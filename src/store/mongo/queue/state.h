@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.h: what protocol `queue` keeps while a store is open. */
+/* state.h: the state of protocol `queue` while a store is open. */
 #ifndef STORE_MONGO_QUEUE_STATE_H
 #define STORE_MONGO_QUEUE_STATE_H
 
@@ -16,7 +16,7 @@ typedef struct mongo_queue_state {
     mongo_batcher batcher;
     mongo_bells bells; /* atomic */
     mongo_bell_listener listener;
-    mongo_sweeping sweep; /* the thread that sweeps alone uses it */
+    mongo_sweeping sweep; /* only the sweeping thread uses it */
 } mongo_queue_state;
 
 #endif

@@ -107,7 +107,7 @@ static bool ignore(void *ctx, const hf_record *record)
     return true;
 }
 
-/* The pipeline stumbled over something inside the document: say what, rather than the server's
+/* The pipeline failed on something inside the document: name it, instead of repeating the server's
  * words. */
 static hf_code explain(mongo_store *store, const char *name, hf_code code, hf_error *err)
 {
@@ -118,9 +118,9 @@ static hf_code explain(mongo_store *store, const char *name, hf_code code, hf_er
     return error_set(err, HF_SHAPE, "%s", shape.text);
 }
 
-/* Nothing but leaves or a change, and nobody wants the record: only what says whom to tell comes
- * back. A change that a majority acknowledged is sure; that a ticket is not there may come from a
- * deposed primary. */
+/* Only leaves or a change, and nobody wants the record: the answer has only what says whom to ring.
+ * If a majority acknowledged a change of the document, it is certain; "no such ticket" may come
+ * from a deposed primary. */
 static hf_code change(mongo_store *store, const mongo_call *call, const hf_step *step,
                       hf_step_reply *reply, hf_error *err)
 {
@@ -147,7 +147,7 @@ static hf_code read_value(mongo_store *store, const char *name, const bson_t *an
     return HF_OK;
 }
 
-/* The ticket that it shows was written in the same step, or by an earlier copy of it. */
+/* This step, or an earlier copy of it, wrote the ticket that the document shows. */
 static bool shows(const hf_record *record, const hf_step *step)
 {
     if (step->enter || step->pass)

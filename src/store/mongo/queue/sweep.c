@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: the housekeeping that one client does for all, hourly, part by part: idle records,
- * sessions long dead or overdue; the client calls it, in the background.
+/* sweep.c: the hourly housekeeping that one client does for all, part by part: idle records, and
+ * sessions that are long dead or overdue. The client calls it in the background.
  *
- * No part reads more than a page of an index. The locks have none but that on _id, so that their
- * steps have none to keep: they are gone through page by page, for the idle and for the tickets of
- * the dead at once. */
+ * No part reads more than a page of an index. `locks` has only the index on _id, so that steps have
+ * no other index to update. The sweep goes through it page by page, and looks for idle records and
+ * for tickets of dead sessions at the same time. */
 #include "store/mongo/queue/sweep.h"
 #include "core/alloc.h"
 #include "core/record.h"
@@ -25,7 +25,7 @@ static const char indexes[] =
     "{'key': {'dead_at': 1}, 'name': 'dead_at_1', 'expireAfterSeconds': 86400},"
     " {'key': {'expires_at': 1}, 'name': 'expires_at_1'}]}";
 
-/* Making those that are there already changes nothing. */
+/* Making an index that is there already changes nothing. */
 static hf_code make_indexes(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "making the indexes of sessions", .writes = true};
@@ -47,7 +47,7 @@ static void warn_of_indexes(mongo_store *store, const hf_error *error)
               error->text, store->uri.database);
 }
 
-/* Once for each store; what fails for want of reach is tried again at the next sweep. */
+/* Once per store. If the store cannot be reached, the next sweep tries again. */
 static void settle_indexes(mongo_store *store)
 {
     hf_error error;
@@ -77,7 +77,7 @@ static void append_before(bson_t *to, const char *field, int64_t ms)
 
 /* ---- Whose turn it is ---- */
 
-/* Dates that filters compare with are constants: for $$NOW no index is used. */
+/* Filters compare with constant dates, because MongoDB uses no index for $$NOW. */
 static hf_code ask_time(mongo_store *store, int64_t *out, hf_error *err)
 {
     static const mongo_call call = {.what = "asking for the server's clock", .database = "admin"};
@@ -102,9 +102,9 @@ static hf_id turn_id(const mongo_store *store)
     return id;
 }
 
-/* {_id, $or: [{dead_at: long ago}, {dead_at: ahead}]}: upserted where it is there and neither, it
- * is a duplicate. To programs that know no such document it is a session that has ended, and the
- * index forgets it as one. */
+/* {_id, $or: [{dead_at: long ago}, {dead_at: ahead}]}: if the document is there and neither
+ * condition holds, the upsert fails as a duplicate. Programs that do not know this document see a
+ * session that has ended, and the TTL index removes it like one. */
 static void append_turn(const mongo_store *store, bson_t *update)
 {
     int64_t now_ms = store->queue->sweep.now_ms;
@@ -139,7 +139,7 @@ static void append_turn(const mongo_store *store, bson_t *update)
     bson_destroy(&x);
 }
 
-/* Once an hour, the first client to come does it for all: it reads every record. */
+/* Once an hour, the first client does this for all, because it reads every record. */
 static hf_code take_turn(mongo_store *store, bool *is_mine, hf_error *err)
 {
     static const mongo_call call = {.what = "beginning a sweep", .writes = true};
@@ -161,11 +161,10 @@ static hf_code take_turn(mongo_store *store, bool *is_mine, hf_error *err)
     return code;
 }
 
-/* ---- Dead sessions ----
- * A mark stays as long as a ticket of its session stands: a request that only tries the lock, even
- * a year later, cannot watch a missing session. The others get the date from which on the index
- * forgets them. Which are dead is read before the locks are: a dead session gets no tickets any
- * more, and what was sent in it an hour ago has landed, or will not. */
+/* ---- Dead sessions ---- A mark stays as long as a ticket of its session stands: a request that
+ * only tries the lock, even a year later, cannot watch a missing session. The others get a date,
+ * after which the index removes them. The dead sessions are read before the locks: a dead session
+ * gets no more tickets, and a request that it sent an hour ago has arrived or never will. */
 
 static void append_undated(const mongo_store *store, bson_t *filter)
 {
@@ -202,7 +201,7 @@ static void append_find_dead(const mongo_store *store, bson_t *command)
     BSON_APPEND_INT32(command, "batchSize", PAGE);
 }
 
-/* The next page of the dead that have no date, in the order of their ids. */
+/* The next page of dead sessions without a date, in the order of their ids. */
 static hf_code find_dead(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for dead sessions"};
@@ -230,7 +229,7 @@ static int compare_ids(const void *a, const void *b)
     return memcmp(a, b, sizeof(hf_id));
 }
 
-/* Those of which a ticket stands in this record keep their mark. */
+/* A session with a ticket in this record keeps its mark. */
 static void note_standing(mongo_sweeping *sweep, const bson_t *row)
 {
     bson_t sessions;
@@ -293,8 +292,8 @@ static hf_code set_dates(mongo_store *store, hf_error *err)
 
 /* ---- Locks ---- */
 
-/* Idle: nobody holds or waits, released (not abandoned), three days ago, and in no period that
- * still runs; one that is not there is less than any number. */
+/* Idle: nobody holds or waits, it was released (not abandoned) three days ago, and no period still
+ * runs; a missing period is less than any number. */
 #define IDLE                                                                                       \
     "{'$and': [{'$eq': ['$holders', []]}, {'$eq': ['$queue', []]},"                                \
     " {'$eq': ['$last.outcome', 'released']},"                                                     \
@@ -303,7 +302,7 @@ static hf_code set_dates(mongo_store *store, hf_error *err)
     " {'$lte': ['$done.period_end', {'$toLong': '$$NOW'}]}]}"
 #define SESSIONS_OF(list) "{'$cond': [{'$isArray': ['$" list "']}, '$" list ".session', []]}"
 
-/* Behind the $match: one row for each record, with all of it where it is idle. */
+/* After the $match: one row per record, with the whole record if it is idle. */
 static const char page_text[] =
     "{'1': {'$sort': {'_id': 1}}, '2': {'$limit': 500}, '3': {'$project': {"
     "'sessions': {'$concatArrays': [" SESSIONS_OF("holders") ", " SESSIONS_OF(
@@ -350,8 +349,8 @@ static void append_delete(bson_t *deletes, size_t i, const char *name, int64_t t
     bson_append_document_end(deletes, &one);
 }
 
-/* A deletion, where its token is below the floor that the next grant will have. On a standalone
- * nothing is pruned: its floor is a wall clock, and a token must not fall. */
+/* Appends a deletion, if the record's token is below the floor of the next grant. On a standalone
+ * nothing is pruned: its floor is a wall clock, and tokens must not fall. */
 static size_t append_if_idle(mongo_store *store, const bson_t *row, int64_t floor, bson_t *deletes,
                              size_t n)
 {
@@ -376,7 +375,7 @@ static void go_on_behind(mongo_sweeping *sweep, const bson_t *row)
     bson_value_copy(bson_iter_value(&id), &sweep->after);
 }
 
-/* Goes through the rows; returns how many deletions there are. */
+/* Goes through the rows; returns the number of deletions. */
 static size_t read_page(mongo_store *store, const mongo_reply *found, bson_t *command)
 {
     int64_t floor = (int64_t)(found->stamp.value >> 32) << 20;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vouch.c: whether a session that is overdue is dead, for requests that may not wait (R6), and what
- * its beats say for that; called by session.c and sessions.c.
+/* vouch.c: decides for requests that may not wait whether an overdue session is dead (R6), and
+ * writes what beats must carry for that; called by session.c and sessions.c.
  *
- * No date decides, of a server or of a host: dates can be set, and a server and a client may share
- * one. Only this host's CLOCK_BOOTTIME does. The server's clock says what to look at. */
+ * No date decides, neither a server's nor a host's: dates can be set, and a server and a client may
+ * share one clock. Only this host's CLOCK_BOOTTIME decides. The server's clock says which sessions
+ * to look at. */
 #include "store/mongo/queue/vouch.h"
 #include "core/id.h"
 #include "core/lease.h"
@@ -21,7 +22,7 @@
 
 /* ---- This host's clock ---- */
 
-/* What has the same CLOCK_BOOTTIME: one boot of one machine, and one time namespace. */
+/* The scope of one CLOCK_BOOTTIME: one boot of one machine, and one time namespace. */
 void mongo_find_boot(char out[MONGO_BOOT_MAX])
 {
     char boot[40] = "", clock[40] = "";
@@ -52,7 +53,7 @@ static int64_t elapsed_ms(const mongo_store *store, const bson_t *doc, const cha
     return __builtin_sub_overflow(now_ms, mongo_int_at(doc, field, now_ms), &ms) ? 0 : ms;
 }
 
-/* To be called before what carries it is sent: a lease counts from then (R4). */
+/* Call it before the request that carries it is sent: the lease counts from then (R4). */
 void mongo_append_clock(const mongo_store *store, bson_t *to)
 {
     bson_t clock;
@@ -64,9 +65,8 @@ void mongo_append_clock(const mongo_store *store, bson_t *to)
     bson_append_document_end(to, &clock);
 }
 
-/* ---- Sightings ----
- * What R5 asks of one watcher, asked of a host: it saw this beat, and sees it again a ttl and the
- * allowance later, by one clock that does not jump. */
+/* ---- Sightings ---- R5 with a host as the watcher: it saw this beat, and sees it again a ttl and
+ * the allowance later, by one clock that does not jump. */
 
 typedef enum sighting { SIGHTING_NONE, SIGHTING_YOUNG, SIGHTING_OLD } sighting;
 
@@ -87,8 +87,9 @@ static sighting sighting_of(const mongo_store *store, const bson_t *doc,
     return found;
 }
 
-/* Those of earlier beats go. Where there are too many the first hosts stay, so that each of them
- * comes to its end; but one that has not come back for a day, by the server's clock, makes room. */
+/* Sightings of earlier beats are removed. If there are too many, the first hosts stay, so that each
+ * of them can finish. A host that has not come back for a day, by the server's clock, makes room.
+ */
 static const char sight_text[] =
     "{'$let': {'vars': {'all': {'$concatArrays': ["
     "{'$filter': {'input': {'$ifNull': ['$sightings', []]},"
@@ -126,7 +127,7 @@ static void append_sighting(const mongo_store *store, const hf_session_state *st
     bson_destroy(&x);
 }
 
-/* Best effort: without it the next look from this host knows as little as this one. */
+/* Best effort: if it fails, the next look from this host has to begin anew. */
 static void leave_sighting(mongo_store *store, const hf_session_state *state)
 {
     static const mongo_call call = {.what = "noting an overdue session", .writes = true};
@@ -141,7 +142,8 @@ static void leave_sighting(mongo_store *store, const hf_session_state *state)
 
 /* ---- The verdict ---- */
 
-/* On its own host, where the clock since boot says when its lease ended, whatever a server's says.
+/* For a session of this host: the clock since boot says when its lease ended, whatever a server's
+ * clock says.
  */
 static bool is_vouched(const mongo_store *store, const bson_t *doc, const hf_session_state *state,
                        int64_t trust_ms)

@@ -8,10 +8,10 @@
 #define MONGO_BOOT_MAX 80
 
 void mongo_find_boot(char out[MONGO_BOOT_MAX]);
-/* Appends by whose clock a beat goes: {clock: {boot, at}}. */
+/* Appends the host's clock to a beat: {clock: {boot, at}}. */
 void mongo_append_clock(const mongo_store *store, bson_t *to);
-/* R6: is a session, overdue by the server's clock, gone? One of which that cannot be said yet is
- * noted as seen, so that a later look from this host can say it. */
+/* R6: is a session that is overdue by the server's clock gone? If that cannot be said yet, it
+ * leaves a sighting, so that a later look from this host can say it. */
 bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state *state,
                    int64_t trust_ms);
 

@@ -121,8 +121,8 @@ hf_code sharding_grab_lock(mongo_store *store, const sharding_taking *taking, sh
     return run(store, SHARDING_GRAB_LOCK, &call, &command, out, err);
 }
 
-/* {_id, ts, when} of what was seen. MongoDB 6.0 gives all its locks one ts: the date tells that it
- * is still the same lock. */
+/* {_id, ts, when} as they were seen. MongoDB 6.0 gives all its locks one ts, so the date shows that
+ * it is still the same holding. */
 static void append_seen(bson_t *to, const char *field, const char *name, const sharding_lock *seen)
 {
     bson_t query;
@@ -200,7 +200,7 @@ hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_
     return run(store, SHARDING_UNLOCK_ONE, &call, &command, out, err);
 }
 
-/* Under hfProcess others may go by the same name: `who` names the session. */
+/* With hfProcess, other sessions may have the same process name: `who` names the session. */
 static void append_owner(const mongo_store *store, hf_id session, bson_t *query)
 {
     char process[SHARDING_PROCESS_MAX + 1], who[SHARDING_WHO_MAX + 1];
@@ -304,7 +304,7 @@ static void append_held_by(const mongo_store *store, hf_id session, bson_t *comm
     bson_append_document_end(command, &fields);
 }
 
-/* By the beats' own connection; not older than anything that this store was told. */
+/* Uses the beats' own connection; no older than anything that this store has seen. */
 hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err)
 {
     static const mongo_call call = {.what = "looking at what is held", .is_beat = true};

@@ -8,7 +8,7 @@
 
 #define SHARDING_PINGS "lockpings"
 
-/* What a call came to; the caller's to end with sharding_sent_done(), whatever it was. It cannot be
+/* The outcome of a call. The caller ends it with sharding_sent_done() in any case. It cannot be
  * copied: the driver's documents point into themselves. */
 typedef struct sharding_sent {
     hf_code code;
@@ -20,17 +20,17 @@ typedef struct sharding_sent {
 
 void sharding_sent_done(sharding_sent *sent);
 
-/* A write may have been done without its outcome being known: pings look for what it left. */
+/* A write may have been done although its outcome is unknown: pings look for what it left. */
 void sharding_may_have_more(mongo_store *store);
 
-/* A lock as it is to be written. */
+/* A lock's document to write. */
 typedef struct sharding_taking {
     const char *name, *process, *who, *why;
     hf_id ts;
     int64_t when_ms;
 } sharding_taking;
 
-/* How a lock must stand there to be unlocked. */
+/* The state in which a lock may be unlocked. */
 typedef struct sharding_unlocking {
     const char *name;
     hf_id ts;
@@ -38,7 +38,7 @@ typedef struct sharding_unlocking {
     const char *process; /* NULL: any */
 } sharding_unlocking;
 
-/* The reply of the two that take is the document, where it is ours now. */
+/* Grab and overtake reply with the document if it is ours now. */
 hf_code sharding_grab_lock(mongo_store *store, const sharding_taking *taking, sharding_sent *out,
                            hf_error *err);
 hf_code sharding_overtake_lock(mongo_store *store, const sharding_taking *taking,
@@ -50,7 +50,7 @@ hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sha
 /* Not older than `after`. */
 hf_code sharding_get_lock(mongo_store *store, const char *name, hf_stamp after, sharding_sent *out,
                           hf_error *err);
-/* linearizable: from the primary of this moment, never from one that was deposed. */
+/* linearizable: from the present primary, never from a deposed one. */
 hf_code sharding_get_ping(mongo_store *store, const char *process, bool linearizable,
                           sharding_sent *out, hf_error *err);
 hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *err);
@@ -58,7 +58,8 @@ hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_
                       hf_error *err);
 hf_code sharding_stop_ping(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
 
-/* All that stands there as this session's; the reply's batch has ts, when and state of each. */
+/* All locks that the store shows as this session's; the reply's batch has ts, when and state of
+ * each. */
 hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
 
 /* The first document of a reply's batch. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* document.c: the documents of protocol `sharding`: what processes and owners are called
- * there, and how a lock's document is read. */
+/* document.c: the documents of protocol `sharding`: the names of processes and owners, and how to
+ * read a lock's document. */
 #include "store/mongo/sharding/document.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -92,7 +92,7 @@ hf_id sharding_session(const char *process, const char *who)
 
 /* ---- Reading ---- */
 
-/* Any number that is whole; -1: it is none, or none that we know. */
+/* Any whole number; -1: not a number, or an unknown one. */
 static int64_t find_state(const bson_t *doc)
 {
     bson_iter_t it;
@@ -124,7 +124,7 @@ hf_code sharding_read(const mongo_store *store, const bson_t *doc, sharding_docu
     return HF_OK;
 }
 
-/* One of this session whose grab has ended before it landed is called by its ts. */
+/* A lock of this session whose grab ended before it arrived is named by its ts. */
 hf_id sharding_ticket(mongo_store *store, const sharding_document *document)
 {
     const sharding_lock *lock = &document->lock;

@@ -21,7 +21,7 @@ hf_id sharding_session(const char *process, const char *who);
 
 hf_code sharding_read(const mongo_store *store, const bson_t *doc, sharding_document *out,
                       hf_error *err);
-/* What the client is to call it: its own by their tickets, others' by how they stand there. */
+/* The name of a holder for the client: its own by ticket, others by their fields. */
 hf_id sharding_ticket(mongo_store *store, const sharding_document *document);
 hf_code sharding_read_record(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 bool sharding_read_ping(const bson_t *doc, int64_t *ping_ms);

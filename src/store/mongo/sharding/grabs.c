@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grabs.c: remembers which locks of protocol `sharding` this store holds, is asking for or
- * leaving, and with which ts and date they stand in their documents. */
+/* grabs.c: remembers which locks of protocol `sharding` this store holds, asks for or leaves, and
+ * with which ts and date they stand in their documents. */
 #include "store/mongo/sharding/grabs.h"
 #include "core/alloc.h"
 #include "core/id.h"

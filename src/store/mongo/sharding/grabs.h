@@ -18,10 +18,11 @@ typedef struct sharding_grab {
     sharding_stage stage;
 } sharding_grab;
 
-/* This machine's time, but later than all that was given before. */
+/* This machine's time, but later than every time given before. */
 int64_t sharding_date(mongo_store *store);
 
-/* Asked for, with a date of its own. An earlier one of that ticket gives way to it. */
+/* Notes a grab that is asked for, with a date of its own. It replaces an earlier grab of the same
+ * ticket. */
 void sharding_grab_add(mongo_store *store, const sharding_grab *grab);
 void sharding_grab_set_date(mongo_store *store, hf_id ticket, int64_t when_ms);
 void sharding_grab_set_stage(mongo_store *store, hf_id ticket, sharding_stage stage);
@@ -31,14 +32,14 @@ void sharding_grabs_clear(mongo_store *store);
 bool sharding_grab_find(mongo_store *store, hf_id ticket, sharding_grab *out); /* without name */
 bool sharding_grabs_any_of(mongo_store *store, hf_id session);
 
-/* Whether this store has that name already, with another ticket; out: without its name. */
+/* Whether this store has that name already, with another ticket; out has no name. */
 bool sharding_grab_of_name(mongo_store *store, const char *name, hf_id but, sharding_grab *out);
-/* The one that a document with this ts and date is of; out: without its name. */
+/* Finds the grab of a document with this ts and date; out has no name. */
 bool sharding_grab_of_lock(mongo_store *store, const char *name, const sharding_lock *lock,
                            sharding_grab *out);
-/* Whether one holds the same ts since another date. */
+/* Whether another grab with the same ts, but another date, holds. */
 bool sharding_grab_is_older(mongo_store *store, const sharding_lock *lock);
-/* Whether a grab that is under way, or held since that date, accounts for a lock of ours. */
+/* Whether a known grab, under way or held since that date, accounts for a lock of ours. */
 bool sharding_grab_accounts_for(mongo_store *store, const char *name, const sharding_lock *lock);
 
 typedef struct sharding_mark {
@@ -46,7 +47,7 @@ typedef struct sharding_mark {
     int64_t when_ms;
 } sharding_mark;
 
-/* What a session holds, sorted for sharding_mark_compare; the caller's to free. */
+/* What a session holds, sorted for sharding_mark_compare; the caller frees it. */
 sharding_mark *sharding_grabs_marks(mongo_store *store, hf_id session, size_t *n);
 int sharding_mark_compare(const void *a, const void *b);
 

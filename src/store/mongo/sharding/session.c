@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c: protocol `sharding` on sessions: each is a process that pings, unlocks at
- * each ping what it should not hold any more, and looks whether it still holds what it should; the
- * client calls it through the store interface. */
+/* session.c: protocol `sharding` on sessions: each session is a process that pings. At each ping it
+ * unlocks what it should no longer hold, and checks that it still holds what it should. The client
+ * calls it through the store interface. */
 #include "store/mongo/sharding/session.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -78,8 +78,8 @@ typedef struct comparison {
     size_t n_strays;
 } comparison;
 
-/* A grab without an answer that has landed after all, or what could not be unlocked. By its date,
- * no later grab with the same ts is undone. */
+/* Unlocks a grab without an answer that arrived after all, or a lock that could not be unlocked
+ * before. It names the date, so it undoes no later grab with the same ts. */
 static void add_stray(comparison *c, const char *name, const sharding_lock *lock)
 {
     c->strays = alloc_array(c->strays, c->n_strays + 1, sizeof *c->strays);
@@ -115,7 +115,7 @@ static void unlock_strays(comparison *c)
     sharding_sent_done(&sent);
 }
 
-/* What is held was listed before the read, what may be there is asked for after it. */
+/* The list of what is held was made before the read; ask after it for what may be there. */
 static void compare_all(comparison *c, const mongo_reply *reply, hf_session_state *out)
 {
     bson_t batch, doc;
@@ -192,8 +192,8 @@ void sharding_session_settle(mongo_store *store)
 
 /* ---- Beats ---- */
 
-/* A ping that was slow leaves no time for more: the lease counts from before it was sent, and ends
- * while the rest is being done. */
+/* A slow ping leaves no time for more: the lease counts from before the ping was sent, and could
+ * end meanwhile. */
 static bool has_time(const mongo_store *store, hf_mono began)
 {
     return !mono_reached(mono_add_ms(began, store->config.ttl_ms / 12), mongo_mono(store));
@@ -222,7 +222,7 @@ hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_
 
 /* ---- End ---- */
 
-/* Under hfProcess the next session goes by the same name, and pings already. */
+/* With hfProcess, the next session has the same name and already pings. */
 static bool pings_still(mongo_store *store, hf_id id)
 {
     MUTEX_SCOPE(&store->mutex);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharding.c: protocol `sharding`: locks as MongoDB's own sharding keeps them, or on a config
- * server those very locks. What the next command is, and whether an owner has expired, is decided
- * by src/core/sharding.c; this takes and releases. The client calls it through the store interface.
+ * server those very locks. src/core/sharding.c decides which command comes next, and whether an
+ * owner has expired; this file takes and releases. The client calls it through the store interface.
  *
  * The ticket of an acquire is its ts, which stays the same over its retries. */
 #include "store/mongo/sharding/sharding.h"
@@ -41,7 +41,7 @@ typedef struct acquiring {
     hf_mono until;    /* of a round that has failed */
     hf_stamp stamp;
     hf_code code;    /* of the last command */
-    bool is_unknown; /* something may have been done that was not undone */
+    bool is_unknown; /* something may have been done and not undone */
     hf_error *err;
 } acquiring;
 
@@ -61,7 +61,7 @@ static void acquiring_init(acquiring *a, mongo_store *store, const char *name,
     record_init(&a->holder, name);
 }
 
-/* Each command that takes writes a date of its own. */
+/* Each command that takes a lock writes a date of its own. */
 static hf_code take(acquiring *a, sharding_sent *out)
 {
     a->taking.when_ms = sharding_date(a->store);
@@ -71,7 +71,7 @@ static hf_code take(acquiring *a, sharding_sent *out)
                : sharding_overtake_lock(a->store, &a->taking, &a->round.seen, out, a->err);
 }
 
-/* Of the grab before it, by its date: one that comes late undoes no later grab. */
+/* Unlocks the grab before, by its date: a late unlock then undoes no later grab. */
 static hf_code undo(acquiring *a, sharding_sent *out)
 {
     sharding_unlocking one = {
@@ -126,7 +126,7 @@ static bool is_true(const bson_t *doc, const char *field)
     return bson_iter_init_find(&it, doc, field) && bson_iter_as_bool(&it);
 }
 
-/* A ping that is none proves nothing, neither that its owner lives nor that it has died. */
+/* An invalid ping proves neither that its owner lives nor that it has died. */
 static hf_code read_ping(acquiring *a, const mongo_reply *from, sharding_reply *to)
 {
     bson_t doc;
@@ -155,7 +155,8 @@ static hf_code read_server(acquiring *a, const bson_t *status, sharding_server *
                      a->store->uri.hosts, a->taking.name, a->round.seen.process);
 }
 
-/* Who may not ask for the server's clock takes nothing over: as if it were no primary's. */
+/* Without the right to ask for the server's clock nothing is taken over: the answer counts as that
+ * of no primary. */
 static void forgive_denial(acquiring *a, sharding_reply *to)
 {
     struct mongo_sharding *own = a->store->sharding;
@@ -171,8 +172,8 @@ static void forgive_denial(acquiring *a, sharding_reply *to)
     to->server.is_primary = false;
 }
 
-/* `value` is the document, or null. Anything else says nothing: the lock may be ours, and is
- * unlocked at the next ping, as one whose answer was lost. */
+/* `value` is the document, or null. Anything else proves nothing: the lock may be ours, and the
+ * next ping unlocks it, as after a lost answer. */
 static hf_code read_value(acquiring *a, const bson_t *answer, sharding_reply *to)
 {
     static const mongo_call call = {.what = "acquiring"};
@@ -331,7 +332,7 @@ static hf_code conclude(acquiring *a, hf_record *out)
     return a->code;
 }
 
-/* A lock that may be there without being known is unlocked at the next ping. */
+/* The next ping unlocks a lock that may stand unknown. */
 static hf_code failed(acquiring *a, hf_code code)
 {
     if (!a->is_unknown || code == HF_UNKNOWN)
@@ -360,8 +361,8 @@ static hf_code go_round(acquiring *a, hf_record *out)
     return code ? failed(a, code) : HF_OK;
 }
 
-/* Under hfLockSession all locks have one ts, and what is held by it may be overtaken: but not from
- * one thread by another. */
+/* With hfLockSession, all locks have one ts, and a lock with that ts may be overtaken; but one
+ * thread must not overtake another. */
 static bool is_ours_already(acquiring *a, hf_record *out)
 {
     sharding_grab grab;
@@ -391,7 +392,8 @@ static hf_code enter(mongo_store *store, const char *name, const hf_entry *entry
 
 /* ---- Leaving ---- */
 
-/* What no grab of ours accounts for is taken out only as it was seen. False: it has changed. */
+/* A lock that no grab of ours accounts for is taken out only if it is still as seen. False: it has
+ * changed. */
 static bool is_as_seen(mongo_store *store, const char *name, hf_id ticket, sharding_document *out)
 {
     hf_error err;
@@ -421,7 +423,7 @@ static sharding_unlocking unlocking_of(mongo_store *store, const char *name, con
     return one;
 }
 
-/* How many were held, and are free now; or free again, by an earlier try that had no answer. */
+/* How many were held and are free now, or were freed by an earlier try without an answer. */
 static int64_t count_of(const sharding_sent *sent)
 {
     return mongo_int_at(&sent->reply.doc, sent->tried == 1 ? "nModified" : "n", 0);
@@ -448,7 +450,7 @@ static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *
 
 /* ---- The protocol ---- */
 
-/* What it leaves comes first: it may be what it then takes. */
+/* Leaves come first: the step may then take the same lock. */
 static hf_code take_step(mongo_store *store, const mongo_call *call, const hf_step *step,
                          hf_record *out, hf_step_reply *reply, hf_error *err)
 {

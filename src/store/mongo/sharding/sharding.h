@@ -30,7 +30,7 @@ struct mongo_sharding {
     int64_t last_date_ms;
     hf_mono pinged_at;  /* the last one that was acknowledged; 0: none yet */
     hf_mono warned_at;  /* of a clock that went back */
-    bool may_have_more; /* some write had no answer: there may be locks that no grab names */
+    bool may_have_more; /* a write had no answer: locks may stand that no grab names */
     hf_id *owed;        /* sessions that have ended, and whose locks could not be unlocked yet */
     size_t n_owed;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits.c: says to the log, now and then, which locks of protocol `sharding` are still
- * being waited for; the client comes back for them round by round, and nobody says when it stops.
+/* waits.c: logs from time to time which locks of protocol `sharding` are still waited for. The
+ * client comes back round by round, and does not say when it stops.
  */
 #include "store/mongo/sharding/waits.h"
 #include "core/alloc.h"
@@ -9,7 +9,7 @@
 #include "store/mongo/driver/log.h"
 #include "store/mongo/sharding/sharding.h"
 
-#define FORGET_MS 60000 /* who has not come back for so long does not wait any more */
+#define FORGET_MS 60000 /* a waiter that has not come back for this long no longer waits */
 
 struct sharding_wait {
     struct sharding_wait *next;

@@ -5,7 +5,7 @@
 
 #include "store/mongo/driver/store.h"
 
-/* It was busy once more: says so to the log now and then. */
+/* The lock was busy once more: logs that from time to time. */
 void sharding_wait_note(mongo_store *store, hf_id ticket, const char *name, const char *who);
 void sharding_wait_end(mongo_store *store, hf_id ticket);
 void sharding_waits_clear(mongo_store *store);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held.c: remembers which tickets this store holds or has asked for: what the beats of protocols
- * whose documents carry the lease themselves have to renew.
+/* held.c: remembers which tickets this store holds or has asked for. Beats renew them in protocols
+ * whose documents carry the lease.
  *
- * A ticket stands here from before it is asked for: the client counts its lease from its last beat,
- * so a beat that is later than the taking must have moved the document's time, also when the answer
- * to the taking was late or lost. */
+ * A ticket is noted here before it is asked for. The client counts the lease from its last beat. So
+ * a beat after the taking must renew the document, even if the answer to the taking was late or
+ * lost. */
 #include "store/mongo/shared/held.h"
 #include "core/alloc.h"
 #include "core/id.h"
@@ -88,7 +88,8 @@ void mongo_held_clear(mongo_store *store)
     }
 }
 
-/* A claim's ticket has no name until its answer comes, from which its lock has a lease of its own.
+/* A claim's ticket has no name until the answer comes; the answer gives its lock a lease of its
+ * own.
  */
 static bool is_renewed(const mongo_held *held)
 {

@@ -11,20 +11,20 @@ typedef struct mongo_held {
     char *name;
     hf_id ticket;
     bool is_by_hand;  /* its holder renews it, beats do not */
-    bool is_doubtful; /* an enter of it got no answer: it may still land (R8) */
+    bool is_doubtful; /* an enter with it got no answer: it may still arrive (R8) */
     bool is_left;     /* and was dropped since: known, and not renewed */
 } mongo_held;
 
-/* It will be asked for. */
+/* Notes a ticket before it is asked for. */
 void mongo_held_add(mongo_store *store, const char *name, hf_id ticket);
 void mongo_held_drop(mongo_store *store, hf_id ticket);
 /* An enter got no answer: the ticket stays known when it is dropped, until the session ends. */
 void mongo_held_doubt(mongo_store *store, hf_id ticket);
 void mongo_held_by_hand(mongo_store *store, hf_id ticket);
-/* Of a document that does not say it: this session for a ticket of ours, else the ticket. */
+/* The session of a document that names none: this session for our ticket, else the ticket. */
 hf_id mongo_held_session(mongo_store *store, hf_id ticket);
 void mongo_held_clear(mongo_store *store); /* the caller has the mutex */
-/* Those that beats renew, and those in doubt, for the caller to free. */
+/* The tickets that beats renew, and those in doubt; the caller frees them. */
 mongo_held *mongo_held_copy(mongo_store *store, size_t *n);
 mongo_held *mongo_held_copy_doubtful(mongo_store *store, size_t *n);
 void mongo_held_free_copy(mongo_held *all, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* id_text.c: decides which _id, of any type, a lock's name means, and by which one name an _id is
- * known; protocol `document` calls it. Two texts that MongoDB takes for one _id, such as 42 and
+/* id_text.c: decides which _id, of any type, a lock's name means, and which one name an _id has;
+ * protocol `document` calls it. Two texts that MongoDB takes for one _id, such as 42 and
  * {"$numberLong": "42"}, have one name, so that names can be compared as texts. */
 #include "store/mongo/shared/id_text.h"
 #include "core/alloc.h"
@@ -15,7 +15,7 @@
 
 /* ---- Text to value ---- */
 
-/* What the text of a value begins with; all others are taken as they stand, NaN and [1] too. */
+/* How the text of a value begins. Any other text is the string itself, NaN and [1] too. */
 static bool may_be_json(const char *text)
 {
     text += strspn(text, " \t\r\n");
@@ -44,7 +44,7 @@ static bson_t *wrap(const char *text)
     return doc;
 }
 
-/* libbson stops behind the first document, and takes what comes after it for none of its business.
+/* libbson stops after the first document and ignores what follows.
  */
 bool mongo_json_parse(const char *text, bson_t **doc, bson_iter_t *value)
 {
@@ -106,7 +106,7 @@ void mongo_id_append(bson_t *to, const char *field, const char *name)
 
 /* ---- Value to text ---- */
 
-/* Without the blanks between its parts; in place. */
+/* Removes the blanks between the parts, in place. */
 static void squeeze(char *json)
 {
     char *to = json;
@@ -142,7 +142,7 @@ static bool write_json(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
     return fits;
 }
 
-/* A text is its own name, unless that would mean something else. */
+/* A string is its own name, unless the name would mean something else. */
 static bool write_text(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
 {
     uint32_t length;
@@ -162,7 +162,7 @@ static bool write_text(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
     return true;
 }
 
-/* As an integer where it is one: to MongoDB, 42 and 42.0 are one _id. */
+/* Whole numbers as integers: to MongoDB, 42 and 42.0 are one _id. */
 static bool write_double(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
 {
     double value = bson_iter_double(id);

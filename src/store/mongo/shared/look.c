@@ -80,7 +80,7 @@ static void append_find(mongo_store *store, const wanted *want, bson_t *command)
     BSON_APPEND_BOOL(command, "singleBatch", true);
 }
 
-/* With what is left of the lease, by the server's clock. */
+/* Adds what is left of the lease, by the server's clock. */
 static void append_aggregate(mongo_store *store, const wanted *want, bson_t *command)
 {
     bson_t stages, stage, cursor;
@@ -150,8 +150,8 @@ static void give_absent(wanted *want, hf_record_fn each, void *ctx)
     }
 }
 
-/* One batch holds 16 MB: what did not fit is read with a further one. An empty batch proves that
- * the rest is absent. */
+/* A batch holds 16 MB; a further one reads what did not fit. An empty batch proves that the rest is
+ * absent. */
 static hf_code look(mongo_store *store, const mongo_call *call, wanted *want, hf_stamp after,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
 {
@@ -231,7 +231,7 @@ static void append_part(const mongo_store *store, bson_t *filter, const hf_list_
         append_in_use(filter);
 }
 
-/* One foreign document does not hide all locks: it is skipped, with a warning. */
+/* A foreign document must not hide all locks: it is skipped, with a warning. */
 static bool give_listed(mongo_store *store, const bson_t *doc, const hf_list_part *part,
                         hf_record_fn each, void *ctx)
 {
@@ -353,7 +353,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const hf_record *)a)->name, ((const hf_record *)b)->name);
 }
 
-/* Where names are not the _id itself, the server's order is not theirs. */
+/* If names are not the _id itself, the server's order is not the order of names. */
 static hf_code list_sorted(mongo_store *store, const hf_list_part *part, hf_record_fn each,
                            void *ctx, hf_error *err)
 {

@@ -64,7 +64,7 @@ hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error 
     return error_set(err, HF_NOT_FOUND, "there are no sessions in this protocol");
 }
 
-/* What it held ends with its lease. */
+/* Whatever it held ends with its lease. */
 hf_code mongo_plain_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err)
 {
     (void)base;
@@ -96,7 +96,7 @@ hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_err
                      base->protocol);
 }
 
-/* ---- Who holds something ---- */
+/* ---- Holders ---- */
 
 typedef struct holders {
     hf_session_state *states;

@@ -16,7 +16,7 @@ hf_code mongo_plain_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err
 hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,
                                   int64_t clock_trust_ms, hf_session_state *states, hf_error *err);
 hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_error *err);
-/* Who holds something, by the locks' own words. */
+/* The holders that the locks' documents name. */
 hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err);
 hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
                           bool *more, hf_error *err);

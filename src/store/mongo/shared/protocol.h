@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protocol.h: what each protocol says of itself to the files that all share. */
+/* protocol.h: what each protocol tells the files that all protocols share. */
 #ifndef STORE_MONGO_SHARED_PROTOCOL_H
 #define STORE_MONGO_SHARED_PROTOCOL_H
 
@@ -9,9 +9,9 @@
  * calls for each. All of it is constant. */
 typedef struct mongo_protocol {
     unsigned can;
-    int64_t wait_ms; /* how long one waits who says nothing; 0: for ever */
+    int64_t wait_ms; /* the default wait; 0: for ever */
 
-    /* What the keys of the URI, and the lease, must be like. NULL: nothing more to check. */
+    /* Checks the URI's keys and the ttl. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
     void (*open)(mongo_store *store); /* NULL: nothing more to do */
     /* is_ours: false in a forked child, whose connections and mutexes are the parent's (R11). */
@@ -23,7 +23,7 @@ typedef struct mongo_protocol {
     hf_code (*leave)(mongo_store *store, const mongo_call *call, const hf_step *step,
                      hf_step_reply *reply, hf_error *err);
 
-    /* A document, as a look gives it, as a record; HF_SHAPE: it is no lock of this protocol. */
+    /* Reads a document from a look as a record; HF_SHAPE: it is no lock of this protocol. */
     hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 
     /* NULL: as `queue`, whose names are the _id and whose documents say all that is asked. */
@@ -32,9 +32,10 @@ typedef struct mongo_protocol {
     void (*append_left)(mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
     void (*append_listed)(const mongo_store *store, bson_t *filter);
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
-    const char *ticket_field; /* has the holder's ticket, its change is news too; NULL: the same */
-    const char *pings;        /* where sessions stand that are none of `queue`; NULL: nowhere */
-    /* {field: {$in: tickets}} of the answers that are missing: what the name "" stands for. */
+    const char *ticket_field; /* the field of the holder's ticket, whose change is news, too; NULL:
+                               * the same */
+    const char *pings;        /* the collection of sessions in a form of their own; NULL: none */
+    /* {field: {$in: tickets}} for enters without an answer: what the name "" stands for. */
     void (*append_doubtful)(mongo_store *store, bson_t *filter);
 } mongo_protocol;
 

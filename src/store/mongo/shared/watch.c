@@ -3,9 +3,8 @@
  * the client's listener calls it through the store interface.
  *
  * The stream is driven by raw aggregate and getMore commands: the driver's own change stream
- * resumes by itself inside `next`, so that a wake() could be swallowed. wake() kills the cursor:
- * whether the getMore is on its way or not, it then ends at once; the stream goes on from its
- * resume token. */
+ * resumes by itself inside `next`, so a wake() could get lost. wake() kills the cursor. The getMore
+ * then ends at once, even if it was not sent yet, and the stream goes on from its resume token. */
 #include "store/mongo/shared/watch.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -21,7 +20,7 @@
 
 #include <stdio.h>
 
-#define SLICE_MS 1000 /* one getMore; what a wake that does not arrive costs */
+#define SLICE_MS 1000 /* one getMore: the cost of a wake that does not arrive */
 #define LAG_S 2 /* a stream that is so far behind is opened anew: it reads all that it missed */
 
 static const char replica_set_only[] =
@@ -54,7 +53,7 @@ void mongo_watch_done(mongo_store *store)
     disconnect(store, false);
 }
 
-/* The filter names what ends a stream too: otherwise it would die without a word. */
+/* The filter also lets through the events that end a stream: otherwise it would end unnoticed. */
 static const char filter_text[] =
     "{'1': {'$match': {'$or': ["
     "{'operationType': 'update', 'updateDescription.updatedFields.notify': {'$regex': '@'}},"
@@ -63,8 +62,8 @@ static const char filter_text[] =
     " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'documentKey._id': 1,"
     " 'fullDocument.notify': 1, 'updateDescription.updatedFields.notify': 1}}}";
 
-/* Of protocols without a queue: who holds has changed. '@' is the field that says so, '#' the one
- * that has the new holder's ticket. */
+/* For protocols without a queue: the holder has changed. '@' is the field that shows it, '#' the
+ * field of the new holder's ticket. */
 static const char named_filter_text[] =
     "{'1': {'$match': {'$or': ["
     "{'operationType': 'update', 'updateDescription.updatedFields.@': {'$exists': true}},"
@@ -107,7 +106,7 @@ static bson_t *filter_of(hf_id session)
     return pipeline_json(text);
 }
 
-/* Where the stream begins: where it was, at a stamp, or now. */
+/* The stream begins where it was, at a stamp, or now. */
 static void append_start(bson_t *stage, const mongo_watch *watch, hf_stamp from)
 {
     bson_t start;
@@ -157,8 +156,8 @@ static void give(listener *to, hf_notice_kind kind, hf_stamp stamp)
     to->each(to->ctx, &notice);
 }
 
-/* Of what `notify` says, what is for our session. What a change stream brings a majority has, so a
- * grant's token is as good as one that a look shows (R1). */
+/* Passes on the parts of `notify` that are for our session. A majority has what a change stream
+ * delivers, so the token of a grant is as good as one from a look (R1). */
 static void give_notes(listener *to, const bson_t *event, const char *notify, hf_stamp stamp)
 {
     const char *name = mongo_text_at(event, "documentKey._id", "");
@@ -188,7 +187,7 @@ static hf_id ticket_at(const bson_t *event, const char *under, const char *field
     return id;
 }
 
-/* The lock's name; false: no lock has such an _id. */
+/* Reads the lock's name; false: no lock has such an _id. */
 static bool read_key(const mongo_protocol *protocol, const bson_iter_t *id,
                      char name[HF_NAME_MAX + 1])
 {
@@ -200,7 +199,7 @@ static bool read_key(const mongo_protocol *protocol, const bson_iter_t *id,
     return true;
 }
 
-/* False: the event is of no document. */
+/* False: the event concerns no document. */
 static bool give_named(listener *to, const bson_t *event, hf_stamp stamp)
 {
     const mongo_protocol *protocol = to->store->protocol;
@@ -245,7 +244,7 @@ static void keep_place(mongo_watch *watch, const bson_t *reply)
     watch->resume = bson_copy(&token);
 }
 
-/* Too high only means that less is skipped. */
+/* If it is too high, only less is skipped. */
 static void raise_read_to(mongo_watch *watch, hf_stamp stamp)
 {
     if (stamp.value > watch->read_to.value)
@@ -269,7 +268,7 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
 
 /* ---- Await ---- */
 
-/* The stream is lost: the next one opens from now, and then everybody looks (L2). */
+/* The stream is lost: the next one starts from now, and then every waiter looks (L2). */
 static void drop_stream(mongo_store *store, bool has_failed)
 {
     disconnect(store, has_failed);
@@ -372,7 +371,7 @@ static void turn_to(mongo_store *store, hf_id session)
     watch->is_stale = false;
 }
 
-/* What came before `from` nobody waits for. */
+/* Nobody waits for what came before `from`. */
 static void skip_to(mongo_store *store, hf_stamp from)
 {
     mongo_watch *watch = store->watch;
@@ -415,7 +414,7 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
     return code;
 }
 
-/* Lets the oplog grow; nothing depends on it, so no majority is waited for. */
+/* Makes the oplog grow. Nothing depends on it, so it waits for no majority. */
 static void stir(mongo_store *store, hf_id session)
 {
     static const mongo_call call = {.what = "waking the listener", .writes = true};
@@ -435,7 +434,7 @@ static void stir(mongo_store *store, hf_id session)
     bson_destroy(command);
 }
 
-/* The same where no document is ours to write to: a linearizable read leaves a note in the oplog.
+/* The same if we may write to no document: a linearizable read leaves an entry in the oplog.
  */
 static void stir_by_reading(mongo_store *store)
 {

@@ -11,12 +11,12 @@ typedef struct mongo_watch {
     hf_id self;
     bool has_self, is_stale; /* stale: something may have been missed */
     bson_t *resume;
-    hf_stamp read_to;  /* nothing up to here is to come */
+    hf_stamp read_to;  /* no event up to here can still come */
     char refusal[256]; /* why there are no notices here; "": there are */
 } mongo_watch;
 
 void mongo_watch_init(mongo_store *store);
-/* Its connection goes back; not in a forked child, where that is the parent's (R11). */
+/* Gives its connection back, except in a forked child, where that is the parent's (R11). */
 void mongo_watch_done(mongo_store *store);
 hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                     hf_notice_fn each, void *ctx, hf_error *err);

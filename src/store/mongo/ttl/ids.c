@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ids.c: finds a document of protocol `ttl` whose _id is no text: names of locks are text, so
- * that 5 and "5" are two locks, which exclude nobody from each other; asked at the first acquire
- * and by the doctor. */
+/* ids.c: finds a document of protocol `ttl` whose _id is not a string. Names of locks are strings,
+ * so 5 and "5" are two locks that do not exclude each other. Called at the first acquire and by the
+ * doctor. */
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/reply.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* All types that an _id can have but string: by them, the index on _id is enough to tell. */
+/* All types of an _id except string: a query for these needs only the index on _id. */
 static const char *const types[] = {
     "number",     "object",    "binData", "objectId",  "bool",   "date",   "null",
     "javascript", "timestamp", "symbol",  "dbPointer", "minKey", "maxKey",

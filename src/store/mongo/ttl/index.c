@@ -18,8 +18,8 @@
 /* Guarded by the store's mutex. */
 struct mongo_ttl_index {
     bool has_indexes;   /* made, or left alone, for this store */
-    bool knows_index;   /* what follows was read */
-    int64_t foreign_ms; /* how long others' documents last */
+    bool knows_index;   /* the values below were read */
+    int64_t foreign_ms; /* how long other programs' documents last */
     int64_t least_s;    /* see findings */
     hf_mono read_at;
     bool has_warned; /* that they may not be read */
@@ -41,16 +41,16 @@ static const char *field_of(const mongo_store *store)
     return store->uri.time_field;
 }
 
-/* What the indexes say of documents of other programs. */
+/* What the indexes say about other programs' documents. */
 typedef struct findings {
     int64_t seconds; /* expireAfterSeconds; -1: there is no such index for all documents */
     bool is_partial; /* there is one for some */
     int64_t least_s; /* the shortest of all, partial ones too; -1: there is none */
     hf_mono read_at; /* when the reading began */
-    bool is_denied;  /* they may not be read: so nothing is known of them */
+    bool is_denied;  /* the client may not read them, so nothing is known */
 } findings;
 
-/* MongoDB removes by no other kind of index: it passes over "hashed" and "2d". */
+/* MongoDB removes documents by no other kind of index: it ignores "hashed" and "2d". */
 static bool is_on_the_date(const mongo_store *store, const bson_t *index)
 {
     bson_t key;
@@ -93,9 +93,9 @@ static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_
     return code;
 }
 
-/* What a partial index does not cover it never removes, and which documents those are is not known
- * here: so it ends none. The same where nothing is known of the indexes. Without any index a date
- * that says until when is still one that passes. */
+/* A partial index never removes documents that it does not cover, and we cannot know which these
+ * are. So beside one, no foreign document ends. The same if nothing is known about the indexes.
+ * Without any index, a date that says until when still passes. */
 static int64_t foreign_ms_of(const mongo_store *store, const findings *found)
 {
     if (found->seconds >= 0)
@@ -159,8 +159,8 @@ hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
 /* ---- Our own ttl ---- */
 
 /* The server dates a document when it writes it, and our lease counts from before that was sent. So
- * where documents stay for a ttl after their date, they outlast the belief in them, however late
- * MongoDB looks. One that says until when is not removed before that. */
+ * a document that stays for a ttl after its date outlasts the belief in it, however late MongoDB
+ * looks. A document that says until when is not removed before that. */
 static int64_t least_seconds(const mongo_store *store)
 {
     return store->uri.expires_at ? 0 : (store->config.ttl_ms + 999) / 1000;
@@ -171,7 +171,7 @@ static bool fits(const mongo_store *store, int64_t least_s)
     return least_s < 0 || least_s >= least_seconds(store);
 }
 
-/* A partial index counts too: which documents it covers is not known here. */
+/* A partial index counts, too, because we cannot know which documents it covers. */
 static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
 {
     pthread_mutex_lock(&store->mutex);
@@ -189,7 +189,7 @@ static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
                      (long long)least_seconds(store));
 }
 
-/* What was read within the last ttl, and lets ours stand. */
+/* Whether the indexes were read within the last ttl, and let our documents stand. */
 static bool is_fresh(mongo_store *store)
 {
     MUTEX_SCOPE(&store->mutex);
@@ -223,7 +223,7 @@ static int64_t seconds_to_make(const mongo_store *store)
     return given < least ? least : given;
 }
 
-/* Under the name that drivers give it: another one would make theirs fail. */
+/* Uses the name that drivers give: with another name, other programs' createIndex would fail. */
 static hf_code make(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "making the TTL index", .writes = true};
@@ -248,7 +248,7 @@ static hf_code make(mongo_store *store, hf_error *err)
     return code;
 }
 
-/* Locks work without it: it only cleans up after crashes where nobody waits. */
+/* Locks work without the index: it only cleans up after crashes where nobody waits. */
 static void warn_of_none(mongo_store *store, const hf_error *why)
 {
     mongo_log(store, HF_LOG_WARNING,
@@ -274,8 +274,7 @@ static void warn_of_other(mongo_store *store, const findings *found)
                   (long long)found->seconds, (long long)seconds_to_make(store));
 }
 
-/* One that another client made just before, with another time, is in the way: ours may be too long
- * for it. */
+/* Another client has just made the index with another time: our ttl may be too long for it. */
 static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
 {
     findings now;
@@ -290,8 +289,8 @@ static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
     return code;
 }
 
-/* Beside a partial index none is made: it would remove what that one is to spare. Nor where there
- * may be one. */
+/* Beside a partial index, or where there may be one, none is made: it would remove documents that
+ * the partial index spares. */
 static hf_code read_or_make(mongo_store *store, hf_error *err)
 {
     findings found;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ttl.c: protocol `ttl`: a lock is held exactly while its document exists and its time has not
- * passed, by the server's clock; programs written after the two articles that this follows and ours
+ * passed, by the server's clock; it follows two articles; programs written after them and ours
  * exclude each other. The client calls it through the store interface.
  *
  * Two shapes: `updated` (the heartbeat writes now, the index adds the time) and `expire-at` (the
@@ -23,11 +23,11 @@
 #include <stdio.h>
 
 #define DUPLICATE 11000
-#define RACES 3 /* gone, or renewed, when it was looked at: tried again at once */
+#define RACES 3 /* tries again at once, if the document was gone or renewed at the look */
 
-/* Ours say themselves how long they last, others' last as long as the index lets them: a number of
- * ms, or null for ever, which no date is before. The time is taken from now, for a date of another
- * program may be so far off that nothing can be added to it. */
+/* Our documents say how long they last. Other programs' documents last as long as the index allows:
+ * a number of ms, or null for ever, because no date is before null. The time is subtracted from
+ * now: another program's date may be so far ahead that nothing can be added to it. */
 #define IS_OURS                                                                                    \
     "{'$and': [{'$eq': [{'$type': '$ticket'}, 'objectId']},"                                       \
     " {'$eq': [{'$type': '$ttl_ms'}, 'int']}, {'$gt': ['$ttl_ms', 0]}]}"
@@ -42,11 +42,11 @@ static const char fresh_expires_at[] = "{'$add': ['$$NOW', '$$x.ttl_ms']}";
 static const char take_text[] = "{'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}";
 static const char renew_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #f}]}";
 
-/* Taking over needs a date that has passed: a document without one is held. */
+/* A takeover needs a date that has passed: a document without a date is held. */
 static const char passed_text[] = "{'$and': [{'$eq': [{'$type': '$@'}, 'date']},"
                                   " {'$lte': ['$@', #o]}]}";
 
-/* No date is so early that the difference does not fit. */
+/* No date is so early that the difference overflows. */
 static const char left_text[] =
     "{'$cond': [{'$eq': [{'$type': '$@'}, 'date']},"
     " {'$subtract': [{'$max': ['$@', {'$date': {'$numberLong': '0'}}]}, #o]}, null]}";
@@ -106,8 +106,7 @@ static void append_new(mongo_store *store, const char *name, const hf_entry *ent
     bson_append_document_end(x, &doc);
 }
 
-/* A document of another program has no ticket: one is made of what it says, so that it can be
- * named. */
+/* Another program's document has no ticket: one is made from its contents, to name it. */
 static hf_id ticket_of(const char *name, const char *owner)
 {
     uint64_t hash = id_hash(ID_HASH, name, strlen(name));
@@ -127,8 +126,8 @@ static char *who_of(const bson_t *doc, const char *owner)
     return alloc_text(who);
 }
 
-/* How long it lasts, by its own word; 0: another program wrote it, whatever else it has. As IS_OURS
- * says it to the server. */
+/* How long a document of ours says that it lasts; 0: another program wrote it. The same conditions
+ * as IS_OURS on the server. */
 static int32_t ttl_of(const bson_t *doc)
 {
     bson_iter_t it;
@@ -152,8 +151,8 @@ static hf_entry entry_of(const mongo_store *store, const bson_t *doc, const char
     return entry;
 }
 
-/* The first program of the articles writes an _id and nothing else: its lock is held for as long as
- * that stands. One that says its owner besides is no other. */
+/* The articles' first program writes only an _id: its lock is held as long as the document stands.
+ * With an owner besides, it is treated the same. */
 static bool is_bare(const mongo_store *store, const bson_t *doc)
 {
     bson_iter_t it;
@@ -233,8 +232,9 @@ static void append_left(mongo_store *store, bson_t *stages, const char *key)
 
 static const char *const ticket_field[] = {"ticket", NULL};
 
-/* {ticket: {$in: [ours, those that this step leaves]}}: one that is this ticket's already, from a
- * taking that got no answer, begins its time anew, as no beat need have renewed it since. */
+/* {ticket: {$in: [ours, those that this step leaves]}}: if the document has this ticket already,
+ * from a taking without an answer, its time begins anew, because perhaps no beat has renewed it
+ * since. */
 static void append_own(const hf_step *step, bson_t *query)
 {
     bson_t field, in;
@@ -262,8 +262,8 @@ static void append_taking(mongo_store *store, const char *name, const hf_step *s
     bson_destroy(&x);
 }
 
-/* Where there is no document it is made. One that is not ours is not found, and is in the way of
- * making one: 11000. */
+/* Makes the document if there is none. A foreign document is not matched, and the insert fails:
+ * 11000. */
 static void append_insert(mongo_store *store, const char *name, const hf_step *step,
                           bson_t *command)
 {
@@ -289,7 +289,7 @@ static void append_takeover(mongo_store *store, const char *name, const hf_step 
     append_taking(store, name, step, command);
 }
 
-/* Of a unique index of the user's a duplicate says nothing about who holds. */
+/* A duplicate in a unique index of the user's says nothing about the holder. */
 static bool is_in_the_way(const mongo_reply *answer)
 {
     bson_t key;
@@ -297,7 +297,8 @@ static bool is_in_the_way(const mongo_reply *answer)
            (!mongo_view(&answer->doc, "keyPattern", &key) || bson_has_field(&key, "_id"));
 }
 
-/* *is_there: another's document is. Otherwise out has a holder, which is this ticket, or none. */
+/* *is_there: another holder's document is there. Otherwise out has this ticket as its holder, or
+ * none. */
 static hf_code send_taking(mongo_store *store, const mongo_call *call, const bson_t *command,
                            hf_record *out, hf_stamp *stamp, bool *is_there, hf_error *err)
 {
@@ -326,8 +327,9 @@ static bool has_passed(const hf_record *record)
     return record->holders && record->lease_left_ms < 0;
 }
 
-/* How long others' documents last is read again before one of them is taken over, for the index may
- * have been changed. That of ours leaves others' alone, should one stand there by now. */
+/* Reads again how long foreign documents last before it takes one over, because the index may have
+ * changed. A takeover of one of ours leaves a foreign document alone, should one stand there by
+ * now. */
 static hf_code take_over(mongo_store *store, const mongo_call *call, const hf_step *step,
                          hf_record *out, hf_stamp *stamp, hf_error *err)
 {
@@ -345,7 +347,7 @@ static hf_code take_over(mongo_store *store, const mongo_call *call, const hf_st
     return code;
 }
 
-/* Without a holder in the end: it was gone, or renewed, meanwhile. */
+/* No holder in the end: the document was gone or renewed meanwhile. */
 static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_step *step,
                          hf_record *out, hf_stamp *stamp, hf_error *err)
 {
@@ -412,7 +414,7 @@ static void append_as_seen(const bson_t *doc, bson_t *query)
     bson_append_document_end(query, &expr);
 }
 
-/* What another program holds is taken out only as it was seen. False: it is ours, or gone. */
+/* Takes out another program's document only if it is still as seen. False: it is ours, or gone. */
 static bool append_foreign(mongo_store *store, const char *name, hf_id ticket, bson_t *query)
 {
     static const mongo_call call = {.what = "looking at"};
@@ -512,9 +514,9 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
     bson_destroy(&x);
 }
 
-/* An index that has become shorter than the ttl can remove what is held between two beats, so the
- * belief ends at once. The documents have just been renewed: they stand for as long as the index
- * still gives them. */
+/* An index that has become shorter than the ttl can remove a held document between two beats, so
+ * belief ends at once. The documents were just renewed: they stand as long as the index still
+ * allows. */
 static hf_code end_unless_it_fits(mongo_store *store, hf_error *err)
 {
     hf_error why;
@@ -522,7 +524,7 @@ static hf_code end_unless_it_fits(mongo_store *store, hf_error *err)
     return code ? error_set(err, code == HF_INVALID ? HF_LOST : code, "%s", why.text) : HF_OK;
 }
 
-/* One command for all that is held or asked for; fewer matched: some may be lost. */
+/* Renews everything that is held or asked for in one command. If fewer match, some may be lost. */
 hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                        hf_error *err)
 {

@@ -17,28 +17,28 @@ hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn ea
 
 /* ---- The index (index.c) ---- */
 
-#define MONGO_FOR_EVER (-1) /* nothing ends what another program has not ended */
+#define MONGO_FOR_EVER (-1) /* only its program ends a foreign document */
 
 void mongo_ttl_index_open(mongo_store *store);
 void mongo_ttl_index_close(mongo_store *store, bool is_ours);
 
-/* Reads, once, how long documents last that do not say it themselves. */
+/* Reads, once, how long documents last that do not say so themselves. */
 hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err);
 /* The same at any time, before one of them is taken over: somebody may have changed the index. Also
  * refuses as mongo_ttl_check(). */
 hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_error *err);
 /* What was read last, in ms, or MONGO_FOR_EVER. */
 int64_t mongo_ttl_foreign_ms(mongo_store *store);
-/* Reads it, and makes it where there is none; warns, once, of what is odd there; refuses as
+/* Reads the index, and makes it if there is none. Warns once about oddities; refuses like
  * mongo_ttl_check(). */
 hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
-/* HF_INVALID: MongoDB would remove our documents before our ttl is over. Reads the index again
- * where that was longer ago than a ttl. */
+/* HF_INVALID: MongoDB would remove our documents before our ttl is over. Reads the index again if
+ * the last reading is older than a ttl. */
 hf_code mongo_ttl_check(mongo_store *store, bool is_beat, hf_error *err);
 
 /* ---- _ids of other types (ids.c) ---- */
 
-/* One that is no string; false: there is none, or it cannot be looked for. */
+/* Finds an _id that is not a string; false: there is none, or the search failed. */
 bool mongo_ttl_find_odd_id(mongo_store *store, char out[HF_NAME_MAX + 1]);
 void mongo_ttl_warn_of_odd_id(mongo_store *store);
 
