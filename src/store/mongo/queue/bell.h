@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bell.h: protocol `queue`: notices through bells. A bell is a small capped collection on which
- * sessions listen with tailable cursors. Whoever made a step that granted rings the bell that the
- * granted entry names, after a majority has acknowledged the step. Nothing depends on a ring: it
- * may be lost, and a waiter looks from time to time (L2). */
+ * sessions listen with tailable cursors. A client whose step granted something rings the bell that
+ * the granted entry names, after a majority has acknowledged the step. Nothing depends on a ring:
+ * it may be lost, and a waiter looks from time to time (L2). */
 #ifndef STORE_MONGO_QUEUE_BELL_H
 #define STORE_MONGO_QUEUE_BELL_H
 
@@ -29,7 +29,8 @@ void mongo_bell_name(const mongo_store *store, int32_t bell, char name[MONGO_BEL
 bool mongo_bell_is_made(mongo_store *store, int32_t bell);
 void mongo_bell_note_made(mongo_store *store, int32_t bell);
 
-/* A ring for one session; `text` is a note (core/notify.h) or "", which only wakes. */
+/* A ring for one session; `text` is a note (core/notify.h), or "": look. "" without a lock
+ * only wakes the listener. */
 void mongo_bell_ring(mongo_store *store, int32_t bell, hf_id session, const char *lock,
                      const char *text, hf_stamp stamp);
 
