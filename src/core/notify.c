@@ -52,3 +52,13 @@ bool notify_next(const char **at, notify_note *out)
     *at = *at ? *at + 1 : NULL;
     return true;
 }
+
+hf_notice notify_notice(const notify_note *note, hf_stamp stamp, const char *name)
+{
+    return (hf_notice){.kind = note->token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
+                       .ticket = note->ticket,
+                       .token = note->token,
+                       .block = note->block,
+                       .stamp = stamp,
+                       .name = name};
+}

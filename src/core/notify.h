@@ -23,4 +23,7 @@ void notify_append(char *text, const notify_note *note);
 /* Reads the next one, and moves *at behind it. False: there is none, or it is none of these. */
 bool notify_next(const char **at, notify_note *out);
 
+/* The same as a notice about the lock of that name, which the notice points to. */
+hf_notice notify_notice(const notify_note *note, hf_stamp stamp, const char *name);
+
 #endif

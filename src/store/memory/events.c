@@ -21,15 +21,9 @@ static bool is_for(const struct event *event, hf_id session)
 
 static hf_notice notice_of(const struct event *event)
 {
-    hf_notice notice = {.kind = HF_NOTICE_LOOK, .stamp = event->stamp};
     if (!event->name)
-        return notice;
-    notice.kind = event->note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL;
-    notice.ticket = event->note.ticket;
-    notice.token = event->note.token;
-    notice.block = event->note.block;
-    notice.name = alloc_text(event->name);
-    return notice;
+        return (hf_notice){.kind = HF_NOTICE_LOOK, .stamp = event->stamp};
+    return notify_notice(&event->note, event->stamp, alloc_text(event->name));
 }
 
 size_t memory_hear(struct memory *memory, struct presence *presence, hf_notice *notices)

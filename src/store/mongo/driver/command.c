@@ -66,6 +66,11 @@ void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool 
     bson_append_document_end(command, &concern);
 }
 
+void mongo_append_stamp(bson_t *to, const char *field, hf_stamp stamp)
+{
+    bson_append_timestamp(to, field, -1, (uint32_t)(stamp.value >> 32), (uint32_t)stamp.value);
+}
+
 void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp after)
 {
     bson_t concern;
@@ -73,8 +78,7 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
     BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
     BSON_APPEND_UTF8(&concern, "level", alone ? "local" : "majority");
     if (after.value && !alone)
-        BSON_APPEND_TIMESTAMP(&concern, "afterClusterTime", (uint32_t)(after.value >> 32),
-                              (uint32_t)after.value);
+        mongo_append_stamp(&concern, "afterClusterTime", after);
     bson_append_document_end(command, &concern);
     BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
 }

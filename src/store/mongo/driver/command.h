@@ -41,6 +41,7 @@ hf_code mongo_run_behind(mongo_store *store, const mongo_call *call, const bson_
 /* Ends a cursor of a collection; best effort. */
 void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *collection,
                        int64_t cursor);
+void mongo_append_stamp(bson_t *to, const char *field, hf_stamp stamp); /* as a timestamp */
 /* Begins a command that names a collection: {command: collection ... }. */
 void mongo_begin(bson_t *command, const char *verb, const char *collection);
 /* Appends {_id: id} as `field`. */

@@ -41,7 +41,7 @@ void mongo_bell_note_made(mongo_store *store, int32_t bell)
     atomic_fetch_or(&store->queue->bells.made, bit_of(bell));
 }
 
-/* Who makes one puts a first document into it. */
+/* A listener that makes a bell puts a first document into it. */
 static bool has_document(mongo_store *store, int32_t bell)
 {
     static const mongo_call call = {.what = "looking for a bell"};
@@ -81,11 +81,11 @@ static void append_ring(bson_t *rings, hf_id session, const char *lock, const ch
     document_append_id(&ring, "session", session);
     BSON_APPEND_UTF8(&ring, "lock", lock);
     BSON_APPEND_UTF8(&ring, "notify", text);
-    BSON_APPEND_TIMESTAMP(&ring, "stamp", (uint32_t)(stamp.value >> 32), (uint32_t)stamp.value);
+    mongo_append_stamp(&ring, "stamp", stamp);
     bson_append_document_end(rings, &ring);
 }
 
-/* No majority is waited for: what a ring says is true, whatever becomes of the ring. */
+/* Waits for no majority: what a ring says is true, whatever becomes of the ring. */
 void mongo_bell_ring(mongo_store *store, int32_t bell, hf_id session, const char *lock,
                      const char *text, hf_stamp stamp)
 {

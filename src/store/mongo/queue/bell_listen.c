@@ -19,8 +19,7 @@
 #include "store/mongo/shared/watch.h"
 #include "sync/mutex_scope.h"
 
-#define SLICE_MS 1000 /* one getMore; what a wake that does not arrive costs */
-#define SIZE 65536    /* bytes of a bell: some hundred rings */
+#define SIZE 65536 /* bytes of a bell: some hundred rings */
 
 enum { NO_PRIVILEGE = 13, NOT_CAPPED = 2, EXISTS = 48, UNKNOWN_COMMAND = 59, NOT_ALLOWED = 8000 };
 enum { CURSOR_NOT_FOUND = 43, POSITION_LOST = 136, PLAN_KILLED = 175 };
@@ -62,12 +61,8 @@ static void give_ring(listener *to, const bson_t *ring)
             give_look(to);
         return;
     }
-    give(to, &(hf_notice){.kind = note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
-                          .ticket = note.ticket,
-                          .token = note.token,
-                          .block = note.block,
-                          .stamp = mongo_stamp_at(ring, "stamp"),
-                          .name = lock});
+    hf_notice notice = notify_notice(&note, mongo_stamp_at(ring, "stamp"), lock);
+    give(to, &notice);
 }
 
 static void give_batch(listener *to, const bson_t *reply, const char *field)
@@ -220,14 +215,16 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
     return code;
 }
 
-static hf_code listen_once(listener *to, int64_t wait_ms, hf_error *err)
+static hf_code listen_once(void *ctx, int64_t wait_ms, bool *has_given, hf_error *err)
 {
+    listener *to = ctx;
     mongo_reading *reading = &listening(to->store)->reading;
     hf_code code = reading->cursor ? HF_OK : open_cursor(to, err);
     if (!code && !to->given && mongo_reading_begin(to->store, reading))
         code = read_more(to, wait_ms, err);
     if (code || !reading->cursor)
         drop_cursor(to->store, code != HF_OK);
+    *has_given = to->given;
     return code;
 }
 
@@ -254,21 +251,6 @@ static void turn_to(mongo_store *store, hf_id session)
     l->self = session;
 }
 
-static hf_code hear(listener *to, int64_t timeout_ms, hf_error *err)
-{
-    mongo_reading *reading = &listening(to->store)->reading;
-    int64_t left_ms = timeout_ms;
-    hf_code code = HF_OK;
-    do {
-        if (mongo_reading_take_wake(to->store, reading))
-            return HF_OK;
-        code = listen_once(to, left_ms < SLICE_MS ? left_ms : SLICE_MS, err);
-        left_ms -= SLICE_MS;
-    } while (!code && !to->given && left_ms > 0);
-    mongo_reading_take_wake(to->store, reading);
-    return code;
-}
-
 hf_code mongo_bell_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                          hf_notice_fn each, void *ctx, hf_error *err)
 {
@@ -281,7 +263,8 @@ hf_code mongo_bell_await(hf_store *base, hf_id session, hf_stamp from, int64_t t
     if (to.bell) {
         mongo_bell_name(store, to.bell, to.name);
         turn_to(store, session);
-        code = hear(&to, timeout_ms, err);
+        code = mongo_reading_await(store, &listening(store)->reading, timeout_ms, listen_once, &to,
+                                   err);
     }
     return atomic_load(&store->queue->bells.are_refused)
                ? mongo_await(base, session, from, timeout_ms, each, ctx, err)

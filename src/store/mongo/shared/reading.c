@@ -7,6 +7,8 @@
 #include "store/mongo/driver/reply.h"
 #include "sync/mutex_scope.h"
 
+#define SLICE_MS 1000 /* one getMore: the cost of a wake that does not arrive */
+
 hf_code mongo_reading_connect(mongo_store *store, mongo_reading *reading, const mongo_call *call,
                               hf_error *err)
 {
@@ -93,10 +95,26 @@ bool mongo_reading_is_woken(mongo_store *store, mongo_reading *reading)
     return reading->woken;
 }
 
-bool mongo_reading_take_wake(mongo_store *store, mongo_reading *reading)
+static bool take_wake(mongo_store *store, mongo_reading *reading)
 {
     MUTEX_SCOPE(&store->mutex);
     bool woken = reading->woken;
     reading->woken = false;
     return woken;
+}
+
+hf_code mongo_reading_await(mongo_store *store, mongo_reading *reading, int64_t timeout_ms,
+                            mongo_reading_fn once, void *ctx, hf_error *err)
+{
+    int64_t left_ms = timeout_ms;
+    bool has_given = false;
+    hf_code code = HF_OK;
+    do {
+        if (take_wake(store, reading))
+            return HF_OK;
+        code = once(ctx, left_ms < SLICE_MS ? left_ms : SLICE_MS, &has_given, err);
+        left_ms -= SLICE_MS;
+    } while (!code && !has_given && left_ms > 0);
+    take_wake(store, reading);
+    return code;
 }

@@ -28,6 +28,13 @@ hf_code mongo_reading_more(mongo_store *store, mongo_reading *reading, const mon
                            const char *collection, int64_t wait_ms, mongo_reply *reply,
                            hf_error *err);
 
+/* Reads once for at most wait_ms, and says whether that brought anything. */
+typedef hf_code (*mongo_reading_fn)(void *ctx, int64_t wait_ms, bool *has_given, hf_error *err);
+
+/* Reads again and again until something was brought, a wake comes, or timeout_ms is over. */
+hf_code mongo_reading_await(mongo_store *store, mongo_reading *reading, int64_t timeout_ms,
+                            mongo_reading_fn once, void *ctx, hf_error *err);
+
 void mongo_reading_set_cursor(mongo_store *store, mongo_reading *reading, int64_t cursor);
 
 /* From here on a wake can tell that there is a getMore to end. False: there has been a wake. */
@@ -36,6 +43,5 @@ bool mongo_reading_begin(mongo_store *store, mongo_reading *reading);
 /* Any thread. True: a getMore is on its way. *cursor: of which cursor; 0: none is open. */
 bool mongo_reading_wake(mongo_store *store, mongo_reading *reading, int64_t *cursor);
 bool mongo_reading_is_woken(mongo_store *store, mongo_reading *reading);
-bool mongo_reading_take_wake(mongo_store *store, mongo_reading *reading);
 
 #endif

@@ -20,7 +20,6 @@
 
 #include <stdio.h>
 
-#define SLICE_MS 1000 /* one getMore: the cost of a wake that does not arrive */
 #define LAG_S 2 /* a stream that is so far behind is opened anew: it reads all that it missed */
 
 static const char replica_set_only[] =
@@ -114,8 +113,7 @@ static void append_start(bson_t *stage, const mongo_watch *watch, hf_stamp from)
     if (watch->resume)
         BSON_APPEND_DOCUMENT(&start, "resumeAfter", watch->resume);
     else if (from.value && !watch->is_stale)
-        BSON_APPEND_TIMESTAMP(&start, "startAtOperationTime", (uint32_t)(from.value >> 32),
-                              (uint32_t)from.value);
+        mongo_append_stamp(&start, "startAtOperationTime", from);
     bson_append_document_end(stage, &start);
 }
 
@@ -143,6 +141,7 @@ static void append_aggregate(mongo_store *store, hf_stamp from, bson_t *command)
 
 typedef struct listener {
     mongo_store *store;
+    hf_stamp from;
     hf_notice_fn each;
     void *ctx;
     size_t given;
@@ -165,12 +164,7 @@ static void give_notes(listener *to, const bson_t *event, const char *notify, hf
     while (notify_next(&notify, &note)) {
         if (!id_equal(note.session, to->store->watch->self))
             continue;
-        hf_notice notice = {.kind = note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
-                            .ticket = note.ticket,
-                            .token = note.token,
-                            .block = note.block,
-                            .stamp = stamp,
-                            .name = name};
+        hf_notice notice = notify_notice(&note, stamp, name);
         to->given++;
         to->each(to->ctx, &notice);
     }
@@ -288,7 +282,7 @@ static hf_code refuse(mongo_watch *watch, hf_error *err)
     return error_set(err, HF_UNSUPPORTED, "%s", watch->refusal);
 }
 
-static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
+static hf_code open_stream(listener *to, hf_error *err)
 {
     static const mongo_call call = {.what = "opening a change stream"};
     mongo_watch *watch = to->store->watch;
@@ -297,7 +291,7 @@ static hf_code open_stream(listener *to, hf_stamp from, hf_error *err)
     hf_code code = mongo_reading_connect(to->store, &watch->reading, &call, err);
     if (code)
         return code;
-    append_aggregate(to->store, from, &command);
+    append_aggregate(to->store, to->from, &command);
     code = mongo_reading_run(to->store, &watch->reading, &call, &command, &reply, err);
     if (!code && watch->is_stale)
         give(to, HF_NOTICE_LOOK, (hf_stamp){0});
@@ -335,17 +329,19 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
 }
 
 /* Opens the stream if there is none, then reads for at most wait_ms. */
-static hf_code listen_once(listener *to, hf_stamp from, int64_t wait_ms, hf_error *err)
+static hf_code listen_once(void *ctx, int64_t wait_ms, bool *has_given, hf_error *err)
 {
+    listener *to = ctx;
     hf_code code = HF_OK;
     mongo_watch *watch = to->store->watch;
     to->has_ended = false;
     if (!watch->reading.cursor)
-        code = open_stream(to, from, err);
+        code = open_stream(to, err);
     if (!code && !to->given && !to->has_ended && mongo_reading_begin(to->store, &watch->reading))
         code = read_more(to, wait_ms, err);
     if (code || to->has_ended)
         drop_stream(to->store, code != HF_OK);
+    *has_given = to->given;
     return code;
 }
 
@@ -396,22 +392,13 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
                     hf_notice_fn each, void *ctx, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
-    listener to = {.store = store, .each = each, .ctx = ctx};
+    listener to = {.store = store, .from = from, .each = each, .ctx = ctx};
     hf_code code = check(store, err);
     if (code)
         return code;
     turn_to(store, session);
     skip_to(store, from);
-    int64_t left_ms = timeout_ms;
-    do {
-        int64_t wait_ms = left_ms < SLICE_MS ? left_ms : SLICE_MS;
-        if (mongo_reading_take_wake(store, &store->watch->reading))
-            return HF_OK;
-        code = listen_once(&to, from, wait_ms, err);
-        left_ms -= SLICE_MS;
-    } while (!code && !to.given && left_ms > 0);
-    mongo_reading_take_wake(store, &store->watch->reading);
-    return code;
+    return mongo_reading_await(store, &store->watch->reading, timeout_ms, listen_once, &to, err);
 }
 
 /* Makes the oplog grow. Nothing depends on it, so it waits for no majority. */
