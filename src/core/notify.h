@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notify.h: the text by which a record says what its last step did: "session:ticket:token" for each
  * grant, with ":block" behind it where tokens were kept, "session:recall:ticket" for each holder
- * that is asked to yield to that waiting ticket, with a space between. Written by record.c and by
- * the pipeline, read by the stores that pass it on. */
+ * that is asked to yield to that waiting ticket, "session:look:ticket" for a waiter in whose way
+ * another session stands now, with a space between. Written by record.c and by the pipeline, read
+ * by the stores that pass it on. */
 #ifndef CORE_NOTIFY_H
 #define CORE_NOTIFY_H
 
@@ -10,10 +11,13 @@
 
 #define NOTE_SIZE 80 /* the longest, with a space or the NUL */
 
+typedef enum note_kind { NOTE_GRANT, NOTE_RECALL, NOTE_LOOK } note_kind;
+
 typedef struct notify_note {
+    note_kind kind;
     hf_id session; /* whom it is for */
     hf_id ticket;  /* granted, or the one that waits */
-    int64_t token; /* of the grant; 0: a recall */
+    int64_t token; /* of the grant */
     int32_t block; /* tokens kept with it; 0 or 1: none more */
 } notify_note;
 

@@ -24,7 +24,7 @@ static hf_notice notice_of(const struct event *event)
     hf_notice notice = {.kind = HF_NOTICE_LOOK, .stamp = event->stamp};
     if (!event->name)
         return notice;
-    notice.kind = event->note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL;
+    notice.kind = event->note.kind == NOTE_RECALL ? HF_NOTICE_RECALL : HF_NOTICE_GRANT;
     notice.ticket = event->note.ticket;
     notice.token = event->note.token;
     notice.block = event->note.block;

@@ -212,7 +212,7 @@ static void give_notes(listener *to, const bson_t *event, const char *notify, hf
     while (notify_next(&notify, &note)) {
         if (!id_equal(note.session, to->store->watch->self))
             continue;
-        hf_notice notice = {.kind = note.token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
+        hf_notice notice = {.kind = note.kind == NOTE_RECALL ? HF_NOTICE_RECALL : HF_NOTICE_GRANT,
                             .ticket = note.ticket,
                             .token = note.token,
                             .block = note.block,
