@@ -128,9 +128,10 @@ typedef struct hf_options {
                              * default 30,000, or the URI's serverSelectionTimeoutMS */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
-                             * server's clock and by this host's clock since boot (rule R6). A
-                             * session of another host counts as dead at a later request from this
-                             * host, a ttl after the first. Default 300,000; negative: never */
+                             * server's clock and by this host's clock since boot (rule R6; on
+                             * SQLite an ID lease at its end). A session of another host counts as
+                             * dead at a later request from this host, a ttl after the first.
+                             * Default 300,000; negative: never */
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
                              * line, behind one ticket, and pass the lock on among themselves. While
                              * another session waits, at most that many in a row get it; default

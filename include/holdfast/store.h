@@ -157,6 +157,9 @@ typedef struct hf_pass {
     int64_t token;     /* the one in use, of the ticket's block; the others are not handed over */
     const char *why, *actor; /* what the record shows from now on; NULL: "". The ticket may come
                               * from another thread, for another call */
+    const hf_leave *before;  /* how a holder under the same ticket left, of which the record knows
+                              * nothing yet; NULL: there is none. Only in a step that has neither
+                              * leaves nor deaths */
 } hf_pass;
 
 typedef struct hf_enter {
@@ -221,7 +224,12 @@ typedef struct hf_ask {
     char reason[HF_TEXT_MAX + 1];
 } hf_ask;
 
-typedef enum hf_presence { HF_MISSING, HF_LIVE, HF_DEAD } hf_presence;
+typedef enum hf_presence {
+    HF_MISSING,
+    HF_LIVE,
+    HF_DEAD,
+    HF_ODD, /* what is there cannot be read: nobody can judge it */
+} hf_presence;
 
 typedef struct hf_session_state {
     hf_session session;
@@ -255,7 +263,7 @@ typedef struct hf_waits {
 /* ---- Notices -------------------------------------------------------------------------------- */
 
 typedef enum hf_notice_kind {
-    HF_NOTICE_GRANT,  /* this ticket was granted, with this token */
+    HF_NOTICE_GRANT,  /* this ticket was granted, with this token; without one: it is to look */
     HF_NOTICE_RECALL, /* another ticket waits for a lock that this session holds and may pass on by
                        * itself: give it up soon */
     HF_NOTICE_LOOK,   /* something may have been missed, or a session may have died: every waiter
@@ -338,7 +346,8 @@ typedef struct hf_store_ops {
 
     /* Gives the state of n sessions (n <= 1000), in the order of ids. With clock_trust_ms >= 0 the
      * store may report sessions as gone (R6): those of this host only when overdue by more than
-     * that. */
+     * that, SQLite's that no process keeps (pid 0) by the allowance.
+     * HF_SHAPE: those that could not be read are HF_ODD, the others are given. */
     hf_code (*sessions_look)(hf_store *store, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                              hf_session_state *states, hf_error *err);
 

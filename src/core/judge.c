@@ -114,11 +114,22 @@ static hf_mono next_look(const judge_watch *watch, bool is_new, int64_t lease_le
     return mono_min(mono_add_ms(now, watch->ttl_ms / 6), end);
 }
 
+/* What cannot be read may live: its watch starts over. */
+static judge_verdict spare(judge_watch *watch, hf_mono now)
+{
+    watch->is_seen = false;
+    watch->look_at = mono_add_ms(now, watch->ttl_ms / 6);
+    return JUDGE_LIVES;
+}
+
 judge_verdict judge_session(struct judge *judge, const hf_session_state *state, hf_mono now)
 {
-    bool missing = state->presence == HF_MISSING;
-    if (missing && !find(judge, state->session.id))
+    bool missing = state->presence == HF_MISSING, odd = state->presence == HF_ODD;
+    judge_watch *known = find(judge, state->session.id);
+    if ((missing || odd) && !known)
         return JUDGE_LIVES; /* nobody told its ttl: it cannot be judged */
+    if (odd)
+        return spare(known, now);
     judge_watch *watch = find_or_add(judge, state->session.id, state->session.ttl_ms, now);
     if (state->presence == HF_DEAD) {
         watch->look_at = mono_add_ms(now, watch->ttl_ms / 6);

@@ -33,6 +33,12 @@ int64_t lease_allowance_ns(int64_t ttl_ms)
     return ttl_ms * MS / 500 + 5 * MS;
 }
 
+int64_t lease_trust_ms(bool has_process, int64_t ttl_ms, int64_t clock_trust_ms)
+{
+    int64_t allowance_ms = lease_allowance_ns(ttl_ms) / MS + 1;
+    return has_process || clock_trust_ms < allowance_ms ? clock_trust_ms : allowance_ms;
+}
+
 hf_mono lease_end(hf_mono sent, int64_t ttl_ms)
 {
     return (hf_mono){sent.ns + ttl_ms * MS - lease_allowance_ns(ttl_ms)};

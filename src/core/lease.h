@@ -21,6 +21,11 @@ int64_t mono_ms_until(hf_mono t, hf_mono now); /* rounded up; negative when past
  * 5 ms, subtracted on the holder's side and added on the watcher's (R4, R5). */
 int64_t lease_allowance_ns(int64_t ttl_ms);
 
+/* How far beyond its end a lease must be, by the very clock that it was counted with, for a request
+ * that may not wait (R6): clock_trust_ms where a process keeps it; else the allowance, as there is
+ * no process that could be late. */
+int64_t lease_trust_ms(bool has_process, int64_t ttl_ms, int64_t clock_trust_ms);
+
 /* When a session stops believing, counted from before its last acknowledged beat was sent. */
 hf_mono lease_end(hf_mono sent, int64_t ttl_ms);
 

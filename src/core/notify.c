@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define RECALL "recall:"
+#define LOOK "look:" /* earlier programs stop reading here: the last of its text */
 #define ID_DIGITS (ID_TEXT_SIZE - 1)
 
 void notify_append(char *text, const notify_note *note)
@@ -18,8 +19,9 @@ void notify_append(char *text, const notify_note *note)
     id_write(note->ticket, ticket);
     size_t used = strlen(text);
     const char *space = used ? " " : "";
-    if (!note->token)
-        snprintf(text + used, NOTE_SIZE, "%s%s:" RECALL "%s", space, session, ticket);
+    if (note->kind != NOTE_GRANT)
+        snprintf(text + used, NOTE_SIZE, "%s%s:%s%s", space, session,
+                 note->kind == NOTE_RECALL ? RECALL : LOOK, ticket);
     else if (note->block > 1)
         snprintf(text + used, NOTE_SIZE, "%s%s:%s:%lld:%d", space, session, ticket,
                  (long long)note->token, (int)note->block);
@@ -28,13 +30,22 @@ void notify_append(char *text, const notify_note *note)
                  (long long)note->token);
 }
 
-/* "ticket:token", "ticket:token:block" or "recall:ticket". */
+/* Whether it is of this kind; then moves *at behind the word. */
+static bool is_kind(const char **at, const char *word)
+{
+    bool is = strncmp(*at, word, strlen(word)) == 0;
+    *at += is ? strlen(word) : 0;
+    return is;
+}
+
+/* "ticket:token", "ticket:token:block", "recall:ticket" or "look:ticket". */
 static bool read_rest(const char *at, notify_note *out)
 {
     char *end;
     out->token = out->block = 0;
-    if (strncmp(at, RECALL, strlen(RECALL)) == 0)
-        return id_read(at + strlen(RECALL), &out->ticket);
+    out->kind = is_kind(&at, RECALL) ? NOTE_RECALL : is_kind(&at, LOOK) ? NOTE_LOOK : NOTE_GRANT;
+    if (out->kind != NOTE_GRANT)
+        return id_read(at, &out->ticket);
     if (!id_read(at, &out->ticket) || at[ID_DIGITS] != ':')
         return false;
     out->token = strtoll(at + ID_DIGITS + 1, &end, 10);
@@ -55,7 +66,7 @@ bool notify_next(const char **at, notify_note *out)
 
 hf_notice notify_notice(const notify_note *note, hf_stamp stamp, const char *name)
 {
-    return (hf_notice){.kind = note->token ? HF_NOTICE_GRANT : HF_NOTICE_RECALL,
+    return (hf_notice){.kind = note->kind == NOTE_RECALL ? HF_NOTICE_RECALL : HF_NOTICE_GRANT,
                        .ticket = note->ticket,
                        .token = note->token,
                        .block = note->block,

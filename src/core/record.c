@@ -233,12 +233,14 @@ static bool may_pass(const hf_record *record, const hf_pass *pass)
 }
 
 /* No thread passes an ID lease on: it yields to nobody, and its block ends. */
-static bool hand_over(hf_record *record, const hf_pass *pass)
+static bool hand_over(hf_record *record, const hf_pass *pass, hf_dbtime now)
 {
     for (size_t i = 0; i < record->holders; i++) {
         hf_entry *holder = &record->entries[i];
         if (!id_equal(holder->ticket, pass->ticket))
             continue;
+        if (pass->before)
+            remember_leave(record, holder, pass->before, now);
         holder->ticket = pass->to;
         holder->session = pass->session;
         holder->ttl_ms = pass->ttl_ms;
@@ -254,15 +256,23 @@ static bool hand_over(hf_record *record, const hf_pass *pass)
 
 static void note_grant(char *notify, const hf_entry *entry)
 {
-    notify_note note = {entry->session, entry->ticket, entry->token, entry->block};
+    notify_note note = {NOTE_GRANT, entry->session, entry->ticket, entry->token, entry->block};
     notify_append(notify, &note);
 }
 
 static void note_recall(char *notify, const hf_entry *holder, const hf_entry *asking)
 {
-    notify_note note = {.session = holder->session, .ticket = asking->ticket};
+    notify_note note = {NOTE_RECALL, .session = holder->session, .ticket = asking->ticket};
     if (holder->yields)
         notify_append(notify, &note);
+}
+
+/* Another session stands in the way of the head of the queue now: it is to watch that one (L1). */
+static void note_look(char *notify, const hf_record *record)
+{
+    const hf_entry *head = &record->entries[record->holders];
+    if (record->queued)
+        notify_append(notify, &(notify_note){NOTE_LOOK, head->session, head->ticket, 0, 0});
 }
 
 static bool head_fits(const hf_record *record)
@@ -391,14 +401,17 @@ static bool let_in(hf_record *record, const hf_step *step, hf_dbtime now)
 bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,
                          const char **news)
 {
-    size_t most = 2 * record->queued + record->holders + 2;
+    size_t most = 2 * record->queued + record->holders + 3;
     char *notify = alloc_array(NULL, most, NOTE_SIZE);
     notify[0] = '\0';
     bool passes = may_pass(record, step->pass);
     bool changed = edit(record, step, now);
     changed |= step->change && lower(record, step->change);
-    changed |= passes && hand_over(record, step->pass);
+    bool has_passed = passes && hand_over(record, step->pass, now);
+    changed |= has_passed;
     changed |= grant(record, now, floor, notify);
+    if (has_passed)
+        note_look(notify, record);
     if (step->enter) {
         changed |= !record->exists && record_makes(step);
         record->exists |= record_makes(step);

@@ -248,7 +248,7 @@ static const operation operations[] = {
     {"upgrade", share, upgrade, is_exclusive, true, "F", "."},
     {"lease", NULL, acquire_lease, is_held, true, "FFFF", "...."},
     {"lease with a key", NULL, acquire_keyed, is_held, true, "FFFFF", "F...."},
-    {"the same key again", lease_keyed, acquire_keyed, is_held, false, "FFF", "FFF"},
+    {"the same key again", lease_keyed, acquire_keyed, is_held, false, "FFFF", "FFFF"},
     {"renewal", lease, renew_lease, is_held, false, "FF", "FF"},
     /* that its session ends is no part of it */
     {"release of a lease", lease, release_lease, is_free, false, "FF.", "F.."},

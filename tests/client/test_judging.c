@@ -3,6 +3,9 @@
  * before the mark is known (R5, L1). A dead session here is one whose beat nobody raises. */
 #include "client/client_bed.h"
 
+#include "core/id.h"
+#include "core/record.h"
+
 #define TTL 1000
 
 static atomic_bool refuses_marks;
@@ -167,6 +170,81 @@ static void test_the_dead_ahead_are_all_found_in_one_ttl(void **state)
     hf_close(holder);
 }
 
+static bool find_ticket(void *ctx, const hf_record *record)
+{
+    hf_id *ticket = ctx;
+    if (!record_find(record, *ticket))
+        *ticket = (hf_id){{0}};
+    return false;
+}
+
+static bool has_ticket(hf_store *store, hf_id ticket)
+{
+    const char *name = "x";
+    hf_error err;
+    assert_int_equal(
+        store->ops->look(store, &name, 1, (hf_stamp){0}, true, find_ticket, &ticket, &err), HF_OK);
+    return !id_is_zero(ticket);
+}
+
+static atomic_bool has_seen_odd;
+
+static void make_odd(faulty *f, hf_session_state *state)
+{
+    (void)f;
+    if (state->session.id.bytes[0] != 2)
+        return;
+    *state = (hf_session_state){.session.id = state->session.id, .presence = HF_ODD};
+    has_seen_odd = true;
+}
+
+static hf_code say_odd(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_SESSIONS_LOOK && has_seen_odd ? HF_SHAPE : HF_OK;
+}
+
+/* The dead one's ticket goes; then the one that nobody can judge holds the lock. */
+static void test_the_dead_are_found_beside_one_that_cannot_be_read(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:odd", &options, &client);
+    enter_as(f->inner, "x", begin_dead(f->inner, 1, TTL), 1);
+    enter_as(f->inner, "x", begin_dead(f->inner, 2, TTL), 2);
+    f->inner->ops->session_end(f->inner, (hf_id){{1}}, true, NULL);
+    f->edits_state = make_odd;
+    f->after = say_odd;
+    assert_int_equal(try_take(client, "x", SOON_MS), HF_SHAPE);
+    assert_false(has_ticket(f->inner, (hf_id){{0, 1}}));
+    assert_true(has_ticket(f->inner, (hf_id){{0, 2}}));
+    hf_close(client);
+}
+
+static hf_code give_nothing(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_SESSIONS_LOOK ? HF_SHAPE : HF_OK;
+}
+
+/* Though an all-zero state says that a session is missing. */
+static void test_a_look_that_gives_nothing_makes_nobody_dead(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_options options = {.ttl_ms = TTL};
+    faulty *f = faulty_open("memory:nothing", &options, &client);
+    enter_as(f->inner, "x", begin_dead(f->inner, 1, TTL), 1);
+    f->inner->ops->session_end(f->inner, (hf_id){{1}}, true, NULL);
+    f->before = give_nothing;
+    assert_int_equal(try_take(client, "x", SOON_MS), HF_SHAPE);
+    assert_true(has_ticket(f->inner, (hf_id){{0, 1}}));
+    hf_close(client);
+}
+
 static void test_who_does_not_fit_into_the_queue_judges_too(void **state)
 {
     (void)state;
@@ -189,6 +267,8 @@ int main(void)
         cmocka_unit_test(test_one_that_waits_and_was_stopped_is_found),
         cmocka_unit_test(test_who_waits_further_behind_looks_less_often),
         cmocka_unit_test(test_the_dead_ahead_are_all_found_in_one_ttl),
+        cmocka_unit_test(test_the_dead_are_found_beside_one_that_cannot_be_read),
+        cmocka_unit_test(test_a_look_that_gives_nothing_makes_nobody_dead),
         cmocka_unit_test(test_who_does_not_fit_into_the_queue_judges_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

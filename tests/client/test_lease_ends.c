@@ -110,6 +110,14 @@ static void test_a_repeat_finds_the_lease_by_anothers_ticket(void **state)
 
 /* ---- The lock that lingers ---- */
 
+static hf_last last_of(hf_lock *lock)
+{
+    hf_last last;
+    hf_error err;
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+    return last;
+}
+
 static bool lingers(hf_client *client)
 {
     pthread_mutex_lock(&client->mutex);
@@ -135,16 +143,32 @@ static int leave_lingering(hf_client *client)
     return exit_status;
 }
 
+/* A repeat is told the same, at any client; and one that comes after the lease has died (P13). */
 static void test_a_lease_that_follows_a_lingering_lock_tells_its_exit_status(void **state)
 {
     (void)state;
+    static const hf_lease_options keyed = {.key = "k"};
     hf_client *client = open_client("memory:lingers", 10000);
-    hf_lease lease;
+    hf_client *other = open_client("memory:lingers", 10000);
+    hf_lease lease, repeated;
     int exit_status = leave_lingering(client);
-    assert_int_equal(acquire(client, NULL, &lease), HF_OK);
+    assert_int_equal(acquire(client, &keyed, &lease), HF_OK);
     assert_int_equal(lease.previous.outcome, HF_OUTCOME_RELEASED);
     assert_true(lease.previous.has_exit_status);
     assert_int_equal(lease.previous.exit_status, exit_status);
+    assert_int_equal(acquire(other, &keyed, &repeated), HF_OK);
+    assert_true(repeated.previous.has_exit_status);
+    assert_int_equal(repeated.previous.exit_status, exit_status);
+    assert_int_equal(repeated.previous.token, lease.previous.token);
+    assert_int_equal(repeated.previous.at_ms, lease.previous.at_ms);
+    mark_dead(other->store, ids_of(lease.id).session);
+    hf_lock *lock = take(other, "x");
+    hf_last last = last_of(lock);
+    assert_int_equal(last.outcome, HF_OUTCOME_ABANDONED);
+    assert_string_not_equal(last.done.who ? last.done.who : "", "");
+    assert_int_equal(last.done.exit_status, exit_status);
+    hf_lock_close(lock);
+    hf_close(other);
     hf_close(client);
 }
 

@@ -22,10 +22,10 @@ static bool is_look_at(faulty_call call, const void *arg, hf_id session)
 
 #define BRIEF_MS 1000
 
-/* `looks` of the next looks are answered late, by the clock of the client that looks. With a taker
- * the lease dies meanwhile, and the taker has the lock. */
+/* After `skips`, `looks` of the next looks are answered late, by the clock of the client that
+ * looks. With a taker the lease dies meanwhile, and the taker has the lock. */
 typedef struct stall {
-    int looks;
+    int skips, looks;
     hf_client *taker;
     hf_lock *taken;
     hf_id session;
@@ -35,7 +35,7 @@ static hf_code answer_late(faulty *f, faulty_call call, const void *arg)
 {
     stall *s = f->ctx;
     (void)arg;
-    if (call != FAULTY_LOOK || !s->looks)
+    if (call != FAULTY_LOOK || s->skips-- > 0 || !s->looks)
         return HF_OK;
     s->looks--;
     faulty_pass(f, BRIEF_MS + 500);
@@ -63,6 +63,7 @@ static hf_code ask_in_a_stall(const char *uri, bool repeats, int looks, bool is_
     hf_lease lease;
     assert_int_equal(ask_for_more(other, true, NULL, &lease), HF_OK);
     s.session = ids_of(lease.id).session;
+    s.skips = repeats; /* before it renews it compares what is asked for */
     s.looks = looks;
     f->ctx = &s;
     f->after = answer_late;

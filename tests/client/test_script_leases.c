@@ -143,6 +143,7 @@ static void test_one_with_a_key_is_looked_for_first(void **state)
                  "0 first: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
                  "1000 b look at 1 sessions\n"
+                 "1000 b look at x\n"
                  "1000 b beat, seen 0\n"
                  "1000 b look at x\n"
                  "1000 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; "
@@ -168,6 +169,41 @@ static void test_one_with_a_key_is_looked_for_first(void **state)
                  "2000 a look at 1 sessions\n"
                  "2000 first: HF_LOST: the lease of x has run out, or was released; a key names "
                  "one lease: take another key\n");
+    stage_end();
+}
+
+#define HOUR_MS (3600 * (int64_t)1000)
+
+static hf_code repeat_after(int64_t hours)
+{
+    stage_run(hours * HOUR_MS);
+    stage_act(acquire, &first);
+    stage_run(0);
+    stage_forget();
+    return first.code;
+}
+
+/* A memory forgets an ended session a day after its lease, as MongoDB does; SQLite after an hour.
+ * Until then nobody else's turn makes the key name a new lease. */
+static void test_a_key_is_remembered_for_a_day(void **state)
+{
+    (void)state;
+    const hf_options slow = {.ttl_ms = HOUR_MS};
+    stage_begin();
+    a = stage_client("memory:remembered", &slow);
+    b = stage_client("memory:remembered", &slow);
+    first = (call){.client = a, .options = keyed};
+    stage_act(acquire, &first);
+    stage_run(0);
+    int64_t token = first.lease.token;
+    stage_act(release, &first);
+    stage_act(take_x, NULL);
+    stage_act(leave_x, NULL);
+    assert_int_equal(repeat_after(1), HF_LOST);
+    assert_int_equal(repeat_after(23), HF_LOST);
+    assert_int_equal(repeat_after(3), HF_OK);
+    assert_true(first.lease.token > token);
+    assert_false(first.lease.was_there);
     stage_end();
 }
 
@@ -378,55 +414,48 @@ static void test_a_key_is_for_the_same_only(void **state)
     }
     stage_expect(
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another ttl: a repeat asks "
         "for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another mode, or number of "
         "permits: a repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another owner: a repeat "
         "asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another mode, or number of "
         "permits: a repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another mode, or number of "
         "permits: a repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another mode, or number of "
         "permits: a repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another mode, or number of "
         "permits: a repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another mode, or number of "
         "permits: a repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
+        "0 b look at x\n"
         "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; before: \n"
         "0 b look at 1 sessions\n"
-        "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: HF_KEY_REUSED: x: this key was used for a lease with another reason (why): a "
         "repeat asks for the same, another lease needs another key\n"
         "0 b look at 1 sessions\n"
+        "0 b look at x\n"
         "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; before: \n");
@@ -663,6 +692,8 @@ static void test_a_session_that_begins_slowly(void **state)
                  "3500 a hears HF_UNKNOWN\n"
                  "3509 a begin a lease\n"
                  "3509 a hears HF_HELD\n"
+                 "3509 a look at 1 sessions\n"
+                 "3509 a look at x\n"
                  "3509 a beat, seen 0\n"
                  "3509 a look at x\n"
                  "3509 a look at x for sure\n"
@@ -936,17 +967,60 @@ static void test_two_that_wait_with_one_key(void **state)
         "2109 a begin a lease\n"
         "2109 a x: pass\n"
         "2109 first: token 1781600001152224, 9975 ms left of 10000, waited 2109; before: c@:1\n"
-        "2156 b look at x since 3\n"
-        "2156 b x: leave-unused\n"
-        "2156 b look at 1 sessions\n"
-        "2156 b look at 1 sessions\n"
-        "2156 b beat, seen 0\n"
-        "2156 b look at x\n"
-        "2156 second: token 1781600001152224, 9975 ms left of 10000, waited 2056, was there; "
+        "2109 b hears a grant\n"
+        "2119 b look at x since 5\n"
+        "2119 b x: leave-unused\n"
+        "2119 b look at 1 sessions\n"
+        "2119 b look at 1 sessions\n"
+        "2119 b look at x\n"
+        "2119 b beat, seen 0\n"
+        "2119 b look at x\n"
+        "2119 second: token 1781600001152224, 9975 ms left of 10000, waited 2019, was there; "
         "before: c@:1\n"
         "3333 a beat, seen 1\n"
         "3333 c beat, seen 1\n"
         "3433 b beat, seen 1\n");
+    stage_end();
+}
+
+/* As SQLite is: where a crash shows at once, a waiter seldom looks by itself. The lease is never
+ * renewed, and b has waited since before it was made. */
+static void test_who_waits_before_the_lease_waits_a_ttl(void **state)
+{
+    (void)state;
+    begin("memory:unrenewed");
+    stage_store(b)->base.can |= HF_CAN_SEE_CRASH;
+    stage_let_fail((stage_fault){.call = FAULTY_STEP, .is = stage_is_pass, .late_ms = 300});
+    first.options = (hf_lease_options){.ttl_ms = 1000};
+    stage_act(acquire, &first);
+    stage_run(100);
+    stage_act(take_x, NULL);
+    stage_run(1300);
+    stage_expect("0 a begin\n"
+                 "0 a x: enter\n"
+                 "0 a begin a lease\n"
+                 "0 a x: pass\n"
+                 "100 b begin\n"
+                 "100 b x: enter\n"
+                 "100 b look at 1 sessions\n"
+                 "300 first: token 1781600000000000, 693 ms left of 1000, waited 0; before: \n"
+                 "300 b hears a grant\n"
+                 "300 b look at x since 3\n"
+                 "300 b look at 1 sessions\n"
+                 "434 b look at 1 sessions\n"
+                 "600 b look at 1 sessions\n"
+                 "766 b look at 1 sessions\n"
+                 "932 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1098 b look at 1 sessions\n"
+                 "1100 b sweep\n"
+                 "1264 b look at 1 sessions\n"
+                 "1307 b look at 1 sessions\n"
+                 "1307 b mark\n"
+                 "1307 b x: bury\n"
+                 "1307 b hears that it should look\n"
+                 "1307 b hears a grant\n"
+                 "1307 b has x\n");
     stage_end();
 }
 
@@ -971,6 +1045,7 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
         "0 a begin a lease\n"
         "0 a x: pass\n"
         "0 b look at 1 sessions\n"
+        "0 b look at x\n"
         "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 b look at x for sure\n"
@@ -979,23 +1054,28 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
         "0 b look at 1 sessions, trusting\n"
         "0 b look at 1 sessions\n"
         "0 b look at 1 sessions\n"
+        "0 b look at x\n"
         "0 b beat, seen 0\n"
         "0 b look at x\n"
         "0 b look at x for sure\n"
         "6 b look at 1 sessions\n"
+        "6 b look at x\n"
         "6 b beat, seen 0\n"
         "6 b look at x\n"
         "6 b look at x for sure\n"
         "24 b look at 1 sessions\n"
+        "24 b look at x\n"
         "24 b beat, seen 0\n"
         "24 b look at x\n"
         "24 b look at x for sure\n"
         "53 b look at 1 sessions\n"
+        "53 b look at x\n"
         "53 b beat, seen 0\n"
         "53 b look at x\n"
         "53 b look at x for sure\n"
         "60 first: token 1781600000000000, 9915 ms left of 10000, waited 0; before: \n"
         "103 b look at 1 sessions\n"
+        "103 b look at x\n"
         "103 b beat, seen 0\n"
         "103 b look at x\n"
         "103 second: token 1781600000000000, 9975 ms left of 10000, waited 0, was there; before: \n"
@@ -1009,6 +1089,7 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
                  "0 a begin a lease\n"
                  "0 a x: pass\n"
                  "0 b look at 1 sessions\n"
+                 "0 b look at x\n"
                  "0 b beat, seen 0\n"
                  "0 b look at x\n"
                  "0 b look at x for sure\n"
@@ -1017,26 +1098,32 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
                  "0 b look at 1 sessions, trusting\n"
                  "0 b look at 1 sessions\n"
                  "0 b look at 1 sessions\n"
+                 "0 b look at x\n"
                  "0 b beat, seen 0\n"
                  "0 b look at x\n"
                  "0 b look at x for sure\n"
                  "6 b look at 1 sessions\n"
+                 "6 b look at x\n"
                  "6 b beat, seen 0\n"
                  "6 b look at x\n"
                  "6 b look at x for sure\n"
                  "24 b look at 1 sessions\n"
+                 "24 b look at x\n"
                  "24 b beat, seen 0\n"
                  "24 b look at x\n"
                  "24 b look at x for sure\n"
                  "53 b look at 1 sessions\n"
+                 "53 b look at x\n"
                  "53 b beat, seen 0\n"
                  "53 b look at x\n"
                  "53 b look at x for sure\n"
                  "103 b look at 1 sessions\n"
+                 "103 b look at x\n"
                  "103 b beat, seen 0\n"
                  "103 b look at x\n"
                  "103 b look at x for sure\n"
                  "194 b look at 1 sessions\n"
+                 "194 b look at x\n"
                  "194 b beat, seen 0\n"
                  "194 b look at x\n"
                  "194 b look at x for sure\n"
@@ -1491,6 +1578,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_is_made_renewed_and_released),
         cmocka_unit_test(test_one_with_a_key_is_looked_for_first),
+        cmocka_unit_test(test_a_key_is_remembered_for_a_day),
         cmocka_unit_test(test_what_no_lease_can_be),
         cmocka_unit_test(test_who_a_lease_is_for),
         cmocka_unit_test(test_a_key_is_for_the_same_only),
@@ -1504,6 +1592,7 @@ int main(void)
         cmocka_unit_test(test_what_is_looked_back_at),
         cmocka_unit_test(test_it_waits_as_long_as_it_may),
         cmocka_unit_test(test_two_that_wait_with_one_key),
+        cmocka_unit_test(test_who_waits_before_the_lease_waits_a_ttl),
         cmocka_unit_test(test_a_try_beside_the_pass_of_its_key),
         cmocka_unit_test(test_a_try_beside_what_becomes_no_lease),
         cmocka_unit_test(test_a_renewal_of_what_is_over),

@@ -259,13 +259,14 @@ static void test_nobody_asks_the_dead(void **state)
 struct heard {
     hf_id ticket;
     size_t grants, looks, others;
+    int64_t token;
 };
 
 static void hear(void *ctx, const hf_notice *notice)
 {
     struct heard *heard = ctx;
     if (notice->kind == HF_NOTICE_GRANT && id_equal(notice->ticket, heard->ticket))
-        heard->grants++;
+        heard->grants++, heard->token = notice->token;
     else
         heard->others++;
     heard->looks += notice->kind == HF_NOTICE_LOOK;
@@ -307,6 +308,35 @@ static void test_a_grant_by_another_store_is_heard(void **state)
     store->ops->session_end(store, mine, false, NULL);
     other->ops->session_end(other, theirs, false, NULL);
     other->ops->close(other);
+}
+
+/* The lease may never be renewed: the head of the queue is to watch its session from now on. */
+static void test_the_head_hears_that_a_lease_stands_in_its_way(void **state)
+{
+    (void)state;
+    const char *name = bed_name("passed");
+    hf_id mine = bed_session(store, 10000), holds = bed_session(store, 10000);
+    hf_enter holder = bed_enter(holds, ALL, ALL), waiter = bed_enter(mine, ALL, ALL);
+    struct heard heard = {.ticket = waiter.entry.ticket};
+    hf_step_reply reply;
+    hf_error err;
+    bed_take(store, name, &holder, NULL);
+    assert_code(HF_OK,
+                store->ops->step(store, name, &(hf_step){.enter = &waiter}, NULL, &reply, &err),
+                &err);
+    hf_pass pass = {.ticket = holder.entry.ticket,
+                    .to = bed_id(),
+                    .session = bed_session(store, 10000),
+                    .ttl_ms = 10000,
+                    .token = 1};
+    bed_step(store, name, &(hf_step){.pass = &pass}, NULL);
+    if (await_grant(mine, reply.stamp, &heard)) {
+        assert_int_equal(heard.grants, 1);
+        assert_int_equal(heard.token, 0); /* it is to look */
+    }
+    store->ops->session_end(store, pass.session, false, NULL);
+    store->ops->session_end(store, holds, false, NULL);
+    store->ops->session_end(store, mine, false, NULL);
 }
 
 static void test_others_grants_are_not_heard(void **state)
@@ -458,6 +488,7 @@ int run_session_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_more_asks_than_fit_are_refused),
         CASE_IF(HF_CAN_QUEUE, test_nobody_asks_the_dead),
         CASE_IF(HF_CAN_QUEUE, test_a_grant_by_another_store_is_heard),
+        CASE_IF(HF_CAN_QUEUE, test_the_head_hears_that_a_lease_stands_in_its_way),
         CASE_IF(HF_CAN_QUEUE, test_others_grants_are_not_heard),
         CASE_IF(HF_CAN_QUEUE, test_await_ends_with_its_time),
         CASE_IF(HF_CAN_QUEUE, test_wake_ends_an_await),

@@ -65,6 +65,7 @@ typedef struct random_step {
     hf_death deaths[MOST];
     hf_change change;
     hf_pass pass;
+    hf_leave before;
     hf_enter enter;
     hf_dbtime now;
     int64_t floor;
@@ -172,6 +173,9 @@ static void fill_step(random_step *r, const hf_record *record, size_t name)
     r->step.pass = percent(15) ? &r->pass : NULL;
     if (r->step.pass)
         fill_pass(&r->pass, record);
+    bool is_alone = !r->step.n_leaves && !r->step.n_deaths;
+    fill_leave(&r->before, record);
+    r->pass.before = is_alone && percent(70) ? &r->before : NULL;
     r->step.enter = percent(70) ? &r->enter : NULL;
     if (r->step.enter)
         fill_enter(&r->enter, record, name);

@@ -26,6 +26,14 @@ class RawDate:
         self.ms = ms
 
 
+class Ago:
+    """A date so many seconds before the document is written: however slow the machine is, its time
+    does not run out while other documents are tried."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+
 def setUpModule():
     start_set()
 
@@ -48,13 +56,18 @@ ODD = {
     "decimal": bson.Decimal128("1.5"), "decimal nan": bson.Decimal128("NaN"),
     "minKey": bson.MinKey(), "maxKey": bson.MaxKey(), "dbref": bson.DBRef("c", 1),
 }
-FRESH = {"fresh date": ago(0), "date far ahead": RawDate(2**63 - 1), "year 9999": RawDate(2**47)}
+AHEAD = {"date far ahead": RawDate(2**63 - 1), "year 9999": RawDate(2**47)}
+
+
+def as_plain(value):
+    if isinstance(value, Ago):
+        return ago(value.seconds)
+    return bson.Int64(value.ms) if isinstance(value, RawDate) else value
 
 
 def encode(fields):
     """The document, with raw dates in it, at the top."""
-    plain = {key: bson.Int64(value.ms) if isinstance(value, RawDate) else value
-             for key, value in fields.items() if value is not MISSING}
+    plain = {key: as_plain(value) for key, value in fields.items() if value is not MISSING}
     data = bson.encode(plain)
     for key, value in fields.items():
         if isinstance(value, RawDate):
@@ -131,6 +144,7 @@ class Updated(Odd):
 
     keys = {"Protocol": "ttl"}
     TIME = "updated"
+    FRESH, HELD = Ago(0), Ago(300)  # a ttl_ms of ours would be over
 
     def setUp(self):
         super().setUp()
@@ -144,15 +158,15 @@ class Updated(Odd):
 
     def test_no_time_but_a_date_ends_a_lock(self):
         codes = set()
-        for (owner, fields), (kind, time) in itertools.product(self.owners(),
-                                                               dict(ODD, **FRESH).items()):
+        times = dict(ODD, fresh=self.FRESH, **AHEAD)
+        for (owner, fields), (kind, time) in itertools.product(self.owners(), times.items()):
             codes.add(self.check_left_alone("%s, %s" % (owner, kind),
                                             dict(fields, **{self.TIME: time}), [self.TIME]))
         self.assertEqual(codes, {"HF_HELD", "HF_SHAPE"})
 
     def test_no_field_of_ours_of_another_type_ends_a_lock_of_theirs(self):
         """`ttl_ms` and `ticket` shorten a time only together, and only as we write them."""
-        theirs = {"acquirer": "somebody", self.TIME: self.held_date()}
+        theirs = {"acquirer": "somebody", self.TIME: self.HELD}
         for field in ("acquirer", "ticket", "session", "ttl_ms", "since", "app", "why", "hf_left"):
             for kind, value in ODD.items():
                 self.check_left_alone("%s: %s" % (field, kind), dict(theirs, **{field: value}),
@@ -164,9 +178,6 @@ class Updated(Odd):
             if kind != "objectId":
                 self.check_left_alone("ttl_ms, ticket: " + kind, dict(
                     theirs, ttl_ms=5, ticket=value), [self.TIME])
-
-    def held_date(self):
-        return ago(300)  # a ttl_ms that counted would be over
 
     def test_a_date_that_has_passed_does(self):
         for date in (ago(3600), RawDate(0), RawDate(-1), RawDate(-2**62)):
@@ -181,13 +192,7 @@ class ExpireAt(Updated):
 
     keys = {"Protocol": "ttl", "Shape": "expire-at"}
     TIME = "ExpireAt"
-
-    def setUp(self):
-        FRESH["fresh date"] = ago(-600)
-        super().setUp()
-
-    def held_date(self):
-        return ago(-300)
+    FRESH, HELD = Ago(-600), Ago(-300)
 
 
 # ---- document ----
@@ -207,7 +212,7 @@ class Document(Odd):
 
     def test_a_lock_id_of_any_type_is_held(self):
         for kind, value in self.locks().items():
-            for when in (ago(0), ago(100)):
+            for when in (Ago(0), Ago(100)):
                 self.check_left_alone(kind, {"lockId": value, "lockTs": when}, ["lockId"])
             if kind != "objectId":  # nothing else is ours to call stale
                 self.check_left_alone("stale " + kind, {"lockId": value, "lockTs": ago(3600)},
@@ -217,7 +222,7 @@ class Document(Odd):
         for (kind, lock), time in itertools.product(self.locks().items(), self.TIMES):
             self.check_left_alone("%s, %s" % (kind, time), {"lockId": lock, "lockTs": ODD[time]},
                                   ["lockId", "lockTs"])
-        for kind, time in FRESH.items():
+        for kind, time in dict(AHEAD, fresh=Ago(0)).items():
             self.check_left_alone(kind, {"lockId": bson.ObjectId(), "lockTs": time}, [])
 
     TOKENS = ("missing", "null", "zero", "int32", "negative")

@@ -16,8 +16,8 @@ class Documents(OnASet):
     keys = {"Protocol": "queue"}
 
     def lock(self):
-        """The lock's document, in which tokens and periods are zero: they come from the cluster time
-        and the clock."""
+        """The lock's document, in which tokens, periods and bells are zero: they come from the cluster
+        time, the clock and the session's id."""
         found = self.db.locks.find_one({"_id": "x"})
         found["notify"] = ":".join("<%d>" % len(part) for part in found["notify"].split(":"))
         parts = [found, found.get("last", {}), found.get("done", {})]
@@ -25,6 +25,8 @@ class Documents(OnASet):
             for number in ("token", "period", "period_end"):
                 if each.get(number):
                     each[number] = bson.Int64(0)
+            if "bell" in each:
+                each["bell"] = 0
             if "who" in each:
                 each["who"] = "<app>@<host>:<pid>"
         return golden.seen(found)

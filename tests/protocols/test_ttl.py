@@ -226,6 +226,12 @@ class OwnTtl(Ttl):
         self.assertEqual(self.db.locks.count_documents({}), 0)
         self.run_command("run", "--ttl=6s", "x", "--", "true")
 
+    def test_an_index_on_the_date_of_their_beginning_is_refused(self):
+        self.db.locks.create_index("since", expireAfterSeconds=86400)
+        run = self.run_command("run", "x", "--", "true", status=65)
+        self.assertIn("field since, removes documents 86400 s after", run.errors)
+        self.assertEqual(self.db.locks.count_documents({}), 0)
+
     def test_the_index_that_is_made_is_long_enough(self):
         self.run_command("run", "--ttl=30m", "x", "--", "true")
         index = self.db.locks.index_information()["updated_1"]

@@ -146,6 +146,7 @@ typedef struct late {
     size_t n_leaves;
     hf_change change;
     hf_pass pass;
+    hf_leave before; /* the pass's */
     bool has_enter, has_change, has_pass;
     hf_session self; /* of a lease: others take a new id */
     char *waits;     /* that a beat says */
@@ -190,9 +191,11 @@ static void apply_step(hf_store *to, const char *name, const hf_step *step, hf_r
 
 static void land_step(const late *l)
 {
+    hf_pass pass = l->pass;
+    pass.before = pass.before ? &l->before : NULL;
     hf_step step = {.enter = l->has_enter ? &l->enter : NULL,
                     .change = l->has_change ? &l->change : NULL,
-                    .pass = l->has_pass ? &l->pass : NULL,
+                    .pass = l->has_pass ? &pass : NULL,
                     .leaves = l->leaves,
                     .n_leaves = l->n_leaves};
     hf_record record;
@@ -253,6 +256,8 @@ static void land_step_later(const char *name, const hf_step *step)
         l.change = *step->change;
     if (step->pass)
         l.pass = *step->pass;
+    if (step->pass && step->pass->before)
+        l.before = *step->pass->before;
     for (; l.n_leaves < step->n_leaves && l.n_leaves < 2; l.n_leaves++)
         l.leaves[l.n_leaves] = step->leaves[l.n_leaves];
     if (!step->n_deaths)

@@ -185,6 +185,15 @@ static void test_what_is_answered_late_is_renewed(void **state)
     assert_true(number_in(answer, "\"expires_in_ms\":") > 300000);
 }
 
+/* What was left when the lease was made, nearly 600 s, is not what is left when that is told. */
+static void test_what_is_told_is_what_is_left_by_then(void **state)
+{
+    (void)state;
+    left_ms = 400000;
+    const char *answer = answer_of(ask("x", "", "{\"ttl_ms\": 600000}"));
+    assert_in_range(number_in(answer, "\"expires_in_ms\":"), 1, 400000);
+}
+
 static void hang_up_when_granted(const char *headers)
 {
     awaits_hang_up = true;
@@ -256,6 +265,7 @@ static void test_answers_that_are_replaced_leave_nothing_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_what_is_told_is_what_is_left_by_then),
         TEST(test_what_is_answered_late_is_renewed),
         TEST(test_who_has_hung_up_holds_nothing),
         TEST(test_who_has_hung_up_with_a_key_holds_its_lease),

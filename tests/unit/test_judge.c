@@ -52,6 +52,23 @@ static void test_a_changed_beat_starts_over(void **state)
     judge_done(&judge);
 }
 
+static void test_what_cannot_be_read_is_never_dead(void **state)
+{
+    (void)state;
+    struct judge judge = {0};
+    hf_session_state odd = {.session = {.id = id_of(1)}, .presence = HF_ODD};
+    assert_int_equal(judge_at(&judge, odd, 0), JUDGE_LIVES); /* nor watched, where it was not */
+    assert_int_equal(judge_due(&judge).ns, MONO_NEVER.ns);
+    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_at(&judge, seen(1, 4), 0);
+    assert_int_equal(judge_at(&judge, odd, 500), JUDGE_LIVES);
+    assert_int_equal(judge_due(&judge).ns, at_ms(500 + TTL / 6).ns);
+    assert_int_equal(judge_at(&judge, odd, 3 * MERCY), JUDGE_LIVES);
+    assert_int_equal(judge_at(&judge, seen(1, 4), 3 * MERCY), JUDGE_LIVES); /* starts over */
+    assert_int_equal(judge_at(&judge, seen(1, 4), 4 * MERCY), JUDGE_OVERDUE);
+    judge_done(&judge);
+}
+
 static void test_an_older_beat_starts_over_too_but_is_no_sign_of_life(void **state)
 {
     (void)state;
@@ -267,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overdue_only_after_ttl_and_allowance_since_first_seen),
         cmocka_unit_test(test_a_changed_beat_starts_over),
+        cmocka_unit_test(test_what_cannot_be_read_is_never_dead),
         cmocka_unit_test(test_an_older_beat_starts_over_too_but_is_no_sign_of_life),
         cmocka_unit_test(test_the_lease_left_by_the_stores_clock_decides_nothing),
         cmocka_unit_test(test_gone_is_overdue_and_marked_is_dead_at_first_sight),

@@ -27,6 +27,16 @@ static void test_allowance_is_ttl_over_500_and_5_ms(void **state)
     assert_int_equal(lease_watch_end(at_ms(100), 1000).ns, at_ms(1107).ns);
 }
 
+/* R6: no process keeps an ID lease. */
+static void test_the_end_of_an_id_lease_needs_the_allowance_only(void **state)
+{
+    (void)state;
+    assert_int_equal(lease_trust_ms(true, 10000, 300000), 300000);
+    assert_int_equal(lease_trust_ms(false, 10000, 300000), 26);
+    assert_int_equal(lease_trust_ms(false, 10000, 25), 25);
+    assert_int_equal(lease_trust_ms(false, 10000, -1), -1); /* never */
+}
+
 static void test_two_beats_fail_before_the_lease_ends(void **state)
 {
     (void)state;
@@ -82,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_holder_stops_before_others_may_judge),
         cmocka_unit_test(test_allowance_is_ttl_over_500_and_5_ms),
+        cmocka_unit_test(test_the_end_of_an_id_lease_needs_the_allowance_only),
         cmocka_unit_test(test_two_beats_fail_before_the_lease_ends),
         cmocka_unit_test(test_adding_saturates),
         cmocka_unit_test(test_ms_until_rounds_up),

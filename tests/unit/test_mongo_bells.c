@@ -17,6 +17,7 @@
     "{" STAMPED ", 'value': {'_id': 'x', 'notify': '" notify "', 'holders': [" holder "]}}"
 #define GRANT SESSION ":" TICKET ":5:3"
 #define RECALL SESSION ":recall:000000080000000000000000"
+#define LOOK SESSION ":look:" TICKET
 #define BATCH(docs) "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [" docs "]}}"
 #define MORE(docs) "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': [" docs "]}}"
 #define RING(lock, notify)                                                                         \
@@ -173,6 +174,36 @@ static void test_an_enter_rings_only_for_its_own_recall(void **state)
     assert_rang("'notify' : '" RECALL "'");
 }
 
+static void pass(const char *notify)
+{
+    hf_record record;
+    char answer[1024];
+    hf_step step = {.pass = &(hf_pass){.ticket = id_of(9), .to = id_of(6), .session = id_of(5)}};
+    snprintf(answer, sizeof answer,
+             "{" STAMPED ", 'value': {'_id': 'x', 'limit': 1, 'token': {'$numberLong': '5'},"
+             " 'notify': '%s', 'holders': [], 'queue': [" HOLDER(
+                 ", 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'token': {'$numberLong': '0'}, "
+                 "'since': {'$date': {'$numberLong': "
+                 "'5'}}") "]}}",
+             notify);
+    answers_give("findAndModify", answer);
+    assert_int_equal(store->base.ops->step(&store->base, "x", &step, &record, NULL, &err), HF_OK);
+    record_done(&record);
+}
+
+/* It is to watch the session of the lease from now on. */
+static void test_a_pass_rings_for_the_head_of_the_queue(void **state)
+{
+    (void)state;
+    mongo_bell_note_made(store, 3);
+    pass(SESSION ":look:000000080000000000000000"); /* another ticket, which has left since */
+    pass(GRANT);                                    /* this one does not hold */
+    assert_int_equal(answers_sent("insert"), 0);
+    answers_give("insert", "{'ok': 1}");
+    pass(LOOK);
+    assert_rang("'notify' : '" LOOK "'");
+}
+
 static void test_entries_name_the_bell_of_their_session(void **state)
 {
     (void)state;
@@ -231,6 +262,14 @@ static void test_what_was_rung_before_it_opened_is_heard(void **state)
     answers_give("find", BATCH(RING("x", RECALL)));
     await();
     assert_string_equal(heard, "<recall x 00000008 0 0 at 9>");
+}
+
+static void test_a_ring_for_who_waits_grants_nothing(void **state)
+{
+    (void)state;
+    answers_give("find", BATCH(RING("x", LOOK)));
+    await();
+    assert_string_equal(heard, "<grant x 00000007 0 0 at 9>");
 }
 
 static void test_a_ring_without_a_note(void **state)
@@ -358,9 +397,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_weak_write_only_says_look, begin_weak, end),
         TEST(test_a_bell_that_nobody_made_is_not_rung),
         TEST(test_an_enter_rings_only_for_its_own_recall),
+        TEST(test_a_pass_rings_for_the_head_of_the_queue),
         TEST(test_entries_name_the_bell_of_their_session),
         TEST(test_it_opens_once_and_reads_on),
         TEST(test_what_was_rung_before_it_opened_is_heard),
+        TEST(test_a_ring_for_who_waits_grants_nothing),
         TEST(test_a_ring_without_a_note),
         TEST(test_a_bell_that_is_not_there_is_made),
         TEST(test_one_that_is_removed_again_is_an_error),

@@ -298,6 +298,26 @@ static void test_a_look_at_sessions_that_fails_says_so(void **state)
                      HF_SHAPE);
 }
 
+/* It is neither missing nor dead; and the first of several is named. */
+static void test_an_odd_session_hides_no_other(void **state)
+{
+    (void)state;
+    hf_session_state states[2];
+    static const char odd[] = "{'_id': {'$oid': '000000010000000000000000'}, 'beat': 'x'}";
+    char answer[1000];
+    snprintf(answer, sizeof answer, BATCH("%s, " SESSION("02", "'dead': true,")), odd);
+    assert_int_equal(look_at(answer, states), HF_SHAPE);
+    assert_non_null(strstr(err.text, "000000010000"));
+    assert_int_equal(states[0].presence, HF_ODD);
+    assert_true(id_equal(states[0].session.id, id_of(1)));
+    assert_int_equal(states[1].presence, HF_DEAD);
+    snprintf(answer, sizeof answer, BATCH("%s, {'_id': {'$oid': '000000020000000000000000'}}"),
+             odd);
+    assert_int_equal(look_at(answer, states), HF_SHAPE);
+    assert_non_null(strstr(err.text, "000000010000"));
+    assert_int_equal(states[1].presence, HF_ODD);
+}
+
 static hf_code beat(const char *answer, hf_session_state *out)
 {
     answers_give("findAndModify", answer);
@@ -450,6 +470,7 @@ int main(void)
         TEST(test_a_list_has_what_can_be_read_and_begins_so),
         TEST(test_sessions_are_told_in_the_order_that_was_asked),
         TEST(test_a_look_at_sessions_that_fails_says_so),
+        TEST(test_an_odd_session_hides_no_other),
         TEST(test_a_beat_of_a_session_that_is_not_there_is_lost),
         TEST(test_a_mark_says_whether_it_took),
         TEST(test_an_ask_that_finds_no_room_is_refused),

@@ -317,6 +317,22 @@ static void assert_refused(const char *indexes, const char *says)
         fail_msg("%s", err.text);
 }
 
+/* Nothing renews that date: whatever its time, it removes locks that are held. */
+static void test_an_index_on_the_date_of_their_beginning_is_refused(void **state)
+{
+    (void)state;
+    static const char says[] = "field since, removes documents 86400 s after";
+    static const char indexes[] = INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90},"
+                                          " {'key': {'since': 1}, 'expireAfterSeconds': 86400}");
+    hf_error err;
+    assert_refused(indexes, says);
+    answers_give("listIndexes", indexes);
+    assert_int_equal(mongo_ttl_check(store, true, &err), HF_INVALID); /* a beat ends the belief */
+    answers_give("listIndexes", INDEXES(", {" ON_UPDATED ", 'expireAfterSeconds': 90},"
+                                        " {'key': {'since': 1}}"));
+    assert_int_equal(mongo_ttl_check(store, true, &err), HF_OK);
+}
+
 /* One that removes at once, before or behind another. */
 static void test_the_shortest_counts_down_to_nothing(void **state)
 {
@@ -468,6 +484,7 @@ int main(void)
         TEST(test_a_settling_that_fails_is_done_again),
         TEST(test_an_odd_id_is_told_when_it_is_settled),
         TEST(test_a_ttl_longer_than_the_index_is_refused),
+        TEST(test_an_index_on_the_date_of_their_beginning_is_refused),
         TEST(test_the_shortest_counts_down_to_nothing),
         TEST(test_a_part_of_a_second_counts_as_one),
         TEST(test_an_index_without_a_time_is_none),

@@ -30,7 +30,7 @@ static int end(void **state)
 
 static hf_session_state overdue_by(int64_t ms)
 {
-    return (hf_session_state){.session = {.id = id_of(1), .ttl_ms = TTL_MS},
+    return (hf_session_state){.session = {.id = id_of(1), .ttl_ms = TTL_MS, .pid = 4711},
                               .presence = HF_LIVE,
                               .beat = 3,
                               .lease_left_ms = -ms};
@@ -68,6 +68,20 @@ static void test_on_its_host_both_clocks_must_agree(void **state)
     assert_false(is_gone(beaten_here(longest_ms), TRUST_MS + 1));
     assert_false(is_gone(beaten_here(longest_ms + 1), TRUST_MS));
     assert_false(is_gone(beaten_here(longest_ms), DAY_MS + 1));
+}
+
+/* A renewal that was sent from here may land behind a later one of another host, and take its
+ * place: then only the server's clock would speak for the lease. */
+static void test_an_id_lease_is_trusted_no_sooner(void **state)
+{
+    (void)state;
+    int64_t longest_ms = TTL_MS + TRUST_MS;
+    hf_session_state lease = overdue_by(TRUST_MS + 1);
+    lease.session.pid = 0;
+    assert_false(is_gone_of(beaten_here(longest_ms), lease, TRUST_MS));
+    assert_true(is_gone_of(beaten_here(longest_ms + 1), lease, TRUST_MS));
+    lease.lease_left_ms++;
+    assert_false(is_gone_of(beaten_here(longest_ms + 1), lease, TRUST_MS));
 }
 
 static void test_who_is_not_overdue_lives(void **state)
@@ -278,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_on_its_host_both_clocks_must_agree),
+        TEST(test_an_id_lease_is_trusted_no_sooner),
         TEST(test_who_is_not_overdue_lives),
         TEST(test_no_date_makes_a_session_gone),
         TEST(test_what_was_seen_a_ttl_ago_is_gone),

@@ -193,6 +193,7 @@ static void test_who_comes_to_wait_recalls(void **state)
     enter(record, 2, ALL);
     notify_note note = told(record, 0);
     assert_int_equal(n_told(record), 1);
+    assert_int_equal(note.kind, NOTE_RECALL);
     assert_true(id_equal(note.session, id_of(1001)));
     assert_true(id_equal(note.ticket, id_of(2)));
     assert_int_equal(note.token, 0);

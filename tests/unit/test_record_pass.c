@@ -3,6 +3,8 @@
  * session, and what does not when that comes late; run by ctest. */
 #include "record_bed.h"
 
+#include "core/notify.h"
+
 #define LEASE 77
 #define LEASE_TTL 4321
 
@@ -41,6 +43,99 @@ static void test_a_pass_keeps_the_place_and_the_token_in_use(void **state)
     assert_null(record_find(record, id_of(1)));
     assert_int_equal(place(record, 2), 1);
     assert_int_equal(record->last.outcome, HF_OUTCOME_NONE);
+}
+
+/* Threads of one client held under the ticket before: the record hears of the last of them now. */
+static void test_a_pass_brings_how_the_turn_before_was_left(void **state)
+{
+    hf_record *record = *state;
+    hf_leave before = leaver(1);
+    before.has_exit_status = true;
+    before.exit_status = 7;
+    before.used_token = FLOOR + 3;
+    hf_enter first = entrant(1, ALL);
+    first.entry.block = 10;
+    step(record, (hf_step){.enter = &first});
+    int64_t highest = record->token;
+    hf_pass how = pass_of(1, FLOOR + 4);
+    how.before = &before;
+    assert_true(step(record, (hf_step){.pass = &how}));
+    assert_int_equal(record->token, highest);
+    assert_int_equal(record->last.outcome, HF_OUTCOME_RELEASED);
+    assert_int_equal(record->last.token, FLOOR + 3);
+    assert_true(id_equal(record->last.session, id_of(1001)));
+    assert_int_equal(record->last.exit_status, 7);
+    hf_death death = {.session = id_of(LEASE + 1), .who = "lease"};
+    assert_true(step(record, (hf_step){.deaths = &death, .n_deaths = 1}));
+    assert_int_equal(record->last.outcome, HF_OUTCOME_ABANDONED);
+    assert_true(record->last.done.is_known); /* P13 */
+    assert_int_equal(record->last.done.exit_status, 7);
+}
+
+/* A pass that does nothing says nothing: the ticket may yet be left, which says it then. */
+static void test_a_pass_that_does_nothing_brings_nothing(void **state)
+{
+    hf_record *record = *state;
+    hf_leave before = leaver(1);
+    enter(record, 1, ALL);
+    enter(record, 2, ALL);
+    assert_true(pass(record, 1, FLOOR));
+    leave(record, LEASE);
+    hf_pass late = pass_of(2, FLOOR + 1);
+    late.before = &before;
+    before.exit_status = before.has_exit_status = 1;
+    assert_false(step(record, (hf_step){.pass = &late}));
+    assert_true(id_equal(record->last.session, id_of(LEASE + 1)));
+    assert_false(record->last.has_exit_status);
+}
+
+/* By another session it is judged now, which may never be renewed. */
+static void test_the_head_of_the_queue_is_told_of_a_pass(void **state)
+{
+    hf_record *record = *state;
+    notify_note note;
+    enter(record, 1, ALL);
+    enter(record, 2, ALL);
+    enter(record, 3, ALL);
+    assert_true(pass(record, 1, FLOOR));
+    const char *at = record->notify;
+    assert_true(notify_next(&at, &note));
+    assert_int_equal(note.kind, NOTE_LOOK);
+    assert_true(id_equal(note.session, record_find(record, id_of(2))->session));
+    assert_true(id_equal(note.ticket, id_of(2)));
+    assert_false(notify_next(&at, &note));
+}
+
+/* Who goes on waiting hears of it behind those that are granted by the same step. */
+static void test_the_head_is_told_of_a_pass_behind_the_grants(void **state)
+{
+    hf_record *record = *state;
+    notify_note note;
+    for (unsigned i = 1; i <= 4; i++) {
+        hf_enter each = entrant(i, 1);
+        each.limit = 2;
+        enter_as(record, each);
+    }
+    hf_pass how = pass_of(1, FLOOR);
+    hf_leave leaves[] = {leaver(2)};
+    assert_true(step(record, (hf_step){.pass = &how, .leaves = leaves, .n_leaves = 1}));
+    const char *at = record->notify;
+    assert_true(notify_next(&at, &note));
+    assert_int_equal(note.kind, NOTE_GRANT);
+    assert_true(id_equal(note.ticket, id_of(3)));
+    assert_true(notify_next(&at, &note));
+    assert_int_equal(note.kind, NOTE_LOOK);
+    assert_true(id_equal(note.ticket, id_of(4)));
+}
+
+static void test_a_pass_that_nobody_waits_behind_tells_nobody(void **state)
+{
+    hf_record *record = *state;
+    enter(record, 1, ALL);
+    char *before = strdup(record->notify);
+    assert_true(pass(record, 1, FLOOR));
+    assert_string_equal(record->notify, before);
+    free(before);
 }
 
 static void test_what_follows_a_pass_has_a_higher_token(void **state)
@@ -154,6 +249,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OLDER_CASE(test_a_pass_keeps_the_place_and_the_token_in_use),
+        CASE(test_a_pass_brings_how_the_turn_before_was_left),
+        CASE(test_a_pass_that_does_nothing_brings_nothing),
+        CASE(test_the_head_of_the_queue_is_told_of_a_pass),
+        CASE(test_the_head_is_told_of_a_pass_behind_the_grants),
+        CASE(test_a_pass_that_nobody_waits_behind_tells_nobody),
         OLDER_CASE(test_what_follows_a_pass_has_a_higher_token),
         CASE(test_a_late_leave_of_the_old_ticket_takes_no_lease_out),
         CASE(test_a_pass_that_comes_late_changes_nothing),

@@ -173,6 +173,15 @@ static void test_other_steps(void **state)
     step("has nothing less", &(hf_step){.change = &none}, false);
     step("is handed over", &(hf_step){.pass = &pass}, true);
     step("is handed over without words", &(hf_step){.pass = &bare}, true);
+    hf_leave before = {.ticket = id_of(6),
+                       .outcome = HF_OUTCOME_RELEASED,
+                       .told = true,
+                       .has_exit_status = true,
+                       .exit_status = 3,
+                       .used_token = 11,
+                       .who = "who"};
+    pass.before = &before;
+    step("is handed over behind another turn", &(hf_step){.pass = &pass}, true);
     step("nothing", &(hf_step){.now = NULL}, true);
     step("with a time and a floor",
          &(hf_step){.leaves = &back, .n_leaves = 1, .now = &now, .floor = &floor}, false);

@@ -55,6 +55,9 @@ static void test_a_lease_that_is_over_by_more_than_the_trust_is_gone(void **stat
     mono_ahead_ms += 500;
     assert_true(look_at(store, id, 499).is_gone);
     assert_true(look_at(store, lease, 499).is_gone);
+    assert_true(
+        look_at(store, lease, 500).is_gone); /* no process keeps it: the allowance is enough */
+    assert_false(look_at(store, lease, -1).is_gone);
     assert_false(look_at(store, id, 500).is_gone);
     assert_true(look_at(store, id, 0).is_gone);
     assert_false(look_at(store, id, -1).is_gone);
@@ -82,6 +85,36 @@ static void test_what_was_judged_by_the_clock_is_marked_only_when_overdue(void *
     assert_int_equal(mark(store, &seen), HF_OK);
     other->ops->close(other);
     store->ops->close(store);
+}
+
+static void renew(hf_store *store, hf_id lease)
+{
+    hf_session_state after;
+    hf_error err;
+    must(store->ops->session_beat(store, lease, &(hf_beat){.n_answered = 0}, &after, &err), &err);
+}
+
+/* Any process may, one of another time namespace too: then its clock says until when. */
+static void test_a_lease_is_judged_by_the_clock_that_renewed_it(void **state)
+{
+    (void)state;
+    mono_ahead_ms = DAY_MS;
+    hf_store *ahead = open_at("boot", "machine");
+    clock_name = "time:[2]";
+    hf_store *behind = open_at("boot", "machine");
+    hf_id lease = begin_lease(ahead);
+    mono_ahead_ms = 0;
+    renew(behind, lease);
+    mono_ahead_ms = DAY_MS;
+    assert_false(look_at(ahead, lease, 0).is_gone);
+    mono_ahead_ms = TTL_MS + 500;
+    assert_true(look_at(behind, lease, 0).is_gone);
+    mono_ahead_ms = 2 * DAY_MS;
+    renew(ahead, lease);
+    mono_ahead_ms += TTL_MS + 500;
+    assert_true(look_at(ahead, lease, 0).is_gone);
+    ahead->ops->close(ahead);
+    behind->ops->close(behind);
 }
 
 static void test_no_byte_says_whether_a_lease_lives(void **state)
@@ -671,6 +704,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_lease_that_is_over_by_more_than_the_trust_is_gone),
         TEST(test_what_was_judged_by_the_clock_is_marked_only_when_overdue),
+        TEST(test_a_lease_is_judged_by_the_clock_that_renewed_it),
         TEST(test_no_byte_says_whether_a_lease_lives),
         TEST(test_who_waits_for_a_living_session_watches_its_byte),
         TEST(test_no_more_are_watched_than_fit),

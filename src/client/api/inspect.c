@@ -72,21 +72,6 @@ static void collect_ids(collection *c)
 }
 
 /* A session that cannot be read must not hide all locks: its entries are shown with less detail. */
-static hf_code look_at_each(hf_client *client, const hf_id *ids, size_t n, hf_session_state *states,
-                            hf_error *err)
-{
-    hf_code code = HF_OK;
-    for (size_t i = 0; i < n && !code; i++) {
-        code = client->store->ops->sessions_look(client->store, &ids[i], 1, -1, &states[i], err);
-        if (code != HF_SHAPE)
-            continue;
-        client_log(client, HF_LOG_WARNING, "%s", err->text);
-        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_MISSING};
-        code = HF_OK;
-    }
-    return code;
-}
-
 static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
 {
     collect_ids(c);
@@ -94,10 +79,10 @@ static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
     hf_code code = HF_OK;
     for (size_t at = 0; at < c->n_ids && !code; at += LOOK_MOST) {
         size_t n = c->n_ids - at < LOOK_MOST ? c->n_ids - at : LOOK_MOST;
-        code = client->store->ops->sessions_look(client->store, c->ids + at, n, -1, c->states + at,
-                                                 err);
+        code = client_look_at_sessions(client, c->ids + at, n, -1, c->states + at, err);
         if (code == HF_SHAPE)
-            code = look_at_each(client, c->ids + at, n, c->states + at, err);
+            client_log(client, HF_LOG_WARNING, "%s", err->text);
+        code = code == HF_SHAPE ? HF_OK : code;
     }
     return code;
 }
@@ -121,7 +106,7 @@ static hf_entry_info describe(const collection *c, const hf_record *record, cons
                               strings_of_entry *texts)
 {
     const hf_session_state *state = state_of(c, entry->session);
-    bool known = state && state->presence != HF_MISSING;
+    bool known = state && (state->presence == HF_LIVE || state->presence == HF_DEAD);
     id_write(entry->session, texts->session);
     texts->who[0] = '\0';
     if (record->who)

@@ -131,3 +131,12 @@ hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX 
     memcpy(name, given, strlen(given) + 1);
     return HF_OK;
 }
+
+hf_code client_look_at_sessions(hf_client *client, const hf_id *ids, size_t n, int64_t trust_ms,
+                                hf_session_state *states, hf_error *err)
+{
+    hf_store *store = client->store;
+    for (size_t i = 0; i < n; i++) /* what an error leaves as it is must not be taken for dead */
+        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_ODD};
+    return store->ops->sessions_look(store, ids, n, trust_ms, states, err);
+}

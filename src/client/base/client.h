@@ -75,6 +75,11 @@ bool client_is_closing(hf_client *client);
 
 hf_mono client_now(hf_client *client);
 hf_wall client_wall(hf_client *client);
+
+/* The store's call, for many sessions. HF_SHAPE: what could not be read is HF_ODD, and so may all
+ * be; the others are given. */
+hf_code client_look_at_sessions(hf_client *client, const hf_id *ids, size_t n, int64_t trust_ms,
+                                hf_session_state *states, hf_error *err);
 uint64_t client_chance(hf_client *client);
 hf_id client_new_id(hf_client *client);
 /* The calling thread's number, which no other thread of the process has or had; a pthread_t is

@@ -198,7 +198,7 @@ static bool gives_back(const struct hf_lock *lock)
 
 /* The holder did not use the lock, but others have held it under the same ticket before. The record
  * does not know yet how the last of them left it (P13). */
-static hf_leave leave_of_previous(const struct hf_lock *lock)
+hf_leave lock_leave_before(const struct hf_lock *lock)
 {
     const hf_last_mark *mark = &lock->previous.mark;
     hf_leave leave = {.ticket = lock->grant.ticket,
@@ -215,7 +215,7 @@ hf_leave lock_leave(const struct hf_lock *lock)
 {
     const struct leaving *leaving = &lock->leaving;
     if (gives_back(lock) && lock->previous.is_local)
-        return leave_of_previous(lock);
+        return lock_leave_before(lock);
     hf_leave leave = {.ticket = lock->grant.ticket,
                       .outcome = HF_OUTCOME_RELEASED,
                       .told = !gives_back(lock),

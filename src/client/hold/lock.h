@@ -86,6 +86,8 @@ void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before);
 /* ---- How it is left ---- */
 
 hf_leave lock_leave(const struct hf_lock *lock);
+/* How the last one left that held under the same ticket before; only if previous.is_local. */
+hf_leave lock_leave_before(const struct hf_lock *lock);
 void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status);
 void lock_begin_pass_locked(struct hf_lock *lock);
 /* Its holder did not use it: closing it is a give-back. It is passed to nobody in line, because an

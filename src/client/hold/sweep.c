@@ -72,8 +72,9 @@ static hf_mono watch_overdue(hf_client *client, hf_mono now)
     hf_id ids[OVERDUE_MOST];
     hf_error err;
     size_t n = judge_collect(&client->hold->sweep.judge, now, ids, OVERDUE_MOST);
-    if (n && client->store->ops->sessions_look(client->store, ids, n, -1,
-                                               client->hold->sweep.overdue, &err))
+    hf_code code =
+        n ? client_look_at_sessions(client, ids, n, -1, client->hold->sweep.overdue, &err) : HF_OK;
+    if (code && code != HF_SHAPE)
         n = 0;
     hf_mono arrival = client_now(client);
     for (size_t i = 0; i < n; i++)

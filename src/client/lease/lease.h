@@ -61,6 +61,7 @@ typedef struct lease_request {
     lease_view view;
     hf_lock *lock; /* whose place it takes */
     hf_pass pass;
+    hf_leave before; /* the pass's, if anybody held under its ticket before */
     hf_lease *out;
 } lease_request;
 
@@ -70,6 +71,10 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
 
 /* Whether another call with the same key has made it; false without a key. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
+
+/* Whether the lease's session is there, begun by a call that asked for the same, like the lease if
+ * it stands; else HF_KEY_REUSED. Renews nothing. */
+hf_code lease_request_compare(lease_request *r, bool *is_there, hf_error *err);
 
 /* Renews the session that another call with the same key has begun, and uses it from now on.
  * HF_KEY_REUSED: that call asked for something else. Other errors: those of lease_attend(). */

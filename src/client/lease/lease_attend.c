@@ -133,6 +133,7 @@ static hf_code why_lost(hf_client *client, const lease_ids *ids, lease_view *out
                          "or has ended long ago",
                          ids->name);
     case HF_LIVE:
+    case HF_ODD: /* an error of the look */
     default:
         return error_set(err, HF_UNKNOWN, "the lease of %.128s began just now", ids->name);
     }

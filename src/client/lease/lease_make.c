@@ -53,13 +53,21 @@ static hf_code session_went(lease_request *r, hf_error *err)
 
 /* An earlier insert, by another call with this key or by this one, may have arrived. If a beat
  * after it is acknowledged by a majority, so is the insert (R3). */
+static hf_code begin_or_join(lease_request *r, hf_error *err)
+{
+    bool is_there;
+    hf_code code = begin(r, err);
+    if (code != HF_HELD)
+        return code;
+    code = lease_request_compare(r, &is_there, err);
+    return code ? code : lease_request_attend(r, err);
+}
+
 static hf_code be_alive(lease_request *r, hf_error *err)
 {
     if (is_fresh(r))
         return HF_OK;
-    hf_code code = r->has_begun ? HF_HELD : begin(r, err);
-    if (code == HF_HELD)
-        code = lease_request_attend(r, err);
+    hf_code code = r->has_begun ? lease_request_attend(r, err) : begin_or_join(r, err);
     return code == HF_NOT_FOUND ? session_went(r, err) : code;
 }
 
@@ -190,6 +198,9 @@ static void prepare_pass(lease_request *r)
                         .token = r->lock->grant.token,
                         .why = r->lock_options.why,
                         .actor = r->lock_options.actor};
+    r->before = lock_leave_before(r->lock);
+    if (r->lock->previous.is_local)
+        r->pass.before = &r->before;
     pthread_mutex_unlock(&r->client->mutex);
 }
 
@@ -216,8 +227,6 @@ hf_code lease_request_make(lease_request *r, hf_error *err)
         abandon(r);
         lock_return(r->lock);
     } else {
-        if (r->lock->previous.is_known) /* the record knows nothing about a local turn */
-            r->view.last = r->lock->previous.mark;
         lease_tell(r->client, &r->view, r->out);
         handle_goes_over(r->lock);
     }

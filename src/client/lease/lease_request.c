@@ -119,6 +119,27 @@ hf_code lease_request_attend(lease_request *r, hf_error *err)
     return HF_OK;
 }
 
+/* What stands now: the record is compared too, so that nothing is renewed for a call that is
+ * refused.
+ */
+static hf_code compare(lease_request *r, const hf_session_state *state, hf_error *err)
+{
+    r->view = (lease_view){.session = state->session};
+    hf_code code = lease_look(r->client, &r->ids, false, &r->view, err);
+    if (!code)
+        code = check_session(r, err);
+    return !code && r->view.stands ? lease_request_check(r, err) : code;
+}
+
+hf_code lease_request_compare(lease_request *r, bool *is_there, hf_error *err)
+{
+    hf_session_state state;
+    hf_store *store = r->client->store;
+    hf_code code = store->ops->sessions_look(store, &r->ids.session, 1, -1, &state, err);
+    *is_there = !code && state.presence != HF_MISSING;
+    return !code && state.presence == HF_LIVE ? compare(r, &state, err) : code;
+}
+
 static hf_code join(lease_request *r, hf_error *err)
 {
     hf_code code = lease_request_check(r, err);
@@ -132,13 +153,12 @@ static hf_code join(lease_request *r, hf_error *err)
 /* Most calls are the first with their key: a look at the session is enough. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err)
 {
-    hf_session_state state;
-    hf_store *store = r->client->store;
+    bool is_there;
     *is_found = false;
     if (!r->options->key)
         return HF_OK;
-    hf_code code = store->ops->sessions_look(store, &r->ids.session, 1, -1, &state, err);
-    if (code || state.presence == HF_MISSING)
+    hf_code code = lease_request_compare(r, &is_there, err);
+    if (code || !is_there)
         return code;
     code = lease_request_attend(r, err);
     *is_found = !code && r->view.stands;

@@ -79,7 +79,7 @@ static const hf_entry *first_of(const hf_record *record, hf_id session)
 static void remember_holder(look *l, const hf_session_state *state)
 {
     const hf_record *record = &l->ahead->record;
-    if (!record->holders || state->presence == HF_MISSING ||
+    if (!record->holders || state->presence == HF_MISSING || state->presence == HF_ODD ||
         !id_equal(record->entries[0].session, state->session.id))
         return;
     session_who(&state->session, l->ahead->holder);
@@ -165,19 +165,28 @@ static hf_code take_out(look *l, hf_error *err)
     return HF_OK;
 }
 
+/* code: of the look. One that cannot be read spares no other that is dead. */
+static hf_code weigh_all(look *l, hf_session_state *states, size_t n, hf_code code, hf_error *err)
+{
+    hf_code of_this = HF_OK;
+    hf_mono arrival = client_now(l->request->client);
+    for (size_t i = 0; i < n && !of_this; i++) {
+        const hf_entry *entry = first_of(&l->ahead->record, states[i].session.id);
+        if (states[i].presence == HF_MISSING && entry)
+            states[i].session.ttl_ms = entry->ttl_ms;
+        of_this = weigh(l, &states[i], arrival, err);
+    }
+    return of_this ? of_this : code;
+}
+
 static hf_code look_at(look *l, const hf_id *ids, size_t n, bool trusts, hf_error *err)
 {
     hf_client *client = l->request->client;
     hf_session_state *states = alloc_array(NULL, n, sizeof *states);
-    hf_code code = client->store->ops->sessions_look(
-        client->store, ids, n, trusts ? client->clock_trust_ms : -1, states, err);
-    hf_mono arrival = client_now(client);
-    for (size_t i = 0; i < n && !code; i++) {
-        const hf_entry *entry = first_of(&l->ahead->record, ids[i]);
-        if (states[i].presence == HF_MISSING && entry)
-            states[i].session.ttl_ms = entry->ttl_ms;
-        code = weigh(l, &states[i], arrival, err);
-    }
+    hf_code code =
+        client_look_at_sessions(client, ids, n, trusts ? client->clock_trust_ms : -1, states, err);
+    if (!code || code == HF_SHAPE)
+        code = weigh_all(l, states, n, code, err);
     free(states);
     return code;
 }
@@ -202,7 +211,8 @@ hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono 
     hf_id *ids = alloc_array(NULL, ahead->judge.n, sizeof *ids);
     size_t n = due_sessions(&l, now, ids);
     hf_code code = n ? look_at(&l, ids, n, trusts, err) : HF_OK;
-    if (!code && (l.found.n_deaths || l.found.n_leaves)) {
+    bool may_take_out = !code || code == HF_SHAPE;
+    if (may_take_out && (l.found.n_deaths || l.found.n_leaves)) {
         code = take_out(&l, err);
         *out = code ? JUDGING_NONE : JUDGING_CHANGED;
     }

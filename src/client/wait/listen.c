@@ -21,15 +21,21 @@ static void tell_all_locked(hf_client *client, hf_stamp stamp, bool judges)
     }
 }
 
+static void take_token(struct waiter *waiter, const hf_notice *notice)
+{
+    waiter->token = notice->token;
+    waiter->block = notice->block;
+    waiter->quiet_until = MONO_NEVER;
+}
+
 /* A ticket that nobody here knows can only come from an enter that was never answered (R8). So
  * upkeep looks at the suspects at once. */
 static void granted_locked(hf_client *client, const hf_notice *notice)
 {
     struct waiter *waiter = waiters_find(&client->hold->waiters, notice->ticket);
     if (waiter) {
-        waiter->token = notice->token;
-        waiter->block = notice->block;
-        waiter->quiet_until = MONO_NEVER;
+        if (notice->token)
+            take_token(waiter, notice);
         waiter_tell(waiter, notice->stamp);
         lock_request_wake_locked(lock_request_of(waiter));
     } else if (client->session.n_suspects) {

@@ -86,7 +86,8 @@ int notice_bind(sqlite_store *store, hf_id session)
 
 /* A datagram may be lost, because the receiver is gone or its queue is full. The receiver finds
  * out, because it looks by itself from time to time. */
-/* On the wire: a ticket that was granted; or one that waits, and behind it the name of the lock. */
+/* On the wire: a ticket that is to look, because it was granted or another session stands in its
+ * way; or one that waits, and behind it the name of the lock. */
 typedef struct datagram {
     hf_id ticket;
     char name[HF_NAME_MAX + 1];
@@ -107,9 +108,9 @@ void notice_send(sqlite_store *store, const char *name, const char *news, const 
     notify_note note;
     while (notify_next(&news, &note)) {
         datagram it = {.ticket = note.ticket};
-        if (!note.token)
+        if (note.kind == NOTE_RECALL)
             snprintf(it.name, sizeof it.name, "%s", name);
-        if (!note.token || !but || !id_equal(note.ticket, *but))
+        if (note.kind != NOTE_GRANT || !but || !id_equal(note.ticket, *but))
             send_to(store, note.session, &it);
     }
 }

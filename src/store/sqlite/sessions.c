@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/lease.h"
 #include "store/sqlite/sqlite_internal.h"
 #include "sync/mutex_scope.h"
 
@@ -139,6 +140,8 @@ static hf_code raise_beat(sqlite_store *store, hf_id id, hf_error *err)
         return code;
     sql_bind_id(beat, 1, &id);
     sqlite3_bind_int64(beat, 2, session_now_ms(store));
+    sql_bind_text(beat, 3, store->place.boot); /* by whose clock: anybody renews an ID lease */
+    sql_bind_text(beat, 4, store->place.clock);
     code = sql_run(&store->beats, beat, err);
     if (code || sqlite3_changes(store->beats.db))
         return code;
@@ -261,8 +264,10 @@ static hf_code look_at(sqlite_store *store, hf_id id, int64_t clock_trust_ms,
     bool found;
     session_row row;
     hf_code code = session_find(store, id, &found, &row, err);
+    const hf_session *self = &row.state.session;
     if (!code && found)
-        code = session_judge(store, &row, clock_trust_ms, err);
+        code = session_judge(store, &row, lease_trust_ms(self->pid, self->ttl_ms, clock_trust_ms),
+                             err);
     if (code)
         return code;
     if (!found) {

@@ -114,18 +114,22 @@ static bool is_news(const hf_step *step, const notify_note *note)
 {
     if (!step || !step->enter || step->n_leaves || step->n_deaths || step->change || step->pass)
         return true;
-    return !note->token && id_equal(note->ticket, step->enter->entry.ticket);
+    return note->kind == NOTE_RECALL && id_equal(note->ticket, step->enter->entry.ticket);
 }
 
-/* The holder that a note is for, if it still holds. */
+static bool is_for(const notify_note *note, const hf_entry *entry, bool holds)
+{
+    if (note->kind == NOTE_RECALL)
+        return holds && entry->yields && id_equal(entry->session, note->session);
+    return holds == (note->kind == NOTE_GRANT) && id_equal(entry->ticket, note->ticket);
+}
+
+/* The entry that a note is for, if it still holds, or waits. */
 static const hf_entry *addressee(const hf_record *record, const notify_note *note)
 {
-    for (size_t i = 0; i < record->holders; i++) {
-        const hf_entry *entry = &record->entries[i];
-        if (note->token ? id_equal(entry->ticket, note->ticket)
-                        : entry->yields && id_equal(entry->session, note->session))
-            return entry;
-    }
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (is_for(note, &record->entries[i], i < record->holders))
+            return &record->entries[i];
     return NULL;
 }
 

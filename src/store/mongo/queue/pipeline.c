@@ -7,11 +7,12 @@
  *                                             the record, where there is none; asks: its ticket
  *   {replaces}                                the holder whose place the entrant wants
  *   {change: {ticket, permits}}               the holder that has less from now on
- *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why, actor}}}    the holder
- * whose place goes over, and what changes with that {ticket, mark, used, done}                the
- * only leave; mark: `last` as it leaves it; used: the last token that was used; done: the same of
- *                                             `done`
- *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}    several leaves, or deaths
+ *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why, actor}}}
+ *                                             the holder whose place goes over, and what changes
+ *   {ticket, mark, used, done}                the only leave, or the one before a pass
+ *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}
+ *                                             several leaves, or deaths
+ * mark is `last`, and done is `done`, as the leave writes it; used is the last token that was used.
  */
 #include "store/mongo/queue/pipeline.h"
 
@@ -24,6 +25,14 @@
 #include <string.h>
 
 /* ---- Which text ---- */
+
+/* What `last` and `done` come to say. */
+static void tells(pipeline_variant *v, const hf_leave *leave)
+{
+    v->has_last |= leave->told;
+    v->has_used |= leave->used_token > 0;
+    v->has_done |= pipeline_is_done(leave);
+}
 
 static pipeline_enter kind_of(const hf_enter *enter)
 {
@@ -50,11 +59,9 @@ static pipeline_variant variant_of(const hf_step *step, pipeline_clock clock)
     if (step->n_leaves + step->n_deaths > 0)
         v.edit = pipeline_is_single(step) ? PIPELINE_EDITS_ONE : PIPELINE_EDITS_MANY;
     for (size_t i = 0; i < step->n_leaves; i++)
-        v.has_last |= step->leaves[i].told;
-    for (size_t i = 0; i < step->n_leaves; i++)
-        v.has_used |= step->leaves[i].used_token > 0;
-    for (size_t i = 0; i < step->n_leaves; i++)
-        v.has_done |= pipeline_is_done(&step->leaves[i]);
+        tells(&v, &step->leaves[i]);
+    if (step->pass && step->pass->before)
+        tells(&v, step->pass->before);
     return v;
 }
 

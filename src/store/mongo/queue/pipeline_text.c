@@ -64,11 +64,12 @@ static const char is_to_be_remembered[] = "{'$or': [{'$ne': ['$$value.outcome', 
 
 static const char of_holder[] = "{'session': '$$this.session', 'token': @token_used, 'at': @now}";
 
+static const char leaves[] = "{'$eq': ['$$this.ticket', '$$x.ticket']}";
+
 static const char last_of_one[] =
     ", 'last': {'$reduce': {"
     "    'input': '$holders', 'initialValue': '$last',"
-    "    'in': {'$cond': [{'$and': [{'$eq': ['$$this.ticket', '$$x.ticket']}, "
-    "@is_to_be_remembered]},"
+    "    'in': {'$cond': [{'$and': [@is_going, @is_to_be_remembered]},"
     "                     {'$mergeObjects': ['$$x.mark', @of_holder]},"
     "                     '$$value']}}}";
 
@@ -90,7 +91,7 @@ static const char gives_way[] =
 static const char done_by_one[] =
     ", 'done': {'$reduce': {"
     "    'input': '$holders', 'initialValue': '$done',"
-    "    'in': {'$cond': [{'$and': [{'$eq': ['$$this.ticket', '$$x.ticket']}, @gives_way]},"
+    "    'in': {'$cond': [{'$and': [@is_going, @gives_way]},"
     "                     {'$mergeObjects': ['$$x.done', {'token': @token_used, 'at': @now}]},"
     "                     '$$value']}}}";
 
@@ -138,11 +139,13 @@ static const char lowered[] =
     "                     '$$this']}}}";
 
 /* may_pass(): not if that ticket is there already, or its session was the last to leave. */
+static const char goes_over[] = "{'$and': [{'$eq': ['$$this.ticket', '$$x.pass.ticket']},"
+                                "          {'$not': [{'$in': ['$$x.pass.to.ticket', @tickets]}]},"
+                                "          {'$ne': ['$last.session', '$$x.pass.to.session']}]}";
+
 static const char handed_over[] =
     "{'$map': {'input': @holders_changed,"
-    "    'in': {'$cond': [{'$and': [{'$eq': ['$$this.ticket', '$$x.pass.ticket']},"
-    "                               {'$not': [{'$in': ['$$x.pass.to.ticket', @tickets]}]},"
-    "                               {'$ne': ['$last.session', '$$x.pass.to.session']}]},"
+    "    'in': {'$cond': [@goes_over,"
     "                     {'$mergeObjects': ['$$this', '$$x.pass.to']},"
     "                     '$$this']}}}";
 
@@ -203,8 +206,25 @@ static const char grant[] =
     "        'holders': '$$fold.holders',"
     "        'queue': {'$slice': ['$$q', '$$fold.n', 1000]},"
     "        'token': '$$fold.token',"
-    "        'notify': {'$cond': [{'$eq': ['$$fold.n', 0]}, '$notify',"
-    "                             {'$ltrim': {'input': '$$fold.notify'}}]}}]}}}";
+    "        'notify': @news}]}}}";
+
+static const char news_of_grants[] = "{'$cond': [{'$eq': ['$$fold.n', 0]}, '$notify',"
+                                     "          {'$ltrim': {'input': '$$fold.notify'}}]}";
+
+static const char news_of_pass[] =
+    "{'$let': {'vars': {'all': {'$concat': ['$$fold.notify', @note_look]}},"
+    "    'in': {'$cond': [{'$eq': ['$$all', '']}, '$notify', {'$ltrim': {'input': '$$all'}}]}}}";
+
+/* The lease's ticket has come by this step, and somebody goes on waiting. */
+static const char note_look[] =
+    "{'$cond': ["
+    "    {'$and': [{'$in': ['$$x.pass.to.ticket', '$$h.ticket']},"
+    "              {'$not': [{'$in': ['$$x.pass.to.ticket', @tickets]}]},"
+    "              {'$lt': ['$$fold.n', {'$size': '$$q'}]}]},"
+    "    {'$let': {'vars': {'head': {'$arrayElemAt': ['$$q', '$$fold.n']}},"
+    "        'in': {'$concat': [' ', {'$toString': '$$head.session'}, ':look:',"
+    "                           {'$toString': '$$head.ticket'}]}}},"
+    "    '']}";
 
 static const char with_last[] = ", {'last': '$$last'}";
 static const char with_done[] = ", {'done': '$$done'}";
@@ -338,7 +358,7 @@ static const char wall_time[] = /* record_floor_of() */
 
 /* ---- Which parts ---- */
 
-#define PARTS 48
+#define PARTS 52
 
 typedef struct part {
     const char *name, *text;
@@ -371,19 +391,22 @@ static void choose_stays(parts *p, const pipeline_variant *v)
     add(p, "holders_left", is_left ? holders_left : "'$holders'");
     add(p, "holders_changed", v->has_change ? lowered : "@holders_left");
     add(p, "holders", v->has_pass ? handed_over : "@holders_changed");
+    ADD(p, goes_over);
     add(p, "queue", is_left ? queue_left : "'$queue'");
     ADD(p, tickets);
 }
 
 static void choose_remember(parts *p, const pipeline_variant *v)
 {
+    bool gives_back = v->has_used && v->edit; /* a pass takes over the token in use */
+    add(p, "is_going", v->has_pass && !v->edit ? goes_over : leaves);
     add(p, "last", v->has_last ? of_leaves(v, last_of_one, last_of_many) : "");
     add(p, "with_last", v->has_last ? with_last : "");
     add(p, "done", v->has_done ? of_leaves(v, done_by_one, done_by_many) : "");
     add(p, "with_done", v->has_done ? with_done : "");
     add(p, "goes", of_leaves(v, "$$x", "$$gone"));
     add(p, "token_used", v->has_used ? of_leaves(v, used_of_one, used_of_many) : "'$$this.token'");
-    add(p, "token", v->has_used ? of_leaves(v, given_back_by_one, given_back_by_many) : "'$token'");
+    add(p, "token", gives_back ? of_leaves(v, given_back_by_one, given_back_by_many) : "'$token'");
     ADD(p, gone_is);
     ADD(p, gone_holders);
     ADD(p, is_to_be_remembered);
@@ -392,11 +415,13 @@ static void choose_remember(parts *p, const pipeline_variant *v)
     ADD(p, last_token);
 }
 
-static void choose_grant(parts *p)
+static void choose_grant(parts *p, const pipeline_variant *v)
 {
     ADD(p, is_ours);
     ADD(p, edit);
     ADD(p, grant);
+    add(p, "news", v->has_pass ? news_of_pass : news_of_grants);
+    ADD(p, note_look);
     ADD(p, fold_begins);
     ADD(p, head_fits);
     ADD(p, next_token);
@@ -445,7 +470,7 @@ static void choose(parts *p, const pipeline_variant *v)
 {
     choose_stays(p, v);
     choose_remember(p, v);
-    choose_grant(p);
+    choose_grant(p, v);
     choose_enter(p, v);
     add(p, "now", v->has_now ? "'$$x.now'" : "'$$NOW'");
     add(p, "floor", floor_text(v->floor));

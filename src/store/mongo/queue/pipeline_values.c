@@ -155,6 +155,8 @@ static void append_pass(bson_t *x, const hf_pass *pass)
     BSON_APPEND_UTF8(&to, "actor", pass->actor ? pass->actor : "");
     bson_append_document_end(&of, &to);
     bson_append_document_end(x, &of);
+    if (pass->before)
+        append_leave(x, pass->before);
 }
 
 void pipeline_values(const char *name, const hf_step *step, bson_t *x)

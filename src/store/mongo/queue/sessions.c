@@ -73,6 +73,16 @@ static void place(const hf_session_state *state, const hf_id *ids, size_t n,
             states[i] = *state;
 }
 
+/* One that cannot be read, with its id at least. */
+static void read_odd(const bson_t *doc, hf_session_state *out)
+{
+    bson_iter_t it;
+    *out = (hf_session_state){.presence = HF_ODD};
+    if (bson_iter_init_find(&it, doc, "_id") && BSON_ITER_HOLDS_OID(&it))
+        memcpy(out->session.id.bytes, bson_iter_oid(&it)->bytes, sizeof out->session.id.bytes);
+}
+
+/* All that can be read are given; then the first that could not is the error. */
 static hf_code read_states(mongo_store *store, const mongo_call *call, const bson_t *reply,
                            const hf_id *ids, size_t n, int64_t trust_ms, hf_session_state *states,
                            hf_error *err)
@@ -80,16 +90,19 @@ static hf_code read_states(mongo_store *store, const mongo_call *call, const bso
     bson_t batch, doc;
     bson_iter_t it;
     hf_session_state state;
+    hf_code code = HF_OK;
     if (!mongo_view(reply, "cursor.firstBatch", &batch) || !bson_iter_init(&it, &batch))
         return mongo_odd_reply(store, call, err);
     while (mongo_next(&it, &doc)) {
-        hf_code code = document_to_state(&doc, MONGO_SESSIONS, &state, err);
-        if (code)
-            return code;
-        state.is_gone = mongo_is_gone(store, &doc, &state, trust_ms);
+        hf_code of_this = document_to_state(&doc, MONGO_SESSIONS, &state, code ? NULL : err);
+        if (of_this)
+            read_odd(&doc, &state);
+        else
+            state.is_gone = mongo_is_gone(store, &doc, &state, trust_ms);
+        code = code ? code : of_this;
         place(&state, ids, n, states);
     }
-    return HF_OK;
+    return code;
 }
 
 hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
@@ -102,10 +115,10 @@ hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t 
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    for (size_t i = 0; i < n; i++)
-        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_MISSING};
     append_ids(&match, ids, n);
     code = aggregate(store, &call, &match, "{'1': " LEFT "}", n, &reply, err);
+    for (size_t i = 0; i < n && !code; i++)
+        states[i] = (hf_session_state){.session.id = ids[i], .presence = HF_MISSING};
     if (!code)
         code = read_states(store, &call, &reply.doc, ids, n, clock_trust_ms, states, err);
     bson_destroy(&reply.doc);

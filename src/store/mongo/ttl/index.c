@@ -21,6 +21,7 @@ struct mongo_ttl_index {
     bool knows_index;   /* the values below were read */
     int64_t foreign_ms; /* how long other programs' documents last */
     int64_t least_s;    /* see findings */
+    int64_t since_s;    /* see findings */
     hf_mono read_at;
     bool has_warned; /* that they may not be read */
 };
@@ -46,24 +47,27 @@ typedef struct findings {
     int64_t seconds; /* expireAfterSeconds; -1: there is no such index for all documents */
     bool is_partial; /* there is one for some */
     int64_t least_s; /* the shortest of all, partial ones too; -1: there is none */
+    int64_t since_s; /* the time of one on `since`; -1: there is none */
     hf_mono read_at; /* when the reading began */
     bool is_denied;  /* the client may not read them, so nothing is known */
 } findings;
 
 /* MongoDB removes documents by no other kind of index: it ignores "hashed" and "2d". */
-static bool is_on_the_date(const mongo_store *store, const bson_t *index)
+static bool is_on(const char *field, const bson_t *index)
 {
     bson_t key;
     bson_iter_t it;
     return mongo_view(index, "key", &key) && bson_count_keys(&key) == 1 &&
-           bson_iter_init_find(&it, &key, field_of(store)) &&
+           bson_iter_init_find(&it, &key, field) &&
            (BSON_ITER_HOLDS_NUMBER(&it) || BSON_ITER_HOLDS_DECIMAL128(&it));
 }
 
 static void note_index(const mongo_store *store, const bson_t *index, findings *out)
 {
     int64_t seconds = mongo_int_at(index, "expireAfterSeconds", -1);
-    if (seconds < 0 || !is_on_the_date(store, index))
+    if (seconds >= 0 && is_on("since", index))
+        out->since_s = seconds;
+    if (seconds < 0 || !is_on(field_of(store), index))
         return;
     if (out->least_s < 0 || seconds < out->least_s)
         out->least_s = seconds;
@@ -79,7 +83,7 @@ static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_
     bson_t command = BSON_INITIALIZER, batch, index;
     bson_iter_t it;
     mongo_reply reply;
-    *out = (findings){.seconds = -1, .least_s = -1, .read_at = mongo_mono(store)};
+    *out = (findings){.seconds = -1, .least_s = -1, .since_s = -1, .read_at = mongo_mono(store)};
     mongo_begin(&command, "listIndexes", store->uri.collection);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
@@ -120,6 +124,7 @@ static void adopt(mongo_store *store, const findings *found)
     store->ttl->has_warned |= found->is_denied;
     store->ttl->foreign_ms = foreign_ms_of(store, found);
     store->ttl->least_s = found->least_s;
+    store->ttl->since_s = found->since_s;
     store->ttl->read_at = found->read_at;
     store->ttl->knows_index = true;
     pthread_mutex_unlock(&store->mutex);
@@ -171,12 +176,23 @@ static bool fits(const mongo_store *store, int64_t least_s)
     return least_s < 0 || least_s >= least_seconds(store);
 }
 
+/* A lock has the date of its beginning there, which nothing renews. */
+static hf_code refuse_index_on_since(const mongo_store *store, int64_t since_s, hf_error *err)
+{
+    return error_set(err, HF_INVALID,
+                     "the TTL index on %.100s.%.100s, field since, removes documents %lld s after "
+                     "their locks were taken, though they are held: have an administrator drop it",
+                     store->uri.database, store->uri.collection, (long long)since_s);
+}
+
 /* A partial index counts, too, because we cannot know which documents it covers. */
 static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
 {
     pthread_mutex_lock(&store->mutex);
-    int64_t least_s = store->ttl->least_s;
+    int64_t least_s = store->ttl->least_s, since_s = store->ttl->since_s;
     pthread_mutex_unlock(&store->mutex);
+    if (since_s >= 0)
+        return refuse_index_on_since(store, since_s, err);
     if (fits(store, least_s))
         return HF_OK;
     return error_set(err, HF_INVALID,
@@ -195,7 +211,7 @@ static bool is_fresh(mongo_store *store)
     MUTEX_SCOPE(&store->mutex);
     const struct mongo_ttl_index *index = store->ttl;
     hf_mono due = mono_add_ms(index->read_at, store->config.ttl_ms);
-    return index->knows_index && fits(store, index->least_s) &&
+    return index->knows_index && index->since_s < 0 && fits(store, index->least_s) &&
            !mono_reached(due, mongo_mono(store));
 }
 
@@ -286,6 +302,7 @@ static hf_code make_or_warn(mongo_store *store, findings *found, hf_error *err)
     warn_of_none(store, &refused);
     hf_code code = read_indexes(store, false, &now, err);
     found->least_s = now.least_s;
+    found->since_s = now.since_s;
     return code;
 }
 
