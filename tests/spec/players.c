@@ -185,7 +185,9 @@ static hf_code lease(struct player *p, const char *name)
 static hf_code end_lease(struct player *p)
 {
     hf_error err;
-    return hf_lease_release(p->client, p->lease.id, &err);
+    hf_code code = hf_lease_release(p->client, p->lease.id, &err);
+    p->lease.id[0] = '\0';
+    return code;
 }
 
 /* What another session's network kept back arrives now. */
@@ -343,6 +345,8 @@ static void keep_back(struct player *p, const struct faulty_step *of)
         p->kept.change = &p->kept_change;
     } else if (of->step->pass) {
         p->kept_pass = *of->step->pass;
+        p->kept_pass.why = p->kept_pass.actor = NULL; /* its caller's, and gone when it lands */
+        p->kept_pass.before = NULL;
         p->kept.pass = &p->kept_pass;
     } else {
         p->kept_enter = *of->step->enter;
@@ -406,6 +410,8 @@ static void give_up(struct player *p)
         hf_lock_close(p->held[i].lock);
         p->held[i].lock = NULL;
     }
+    if (p->lease.id[0])
+        end_lease(p);
 }
 
 /* First the players that can do so give up what they hold; then those that wait come to their end,
