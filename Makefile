@@ -58,7 +58,7 @@ deb: deps-deb
 	@tools/deb
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-clang build-fuzz build-planted \
+	rm -rf build build-dev build-asan build-tsan build-fuzz build-planted \
 	    build-mutants build-coverage build-packages
 
 deps-build:

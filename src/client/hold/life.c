@@ -174,7 +174,8 @@ void life_close(hf_client *client, bool store_answers)
         life_end_locked(client);
     size_t n = store_answers ? endings->n : 0;
     pthread_mutex_unlock(&client->mutex);
-    for (const struct ended *at = endings->of; at < endings->of + n; at++)
-        if (client->store->ops->session_end(client->store, at->id, at->leaves_any, NULL))
+    for (size_t i = 0; i < n; i++)
+        if (client->store->ops->session_end(client->store, endings->of[i].id,
+                                            endings->of[i].leaves_any, NULL))
             break;
 }
