@@ -122,8 +122,8 @@ static void test_a_break_knows_the_store_s_form(void **state)
     hf_lock *lock;
     begin("memory:break-forms");
     ASSERT_CLEAN(hf_lock_acquire(client, "X", NULL, &lock, &err));
-    ASSERT_CLEAN(hf_break(client, "X",
-                          &(hf_break_options){.reason = "why not", .force = true}, &err));
+    ASSERT_CLEAN(
+        hf_break(client, "X", &(hf_break_options){.reason = "why not", .force = true}, &err));
     assert_was_named("x");
     hf_lock_close(lock);
     hf_close(client);
