@@ -2,7 +2,7 @@
 /* test_left_over.c: what is still to be sent: releases that are put off, downgrades, tickets that
  * may still land, and the end of a session; each is sent once, and for the right session. The
  * client has no threads: the test makes its ticks. Run by ctest. */
-#include "client/client_bed.h"
+#include "client/lease_bed.h"
 
 #include "core/id.h"
 
@@ -303,6 +303,147 @@ static void test_a_lock_on_its_way_to_a_lease_is_not_verified(void **state)
     close_still();
 }
 
+/* ---- Many ---- */
+
+#define MANY 1100 /* more than two looks can take */
+
+static size_t looked_at;
+
+static hf_code count_names(faulty *of, faulty_call call, const void *arg)
+{
+    (void)of;
+    if (call == FAULTY_LOOK)
+        looked_at += ((const struct faulty_look *)arg)->n;
+    return HF_OK;
+}
+
+static void test_all_that_is_held_is_verified(void **state)
+{
+    (void)state;
+    static hf_lock *all[MANY];
+    char name[16];
+    open_with("memory:many", (hf_options){.ttl_ms = 60000});
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        all[i] = take(client, name);
+    }
+    f->before = count_names;
+    looked_at = 0;
+    for (int i = 0; i < 4; i++) {
+        faulty_pass(f, 20000);
+        beat_tick(client, now());
+        upkeep_tick(client, now());
+    }
+    assert_int_equal(looked_at, MANY);
+    assert_int_equal(f->calls[FAULTY_LOOK], 3);
+    for (int i = 0; i < MANY; i++)
+        hf_lock_close(all[i]);
+    close_still();
+}
+
+/* ---- What records of earlier programs say ---- */
+
+static void test_what_was_done_is_told_from_how_it_was_left(void **state)
+{
+    (void)state;
+    hf_last_mark mark = {.outcome = HF_OUTCOME_RELEASED,
+                         .token = 7,
+                         .has_exit_status = true,
+                         .exit_status = 3,
+                         .at = {1000},
+                         .who = "me"};
+    assert_string_equal(previous_text(&mark).done.who, "me");
+    assert_int_equal(previous_text(&mark).done.token, 7);
+    assert_int_equal(previous_text(&mark).done.exit_status, 3);
+    mark.outcome = HF_OUTCOME_ABANDONED;
+    assert_null(previous_text(&mark).done.who);
+    mark.outcome = HF_OUTCOME_RELEASED;
+    mark.has_exit_status = false;
+    assert_null(previous_text(&mark).done.who);
+    mark.done.is_known = true;
+    mark.done.token = 5;
+    assert_int_equal(previous_text(&mark).done.token, 5);
+    assert_int_equal(previous_text(&mark).token, 7);
+}
+
+/* ---- Releases of leases ---- */
+
+static lease_ids released;
+static int leaves;
+
+static bool ignore_second_leave(faulty *of, const struct faulty_step *taken)
+{
+    (void)of;
+    return taken->step->n_leaves && leaves++ == 1;
+}
+
+/* The answer is lost; meanwhile another session has had the lock, and the lease's own is dead. */
+static hf_code lose_first_answer(faulty *of, faulty_call call, const void *arg)
+{
+    if (!is_leave(call, arg) || leaves != 1)
+        return HF_OK;
+    mark_dead(of->inner, released.session);
+    hf_id session = begin_dead(of->inner, 9, 3600000);
+    enter_as(of->inner, "x", session, 1);
+    mark_dead(of->inner, session);
+    return HF_UNKNOWN;
+}
+
+/* It can only have been this release that took it out. */
+static void test_a_lease_whose_release_had_no_answer_was_released(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lease lease;
+    open_still("memory:lease-unanswered");
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    released = ids_of(lease.id);
+    leaves = 0;
+    f->swallows = ignore_second_leave;
+    f->after = lose_first_answer;
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_OK);
+    assert_int_equal(leaves, 2);
+    close_still();
+}
+
+/* As of an earlier answer in the same memory. */
+static void leave_old_asks(faulty *of, hf_session_state *state)
+{
+    (void)of;
+    if (state->n_asked)
+        return;
+    state->asked[0].ticket = released.ticket;
+    snprintf(state->asked[0].by, sizeof state->asked[0].by, "somebody");
+}
+
+static bool ignore_leaves(faulty *of, const struct faulty_step *taken)
+{
+    if (!taken->step->n_leaves || leaves++)
+        return false;
+    hf_leave leave = {.ticket = released.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+    hf_step step = {.leaves = &leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(of->inner->ops->step(of->inner, "x", &step, NULL, &reply, &err), HF_OK);
+    return true;
+}
+
+/* Only those that were counted are asks: nobody has asked for it, so it was left. */
+static void test_asks_beyond_the_count_are_none(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lease lease;
+    open_still("memory:lease-asks");
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    released = ids_of(lease.id);
+    leaves = 0;
+    f->swallows = ignore_leaves;
+    f->edits_state = leave_old_asks;
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_OK);
+    close_still();
+}
+
 /* ---- Closing ---- */
 
 static int losses;
@@ -392,6 +533,10 @@ int main(void)
         cmocka_unit_test(test_who_waits_is_no_suspect),
         cmocka_unit_test(test_an_id_begins_with_the_seconds),
         cmocka_unit_test(test_a_lock_on_its_way_to_a_lease_is_not_verified),
+        cmocka_unit_test(test_all_that_is_held_is_verified),
+        cmocka_unit_test(test_what_was_done_is_told_from_how_it_was_left),
+        cmocka_unit_test(test_a_lease_whose_release_had_no_answer_was_released),
+        cmocka_unit_test(test_asks_beyond_the_count_are_none),
         cmocka_unit_test(test_closing_releases_and_tells_nobody),
         cmocka_unit_test(test_a_store_that_does_not_answer_is_asked_once),
         cmocka_unit_test(test_sessions_are_ended_if_the_store_answers),
