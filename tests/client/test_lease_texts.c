@@ -3,6 +3,8 @@
  * Run by ctest. */
 #include "client/client_bed.h"
 
+#include "core/id.h"
+
 /* The name is a good one before it is read, so only what was read can make it a bad one. */
 static hf_code read_id(const char *id)
 {
@@ -33,6 +35,22 @@ static void test_what_is_no_id(void **state)
     hf_close(client);
 }
 
+/* All programs, of all versions, must find the same lease by a name and a key. */
+static void test_a_key_always_gives_the_same_id(void **state)
+{
+    (void)state;
+    char id[HF_LEASE_ID_SIZE], session[ID_TEXT_SIZE], ticket[ID_TEXT_SIZE];
+    hf_client *client = open_client("memory:keys", 10000);
+    lease_ids ids = {.name = "a lock"};
+    lease_id_make(client, "order 7", &ids, id);
+    assert_string_equal(id, "8c04a874d28b64715ea765cb67400de8-a~20lock");
+    id_write(ids.session, session);
+    id_write(ids.ticket, ticket);
+    assert_string_equal(session, "2833d36dc56f5823a07ce781");
+    assert_string_equal(ticket, "0058a7baaf9812f7b035d426");
+    hf_close(client);
+}
+
 static void test_long_texts_of_the_holder_before_are_told_whole(void **state)
 {
     (void)state;
@@ -56,6 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_no_id),
+        cmocka_unit_test(test_a_key_always_gives_the_same_id),
         cmocka_unit_test(test_long_texts_of_the_holder_before_are_told_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

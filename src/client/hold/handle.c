@@ -79,7 +79,6 @@ static void close_locked(struct hf_lock *lock, struct waker **to_wake)
         struct release *release = release_begin_locked(lock);
         if (was_lost)
             release->leave.outcome = HF_OUTCOME_ABANDONED;
-        release->is_held = false;
         release_later_locked(client, release, COME_BACK_NS);
     }
     lock_unlink_locked(lock);

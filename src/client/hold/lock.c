@@ -95,11 +95,9 @@ struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
 {
     hf_client *client = before->client;
     struct hf_lock *lock = make_locked(client, before->name);
-    lock->grant.enter = before->grant.enter;
     lock->grant.ticket = before->grant.ticket;
     lock->grant.session = before->grant.session;
     lock->grant.token = before->grant.token + 1;
-    lock->grant.permits = before->grant.permits;
     lock->grant.stamp = before->grant.stamp;
     lock->belief.born = now;
     lock->verification.due = before->verification.due;

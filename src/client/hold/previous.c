@@ -102,6 +102,7 @@ static bool is_known(struct hf_lock *lock)
 
 hf_code previous_learn(struct hf_lock *lock, hf_error *err)
 {
+    error_clear(err);
     if (is_known(lock))
         return HF_OK;
     hf_client *client = lock->client;

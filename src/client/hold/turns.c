@@ -84,7 +84,6 @@ static bool take_lingering_locked(struct lock_request *request, hf_mono now)
             give_up_lingering_locked(kept);
         return false;
     }
-    lock_end_locked(kept, LOCK_RELEASED);
     previous_set_locked(hand_over_locked(request, kept, now), &kept->previous.mark);
     lock_discard_locked(kept);
     return true;

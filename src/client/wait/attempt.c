@@ -31,7 +31,6 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     attempt->request.started = attempt->enter_due = client_now(client);
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
     attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->request.started, wait_ms) : MONO_NEVER;
-    attempt->look_due = attempt->trouble.since = MONO_NEVER;
     attempt->deadlock.due = mono_add_ms(attempt->request.started, client->deadlock_ms);
     record_init(&attempt->ahead.record, name);
     lock_request_begin(&attempt->request);

@@ -67,7 +67,6 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
         *to_send = release->in_flight ? release : NULL;
         ticker_poke(client, TICK_UPKEEP);
     }
-    attempt->request.is_in_flight = false;
     if (attempt->request.place.in_line)
         line_quit_locked(&attempt->request);
     return true;
@@ -187,7 +186,6 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
 void attempt_succeeded(struct attempt *attempt)
 {
     attempt->trouble.failures = 0;
-    attempt->trouble.since = MONO_NEVER;
 }
 
 /* A ticket that was asked for before it was believed is never believed (R9). */

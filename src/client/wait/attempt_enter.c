@@ -35,7 +35,6 @@ static void make_lock_locked(struct attempt *attempt, const hf_entry *entry, hf_
     if (attempt->state == ATTEMPT_WAITS)
         wait_estimate_learn(&client->wait_estimate, request->name, &request->waiter, now);
     waiters_remove(&request->waiter);
-    request->is_in_flight = false;
     if (client->store->can & HF_CAN_TELL_LOST &&
         !listener_want_locked(client, request->waiter.stamp))
         verify_now_locked(client, lock->name);

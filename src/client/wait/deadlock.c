@@ -242,7 +242,7 @@ static int64_t pause_ms(const hf_client *client, struct deadlock *deadlock)
     for (unsigned i = QUICK_LOOKS; i < deadlock->looks && ms < lease_beat_ms(client->ttl_ms); i++)
         ms *= 2;
     deadlock->looks++;
-    return ms < 1 ? 1 : ms < lease_beat_ms(client->ttl_ms) ? ms : lease_beat_ms(client->ttl_ms);
+    return ms < lease_beat_ms(client->ttl_ms) ? ms : lease_beat_ms(client->ttl_ms);
 }
 
 static bool look(struct lock_request *request, struct deadlock *deadlock, const waits_item *holds,
