@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct library library;
@@ -78,6 +79,21 @@ typedef hf_code begin_fn(hf_client *, const char *, const hf_lease_options *, hf
 typedef hf_code renew_fn(hf_client *, const char *, hf_lease *, hf_error *);
 typedef hf_code release_fn(hf_client *, const char *, hf_error *);
 
+typedef struct grant {
+    hf_lease_fn done;
+    void *ctx;
+} grant;
+
+/* Tells of a lease as if it ended when the test says. */
+static void on_done(void *ctx, const hf_lease *lease, const hf_error *err)
+{
+    grant g = *(grant *)ctx;
+    free(ctx);
+    hf_lease told = lease ? *lease : (hf_lease){.token = 0};
+    told.ends_at_ns = library.ends_at_ns;
+    g.done(g.ctx, lease ? &told : NULL, err);
+}
+
 hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_options *options,
                        hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err)
 {
@@ -89,7 +105,11 @@ hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_optio
     if (library.begin_err.code)
         return result(&library.begin_err, err);
     begin_fn *begin = (begin_fn *)(uintptr_t)dlsym(RTLD_NEXT, "hf_lease_begin");
-    return begin(client, name, options, done, ctx, out, err);
+    if (!library.ends_at_ns)
+        return begin(client, name, options, done, ctx, out, err);
+    grant *g = malloc(sizeof *g);
+    *g = (grant){done, ctx};
+    return begin(client, name, options, on_done, g, out, err);
 }
 
 hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err)
@@ -97,8 +117,15 @@ hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_erro
     library.n_renewals++;
     if (library.err.code)
         return result(&library.err, err);
+    if (library.renew_code) {
+        *err = (hf_error){.code = library.renew_code, .text = "not renewed"};
+        return library.renew_code;
+    }
     renew_fn *renew = (renew_fn *)(uintptr_t)dlsym(RTLD_NEXT, "hf_lease_renew");
-    return renew(client, id, out, err);
+    hf_code code = renew(client, id, out, err);
+    if (library.renewed_till)
+        out->ends_at_ns = library.renewed_till;
+    return code;
 }
 
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err)
