@@ -78,6 +78,11 @@ void bed_serve(const httpd_config *config)
     assert_int_equal(code, HF_OK);
 }
 
+httpd *bed_service(void)
+{
+    return service;
+}
+
 const char *bed_url(void)
 {
     return holdfast_httpd.url(service);

@@ -16,6 +16,7 @@
 httpd_config bed_config(hf_client *client);
 void bed_serve(const httpd_config *config);
 hf_code bed_try_to_serve(const httpd_config *config, hf_error *err); /* HF_OK: it serves */
+httpd *bed_service(void);
 const char *bed_url(void);
 void bed_stop(void);
 bool bed_has_logged(const char *text); /* a whole line, without numbers */

@@ -29,6 +29,8 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     keep(library.after, sizeof library.after, options ? options->after : NULL);
     library.in_use = options && options->in_use;
     library.n_shown = 0;
+    if (library.on_list)
+        library.on_list();
     while (library.n_shown < library.n_locks && each(ctx, &library.locks[library.n_shown++]))
         ;
     return result(&library.err, err);

@@ -8,11 +8,12 @@
 #include <holdfast/holdfast.h>
 
 struct library {
-    hf_error err;         /* with a code: what listings, breaks, renewals and releases fail with */
-    hf_error begin_err;   /* the same for hf_lease_begin() */
-    int64_t ends_at_ns;   /* of a lease that was granted, by CLOCK_BOOTTIME; 0: as it is */
-    int64_t renewed_till; /* the same after a renewal */
-    hf_code renew_code;   /* what renewals fail with, once they have been counted */
+    hf_error err;          /* with a code: what listings, breaks, renewals and releases fail with */
+    hf_error begin_err;    /* the same for hf_lease_begin() */
+    int64_t ends_at_ns;    /* of a lease that was granted, by CLOCK_BOOTTIME; 0: as it is */
+    int64_t renewed_till;  /* the same after a renewal */
+    hf_code renew_code;    /* what renewals fail with, once they have been counted */
+    void (*on_list)(void); /* called while locks are listed; NULL: nothing */
     const hf_lock_info *locks;
     size_t n_locks;
     const hf_session_info *sessions;

@@ -212,6 +212,7 @@ static void test_numbers_have_bounds(void **state)
     assert_answer("GET /v1/locks?limit=1", "", NULL, 200, "");
     assert_answer("GET /v1/locks?limit=1000", "", NULL, 200, "");
     assert_answer("GET /v1/locks?in_use=2", "", NULL, 400, "in_use=2 is no number from 0 to 1");
+    assert_answer("GET /v1/locks?in_use=", "", NULL, 400, "in_use= is no number from 0 to 1");
     assert_answer("GET /v1/sessions?all=-1", "", NULL, 400, "all=-1 is no number from 0 to 1");
     assert_answer("DELETE /v1/locks/x?if_token=0&reason=r", "", NULL, 400,
                   "from 1 to 9007199254740992");
