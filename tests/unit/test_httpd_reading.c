@@ -326,6 +326,49 @@ static void test_buckets_go_on(void **state)
     assert_non_null(strstr(text, "\n# HELP holdfast_looks_total "));
 }
 
+/* The name that a line of /metrics is about, without what a histogram adds to it. */
+static const char *family_of(const char *line)
+{
+    static const char *const endings[] = {"_bucket", "_sum", "_count"};
+    static char name[100];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(line, "{ "), line);
+    for (size_t i = 0; i < N(endings); i++) {
+        size_t length = strlen(name), end_length = strlen(endings[i]);
+        if (length > end_length && strcmp(name + length - end_length, endings[i]) == 0)
+            name[length - end_length] = '\0';
+    }
+    return name;
+}
+
+/* Each count stands below what is said of it, each is said once, and none is missing. */
+static void test_each_count_is_explained(void **state)
+{
+    char current[100] = "", help[120], type[120], *rest = NULL, all[2000] = "";
+    (void)state;
+    bed_ask("GET /nix", "", NULL);
+    char *text = strdup(body_of(bed_ask("GET /metrics", "", NULL)));
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (strncmp(line, "# HELP ", 7) == 0) {
+            snprintf(current, sizeof current, "%.*s", (int)strcspn(line + 7, " "), line + 7);
+            snprintf(help, sizeof help, " %s ", current);
+            assert_null(strstr(all, help));
+            strcat(all, help);
+            line = strtok_r(NULL, "\n", &rest);
+            snprintf(type, sizeof type, "# TYPE %s ", current);
+            assert_memory_equal(line, type, strlen(type));
+        } else {
+            assert_string_equal(family_of(line), current);
+        }
+    }
+    free(text);
+    assert_string_equal(all, " holdfast_http_requests_total  holdfast_http_request_seconds "
+                             " holdfast_errors_total  holdfast_wait_seconds "
+                             " holdfast_hold_seconds  holdfast_renew_margin_seconds "
+                             " holdfast_events_total  holdfast_looks_total "
+                             " holdfast_store_round_trips_total  holdfast_http_connections "
+                             " holdfast_http_requests_open  holdfast_waits_open ");
+}
+
 static void test_each_request_is_logged(void **state)
 {
     (void)state;
@@ -370,6 +413,7 @@ int main(void)
         TEST(test_each_file_is_whole),
         TEST(test_requests_are_counted_by_their_route),
         TEST(test_buckets_go_on),
+        TEST(test_each_count_is_explained),
         TEST(test_each_request_is_logged),
         TEST(test_one_connection_has_many_requests),
     };
