@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,6 +48,19 @@ int __wrap_pthread_join(pthread_t thread, void **out)
 {
     n_joined++;
     return __real_pthread_join(thread, out);
+}
+
+/* What lies behind the events that it counts is this one's, as from an earlier call. */
+static uint64_t stale_id;
+
+int __real_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms);
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms);
+int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms)
+{
+    int n = __real_epoll_wait(epoll, events, most, timeout_ms);
+    for (int i = n > 0 ? n : 0; i < most; i++)
+        events[i].data.u64 = stale_id;
+    return n;
 }
 
 static int begin(void **state)
@@ -399,6 +413,23 @@ static void test_the_end_of_a_request_begins_the_time_anew(void **state)
     connections_close(&service.connections);
 }
 
+/* ---- hold_times.c ---- */
+
+/* FNV-1a of these bytes is 0, which also says that a place is free. */
+static void test_a_lease_whose_hash_would_be_0(void **state)
+{
+    static hold_times t;
+    static const hf_lease lease = {.id = "\xd5\x6b\xb9\x53\x42\x87\x08\x36", .left_ms = 60000};
+    (void)state;
+    hold_times_init(&t);
+    assert_int_equal(hold_times_renew(&t, lease.id, 1000), -1);
+    hold_times_begin(&t, &lease);
+    assert_true(hold_times_renew(&t, lease.id, 1000) > 0);
+    assert_true(hold_times_end(&t, lease.id) >= 0);
+    assert_int_equal(hold_times_end(&t, lease.id), -1);
+    hold_times_done(&t);
+}
+
 /* ---- waits.c ---- */
 
 static atomic_int n_gone[3];
@@ -436,6 +467,7 @@ static void test_who_hangs_up_is_noticed(void **state)
     assert_true(waits_open(&w));
     for (size_t i = 0; i < 3; i++)
         enter(&w, &e[i], i);
+    stale_id = e[2].id;
     for (size_t i = 0; i < 3; i++) {
         close(ends[i]);
         await(&n_gone[i], 1);
@@ -444,6 +476,7 @@ static void test_who_hangs_up_is_noticed(void **state)
     }
     for (size_t i = 0; i < 3; i++)
         leave(&w, &e[i]);
+    stale_id = UINT64_MAX;
     assert_null(w.first);
     waits_end(&w);
     waits_close(&w);
@@ -501,6 +534,7 @@ int main(void)
         TEST(test_but_not_for_ever),
         TEST(test_no_thread_no_connections),
         TEST(test_the_end_of_a_request_begins_the_time_anew),
+        TEST(test_a_lease_whose_hash_would_be_0),
         TEST(test_who_hangs_up_is_noticed),
         TEST(test_all_are_told_of_the_end),
     };
