@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd_library.c: see httpd_library.h. */
+#include "httpd_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct library library;
+
+static void keep(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static hf_code result(const hf_error *wanted, hf_error *err)
+{
+    if (wanted->code && err)
+        *err = *wanted;
+    return wanted->code;
+}
+
+hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
+                      void *ctx, hf_error *err)
+{
+    (void)client;
+    keep(library.prefix, sizeof library.prefix, options ? options->prefix : NULL);
+    keep(library.after, sizeof library.after, options ? options->after : NULL);
+    library.in_use = options && options->in_use;
+    library.n_shown = 0;
+    if (library.on_list)
+        library.on_list();
+    while (library.n_shown < library.n_locks && each(ctx, &library.locks[library.n_shown++]))
+        ;
+    return result(&library.err, err);
+}
+
+hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
+                hf_error *err)
+{
+    const hf_list_options options = {.struct_size = sizeof options, .prefix = prefix};
+    return hf_list_locks(client, &options, each, ctx, err);
+}
+
+hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
+{
+    (void)client;
+    keep(library.name, sizeof library.name, name);
+    if (library.err.code || !library.n_locks)
+        return result(&library.err, err);
+    each(ctx, &library.locks[0]);
+    return HF_OK;
+}
+
+hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err)
+{
+    size_t i = 0;
+    (void)client;
+    while (i < library.n_sessions && each(ctx, &library.sessions[i++]))
+        ;
+    return result(&library.err, err);
+}
+
+hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
+                 hf_error *err)
+{
+    (void)client;
+    keep(library.name, sizeof library.name, name);
+    keep(library.reason, sizeof library.reason, options->reason);
+    keep(library.by, sizeof library.by, options->by ? options->by : "nobody");
+    library.if_token = options->if_token;
+    library.n_breaks++;
+    return result(&library.err, err);
+}
+
+/* ---- Leases ---- */
+
+typedef hf_code begin_fn(hf_client *, const char *, const hf_lease_options *, hf_lease_fn, void *,
+                         hf_lease_wait **, hf_error *);
+typedef hf_code renew_fn(hf_client *, const char *, hf_lease *, hf_error *);
+typedef hf_code release_fn(hf_client *, const char *, hf_error *);
+
+typedef struct grant {
+    hf_lease_fn done;
+    void *ctx;
+} grant;
+
+/* Tells of a lease as if it ended when the test says. */
+static void on_done(void *ctx, const hf_lease *lease, const hf_error *err)
+{
+    grant g = *(grant *)ctx;
+    free(ctx);
+    hf_lease told = lease ? *lease : (hf_lease){.token = 0};
+    told.ends_at_ns = library.ends_at_ns;
+    g.done(g.ctx, lease ? &told : NULL, err);
+}
+
+hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_options *options,
+                       hf_lease_fn done, void *ctx, hf_lease_wait **out, hf_error *err)
+{
+    keep(library.name, sizeof library.name, name);
+    keep(library.why, sizeof library.why, options->lock.why);
+    keep(library.owner, sizeof library.owner, options->owner);
+    keep(library.key, sizeof library.key, options->key);
+    library.lease = *options;
+    if (library.begin_err.code)
+        return result(&library.begin_err, err);
+    begin_fn *begin = (begin_fn *)(uintptr_t)dlsym(RTLD_NEXT, "hf_lease_begin");
+    if (!library.ends_at_ns)
+        return begin(client, name, options, done, ctx, out, err);
+    grant *g = malloc(sizeof *g);
+    *g = (grant){done, ctx};
+    return begin(client, name, options, on_done, g, out, err);
+}
+
+hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err)
+{
+    library.n_renewals++;
+    if (library.err.code)
+        return result(&library.err, err);
+    if (library.renew_code) {
+        *err = (hf_error){.code = library.renew_code, .text = "not renewed"};
+        return library.renew_code;
+    }
+    renew_fn *renew = (renew_fn *)(uintptr_t)dlsym(RTLD_NEXT, "hf_lease_renew");
+    hf_code code = renew(client, id, out, err);
+    if (library.renewed_till)
+        out->ends_at_ns = library.renewed_till;
+    return code;
+}
+
+hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err)
+{
+    library.n_releases++;
+    if (library.err.code)
+        return result(&library.err, err);
+    release_fn *release = (release_fn *)(uintptr_t)dlsym(RTLD_NEXT, "hf_lease_release");
+    return release(client, id, err);
+}

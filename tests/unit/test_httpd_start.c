@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_httpd_start.c: how a service starts or says why it does not, which leaves nothing behind,
+ * and how it ends; run by ctest. */
+#include "httpd_bed.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "httpd/address.h"
+#include "httpd/service.h"
+#include "httpd/tokens.h"
+#include "httpd_library.h"
+
+#define N(array) (sizeof(array) / sizeof *(array))
+#define TOKEN "use-0123456789-abc"
+#define JSON "Content-Type: application/json\r\n"
+
+static hf_client *client;
+
+/* ---- The machine's limits, in the test's hands ---- */
+
+static int threads_left;
+static int bind_errno, listen_errno, socket_errno; /* 0: as it is */
+static struct rlimit limit;
+static int limit_errno, n_limits_set;
+
+int __real_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *ctx);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *ctx);
+int __real_bind(int fd, const struct sockaddr *at, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *at, socklen_t size);
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_getrlimit(int which, struct rlimit *out);
+int __wrap_setrlimit(int which, const struct rlimit *in);
+
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
+                          void *ctx)
+{
+    if (threads_left <= 0)
+        return EAGAIN;
+    threads_left--;
+    return __real_pthread_create(out, attributes, run, ctx);
+}
+
+int __wrap_bind(int fd, const struct sockaddr *at, socklen_t size)
+{
+    errno = bind_errno;
+    return bind_errno ? -1 : __real_bind(fd, at, size);
+}
+
+int __wrap_listen(int fd, int backlog)
+{
+    errno = listen_errno;
+    return listen_errno ? -1 : __real_listen(fd, backlog);
+}
+
+int __wrap_socket(int domain, int type, int protocol)
+{
+    errno = socket_errno;
+    return socket_errno ? -1 : __real_socket(domain, type, protocol);
+}
+
+int __wrap_getrlimit(int which, struct rlimit *out)
+{
+    assert_int_equal(which, RLIMIT_NOFILE);
+    *out = limit;
+    errno = limit_errno;
+    return limit_errno ? -1 : 0;
+}
+
+int __wrap_setrlimit(int which, const struct rlimit *in)
+{
+    assert_int_equal(which, RLIMIT_NOFILE);
+    limit = *in;
+    n_limits_set++;
+    return 0;
+}
+
+static size_t count_in(const char *path)
+{
+    size_t n = 0;
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n;
+}
+
+static size_t count_files(void)
+{
+    return count_in("/proc/self/fd");
+}
+
+static int begin(void **state)
+{
+    hf_error err;
+    (void)state;
+    threads_left = 1000;
+    bind_errno = listen_errno = socket_errno = limit_errno = n_limits_set = 0;
+    limit = (struct rlimit){1000, 2000};
+    library = (struct library){.n_locks = 0};
+    assert_int_equal(hf_open("memory:", NULL, &client, &err), HF_OK);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    if (bed_service())
+        bed_stop();
+    hf_close(client);
+    return 0;
+}
+
+/* It does not start, says why, and leaves no file open. */
+static void assert_refused(const httpd_config *config, hf_code code, const char *said)
+{
+    hf_error err = {0};
+    size_t before = count_files();
+    assert_int_equal(bed_try_to_serve(config, &err), code);
+    assert_int_equal(err.code, code);
+    assert_int_equal(err.retryable, hf_code_retryable(code));
+    if (!strstr(err.text, said))
+        fail_msg("\"%s\" is not in: %s", said, err.text);
+    assert_int_equal(count_files(), before);
+}
+
+/* ---- Where it listens ---- */
+
+static void test_addresses_that_are_none(void **state)
+{
+    static const char *const bad[] = {"",          "127.0.0.1", "127.0.0.1:", ":8430",
+                                      "[::1:8430", "[::1]8430", "[]:8430",    "::1:8430"};
+    (void)state;
+    httpd_config config = bed_config(client);
+    for (size_t i = 0; i < N(bad); i++) {
+        config.listen = bad[i];
+        assert_refused(&config, HF_INVALID, "is no address to listen on; one is 127.0.0.1:8430");
+    }
+    config.listen = "127.0.0.1:http";
+    assert_refused(&config, HF_INVALID, "\"127.0.0.1:http\" is no address to listen on: ");
+}
+
+static void test_one_that_is_taken(void **state)
+{
+    char taken[40];
+    (void)state;
+    httpd_config config = bed_config(client);
+    bed_serve(&config);
+    assert_memory_equal(bed_url(), "http://127.0.0.1:", 17);
+    snprintf(taken, sizeof taken, "%s", strchr(bed_url(), '1'));
+    config.listen = taken;
+    httpd *running = bed_service();
+    assert_refused(&config, HF_UNUSABLE, ": Address already in use; --listen names another");
+    assert_ptr_equal(bed_service(), running);
+    assert_answer("GET /healthz", "", NULL, 200, "alive");
+}
+
+static void test_what_the_machine_refuses(void **state)
+{
+    (void)state;
+    const httpd_config config = bed_config(client);
+    bind_errno = EACCES;
+    assert_refused(&config, HF_DENIED, "cannot listen on 127.0.0.1, port 0: Permission denied");
+    bind_errno = EADDRNOTAVAIL;
+    assert_refused(&config, HF_UNUSABLE, "cannot listen on 127.0.0.1, port 0: Cannot assign");
+    bind_errno = 0;
+    listen_errno = EADDRINUSE;
+    assert_refused(&config, HF_UNUSABLE, "cannot listen on 127.0.0.1, port 0: Address already");
+    listen_errno = 0;
+    socket_errno = EMFILE;
+    assert_refused(&config, HF_UNUSABLE, "cannot listen on 127.0.0.1, port 0: Too many open");
+}
+
+static void test_beyond_this_machine(void **state)
+{
+    (void)state;
+    httpd_config config = bed_config(client);
+    config.listen = "0.0.0.0:0";
+    assert_refused(&config, HF_DENIED, "0.0.0.0 can be reached from other machines, and no access");
+    config.token_file = bed_file("use " TOKEN "\n");
+    bed_serve(&config);
+    assert_memory_equal(bed_url(), "http://0.0.0.0:", 15);
+    assert_answer("GET /v1/locks", "", NULL, 401, "PROBLEM_UNAUTHORIZED");
+    bed_stop();
+    config.token_file = NULL;
+    config.serves_anybody = true;
+    bed_serve(&config);
+    assert_answer("GET /v1/locks", "", NULL, 200, "\"locks\"");
+}
+
+static void test_the_socket_that_it_listens_on(void **state)
+{
+    address at;
+    hf_error err;
+    int fd, port, value;
+    socklen_t size = sizeof value;
+    (void)state;
+    assert_int_equal(address_parse("127.0.0.1:0", &at, &err), HF_OK);
+    assert_int_equal(address_listen(&at, &fd, &port, &err), HF_OK);
+    assert_true(port > 0 && port < 65536);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, &size), 0);
+    assert_int_equal(value, 1);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &size), 0);
+    assert_int_equal(value, 2 * 65536); /* the kernel doubles it */
+    close(fd);
+}
+
+/* ---- Files ---- */
+
+static void test_bad_files_of_tokens(void **state)
+{
+    static const char *const bad[][2] = {
+        {"", ": there is no token in it"},
+        {"# nothing\n\n", ": there is no token in it"},
+        {"use " TOKEN "\nwrite " TOKEN "2\n", ": line 2 does not begin with read, use or admin"},
+        {"none " TOKEN "\n", ": line 1 does not begin with read, use or admin"},
+        {"use short\n", ": line 1 has no token of 16 to 256 characters"},
+        {"use\n", ": line 1 has no token of 16 to 256 characters"},
+        {"\nuse " TOKEN "\nread " TOKEN "\n",
+         ": line 3 has a token that an earlier line has, too"}};
+    (void)state;
+    httpd_config config = bed_config(client);
+    for (size_t i = 0; i < N(bad); i++) {
+        config.token_file = bed_file(bad[i][0]);
+        assert_refused(&config, HF_INVALID, bad[i][1]);
+    }
+    config.token_file = "/nix/nix";
+    assert_refused(&config, HF_INVALID, "/nix/nix: No such file or directory");
+}
+
+static void test_who_may_read_a_file_with_secrets(void **state)
+{
+    static const struct {
+        mode_t mode;
+        bool is_good;
+    } modes[] = {{0600, true},  {0640, true},  {0650, true},  {0400, true}, {0620, false},
+                 {0604, false}, {0602, false}, {0601, false}, {0666, false}};
+    (void)state;
+    const char *path = bed_file("use " TOKEN "\n");
+    for (size_t i = 0; i < N(modes); i++) {
+        tokens *t = NULL;
+        hf_error err;
+        size_t before = count_files();
+        assert_int_equal(chmod(path, modes[i].mode), 0);
+        hf_code code = tokens_read(path, &t, &err);
+        assert_int_equal(code, modes[i].is_good ? HF_OK : HF_INVALID);
+        if (code)
+            assert_non_null(strstr(err.text, "others can read or change it: give it the mode"));
+        assert_int_equal(count_files(), before);
+        tokens_free(t);
+    }
+}
+
+/* Those of TLS, that cannot be read or are none. */
+static void test_bad_certificates(void **state)
+{
+    static char long_text[65537];
+    (void)state;
+    httpd_config config = bed_config(client);
+    config.cert_file = config.key_file = "/nix/nix";
+    assert_refused(&config, HF_INVALID, "/nix/nix: No such file or directory");
+    config.cert_file = config.key_file = bed_file("");
+    assert_refused(&config, HF_INVALID, " is no certificate or key");
+    memset(long_text, 'x', 65536);
+    config.cert_file = config.key_file = bed_file(long_text);
+    assert_refused(&config, HF_INVALID, " is no certificate or key");
+    long_text[65535] = '\0';
+    config.cert_file = config.key_file = bed_file(long_text);
+    assert_refused(&config, HF_INVALID, "cannot be used: is the first a certificate in PEM");
+    config.key_file = "/nix/key";
+    assert_refused(&config, HF_INVALID, "/nix/key: No such file or directory");
+    config.key_file = config.cert_file;
+    assert_int_equal(chmod(config.key_file, 0644), 0);
+    assert_refused(&config, HF_INVALID, "others can read or change it");
+}
+
+/* ---- Limits ---- */
+
+static void start_with(rlim_t now, rlim_t most, int max_connections)
+{
+    limit = (struct rlimit){now, most};
+    n_limits_set = 0;
+    httpd_config config = bed_config(client);
+    config.max_connections = max_connections;
+    bed_serve(&config);
+    bed_stop();
+}
+
+/* A file for each connection, and 256. */
+static void test_the_limit_of_files_is_raised(void **state)
+{
+    (void)state;
+    start_with(100, 2000, 500);
+    assert_int_equal(n_limits_set, 1);
+    assert_int_equal(limit.rlim_cur, 756);
+    assert_int_equal(limit.rlim_max, 2000);
+    start_with(100, 400, 500);
+    assert_int_equal(limit.rlim_cur, 400);
+    start_with(755, 2000, 500);
+    assert_int_equal(limit.rlim_cur, 756);
+    start_with(756, 2000, 500);
+    assert_int_equal(n_limits_set, 0);
+    start_with(1000, 2000, 500);
+    assert_int_equal(n_limits_set, 0);
+    limit_errno = EPERM;
+    start_with(100, 2000, 500);
+    assert_int_equal(n_limits_set, 0);
+}
+
+/* One for connections, one for waits, eight workers, and one that watches. */
+static void test_without_threads_it_does_not_start(void **state)
+{
+    (void)state;
+    const httpd_config config = bed_config(client);
+    for (int n = 0; n < 11; n++) {
+        size_t before = count_in("/proc/self/task");
+        threads_left = n;
+        assert_refused(&config, HF_INTERNAL, "there are no threads left");
+        for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > before; i++)
+            bed_pause(); /* one that was joined may be seen for a moment */
+        assert_int_equal(count_in("/proc/self/task"), before);
+    }
+    threads_left = 11;
+    bed_serve(&config);
+    assert_int_equal(threads_left, 0);
+}
+
+static void limit_files(size_t n)
+{
+    struct rlimit now;
+    assert_int_equal(prlimit(0, RLIMIT_NOFILE, NULL, &now), 0);
+    now.rlim_cur = n;
+    assert_int_equal(prlimit(0, RLIMIT_NOFILE, &now, NULL), 0);
+}
+
+static int lowest_free(void)
+{
+    int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+/* From none on, until there are enough. */
+static void test_without_files_it_does_not_start(void **state)
+{
+    struct rlimit was;
+    hf_error err;
+    hf_code code;
+    int n = 0;
+    (void)state;
+    const httpd_config config = bed_config(client);
+    assert_int_equal(prlimit(0, RLIMIT_NOFILE, NULL, &was), 0);
+    int least = lowest_free();
+    do {
+        limit_files((size_t)(least + n));
+        code = bed_try_to_serve(&config, &err);
+        limit_files(was.rlim_cur);
+        assert_int_equal(lowest_free() > least, code == HF_OK);
+        assert_true(!code || code == HF_INTERNAL || code == HF_UNUSABLE);
+    } while (code && ++n < 50);
+    assert_int_equal(code, HF_OK);
+    assert_true(n > 3);
+    assert_answer("GET /healthz", "", NULL, 200, "alive");
+}
+
+/* ---- Its end ---- */
+
+static atomic_bool may_list;
+static atomic_int n_listing;
+
+static void list_slowly(void)
+{
+    n_listing++;
+    while (!may_list)
+        sched_yield();
+}
+
+static void *stop_it(void *ctx)
+{
+    (void)ctx;
+    bed_stop();
+    return NULL;
+}
+
+static bool is_closing(httpd *service)
+{
+    pthread_mutex_lock(&service->work.mutex);
+    bool is_so = service->work.is_closing;
+    pthread_mutex_unlock(&service->work.mutex);
+    return is_so;
+}
+
+/* Begins to end the service, while its workers list. */
+static pthread_t begin_to_stop(void)
+{
+    pthread_t stopping;
+    httpd *service = bed_service();
+    assert_int_equal(pthread_create(&stopping, NULL, stop_it, NULL), 0);
+    while (!is_closing(service))
+        bed_pause();
+    return stopping;
+}
+
+static void serve_slowly(void)
+{
+    const httpd_config config = bed_config(client);
+    may_list = false;
+    n_listing = 0;
+    library.on_list = list_slowly;
+    bed_serve(&config);
+}
+
+static void assert_closed(int fd)
+{
+    const char *answer = bed_answer(fd);
+    assert_says(answer, 503, "\"code\":\"HF_CLOSED\"");
+    assert_non_null(strstr(answer, "\r\nConnection: close\r\n"));
+    assert_non_null(strstr(answer, "\r\nRetry-After: 1\r\n"));
+}
+
+/* What all workers are at is answered; what stands in line, or comes then, is refused. */
+static void test_open_requests_are_answered_at_the_end(void **state)
+{
+    int open[WORKERS + 1];
+    (void)state;
+    serve_slowly();
+    for (int i = 0; i <= WORKERS; i++) {
+        open[i] = bed_send("GET /v1/locks", "", NULL);
+        while (n_listing < i + 1 && n_listing < WORKERS)
+            bed_pause();
+    }
+    bed_await_metric("holdfast_http_requests_open", WORKERS + 2);
+    pthread_t stopping = begin_to_stop();
+    may_list = true;
+    for (int i = 0; i < WORKERS; i++)
+        assert_says(bed_answer(open[i]), 200, "\"locks\":[]");
+    assert_closed(open[WORKERS]);
+    pthread_join(stopping, NULL);
+}
+
+/* On connections that were there before: one had sent nothing, one all but its body's end. */
+static void test_requests_that_come_at_the_end_are_refused(void **state)
+{
+    (void)state;
+    serve_slowly();
+    int later = bed_connect(), half = bed_connect();
+    bed_write(half, "POST /v1/locks/x HTTP/1.1\r\nHost: localhost\r\n" JSON
+                    "Connection: close\r\nContent-Length: 2\r\n\r\n{");
+    int open = bed_send("GET /v1/locks", "", NULL);
+    bed_await_metric("holdfast_http_requests_open", 3);
+    bed_await_metric("holdfast_http_connections", 4);
+    pthread_t stopping = begin_to_stop();
+    bed_write(later, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_closed(later);
+    bed_write(half, "}");
+    assert_closed(half);
+    assert_string_equal(library.name, ""); /* the library was not asked for it */
+    may_list = true;
+    assert_says(bed_answer(open), 200, "\"locks\":[]");
+    pthread_join(stopping, NULL);
+}
+
+static void test_it_can_be_started_again(void **state)
+{
+    (void)state;
+    const httpd_config config = bed_config(client);
+    bed_serve(&config);
+    assert_answer("GET /healthz", "", NULL, 200, "alive");
+    bed_stop();
+    size_t before = count_files();
+    for (int i = 0; i < 3; i++) {
+        bed_serve(&config);
+        assert_answer("GET /healthz", "", NULL, 200, "alive");
+        bed_stop();
+        assert_int_equal(count_files(), before);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_addresses_that_are_none),
+        TEST(test_one_that_is_taken),
+        TEST(test_what_the_machine_refuses),
+        TEST(test_beyond_this_machine),
+        TEST(test_the_socket_that_it_listens_on),
+        TEST(test_bad_files_of_tokens),
+        TEST(test_who_may_read_a_file_with_secrets),
+        TEST(test_bad_certificates),
+        TEST(test_the_limit_of_files_is_raised),
+        TEST(test_without_threads_it_does_not_start),
+        TEST(test_without_files_it_does_not_start),
+        TEST(test_open_requests_are_answered_at_the_end),
+        TEST(test_requests_that_come_at_the_end_are_refused),
+        TEST(test_it_can_be_started_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

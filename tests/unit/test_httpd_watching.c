@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_httpd_watching.c: when the watcher looks at the locks, what it makes of what it sees, and
+ * what it keeps; the clock and the store are the test's. Run by ctest. */
+#include "unit.h"
+
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "httpd/watcher.h"
+#include "httpd_clock.h"
+#include "httpd_library.h"
+
+#define N(array) (sizeof(array) / sizeof *(array))
+#define BEGIN_MS 1000000
+
+static watcher w;
+static waits requests;
+static metrics counts;
+static follower one;
+static atomic_int resumed;
+
+void MHD_resume_connection(struct MHD_Connection *mhd)
+{
+    (void)mhd;
+    resumed++;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&w, 0, sizeof w);
+    memset(&requests, 0, sizeof requests);
+    memset(&counts, 0, sizeof counts);
+    library = (struct library){.n_locks = 0};
+    one = (follower){.is_asleep = false};
+    resumed = 0;
+    clock_set(BEGIN_MS);
+    assert_true(waits_open(&requests));
+    assert_true(watcher_open(&w, NULL, &requests, &counts));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    watcher_close(&w);
+    watcher_done(&w);
+    waits_close(&requests);
+    return 0;
+}
+
+/* Waits for the pause behind the next look; returns until when it is, from the beginning on. */
+static int64_t pause_end(void)
+{
+    return clock_await_sleep(&w.changed) - BEGIN_MS;
+}
+
+static void look_at(int64_t ms)
+{
+    clock_wake(&w.changed, BEGIN_MS + ms);
+    pause_end();
+}
+
+static void look_again(void)
+{
+    look_at(pause_end());
+}
+
+/* Joins, and waits for the first look. */
+static void follow(void)
+{
+    watcher_join(&w, &one);
+    pause_end();
+}
+
+/* Waits until it rests for the nth time, because nobody follows. */
+static void await_rest(uint64_t n)
+{
+    for (uint64_t rests = 0; rests < n; poll(NULL, 0, 1)) {
+        pthread_mutex_lock(&w.mutex);
+        rests = w.epoch & 0xffff; /* begins with 0 */
+        pthread_mutex_unlock(&w.mutex);
+    }
+}
+
+static const hf_entry_info holder[] = {
+    {.session = "01", .who = "me", .actor = "", .why = "", .token = 7, .lease_left_ms = 9000}};
+static const hf_lock_info is_free = {.name = "x"};
+static const hf_lock_info is_held = {.name = "x", .token = 7, .holders = holder, .n_holders = 1};
+
+static void show(const hf_lock_info *lock)
+{
+    library.locks = lock;
+    library.n_locks = lock ? 1 : 0;
+    look_again();
+}
+
+/* The event of this number; 1 is the first. */
+static const char *event_of(uint64_t number)
+{
+    assert_true(number >= w.first && number < w.next);
+    return w.events[number % EVENTS_KEPT].text;
+}
+
+static void assert_event(uint64_t number, const char *kind, const char *said)
+{
+    char head[100];
+    const char *text = event_of(number);
+    snprintf(head, sizeof head, "id: %" PRIx64 "-%" PRIu64 "\nevent: %s\ndata: {", w.epoch, number,
+             kind);
+    assert_memory_equal(text, head, strlen(head));
+    assert_non_null(strstr(text, said));
+    assert_string_equal(text + strlen(text) - 3, "}\n\n");
+}
+
+/* ---- When it looks ---- */
+
+static void test_it_looks_while_somebody_follows(void **state)
+{
+    (void)state;
+    await_rest(1); /* nobody does */
+    assert_int_equal(counts.looks, 0);
+    follow();
+    assert_int_equal(counts.looks, 1);
+    assert_int_equal(pause_end(), 500);
+    look_again();
+    assert_int_equal(counts.looks, 2);
+    assert_int_equal(pause_end(), 1000);
+}
+
+static void test_who_joins_is_in_time_for_the_next_look(void **state)
+{
+    follower other = {.is_asleep = false};
+    (void)state;
+    follow();
+    watcher_join(&w, &other); /* wakes it, but nothing is to be done yet */
+    assert_int_equal(pause_end(), 500);
+    clock_wake(&w.changed, BEGIN_MS + 499);
+    assert_int_equal(pause_end(), 500);
+    assert_int_equal(counts.looks, 1);
+    look_at(500);
+    assert_int_equal(counts.looks, 2);
+    watcher_leave(&w, &other);
+}
+
+static int64_t look_takes_ms;
+
+static void pass_time(void)
+{
+    clock_set(clock_get() + look_takes_ms);
+}
+
+/* A look that takes long is followed by a pause four times as long. */
+static void test_looks_take_a_fifth_of_the_time(void **state)
+{
+    static const struct {
+        int64_t took_ms, pause_ms;
+    } looks[] = {{0, 500}, {100, 500}, {101, 505}, {1000, 5000}};
+    (void)state;
+    follow();
+    library.on_list = pass_time;
+    for (size_t i = 0; i < N(looks); i++) {
+        int64_t began = pause_end();
+        look_takes_ms = looks[i].took_ms;
+        look_at(began);
+        assert_int_equal(pause_end() - began, looks[i].pause_ms);
+    }
+}
+
+static void test_it_goes_on_for_a_while_when_all_have_gone(void **state)
+{
+    (void)state;
+    await_rest(1);
+    follow();
+    show(&is_free);
+    uint64_t epoch = w.epoch, next = w.next;
+    assert_true(next > w.first);
+    watcher_leave(&w, &one);
+    look_at(30000);
+    look_at(30499); /* the last look for a follower was at 500 ms */
+    assert_int_equal(w.epoch, epoch);
+    assert_true(w.first < next);
+    int looks = (int)counts.looks;
+    clock_wake(&w.changed, BEGIN_MS + 30999); /* its pause's end */
+    await_rest(2);
+    assert_int_equal(counts.looks, looks);
+    assert_int_equal(w.epoch, epoch + 1);
+    assert_true(w.first == next && w.next == next);
+    assert_false(watcher_is_ready_locked(&w));
+    follow();
+    assert_true(w.next == next); /* what there is then is no news */
+    assert_true(watcher_is_ready_locked(&w));
+}
+
+static void test_a_beat_comes_every_15_seconds(void **state)
+{
+    (void)state;
+    follow();
+    uint64_t beats = w.beats;
+    assert_int_equal(beats, 1);
+    look_at(14999);
+    assert_int_equal(w.beats, beats);
+    look_at(15500);
+    assert_int_equal(w.beats, beats + 1);
+    look_at(30499);
+    assert_int_equal(w.beats, beats + 1);
+    look_at(30999);
+    assert_int_equal(w.beats, beats + 2);
+}
+
+static void test_each_look_wakes_who_is_asleep(void **state)
+{
+    follower other = {.is_asleep = true};
+    (void)state;
+    one.is_asleep = true;
+    watcher_join(&w, &other);
+    pause_end();
+    assert_int_equal(resumed, 1);
+    assert_false(other.is_asleep);
+    watcher_join(&w, &one);
+    look_again();
+    assert_int_equal(resumed, 2);
+    look_again();
+    assert_int_equal(resumed, 2);
+    watcher_leave(&w, &other);
+}
+
+/* ---- What it makes of it ---- */
+
+static void test_changes_are_events(void **state)
+{
+    (void)state;
+    follow();
+    assert_true(w.next == 1);
+    show(&is_free);
+    assert_true(w.next == 2);
+    assert_event(1, "lock", "\"name\":\"x\"");
+    show(&is_held);
+    assert_true(w.next == 5);
+    assert_event(2, "leases", "{\"01\":9000}");
+    assert_event(3, "grant", "\"token\":7");
+    assert_event(4, "lock", "\"who\":\"me\"");
+    assert_null(strstr(event_of(4), "lease_left_ms"));
+    show(NULL);
+    assert_event(w.next - 1, "gone", "{\"name\":\"x\"}");
+    assert_int_equal(counts.seen[NEWS_LOCK], 2);
+    assert_int_equal(counts.seen[NEWS_GONE], 1);
+    assert_string_equal(w.events[1].name, "x");
+    assert_null(w.events[2].name);
+}
+
+static void fail_with(const char *text)
+{
+    library.err = (hf_error){.code = text ? HF_UNREACHABLE : HF_OK};
+    snprintf(library.err.text, sizeof library.err.text, "%s", text ? text : "");
+    look_again();
+}
+
+static void test_a_store_that_is_lost_and_found(void **state)
+{
+    (void)state;
+    follow();
+    show(&is_free);
+    uint64_t next = w.next;
+    fail_with("gone");
+    assert_event(next, "store", "{\"reachable\":false,\"detail\":\"gone\"}");
+    fail_with("gone, too");
+    assert_true(w.next == next + 1);
+    assert_string_equal(w.trouble, "gone, too");
+    assert_non_null(w.now.locks); /* as they were */
+    fail_with(NULL);
+    assert_event(next + 1, "store", "{\"reachable\":true,\"detail\":\"\"}");
+    assert_null(w.trouble);
+    assert_int_equal(counts.seen[NEWS_STORE], 2);
+    look_again();
+    assert_true(w.next == next + 2);
+}
+
+static void test_it_is_ready_when_it_has_looked(void **state)
+{
+    (void)state;
+    library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
+    assert_false(watcher_is_ready_locked(&w));
+    follow();
+    assert_true(watcher_is_ready_locked(&w));
+    assert_null(w.now.locks);
+    fail_with(NULL);
+    assert_true(watcher_is_ready_locked(&w));
+}
+
+/* ---- What it keeps ---- */
+
+static void test_it_keeps_a_thousand_events(void **state)
+{
+    (void)state;
+    follow();
+    while (w.next < EVENTS_KEPT + 1) {
+        fail_with("gone");
+        fail_with(NULL);
+    }
+    assert_int_equal(w.first, 1);
+    assert_int_equal(w.next, EVENTS_KEPT + 1);
+    assert_event(1, "store", "false");
+    fail_with("gone");
+    assert_int_equal(w.first, 2);
+    assert_event(2, "store", "true");
+    assert_event(EVENTS_KEPT + 1, "store", "false");
+}
+
+static bool finds(uint64_t epoch, uint64_t number, uint64_t *next)
+{
+    char id[60];
+    snprintf(id, sizeof id, "%" PRIx64 "-%" PRIu64, epoch, number);
+    return watcher_find_locked(&w, id, next);
+}
+
+static void test_which_event_comes_next(void **state)
+{
+    uint64_t next;
+    (void)state;
+    await_rest(1);
+    w.first = 5;
+    w.next = 9;
+    assert_true(finds(w.epoch, 4, &next));
+    assert_true(next == 5);
+    assert_true(finds(w.epoch, 8, &next));
+    assert_true(next == 9);
+    assert_false(finds(w.epoch, 3, &next));
+    assert_false(finds(w.epoch, 9, &next));
+    assert_false(finds(w.epoch + 1, 6, &next));
+    assert_false(watcher_find_locked(&w, NULL, &next));
+    assert_false(watcher_find_locked(&w, "nonsense", &next));
+    char id[60];
+    snprintf(id, sizeof id, "%" PRIx64, w.epoch);
+    assert_false(watcher_find_locked(&w, id, &next));
+}
+
+static void assert_snapshot(const char *prefix, const char *said)
+{
+    char *text = NULL, expected[500];
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    watcher_snapshot_locked(&w, prefix, out);
+    fclose(out);
+    snprintf(expected, sizeof expected,
+             "id: %" PRIx64 "-%" PRIu64 "\nevent: snapshot\ndata: ", w.epoch, w.next - 1);
+    assert_memory_equal(text, expected, strlen(expected));
+    assert_non_null(strstr(text, said));
+    assert_string_equal(text + strlen(text) - 3, "}\n\n");
+    free(text);
+}
+
+static void test_a_snapshot_has_all_of_a_prefix(void **state)
+{
+    static const hf_lock_info locks[] = {{.name = "a/1"}, {.name = "b/1"}};
+    (void)state;
+    library.locks = locks;
+    library.n_locks = 2;
+    follow();
+    assert_snapshot("a/", "{\"locks\":[{\"name\":\"a/1\"");
+    assert_snapshot("b", "{\"locks\":[{\"name\":\"b/1\"");
+    assert_snapshot("c", "{\"locks\":[],\"leases\":{},\"reachable\":true,\"detail\":\"\"}");
+    fail_with("gone");
+    assert_snapshot("c", "{\"locks\":[],\"leases\":{},\"reachable\":false,\"detail\":\"gone\"}");
+    fail_with(NULL);
+    show(&is_held);
+    assert_snapshot("x", "\"leases\":{\"01\":9000}");
+}
+
+static void test_without_a_listing_a_snapshot_is_empty(void **state)
+{
+    (void)state;
+    library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
+    follow();
+    assert_snapshot("", "{\"locks\":[],\"leases\":{},\"reachable\":false,\"detail\":\"gone\"}");
+}
+
+/* Its followers have to read its end. */
+static void test_its_end_wakes_all(void **state)
+{
+    (void)state;
+    follow();
+    look_again();
+    one.is_asleep = true;
+    resumed = 0;
+    watcher_close(&w);
+    assert_int_equal(resumed, 1);
+    assert_false(one.is_asleep);
+    watcher_done(&w);
+    memset(&w, 0, sizeof w);
+    assert_true(watcher_open(&w, NULL, &requests, &counts));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_it_looks_while_somebody_follows),
+        TEST(test_who_joins_is_in_time_for_the_next_look),
+        TEST(test_looks_take_a_fifth_of_the_time),
+        TEST(test_it_goes_on_for_a_while_when_all_have_gone),
+        TEST(test_a_beat_comes_every_15_seconds),
+        TEST(test_each_look_wakes_who_is_asleep),
+        TEST(test_changes_are_events),
+        TEST(test_a_store_that_is_lost_and_found),
+        TEST(test_it_is_ready_when_it_has_looked),
+        TEST(test_it_keeps_a_thousand_events),
+        TEST(test_which_event_comes_next),
+        TEST(test_a_snapshot_has_all_of_a_prefix),
+        TEST(test_without_a_listing_a_snapshot_is_empty),
+        TEST(test_its_end_wakes_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
