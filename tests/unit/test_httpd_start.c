@@ -29,7 +29,7 @@ static hf_client *client;
 
 /* ---- The machine's limits, in the test's hands ---- */
 
-static int threads_left;
+static int n_threads, refused_thread;              /* this one cannot be made; 0: the first */
 static int bind_errno, listen_errno, socket_errno; /* 0: as it is */
 static struct rlimit limit;
 static int limit_errno, n_limits_set;
@@ -50,9 +50,8 @@ int __wrap_setrlimit(int which, const struct rlimit *in);
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *ctx)
 {
-    if (threads_left <= 0)
+    if (n_threads++ == refused_thread)
         return EAGAIN;
-    threads_left--;
     return __real_pthread_create(out, attributes, run, ctx);
 }
 
@@ -110,7 +109,8 @@ static int begin(void **state)
 {
     hf_error err;
     (void)state;
-    threads_left = 1000;
+    n_threads = 0;
+    refused_thread = -1;
     bind_errno = listen_errno = socket_errno = limit_errno = n_limits_set = 0;
     limit = (struct rlimit){1000, 2000};
     library = (struct library){.n_locks = 0};
@@ -325,22 +325,25 @@ static void test_the_limit_of_files_is_raised(void **state)
     assert_int_equal(n_limits_set, 0);
 }
 
-/* One for connections, one for waits, eight workers, and one that watches. */
+/* One for connections, one for waits, eight workers, and one that watches: each may be the one that
+ * is missing. */
 static void test_without_threads_it_does_not_start(void **state)
 {
     (void)state;
     const httpd_config config = bed_config(client);
     for (int n = 0; n < 11; n++) {
         size_t before = count_in("/proc/self/task");
-        threads_left = n;
+        n_threads = 0;
+        refused_thread = n;
         assert_refused(&config, HF_INTERNAL, "there are no threads left");
         for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > before; i++)
             bed_pause(); /* one that was joined may be seen for a moment */
         assert_int_equal(count_in("/proc/self/task"), before);
     }
-    threads_left = 11;
+    n_threads = 0;
+    refused_thread = 11;
     bed_serve(&config);
-    assert_int_equal(threads_left, 0);
+    assert_int_equal(n_threads, 11);
 }
 
 static void limit_files(size_t n)
