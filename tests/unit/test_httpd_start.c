@@ -520,7 +520,7 @@ static void test_an_answer_that_is_being_sent_is_sent_whole(void **state)
     while (!bed_has_logged("GET /v1/locks: 200"))
         bed_pause();
     pthread_t stopping = begin_to_stop();
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 30; i++)
         bed_pause(); /* the end is to wait for this client */
     size_t size = 0;
     ssize_t n;
