@@ -15,19 +15,21 @@
 #include <sys/wait.h>
 
 #define HOUR_MS ((int64_t)3600 * 1000)
+#define HEARD_MOST 12
+#define FULL_QUEUE 10 /* as many notices wait for their receiver, and no more */
 
 /* All that a wait was told, in its order. */
 typedef struct heard {
     size_t n;
-    hf_notice_kind kinds[8];
-    hf_id tickets[8];
-    char names[8][HF_NAME_MAX + 20];
+    hf_notice_kind kinds[HEARD_MOST];
+    hf_id tickets[HEARD_MOST];
+    char names[HEARD_MOST][HF_NAME_MAX + 20];
 } heard;
 
 static void note(void *ctx, const hf_notice *notice)
 {
     heard *to = ctx;
-    assert_true(to->n < 8);
+    assert_true(to->n < HEARD_MOST);
     to->kinds[to->n] = notice->kind;
     to->tickets[to->n] = notice->ticket;
     snprintf(to->names[to->n++], sizeof to->names[0], "%s", notice->name);
@@ -142,6 +144,28 @@ static void test_what_another_program_sends_is_bounded(void **state)
     store->ops->close(store);
 }
 
+/* An empty one takes a place, too: behind the last one there may have been more. */
+static void test_a_full_queue_says_look(void **state)
+{
+    (void)state;
+    hf_store *store = open_store();
+    hf_id session = begin_session(store), ticket = new_id();
+    for (size_t empty = 0; empty < FULL_QUEUE; empty++) {
+        for (size_t i = 0; i < FULL_QUEUE; i++)
+            send_bytes(store, &ticket, i == empty ? 0 : sizeof ticket);
+        heard found = await(store, session, 5000);
+        assert_int_equal(found.n, FULL_QUEUE);
+        assert_int_equal(found.kinds[0], HF_NOTICE_GRANT);
+        assert_int_equal(found.kinds[FULL_QUEUE - 1], HF_NOTICE_LOOK);
+    }
+    for (size_t i = 1; i < FULL_QUEUE; i++)
+        send_bytes(store, &ticket, sizeof ticket);
+    heard found = await(store, session, 5000);
+    assert_int_equal(found.n, FULL_QUEUE - 1);
+    assert_int_equal(found.kinds[FULL_QUEUE - 2], HF_NOTICE_GRANT);
+    store->ops->close(store);
+}
+
 /* ---- How waits end ---- */
 
 typedef struct awaiting {
@@ -226,6 +250,22 @@ static void take_another(void)
     alive_let_go(&mine);
     need(!second.next);
     alive_let_go(&second);
+}
+
+static void test_which_file_is_another(void **state)
+{
+    hf_error err;
+    int tester;
+    (void)state;
+    snprintf(alive_path, sizeof alive_path, "%s/alive", folder);
+    must(alive_open(alive_path, true, &tester, &identity, &err), &err);
+    alive_identity device = identity, inode = identity;
+    device.device++;
+    inode.inode++;
+    assert_int_equal(alive_verify(alive_path, tester, &identity, &err), HF_OK);
+    assert_int_equal(alive_verify(alive_path, tester, &device, &err), HF_UNUSABLE);
+    assert_int_equal(alive_verify(alive_path, tester, &inode, &err), HF_UNUSABLE);
+    close(tester);
 }
 
 static void test_a_child_has_only_the_bytes_that_it_took(void **state)
@@ -348,6 +388,8 @@ int main(void)
         TEST(test_a_grant_is_a_ticket_and_a_recall_names_its_lock),
         TEST(test_whoever_enters_is_not_told_of_its_own_grant),
         TEST(test_what_another_program_sends_is_bounded),
+        TEST(test_a_full_queue_says_look),
+        TEST(test_which_file_is_another),
         TEST(test_the_end_of_a_session_ends_its_wait),
         TEST(test_a_death_is_told_once),
         TEST(test_a_child_has_only_the_bytes_that_it_took),
