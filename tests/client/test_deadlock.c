@@ -44,6 +44,7 @@ static void begin_to_wait(struct waiting *w, hf_store *store)
     pthread_create(&w->thread, NULL, wait_for_it, w);
     while (!look_at(store, w->name).queued)
         pause_ms(2);
+    pause_ms(2); /* whoever comes next came later, in milliseconds too */
 }
 
 static bool count_it(void *n, const hf_waits *waits)
