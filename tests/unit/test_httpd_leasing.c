@@ -400,8 +400,8 @@ static void test_who_hangs_up_waits_no_more(void **state)
     bed_await_metric(WAITING, 2);
     shutdown(first, SHUT_WR);
     bed_await_metric(WAITING, 1);
-    assert_true(bed_metric("holdfast_wait_seconds_count{outcome=\"refused\"}") == 1);
-    assert_true(bed_metric("holdfast_errors_total{code=\"HF_CANCELLED\"}") == 1);
+    bed_await_metric("holdfast_wait_seconds_count{outcome=\"refused\"}", 1);
+    bed_await_metric("holdfast_errors_total{code=\"HF_CANCELLED\"}", 1);
     close(first);
     release(id);
     assert_says(bed_answer(second), 201, "\"lease\"");

@@ -83,7 +83,7 @@ static void test_a_grant_is_a_ticket_and_a_recall_names_its_lock(void **state)
     hf_store *store = open_store();
     hf_id session = begin_session(store), granted = new_id(), waits = new_id();
     notify_append(news, &(notify_note){.session = session, .ticket = granted, .token = 7});
-    notify_append(news, &(notify_note){.session = session, .ticket = waits});
+    notify_append(news, &(notify_note){NOTE_RECALL, session, waits, 0, 0});
     notice_send(store_of(store), "the lock", news, NULL);
     heard found = await(store, session, 5000);
     assert_int_equal(found.n, 2);
@@ -100,7 +100,7 @@ static void test_whoever_enters_is_not_told_of_its_own_grant(void **state)
     hf_store *store = open_store();
     hf_id session = begin_session(store), mine = new_id();
     notify_append(news, &(notify_note){.session = session, .ticket = mine, .token = 7});
-    notify_append(news, &(notify_note){.session = session, .ticket = mine});
+    notify_append(news, &(notify_note){NOTE_RECALL, session, mine, 0, 0});
     notice_send(store_of(store), "x", news, &mine);
     heard found = await(store, session, 5000);
     assert_int_equal(found.n, 1);
