@@ -444,6 +444,77 @@ static void test_asks_beyond_the_count_are_none(void **state)
     close_still();
 }
 
+/* ---- What is not there ---- */
+
+static hf_code find_nothing(faulty *of, faulty_call call, const void *arg)
+{
+    (void)of;
+    leaves += is_leave(call, arg);
+    return is_enter(call, arg) ? HF_NOT_FOUND : HF_OK;
+}
+
+/* A document that is not there has no ticket that could be left in it. */
+static void test_nothing_is_left_in_what_is_not_there(void **state)
+{
+    (void)state;
+    hf_lock *lock;
+    hf_error err;
+    open_still("memory:not-there");
+    f->before = find_nothing;
+    leaves = 0;
+    assert_int_equal(hf_lock_acquire(client, "x", NULL, &lock, &err), HF_NOT_FOUND);
+    go_on(2000);
+    assert_int_equal(leaves, 0);
+    close_still();
+}
+
+static void assert_claim_finds_none(const char *filter, const char *said)
+{
+    hf_lock *lock;
+    hf_error err;
+    hf_lock_options options = {.wait_ms = HF_TRY};
+    assert_int_equal(hf_document_claim(client, filter, NULL, &options, &lock, &err), HF_NOT_FOUND);
+    assert_non_null(strstr(err.text, said));
+}
+
+static void test_a_claim_says_what_it_looked_for(void **state)
+{
+    (void)state;
+    open_still("memory:filters");
+    faulty_let_claim(f, "job");
+    hf_id session = begin_dead(f->inner, 9, 3600000);
+    enter_as(f->inner, "job", session, 1);
+    assert_claim_finds_none(NULL, "matches {} is free");
+    assert_claim_finds_none("{\"a\": 1}", "matches {\"a\": 1} is free");
+    close_still();
+}
+
+/* ---- Sweeps ---- */
+
+/* It watches whom it found for a ttl more than a waiter would, but not for hours. */
+static int64_t watches_for_ms(const char *uri, int32_t ttl_ms)
+{
+    open_still(uri);
+    begin_dead(f->inner, 9, ttl_ms);
+    faulty_pass(f, INT64_C(26) * 3600 * 1000);
+    hf_lock *lock = take(client, "x");
+    faulty_pass(f, 1000);
+    hf_mono began = now();
+    sweep_tick(client, began);
+    int64_t ms = mono_ms_until(client->hold->sweep.until, began);
+    hf_lock_close(lock);
+    close_still();
+    return ms;
+}
+
+static void test_a_sweep_watches_for_half_an_hour_at_most(void **state)
+{
+    (void)state;
+    int64_t ms = watches_for_ms("memory:short-watch", 60000);
+    assert_in_range(ms, 120000, 200000);
+    assert_int_equal(watches_for_ms("memory:long-watch", 3600000), 1800000);
+}
+
 /* ---- Closing ---- */
 
 static int losses;
@@ -537,6 +608,9 @@ int main(void)
         cmocka_unit_test(test_what_was_done_is_told_from_how_it_was_left),
         cmocka_unit_test(test_a_lease_whose_release_had_no_answer_was_released),
         cmocka_unit_test(test_asks_beyond_the_count_are_none),
+        cmocka_unit_test(test_nothing_is_left_in_what_is_not_there),
+        cmocka_unit_test(test_a_claim_says_what_it_looked_for),
+        cmocka_unit_test(test_a_sweep_watches_for_half_an_hour_at_most),
         cmocka_unit_test(test_closing_releases_and_tells_nobody),
         cmocka_unit_test(test_a_store_that_does_not_answer_is_asked_once),
         cmocka_unit_test(test_sessions_are_ended_if_the_store_answers),

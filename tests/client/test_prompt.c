@@ -153,6 +153,34 @@ static void test_a_wait_for_a_lease_hears_at_once(void **state)
     assert_done_at_once(began, HF_CLOSED);
 }
 
+/* ---- When it is lost ---- */
+
+static atomic_bool is_closed;
+
+static void close_it(void *ctx, hf_lock *lock, const hf_error *why, int64_t left_ms)
+{
+    (void)ctx, (void)why, (void)left_ms;
+    hf_lock_close(lock);
+    is_closed = true;
+}
+
+/* Closing waits for on_lost to return, but not from inside of it. */
+static void test_a_lock_is_closed_by_who_is_told_of_its_loss(void **state)
+{
+    (void)state;
+    hf_lock *lock;
+    hf_error err;
+    hf_lock_options options = {.on_lost = close_it};
+    begin("memory:closed-inside");
+    is_closed = false;
+    assert_int_equal(hf_lock_acquire(client, "y", &options, &lock, &err), HF_OK);
+    mark_dead(f->inner, client->session.self.id);
+    send_beat(f, client);
+    await(&is_closed);
+    assert_null(client->hold->locks);
+    end();
+}
+
 /* ---- Several ---- */
 
 static atomic_int tries;
@@ -201,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_a_cancel_ends_a_wait_at_once),
         cmocka_unit_test(test_a_grant_ends_a_wait_at_once),
         cmocka_unit_test(test_a_wait_for_a_lease_hears_at_once),
+        cmocka_unit_test(test_a_lock_is_closed_by_who_is_told_of_its_loss),
         cmocka_unit_test(test_a_local_store_is_not_tried_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,6 +84,7 @@ static void test_who_has_given_up_is_passed_nothing(void **state)
     begin_attempt(&three, &plain, 1001);
     attempt_cancel(&two, now());
     assert_int_equal(two.code, HF_CANCELLED);
+    assert_null(client->hold->waiters.first);
     assert_int_equal(hf_lock_release(one, &err), HF_OK);
     assert_null(two.request.lock);
     attempt_step(&three, now());
@@ -199,6 +200,8 @@ static void test_an_actor_is_not_the_thread_that_acts_for_it(void **state)
     assert_true(holds(NULL, own, plain_one));
     assert_false(holds(NULL, own + 1, plain_one));
     assert_false(holds("one", own, plain_one));
+    assert_int_equal(hf_lock_release(named, &err), HF_OK);
+    assert_false(holds("one", own, named)); /* not any more */
     hf_lock_close(named);
     hf_lock_close(plain_one);
     close_still();
@@ -239,6 +242,53 @@ static void test_a_look_from_before_an_upgrade_loses_nothing(void **state)
     assert_null(upgraded);
     assert_int_equal(hf_lock_check(lock, NULL, &err), HF_OK);
     assert_int_equal(hf_lock_mode(lock), HF_EXCLUSIVE);
+    hf_lock_close(lock);
+    close_still();
+}
+
+/* ---- Asking who was there before ---- */
+
+static hf_code lose_answers_to_enters(faulty *of, faulty_call call, const void *arg)
+{
+    (void)of;
+    return is_enter(call, arg) ? HF_UNKNOWN : HF_OK;
+}
+
+/* Its ticket is gone from the record, and that of the upgrade stands there. */
+static void test_an_upgrade_without_an_answer_still_knows_who_was_before(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lock *lock;
+    hf_last last;
+    hf_options few = {.patience_ms = 1};
+    hf_lock_options options = {.mode = HF_SHARED};
+    f = faulty_open_still("memory:before-upgrade", &few, &client);
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
+    f->after = lose_answers_to_enters;
+    assert_int_equal(hf_lock_upgrade(lock, &err), HF_UNKNOWN);
+    f->after = NULL;
+    lock->previous.is_known = false; /* as after a grant by notice */
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+    assert_int_equal(hf_lock_mode(lock), HF_SHARED);
+    hf_lock_close(lock);
+    close_still();
+}
+
+static void test_who_was_before_is_not_known_of_what_is_gone(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_last last;
+    open_still("memory:before-gone");
+    hf_lock *lock = take(client, "x");
+    hf_leave leave = {.ticket = lock->grant.ticket, .outcome = HF_OUTCOME_RELEASED};
+    hf_step step = {.leaves = &leave, .n_leaves = 1};
+    hf_step_reply reply;
+    assert_int_equal(f->inner->ops->step(f->inner, "x", &step, NULL, &reply, &err), HF_OK);
+    lock->previous.is_known = false;
+    assert_int_equal(hf_lock_previous(lock, &last, &err), HF_LOST);
+    assert_string_equal(last.who, "");
     hf_lock_close(lock);
     close_still();
 }
@@ -394,6 +444,8 @@ int main(void)
         cmocka_unit_test(test_a_turn_does_not_put_off_or_hurry_what_is_verified),
         cmocka_unit_test(test_an_actor_is_not_the_thread_that_acts_for_it),
         cmocka_unit_test(test_a_look_from_before_an_upgrade_loses_nothing),
+        cmocka_unit_test(test_an_upgrade_without_an_answer_still_knows_who_was_before),
+        cmocka_unit_test(test_who_was_before_is_not_known_of_what_is_gone),
         cmocka_unit_test(test_all_suspects_are_looked_at),
         cmocka_unit_test(test_a_grant_while_closing_is_left_to_the_background),
         cmocka_unit_test(test_releases_end_with_the_time_for_closing),

@@ -3,11 +3,11 @@
 #include "orders/orders.h"
 
 #include "core/record.h"
+#include "support/coroutine.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <ucontext.h>
 
 #define STACK_SIZE (256 * 1024)
 #define DEPTH_MOST 4096
@@ -18,12 +18,12 @@ const scene *on_stage;
 unsigned long orders_failures;
 
 static struct routine {
-    ucontext_t context;
+    coroutine context;
     char *stack;
     int64_t sleeps_until;
 } routines[ACTORS];
 
-static ucontext_t director;
+static coroutine director;
 static int running = -1; /* -1: nobody */
 static int64_t now_ns;
 static int n_passes_lost;
@@ -68,7 +68,7 @@ static void stop_until(int64_t ns)
 {
     int self = running;
     routines[self].sleeps_until = ns;
-    swapcontext(&routines[self].context, &director);
+    coroutine_switch(&routines[self].context, &director);
 }
 
 static void pause_ms(void *ctx, int64_t ms)
@@ -115,7 +115,7 @@ static void play(void)
     actor *self = &actors[running];
     self->body(self);
     self->is_over = true;
-    swapcontext(&routines[running].context, &director);
+    coroutine_leave(&director);
 }
 
 static void begin_actor(int i, const char *uri)
@@ -133,11 +133,7 @@ static void begin_actor(int i, const char *uri)
     actors[i].store->ctx = &actors[i];
     r->sleeps_until = 0;
     r->stack = r->stack ? r->stack : malloc(STACK_SIZE);
-    getcontext(&r->context);
-    r->context.uc_stack.ss_sp = r->stack;
-    r->context.uc_stack.ss_size = STACK_SIZE;
-    r->context.uc_link = &director;
-    makecontext(&r->context, play, 0);
+    coroutine_make(&r->context, r->stack, STACK_SIZE, play);
 }
 
 static int ready(int out[ACTORS])
@@ -179,7 +175,7 @@ static void run_actors(void)
     do
         while ((n = ready(among)) > 0) {
             running = among[choose(n)];
-            swapcontext(&director, &routines[running].context);
+            coroutine_switch(&director, &routines[running].context);
             running = -1;
         }
     while (let_time_pass());

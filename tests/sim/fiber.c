@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fiber.c: coroutines on stacks of their own (ucontext), and the clock that runs them. */
+/* fiber.c: coroutines, and the clock that runs them. */
 #include "sim/fiber.h"
 
 #include "sim/world.h"
 
+#include "support/coroutine.h"
+
 #include <stdlib.h>
-#include <ucontext.h>
 
 #define STACK_SIZE (256 * 1024)
 #define MOST 512
 
 struct fiber {
-    ucontext_t context;
+    coroutine routine;
     char *stack;
     struct node *node;
     void (*body)(void *arg);
@@ -26,7 +27,7 @@ int64_t sim_now_ns;
 static fiber fibers[MOST];
 static size_t n_fibers; /* used or not, below here */
 static fiber *running;
-static ucontext_t scheduler;
+static coroutine scheduler;
 
 static void begin(void)
 {
@@ -50,11 +51,7 @@ fiber *fiber_start(struct node *of, void (*body)(void *arg), void *arg)
     char *stack = f->stack ? f->stack : malloc(STACK_SIZE);
     *f = (fiber){.stack = stack, .node = of, .body = body, .arg = arg, .is_used = true};
     f->wake_ns = sim_now_ns;
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = stack;
-    f->context.uc_stack.ss_size = STACK_SIZE;
-    f->context.uc_link = &scheduler;
-    makecontext(&f->context, begin, 0);
+    coroutine_make(&f->routine, stack, STACK_SIZE, begin);
     return f;
 }
 
@@ -70,8 +67,7 @@ struct node *fiber_node(void)
 
 static void yield(void)
 {
-    fiber *self = running;
-    swapcontext(&self->context, &scheduler);
+    coroutine_switch(&running->routine, &scheduler);
 }
 
 void fiber_sleep_until(int64_t ns)
@@ -105,8 +101,7 @@ void fiber_wake(fiber *f)
 _Noreturn void fiber_exit(void)
 {
     running->is_used = false;
-    setcontext(&scheduler);
-    abort();
+    coroutine_leave(&scheduler);
 }
 
 static int64_t due_of(const fiber *f)
@@ -147,7 +142,7 @@ static void wake_poked(const struct node *of)
 static void run_one(fiber *f)
 {
     running = f;
-    swapcontext(&scheduler, &f->context);
+    coroutine_switch(&scheduler, &f->routine);
     running = NULL;
     if (f->node && f->node->is_dead && f->is_used && !f->is_travelling)
         f->is_used = false;

@@ -37,10 +37,13 @@ typedef struct orphan {
 static orphan orphans[ORPHANS];
 static size_t n_orphans;
 
+static int64_t deadlocks_checked_ns;
+
 void rules_begin(void)
 {
     memset(histories, 0, sizeof histories);
     n_unanswered = n_orphans = 0;
+    deadlocks_checked_ns = 0;
 }
 
 /* ---- P1, P2: nobody believes in what excludes another's belief ---- */
@@ -156,10 +159,14 @@ static bool waits_for_a_second(const node *n)
     return false;
 }
 
-/* By what the threads really hold and wait for, whatever the store says. */
+/* By what the threads really hold and wait for, whatever the store says. A deadlock lasts until it
+ * is told, and to find one takes two messages at least. */
 static void check_deadlocks(void)
 {
     bool any = false;
+    if (sim_now_ns - deadlocks_checked_ns < MS / 2)
+        return;
+    deadlocks_checked_ns = sim_now_ns;
     for (node *n = sim.nodes; n; n = n->next)
         any |= !n->is_dead && waits_for_a_second(n);
     n_stuck = 0;

@@ -3,15 +3,21 @@
 #include "httpd_library.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct library library;
 
+/* Workers may ask at the same time; guards what was asked for last. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
 static void keep(char *out, size_t size, const char *text)
 {
+    pthread_mutex_lock(&mutex);
     snprintf(out, size, "%s", text ? text : "");
+    pthread_mutex_unlock(&mutex);
 }
 
 static hf_code result(const hf_error *wanted, hf_error *err)
@@ -27,12 +33,15 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     (void)client;
     keep(library.prefix, sizeof library.prefix, options ? options->prefix : NULL);
     keep(library.after, sizeof library.after, options ? options->after : NULL);
-    library.in_use = options && options->in_use;
-    library.n_shown = 0;
     if (library.on_list)
         library.on_list();
-    while (library.n_shown < library.n_locks && each(ctx, &library.locks[library.n_shown++]))
+    size_t n = 0;
+    while (n < library.n_locks && each(ctx, &library.locks[n++]))
         ;
+    pthread_mutex_lock(&mutex);
+    library.in_use = options && options->in_use;
+    library.n_shown = n;
+    pthread_mutex_unlock(&mutex);
     return result(&library.err, err);
 }
 
@@ -103,7 +112,9 @@ hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_optio
     keep(library.why, sizeof library.why, options->lock.why);
     keep(library.owner, sizeof library.owner, options->owner);
     keep(library.key, sizeof library.key, options->key);
+    pthread_mutex_lock(&mutex);
     library.lease = *options;
+    pthread_mutex_unlock(&mutex);
     if (library.begin_err.code)
         return result(&library.begin_err, err);
     begin_fn *begin = (begin_fn *)(uintptr_t)dlsym(RTLD_NEXT, "hf_lease_begin");

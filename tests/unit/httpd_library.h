@@ -5,6 +5,8 @@
 #ifndef TESTS_HTTPD_LIBRARY_H
 #define TESTS_HTTPD_LIBRARY_H
 
+#include <stdatomic.h>
+
 #include <holdfast/holdfast.h>
 
 struct library {
@@ -25,7 +27,7 @@ struct library {
     size_t n_shown; /* locks that the last listing showed until it was ended */
     char reason[100], by[100];
     int64_t if_token;
-    int n_breaks, n_renewals, n_releases;
+    atomic_int n_breaks, n_renewals, n_releases;
     hf_lease_options lease; /* its strings are gone */
     char why[100], owner[100], key[600];
 };

@@ -51,7 +51,7 @@ int __wrap_pthread_join(pthread_t thread, void **out)
 }
 
 /* What lies behind the events that it counts is this one's, as from an earlier call. */
-static uint64_t stale_id;
+static atomic_uint_fast64_t stale_id;
 
 int __real_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms);
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms);

@@ -29,7 +29,7 @@ static hf_client *client;
 
 /* ---- The machine's limits, in the test's hands ---- */
 
-static int threads_left;
+static int n_threads, refused_thread;              /* this one cannot be made; 0: the first */
 static int bind_errno, listen_errno, socket_errno; /* 0: as it is */
 static struct rlimit limit;
 static int limit_errno, n_limits_set;
@@ -50,9 +50,8 @@ int __wrap_setrlimit(int which, const struct rlimit *in);
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *ctx)
 {
-    if (threads_left <= 0)
+    if (n_threads++ == refused_thread)
         return EAGAIN;
-    threads_left--;
     return __real_pthread_create(out, attributes, run, ctx);
 }
 
@@ -110,7 +109,8 @@ static int begin(void **state)
 {
     hf_error err;
     (void)state;
-    threads_left = 1000;
+    n_threads = 0;
+    refused_thread = -1;
     bind_errno = listen_errno = socket_errno = limit_errno = n_limits_set = 0;
     limit = (struct rlimit){1000, 2000};
     library = (struct library){.n_locks = 0};
@@ -223,6 +223,23 @@ static void test_the_socket_that_it_listens_on(void **state)
     close(fd);
 }
 
+/* Where a program has closed its standard input, the socket can be it. */
+static void test_descriptor_0_can_be_listened_on(void **state)
+{
+    address at;
+    hf_error err;
+    int fd = -1, port;
+    (void)state;
+    assert_int_equal(address_parse("127.0.0.1:0", &at, &err), HF_OK);
+    int input = dup(0);
+    close(0);
+    hf_code code = address_listen(&at, &fd, &port, &err);
+    dup2(input, 0);
+    close(input);
+    assert_int_equal(code, HF_OK);
+    assert_int_equal(fd, 0);
+}
+
 /* ---- Files ---- */
 
 static void test_bad_files_of_tokens(void **state)
@@ -325,22 +342,25 @@ static void test_the_limit_of_files_is_raised(void **state)
     assert_int_equal(n_limits_set, 0);
 }
 
-/* One for connections, one for waits, eight workers, and one that watches. */
+/* One for connections, one for waits, eight workers, and one that watches: each may be the one that
+ * is missing. */
 static void test_without_threads_it_does_not_start(void **state)
 {
     (void)state;
     const httpd_config config = bed_config(client);
     for (int n = 0; n < 11; n++) {
         size_t before = count_in("/proc/self/task");
-        threads_left = n;
+        n_threads = 0;
+        refused_thread = n;
         assert_refused(&config, HF_INTERNAL, "there are no threads left");
         for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > before; i++)
             bed_pause(); /* one that was joined may be seen for a moment */
         assert_int_equal(count_in("/proc/self/task"), before);
     }
-    threads_left = 11;
+    n_threads = 0;
+    refused_thread = 11;
     bed_serve(&config);
-    assert_int_equal(threads_left, 0);
+    assert_int_equal(n_threads, 11);
 }
 
 static void limit_files(size_t n)
@@ -478,6 +498,47 @@ static void test_requests_that_come_at_the_end_are_refused(void **state)
     pthread_join(stopping, NULL);
 }
 
+/* More than the buffers between them hold, so that most of it is sent after the end has begun. */
+static void list_much(void)
+{
+    static hf_lock_info many[1000];
+    static char name[3001];
+    memset(name, 'x', sizeof name - 1);
+    for (size_t i = 0; i < N(many); i++)
+        many[i] = (hf_lock_info){.name = name + N(many) - i};
+    library.locks = many;
+    library.n_locks = N(many);
+}
+
+static void test_an_answer_that_is_being_sent_is_sent_whole(void **state)
+{
+    (void)state;
+    const httpd_config config = bed_config(client);
+    list_much();
+    bed_serve(&config);
+    int fd = bed_send("GET /v1/locks?limit=1000", "", NULL);
+    while (!bed_has_logged("GET /v1/locks: 200"))
+        bed_pause();
+    pthread_t stopping = begin_to_stop();
+    for (int i = 0; i < 30; i++)
+        bed_pause(); /* the end is to wait for this client */
+    size_t size = 0;
+    ssize_t n;
+    char part[65536], head[2000] = "";
+    while ((n = recv(fd, part, sizeof part, 0)) > 0) {
+        if (!size)
+            snprintf(head, sizeof head, "%.*s", (int)n, part);
+        size += (size_t)n;
+    }
+    close(fd);
+    pthread_join(stopping, NULL);
+    const char *body = strstr(head, "\r\n\r\n");
+    assert_non_null(body);
+    assert_int_equal(size,
+                     (size_t)(body + 4 - head) + (size_t)bed_number(head, "Content-Length: "));
+    assert_true(size > 2000000);
+}
+
 static void test_it_can_be_started_again(void **state)
 {
     (void)state;
@@ -504,6 +565,7 @@ int main(void)
         TEST(test_what_the_machine_refuses),
         TEST(test_beyond_this_machine),
         TEST(test_the_socket_that_it_listens_on),
+        TEST(test_descriptor_0_can_be_listened_on),
         TEST(test_bad_files_of_tokens),
         TEST(test_who_may_read_a_file_with_secrets),
         TEST(test_bad_certificates),
@@ -512,6 +574,7 @@ int main(void)
         TEST(test_without_files_it_does_not_start),
         TEST(test_open_requests_are_answered_at_the_end),
         TEST(test_requests_that_come_at_the_end_are_refused),
+        TEST(test_an_answer_that_is_being_sent_is_sent_whole),
         TEST(test_it_can_be_started_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,14 @@ static void assert_event(uint64_t number, const char *kind, const char *said)
     assert_string_equal(text + strlen(text) - 3, "}\n\n");
 }
 
+static bool is_ready(void)
+{
+    pthread_mutex_lock(&w.mutex);
+    bool is_so = watcher_is_ready_locked(&w);
+    pthread_mutex_unlock(&w.mutex);
+    return is_so;
+}
+
 /* ---- When it looks ---- */
 
 static void test_it_looks_while_somebody_follows(void **state)
@@ -188,10 +196,10 @@ static void test_it_goes_on_for_a_while_when_all_have_gone(void **state)
     assert_int_equal(counts.looks, looks);
     assert_int_equal(w.epoch, epoch + 1);
     assert_true(w.first == next && w.next == next);
-    assert_false(watcher_is_ready_locked(&w));
+    assert_false(is_ready());
     follow();
     assert_true(w.next == next); /* what there is then is no news */
-    assert_true(watcher_is_ready_locked(&w));
+    assert_true(is_ready());
 }
 
 static void test_a_beat_comes_every_15_seconds(void **state)
@@ -282,12 +290,12 @@ static void test_it_is_ready_when_it_has_looked(void **state)
 {
     (void)state;
     library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
-    assert_false(watcher_is_ready_locked(&w));
+    assert_false(is_ready());
     follow();
-    assert_true(watcher_is_ready_locked(&w));
+    assert_true(is_ready());
     assert_null(w.now.locks);
     fail_with(NULL);
-    assert_true(watcher_is_ready_locked(&w));
+    assert_true(is_ready());
 }
 
 /* ---- What it keeps ---- */

@@ -43,6 +43,8 @@ static void give_the_rest(void)
     answers_give_always("delete", WELL);
     answers_give_always("update", WELL);
     answers_give_always("find", "{'ok': 1, 'cursor': {'firstBatch': []}}");
+    answers_give_always("create", WELL);
+    answers_give_always("insert", WELL);
     answers_give_always("hello", HELLO("1700000000000"));
 }
 
@@ -76,14 +78,15 @@ static void test_a_healthy_set(void **state)
         "reach: a:27017,b:27017,c:27017 answers, database app, collections locks and sessions\n"
         "server: MongoDB 7.0.5\n"
         "members: a:1 PRIMARY, b:1 SECONDARY\n"
-        "notices: change streams: waiters are told at once\n"
+        "notices: bells: waiters are told at once\n"
         "write concern: majority, journaled\n"
         "latency: a majority write takes 0.0 to 0.0 ms; a beat gives up after 500 ms\n"
         "clock: a:27017 is 0 ms ahead of this machine's clock\n"
         "clock: b:27017 is 0 ms ahead of this machine's clock\n"
         "clock: c:27017 is 0 ms ahead of this machine's clock\n"
         "clock: the members' clocks are 0 ms apart\n");
-    assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 4711 ]"));
+    assert_non_null(strstr(answers_last("create"), "'create' : 'locks.bells.1', 'capped' : true"));
+    assert_non_null(strstr(answers_last("insert"), "'insert' : 'locks.bells.1'"));
     answers_close(store);
 }
 
@@ -166,19 +169,66 @@ static void test_what_is_no_set_says_so(void **state)
     (void)state;
     look_as(MONGO_ALONE);
     assert_said("members: a standalone server");
-    assert_said("notices: polling: a standalone server has no change streams");
+    assert_said("notices: bells");
     assert_int_equal(answers_sent("aggregate"), 0);
     look_as(MONGO_ROUTER);
     assert_said("members: a sharded cluster, through mongos");
-    assert_said("notices: change streams");
+    assert_said("notices: bells");
 }
 
 /* ---- Notices, writes ---- */
 
-static void test_without_change_streams_it_says_why(void **state)
+static void test_a_bell_that_is_there_is_not_made_again(void **state)
 {
     (void)state;
     mongo_store *store = answers_open("");
+    answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 1}]}}");
+    look_and_close(store);
+    assert_said("notices: bells");
+    assert_int_equal(answers_sent("create"), 0);
+}
+
+static void test_without_bells_it_says_what_that_costs(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    answers_give("create", "{'ok': 0, 'code': 13, 'errmsg': 'none of yours'}");
+    assert_int_equal(look(store), HF_OK);
+    assert_said("notices: without bells, each waiter costs the server more, the more others write: "
+                "let the user create capped collections locks.bells.1 to .64");
+    assert_said("none of yours");
+    assert_said("notices: change streams");
+    assert_non_null(strstr(answers_last("killCursors"), "'cursors' : [ 4711 ]"));
+    answers_close(store);
+    store = answers_open("");
+    answers_give("insert", NULL);
+    look_and_close(store);
+    assert_said("notices: not known: ");
+}
+
+static mongo_store *open_document(void)
+{
+    return answers_open_uri("mongodb://a,b,c/app?replicaSet=rs&hfProtocol=document&"
+                            "hfCollection=orders&hfTokenField=fence");
+}
+
+static void test_other_protocols_have_change_streams(void **state)
+{
+    (void)state;
+    mongo_store *store = open_document();
+    look_and_close(store);
+    assert_said("notices: change streams");
+    assert_int_equal(answers_sent("create"), 0);
+    store = open_document();
+    atomic_store(&store->topology, MONGO_ALONE);
+    look_and_close(store);
+    assert_said("notices: polling: a standalone server has no change streams");
+}
+
+static void test_without_change_streams_it_says_why(void **state)
+{
+    (void)state;
+    mongo_store *store = open_document();
     answers_give("aggregate", "{'ok': 0, 'code': 40573, 'errmsg': 'no streams here'}");
     assert_int_equal(look(store), HF_OK);
     assert_said("notices: polling: ");
@@ -311,7 +361,7 @@ static void test_nobody_looks_for_names_once_it_is_told_to_stop(void **state)
     answers_close(store);
     store = answers_open("");
     assert_int_equal(look(store), HF_OK);
-    assert_int_equal(answers_sent("find"), 0);
+    assert_int_equal(answers_sent("find"), 1); /* for a bell */
     answers_close(store);
 }
 
@@ -393,6 +443,9 @@ int main(void)
         cmocka_unit_test(test_a_member_that_does_not_say_much),
         cmocka_unit_test(test_members_that_may_not_be_seen),
         cmocka_unit_test(test_what_is_no_set_says_so),
+        cmocka_unit_test(test_a_bell_that_is_there_is_not_made_again),
+        cmocka_unit_test(test_without_bells_it_says_what_that_costs),
+        cmocka_unit_test(test_other_protocols_have_change_streams),
         cmocka_unit_test(test_without_change_streams_it_says_why),
         cmocka_unit_test(test_the_best_and_the_worst_of_the_writes),
         cmocka_unit_test(test_writes_slower_than_a_beat_are_a_danger),

@@ -58,6 +58,8 @@ static void give_the_rest(void)
     answers_give_always("delete", WELL);
     answers_give_always("update", WELL);
     answers_give_always("find", NO_ID);
+    answers_give_always("create", WELL);
+    answers_give_always("insert", WELL);
     answers_give_always("hello", HELLO("1700000000000"));
 }
 
@@ -140,6 +142,7 @@ static void test_a_set_that_is_not_well(void **state)
     look();
     anew();
     answers_give("replSetGetStatus", MEMBERS("1", "0"));
+    answers_give("create", "{'ok': 0, 'code': 13, 'errmsg': 'none of yours'}");
     answers_give("aggregate", "{'ok': 0, 'code': 40573, 'errmsg': 'none'}");
     answers_give("findAndModify", "{'ok': 0, 'code': 13, 'errmsg': 'no'}");
     answers_give("hello", NULL);
@@ -156,6 +159,7 @@ static void test_a_set_that_is_not_well(void **state)
     answers_give("replSetGetStatus", WELL);
     look();
     anew();
+    answers_give("insert", NULL);
     answers_give("aggregate", WELL);
     look();
     anew();

@@ -121,13 +121,18 @@ static void test_sessions_of_another_machine_are_a_danger(void **state)
     (void)state;
     hf_store *other = open_at("boot-1", "there"), *store = NULL;
     begin_session(other);
-    begin_session(other);
     other->ops->close(other);
     store = open_at("boot-2", "here");
     begin_session(store);
     findings found = examine(store);
     assert_finding(&found, 4, "machine", true,
-                   "here: 2 of 3 sessions are of another machine, where kernel locks don't reach");
+                   "here: 1 of 2 sessions are of another machine, where kernel locks don't reach");
+    run_sql("UPDATE sessions SET machine = 'there', boot = 'boot-1'");
+    found = examine(store);
+    assert_finding(&found, 4, "machine", true, "here: 2 of 2 sessions are of another machine");
+    run_sql("UPDATE sessions SET machine = 'here'");
+    found = examine(store);
+    assert_finding(&found, 4, "machine", false, "here: 0 of 2 sessions are of another machine");
     store->ops->close(store);
 }
 

@@ -261,6 +261,7 @@ static void test_without_inotify_a_death_is_seen(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(looks, 1);
     assert_true(((sqlite_store *)store)->is_deaf);
+    assert_int_equal(((sqlite_store *)store)->inotify_fd, -1);
     refuse_none();
     store->ops->close(store);
 }

@@ -9,6 +9,8 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
+#include "store/mongo/queue/bell.h"
+#include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/session.h"
 #include "store/mongo/ttl/ttl.h"
 
@@ -140,9 +142,7 @@ static void find_members(doctor *to)
     } else if (topology == MONGO_ROUTER)
         tell(to, "members", false, "a sharded cluster, through mongos");
     else
-        tell(to, "members", false,
-             "a standalone server: locks are safe, but there is no failover, and waiting is by "
-             "polling; a replica set of one member already has notices");
+        tell(to, "members", false, "a standalone server: locks are safe, but there is no failover");
 }
 
 /* ---- Notices ---- */
@@ -166,12 +166,13 @@ static void close_stream(mongo_store *store, int64_t cursor)
     mongo_kill_cursor(store, &call, store->uri.collection, cursor);
 }
 
-static void find_notices(doctor *to)
+static void find_streams(doctor *to)
 {
     hf_error error;
     mongo_reply reply;
     if (mongo_topology_of(to->store) == MONGO_ALONE) {
-        tell(to, "notices", false, "polling: a standalone server has no change streams");
+        tell(to, "notices", false,
+             "polling: a standalone server has no change streams; a replica set of one member has");
         return;
     }
     if (try_stream(to->store, &reply, &error)) {
@@ -181,6 +182,24 @@ static void find_notices(doctor *to)
         close_stream(to->store, mongo_int_at(&reply.doc, "cursor.id", 0));
     }
     bson_destroy(&reply.doc);
+}
+
+static void find_notices(doctor *to)
+{
+    hf_error error;
+    hf_code code = to->store->queue ? mongo_bell_try(to->store, &error) : HF_UNSUPPORTED;
+    if (code == HF_UNSUPPORTED && to->store->queue)
+        tell(
+            to, "notices", false,
+            "without bells, each waiter costs the server more, the more others write: let the user "
+            "create capped collections %.100s.bells.1 to .%d (%s)",
+            to->store->uri.collection, MONGO_BELLS, error.text);
+    if (code == HF_UNSUPPORTED)
+        find_streams(to);
+    else if (code)
+        tell(to, "notices", false, "not known: %s", error.text);
+    else
+        tell(to, "notices", false, "bells: waiters are told at once");
 }
 
 /* ---- Majority writes ---- */

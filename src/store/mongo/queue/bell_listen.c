@@ -162,6 +162,19 @@ static bool is_refusal(int32_t server_code)
            server_code == UNKNOWN_COMMAND || server_code == NOT_ALLOWED;
 }
 
+hf_code mongo_bell_try(mongo_store *store, hf_error *err)
+{
+    listener to = {.store = store, .bell = 1};
+    int32_t server_code = 0;
+    if (mongo_bell_is_made(store, to.bell))
+        return HF_OK;
+    mongo_bell_name(store, to.bell, to.name);
+    hf_code code = create(&to, &server_code, err);
+    if (!code)
+        code = put_first(&to, err);
+    return is_refusal(server_code) ? HF_UNSUPPORTED : code;
+}
+
 static hf_code refuse(listener *to, int32_t server_code, hf_error *err)
 {
     atomic_store(&to->store->queue->bells.are_refused, true);

@@ -21,4 +21,7 @@ hf_code mongo_bell_await(hf_store *base, hf_id session, hf_stamp from, int64_t t
                          hf_notice_fn each, void *ctx, hf_error *err);
 void mongo_bell_wake(hf_store *base);
 
+/* For doctor: makes a bell unless one is there. HF_UNSUPPORTED: there can be none. */
+hf_code mongo_bell_try(mongo_store *store, hf_error *err);
+
 #endif
