@@ -123,6 +123,35 @@ static bool say_nothing(faulty *f, hf_notice *out)
     return true;
 }
 
+static atomic_int n_old;
+
+/* Again and again, of a ticket that the waiter has given up. */
+static bool note_old_ticket(faulty *f, hf_notice *out)
+{
+    (void)f;
+    *out = (hf_notice){.kind = HF_NOTICE_GRANT, .ticket = {{9}}, .token = 77, .name = "x"};
+    n_old++;
+    pause_ms(5);
+    return true;
+}
+
+static void test_a_notice_of_an_old_ticket_grants_nothing(void **state)
+{
+    (void)state;
+    hf_client *waiter, *holder = open_client("memory:old-notice", 10000);
+    faulty *f = faulty_open("memory:old-notice", NULL, &waiter);
+    hf_error err;
+    f->notice = note_old_ticket;
+    n_old = 0;
+    hf_lock *x = take(holder, "x");
+    while (n_old < 20)
+        assert_int_equal(try_take(waiter, "x", 50), HF_TIMEOUT);
+    assert_int_equal(hf_lock_check(x, NULL, &err), HF_OK);
+    hf_lock_close(x);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
 static void test_who_hears_nothing_looks_by_itself(void **state)
 {
     (void)state;
@@ -365,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_a_look_is_no_older_than_what_it_was_told_of),
         cmocka_unit_test(test_who_hears_nothing_looks_by_itself),
         cmocka_unit_test(test_without_notices_it_polls),
+        cmocka_unit_test(test_a_notice_of_an_old_ticket_grants_nothing),
         cmocka_unit_test(test_a_limit_that_disagrees_with_one_s_own_lock),
         cmocka_unit_test(test_a_sweep_does_not_look_without_end),
         cmocka_unit_test(test_nothing_waits_behind_a_sweep),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The design as a model (holdfast.pml), searched through by spin: what must hold holds in every run
-that the model has, and each variant in which a rule is broken fails for the property it breaks.
+"""The design as models (*.pml), searched through by spin: what must hold holds in every run that they
+have, and each variant in which a rule is broken fails for the property it breaks.
 """
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -109,7 +109,7 @@ class Case(unittest.TestCase):
 
     def holds(self, *macros, progress=False):
         # optimizing takes longer than it spares, but for the largest
-        is_large = "FAILOVERS=2" in macros or self.model == "lease.pml"
+        is_large = "FAILOVERS=2" in macros or self.model != "holdfast.pml"
         compiler = ["gcc", "-Og"] if is_large else ["clang", "-O0"]
         search = self.search(macros, progress, *compiler)
         if search.errors:
@@ -275,6 +275,66 @@ class Lease(Case):
 
     def test_a_break_that_does_not_follow(self):
         self.breaks("now<until", "BREAKS", "BREAK_LOSES_PASSED", "ONE_CALLER")
+
+
+class Bells(Case):
+    """bells.pml: a waiter believes only what is committed and its own, and gets the lock."""
+    model = "bells.pml"
+    story = r"the waiter believes|a ring is lost|the cursor is lost|START OF CYCLE"
+
+    def believed_is_not_held(self, *macros):
+        self.breaks("==ticket", *macros)
+
+    def bell_hangs(self, *macros):
+        self.breaks("acceptance cycle", "NO_LOOK", *macros, progress=True)
+
+    def test_a_ring_is_believed_only_if_its_grant_stays(self):
+        self.holds()
+
+    def test_a_ring_after_several_steps_that_no_majority_has(self):
+        self.holds("ROOM=3", "UNKNOWNS=0")
+
+    def test_a_ring_of_a_weak_write_is_not_believed(self):
+        self.holds("WEAK", "UNKNOWNS=0")
+
+    def test_a_ring_that_is_heard_again_is_not_believed(self):
+        self.holds("FAILOVERS=0", "LOST_CURSORS=2")
+
+    def test_the_lock_is_had_though_the_bell_is_rolled_back(self):
+        self.holds("CRASHES", "UNKNOWNS=0", progress=True)
+
+    def test_the_lock_is_had_whatever_ring_is_lost(self):
+        self.holds("CRASHES", "WEAK", "FAILOVERS=0", "LOST_CURSORS=1", progress=True)
+
+    def test_without_faults_the_bell_is_enough(self):
+        self.holds("CALM", "NO_LOOK", "LOST_CURSORS=1", progress=True)
+
+    def test_a_ring_is_believed_after_a_failover_and_a_late_ring(self):
+        self.breaks("old_rang", "REACH")
+
+    def test_a_ring_before_the_majority(self):
+        self.believed_is_not_held("RINGS_BEFORE_MAJORITY")
+
+    def test_a_ring_after_an_unknown_outcome(self):
+        self.believed_is_not_held("RINGS_AFTER_UNKNOWN")
+
+    def test_a_step_that_changes_nothing_and_does_not_wait(self):
+        self.believed_is_not_held("NOTHING_DOES_NOT_WAIT")
+
+    def test_a_weak_ring_with_a_token(self):
+        self.believed_is_not_held("WEAK", "WEAK_RING_HAS_TOKEN")
+
+    def test_a_ring_for_any_ticket_of_the_session(self):
+        self.believed_is_not_held("RING_WITHOUT_TICKET")
+
+    def test_a_lost_ring_and_no_look(self):
+        self.bell_hangs("FAILOVERS=0")
+
+    def test_a_lost_cursor_that_says_nothing(self):
+        self.bell_hangs("CALM", "LOST_CURSORS=1", "LOST_CURSOR_SAYS_NOTHING")
+
+    def test_a_made_bell_that_says_nothing(self):
+        self.bell_hangs("CALM", "MADE_BELL_SAYS_NOTHING")
 
 
 def main():

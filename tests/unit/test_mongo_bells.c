@@ -58,11 +58,16 @@ static hf_code leave(const char *answer)
     return store->base.ops->step(&store->base, "x", &step, NULL, NULL, &err);
 }
 
-/* The bell was made before. */
-static void leave_and_ring(const char *answer)
+/* The bell was made before, and may be rung. */
+static void make_bell(void)
 {
     mongo_bell_note_made(store, 3);
-    answers_give("insert", "{'ok': 1, 'n': 1}");
+    answers_give_always("insert", "{'ok': 1, 'n': 1}");
+}
+
+static void leave_and_ring(const char *answer)
+{
+    make_bell();
     assert_int_equal(leave(answer), HF_OK);
 }
 
@@ -94,7 +99,7 @@ static void test_who_is_recalled_is_rung(void **state)
 static void test_who_is_not_to_be_rung(void **state)
 {
     (void)state;
-    mongo_bell_note_made(store, 3);
+    make_bell();
     assert_int_equal(leave(LEFT(GRANT, HOLDER(""))), HF_OK);
     assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 0"))), HF_OK);
     assert_int_equal(leave(LEFT(GRANT, "")), HF_OK); /* it has left since */
@@ -104,11 +109,21 @@ static void test_who_is_not_to_be_rung(void **state)
     assert_int_equal(answers_sent("insert"), 0);
 }
 
+/* The session holds under another ticket by now, which the ring does not concern. */
+static void test_a_grant_that_has_left_is_not_rung(void **state)
+{
+    (void)state;
+    make_bell();
+    assert_int_equal(leave(LEFT(SESSION ":000000050000000000000000:4", HOLDER(", 'bell': 3"))),
+                     HF_OK);
+    assert_int_equal(answers_sent("insert"), 0);
+}
+
 /* Then what it shows may be undone. */
 static void test_without_a_majority_nobody_is_rung(void **state)
 {
     (void)state;
-    mongo_bell_note_made(store, 3);
+    make_bell();
     assert_int_equal(
         leave("{'ok': 1, 'value': {'_id': 'x', 'notify': '" GRANT
               "', 'holders': [" HOLDER(", 'bell': 3") "]},"
@@ -128,13 +143,14 @@ static void test_a_weak_write_only_says_look(void **state)
 static void test_a_bell_that_nobody_made_is_not_rung(void **state)
 {
     (void)state;
+    answers_give_always("insert", "{'ok': 1}");
     answers_give("find", BATCH(""));
     assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
+    assert_non_null(strstr(answers_last("find"), "'level' : 'majority'")); /* it stays made */
     answers_give("find", "{'ok': 0, 'code': 13}");
     assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
     assert_int_equal(answers_sent("insert"), 0);
     answers_give("find", BATCH("{'_id': 1}"));
-    answers_give_always("insert", "{'ok': 1}");
     assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
     assert_int_equal(leave(LEFT(GRANT, HOLDER(", 'bell': 3"))), HF_OK);
     assert_int_equal(answers_sent("insert"), 2);
@@ -165,16 +181,15 @@ static void enter(const char *notify)
 static void test_an_enter_rings_only_for_its_own_recall(void **state)
 {
     (void)state;
-    mongo_bell_note_made(store, 3);
+    make_bell();
     enter(GRANT);
     enter(SESSION ":recall:000000090000000000000000");
     assert_int_equal(answers_sent("insert"), 0);
-    answers_give("insert", "{'ok': 1}");
     enter(RECALL);
     assert_rang("'notify' : '" RECALL "'");
 }
 
-static void pass(const char *notify)
+static hf_code pass_answered(const char *notify, const char *more)
 {
     hf_record record;
     char answer[1024];
@@ -184,24 +199,61 @@ static void pass(const char *notify)
              " 'notify': '%s', 'holders': [], 'queue': [" HOLDER(
                  ", 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'token': {'$numberLong': '0'}, "
                  "'since': {'$date': {'$numberLong': "
-                 "'5'}}") "]}}",
-             notify);
+                 "'5'}}") "]}%s}",
+             notify, more);
     answers_give("findAndModify", answer);
-    assert_int_equal(store->base.ops->step(&store->base, "x", &step, &record, NULL, &err), HF_OK);
-    record_done(&record);
+    hf_code code = store->base.ops->step(&store->base, "x", &step, &record, NULL, &err);
+    if (!code)
+        record_done(&record);
+    return code;
+}
+
+static void pass(const char *notify)
+{
+    assert_int_equal(pass_answered(notify, ""), HF_OK);
 }
 
 /* It is to watch the session of the lease from now on. */
 static void test_a_pass_rings_for_the_head_of_the_queue(void **state)
 {
     (void)state;
-    mongo_bell_note_made(store, 3);
+    make_bell();
     pass(SESSION ":look:000000080000000000000000"); /* another ticket, which has left since */
     pass(GRANT);                                    /* this one does not hold */
     assert_int_equal(answers_sent("insert"), 0);
-    answers_give("insert", "{'ok': 1}");
     pass(LOOK);
     assert_rang("'notify' : '" LOOK "'");
+}
+
+static void test_a_step_without_a_majority_rings_nobody(void **state)
+{
+    (void)state;
+    make_bell();
+    assert_int_equal(pass_answered(LOOK, ", 'writeConcernError': {'code': 64}"), HF_UNKNOWN);
+    assert_int_equal(answers_sent("insert"), 0);
+}
+
+/* The batch's own answer does not say whom it granted; a look does. */
+static void test_who_a_release_of_a_batch_grants_is_rung(void **state)
+{
+    (void)state;
+    hf_leave out = {.ticket = id_of(6), .outcome = HF_OUTCOME_RELEASED};
+    hf_step step = {.leaves = &out, .n_leaves = 1};
+    mongo_member member = {.name = "x", .step = &step, .state = MEMBER_IN_BATCH};
+    mongo_member *const members[] = {&member};
+    make_bell();
+    pthread_cond_init(&member.changed, NULL);
+    answers_give("update", "{" STAMPED ", 'n': 1, 'nModified': 1}");
+    answers_give(
+        "find",
+        BATCH("{'_id': 'x', 'limit': 1, 'token': {'$numberLong': '5'}, 'notify': '" GRANT
+              "', 'queue': [], 'holders': [" HOLDER(
+                  ", 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'token': {'$numberLong': '5'},"
+                  " 'since': {'$date': {'$numberLong': '5'}}") "]}"));
+    mongo_batch_send(store, members, 1);
+    assert_int_equal(member.code, HF_OK);
+    assert_rang("'notify' : '" GRANT "'");
+    pthread_cond_destroy(&member.changed);
 }
 
 static void test_entries_name_the_bell_of_their_session(void **state)
@@ -393,11 +445,14 @@ int main(void)
         TEST(test_who_is_granted_is_rung),
         TEST(test_who_is_recalled_is_rung),
         TEST(test_who_is_not_to_be_rung),
+        TEST(test_a_grant_that_has_left_is_not_rung),
         TEST(test_without_a_majority_nobody_is_rung),
         cmocka_unit_test_setup_teardown(test_a_weak_write_only_says_look, begin_weak, end),
         TEST(test_a_bell_that_nobody_made_is_not_rung),
         TEST(test_an_enter_rings_only_for_its_own_recall),
         TEST(test_a_pass_rings_for_the_head_of_the_queue),
+        TEST(test_a_step_without_a_majority_rings_nobody),
+        TEST(test_who_a_release_of_a_batch_grants_is_rung),
         TEST(test_entries_name_the_bell_of_their_session),
         TEST(test_it_opens_once_and_reads_on),
         TEST(test_what_was_rung_before_it_opened_is_heard),
