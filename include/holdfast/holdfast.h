@@ -567,12 +567,13 @@ typedef struct hf_list_options {
     const char *prefix; /* only locks whose names begin with it; NULL: all */
     const char *after;  /* only names behind this one, in byte order; NULL: from the first on */
     bool in_use;        /* only locks that somebody holds or waits for */
+    size_t limit;       /* at most so many locks, which are then read at once; 0: all */
 } hf_list_options;
 
 /* Lists locks in the byte order of their names. Locks that nobody holds or waits for are included
  * until they are pruned. The list is read in parts while `each` is called: a lock that is made or
- * pruned meanwhile may be in it or not. A list that `each` ends early costs no more than what it
- * has shown. options NULL: all. */
+ * pruned meanwhile may be in it or not. With a limit, a list costs no more than what it may show;
+ * the next one goes on `after` the last name. options NULL: all. */
 hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
                       void *ctx, hf_error *err);
 

@@ -304,6 +304,7 @@ typedef struct hf_list_part {
     const char *prefix; /* those whose names begin with it */
     const char *after;  /* and come behind this name, by their bytes; "": from the first on */
     bool in_use;        /* only those that are held or waited for */
+    size_t limit;       /* at most so many, and no more are read at once; 0: all */
 } hf_list_part;
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);

@@ -28,8 +28,11 @@ static void answer_part(request *req, page *p, bool in_use)
 {
     hf_error err = {0};
     char *prefix = parameter_text(req, "prefix");
-    const hf_list_options part = {
-        .struct_size = sizeof part, .prefix = prefix, .after = p->after, .in_use = in_use};
+    const hf_list_options part = {.struct_size = sizeof part,
+                                  .prefix = prefix,
+                                  .after = p->after,
+                                  .in_use = in_use,
+                                  .limit = p->room + 1}; /* one more tells that there is more */
     if (hf_list_locks(req->service->config.client, &part, add_lock, p, &err)) {
         answer_error(req, &err);
         page_done(p);

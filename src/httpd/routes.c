@@ -15,7 +15,7 @@ static const route table[] = {
     {"DELETE", "/v1/leases/" LEASE, "", ROLE_USE, RUN_WORKER, answer_release},
     {"DELETE", "/v1/locks/" NAME, "if_token reason", ROLE_ADMIN, RUN_SLOW_WORKER, answer_break},
     {"GET", "/v1/sessions", "all cursor limit", ROLE_READ, RUN_WORKER, answer_sessions},
-    {"GET", "/v1/events", "prefix", ROLE_READ, RUN_AT_ONCE, answer_events},
+    {"GET", "/v1/events", "prefix in_use", ROLE_READ, RUN_AT_ONCE, answer_events},
     {"GET", "/metrics", "", ROLE_READ, RUN_AT_ONCE, answer_metrics},
     {"GET", "/healthz", "", ROLE_NONE, RUN_AT_ONCE, answer_alive},
     {"GET", "/readyz", "", ROLE_NONE, RUN_WORKER, answer_ready},

@@ -19,6 +19,7 @@ typedef struct stream {
     httpd *service;
     connection *connection;
     char *prefix, *last_id;
+    bool in_use; /* it begins with those only */
     bool has_begun;
     uint64_t next, beats; /* up to which all was sent */
     char *text;           /* is being sent */
@@ -34,7 +35,7 @@ static void begin_locked(stream *s, const watcher *w, FILE *out)
     s->beats = w->beats;
     if (watcher_find_locked(w, s->last_id, &s->next))
         return;
-    watcher_snapshot_locked(w, s->prefix, out);
+    watcher_snapshot_locked(w, s->prefix, s->in_use, out);
     s->next = w->next;
 }
 
@@ -46,7 +47,7 @@ static bool is_for(const stream *s, const event *e)
 static void write_events_locked(stream *s, const watcher *w, FILE *out)
 {
     if (s->next < w->first) {
-        watcher_snapshot_locked(w, s->prefix, out);
+        watcher_snapshot_locked(w, s->prefix, s->in_use, out);
         s->next = w->next;
     }
     for (; s->next < w->next && ftell(out) < TEXT_MOST; s->next++) {
@@ -124,6 +125,9 @@ static void close_stream(void *ctx)
 
 void answer_events(request *req)
 {
+    int64_t in_use;
+    if (!parameter_number(req, "in_use", 0, 1, 0, &in_use))
+        return;
     const char *last_id = MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, "Last-Event-ID");
     char *prefix = parameter_text(req, "prefix");
     stream *s = text_alloc(sizeof *s);
@@ -131,6 +135,7 @@ void answer_events(request *req)
                   .service = req->service,
                   .connection = req->connection,
                   .prefix = prefix ? prefix : text_copy(""),
+                  .in_use = in_use,
                   .last_id = last_id ? text_copy(last_id) : NULL};
     watcher_join(&s->service->watcher, &s->follower);
     answer_made(req, "text/event-stream",

@@ -192,12 +192,21 @@ bool watcher_find_locked(const watcher *w, const char *id, uint64_t *next)
     return *next >= w->first && *next <= w->next;
 }
 
-void watcher_snapshot_locked(const watcher *w, const char *prefix, FILE *out)
+static bool is_in_use(const json_t *lock)
+{
+    return json_array_size(json_object_get(lock, "holders")) > 0 ||
+           json_array_size(json_object_get(lock, "queue")) > 0;
+}
+
+void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, FILE *out)
 {
     const char *name;
     json_t *lock, *data = json_object_new(), *locks = json_array_new();
-    json_object_foreach(w->now.locks, name, lock) if (strncmp(name, prefix, strlen(prefix)) == 0)
-        json_append(locks, json_incref(lock));
+    json_object_foreach(w->now.locks, name, lock)
+    {
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && (!in_use || is_in_use(lock)))
+            json_append(locks, json_incref(lock));
+    }
     json_put(data, "locks", locks);
     json_put(data, "leases", w->now.leases ? json_incref(w->now.leases) : json_object_new());
     json_put(data, "reachable", json_boolean(!w->trouble));

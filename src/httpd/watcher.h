@@ -63,7 +63,8 @@ bool watcher_is_ready_locked(const watcher *w);
 /* Where a follower goes on that has seen everything up to this id; false: it must begin anew. */
 bool watcher_find_locked(const watcher *w, const char *id, uint64_t *next);
 
-/* Writes the locks whose names begin with prefix as an event. */
-void watcher_snapshot_locked(const watcher *w, const char *prefix, FILE *out);
+/* Writes the locks whose names begin with prefix as an event; in_use: without those that nobody
+ * holds or waits for. */
+void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, FILE *out);
 
 #endif

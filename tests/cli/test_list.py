@@ -94,6 +94,36 @@ class Json(cli.Case):
             shown = self.check(0, "list", *words).out
             self.assertEqual([name for name in ("free", "held") if name in shown], names)
 
+    def test_what_is_asked_for_by_its_whole_name(self):
+        for name in ("a", "a/free", "ab"):
+            self.check(0, "run", name, "--", "true")
+        self.hold("a/held")
+        for words, names in ((["a"], ["a", "a/held"]), (["a/free"], ["a/free"]), (["a/"], ["a/held"]),
+                             (["a/held"], ["a/held"]), (["b"], []), (["%"], []),
+                             (["-a", "a"], ["a", "a/free", "a/held", "ab"])):
+            self.assertEqual([lock["name"] for lock in self.json("list", "--json", *words)], names)
+            self.assertEqual(self.check(0, "list", "--names", *words).out.split(), names)
+            shown = self.check(0, "list", *words).out.splitlines()[1:]
+            self.assertEqual([line.split()[0] for line in shown], names)
+
+    def test_very_many(self):
+        """More rows than are printed at once: one head, and each lock once, in order."""
+        self.check(0, "run", "a name that is longer than the others", "--", "true")
+        with sqlite3.connect(self.store.removeprefix("sqlite:")) as db:
+            [[record]] = db.execute("SELECT record FROM locks")
+            long = b"a name that is longer than the others"
+            for i in range(2500):
+                name = b"n%036d" % i  # as long, so that the record is one
+                db.execute("INSERT INTO locks(name, record) VALUES(?, ?)",
+                           (name.decode(), record.replace(long, name)))
+            db.execute("DELETE FROM locks WHERE name = ?", (long.decode(),))
+        rows = self.check(0, "list", "-a").out.splitlines()
+        self.assertEqual([row.split()[0] for row in rows],
+                         ["NAME"] + ["n%036d" % i for i in range(2500)])
+        self.assertEqual(len({row.index("- ") for row in rows[1:]}), 1)
+        self.assertEqual(len(self.json("list", "-a", "--json")), 2500)
+        self.assertEqual(len(self.check(0, "list").out.splitlines()), 1)
+
     def test_odd_text(self):
         name, why = 'q"\\\n\x01🔒', "\x1b[0m\t\u2028"
         self.hold("--why", why, name)

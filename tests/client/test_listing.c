@@ -86,6 +86,17 @@ static void test_a_page_costs_a_page(void **state)
     struct shown shown = list(client, NULL, 10);
     assert_int_equal(shown.n, 10);
     assert_int_equal(looked_at, 90); /* of a hundred locks */
+    looked_at = 0;
+    shown = list(client, &(hf_list_options){.limit = 10}, 0);
+    assert_int_equal(shown.n, 10);
+    assert_int_equal(looked_at, 9);
+    shown = list(client, &(hf_list_options){.limit = 1, .after = "n0010"}, 0);
+    assert_string_equal(shown.last, "n0011");
+    assert_int_equal(looked_at, 10);
+    shown = list(client, &(hf_list_options){.limit = LOCKS - 1}, 0);
+    assert_int_equal(shown.n, LOCKS - 1);
+    shown = list(client, &(hf_list_options){.limit = 10, .prefix = "n129", .in_use = true}, 0);
+    assert_int_equal(shown.n, 9);
     hf_close(client);
 }
 

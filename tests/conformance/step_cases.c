@@ -513,6 +513,114 @@ static void test_a_list_of_what_is_in_use(void **state)
     assert_string_equal(found.names[0], name[1]);
 }
 
+static void make(const char *stem, const char *tail)
+{
+    char name[80];
+    hf_enter mine = bed_enter(session, 1, 2);
+    snprintf(name, sizeof name, "%s%s", stem, tail);
+    enter(name, &mine);
+}
+
+static void assert_listed(const hf_list_part *part, const char *tails, size_t stem)
+{
+    char all[200] = "";
+    struct found found;
+    list_some(part, &found);
+    for (size_t i = 0; i < found.n; i++)
+        strcat(strcat(all, found.names[i] + stem), " ");
+    assert_string_equal(all, tails);
+}
+
+static void test_a_list_has_a_limit(void **state)
+{
+    (void)state;
+    char stem[64], after[80];
+    snprintf(stem, sizeof stem, "%s", bed_name("limit"));
+    size_t n = strlen(stem);
+    for (int i = 0; i < 5; i++)
+        make(stem, &"a\0b\0c\0d\0e"[2 * i]);
+    hf_list_part part = {.prefix = stem, .after = "", .limit = 2};
+    assert_listed(&part, "a b ", n);
+    snprintf(after, sizeof after, "%sb", stem);
+    part.after = after;
+    assert_listed(&part, "c d ", n);
+    after[n] = 'd';
+    assert_listed(&part, "e ", n);
+    after[n] = 'e';
+    assert_listed(&part, "", n);
+    after[n] = 'c', after[n + 1] = 'c', after[n + 2] = '\0'; /* a name that nobody has */
+    assert_listed(&part, "d e ", n);
+    part = (hf_list_part){.prefix = stem, .after = "", .limit = 5};
+    assert_listed(&part, "a b c d e ", n);
+    part.limit = 5000;
+    assert_listed(&part, "a b c d e ", n);
+}
+
+/* What stands for something in a pattern, or is the last of its kind, stands for itself here. */
+static void test_a_prefix_is_no_pattern(void **state)
+{
+    (void)state;
+    static const char *const tails[] = {"%",
+                                        "%%",
+                                        "_",
+                                        "a",
+                                        "|b",
+                                        "a|",
+                                        "\xc3\xbf",
+                                        "\xc4\x80",
+                                        "\xed\x9f\xbf",
+                                        "\xee\x80\x80",
+                                        "\xef\xbf\xbf",
+                                        "\xf0\x90\x80\x80",
+                                        "\xf4\x8f\xbf\xbf",
+                                        "\xf4\x8f\xbf\xbfx"};
+    static const char *const cases[][2] = {
+        {"%", "% %% "},
+        {"_", "_ "},
+        {"|", "|b "},
+        {"a|", "a| "},
+        {"\xc3\xbf", "\xc3\xbf "},
+        {"\xed\x9f\xbf", "\xed\x9f\xbf "},
+        {"\xef\xbf\xbf", "\xef\xbf\xbf "},
+        {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf \xf4\x8f\xbf\xbfx "},
+        {".", ""},
+        {"\\", ""}};
+    char stem[64], prefix[80];
+    snprintf(stem, sizeof stem, "%s", bed_name("odd"));
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
+        make(stem, tails[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(prefix, sizeof prefix, "%s%s", stem, cases[i][0]);
+        assert_listed(&(hf_list_part){.prefix = prefix, .after = ""}, cases[i][1], strlen(stem));
+        assert_listed(&(hf_list_part){.prefix = prefix, .after = "", .limit = 3}, cases[i][1],
+                      strlen(stem));
+    }
+}
+
+/* A limit counts what is given, not what is passed over. */
+static void test_a_limited_list_of_what_is_in_use(void **state)
+{
+    (void)state;
+    char stem[48], name[64], tails[40] = "";
+    snprintf(stem, sizeof stem, "%s", bed_name("few"));
+    for (int i = 0; i < 250; i++) {
+        hf_enter mine = bed_enter(session, 1, 2);
+        snprintf(name, sizeof name, "%s.%03d", stem, i);
+        enter(name, &mine);
+        if (i % 120 != 5)
+            bed_leave(store, name, mine.entry.ticket, NULL);
+        else
+            strcat(strcat(tails, name + strlen(stem)), " ");
+    }
+    hf_list_part part = {.prefix = stem, .after = "", .in_use = true, .limit = 3};
+    assert_listed(&part, tails, strlen(stem));
+    part.limit = 1;
+    assert_listed(&part, ".005 ", strlen(stem));
+    snprintf(name, sizeof name, "%s.245", stem);
+    part.after = name;
+    assert_listed(&part, "", strlen(stem));
+}
+
 static bool count_in_order(void *ctx, const hf_record *record)
 {
     struct found *found = ctx;
@@ -645,6 +753,9 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_list_by_prefix_in_byte_order),
         CASE_IF(HF_CAN_QUEUE, test_a_list_goes_on_behind_a_name),
         CASE_IF(HF_CAN_QUEUE, test_a_list_of_what_is_in_use),
+        CASE_IF(HF_CAN_QUEUE, test_a_list_has_a_limit),
+        CASE_IF(HF_CAN_QUEUE, test_a_prefix_is_no_pattern),
+        CASE_IF(HF_CAN_QUEUE, test_a_limited_list_of_what_is_in_use),
         CASE_IF(HF_CAN_QUEUE, test_a_long_list_has_each_once),
         CASE_IF(HF_CAN_QUEUE, test_the_empty_prefix_lists_all),
         CASE_IF(HF_CAN_QUEUE, test_steps_at_the_same_time_lose_nothing),

@@ -20,6 +20,7 @@
 #include "store/mongo/queue/vouch.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/id_text.h"
+#include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/shared/protocol.h"

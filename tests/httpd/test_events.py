@@ -26,6 +26,27 @@ class Following(serving.Case):
         self.assertTrue(snapshot["reachable"])
         self.assertIn(":%d" % holder.pid, lock["holders"][0]["who"])
 
+    def test_begins_with_those_in_use(self):
+        service = self.serve()
+        self.check(0, "run", "job/free", "--", "true")
+        self.hold("job/held")
+        self.hold("other")
+        for query, names in (("", ["job/free", "job/held", "other"]), ("?in_use=0&prefix=job",
+                             ["job/free", "job/held"]), ("?in_use=1", ["job/held", "other"]),
+                             ("?in_use=1&prefix=job", ["job/held"])):
+            snapshot = self.follow(service, query).until("snapshot")
+            self.assertEqual(sorted(lock["name"] for lock in snapshot["locks"]), names)
+        self.check_problem(service.get("/v1/events?in_use=2"), 400, "HF_INVALID")
+
+    def test_a_free_lock_is_told_of_all_the_same(self):
+        service = self.serve()
+        holder = self.hold("x")
+        events = self.follow(service, "?in_use=1")
+        events.until("snapshot")
+        holder.close_input()
+        events.news("x", 1)
+        self.assertEqual(events.until("lock", "x")["holders"], [])
+
     def test_a_lock_from_hand_to_hand(self):
         service = self.serve()
         events = self.follow(service)

@@ -160,6 +160,24 @@ class Page(serving.Case):
         self.driver.switch_to.active_element.send_keys("nix")
         self.assertEqual(self.texts("#none"), ["No such lock is held or waited for."])
 
+    def test_free_ones_are_asked_for_when_they_are_shown(self):
+        service = self.serve()
+        for name in ("free", "job/1", "job/2"):
+            self.check(0, "run", name, "--", "true")
+        self.hold("held")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["held"], "what is in use")
+        prefix = self.find("#prefix")
+        prefix.send_keys("job/")
+        self.assertEqual(self.texts("#none"), ["No such lock is held or waited for."])
+        self.find("#idle").click()
+        self.wait_for(lambda: sorted(self.names()) == ["job/1", "job/2"], "those that begin so")
+        prefix.send_keys(Keys.BACKSPACE * len("job/"))
+        self.wait_for(lambda: sorted(self.names()) == ["free", "held", "job/1", "job/2"], "all")
+        self.state("live")
+        self.find("#idle").click()
+        self.assertEqual(self.names(), ["held"])
+
     def test_break_takes_an_admin(self):
         tokens = self.write("tokens", "".join("%s %s\n" % pair for pair in TOKENS.items()))
         service = self.serve("--token-file", tokens)

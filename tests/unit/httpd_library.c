@@ -40,6 +40,7 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
         ;
     pthread_mutex_lock(&mutex);
     library.in_use = options && options->in_use;
+    library.limit = options ? options->limit : 0;
     library.n_shown = n;
     pthread_mutex_unlock(&mutex);
     return result(&library.err, err);

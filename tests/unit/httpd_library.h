@@ -24,6 +24,7 @@ struct library {
     /* What was asked for last. */
     char name[100], prefix[100], after[100];
     bool in_use;
+    size_t limit;
     size_t n_shown; /* locks that the last listing showed until it was ended */
     char reason[100], by[100];
     int64_t if_token;

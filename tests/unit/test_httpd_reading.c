@@ -98,6 +98,7 @@ static void test_locks_in_parts(void **state)
     assert_names("GET /v1/locks", "name", "a b c d e > null");
     assert_names("GET /v1/locks?limit=2", "name", "a b > \"b\"");
     assert_int_equal(library.n_shown, 3); /* one more says that there are more */
+    assert_int_equal(library.limit, 3);
     assert_names("GET /v1/locks?limit=2&cursor=b", "name", "c d > \"d\"");
     assert_string_equal(library.after, "b");
     assert_names("GET /v1/locks?limit=2&cursor=d", "name", "e > null");

@@ -350,7 +350,7 @@ static void assert_snapshot(const char *prefix, const char *said)
     char *text = NULL, expected[500];
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    watcher_snapshot_locked(&w, prefix, out);
+    watcher_snapshot_locked(&w, prefix, false, out);
     fclose(out);
     snprintf(expected, sizeof expected,
              "id: %" PRIx64 "-%" PRIu64 "\nevent: snapshot\ndata: ", w.epoch, w.next - 1);

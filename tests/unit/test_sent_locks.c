@@ -414,25 +414,87 @@ static void test_looks(void **state)
     transcript_end("queue-looks");
 }
 
+static void list_part(const hf_list_part *part)
+{
+    transcript_say("\nlist \"%s\", after \"%s\", %s, limit %zu", part->prefix, part->after,
+                   part->in_use ? "in use" : "all", part->limit);
+    transcript_code(store->base.ops->list(&store->base, part, show, NULL, &err), &err);
+}
+
 static void list(const char *prefix)
 {
-    answers_give("list", "{'ok': 1, 'docs': [" RECORD("x") ", " RECORD("a.b") "]}");
-    transcript_say("\nlist %s", prefix ? prefix : "all");
-    transcript_code(store->base.ops->list(
-                        &store->base, &(hf_list_part){.prefix = prefix ? prefix : "", .after = ""},
-                        show, NULL, &err),
-                    &err);
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("a.b") ", " RECORD("x") "]}");
+    list_part(&(hf_list_part){.prefix = prefix, .after = ""});
 }
 
 static void test_lists(void **state)
 {
     (void)state;
-    list(NULL);
+    list("");
     list("a.b");
-    list("\xc3\xa4 09AZaz:/@[`{");
+    list("\xc3\xa4 09AZaz:/@[`{|");
     atomic_store(&store->topology, MONGO_ALONE);
     list("x");
     transcript_end("queue-lists");
+}
+
+/* The first text behind those that begin so; surrogates are no characters, and there is a last one.
+ */
+static void test_where_a_prefix_ends(void **state)
+{
+    (void)state;
+    static const char *const prefixes[] = {
+        "%_",           "\x7f",         "\xc3\xbf",          "\xdf\xbf",
+        "\xed\x9f\xbf", "\xef\xbf\xbf", "a\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        answers_give("list", "{'ok': 1, 'docs': []}");
+        list_part(&(hf_list_part){.prefix = prefixes[i], .after = ""});
+    }
+    transcript_end("queue-list-prefixes");
+}
+
+/* A page reads no more than is wanted of it; what it skips, the next page makes up for. */
+static void test_pages_of_a_list(void **state)
+{
+    (void)state;
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("b") ", {'_id': 'c', 'holders': 5}]}");
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("d") "]}");
+    list_part(&(hf_list_part){.prefix = "", .after = "a", .limit = 2});
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("ab") ", {'_id': 'ac'}]}");
+    answers_give("list", "{'ok': 1, 'docs': []}");
+    list_part(&(hf_list_part){.prefix = "a", .after = "a", .in_use = true, .limit = 2});
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("a") "]}");
+    list_part(&(hf_list_part){.prefix = "a", .after = "A", .limit = 5000});
+    answers_give("list", "{'ok': 1, 'docs': [" RECORD("a") ", {'holders': 5}]}");
+    list_part(&(hf_list_part){.prefix = "a", .after = "", .limit = 2});
+    transcript_end("queue-list-pages");
+}
+
+static size_t named(char *docs, size_t size, int first, int n)
+{
+    size_t used = (size_t)snprintf(docs, size, "{'ok': 1, 'docs': [");
+    for (int i = first; i < first + n; i++)
+        used += (size_t)snprintf(docs + used, size - used, "%s{'_id': 'n%04d', 'holders': 5}",
+                                 i > first ? ", " : "", i);
+    return used + (size_t)snprintf(docs + used, size - used, "]}");
+}
+
+/* Each page begins behind the last document of the page before, whatever that is. */
+static void test_all_pages_of_a_long_list(void **state)
+{
+    (void)state;
+    static char docs[3][60000];
+    static const int pages[] = {100, 1000, 7};
+    int first = 0;
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(named(docs[i], sizeof docs[i], first, pages[i]) < sizeof docs[i]);
+        answers_give("list", docs[i]);
+        first += pages[i];
+    }
+    const hf_list_part part = {.prefix = "n", .after = ""};
+    assert_int_equal(store->base.ops->list(&store->base, &part, show, NULL, &err), HF_OK);
+    assert_int_equal(answers_sent("list"), 3);
+    assert_non_null(strstr(answers_last("list"), "'$gt' : 'n1099', '$lt' : 'o'"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -451,6 +513,9 @@ int main(void)
         TEST(test_steps_that_travel_together),
         TEST(test_looks),
         TEST(test_lists),
+        TEST(test_where_a_prefix_ends),
+        TEST(test_pages_of_a_list),
+        TEST(test_all_pages_of_a_long_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

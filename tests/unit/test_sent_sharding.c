@@ -419,6 +419,26 @@ static void list(int most, const char *answer)
     transcript_code(store->base.ops->list_sessions(&store->base, show, &most, &err), &err);
 }
 
+static bool show_lock(void *ctx, const hf_record *record)
+{
+    (void)ctx;
+    transcript_record(record);
+    return true;
+}
+
+/* What is free stays for ever, so it is left out by the server. */
+static void test_lists_of_locks(void **state)
+{
+    (void)state;
+    hf_list_part part = {.prefix = "a", .after = "", .limit = 2};
+    answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
+    transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
+    part.in_use = true;
+    answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
+    transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
+    transcript_end("sharding-lists-of-locks");
+}
+
 static void test_ends_and_lists(void **state)
 {
     (void)state;
@@ -522,6 +542,7 @@ int main(void)
         TEST(test_a_break),
         TEST(test_one_leaves_and_one_enters),
         TEST(test_beats),
+        TEST(test_lists_of_locks),
         TEST(test_ends_and_lists),
         TEST(test_indexes),
         TEST(test_the_stream),

@@ -222,6 +222,9 @@ static void test_looks_and_lists(void **state)
     transcript_code(store->base.ops->list(&store->base, &(hf_list_part){.prefix = "a", .after = ""},
                                           show, NULL, &err),
                     &err);
+    answers_give("list", "{'ok': 1, 'docs': [" THEIRS("5") "]}");
+    const hf_list_part page = {.prefix = "", .after = "0", .in_use = true, .limit = 1};
+    transcript_code(store->base.ops->list(&store->base, &page, show, NULL, &err), &err);
     answers_give("aggregate", "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': []}}");
     answers_give("getMore", "{'ok': 1, 'cursor': {'id': 5, 'nextBatch': []}}");
     transcript_code(

@@ -2,6 +2,7 @@
 /* table.c: prints a table in columns for people; called by the listings. */
 #include "table.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 void table_init(table *t, const char *const *heads)
 {
     *t = (table){0};
-    while (heads[t->n_columns])
+    while (t->n_columns < TABLE_COLUMNS_MOST && heads[t->n_columns])
         t->n_columns++;
     for (size_t i = 0; i < t->n_columns; i++)
         table_add(t, text_copy(heads[i]));
@@ -30,33 +31,36 @@ void table_add(table *t, char *text)
     free(text);
 }
 
-static size_t width_of(const table *t, size_t column)
-{
-    size_t width = 0;
-    for (size_t i = column; i < t->n_cells; i += t->n_columns) {
-        size_t columns = text_columns(t->cells[i]);
-        width = columns > width ? columns : width;
-    }
-    return width;
-}
-
-void table_print(const table *t)
-{
-    size_t *widths = text_alloc(t->n_columns * sizeof *widths);
-    for (size_t i = 0; i < t->n_columns; i++)
-        widths[i] = width_of(t, i);
-    for (size_t i = 0; i < t->n_cells; i++) {
-        size_t column = i % t->n_columns;
-        bool is_last = column + 1 == t->n_columns;
-        size_t pad = is_last ? 0 : widths[column] - text_columns(t->cells[i]) + 2;
-        printf("%s%*s%s", t->cells[i], (int)pad, "", is_last ? "\n" : "");
-    }
-    free(widths);
-}
-
-void table_done(table *t)
+static void forget_cells(table *t)
 {
     for (size_t i = 0; i < t->n_cells; i++)
         free(t->cells[i]);
     free(t->cells);
+    t->cells = NULL;
+    t->n_cells = 0;
+}
+
+static void widen(table *t)
+{
+    for (size_t i = 0; i < t->n_cells; i++) {
+        size_t *width = &t->widths[i % t->n_columns], columns = text_columns(t->cells[i]);
+        *width = columns > *width ? columns : *width;
+    }
+}
+
+void table_print(table *t)
+{
+    widen(t);
+    for (size_t i = 0; i < t->n_cells; i++) {
+        size_t column = i % t->n_columns;
+        bool is_last = column + 1 == t->n_columns;
+        size_t pad = is_last ? 0 : t->widths[column] - text_columns(t->cells[i]) + 2;
+        printf("%s%*s%s", t->cells[i], (int)pad, "", is_last ? "\n" : "");
+    }
+    forget_cells(t);
+}
+
+void table_done(table *t)
+{
+    forget_cells(t);
 }

@@ -5,8 +5,11 @@
 
 #include <stddef.h>
 
+#define TABLE_COLUMNS_MOST 16
+
 typedef struct table {
     size_t n_columns;
+    size_t widths[TABLE_COLUMNS_MOST]; /* of what was printed */
     size_t n_cells;
     char **cells; /* row by row, escaped */
 } table;
@@ -17,8 +20,9 @@ void table_init(table *t, const char *const *heads);
 /* Adds a cell; it takes over text, which was allocated and is not escaped yet. */
 void table_add(table *t, char *text);
 
-/* Prints on stdout, the columns as wide as their widest cell. */
-void table_print(const table *t);
+/* Prints on stdout what was added since it last printed, the columns as wide as their widest cell
+ * so far. */
+void table_print(table *t);
 
 void table_done(table *t);
 

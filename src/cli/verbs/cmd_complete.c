@@ -193,7 +193,10 @@ static void offer_locks(settings *given, const char *word)
     char *uri = options_uri(given);
     bool is_there = given->store || (uri && access(strchr(uri, ':') + 1, R_OK) == 0);
     if (is_there && !options_open(given, NULL, &client))
-        hf_list(client, word, offer_lock, &left, NULL);
+        hf_list_locks(client,
+                      &(hf_list_options){
+                          .struct_size = sizeof(hf_list_options), .prefix = word, .limit = left},
+                      offer_lock, &left, NULL);
     hf_close(client);
     free(uri);
 }

@@ -21,6 +21,8 @@ typedef struct request {
 
 enum { KEY_NAMES = 2000 };
 
+#define ROWS_AT_ONCE 1000 /* so that a list of very many locks needs no more memory */
+
 static const struct argp_option list[] = {
     {"all", 'a', NULL, 0, "also those that nobody holds or waits for", 0},
     {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
@@ -57,14 +59,15 @@ static error_t parse_show(int key, char *arg, struct argp_state *state)
     return parse(key, arg, state);
 }
 
-const struct argp list_argp = {
-    list,
-    parse_list,
-    "[PREFIX]",
-    "Lists the locks that are in use and whose name begins with PREFIX: who holds them, who waits.",
-    options_children,
-    NULL,
-    NULL};
+const struct argp list_argp = {list,
+                               parse_list,
+                               "[PREFIX]",
+                               "Lists the locks that are in use and whose name begins with PREFIX: "
+                               "who holds them, who waits. A "
+                               "lock with just that name is listed even if nobody uses it.",
+                               options_children,
+                               NULL,
+                               NULL};
 
 const struct argp show_argp = {
     NULL,
@@ -107,9 +110,8 @@ static char *holder_of(const hf_lock_info *info)
     return text_print("%s and %zu more", who_of(&info->holders[0]), info->n_holders - 1);
 }
 
-static bool add_row(void *ctx, const hf_lock_info *info)
+static void add_row(table *rows, const hf_lock_info *info)
 {
-    table *rows = ctx;
     const hf_entry_info *first = info->n_holders ? &info->holders[0] : NULL;
     int64_t token = first && first->token ? first->token : info->token;
     table_add(rows, text_copy(info->name));
@@ -120,15 +122,50 @@ static bool add_row(void *ctx, const hf_lock_info *info)
     table_add(rows, text_print("%zu", info->n_queue));
     table_add(rows, token ? text_print("%" PRId64, token) : text_copy("-"));
     table_add(rows, text_copy(first ? first->why : ""));
+}
+
+static bool print_row(void *ctx, const hf_lock_info *info)
+{
+    table *rows = ctx;
+    add_row(rows, info);
+    if (rows->n_cells >= ROWS_AT_ONCE * rows->n_columns)
+        table_print(rows);
     return true;
+}
+
+/* Gives the lock that has just this name. */
+typedef struct exact {
+    const char *name;
+    hf_lock_info_fn each;
+    void *ctx;
+} exact;
+
+static bool give_exact(void *ctx, const hf_lock_info *info)
+{
+    const exact *e = ctx;
+    return strcmp(info->name, e->name) == 0 && e->each(e->ctx, info);
+}
+
+/* A lock that was asked for by its whole name is shown even if nobody uses it. It comes first, as
+ * its name is the first that begins so. */
+static hf_code list_exact(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
+                          hf_error *err)
+{
+    exact e = {name, each, ctx};
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = name, .limit = 1};
+    return hf_list_locks(client, &part, give_exact, &e, err);
 }
 
 static hf_code list_locks(hf_client *client, const request *req, hf_lock_info_fn each, void *ctx,
                           hf_error *err)
 {
-    const hf_list_options part = {
-        .struct_size = sizeof part, .prefix = req->name, .in_use = !req->all};
-    return hf_list_locks(client, &part, each, ctx, err);
+    bool is_exact = !req->all && req->name && *req->name;
+    const hf_list_options part = {.struct_size = sizeof part,
+                                  .prefix = req->name,
+                                  .after = is_exact ? req->name : NULL,
+                                  .in_use = !req->all};
+    hf_code code = is_exact ? list_exact(client, req->name, each, ctx, err) : HF_OK;
+    return code ? code : hf_list_locks(client, &part, each, ctx, err);
 }
 
 static hf_code list_table(hf_client *client, const request *req, hf_error *err)
@@ -137,7 +174,7 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
                                         "WAITING", "TOKEN", "WHY",     NULL};
     table rows;
     table_init(&rows, heads);
-    hf_code code = list_locks(client, req, add_row, &rows, err);
+    hf_code code = list_locks(client, req, print_row, &rows, err);
     if (!code)
         table_print(&rows);
     table_done(&rows);

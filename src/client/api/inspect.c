@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define LOOK_MOST 1000
-#define PART_FIRST 100 /* locks: a page is seldom longer */
+#define PART_FIRST 100 /* locks, if it is not said how many are wanted */
 #define PART_NEXT 1000
 
 /* ---- Collecting
@@ -212,9 +212,10 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     const hf_list_options *o = options ? options : &defaults;
     const hf_list_part part = {.prefix = o->prefix ? o->prefix : "",
                                .after = o->after ? o->after : "",
-                               .in_use = o->in_use};
+                               .in_use = o->in_use,
+                               .limit = o->limit};
     listing l = {.client = client,
-                 .most = PART_FIRST,
+                 .most = o->limit && o->limit < PART_NEXT ? o->limit : PART_FIRST,
                  .goes_on = true,
                  .each = each,
                  .ctx = ctx,

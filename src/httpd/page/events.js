@@ -17,7 +17,7 @@ function split(text, take) {
 }
 
 export function follow(url, on) {
-  let lastId = "", stop = new AbortController(), failures = 0, isRunning, timer;
+  let lastId = "", stop = new AbortController(), failures = 0, isRunning, isAnew, timer;
 
   const silence = () => {
     clearTimeout(timer);
@@ -39,7 +39,7 @@ export function follow(url, on) {
     stop = new AbortController();
     silence();
     const known = lastId ? {"Last-Event-ID": lastId} : {};
-    const answer = await fetch(url, {headers: {...on.headers(), ...known}, signal: stop.signal});
+    const answer = await fetch(url(), {headers: {...on.headers(), ...known}, signal: stop.signal});
     if (answer.status === 401 || answer.status === 403) {
       on.refused((await answer.json()).detail);
       return false;
@@ -62,6 +62,10 @@ export function follow(url, on) {
       clearTimeout(timer);
       if (!isRunning)
         return;
+      if (isAnew) {
+        isAnew = false;
+        continue;
+      }
       on.lost("connection lost, trying again");
       await new Promise(done => setTimeout(done, Math.min(AGAIN_MS * 2 ** failures++, AGAIN_MOST_MS)));
     }
@@ -69,12 +73,14 @@ export function follow(url, on) {
 
   run();
   return {
-    // With other headers, from the beginning.
+    // With another address or other headers, from the beginning.
     again() {
       lastId = "";
       failures = 0;
-      stop.abort();
-      if (!isRunning)
+      isAnew = isRunning;
+      if (isRunning)
+        stop.abort();
+      else
         run();
     },
   };

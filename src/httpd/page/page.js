@@ -45,6 +45,30 @@ const told = {
 for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
   told[kind] = remember;
 
+// ---- What is asked for: no more than is shown
+
+const asked = {prefix: "", idle: false};
+
+function address() {
+  return "v1/events?" + new URLSearchParams({
+    ...(asked.prefix && {prefix: asked.prefix}), ...(!asked.idle && {in_use: 1})});
+}
+
+function askForMore() {
+  const prefix = find("#prefix").value, idle = find("#idle").checked;
+  if (prefix.startsWith(asked.prefix) && (asked.idle || !idle))
+    return;
+  Object.assign(asked, {prefix, idle});
+  stream.again();
+}
+
+let typing;
+function choose() {
+  draw();
+  clearTimeout(typing);
+  typing = setTimeout(askForMore, 300);
+}
+
 // ---- What is shown
 
 function show(kind, text) {
@@ -162,8 +186,8 @@ function askForToken() {
 }
 
 find("#token").addEventListener("click", askForToken);
-find("#prefix").addEventListener("input", draw);
-find("#idle").addEventListener("change", draw);
+find("#prefix").addEventListener("input", choose);
+find("#idle").addEventListener("change", choose);
 addEventListener("keydown", event => {
   if (event.key === "/" && !event.target.closest("input, dialog")) {
     event.preventDefault();
@@ -171,7 +195,7 @@ addEventListener("keydown", event => {
   }
 });
 
-const stream = follow("v1/events", {
+const stream = follow(address, {
   headers,
   begun: answer => {
     known.skew = Date.parse(answer.headers.get("Date")) - Date.now() || 0;

@@ -7,6 +7,9 @@
 #include "core/period.h"
 #include "core/record.h"
 
+#include <stdio.h>
+
+#define LIST_RECORDS 200 /* of a listing that are copied at once */
 #define PRUNE_MS ((int64_t)3 * 86400000)
 
 /* Where the record of that name is, or belongs. */
@@ -93,8 +96,8 @@ hf_code memory_step(hf_store *base, const char *name, const hf_step *step, hf_re
     return HF_OK;
 }
 
-/* With no lock held; frees them. */
-static void give_all(hf_record *records, size_t n, hf_record_fn each, void *ctx)
+/* With no lock held; frees them. False: no more are wanted. */
+static bool give_all(hf_record *records, size_t n, hf_record_fn each, void *ctx)
 {
     bool more = true;
     for (size_t i = 0; i < n; i++) {
@@ -102,6 +105,7 @@ static void give_all(hf_record *records, size_t n, hf_record_fn each, void *ctx)
         record_done(&records[i]);
     }
     free(records);
+    return more;
 }
 
 hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
@@ -119,28 +123,40 @@ hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp
     return HF_OK;
 }
 
-/* Copies the records that a listing gives. */
-static hf_record *copy_part(struct memory *memory, const hf_list_part *part, size_t *n)
+/* Copies the next records of a listing; returns how many. The part then begins behind the last. */
+static size_t copy_some(struct memory *memory, hf_list_part *part, char after[HF_NAME_MAX + 1],
+                        hf_record *out, size_t most)
 {
-    hf_record *out = alloc_array(NULL, memory->n_records, sizeof *out);
-    *n = 0;
+    size_t n = 0, length = strlen(part->prefix);
     for (size_t i = place_of(memory, record_first_listed(part)); i < memory->n_records; i++) {
         const hf_record *record = memory->records[i];
+        if (n == most || strncmp(record->name, part->prefix, length) > 0)
+            break;
         if (record_is_listed(record, part))
-            record_copy(&out[(*n)++], record);
+            record_copy(&out[n++], record);
     }
-    return out;
+    if (n)
+        snprintf(after, HF_NAME_MAX + 1, "%s", out[n - 1].name);
+    part->after = n ? after : part->after;
+    return n;
 }
 
 hf_code memory_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err)
 {
     (void)err;
-    size_t n;
-    struct memory *memory = memory_lock(base);
-    hf_record *records = copy_part(memory, part, &n);
-    memory_unlock(memory);
-    give_all(records, n, each, ctx);
+    char after[HF_NAME_MAX + 1];
+    hf_list_part rest = *part;
+    size_t left = part->limit ? part->limit : SIZE_MAX, n, most;
+    bool goes_on = true;
+    for (; goes_on && left; left -= n) {
+        most = left < LIST_RECORDS ? left : LIST_RECORDS;
+        hf_record *records = alloc_array(NULL, most, sizeof *records);
+        struct memory *memory = memory_lock(base);
+        n = copy_some(memory, &rest, after, records, most);
+        memory_unlock(memory);
+        goes_on = give_all(records, n, each, ctx) && n == most;
+    }
     return HF_OK;
 }
 

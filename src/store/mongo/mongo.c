@@ -16,6 +16,7 @@
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/held.h"
+#include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/shared/watch.h"

@@ -246,9 +246,9 @@ static hf_code copy_named(sqlite_store *store, const char *const *names, size_t 
     return sql_end(&store->main, code, err);
 }
 
-/* The next rows after a name, without that name's own row. */
-static hf_code copy_some(sqlite_store *store, const char *from, const char *behind, copies *to,
-                         hf_error *err)
+/* The next rows from a name on, without the row of `behind`. */
+static hf_code copy_some(sqlite_store *store, const char *from, const char *behind, size_t most,
+                         copies *to, hf_error *err)
 {
     bool found = true;
     sqlite3_stmt *list;
@@ -257,7 +257,7 @@ static hf_code copy_some(sqlite_store *store, const char *from, const char *behi
         return code;
     sql_bind_text(list, 1, from);
     sql_bind_text(list, 2, behind);
-    sqlite3_bind_int(list, 3, LIST_ROWS);
+    sqlite3_bind_int64(list, 3, (int64_t)most);
     code = sql_next(&store->main, list, &found, err);
     while (!code && found) {
         copies_add(to, (const char *)sqlite3_column_text(list, 0), list, 1);
@@ -286,14 +286,19 @@ hf_code sqlite_look(hf_store *base, const char *const *names, size_t n, hf_stamp
 
 typedef struct listing {
     const hf_list_part *part;
+    size_t left; /* that may still be given */
+    size_t most; /* rows that are read at once */
     hf_record_fn each;
     void *ctx;
 } listing;
 
 static bool give_if_listed(void *ctx, const hf_record *record)
 {
-    const listing *to = ctx;
-    return !record_is_listed(record, to->part) || to->each(to->ctx, record);
+    listing *to = ctx;
+    if (!record_is_listed(record, to->part))
+        return true;
+    to->left--;
+    return to->each(to->ctx, record) && to->left;
 }
 
 /* A foreign row must not hide all locks: it is skipped, with a warning. False: no more rows are
@@ -309,16 +314,16 @@ static bool give_listed(sqlite_store *store, const copies *some, listing *to)
         if (give(store, &some->rows[i], give_if_listed, to, &goes_on, &shape))
             sqlite_log(store, HF_LOG_WARNING, "%s", shape.text);
     }
-    return goes_on && some->n == LIST_ROWS;
+    return goes_on && some->n == to->most;
 }
 
-static hf_code read_some(sqlite_store *store, const char *from, const char *behind, copies *to,
-                         hf_error *err)
+static hf_code read_some(sqlite_store *store, const char *from, const char *behind, size_t most,
+                         copies *to, hf_error *err)
 {
     pthread_mutex_lock(&store->main.mutex);
     hf_code code = session_has_moved(store, &store->main, err)
                        ? HF_UNUSABLE
-                       : copy_some(store, from, behind, to, err);
+                       : copy_some(store, from, behind, most, to, err);
     pthread_mutex_unlock(&store->main.mutex);
     return code;
 }
@@ -326,14 +331,20 @@ static hf_code read_some(sqlite_store *store, const char *from, const char *behi
 hf_code sqlite_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err)
 {
-    listing to = {part, each, ctx};
+    /* Of a part of what is in use, most rows may be passed over. */
+    bool is_short = part->limit && part->limit < LIST_ROWS && !part->in_use;
+    listing to = {.part = part,
+                  .left = part->limit ? part->limit : SIZE_MAX,
+                  .most = is_short ? part->limit : LIST_ROWS,
+                  .each = each,
+                  .ctx = ctx};
     const char *from = record_first_listed(part), *behind = part->after;
     copies before = {.n = 0};
     bool goes_on = true;
     hf_code code = HF_OK;
     while (goes_on && !code) {
         copies some = {.n = 0};
-        code = read_some(store_of(base), from, behind, &some, err);
+        code = read_some(store_of(base), from, behind, to.most, &some, err);
         goes_on = !code && give_listed(store_of(base), &some, &to);
         copies_done(&before);
         before = some;

@@ -62,4 +62,5 @@ const mongo_protocol mongo_queue = {
     .open = open_protocol,
     .close = close_protocol,
     .read = read_record,
+    .in_use = "{'$or': [{'holders.0': {'$exists': true}}, {'queue.0': {'$exists': true}}]}",
 };

@@ -525,6 +525,7 @@ const mongo_protocol mongo_sharding_protocol = {
     .take = take_step,
     .leave = leave,
     .read = sharding_read_record,
+    .in_use = "{'state': {'$ne': 0}}",
     .changing = changing,
     .ticket_field = "ts",
     .pings = SHARDING_PINGS,

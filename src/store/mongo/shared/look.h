@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* look.h: looks at locks, and lists of them. */
+/* look.h: looks at locks. */
 #ifndef STORE_MONGO_SHARED_LOOK_H
 #define STORE_MONGO_SHARED_LOOK_H
 
@@ -7,7 +7,5 @@
 
 hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
-hf_code mongo_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
-                   hf_error *err);
 
 #endif

@@ -31,6 +31,7 @@ typedef struct mongo_protocol {
     bool (*read_key)(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
     void (*append_left)(mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
     void (*append_listed)(const mongo_store *store, bson_t *filter);
+    const char *in_use; /* the filter for locks in use, as a text; NULL: others do not stay */
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
     const char *ticket_field; /* the field of the holder's ticket, whose change is news, too; NULL:
                                * the same */

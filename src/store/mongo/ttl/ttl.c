@@ -17,6 +17,7 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
+#include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/plain.h"
 
