@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sqlite_place.c: where the embedded store takes itself to run, with other files in the place
- * of the machine's; open() and readlink() come here by the linker (--wrap). */
+ * of the machine's; open() comes here by the linker (--wrap). */
 #include "unit.h"
 
 #include "store/sqlite/sqlite.h"
@@ -12,10 +12,9 @@
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* What stands in each; NULL: there is none. */
-static const char *boot, *machine, *dbus_machine, *clock_link;
+static const char *boot, *machine, *dbus_machine, *offsets;
 
 int __wrap_open(const char *path, int flags, ...);
-ssize_t __wrap_readlink(const char *path, char *out, size_t size);
 
 static int open_with(const char *text)
 {
@@ -37,19 +36,10 @@ int __wrap_open(const char *path, int flags, ...)
         return open_with(boot);
     if (strcmp(path, "/etc/machine-id") == 0)
         return open_with(machine);
-    assert_string_equal(path, "/var/lib/dbus/machine-id");
-    return open_with(dbus_machine);
-}
-
-ssize_t __wrap_readlink(const char *path, char *out, size_t size)
-{
-    assert_string_equal(path, "/proc/self/ns/time");
-    if (!clock_link)
-        return -1;
-    size_t length = strlen(clock_link);
-    length = length < size ? length : size;
-    memcpy(out, clock_link, length);
-    return (ssize_t)length;
+    if (strcmp(path, "/var/lib/dbus/machine-id") == 0)
+        return open_with(dbus_machine);
+    assert_string_equal(path, "/proc/self/timens_offsets");
+    return open_with(offsets);
 }
 
 static int set_up(void **state)
@@ -58,7 +48,7 @@ static int set_up(void **state)
     boot = "boot\n";
     machine = "machine\n";
     dbus_machine = "dbus\n";
-    clock_link = "time:[1]";
+    offsets = "boottime 1 2\n";
     return 0;
 }
 
@@ -82,7 +72,7 @@ static void test_it_is_what_the_files_say(void **state)
     sqlite_place place = here();
     assert_string_equal(place.boot, "boot");
     assert_string_equal(place.machine, "machine");
-    assert_string_equal(place.clock, "time:[1]");
+    assert_string_equal(place.clock, "boottime 1 2");
     boot = "other\nand more\n";
     assert_string_equal(here().boot, "other");
 }
@@ -114,24 +104,15 @@ static void test_without_a_boot_there_is_no_store(void **state)
     assert_int_equal(sqlite_place_here(&place, &err), HF_UNUSABLE);
 }
 
-/* Kernels without time namespaces have one clock. */
-static void test_without_time_namespaces_the_clock_has_no_name(void **state)
-{
-    (void)state;
-    clock_link = NULL;
-    assert_string_equal(here().clock, "");
-}
-
 static void test_what_is_too_long_is_cut(void **state)
 {
     (void)state;
     static char text[301];
     memset(text, 'a', sizeof text - 1);
-    boot = machine = clock_link = text;
+    boot = machine = text;
     sqlite_place place = here();
     assert_int_equal(strlen(place.boot), sizeof place.boot - 1);
     assert_int_equal(strlen(place.machine), sizeof place.machine - 1);
-    assert_int_equal(strlen(place.clock), sizeof place.clock - 1);
 }
 
 int main(void)
@@ -140,7 +121,6 @@ int main(void)
         cmocka_unit_test_setup(test_it_is_what_the_files_say, set_up),
         cmocka_unit_test_setup(test_a_machine_may_have_its_id_elsewhere_or_none, set_up),
         cmocka_unit_test_setup(test_without_a_boot_there_is_no_store, set_up),
-        cmocka_unit_test_setup(test_without_time_namespaces_the_clock_has_no_name, set_up),
         cmocka_unit_test_setup(test_what_is_too_long_is_cut, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,20 @@ static void judges_by_no_other_clock(void **state)
     store->ops->close(store);
 }
 
+/* Two that could not find out whose clock theirs is have not the same one. */
+static void judges_by_no_unknown_clock(void **state)
+{
+    (void)state;
+    clock_name = "";
+    hf_store *store = open_at("boot", "machine");
+    hf_store *other = open_at("boot", "machine");
+    hf_id id = begin_session(store);
+    mono_ahead_ms = 3600 * 1000;
+    assert_false(look_at(other, id, 0).is_gone);
+    other->ops->close(other);
+    store->ops->close(store);
+}
+
 static void passes_asks_on(void **state)
 {
     (void)state;
@@ -426,6 +440,7 @@ int main(void)
         TEST(the_byte_is_locked_before_the_row_can_be_seen),
         TEST(judges_the_overdue_by_its_clock),
         TEST(judges_by_no_other_clock),
+        TEST(judges_by_no_unknown_clock),
         TEST(passes_asks_on),
         TEST(an_earlier_boot_is_gone_another_machine_is_not),
         TEST(a_removed_or_replaced_alive_file_is_an_error),

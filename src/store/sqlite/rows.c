@@ -44,7 +44,8 @@ void session_read(const sqlite_store *store, sqlite3_stmt *statement, session_ro
     out->row = sqlite3_column_int64(statement, ROW);
     out->expires_at_ms = read_time(statement, EXPIRES);
     out->is_same_boot = is_text(statement, BOOT, store->place.boot);
-    out->is_same_clock = out->is_same_boot && is_text(statement, CLOCK, store->place.clock);
+    out->is_same_clock =
+        out->is_same_boot && store->place.clock[0] && is_text(statement, CLOCK, store->place.clock);
     out->is_foreign = !out->is_same_boot && !is_machine(statement, store->place.machine);
     sql_read_id(statement, ID, &state->session.id);
     state->presence = sqlite3_column_type(statement, DEAD) == SQLITE_NULL ? HF_LIVE : HF_DEAD;

@@ -3,6 +3,7 @@
 #ifndef SQLITE_SQLITE_H
 #define SQLITE_SQLITE_H
 
+#include "store/host.h"
 #include <holdfast/store.h>
 
 /* Opens the database at path, and makes it when there is none; its folder must exist. Beside it
@@ -16,7 +17,7 @@ hf_code sqlite_open(const char *path, const hf_store_config *config, hf_store **
 typedef struct sqlite_place {
     char boot[64];    /* /proc/sys/kernel/random/boot_id: the same boot is the same machine */
     char machine[80]; /* /etc/machine-id; SQLITE_MACHINE_LOCAL where there is none */
-    char clock[40];   /* the time namespace: CLOCK_BOOTTIME is comparable within one */
+    char clock[HOST_CLOCK_SIZE]; /* whose CLOCK_BOOTTIME is comparable; "": nobody's */
 } sqlite_place;
 
 #define SQLITE_MACHINE_LOCAL "local"

@@ -9,31 +9,27 @@
 #include "core/id.h"
 #include "core/lease.h"
 #include "store/document.h"
+#include "store/host.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/state.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #define SIGHTINGS_MOST 32    /* hosts whose sightings are kept */
 #define SIGHTING_MS 86400000 /* so long at least */
 
 /* ---- This host's clock ---- */
 
-/* The scope of one CLOCK_BOOTTIME: one boot of one machine, and one time namespace. */
+/* The scope of one CLOCK_BOOTTIME: one boot of one machine, and one offset. */
 void mongo_find_boot(char out[MONGO_BOOT_MAX])
 {
-    char boot[40] = "", clock[40] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    bool any = file && fgets(boot, sizeof boot, file);
-    ssize_t n = readlink("/proc/self/ns/time", clock, sizeof clock - 1);
-    boot[strcspn(boot, "\n")] = '\0';
-    snprintf(out, MONGO_BOOT_MAX, "%s%s%s", any ? boot : "", any && n > 0 ? " " : "",
-             any && n > 0 ? clock : "");
-    if (file)
-        fclose(file);
+    char boot[40], clock[HOST_CLOCK_SIZE];
+    out[0] = '\0';
+    host_read_clock(clock);
+    if (clock[0] && host_read_line(HOST_BOOT_ID, boot, sizeof boot))
+        snprintf(out, MONGO_BOOT_MAX, "%s %s", boot, clock);
 }
 
 static int64_t boot_ms(const mongo_store *store)

@@ -5,7 +5,7 @@
 
 #include "store/mongo/driver/store.h"
 
-#define MONGO_BOOT_MAX 80
+#define MONGO_BOOT_MAX 96
 
 void mongo_find_boot(char out[MONGO_BOOT_MAX]);
 /* Appends the host's clock to a beat: {clock: {boot, at}}. */
