@@ -221,21 +221,36 @@ static void test_an_enter_without_a_record_goes_again(void **state)
     record_done(&all[1].out);
 }
 
-static void place_foreign(const char *name)
+static void change_document(const char *name, const bson_t *update)
 {
     bson_error_t error;
     mongoc_uri_t *uri = mongoc_uri_new(bed.uri);
     mongoc_client_t *client = mongoc_client_new_from_uri(uri);
     mongoc_collection_t *locks =
         mongoc_client_get_collection(client, mongoc_uri_get_database(uri), "locks");
-    bson_t *doc = BCON_NEW("_id", BCON_UTF8(name), "limit", BCON_INT32(1), "token", BCON_INT32(1),
-                           "notify", BCON_INT32(7), "holders", "[", "]", "queue", "[", "]");
-    if (!mongoc_collection_insert_one(locks, doc, NULL, NULL, &error))
+    bson_t *filter = BCON_NEW("_id", BCON_UTF8(name)), *opts = BCON_NEW("upsert", BCON_BOOL(true));
+    if (!mongoc_collection_update_one(locks, filter, update, opts, NULL, &error))
         fail_msg("%s", error.message);
-    bson_destroy(doc);
+    bson_destroy(opts);
+    bson_destroy(filter);
     mongoc_collection_destroy(locks);
     mongoc_client_destroy(client);
     mongoc_uri_destroy(uri);
+}
+
+static void place_foreign(const char *name)
+{
+    bson_t *doc = BCON_NEW("$set", "{", "limit", BCON_INT32(1), "token", BCON_INT32(1), "notify",
+                           BCON_INT32(7), "holders", "[", "]", "queue", "[", "]", "}");
+    change_document(name, doc);
+    bson_destroy(doc);
+}
+
+static void unset(const char *name, const char *field)
+{
+    bson_t *update = BCON_NEW("$unset", "{", field, BCON_INT32(1), "}");
+    change_document(name, update);
+    bson_destroy(update);
 }
 
 /* It stops the command in its midst: what came before was done, or not. */
@@ -256,6 +271,29 @@ static void test_a_foreign_document_stops_the_others_only(void **state)
                     &err);
         if (i != 2)
             record_done(&all[i].out);
+    }
+}
+
+/* What has no effect on the document must not be told as done. */
+static void test_nothing_is_confirmed_on_an_odd_document(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"limit", "token", "notify", "queue"};
+    hf_step_reply reply;
+    hf_error err;
+    for (size_t i = 0; i < 2 * (sizeof fields / sizeof *fields); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "odd-%zu", i);
+        fellow f = holds_and_leaves(bed_name(name));
+        hf_change change = {.ticket = f.leave.ticket, .permits = 1};
+        hf_step step = {.change = &change};
+        if (i % 2)
+            step = (hf_step){.leaves = &f.leave, .n_leaves = 1};
+        unset(f.name, fields[i / 2]);
+        hf_code code = store->ops->step(store, f.name, &step, NULL, &reply, &err);
+        assert_code(HF_SHAPE, code, &err);
+        assert_false(reply.confirmed);
+        assert_contains(err.text, fields[i / 2]);
     }
 }
 
@@ -361,6 +399,7 @@ int run_batch_cases(void)
         CASE(test_an_enter_that_changes_nothing_leaves_the_releases_unknown),
         CASE(test_an_enter_without_a_record_goes_again),
         CASE(test_a_foreign_document_stops_the_others_only),
+        CASE(test_nothing_is_confirmed_on_an_odd_document),
         CASE(test_without_a_majority_all_is_unknown),
         CASE(test_many_threads_are_batched_and_exclude_each_other),
     };

@@ -233,27 +233,63 @@ static void test_a_step_without_a_majority_rings_nobody(void **state)
     assert_int_equal(answers_sent("insert"), 0);
 }
 
-/* The batch's own answer does not say whom it granted; a look does. */
-static void test_who_a_release_of_a_batch_grants_is_rung(void **state)
+#define HELD_BY(ticket, token)                                                                     \
+    "{'ticket': {'$oid': '" ticket "'}, 'session': {'$oid': '" SESSION                             \
+    "'}, 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'yields': true,"                                 \
+    " 'token': {'$numberLong': '" token "'}, 'since': {'$date': {'$numberLong': '5'}}}"
+
+/* A batch that releases, and what the look after it finds. */
+static void release_in_batch(const char *notify, const char *holders)
 {
-    (void)state;
+    char found[4096];
     hf_leave out = {.ticket = id_of(6), .outcome = HF_OUTCOME_RELEASED};
     hf_step step = {.leaves = &out, .n_leaves = 1};
     mongo_member member = {.name = "x", .step = &step, .state = MEMBER_IN_BATCH};
     mongo_member *const members[] = {&member};
+    snprintf(found, sizeof found,
+             BATCH("{'_id': 'x', 'limit': 20, 'token': {'$numberLong': '5'}, 'notify': '%s',"
+                   " 'queue': [], 'holders': [%s]}"),
+             notify, holders);
     make_bell();
     pthread_cond_init(&member.changed, NULL);
     answers_give("update", "{" STAMPED ", 'n': 1, 'nModified': 1}");
-    answers_give(
-        "find",
-        BATCH("{'_id': 'x', 'limit': 1, 'token': {'$numberLong': '5'}, 'notify': '" GRANT
-              "', 'queue': [], 'holders': [" HOLDER(
-                  ", 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'token': {'$numberLong': '5'},"
-                  " 'since': {'$date': {'$numberLong': '5'}}") "]}"));
+    answers_give("find", found);
     mongo_batch_send(store, members, 1);
     assert_int_equal(member.code, HF_OK);
-    assert_rang("'notify' : '" GRANT "'");
     pthread_cond_destroy(&member.changed);
+}
+
+/* The batch's own answer does not say whom it granted; a look does. */
+static void test_who_a_release_of_a_batch_grants_is_rung(void **state)
+{
+    (void)state;
+    release_in_batch(GRANT, HELD_BY(TICKET, "5"));
+    assert_rang("'notify' : '" GRANT "'");
+}
+
+/* Another step, made before the look, has put its own note there. */
+static void test_who_a_batch_grants_is_rung_whatever_was_noted_since(void **state)
+{
+    (void)state;
+    release_in_batch(RECALL, HELD_BY(TICKET, "5"));
+    assert_int_equal(answers_sent("insert"), 2);
+    assert_non_null(strstr(answers_last("insert"), "'notify' : '" SESSION ":" TICKET ":5'"));
+    release_in_batch("", HELD_BY(TICKET, "5"));
+    assert_int_equal(answers_sent("insert"), 3);
+}
+
+static void test_the_last_who_came_to_hold_are_rung(void **state)
+{
+    (void)state;
+    char holders[4096] = HELD_BY(TICKET, "5"), one[512];
+    for (int i = 10; i < 19; i++) {
+        snprintf(one, sizeof one, ", " HELD_BY("0000000000000000000000%d", "%d"), i, i);
+        strcat(holders, one);
+    }
+    release_in_batch(SESSION ":000000000000000000000018:18", holders);
+    assert_int_equal(answers_sent("insert"), 8);
+    assert_non_null(
+        strstr(answers_last("insert"), "'notify' : '" SESSION ":000000000000000000000017:17'"));
 }
 
 static void test_entries_name_the_bell_of_their_session(void **state)
@@ -453,6 +489,8 @@ int main(void)
         TEST(test_a_pass_rings_for_the_head_of_the_queue),
         TEST(test_a_step_without_a_majority_rings_nobody),
         TEST(test_who_a_release_of_a_batch_grants_is_rung),
+        TEST(test_who_a_batch_grants_is_rung_whatever_was_noted_since),
+        TEST(test_the_last_who_came_to_hold_are_rung),
         TEST(test_entries_name_the_bell_of_their_session),
         TEST(test_it_opens_once_and_reads_on),
         TEST(test_what_was_rung_before_it_opened_is_heard),

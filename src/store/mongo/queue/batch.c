@@ -182,7 +182,7 @@ static bool hand_out(void *ctx, const hf_record *record)
 {
     batch *b = ctx;
     if (is_left(b, record->name))
-        mongo_bells_tell(b->store, record, NULL, b->stamp);
+        mongo_bells_tell_later(b->store, record, b->stamp);
     for (size_t i = b->n_leaves; i < b->n; i++) {
         mongo_member *enters = b->members[i];
         if (!record->exists || strcmp(enters->name, record->name) != 0)

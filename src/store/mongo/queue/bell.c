@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAST_GRANTS 8 /* of steps that were made between a step and a look at it */
+
 /* ---- The bells ---- */
 
 int32_t mongo_bell_of(mongo_store *store, hf_id session)
@@ -152,6 +154,28 @@ void mongo_bells_tell(mongo_store *store, const hf_record *record, const hf_step
     while (notify_next(&at, &note)) {
         const hf_entry *to = is_news(step, &note) ? addressee(record, &note) : NULL;
         if (to && to->bell > 0)
+            tell(store, record, to, &note, stamp);
+    }
+}
+
+static bool has_grant(const hf_record *record, const hf_entry *holder)
+{
+    const char *at = record->notify;
+    notify_note note;
+    while (notify_next(&at, &note))
+        if (note.kind == NOTE_GRANT && id_equal(note.ticket, holder->ticket))
+            return true;
+    return false;
+}
+
+void mongo_bells_tell_later(mongo_store *store, const hf_record *record, hf_stamp stamp)
+{
+    mongo_bells_tell(store, record, NULL, stamp);
+    size_t first = record->holders > LAST_GRANTS ? record->holders - LAST_GRANTS : 0;
+    for (size_t i = first; i < record->holders; i++) {
+        const hf_entry *to = &record->entries[i];
+        notify_note note = {NOTE_GRANT, to->session, to->ticket, to->token, to->block};
+        if (to->bell > 0 && !has_grant(record, to))
             tell(store, record, to, &note, stamp);
     }
 }

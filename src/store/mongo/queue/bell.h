@@ -39,6 +39,11 @@ void mongo_bell_ring(mongo_store *store, int32_t bell, hf_id session, const char
 void mongo_bells_tell(mongo_store *store, const hf_record *record, const hf_step *step,
                       hf_stamp stamp);
 
+/* The same for a record that was looked at some time after the step: a later one may have put its
+ * own notes in the place of the step's. Therefore the last who came to hold are rung, too; holders
+ * stand in the order of their grants. */
+void mongo_bells_tell_later(mongo_store *store, const hf_record *record, hf_stamp stamp);
+
 /* The same for the document of a record, of which MONGO_TOLD_FIELDS are enough. */
 void mongo_bells_tell_document(mongo_store *store, const bson_t *doc, const char *name,
                                hf_stamp stamp);

@@ -19,7 +19,8 @@
 /* ---- The document ---- */
 
 /* Does the document have our form? If not, most of these conditions are errors of the server, which
- * leave the document unchanged. So does an absent limit or token (null is below 1). */
+ * leave the document unchanged. An absent limit or token is none (null is below 1), hence odd: what
+ * has no effect must not look like a step that was made. */
 static const char is_ours[] =
     "{'$gte': [{'$add': ['$limit', '$token', {'$strLenBytes': '$notify'},"
     "                    {'$size': '$holders'}, {'$size': '$queue'}]}, 1]}";
@@ -335,7 +336,9 @@ static const char replace[] =
 
 /* ---- record_step() ---- */
 
-static const char edited[] = "{'$cond': [@is_ours, @edit, '$$ROOT']}";
+/* Not a constant, which the server would evaluate when it parses the text. */
+static const char odd[] = "{'$toInt': {'$concat': ['no lock is ', '$_id']}}";
+static const char edited[] = "{'$cond': [@is_ours, @edit, @odd]}";
 
 /* An upsert's new document has nothing but its _id: it begins as an empty record, and stays so if
  * no record can take the entrant. */
@@ -358,7 +361,7 @@ static const char wall_time[] = /* record_floor_of() */
 
 /* ---- Which parts ---- */
 
-#define PARTS 52
+#define PARTS 53
 
 typedef struct part {
     const char *name, *text;
@@ -418,6 +421,7 @@ static void choose_remember(parts *p, const pipeline_variant *v)
 static void choose_grant(parts *p, const pipeline_variant *v)
 {
     ADD(p, is_ours);
+    ADD(p, odd);
     ADD(p, edit);
     ADD(p, grant);
     add(p, "news", v->has_pass ? news_of_pass : news_of_grants);
