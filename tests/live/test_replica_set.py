@@ -426,6 +426,18 @@ class Faults(OnASet):
         self.assertLess(idle_seconds(released, had["at"]), 3 + 1)  # L2, as above
 
 
+    def test_a_bell_that_is_not_capped_is_made_so(self):
+        """Who rings a bell that was dropped makes it so."""
+        for number in range(1, 65):
+            self.mongo.holdfast["locks.bells.%d" % number].drop()
+            self.mongo.holdfast["locks.bells.%d" % number].insert_one({"lock": "", "notify": ""})
+        holder = self.holder("--ttl=" + LONG_TTL)
+        waiter = self.waiter("--ttl=" + LONG_TTL)
+        until(lambda: self.mongo.holdfast[self.bell()].options().get("capped"), 10, "the bell")
+        holder.ask("release", "release")
+        waiter.wait("acquired", 10)
+
+
 class Drops(OnASet):
     def test_a_holder_finds_out_that_the_collection_is_dropped(self):
         holder = self.holder("--ttl=" + SHORT_TTL)

@@ -433,6 +433,7 @@ static void test_where_there_can_be_none_a_stream_tells(void **state)
                                            "{'ok': 0, 'code': 59}", "{'ok': 0, 'code': 8000}"};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         answers_give("find", refusals[i]);
+        answers_give_always("convertToCapped", refusals[i]);
         answers_give("aggregate", "{'ok': 0, 'code': 13}");
         assert_int_equal(await_for(1), HF_UNSUPPORTED);
         assert_non_null(strstr(answers_log(), "there can be no capped collection " BELL));
@@ -441,6 +442,20 @@ static void test_where_there_can_be_none_a_stream_tells(void **state)
         answers_close(store);
         store = answers_open("");
     }
+}
+
+/* Whoever rings a bell that has been dropped makes it so. */
+static void test_a_bell_that_is_not_capped_becomes_so(void **state)
+{
+    (void)state;
+    answers_give("find", "{'ok': 0, 'code': 2}");
+    answers_give("convertToCapped", "{'ok': 1}");
+    answers_give("find", BATCH(RING("x", GRANT)));
+    await();
+    assert_non_null(strstr(heard, "<grant x 00000007 5 3 at 9>"));
+    assert_non_null(strstr(heard, "<look "));
+    assert_non_null(
+        strstr(answers_last("convertToCapped"), "'convertToCapped' : '" BELL "', 'size' : "));
 }
 
 static void test_another_session_listens_anew(void **state)
@@ -501,6 +516,7 @@ int main(void)
         TEST(test_a_lost_cursor_is_opened_anew_and_everybody_looks),
         TEST(test_a_line_that_breaks_is_an_error),
         TEST(test_where_there_can_be_none_a_stream_tells),
+        TEST(test_a_bell_that_is_not_capped_becomes_so),
         TEST(test_another_session_listens_anew),
         TEST(test_a_wake_rings),
     };

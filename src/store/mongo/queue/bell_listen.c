@@ -185,6 +185,24 @@ static hf_code refuse(listener *to, int32_t server_code, hf_error *err)
     return error_set(err, HF_UNSUPPORTED, "no bells");
 }
 
+/* The bell was dropped, and rung before a listener made it anew: that insert made a collection
+ * which is not capped. */
+static hf_code cap(listener *to, int32_t *server_code, hf_error *err)
+{
+    static const mongo_call call = {.what = "making a bell", .writes = true};
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    mongo_begin(&command, "convertToCapped", to->name);
+    BSON_APPEND_INT64(&command, "size", SIZE);
+    mongo_append_write_concern(to->store, &command, false);
+    hf_code code = mongo_run(to->store, &call, &command, &reply, err);
+    *server_code = reply.server_code;
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    listening(to->store)->is_stale = true;
+    return code ? code : find(to, server_code, err);
+}
+
 static hf_code open_cursor(listener *to, hf_error *err)
 {
     static const mongo_call call = {.what = "listening to a bell"};
@@ -193,6 +211,8 @@ static hf_code open_cursor(listener *to, hf_error *err)
     hf_code code = mongo_reading_connect(to->store, &l->reading, &call, err);
     if (!code)
         code = find(to, &server_code, err);
+    if (code && server_code == NOT_CAPPED)
+        code = cap(to, &server_code, err);
     if (!code && !l->reading.cursor)
         code = make(to, &server_code, err);
     if (code)
