@@ -22,7 +22,8 @@ struct bench {
 typedef void part_fn(const struct bench *bench);
 
 part_fn measure_pairs, measure_threads, measure_handover, measure_work, measure_heartbeat,
-    measure_crowd, measure_recovery, measure_waiting, measure_process, measure_protocols;
+    measure_crowd, measure_recovery, measure_waiting, measure_process, measure_protocols,
+    measure_busy;
 
 _Noreturn void fail(const char *doing, const char *text);
 void must(hf_code code, const hf_error *err);

@@ -10,7 +10,7 @@
 
 #include "place.h"
 
-#define MOST_WORKERS 64
+#define MOST_WORKERS 104
 #define MOST_TURNS 8192
 
 struct turn {
@@ -26,7 +26,8 @@ struct seat {
 struct board {
     struct place place;
     int64_t ttl_ms, hold_ms;
-    int threads;         /* of each worker */
+    int threads; /* of each worker */
+    atomic_int foreign_per_s;
     atomic_int phase;    /* what the workers do now; each role has its own */
     atomic_int ready;    /* how many are where the one that started them waits for them */
     atomic_int last;     /* who had the last turn */
@@ -36,7 +37,8 @@ struct board {
 
 typedef void role_fn(struct board *board, int number);
 
-role_fn role_turns, role_poll, role_crowd, role_hold, role_wait, role_two_writes;
+role_fn role_turns, role_poll, role_crowd, role_hold, role_wait, role_two_writes, role_own,
+    role_foreign;
 
 struct crew {
     struct board *board;

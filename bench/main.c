@@ -25,7 +25,7 @@ static const struct part {
     {"process", measure_process},     {"pairs", measure_pairs}, {"threads", measure_threads},
     {"handover", measure_handover},   {"work", measure_work},   {"heartbeat", measure_heartbeat},
     {"recovery", measure_recovery},   {"crowd", measure_crowd}, {"waiting", measure_waiting},
-    {"protocols", measure_protocols},
+    {"protocols", measure_protocols}, {"busy", measure_busy},
 };
 #define N_PARTS (sizeof parts / sizeof *parts)
 
@@ -34,8 +34,9 @@ static const struct role {
     const char *name;
     role_fn *work;
 } roles[] = {
-    {"turns", role_turns}, {"poll", role_poll}, {"crowd", role_crowd},
-    {"hold", role_hold},   {"wait", role_wait}, {"two-writes", role_two_writes},
+    {"turns", role_turns}, {"poll", role_poll},       {"crowd", role_crowd},
+    {"hold", role_hold},   {"wait", role_wait},       {"two-writes", role_two_writes},
+    {"own", role_own},     {"foreign", role_foreign},
 };
 
 /* ---- Options ---- */
@@ -46,7 +47,8 @@ static const struct argp_option list[] = {
     {"json", KEY_JSON, NULL, 0, "the rows as JSON on standard output, the table on standard error",
      0},
     {"only", KEY_ONLY, "PART,...", 0,
-     "of process, pairs, threads, handover, work, heartbeat, recovery, crowd, waiting, protocols",
+     "of process, pairs, threads, handover, work, heartbeat, recovery, crowd, waiting, protocols, "
+     "busy",
      0},
     {"runs", KEY_RUNS, "N", 0, "measure each figure so often; default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},

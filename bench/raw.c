@@ -51,6 +51,26 @@ static void put_mongo(struct raw *on, int id)
     bson_destroy(filter);
 }
 
+void raw_put_many(struct raw *on, int n)
+{
+    bson_error_t error;
+    bson_t *options =
+        BCON_NEW("ordered", BCON_BOOL(false), "writeConcern", "{", "w", BCON_INT32(1), "}");
+    mongoc_bulk_operation_t *bulk =
+        mongoc_collection_create_bulk_operation_with_opts(on->collection, options);
+    for (int i = 1; i <= n; i++) {
+        bson_t *filter = BCON_NEW("_id", BCON_INT32(i));
+        bson_t *update = BCON_NEW("$set", "{", "at", BCON_INT64(now_ns()), "}");
+        mongoc_bulk_operation_update_one(bulk, filter, update, true);
+        bson_destroy(update);
+        bson_destroy(filter);
+    }
+    if (!mongoc_bulk_operation_execute(bulk, NULL, &error))
+        fail("raw upserts", error.message);
+    mongoc_bulk_operation_destroy(bulk);
+    bson_destroy(options);
+}
+
 static bool try_mongo(struct raw *on, int id)
 {
     bson_error_t error;

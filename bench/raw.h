@@ -14,8 +14,9 @@ bool raw_is_there(const struct place *place); /* not for memory: */
 struct raw *raw_open(const struct place *place);
 void raw_close(struct raw *on);
 
-void raw_put(struct raw *on, int id);    /* upsert */
-bool raw_try(struct raw *on, int id);    /* insert; false: it is there already */
-void raw_remove(struct raw *on, int id); /* delete */
+void raw_put(struct raw *on, int id);     /* upsert */
+bool raw_try(struct raw *on, int id);     /* insert; false: it is there already */
+void raw_put_many(struct raw *on, int n); /* n upserts, acknowledged by one server; MongoDB */
+void raw_remove(struct raw *on, int id);  /* delete */
 
 #endif

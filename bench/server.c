@@ -31,6 +31,35 @@ static double commands_in(const bson_t *status, const char *const *names)
     return (double)sum;
 }
 
+static double cpu_ms_in(const bson_t *status)
+{
+    return (double)(number_at(status, "extra_info.user_time_us") +
+                    number_at(status, "extra_info.system_time_us")) /
+           1e3;
+}
+
+/* Of all servers but the primary. */
+static double others_ms(struct server *from, const bson_t *command)
+{
+    size_t n;
+    double sum = 0;
+    mongoc_read_prefs_t *any = mongoc_read_prefs_new(MONGOC_READ_NEAREST);
+    mongoc_server_description_t **all = mongoc_client_get_server_descriptions(from->client, &n);
+    for (size_t i = 0; i < n; i++) {
+        bson_t reply;
+        if (strcmp(mongoc_server_description_type(all[i]), "RSSecondary") != 0)
+            continue;
+        if (mongoc_client_command_simple_with_server_id(from->client, "admin", command, any,
+                                                        mongoc_server_description_id(all[i]),
+                                                        &reply, NULL))
+            sum += cpu_ms_in(&reply);
+        bson_destroy(&reply);
+    }
+    mongoc_server_descriptions_destroy_all(all, n);
+    mongoc_read_prefs_destroy(any);
+    return sum;
+}
+
 static bool read_status(struct server *from, counts *out, bson_error_t *error)
 {
     static const char *const writes[] = {"findAndModify", "update", "insert", "delete", NULL};
@@ -42,6 +71,7 @@ static bool read_status(struct server *from, counts *out, bson_error_t *error)
     *out = (counts){.ns = now_ns()};
     out->writes = commands_in(&reply, writes);
     out->reads = commands_in(&reply, reads);
+    out->primary_ms = cpu_ms_in(&reply);
     if (bson_iter_init_find(&time, &reply, "operationTime") && BSON_ITER_HOLDS_TIMESTAMP(&time))
         bson_iter_timestamp(&time, &out->seconds, &out->increment);
     bson_destroy(&reply);
@@ -53,8 +83,11 @@ counts server_count(struct server *from)
 {
     counts now;
     bson_error_t error;
+    bson_t *command = BCON_NEW("serverStatus", BCON_INT32(1));
     if (!read_status(from, &now, &error))
         fail("serverStatus", error.message);
+    now.others_ms = others_ms(from, command);
+    bson_destroy(command);
     return now;
 }
 

@@ -26,7 +26,7 @@ typedef struct asked {
 static const struct argp_option list[] = {
     {"only", KEY_ONLY, "PART,...", 0,
      "measure these parts only: pairs, threads, handover, work, heartbeat, recovery, crowd, "
-     "waiting, process, protocols",
+     "waiting, process, protocols, busy",
      0},
     {"runs", KEY_RUNS, "N", 0, "how often to measure each figure: 1 to 20, default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
