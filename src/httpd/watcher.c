@@ -13,7 +13,6 @@
 #include "show/text.h"
 
 #define LOOK_MS 500     /* between two looks */
-#define LOOK_SHARE 5    /* looks take at most this part of the time */
 #define LINGER_MS 30000 /* it goes on when the last has gone */
 #define BEAT_MS 15000
 
@@ -88,7 +87,7 @@ static int64_t look_locked(watcher *w)
     else
         take_locked(w, &found);
     int64_t took_ms = clock_now_ms() - began_ms;
-    return began_ms + (took_ms * LOOK_SHARE > LOOK_MS ? took_ms * LOOK_SHARE : LOOK_MS);
+    return began_ms + (took_ms * BOARD_SHARE > LOOK_MS ? took_ms * BOARD_SHARE : LOOK_MS);
 }
 
 /* Nobody has listened for long, so events from now on are not noticed. */

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "show/text.h"
 
@@ -36,10 +37,26 @@ static bool add_lock(void *ctx, const hf_lock_info *info)
     return true;
 }
 
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err)
 {
+    int64_t began_ms = mono_ms();
     *out = (board){.at_ms = text_now_ms()};
-    return hf_list(client, prefix, add_lock, out, err);
+    hf_code code = hf_list(client, prefix, add_lock, out, err);
+    out->took_ms = mono_ms() - began_ms;
+    return code;
+}
+
+int64_t board_pause_ms(const board *b, int64_t interval_ms)
+{
+    int64_t least_ms = (BOARD_SHARE - 1) * b->took_ms;
+    return interval_ms > least_ms ? interval_ms : least_ms;
 }
 
 /* What the interface shows as const was allocated here. */

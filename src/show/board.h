@@ -5,8 +5,11 @@
 
 #include <holdfast/holdfast.h>
 
+#define BOARD_SHARE 5 /* looks take at most this part of the time, however many locks there are */
+
 typedef struct board {
-    int64_t at_ms; /* Unix time; 0: no look yet */
+    int64_t at_ms;   /* Unix time; 0: no look yet */
+    int64_t took_ms; /* the look */
     size_t n;
     hf_lock_info *locks; /* in byte order of names; all in them is the board's */
 } board;
@@ -15,6 +18,9 @@ typedef struct board {
  */
 hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err);
 void board_done(board *b);
+
+/* How long to pause before the next look, if it is to come each interval. */
+int64_t board_pause_ms(const board *b, int64_t interval_ms);
 
 /* When it got the lock, or began to wait. */
 int64_t board_since(const hf_entry_info *entry);

@@ -372,6 +372,19 @@ static void test_control_characters_are_escaped(void **state)
     assert_memory_equal(seen.text[1], "a\\x1b[2Jb\\x0a ", 14);
 }
 
+/* ---- How often it looks ---- */
+
+static void test_looks_take_a_fifth_of_the_time_at_most(void **state)
+{
+    (void)state;
+    board b = {.took_ms = 250};
+    assert_int_equal(board_pause_ms(&b, 1000), 1000);
+    b.took_ms = 251;
+    assert_int_equal(board_pause_ms(&b, 1000), 1004);
+    b.took_ms = 0;
+    assert_int_equal(board_pause_ms(&b, 50), 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_before_the_first_look),
         cmocka_unit_test(test_the_second_line),
         cmocka_unit_test(test_control_characters_are_escaped),
+        cmocka_unit_test(test_looks_take_a_fifth_of_the_time_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

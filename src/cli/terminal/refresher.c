@@ -34,9 +34,9 @@ static void give(refresher *r, board *seen, const hf_error *wrong)
     eventfd_write(r->fd, 1);
 }
 
-static void await_turn(refresher *r)
+static void await_turn(refresher *r, int64_t pause_ms)
 {
-    usleep((useconds_t)(r->interval_ms * 1000));
+    usleep((useconds_t)(pause_ms * 1000));
     pthread_mutex_lock(&r->mutex);
     while (r->pauses)
         pthread_cond_wait(&r->is_to_go_on, &r->mutex);
@@ -51,8 +51,9 @@ static void *look_on(void *ctx)
         hf_error wrong = {0};
         if (board_look(&seen, r->client, r->prefix, &wrong))
             board_done(&seen);
+        int64_t pause_ms = board_pause_ms(&seen, r->interval_ms);
         give(r, &seen, &wrong);
-        await_turn(r);
+        await_turn(r, pause_ms);
     }
     return NULL;
 }

@@ -116,13 +116,14 @@ static hf_code print_events(const request *req, hf_client *client)
             board_done(&now);
             break;
         }
+        int64_t pause_ms = board_pause_ms(&now, req->interval_ms);
         if (!code)
             changes_tell(&was, &now, print_change, NULL);
         board_done(code ? &now : &was);
         was = code ? was : now;
         if (fflush(stdout))
             break;
-        usleep((useconds_t)(req->interval_ms * 1000));
+        usleep((useconds_t)(pause_ms * 1000));
     }
     board_done(&was);
     return code;

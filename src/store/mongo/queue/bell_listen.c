@@ -199,7 +199,6 @@ static hf_code cap(listener *to, int32_t *server_code, hf_error *err)
     *server_code = reply.server_code;
     bson_destroy(&reply.doc);
     bson_destroy(&command);
-    listening(to->store)->is_stale = true;
     return code ? code : find(to, server_code, err);
 }
 
@@ -211,8 +210,10 @@ static hf_code open_cursor(listener *to, hf_error *err)
     hf_code code = mongo_reading_connect(to->store, &l->reading, &call, err);
     if (!code)
         code = find(to, &server_code, err);
-    if (code && server_code == NOT_CAPPED)
+    if (code && server_code == NOT_CAPPED) {
         code = cap(to, &server_code, err);
+        l->is_stale = true;
+    }
     if (!code && !l->reading.cursor)
         code = make(to, &server_code, err);
     if (code)
