@@ -48,11 +48,15 @@ static void add(listing *l, waits *w, const hf_lock_info *info)
     json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);
 }
 
-hf_code listing_read(hf_client *client, waits *w, listing *out, hf_error *err)
+hf_code listing_read(listing *out, const listing *before, bool has_free, hf_client *client,
+                     waits *w, hf_error *err)
 {
-    *out =
-        (listing){.locks = json_object_new(), .leases = json_object_new(), .at_ms = clock_now_ms()};
-    hf_code code = board_look(&out->board, client, NULL, err);
+    *out = (listing){.has_free = has_free,
+                     .locks = json_object_new(),
+                     .leases = json_object_new(),
+                     .at_ms = clock_now_ms()};
+    hf_code code = has_free ? board_look(&out->board, client, NULL, err)
+                            : board_look_in_use(&out->board, &before->board, client, NULL, err);
     for (size_t i = 0; i < out->board.n && !code; i++)
         add(out, w, &out->board.locks[i]);
     if (code)
@@ -107,15 +111,33 @@ static void tell_gone(const char *name, const telling *t)
     json_decref(data);
 }
 
+bool listing_is_in_use(const json_t *lock)
+{
+    return json_array_size(json_object_get(lock, "holders")) > 0 ||
+           json_array_size(json_object_get(lock, "queue")) > 0;
+}
+
+/* Where one of the two has no free locks, a free one that is missing there is no news. */
+static bool is_news(const json_t *lock, const listing *other)
+{
+    return other->has_free || listing_is_in_use(lock);
+}
+
 static void compare_locks(const listing *before, const listing *after, const telling *t)
 {
     const char *name;
-    json_t *lock;
-    json_object_foreach(before->locks, name, lock) if (!json_object_get(after->locks, name))
-        tell_gone(name, t);
-    json_object_foreach(after->locks, name,
-                        lock) if (!json_equal(lock, json_object_get(before->locks, name)))
-        t->tell(t->ctx, NEWS_LOCK, name, lock);
+    json_t *lock, *had;
+    json_object_foreach(before->locks, name, lock)
+    {
+        if (!json_object_get(after->locks, name) && is_news(lock, after))
+            tell_gone(name, t);
+    }
+    json_object_foreach(after->locks, name, lock)
+    {
+        had = json_object_get(before->locks, name);
+        if (had ? !json_equal(lock, had) : is_news(lock, before))
+            t->tell(t->ctx, NEWS_LOCK, name, lock);
+    }
 }
 
 void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx)

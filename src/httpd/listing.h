@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listing.h: all locks of the store at one moment, and the changes since the moment before. */
+/* listing.h: the locks of the store at one moment, and the changes since the moment before. */
 #ifndef HTTPD_LISTING_H
 #define HTTPD_LISTING_H
 
@@ -12,6 +12,7 @@
 
 typedef struct listing {
     board board;
+    bool has_free;  /* all locks are in it, also those that nobody uses */
     json_t *locks;  /* by name, without their leases, which always change; NULL: no listing */
     json_t *leases; /* session: what is left of its lease, in ms */
     int64_t at_ms;  /* by clock.h */
@@ -23,8 +24,12 @@ typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data)
 /* Adds to json_of_lock() how many requests of this service wait for it. */
 void listing_add_waits(json_t *lock, waits *w);
 
-hf_code listing_read(hf_client *client, waits *w, listing *out, hf_error *err);
+/* With free locks; or without, but for those that were in use in `before`. */
+hf_code listing_read(listing *out, const listing *before, bool has_free, hf_client *client,
+                     waits *w, hf_error *err);
 void listing_done(listing *l);
+
+bool listing_is_in_use(const json_t *lock);
 
 /* Reports what happened since `before`. */
 void listing_compare(const listing *before, const listing *after, news_fn *tell, void *ctx);

@@ -19,7 +19,6 @@ typedef struct stream {
     httpd *service;
     connection *connection;
     char *prefix, *last_id;
-    bool in_use; /* it begins with those only */
     bool has_begun;
     uint64_t next, beats; /* up to which all was sent */
     char *text;           /* is being sent */
@@ -33,9 +32,9 @@ static void begin_locked(stream *s, const watcher *w, FILE *out)
     fputs(GREETING, out);
     s->has_begun = true;
     s->beats = w->beats;
-    if (watcher_find_locked(w, s->last_id, &s->next))
+    if (watcher_find_locked(w, &s->follower, s->last_id, &s->next))
         return;
-    watcher_snapshot_locked(w, s->prefix, s->in_use, out);
+    watcher_snapshot_locked(w, s->prefix, s->follower.in_use, out);
     s->next = w->next;
 }
 
@@ -47,7 +46,7 @@ static bool is_for(const stream *s, const event *e)
 static void write_events_locked(stream *s, const watcher *w, FILE *out)
 {
     if (s->next < w->first) {
-        watcher_snapshot_locked(w, s->prefix, s->in_use, out);
+        watcher_snapshot_locked(w, s->prefix, s->follower.in_use, out);
         s->next = w->next;
     }
     for (; s->next < w->next && ftell(out) < TEXT_MOST; s->next++) {
@@ -66,7 +65,7 @@ static void write_beat_locked(stream *s, const watcher *w, FILE *out)
 
 static void fill_locked(stream *s, const watcher *w)
 {
-    if (!s->has_begun && !watcher_is_ready_locked(w))
+    if (!s->has_begun && !watcher_is_ready_locked(w, &s->follower))
         return;
     free(s->text);
     s->text = NULL;
@@ -131,11 +130,10 @@ void answer_events(request *req)
     const char *last_id = MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, "Last-Event-ID");
     char *prefix = parameter_text(req, "prefix");
     stream *s = text_alloc(sizeof *s);
-    *s = (stream){.follower.mhd = req->mhd,
+    *s = (stream){.follower = {.mhd = req->mhd, .in_use = in_use},
                   .service = req->service,
                   .connection = req->connection,
                   .prefix = prefix ? prefix : text_copy(""),
-                  .in_use = in_use,
                   .last_id = last_id ? text_copy(last_id) : NULL};
     watcher_join(&s->service->watcher, &s->follower);
     answer_made(req, "text/event-stream",

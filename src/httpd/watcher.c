@@ -65,6 +65,8 @@ static void set_trouble(watcher *w, const char *text)
 static void take_locked(watcher *w, listing *found)
 {
     set_trouble(w, NULL);
+    if (found->has_free && !w->now.has_free)
+        w->free_since = w->next;
     if (w->now.locks) {
         listing_compare(&w->now, found, tell, w);
         listing_done(&w->now);
@@ -78,8 +80,9 @@ static int64_t look_locked(watcher *w)
     listing found;
     hf_error err;
     int64_t began_ms = clock_now_ms();
+    bool has_free = began_ms < w->free_until_ms;
     pthread_mutex_unlock(&w->mutex);
-    hf_code code = listing_read(w->client, w->waits, &found, &err);
+    hf_code code = listing_read(&found, &w->now, has_free, w->client, w->waits, &err);
     pthread_mutex_lock(&w->mutex);
     metrics_look(w->metrics);
     if (code)
@@ -102,6 +105,9 @@ static bool is_wanted_locked(watcher *w, int64_t now_ms)
 {
     if (w->n_followers)
         w->wanted_until_ms = now_ms + LINGER_MS;
+    for (const follower *f = w->followers; f; f = f->after)
+        if (!f->in_use)
+            w->free_until_ms = now_ms + LINGER_MS;
     return now_ms < w->wanted_until_ms;
 }
 
@@ -177,24 +183,22 @@ void watcher_leave(watcher *w, follower *f)
     pthread_mutex_unlock(&w->mutex);
 }
 
-bool watcher_is_ready_locked(const watcher *w)
+bool watcher_is_ready_locked(const watcher *w, const follower *f)
 {
-    return w->now.locks || w->trouble;
+    return w->trouble || (w->now.locks && (f->in_use || w->now.has_free));
 }
 
-bool watcher_find_locked(const watcher *w, const char *id, uint64_t *next)
+bool watcher_find_locked(const watcher *w, const follower *f, const char *id, uint64_t *next)
 {
-    uint64_t epoch, number;
+    uint64_t epoch, number, first = w->first;
+    if (!f->in_use && w->free_since > first)
+        first = w->free_since;
+    if (!f->in_use && !w->now.has_free)
+        return false;
     if (!id || sscanf(id, "%" SCNx64 "-%" SCNu64, &epoch, &number) != 2 || epoch != w->epoch)
         return false;
     *next = number + 1;
-    return *next >= w->first && *next <= w->next;
-}
-
-static bool is_in_use(const json_t *lock)
-{
-    return json_array_size(json_object_get(lock, "holders")) > 0 ||
-           json_array_size(json_object_get(lock, "queue")) > 0;
+    return *next >= first && *next <= w->next;
 }
 
 void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, FILE *out)
@@ -203,7 +207,7 @@ void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, 
     json_t *lock, *data = json_object_new(), *locks = json_array_new();
     json_object_foreach(w->now.locks, name, lock)
     {
-        if (strncmp(name, prefix, strlen(prefix)) == 0 && (!in_use || is_in_use(lock)))
+        if (strncmp(name, prefix, strlen(prefix)) == 0 && (!in_use || listing_is_in_use(lock)))
             json_append(locks, json_incref(lock));
     }
     json_put(data, "locks", locks);

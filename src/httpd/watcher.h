@@ -17,6 +17,7 @@
  * from watcher_join() to watcher_leave(). */
 typedef struct follower {
     struct MHD_Connection *mhd;
+    bool in_use; /* wants only locks that somebody uses */
     bool is_asleep;
     struct follower *before, *after;
 } follower;
@@ -39,6 +40,8 @@ typedef struct watcher {
     uint64_t first, next;      /* the numbers of those that are kept */
     uint64_t epoch;          /* event numbers go on within one watch; a new id means a new watch */
     int64_t wanted_until_ms; /* a client that comes back by then has missed nothing */
+    int64_t free_until_ms;   /* the same, for one that wants free locks, too */
+    uint64_t free_since;     /* from this number on, events are of free locks, too */
     int64_t beat_at_ms;
     uint64_t beats; /* something is sent at least this often, so that a dead connection shows */
     follower *followers;
@@ -57,11 +60,11 @@ void watcher_done(watcher *w);
 
 /* ---- For those that follow, with the mutex locked ---- */
 
-/* Whether there is a listing to begin with. */
-bool watcher_is_ready_locked(const watcher *w);
+/* Whether there is a listing for it to begin with. */
+bool watcher_is_ready_locked(const watcher *w, const follower *f);
 
 /* Where a follower goes on that has seen everything up to this id; false: it must begin anew. */
-bool watcher_find_locked(const watcher *w, const char *id, uint64_t *next);
+bool watcher_find_locked(const watcher *w, const follower *f, const char *id, uint64_t *next);
 
 /* Writes the locks whose names begin with prefix as an event; in_use: without those that nobody
  * holds or waits for. */

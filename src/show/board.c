@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "show/text.h"
@@ -44,11 +45,55 @@ static int64_t mono_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+bool board_is_in_use(const hf_lock_info *lock)
+{
+    return lock->n_holders || lock->n_queue;
+}
+
 hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err)
 {
     int64_t began_ms = mono_ms();
     *out = (board){.at_ms = text_now_ms()};
     hf_code code = hf_list(client, prefix, add_lock, out, err);
+    out->took_ms = mono_ms() - began_ms;
+    return code;
+}
+
+/* ---- Those in use ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const hf_lock_info *)a)->name, ((const hf_lock_info *)b)->name);
+}
+
+/* How they were left; those without a record any more are not there. `n` of the board are sorted.
+ */
+static hf_code add_left(board *out, size_t n, const board *was, hf_client *client, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < was->n && !code; i++) {
+        const hf_lock_info *lock = &was->locks[i];
+        if (!board_is_in_use(lock) || bsearch(lock, out->locks, n, sizeof *lock, by_name))
+            continue;
+        code = hf_show(client, lock->name, add_lock, out, err);
+        if (code == HF_NOT_FOUND)
+            code = HF_OK;
+    }
+    return code;
+}
+
+hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
+                          hf_error *err)
+{
+    int64_t began_ms = mono_ms();
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .in_use = true};
+    *out = (board){.at_ms = text_now_ms()};
+    hf_code code = hf_list_locks(client, &part, add_lock, out, err);
+    size_t n = out->n;
+    if (!code && was)
+        code = add_left(out, n, was, client, err);
+    if (out->n > n)
+        qsort(out->locks, out->n, sizeof *out->locks, by_name);
     out->took_ms = mono_ms() - began_ms;
     return code;
 }

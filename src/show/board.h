@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* board.h: all locks as one look found them, for comparison with another look. */
+/* board.h: the locks as one look found them, for comparison with another look. */
 #ifndef SHOW_BOARD_H
 #define SHOW_BOARD_H
 
@@ -14,9 +14,15 @@ typedef struct board {
     hf_lock_info *locks; /* in byte order of names; all in them is the board's */
 } board;
 
-/* Looks at all locks whose names begin with prefix. Free it with board_done(), also after an error.
- */
+/* Whether somebody holds it or waits for it. */
+bool board_is_in_use(const hf_lock_info *lock);
+
+/* Looks at the locks whose names begin with prefix: at all, free ones too; or (in use) at those
+ * that somebody holds or waits for, and those that were in use at the look before, which say how
+ * they were left. was: NULL, or that look. Free it with board_done(), also after an error. */
 hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err);
+hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
+                          hf_error *err);
 void board_done(board *b);
 
 /* How long to pause before the next look, if it is to come each interval. */

@@ -36,8 +36,12 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     if (library.on_list)
         library.on_list();
     size_t n = 0;
-    while (n < library.n_locks && each(ctx, &library.locks[n++]))
-        ;
+    bool more = true;
+    while (more && n < library.n_locks) {
+        const hf_lock_info *lock = &library.locks[n++];
+        if (!options || !options->in_use || lock->n_holders || lock->n_queue)
+            more = each(ctx, lock);
+    }
     pthread_mutex_lock(&mutex);
     library.in_use = options && options->in_use;
     library.limit = options ? options->limit : 0;

@@ -97,6 +97,13 @@ static void show(const hf_lock_info *lock)
     look_again();
 }
 
+static void show_first(const hf_lock_info *lock)
+{
+    library.locks = lock;
+    library.n_locks = 1;
+    follow();
+}
+
 /* The event of this number; 1 is the first. */
 static const char *event_of(uint64_t number)
 {
@@ -118,7 +125,7 @@ static void assert_event(uint64_t number, const char *kind, const char *said)
 static bool is_ready(void)
 {
     pthread_mutex_lock(&w.mutex);
-    bool is_so = watcher_is_ready_locked(&w);
+    bool is_so = watcher_is_ready_locked(&w, &one);
     pthread_mutex_unlock(&w.mutex);
     return is_so;
 }
@@ -237,6 +244,49 @@ static void test_each_look_wakes_who_is_asleep(void **state)
 
 /* ---- What it makes of it ---- */
 
+/* Free locks may be very many. */
+static void test_who_wants_none_costs_no_free_locks(void **state)
+{
+    (void)state;
+    one.in_use = true;
+    show_first(&is_held);
+    assert_true(library.in_use);
+    show(&is_free);
+    assert_string_equal(library.name, "x");
+    assert_event(w.next - 2, "release", "\"name\":\"x\"");
+    assert_event(w.next - 1, "lock", "\"holders\":[]");
+    uint64_t next = w.next;
+    show(&is_free);
+    assert_int_equal(json_object_size(w.now.locks), 0);
+    assert_true(w.next == next); /* it is not gone */
+    show(&is_held);
+    show(NULL);
+    assert_event(w.next - 1, "gone", "{\"name\":\"x\"}");
+}
+
+static void test_who_wants_free_ones_has_them_from_the_next_look_on(void **state)
+{
+    (void)state;
+    follower other = {.in_use = true};
+    library.locks = &is_free;
+    library.n_locks = 1;
+    watcher_join(&w, &other);
+    pause_end();
+    assert_false(watcher_is_ready_locked(&w, &one));
+    assert_true(watcher_is_ready_locked(&w, &other));
+    watcher_join(&w, &one);
+    look_again();
+    assert_false(library.in_use);
+    assert_true(watcher_is_ready_locked(&w, &one));
+    assert_true(w.next == 1); /* those that were free before are no news */
+    show(&is_held);
+    watcher_leave(&w, &one);
+    look_at(pause_end() + 30000);
+    look_again();
+    assert_true(library.in_use);
+    watcher_leave(&w, &other);
+}
+
 static void test_changes_are_events(void **state)
 {
     (void)state;
@@ -321,7 +371,25 @@ static bool finds(uint64_t epoch, uint64_t number, uint64_t *next)
 {
     char id[60];
     snprintf(id, sizeof id, "%" PRIx64 "-%" PRIu64, epoch, number);
-    return watcher_find_locked(&w, id, next);
+    return watcher_find_locked(&w, &one, id, next);
+}
+
+/* What happened to free locks meanwhile was not noticed. */
+static void test_who_wants_free_ones_goes_on_where_they_were_seen(void **state)
+{
+    uint64_t next;
+    (void)state;
+    await_rest(1);
+    w.first = 5;
+    w.next = 9;
+    w.free_since = 7;
+    w.now.has_free = true;
+    assert_true(finds(w.epoch, 6, &next));
+    assert_false(finds(w.epoch, 5, &next));
+    one.in_use = true;
+    assert_true(finds(w.epoch, 5, &next));
+    w.now.has_free = one.in_use = false;
+    assert_false(finds(w.epoch, 6, &next));
 }
 
 static void test_which_event_comes_next(void **state)
@@ -331,6 +399,7 @@ static void test_which_event_comes_next(void **state)
     await_rest(1);
     w.first = 5;
     w.next = 9;
+    w.now.has_free = true;
     assert_true(finds(w.epoch, 4, &next));
     assert_true(next == 5);
     assert_true(finds(w.epoch, 8, &next));
@@ -338,11 +407,11 @@ static void test_which_event_comes_next(void **state)
     assert_false(finds(w.epoch, 3, &next));
     assert_false(finds(w.epoch, 9, &next));
     assert_false(finds(w.epoch + 1, 6, &next));
-    assert_false(watcher_find_locked(&w, NULL, &next));
-    assert_false(watcher_find_locked(&w, "nonsense", &next));
+    assert_false(watcher_find_locked(&w, &one, NULL, &next));
+    assert_false(watcher_find_locked(&w, &one, "nonsense", &next));
     char id[60];
     snprintf(id, sizeof id, "%" PRIx64, w.epoch);
-    assert_false(watcher_find_locked(&w, id, &next));
+    assert_false(watcher_find_locked(&w, &one, id, &next));
 }
 
 static void assert_snapshot(const char *prefix, const char *said)
@@ -412,6 +481,9 @@ int main(void)
         TEST(test_it_goes_on_for_a_while_when_all_have_gone),
         TEST(test_a_beat_comes_every_15_seconds),
         TEST(test_each_look_wakes_who_is_asleep),
+        TEST(test_who_wants_none_costs_no_free_locks),
+        TEST(test_who_wants_free_ones_has_them_from_the_next_look_on),
+        TEST(test_who_wants_free_ones_goes_on_where_they_were_seen),
         TEST(test_changes_are_events),
         TEST(test_a_store_that_is_lost_and_found),
         TEST(test_it_is_ready_when_it_has_looked),

@@ -37,7 +37,7 @@ const told = {
     takeLeases(leases);
     told.store(reach);
   },
-  lock: lock => known.locks.set(lock.name, lock),
+  lock: lock => isShown(lock) ? known.locks.set(lock.name, lock) : known.locks.delete(lock.name),
   gone: ({name}) => known.locks.delete(name),
   leases: takeLeases,
   store: ({reachable, detail}) => show(reachable ? "live" : "lost", reachable ? "live" : detail),
@@ -48,6 +48,10 @@ for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
 // ---- What is asked for: no more than is shown
 
 const asked = {prefix: "", idle: false};
+
+function isShown(lock) {
+  return asked.idle || lock.holders.length || lock.queue.length;
+}
 
 function address() {
   return "v1/events?" + new URLSearchParams({
