@@ -513,7 +513,8 @@ static listing listing_of(int64_t at_ms, const char *locks, const char *session,
 {
     json_t *leases = json_object();
     json_object_set_new(leases, session, json_integer(left_ms));
-    return (listing){.locks = json_loads(locks, 0, NULL), .leases = leases, .at_ms = at_ms};
+    return (listing){
+        .has_free = true, .locks = json_loads(locks, 0, NULL), .leases = leases, .at_ms = at_ms};
 }
 
 static told compare(const char *before, const char *after, const char *session, int64_t left_ms)
@@ -550,6 +551,29 @@ static void test_locks_that_are_new_others_or_gone(void **state)
     assert_string_equal(t.names, "a c d ");
 }
 
+/* A listing without free locks says nothing about them. */
+static void test_free_locks_that_are_not_looked_at_are_no_news(void **state)
+{
+    (void)state;
+    static const char free_one[] = "{\"a\":{\"holders\":[],\"queue\":[]}}";
+    static const char *const used[] = {"{\"a\":{\"holders\":[1],\"queue\":[]}}",
+                                       "{\"a\":{\"holders\":[],\"queue\":[1]}}"};
+    for (int side = 0; side < 2; side++) {
+        told t = {0};
+        listing none = listing_of(1000, "{}", "s", 5000);
+        listing full = listing_of(1000, free_one, "s", 5000);
+        none.has_free = false;
+        listing_compare(side ? &none : &full, side ? &full : &none, keep_told, &t);
+        assert_int_equal(t.gone + t.locks, 0);
+        json_decref(full.locks);
+        full.locks = json_loads(used[side], 0, NULL);
+        listing_compare(side ? &none : &full, side ? &full : &none, keep_told, &t);
+        assert_int_equal(side ? t.locks : t.gone, 1);
+        listing_done(&none);
+        listing_done(&full);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_who_leaves_is_followed_no_more),
         cmocka_unit_test(test_a_lease_that_was_renewed),
         cmocka_unit_test(test_locks_that_are_new_others_or_gone),
+        cmocka_unit_test(test_free_locks_that_are_not_looked_at_are_no_news),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
