@@ -510,7 +510,9 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
 
 static void wake(hf_store *base)
 {
-    (void)base;
+    const network *net = (network *)base;
+    if (net->node->listener)
+        fiber_wake(net->node->listener);
 }
 
 static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
@@ -552,7 +554,7 @@ hf_store *network_open(node *n)
     hf_store_config config = {.ttl_ms = sim.ttl_ms, .env = &sim_server_env};
     if (hf_store_open(sim.uri, &config, &net->to, &patience_ms, &err))
         abort();
-    net->base = (hf_store){.ops = &ops, .can = net->to->can};
+    net->base = (hf_store){.ops = &ops, .can = net->to->can, .await_ms = sim_below(2) ? 4000 : 0};
     net->node = n;
     return &net->base;
 }

@@ -2,6 +2,7 @@
 /* test_mongo_watch.c: what await() asks of a change stream, and what it makes of each answer. */
 #include "core/id.h"
 #include "faults/mongo_answers.h"
+#include "store/mongo/shared/reading.h"
 
 #define US "000000010000000000000000"
 #define NONE "{'ok': 1, 'cursor': {'id': 5, 'firstBatch': [], 'nextBatch': []}}"
@@ -85,20 +86,20 @@ static void test_it_opens_once_and_reads_on(void **state)
     assert_string_equal(heard, "");
 }
 
-static void test_it_reads_by_the_second_until_its_time_is_over(void **state)
+static void test_it_reads_by_slices_until_its_time_is_over(void **state)
 {
     (void)state;
     answers_give("aggregate", NONE);
     for (int i = 0; i < 3; i++)
         answers_give("getMore", NONE);
-    assert_int_equal(await_since((hf_stamp){0}, 2500), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, 2 * MONGO_AWAIT_MS + 500), HF_OK);
     assert_int_equal(answers_sent("getMore"), 3);
     assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 500 "));
     answers_give("getMore", NONE);
     answers_give("getMore", NONE);
-    assert_int_equal(await_since((hf_stamp){0}, 2000), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, 2 * MONGO_AWAIT_MS), HF_OK);
     assert_int_equal(answers_sent("getMore"), 5);
-    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 1000 "));
+    assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 4000 "));
 }
 
 static void test_without_time_it_reads_for_a_millisecond(void **state)
@@ -543,7 +544,7 @@ static void test_it_reads_to_the_last_millisecond(void **state)
     answers_give("aggregate", NONE);
     answers_give("getMore", NONE);
     answers_give("getMore", NONE);
-    assert_int_equal(await_since((hf_stamp){0}, 1001), HF_OK);
+    assert_int_equal(await_since((hf_stamp){0}, MONGO_AWAIT_MS + 1), HF_OK);
     assert_int_equal(answers_sent("getMore"), 2);
     assert_non_null(strstr(answers_last("getMore"), "'maxTimeMS' : 1 }"));
 }
@@ -678,7 +679,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_it_opens_once_and_reads_on),
-        TEST(test_it_reads_by_the_second_until_its_time_is_over),
+        TEST(test_it_reads_by_slices_until_its_time_is_over),
         TEST(test_without_time_it_reads_for_a_millisecond),
         TEST(test_it_opens_at_the_stamp),
         TEST(test_another_session_listens_anew),

@@ -63,7 +63,8 @@ static hf_code start_threads(hf_client *client, hf_error *err)
     return ticker_start_all_locked(client, err);
 }
 
-static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
+/* The listener may be awaiting notices of the session before (listens). */
+static hf_code begin(hf_client *client, const hf_session *self, bool listens, hf_error *err)
 {
     hf_mono sent = client_now(client);
     hf_code code = start_threads(client, err);
@@ -71,6 +72,8 @@ static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
         code = client->store->ops->session_begin(client->store, self, err);
     if (!code)
         code = check_lease(client, sent, err);
+    if (listens)
+        client->store->ops->wake(client->store);
     MUTEX_SCOPE(&client->mutex);
     if (code)
         failed_locked(client, code);
@@ -80,11 +83,12 @@ static hf_code begin(hf_client *client, const hf_session *self, hf_error *err)
     return code;
 }
 
-static session_state prepare(hf_client *client, hf_session *self)
+static session_state prepare(hf_client *client, hf_session *self, bool *listens)
 {
     MUTEX_SCOPE(&client->mutex);
     renew_if_suspect_locked(client);
     session_state state = client->session.state;
+    *listens = client->hold->listener.has_awaited;
     if (state == SESSION_NONE) {
         session_prepare_locked(client);
         listener_begin_locked(client);
@@ -96,7 +100,8 @@ static session_state prepare(hf_client *client, hf_session *self)
 hf_code life_begin(hf_client *client, hf_error *err)
 {
     hf_session self;
-    switch (prepare(client, &self)) {
+    bool listens;
+    switch (prepare(client, &self, &listens)) {
     case SESSION_ALIVE:
         return HF_OK;
     case SESSION_BEGINNING:
@@ -104,7 +109,7 @@ hf_code life_begin(hf_client *client, hf_error *err)
     case SESSION_NONE:
         break;
     }
-    return begin(client, &self, err);
+    return begin(client, &self, listens, err);
 }
 
 /* ---- End ---- */

@@ -19,6 +19,7 @@
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/plain.h"
+#include "store/mongo/shared/reading.h"
 #include "store/mongo/shared/watch.h"
 #include "store/mongo/ttl/ttl.h"
 
@@ -185,6 +186,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     store->protocol = protocol;
     store->base = (hf_store){.ops = protocols[read.protocol].ops,
                              .is_remote = true,
+                             .await_ms = MONGO_AWAIT_MS,
                              .can = protocol->can | (read.token_field ? HF_CAN_TOKENS : 0),
                              .wait_ms = protocol->wait_ms,
                              .protocol = mongo_protocol_names[read.protocol]};

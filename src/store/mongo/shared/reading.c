@@ -7,8 +7,6 @@
 #include "store/mongo/driver/reply.h"
 #include "sync/mutex_scope.h"
 
-#define SLICE_MS 1000 /* one getMore: the cost of a wake that does not arrive */
-
 hf_code mongo_reading_connect(mongo_store *store, mongo_reading *reading, const mongo_call *call,
                               hf_error *err)
 {
@@ -112,8 +110,8 @@ hf_code mongo_reading_await(mongo_store *store, mongo_reading *reading, int64_t 
     do {
         if (take_wake(store, reading))
             return HF_OK;
-        code = once(ctx, left_ms < SLICE_MS ? left_ms : SLICE_MS, &has_given, err);
-        left_ms -= SLICE_MS;
+        code = once(ctx, left_ms < MONGO_AWAIT_MS ? left_ms : MONGO_AWAIT_MS, &has_given, err);
+        left_ms -= MONGO_AWAIT_MS;
     } while (!code && !has_given && left_ms > 0);
     take_wake(store, reading);
     return code;

@@ -6,6 +6,9 @@
 
 #include "store/mongo/driver/command.h"
 
+/* One getMore: what a wake costs that does not arrive. Less than the time-out of a call. */
+#define MONGO_AWAIT_MS 4000
+
 /* Written by reading.c: for the listening thread, but for `woken`. */
 typedef struct mongo_reading {
     int64_t cursor;                   /* store's mutex; 0: none is open */
