@@ -38,6 +38,12 @@ static bool wait_until(const keeper *k, const times *t)
     return n <= 0 && !interrupt_signal() && clock_boot_ms() < t->end;
 }
 
+/* Two renewals may be missed, as a session's beats may be. */
+static int64_t next_renewal(const hf_lease *lease, int64_t sent)
+{
+    return sent + lease->ttl_ms / 3;
+}
+
 /* Returns whether the lease still stands, as far as is known. */
 static bool renew(hf_client *client, const hf_lease *lease, times *t)
 {
@@ -46,7 +52,7 @@ static bool renew(hf_client *client, const hf_lease *lease, times *t)
     hf_code code = hf_lease_renew(client, lease->id, &now, NULL);
     if (!code) {
         t->lease_end = sent + now.left_ms;
-        t->renew_at = sent + lease->ttl_ms / 3;
+        t->renew_at = next_renewal(lease, sent);
         return true;
     }
     t->renew_at = clock_boot_ms() + lease->ttl_ms / 20;
@@ -57,7 +63,7 @@ void keeper_run(const keeper *k, const hf_lease *lease)
 {
     hf_client *client;
     int64_t now = clock_boot_ms();
-    times t = {.renew_at = now + lease->ttl_ms / 3,
+    times t = {.renew_at = next_renewal(lease, now),
                .lease_end = now + lease->left_ms,
                .end = k->for_ms ? now + k->for_ms : INT64_MAX};
     bool is_there = true;
