@@ -13,6 +13,10 @@
 #define STAMPED "'ok': 1, 'operationTime': {'$timestamp': {'t': 9, 'i': 1}}"
 #define HOLDER(more)                                                                               \
     "{'ticket': {'$oid': '" TICKET "'}, 'session': {'$oid': '" SESSION "'}" more "}"
+#define HELD_BY(ticket, token)                                                                     \
+    "{'ticket': {'$oid': '" ticket "'}, 'session': {'$oid': '" SESSION                             \
+    "'}, 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'yields': true,"                                 \
+    " 'token': {'$numberLong': '" token "'}, 'since': {'$date': {'$numberLong': '5'}}}"
 #define LEFT(notify, holder)                                                                       \
     "{" STAMPED ", 'value': {'_id': 'x', 'notify': '" notify "', 'holders': [" holder "]}}"
 #define GRANT SESSION ":" TICKET ":5:3"
@@ -189,6 +193,32 @@ static void test_an_enter_rings_only_for_its_own_recall(void **state)
     assert_rang("'notify' : '" RECALL "'");
 }
 
+/* Its note is still there: the caller's own, now or before. */
+static void test_nobody_rings_for_an_own_grant(void **state)
+{
+    (void)state;
+    hf_record record;
+    hf_change change = {.ticket = id_of(7), .permits = 1};
+    hf_leave left = {.ticket = id_of(6), .outcome = HF_OUTCOME_RELEASED};
+    hf_enter in = {.entry = {.ticket = id_of(7), .session = id_of(2), .ttl_ms = 6000, .permits = 1},
+                   .limit = 1,
+                   .queue_max = HF_QUEUE_MAX};
+    make_bell();
+    answers_give("findAndModify", LEFT(GRANT, HOLDER(", 'bell': 3")));
+    assert_int_equal(
+        store->base.ops->step(&store->base, "x", &(hf_step){.change = &change}, NULL, NULL, &err),
+        HF_OK);
+    answers_give("findAndModify",
+                 "{" STAMPED ", 'value': {'_id': 'x', 'limit': 1, 'token': {'$numberLong': '5'},"
+                 " 'notify': '" GRANT "', 'queue': [], 'holders': [" HELD_BY(TICKET, "5") "]}}");
+    assert_int_equal(store->base.ops->step(&store->base, "x",
+                                           &(hf_step){.enter = &in, .leaves = &left, .n_leaves = 1},
+                                           &record, NULL, &err),
+                     HF_OK);
+    record_done(&record);
+    assert_int_equal(answers_sent("insert"), 0);
+}
+
 static hf_code pass_answered(const char *notify, const char *more)
 {
     hf_record record;
@@ -232,11 +262,6 @@ static void test_a_step_without_a_majority_rings_nobody(void **state)
     assert_int_equal(pass_answered(LOOK, ", 'writeConcernError': {'code': 64}"), HF_UNKNOWN);
     assert_int_equal(answers_sent("insert"), 0);
 }
-
-#define HELD_BY(ticket, token)                                                                     \
-    "{'ticket': {'$oid': '" ticket "'}, 'session': {'$oid': '" SESSION                             \
-    "'}, 'bell': 3, 'ttl_ms': 6000, 'permits': 1, 'yields': true,"                                 \
-    " 'token': {'$numberLong': '" token "'}, 'since': {'$date': {'$numberLong': '5'}}}"
 
 /* A batch that releases, and what the look after it finds. */
 static void release_in_batch(const char *notify, const char *holders)
@@ -501,6 +526,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_weak_write_only_says_look, begin_weak, end),
         TEST(test_a_bell_that_nobody_made_is_not_rung),
         TEST(test_an_enter_rings_only_for_its_own_recall),
+        TEST(test_nobody_rings_for_an_own_grant),
         TEST(test_a_pass_rings_for_the_head_of_the_queue),
         TEST(test_a_step_without_a_majority_rings_nobody),
         TEST(test_who_a_release_of_a_batch_grants_is_rung),

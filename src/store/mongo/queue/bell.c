@@ -119,6 +119,14 @@ static bool is_news(const hf_step *step, const notify_note *note)
     return note->kind == NOTE_RECALL && id_equal(note->ticket, step->enter->entry.ticket);
 }
 
+/* The caller knows what it was granted itself, now or before. */
+static bool is_own_grant(const hf_step *step, const notify_note *note)
+{
+    return step && note->kind == NOTE_GRANT &&
+           ((step->enter && id_equal(note->ticket, step->enter->entry.ticket)) ||
+            (step->change && id_equal(note->ticket, step->change->ticket)));
+}
+
 static bool is_for(const notify_note *note, const hf_entry *entry, bool holds)
 {
     if (note->kind == NOTE_RECALL)
@@ -152,7 +160,8 @@ void mongo_bells_tell(mongo_store *store, const hf_record *record, const hf_step
     const char *at = record->notify;
     notify_note note;
     while (notify_next(&at, &note)) {
-        const hf_entry *to = is_news(step, &note) ? addressee(record, &note) : NULL;
+        bool is_told = is_news(step, &note) && !is_own_grant(step, &note);
+        const hf_entry *to = is_told ? addressee(record, &note) : NULL;
         if (to && to->bell > 0)
             tell(store, record, to, &note, stamp);
     }
@@ -203,10 +212,10 @@ static void read_told(const bson_t *doc, const char *name, hf_record *out)
 }
 
 void mongo_bells_tell_document(mongo_store *store, const bson_t *doc, const char *name,
-                               hf_stamp stamp)
+                               const hf_step *step, hf_stamp stamp)
 {
     hf_record record;
     read_told(doc, name, &record);
-    mongo_bells_tell(store, &record, NULL, stamp);
+    mongo_bells_tell(store, &record, step, stamp);
     record_done(&record);
 }

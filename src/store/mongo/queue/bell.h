@@ -46,7 +46,7 @@ void mongo_bells_tell_later(mongo_store *store, const hf_record *record, hf_stam
 
 /* The same for the document of a record, of which MONGO_TOLD_FIELDS are enough. */
 void mongo_bells_tell_document(mongo_store *store, const bson_t *doc, const char *name,
-                               hf_stamp stamp);
+                               const hf_step *step, hf_stamp stamp);
 
 #define MONGO_TOLD_FIELDS                                                                          \
     "{'notify': 1, 'holders.ticket': 1, 'holders.session': 1, 'holders.bell': 1,"                  \

@@ -131,7 +131,7 @@ static hf_code change(mongo_store *store, const mongo_call *call, const hf_step 
     reply->stamp = answer.stamp;
     reply->confirmed = !code && mongo_view(&answer.doc, "value", &value);
     if (reply->confirmed)
-        mongo_bells_tell_document(store, &value, call->name, answer.stamp);
+        mongo_bells_tell_document(store, &value, call->name, step, answer.stamp);
     bson_destroy(&answer.doc);
     bson_destroy(&command);
     return code;
