@@ -91,22 +91,36 @@ counts server_count(struct server *from)
     return now;
 }
 
-static int64_t oplog_between(struct server *from, const counts *before, const counts *after)
+/* What went into the oplog between two moments; false: it may not be read. */
+static bool oplog_between(struct server *from, const counts *before, const counts *after,
+                          double *entries, double *bytes)
 {
-    bson_error_t error;
-    bson_t *filter = BCON_NEW(
-        "ts", "{", "$gt", BCON_TIMESTAMP((int32_t)before->seconds, (int32_t)before->increment),
-        "$lte", BCON_TIMESTAMP((int32_t)after->seconds, (int32_t)after->increment), "}", "ns",
-        BCON_REGEX(from->namespaces, ""));
-    int64_t n = mongoc_collection_count_documents(from->oplog, filter, NULL, NULL, NULL, &error);
-    bson_destroy(filter);
-    return n;
+    const bson_t *found;
+    bson_t *pipeline =
+        BCON_NEW("pipeline", "[", "{", "$match", "{", "ts", "{", "$gt",
+                 BCON_TIMESTAMP((int32_t)before->seconds, (int32_t)before->increment), "$lte",
+                 BCON_TIMESTAMP((int32_t)after->seconds, (int32_t)after->increment), "}", "ns",
+                 BCON_REGEX(from->namespaces, ""), "}", "}", "{", "$group", "{", "_id", BCON_NULL,
+                 "n", "{", "$sum", BCON_INT32(1), "}", "bytes", "{", "$sum", "{", "$bsonSize",
+                 BCON_UTF8("$$ROOT"), "}", "}", "}", "}", "]");
+    mongoc_cursor_t *cursor =
+        mongoc_collection_aggregate(from->oplog, MONGOC_QUERY_NONE, pipeline, NULL, NULL);
+    *entries = *bytes = 0;
+    if (mongoc_cursor_next(cursor, &found)) {
+        *entries = (double)number_at(found, "n");
+        *bytes = (double)number_at(found, "bytes");
+    }
+    bool is_read = !mongoc_cursor_error(cursor, NULL);
+    mongoc_cursor_destroy(cursor);
+    bson_destroy(pipeline);
+    return is_read;
 }
 
 struct server *server_open(const struct place *place, const char **why)
 {
     bson_error_t error;
     counts now;
+    double entries, bytes;
     *why = "it has no server that counts";
     if (place->kind != PLACE_MONGO)
         return NULL;
@@ -119,7 +133,7 @@ struct server *server_open(const struct place *place, const char **why)
         server_close(out);
         return NULL;
     }
-    if (!now.seconds || oplog_between(out, &now, &now) < 0) {
+    if (!now.seconds || !oplog_between(out, &now, &now, &entries, &bytes)) {
         mongoc_collection_destroy(out->oplog);
         out->oplog = NULL;
     }
@@ -138,22 +152,31 @@ void server_close(struct server *from)
 /* ---- Costs ---- */
 
 typedef struct sums {
-    double s, writes, reads, entries;
+    double s, writes, reads, entries, bytes, primary_ms, others_ms;
 } sums;
 
 static sums between(struct server *from, const counts *before, const counts *after)
 {
-    return (sums){(double)(after->ns - before->ns) / 1e9, after->writes - before->writes,
-                  after->reads - before->reads,
-                  from->oplog ? (double)oplog_between(from, before, after) : 0};
+    sums out = {.s = (double)(after->ns - before->ns) / 1e9,
+                .writes = after->writes - before->writes,
+                .reads = after->reads - before->reads,
+                .primary_ms = after->primary_ms - before->primary_ms,
+                .others_ms = after->others_ms - before->others_ms};
+    if (from->oplog)
+        oplog_between(from, before, after, &out.entries, &out.bytes);
+    return out;
 }
 
 static void add(const struct server *from, const sums *of, double n, struct costs *out)
 {
     series_add(&out->writes, of->writes / n);
     series_add(&out->reads, of->reads / n);
-    if (from->oplog)
-        series_add(&out->entries, of->entries / n);
+    series_add(&out->primary_ms, of->primary_ms / n);
+    series_add(&out->others_ms, of->others_ms / n);
+    if (!from->oplog)
+        return;
+    series_add(&out->entries, of->entries / n);
+    series_add(&out->bytes, of->bytes / n);
 }
 
 void server_add(struct server *from, const counts *before, const counts *after, double n,
@@ -172,6 +195,9 @@ void server_add_less(struct server *from, const counts *before, const counts *af
     all.writes -= idle.writes * part;
     all.reads -= idle.reads * part;
     all.entries -= idle.entries * part;
+    all.bytes -= idle.bytes * part;
+    all.primary_ms -= idle.primary_ms * part;
+    all.others_ms -= idle.others_ms * part;
     add(from, &all, n, out);
 }
 
@@ -184,9 +210,13 @@ void server_rows(const struct server *from, const char *why, const struct costs 
     }
     table_row(&of->writes, aim, "%s: write commands", what);
     table_row(&of->reads, NO_GOAL, "%s: read commands", what);
-    if (from->oplog)
-        table_row(&of->entries, NO_GOAL, "%s: oplog entries", what);
-    else
+    table_row(&of->primary_ms, NO_GOAL, "%s: ms of the primary", what);
+    table_row(&of->others_ms, NO_GOAL, "%s: ms of the other servers", what);
+    if (!from->oplog) {
         table_note("needs a replica set and the right to read local.oplog.rs", "%s: oplog entries",
                    what);
+        return;
+    }
+    table_row(&of->entries, NO_GOAL, "%s: oplog entries", what);
+    table_row(&of->bytes, NO_GOAL, "%s: oplog bytes", what);
 }

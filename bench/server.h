@@ -28,7 +28,8 @@ counts server_count(struct server *from);
 
 /* What one thing costs, in each run. */
 struct costs {
-    series writes, reads, entries;
+    series writes, reads, entries, bytes; /* the last two: of the oplog */
+    series primary_ms, others_ms;         /* processor time */
 };
 
 /* Adds what was counted between two moments, divided by n. */
@@ -38,7 +39,7 @@ void server_add(struct server *from, const counts *before, const counts *after, 
 void server_add_less(struct server *from, const counts *before, const counts *after,
                      const counts *idle_before, const counts *idle_after, double n,
                      struct costs *out);
-/* Three rows, whose goal is for the write commands; `from` NULL: one, that says why. */
+/* Rows, whose goal is for the write commands; `from` NULL: one, that says why. */
 void server_rows(const struct server *from, const char *why, const struct costs *of, goal aim,
                  const char *what);
 

@@ -19,6 +19,7 @@ struct bed {
     const struct place *place;
     hf_client *client;
     hf_lock *locks[BATCH];
+    hf_lease leases[BATCH];
 };
 
 /* ---- Operations; each does a batch ---- */
@@ -67,6 +68,33 @@ static void linger(struct bed *b)
         must(hf_lock_release(lock, &err), &err);
         hf_lock_close(lock);
     }
+}
+
+static void acquire_leases(struct bed *b)
+{
+    char name[32], full[PLACE_NAME_MAX];
+    hf_error err;
+    const hf_lease_options options = {.struct_size = sizeof options};
+    for (int i = 0; i < BATCH; i++) {
+        snprintf(name, sizeof name, "lease-%d", i);
+        place_name(b->place, name, full);
+        must(hf_lease_acquire(b->client, full, &options, &b->leases[i], &err), &err);
+    }
+}
+
+static void renew_leases(struct bed *b)
+{
+    hf_lease now;
+    hf_error err;
+    for (int i = 0; i < BATCH; i++)
+        must(hf_lease_renew(b->client, b->leases[i].id, &now, &err), &err);
+}
+
+static void release_leases(struct bed *b)
+{
+    hf_error err;
+    for (int i = 0; i < BATCH; i++)
+        must(hf_lease_release(b->client, b->leases[i].id, &err), &err);
 }
 
 /* Each lock is that client's first; ended in another batch. */
@@ -122,6 +150,7 @@ static void add(struct server *server, struct bed *b, void (*operation)(struct b
 
 struct figures {
     struct costs first, acquire, downgrade, release, closed, lingering, beat, handover;
+    struct costs lease, renewal, lease_release;
 };
 
 static void count_locks(struct server *server, struct bed *b, struct figures *out)
@@ -131,6 +160,9 @@ static void count_locks(struct server *server, struct bed *b, struct figures *ou
     add(server, b, release, BATCH, &out->release);
     add(server, b, close_and_acquire, BATCH, &out->closed);
     add(server, b, linger, LINGERING, &out->lingering);
+    add(server, b, acquire_leases, BATCH, &out->lease);
+    add(server, b, renew_leases, BATCH, &out->renewal);
+    add(server, b, release_leases, BATCH, &out->lease_release);
 }
 
 /* Nobody else has a session meanwhile, and the idle time must have no beats. */
@@ -170,6 +202,9 @@ static void print(const struct server *server, const char *why, const struct fig
     server_rows(server, why, &f->downgrade, NO_GOAL, "downgrade");
     server_rows(server, why, &f->beat, NO_GOAL, "heartbeat of a client with a lock");
     server_rows(server, why, &f->lingering, NO_GOAL, "acquire and release, lingering");
+    server_rows(server, why, &f->lease, NO_GOAL, "acquire of an ID lease");
+    server_rows(server, why, &f->renewal, NO_GOAL, "renewal of an ID lease");
+    server_rows(server, why, &f->lease_release, NO_GOAL, "release of an ID lease");
 }
 
 void measure_work(const struct bench *bench)
