@@ -80,7 +80,7 @@ class Sessions(serving.Case):
 class Break(serving.Case):
     def test_taken_and_the_holder_told(self):
         service = self.serve()
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         token = service.get("/v1/locks/x").json["token"]
         answer = service.call("DELETE", "/v1/locks/x?if_token=%d&reason=host+is%%20gone" % token)
         self.assertEqual((answer.status, answer.json["name"]), (200, "x"))
