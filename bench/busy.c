@@ -129,6 +129,7 @@ static void end_waiting(struct scene *s)
 struct rates {
     double primary, others; /* processor time, ms/s */
     double foreign;         /* writes/s */
+    double connections, resident_mib;
 };
 
 static struct rates rates_while(struct scene *s, int foreign_per_s)
@@ -143,11 +144,13 @@ static struct rates rates_while(struct scene *s, int foreign_per_s)
     double seconds = (double)(after.ns - before.ns) / 1e9;
     return (struct rates){(after.primary_ms - before.primary_ms) / seconds,
                           (after.others_ms - before.others_ms) / seconds,
-                          (double)(atomic_load(took) - took_before) / seconds};
+                          (double)(atomic_load(took) - took_before) / seconds, after.connections,
+                          after.resident_mib};
 }
 
 struct figures {
     series idle, idle_others, more, more_others, writes, foreign, handed_over, one_write;
+    series connections, resident_mib;
 };
 
 /* ---- How soon they have it ---- */
@@ -202,6 +205,8 @@ static void run_once(struct scene *s, struct figures *to)
     series_add(&to->more_others, both.others - writes.others - (waits.others - none.others));
     series_add(&to->writes, writes.primary - none.primary);
     series_add(&to->foreign, both.foreign);
+    series_add(&to->connections, waits.connections - none.connections);
+    series_add(&to->resident_mib, waits.resident_mib - none.resident_mib);
 }
 
 static void print(const struct figures *f)
@@ -209,6 +214,8 @@ static void print(const struct figures *f)
     static const char waiting[] = "100 processes that wait, each for a lock of its own";
     table_row(&f->idle, AT_MOST(30), "%s: processor time of the primary, ms/s", waiting);
     table_row(&f->idle_others, NO_GOAL, "the same: of the other servers");
+    table_row(&f->connections, NO_GOAL, "the same: connections to the primary");
+    table_row(&f->resident_mib, NO_GOAL, "the same: memory of the primary, MiB");
     table_row(&f->more, AT_MOST(10), "the same: more of the primary beside 2,000 foreign writes/s");
     table_row(&f->more_others, NO_GOAL, "the same: more of the other servers");
     table_row(&f->writes, NO_GOAL, "the foreign writes alone: of the primary");

@@ -72,6 +72,8 @@ static bool read_status(struct server *from, counts *out, bson_error_t *error)
     out->writes = commands_in(&reply, writes);
     out->reads = commands_in(&reply, reads);
     out->primary_ms = cpu_ms_in(&reply);
+    out->connections = (double)number_at(&reply, "connections.current");
+    out->resident_mib = (double)number_at(&reply, "mem.resident");
     if (bson_iter_init_find(&time, &reply, "operationTime") && BSON_ITER_HOLDS_TIMESTAMP(&time))
         bson_iter_timestamp(&time, &out->seconds, &out->increment);
     bson_destroy(&reply);

@@ -18,10 +18,11 @@ void server_close(struct server *from);
 
 typedef struct counts {
     int64_t ns;
-    double writes;                /* findAndModify, update, insert, delete */
-    double reads;                 /* find, aggregate */
-    double primary_ms, others_ms; /* processor time of the servers, since they were started */
-    uint32_t seconds, increment;  /* the cluster's time */
+    double writes;                    /* findAndModify, update, insert, delete */
+    double reads;                     /* find, aggregate */
+    double primary_ms, others_ms;     /* processor time of the servers, since they were started */
+    double connections, resident_mib; /* of the primary, now */
+    uint32_t seconds, increment;      /* the cluster's time */
 } counts;
 
 counts server_count(struct server *from);
