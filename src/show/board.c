@@ -66,6 +66,12 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const hf_lock_info *)a)->name, ((const hf_lock_info *)b)->name);
 }
 
+/* Among the first n, which are sorted. */
+static bool has_lock(const board *b, size_t n, const hf_lock_info *lock)
+{
+    return n && bsearch(lock, b->locks, n, sizeof *lock, by_name);
+}
+
 /* How they were left; those without a record any more are not there. `n` of the board are sorted.
  */
 static hf_code add_left(board *out, size_t n, const board *was, hf_client *client, hf_error *err)
@@ -73,7 +79,7 @@ static hf_code add_left(board *out, size_t n, const board *was, hf_client *clien
     hf_code code = HF_OK;
     for (size_t i = 0; i < was->n && !code; i++) {
         const hf_lock_info *lock = &was->locks[i];
-        if (!board_is_in_use(lock) || bsearch(lock, out->locks, n, sizeof *lock, by_name))
+        if (!board_is_in_use(lock) || has_lock(out, n, lock))
             continue;
         code = hf_show(client, lock->name, add_lock, out, err);
         if (code == HF_NOT_FOUND)
