@@ -508,6 +508,7 @@ static void test_a_claim_that_finds_nothing(void **state)
                  "3000 b claim\n"
                  "3000 claimed x: yes\n"
                  "3333 b beat, seen 1\n");
+    hf_lock_close(claimed);
     end();
 }
 

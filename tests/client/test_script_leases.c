@@ -1021,6 +1021,7 @@ static void test_who_waits_before_the_lease_waits_a_ttl(void **state)
                  "1307 b hears that it should look\n"
                  "1307 b hears a grant\n"
                  "1307 b has x\n");
+    stage_act(leave_x, NULL);
     stage_end();
 }
 
