@@ -3,6 +3,8 @@
  * any more; held against a script. Run by ctest. */
 #include "client/script_bed.h"
 
+#include "core/error.h"
+
 static hf_client *a, *b;
 static part x, wants_x, y;
 
@@ -75,6 +77,22 @@ static void test_where_a_loss_is_told_of_who_holds_listens(void **state)
     stage_run(2500);
     stage_expect("23045 a listens for 1 ms, since 1\n"
                  "23331 a beat, seen 7\n");
+    end();
+}
+
+/* Others may want what it passes on among its own threads. */
+static void test_who_holds_for_a_line_listens(void **state)
+{
+    (void)state;
+    begin("memory:listening-line");
+    play(take_part, &x, 0);
+    play(close_part, &x, 1500);
+    x.options.linger_ms = 1000;
+    play(take_part, &x, 13000);
+    stage_forget();
+    stage_run(1000);
+    stage_expect("14832 a look at x since 3\n"
+                 "15500 a listens for 1000 ms, since 3\n");
     end();
 }
 
@@ -180,6 +198,71 @@ static void test_where_there_are_no_notices_it_asks_for_them_once(void **state)
     end();
 }
 
+static hf_code be_deaf_after_a_while(faulty *store, hf_id session, hf_stamp from,
+                                     int64_t timeout_ms, hf_notice_fn each, void *ctx,
+                                     hf_error *err)
+{
+    (void)store, (void)session, (void)from, (void)timeout_ms, (void)each, (void)ctx;
+    stage_say("listens");
+    stage_sleep(100);
+    return error_set(err, HF_UNSUPPORTED, "there are no notices");
+}
+
+/* Another wait begins while it finds that out. */
+static void test_once_it_knows_that_there_are_no_notices_it_does_not_listen(void **state)
+{
+    (void)state;
+    begin("memory:listening-deaf-late");
+    part holds_y = {.client = a, .name = "y"};
+    stage_store(b)->awaits = be_deaf_after_a_while;
+    play(take_part, &x, 0);
+    play(take_part, &holds_y, 0);
+    play(take_part, &wants_x, 50);
+    stage_forget();
+    play(take_part, &y, 100);
+    stage_expect("50 b y: enter\n"
+                 "100 b look at x since 3\n"
+                 "100 b look at y since 4\n"
+                 "110 b look at x since 3\n"
+                 "111 b look at y since 4\n"
+                 "143 b look at x since 3\n"
+                 "145 b look at y since 4\n");
+    close_part(&holds_y);
+    end();
+}
+
+/* The last four turns took 20 ms: with one ahead, nothing is expected at once. */
+static void test_who_knows_how_quick_the_turns_are_listens_later(void **state)
+{
+    (void)state;
+    begin("memory:listening-rests");
+    hf_client *c = stage_client("memory:listening-rests", NULL);
+    part between = {.client = c, .name = "x"};
+    for (int i = 0; i < 5; i++) {
+        stage_forget();
+        play(take_part, &x, 0);
+        play(take_part, &between, 0);
+        play(take_part, &wants_x, 20);
+        play(close_part, &x, 20);
+        play(close_part, &between, 20);
+        play(close_part, &wants_x, 20);
+    }
+    stage_expect("320 a x: enter\n"
+                 "320 a has x\n"
+                 "320 c x: enter\n"
+                 "320 c listens for 1000 ms, since 2\n"
+                 "320 b x: enter\n"
+                 "337.5 b listens for 1000 ms, since 3\n"
+                 "340.1 a x: leave\n"
+                 "340.1 c hears a grant\n"
+                 "340.1 c has x\n"
+                 "360.1 c x: leave\n"
+                 "360.1 b hears a grant\n"
+                 "360.1 b has x\n"
+                 "380.1 b x: leave\n");
+    end();
+}
+
 static void test_it_is_tried_again_less_and_less_often(void **state)
 {
     (void)state;
@@ -225,10 +308,13 @@ int main(void)
         cmocka_unit_test(test_it_goes_on_for_ten_seconds_after_the_last_wait),
         cmocka_unit_test(test_who_only_holds_does_not_listen),
         cmocka_unit_test(test_where_a_loss_is_told_of_who_holds_listens),
+        cmocka_unit_test(test_who_holds_for_a_line_listens),
         cmocka_unit_test(test_it_ends_with_the_session),
         cmocka_unit_test(test_a_wait_after_a_while_is_listened_for_from_its_own_beginning),
         cmocka_unit_test(test_a_second_wait_does_not_move_where_it_listens_from),
         cmocka_unit_test(test_where_there_are_no_notices_it_asks_for_them_once),
+        cmocka_unit_test(test_once_it_knows_that_there_are_no_notices_it_does_not_listen),
+        cmocka_unit_test(test_who_knows_how_quick_the_turns_are_listens_later),
         cmocka_unit_test(test_it_is_tried_again_less_and_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
