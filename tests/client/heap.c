@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap.c: a strict heap for a test program: the linker leads its calls to here. What is still
  * there when the program ends, of memory and of descriptors, is an error, and so is a write behind
- * a block. What was not written yet, what lies behind a block and what was freed holds no zeros. A
- * sanitizer does better, and is left to itself. */
+ * a block. What was not written yet, what lies behind a block and what was freed holds no zeros. */
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -13,23 +12,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_PLAIN 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_PLAIN 0
-#endif
-#endif
-#ifndef IS_PLAIN
-#define IS_PLAIN 1
-#endif
-
-#define TAIL (IS_PLAIN ? 64 : 0)
+#define TAIL 64
 #define FILL 0xa5 /* as a number, a pointer or a truth: a wrong one */
 
 void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
 void __real_free(void *old);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -67,8 +53,6 @@ static void check_tail(void *block)
 
 void *__wrap_malloc(size_t size)
 {
-    if (!IS_PLAIN)
-        return __real_malloc(size);
     header *h = __real_malloc(sizeof *h + size + TAIL);
     if (!h)
         return NULL;
@@ -79,15 +63,13 @@ void *__wrap_malloc(size_t size)
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    void *block = IS_PLAIN ? __wrap_malloc(n * size) : __real_calloc(n, size);
-    return IS_PLAIN && block ? memset(block, 0, n * size) : block;
+    void *block = __wrap_malloc(n * size);
+    return block ? memset(block, 0, n * size) : NULL;
 }
 
 /* It always moves, so that a pointer to the old place shows. */
 void *__wrap_realloc(void *old, size_t size)
 {
-    if (!IS_PLAIN)
-        return __real_realloc(old, size);
     void *block = __wrap_malloc(size);
     if (block && old)
         memcpy(block, old, header_of(old)->size < size ? header_of(old)->size : size);
@@ -98,10 +80,8 @@ void *__wrap_realloc(void *old, size_t size)
 
 void __wrap_free(void *old)
 {
-    if (!IS_PLAIN || !old) {
-        __real_free(old);
+    if (!old)
         return;
-    }
     check_tail(old);
     atomic_fetch_sub(&n_blocks, 1);
     memset(old, FILL, header_of(old)->size);
