@@ -119,6 +119,31 @@ static void test_it_ends_with_the_session(void **state)
 
 /* ---- Anew ---- */
 
+static void test_a_new_session_listens_from_its_own_beginning(void **state)
+{
+    (void)state;
+    begin("memory:listening-session");
+    play(take_part, &x, 0);
+    play(take_part, &wants_x, 3000);
+    stage_mark_dead(b, b->session.self.id);
+    stage_forget();
+    stage_run(1500);
+    stage_expect("3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3333 b hears HF_LOST\n"
+                 "3333 b end, leaving tickets\n"
+                 "3333 b begin\n"
+                 "3333 b x: enter\n"
+                 "3434 b look at 1 sessions\n"
+                 "3733 b look at 1 sessions\n"
+                 "3733 b x: bury\n"
+                 "3733 b look at x since 4\n"
+                 "4000 b listens for 1000 ms, since 3\n"
+                 "4333 b sweep\n");
+    end();
+}
+
 static void test_a_wait_after_a_while_is_listened_for_from_its_own_beginning(void **state)
 {
     (void)state;
@@ -310,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_where_a_loss_is_told_of_who_holds_listens),
         cmocka_unit_test(test_who_holds_for_a_line_listens),
         cmocka_unit_test(test_it_ends_with_the_session),
+        cmocka_unit_test(test_a_new_session_listens_from_its_own_beginning),
         cmocka_unit_test(test_a_wait_after_a_while_is_listened_for_from_its_own_beginning),
         cmocka_unit_test(test_a_second_wait_does_not_move_where_it_listens_from),
         cmocka_unit_test(test_where_there_are_no_notices_it_asks_for_them_once),
