@@ -69,6 +69,25 @@ static void test_two_downgrades_in_the_background(void **state)
     end();
 }
 
+/* Upkeep has something else to do meanwhile, and leaves it to its caller. */
+static void test_a_downgrade_that_is_under_way_is_sent_once(void **state)
+{
+    (void)state;
+    part y = {.name = "y"};
+    hold("memory:down-slowly", HF_EXCLUSIVE);
+    y.client = a;
+    play(take_part, &y, 0);
+    stage_forget();
+    stage_let_fail((stage_fault){.call = FAULTY_STEP, .is = stage_is_change, .late_ms = 500});
+    play(downgrade_part, &x, 100);
+    play(close_part, &y, 900);
+    stage_expect("100 a x: lower to 1\n"
+                 "200.1 a y: leave\n"
+                 "600 downgraded x: yes\n"
+                 "1000 a sweep\n");
+    end();
+}
+
 static void test_a_downgrade_and_back(void **state)
 {
     (void)state;
@@ -1098,6 +1117,7 @@ static void test_what_comes_between_a_look_and_an_ask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_downgrade_that_is_under_way_is_sent_once),
         cmocka_unit_test(test_a_downgrade_and_back),
         cmocka_unit_test(test_two_downgrades_in_the_background),
         cmocka_unit_test(test_what_cannot_be_changed),
