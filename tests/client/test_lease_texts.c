@@ -67,6 +67,8 @@ static void test_long_texts_of_the_holder_before_are_told_whole(void **state)
     assert_int_equal(strlen(lease.previous.reason), HF_TEXT_MAX);
     assert_int_equal(strlen(lease.previous.done.who), HF_TEXT_MAX);
     assert_ptr_equal(lease.previous.who, lease.previous_who);
+    assert_ptr_equal(lease.previous.reason, lease.previous_reason);
+    assert_ptr_equal(lease.previous.done.who, lease.previous_done_who);
     hf_close(client);
 }
 

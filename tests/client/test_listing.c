@@ -129,6 +129,92 @@ static void test_a_list_goes_on_behind_a_name(void **state)
     hf_close(client);
 }
 
+#define SHARERS 700 /* of each of two locks: more than one look is for */
+
+static void share(hf_store *store, const char *name, uint8_t number, int at)
+{
+    hf_error err;
+    hf_step_reply reply;
+    hf_session self = {.id = {{3, number, (uint8_t)(at >> 8), (uint8_t)at}}, .ttl_ms = 1000};
+    hf_enter enter = {.entry = {.ticket = {{4, number, (uint8_t)(at >> 8), (uint8_t)at}},
+                                .session = self.id,
+                                .ttl_ms = 1000,
+                                .permits = 1},
+                      .limit = HF_LIMIT_RW,
+                      .queue_max = HF_QUEUE_MAX};
+    hf_step step = {.enter = &enter};
+    snprintf(self.app, sizeof self.app, "%s-%d", name, at);
+    assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+}
+
+static bool show_sharers(void *ctx, const hf_lock_info *info)
+{
+    size_t *n = ctx;
+    for (size_t i = 0; i < info->n_holders; i++) {
+        char who[40];
+        snprintf(who, sizeof who, "%.9s-%zu@", info->name, i);
+        assert_string_equal(info->holders[i].who, who);
+    }
+    *n += info->n_holders;
+    return true;
+}
+
+static void test_all_who_share_locks_are_named(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    size_t n = 0;
+    faulty *f = faulty_open("memory:sharers", NULL, &client);
+    f->before = count_sessions;
+    f->awaits = hear_nothing;
+    for (int i = 0; i < SHARERS; i++) {
+        share(f->inner, "one", 1, i);
+        share(f->inner, "two", 2, i);
+    }
+    looked_at = 0;
+    assert_int_equal(hf_list_locks(client, NULL, show_sharers, &n, &err), HF_OK);
+    assert_int_equal(n, 2 * SHARERS);
+    assert_int_equal(looked_at, 2 * SHARERS);
+    assert_int_equal(f->calls[FAULTY_SESSIONS_LOOK], 2);
+    hf_close(client);
+}
+
+static int warnings;
+
+static void count_warnings(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx;
+    assert_int_equal(level, HF_LOG_WARNING);
+    assert_string_equal(text, "injected");
+    warnings++;
+}
+
+static hf_code be_odd(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    (void)arg;
+    return call == FAULTY_SESSIONS_LOOK ? HF_SHAPE : HF_OK;
+}
+
+static void test_a_session_that_cannot_be_read_is_warned_of_and_hides_nothing(void **state)
+{
+    (void)state;
+    hf_client *client;
+    const hf_options options = {.log = count_warnings};
+    faulty *f = faulty_open("memory:odd-session", &options, &client);
+    hf_lock *lock = take(client, "x");
+    assert_int_equal(list(client, NULL, 0).n, 1);
+    assert_int_equal(warnings, 0);
+    f->after = be_odd;
+    assert_int_equal(list(client, NULL, 0).n, 1);
+    assert_int_equal(warnings, 1);
+    f->after = NULL;
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
 static void test_what_is_no_text_is_refused(void **state)
 {
     (void)state;
@@ -148,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_a_page_costs_a_page),
         cmocka_unit_test(test_all_parts_have_each_lock_once),
         cmocka_unit_test(test_a_list_goes_on_behind_a_name),
+        cmocka_unit_test(test_all_who_share_locks_are_named),
+        cmocka_unit_test(test_a_session_that_cannot_be_read_is_warned_of_and_hides_nothing),
         cmocka_unit_test(test_what_is_no_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,7 @@ static void test_a_store_may_have_no_descriptor_for_its_session(void **state)
 {
     (void)state;
     hf_lock *lock;
+    assert_int_equal(hf_client_keep_fd(NULL), -1);
     begin("memory:no-keeper");
     assert_int_equal(hf_client_keep_fd(client), -1);
     ASSERT_CLEAN(hf_lock_acquire(client, "x", NULL, &lock, &err));

@@ -38,6 +38,56 @@ static void end(void)
 
 /* ---- Downgrades ---- */
 
+/* Each is tried again when it is due itself. */
+static void test_two_downgrades_in_the_background(void **state)
+{
+    (void)state;
+    part y = {.name = "y"};
+    begin("memory:two-downgrades", (hf_options){.patience_ms = 1});
+    y.client = a;
+    play(take_part, &x, 0);
+    play(take_part, &y, 100);
+    stage_forget();
+    stage_let_fail((stage_fault){.call = FAULTY_STEP, .is = stage_is_change, .before = HF_DENIED});
+    play(downgrade_part, &x, 0);
+    stage_let_fail((stage_fault){
+        .call = FAULTY_STEP, .is = stage_is_change, .times = 5, .before = HF_UNREACHABLE});
+    play(downgrade_part, &y, 4000);
+    stage_expect("100 a x: lower to 1: not sent, HF_DENIED\n"
+                 "100 downgraded x: HF_DENIED: injected\n"
+                 "100 a y: lower to 1: not sent, HF_UNREACHABLE\n"
+                 "105 a y: lower to 1: not sent, HF_UNREACHABLE\n"
+                 "105 downgraded y: HF_UNREACHABLE: injected\n"
+                 "122 a y: lower to 1: not sent, HF_UNREACHABLE\n"
+                 "150 a y: lower to 1: not sent, HF_UNREACHABLE\n"
+                 "199 a y: lower to 1: not sent, HF_UNREACHABLE\n"
+                 "289 a y: lower to 1\n"
+                 "1000 a sweep\n"
+                 "3333 a beat, seen 1\n"
+                 "3433 a x: lower to 1\n");
+    close_part(&y);
+    end();
+}
+
+/* Upkeep has something else to do meanwhile, and leaves it to its caller. */
+static void test_a_downgrade_that_is_under_way_is_sent_once(void **state)
+{
+    (void)state;
+    part y = {.name = "y"};
+    hold("memory:down-slowly", HF_EXCLUSIVE);
+    y.client = a;
+    play(take_part, &y, 0);
+    stage_forget();
+    stage_let_fail((stage_fault){.call = FAULTY_STEP, .is = stage_is_change, .late_ms = 500});
+    play(downgrade_part, &x, 100);
+    play(close_part, &y, 900);
+    stage_expect("100 a x: lower to 1\n"
+                 "200.1 a y: leave\n"
+                 "600 downgraded x: yes\n"
+                 "1000 a sweep\n");
+    end();
+}
+
 static void test_a_downgrade_and_back(void **state)
 {
     (void)state;
@@ -1067,7 +1117,9 @@ static void test_what_comes_between_a_look_and_an_ask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_downgrade_that_is_under_way_is_sent_once),
         cmocka_unit_test(test_a_downgrade_and_back),
+        cmocka_unit_test(test_two_downgrades_in_the_background),
         cmocka_unit_test(test_what_cannot_be_changed),
         cmocka_unit_test(test_downgrades_that_fail),
         cmocka_unit_test(test_a_downgrade_without_patience),

@@ -415,6 +415,29 @@ static void test_an_odd_record_is_lost_alone(void **state)
     end_three();
 }
 
+/* What was taken later was not looked for: it has its own time to be verified. */
+static void test_an_odd_record_loses_only_what_is_verified(void **state)
+{
+    (void)state;
+    part later = {.name = "x", .options = {.mode = HF_SHARED, .on_lost = say_loss}};
+    begin_on("memory:foreign-odd-later", 0, 0);
+    later.client = a;
+    x.options.mode = HF_SHARED;
+    play(take_part, &x, 5000);
+    play(take_part, &later, 4900);
+    stage_forget();
+    stage_let_fail((stage_fault){.call = FAULTY_LOOK, .before = HF_SHAPE, .times = 2});
+    stage_run(200);
+    stage_expect("9999 a beat, seen 3\n"
+                 "10000 a look at x since 1: not sent, HF_SHAPE\n"
+                 "10000 a look at x since 1: not sent, HF_SHAPE\n"
+                 "10000 a x: abandon\n"
+                 "10000 x is lost, 0 ms left: x is not held any more: injected\n");
+    close_part(&later);
+    close_part(&x);
+    end();
+}
+
 static void test_a_look_that_fails_ends_a_look_one_by_one(void **state)
 {
     (void)state;
@@ -508,6 +531,19 @@ static void test_a_claim_that_finds_nothing(void **state)
                  "3000 b claim\n"
                  "3000 claimed x: yes\n"
                  "3333 b beat, seen 1\n");
+    hf_lock_close(claimed);
+    end();
+}
+
+static void test_a_claim_brings_its_document(void **state)
+{
+    (void)state;
+    begin_on("memory:foreign-claim-document", 0, 0);
+    faulty_let_claim(stage_store(b), "x");
+    stage_store(b)->document = "{\"_id\": 1}";
+    play(claim, NULL, 100);
+    assert_string_equal(hf_lock_document(claimed), "{\"_id\": 1}");
+    hf_lock_close(claimed);
     end();
 }
 
@@ -524,9 +560,11 @@ int main(void)
         cmocka_unit_test(test_a_notice_calls_back_who_waits_for_that_name),
         cmocka_unit_test(test_a_holder_verifies_at_a_notice),
         cmocka_unit_test(test_an_odd_record_is_lost_alone),
+        cmocka_unit_test(test_an_odd_record_loses_only_what_is_verified),
         cmocka_unit_test(test_a_look_that_fails_ends_a_look_one_by_one),
         cmocka_unit_test(test_a_claim_waits),
         cmocka_unit_test(test_a_claim_that_finds_nothing),
+        cmocka_unit_test(test_a_claim_brings_its_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

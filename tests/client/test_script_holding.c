@@ -33,6 +33,29 @@ static void end(void)
 
 static const hf_options defaults;
 
+/* Each is tried again when it is due itself. */
+static void test_two_releases_in_the_background(void **state)
+{
+    (void)state;
+    hold("memory:two-releases", defaults);
+    play(take_part, &y, 100);
+    stage_forget();
+    stage_let_fail((stage_fault){.call = FAULTY_STEP, .is = stage_is_leave, .before = HF_DENIED});
+    play(close_part, &x, 10);
+    stage_let_fail((stage_fault){
+        .call = FAULTY_STEP, .is = stage_is_leave, .times = 3, .before = HF_UNREACHABLE});
+    play(close_part, &y, 4000);
+    stage_expect("100.1 a x: leave: not sent, HF_DENIED\n"
+                 "110.1 a y: leave: not sent, HF_UNREACHABLE\n"
+                 "114.1 a y: leave: not sent, HF_UNREACHABLE\n"
+                 "119.1 a y: leave: not sent, HF_UNREACHABLE\n"
+                 "136.1 a y: leave\n"
+                 "1000 a sweep\n"
+                 "3333 a beat, seen 1\n"
+                 "3433.1 a x: leave\n");
+    end();
+}
+
 /* ---- Beats, and looks ---- */
 
 static void test_it_beats_and_looks_after_what_it_holds(void **state)
@@ -729,6 +752,7 @@ static void test_a_sweep_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_releases_in_the_background),
         cmocka_unit_test(test_it_beats_and_looks_after_what_it_holds),
         cmocka_unit_test(test_beats_are_repeated),
         cmocka_unit_test(test_beats_that_are_never_answered),

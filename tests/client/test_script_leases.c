@@ -739,6 +739,47 @@ static void test_a_pass_that_is_answered_slowly(void **state)
     stage_end();
 }
 
+/* The lock itself is over meanwhile; what was made of it is not. */
+static void test_a_pass_whose_answer_outlasts_the_lock(void **state)
+{
+    (void)state;
+    const hf_lease_options slow_one = {.ttl_ms = 60000};
+    stage_fault lost = {
+        .call = FAULTY_STEP, .is = stage_is_pass, .slow_ms = 12000, .after = HF_UNKNOWN};
+    begin("memory:outlasting-pass");
+    stage_let_fail((stage_fault){.call = FAULTY_BEAT, .before = HF_UNREACHABLE, .times = 100});
+    stage_let_fail(lost);
+    first.options = slow_one;
+    stage_act(acquire, &first);
+    stage_run(15000);
+    stage_expect(
+        "0 a begin\n"
+        "0 a x: enter\n"
+        "0 a begin a lease\n"
+        "0 a x: pass\n"
+        "1000 a sweep\n"
+        "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "3333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "3833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "4333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "4833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "5333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "5833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "6333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "6833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "7333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "7833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "8333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "8833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
+        "9975 a end, leaving tickets\n"
+        "12000 a hears HF_UNKNOWN\n"
+        "12010 a x: pass\n"
+        "12010 first: token 1781600000000000, 47865 ms left of 60000, waited 0; before: \n");
+    stage_end();
+}
+
 static hf_id lease_session(void)
 {
     lease_ids ids;
@@ -1021,6 +1062,7 @@ static void test_who_waits_before_the_lease_waits_a_ttl(void **state)
                  "1307 b hears that it should look\n"
                  "1307 b hears a grant\n"
                  "1307 b has x\n");
+    stage_act(leave_x, NULL);
     stage_end();
 }
 
@@ -1589,6 +1631,7 @@ int main(void)
         cmocka_unit_test(test_a_record_that_is_dropped_before_the_pass),
         cmocka_unit_test(test_a_session_that_begins_slowly),
         cmocka_unit_test(test_a_pass_that_is_answered_slowly),
+        cmocka_unit_test(test_a_pass_whose_answer_outlasts_the_lock),
         cmocka_unit_test(test_what_is_looked_back_at),
         cmocka_unit_test(test_it_waits_as_long_as_it_may),
         cmocka_unit_test(test_two_that_wait_with_one_key),

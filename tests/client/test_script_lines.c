@@ -761,6 +761,77 @@ static void test_two_that_wait_for_each_other(void **state)
     end();
 }
 
+/* Before it is proven, one of the two gives up; its next beat says so. */
+static void test_a_deadlock_that_ends_is_nobodys(void **state)
+{
+    (void)state;
+    begin("memory:crossed-briefly", (hf_options){.deadlock_ms = 400});
+    part y = {.client = b, .name = "y"}, wants_y = {.client = a, .name = "y"};
+    part also_wants_y = {.client = a, .name = "y", .options.actor = "two"};
+    y.options.actor = other.options.actor = "b";
+    wants_y.options = (hf_lock_options){.actor = "one", .wait_ms = 1450};
+    play(take_part, &one, 0);
+    play(take_part, &y, 0);
+    play(take_part, &wants_y, 50);
+    play(take_part, &also_wants_y, 0);
+    play(take_part, &other, 900);
+    stage_forget();
+    stage_run(600);
+    stage_expect("1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1050 b look at y x\n"
+                 "1050 b who waits for what\n"
+                 "1050 b beat, seen 1, waits\n"
+                 "1100 a look at x y\n"
+                 "1100 a who waits for what\n"
+                 "1100 a beat, seen 7, waits\n"
+                 "1200 a look at x y\n"
+                 "1200 a who waits for what\n"
+                 "1200 a beat, seen 8, waits\n"
+                 "1300 a look at x y\n"
+                 "1300 a who waits for what\n"
+                 "1300 a beat, seen 9, waits\n"
+                 "1300 b look at y x\n"
+                 "1300 b who waits for what\n"
+                 "1300 b who waits for what\n"
+                 "1300 b beat, seen 2, waits\n"
+                 "1400 a look at x y\n"
+                 "1400 a who waits for what\n"
+                 "1400 a beat, seen 10, waits\n"
+                 "1450 a is told HF_TIMEOUT: y was not free in time: held by b@:1\n"
+                 "1450 a look at y since 3\n"
+                 "1550 b look at y x\n"
+                 "1550 b who waits for what\n"
+                 "1550 b beat, seen 3, waits\n");
+    stage_run(3000);
+    stage_forget();
+    stage_run(1500);
+    stage_expect("4586 b look at x since 4\n"
+                 "4733 a beat, seen 11, waits\n"
+                 "4800 b look at y x\n"
+                 "4800 b who waits for what\n"
+                 "4800 b look at 1 sessions\n"
+                 "4800 b beat, seen 16, waits\n"
+                 "5050 b look at y x\n"
+                 "5050 b who waits for what\n"
+                 "5050 b beat, seen 17, waits\n"
+                 "5234 a look at 1 sessions\n"
+                 "5300 b look at y x\n"
+                 "5300 b who waits for what\n"
+                 "5300 b beat, seen 18, waits\n"
+                 "5550 b look at y x\n"
+                 "5550 b who waits for what\n"
+                 "5550 b beat, seen 19, waits\n"
+                 "5800 b look at y x\n"
+                 "5800 b who waits for what\n"
+                 "5800 b beat, seen 20, waits\n"
+                 "5989 a look at y since 3\n");
+    close_part(&y);
+    stage_run(100);
+    close_part(&also_wants_y);
+    end();
+}
+
 static void test_nobody_looks_for_deadlocks(void **state)
 {
     (void)state;
@@ -980,6 +1051,7 @@ int main(void)
         cmocka_unit_test(test_a_lock_that_lingers_is_recalled),
         cmocka_unit_test(test_the_next_holder_is_not_broken),
         cmocka_unit_test(test_two_that_wait_for_each_other),
+        cmocka_unit_test(test_a_deadlock_that_ends_is_nobodys),
         cmocka_unit_test(test_nobody_looks_for_deadlocks),
         cmocka_unit_test(test_a_wait_in_no_deadlock),
         cmocka_unit_test(test_what_the_doctor_finds),

@@ -830,6 +830,22 @@ static void test_a_recall_is_for_one_name(void **state)
     end();
 }
 
+/* Another session waits for it already when it is released. */
+static void test_what_is_wanted_elsewhere_does_not_linger(void **state)
+{
+    (void)state;
+    begin("memory:turns-wanted", defaults);
+    crowd[0].options.linger_ms = 5000;
+    play(take_part, &crowd[0], 100);
+    play(take_part, &other, 100);
+    stage_forget();
+    play(close_part, &crowd[0], 100);
+    stage_expect("1700.1 a x: leave+\n"
+                 "1700.1 b hears a grant\n"
+                 "1700.1 b has x\n");
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -853,6 +869,7 @@ int main(void)
         cmocka_unit_test(test_an_upgrade_has_no_tokens_to_linger_with),
         cmocka_unit_test(test_a_store_that_may_have_missed_news_recalls_all),
         cmocka_unit_test(test_a_recall_is_for_one_name),
+        cmocka_unit_test(test_what_is_wanted_elsewhere_does_not_linger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * its ticket goes, or the client is closed. The test makes each step itself. Run by ctest. */
 #include "client/client_bed.h"
 
+#include "core/error.h"
 #include "core/id.h"
 
 static hf_client *client;
@@ -151,6 +152,55 @@ static void test_one_that_lingered_too_long_is_taken_anew(void **state)
     assert_false(id_equal(one->grant.session, session));
     assert_int_equal(look_at(f->inner, "x").holders, 1);
     hf_lock_close(one);
+    close_still();
+}
+
+static hf_lock *linger(void)
+{
+    hf_lock_close(hold_with_block());
+    assert_non_null(client->hold->locks);
+    assert_true(client->hold->locks->turn.lingers);
+    return client->hold->locks;
+}
+
+static void lose(hf_lock *lock)
+{
+    hf_error why;
+    error_set(&why, HF_LOST, "so says the test");
+    pthread_mutex_lock(&client->mutex);
+    loss_begin_locked(lock, &why, now());
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* It has no handle: when its ticket is given back, nobody needs it any more. */
+static void test_a_lost_lock_that_lingered_is_forgotten_when_it_was_left(void **state)
+{
+    (void)state;
+    open_still("memory:lingered-lost");
+    hf_lock *kept = linger();
+    lose(kept);
+    pthread_mutex_lock(&client->mutex);
+    turns_tick_locked(client, now());
+    pthread_mutex_unlock(&client->mutex);
+    assert_ptr_equal(client->hold->locks, kept);
+    upkeep_tick(client, now());
+    assert_null(client->hold->locks);
+    upkeep_tick(client, now());
+    assert_int_equal(look_at(f->inner, "x").holders, 0);
+    close_still();
+}
+
+/* Its ticket ends with the session. */
+static void test_a_lost_lock_that_lingered_is_forgotten_with_its_session(void **state)
+{
+    (void)state;
+    open_still("memory:lingered-gone");
+    linger();
+    faulty_pass(f, 20000);
+    belief_tick(client, now());
+    assert_int_not_equal(client->session.state, SESSION_ALIVE);
+    upkeep_tick(client, now());
+    assert_null(client->hold->locks);
     close_still();
 }
 
@@ -441,6 +491,8 @@ int main(void)
         cmocka_unit_test(test_who_has_given_up_is_passed_nothing),
         cmocka_unit_test(test_who_was_to_lead_and_gave_up_leaves_the_lead_to_the_next),
         cmocka_unit_test(test_one_that_lingered_too_long_is_taken_anew),
+        cmocka_unit_test(test_a_lost_lock_that_lingered_is_forgotten_when_it_was_left),
+        cmocka_unit_test(test_a_lost_lock_that_lingered_is_forgotten_with_its_session),
         cmocka_unit_test(test_a_turn_does_not_put_off_or_hurry_what_is_verified),
         cmocka_unit_test(test_an_actor_is_not_the_thread_that_acts_for_it),
         cmocka_unit_test(test_a_look_from_before_an_upgrade_loses_nothing),

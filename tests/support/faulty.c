@@ -180,6 +180,8 @@ static hf_code claim(hf_store *base, const hf_claim *wanted, const hf_enter *ent
     if (code)
         return code;
     code = pass_on(f, f->claims, &taken, out, reply, err);
+    if (!code && f->document)
+        out->document = alloc_text(f->document);
     hf_code hooked = after(f, FAULTY_CLAIM, enter, code, err);
     if (!code && hooked)
         record_done(out);

@@ -42,7 +42,8 @@ struct faulty_look {
  * notice: what the listener hears next, if it says so. hides_tokens: notices say "look", no more.
  * hides_blocks: they tell of one token each.
  * awaits: takes the place of await().
- * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let.
+ * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let;
+ * document: and shows of it.
  * again_ms: when a store without a queue wants to be asked again. edits_record, edits_state: what a
  * look, a listing or a beat shows is changed. */
 typedef struct faulty {
@@ -57,7 +58,7 @@ typedef struct faulty {
     hf_code (*awaits)(struct faulty *faulty, hf_id session, hf_stamp from, int64_t timeout_ms,
                       hf_notice_fn each, void *ctx, hf_error *err);
     bool hides_tokens, hides_blocks, is_deaf;
-    const char *claims;
+    const char *claims, *document;
     int64_t again_ms;
     void (*edits_record)(struct faulty *faulty, hf_record *record);
     void (*edits_state)(struct faulty *faulty, hf_session_state *state);

@@ -699,10 +699,42 @@ static void end_players(void)
     }
 }
 
+static size_t count_yielding(const struct hold *hold)
+{
+    size_t n = 0;
+    for (const struct hf_lock *lock = hold->locks; lock; lock = lock->next)
+        n += lock->turn.line && lock->turn.has_block;
+    return n;
+}
+
+static void expect_no_empty_line(const struct turns *turns)
+{
+    for (size_t i = 0; i < TURNS_BUCKETS; i++)
+        for (const struct line *line = turns->lines[i]; line; line = line->next)
+            assert_non_null(line->user);
+}
+
+/* Nobody asks for anything, and all that was to be sent was. */
+static void expect_nothing_left(const hf_client *client)
+{
+    const struct hold *hold = client->hold;
+    assert_null(hold->requests);
+    assert_null(hold->waiters.first);
+    assert_null(hold->releases.first);
+    assert_null(hold->calling);
+    assert_int_equal(hold->joining, 0);
+    assert_int_equal(hold->endings.n, 0);
+    assert_int_equal(client->closing.calls, 0);
+    assert_int_equal(hold->turns.yielding, count_yielding(hold));
+    expect_no_empty_line(&hold->turns);
+}
+
 void stage_end(void)
 {
     stage.n_faults = 0;
     stage_run(60000);
+    for (size_t i = 0; i < stage.n_seats; i++)
+        expect_nothing_left(stage.seats[i].client);
     stage.is_ending = true;
     end_players();
     for (size_t i = 0; i < stage.n_seats; i++)

@@ -82,7 +82,8 @@ void stage_drop_session(const hf_client *client, hf_id session);
 void stage_mark_dead(const hf_client *client, hf_id session);
 void stage_drop_record(const hf_client *client, const char *name);
 
-/* Lets what is to be sent be sent, and closes all clients. */
+/* Lets what is to be sent be sent, fails if a client still keeps anything of what is over, and
+ * closes all clients. */
 void stage_end(void);
 
 #endif
