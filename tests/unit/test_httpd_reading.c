@@ -417,6 +417,7 @@ static void test_each_count_is_explained(void **state)
             line = strtok_r(NULL, "\n", &rest);
             snprintf(type, sizeof type, "# TYPE %s ", current);
             assert_memory_equal(line, type, strlen(type));
+            assert_memory_equal(rest, current, strlen(current)); /* it has a value */
         } else {
             assert_string_equal(family_of(line), current);
         }
