@@ -621,6 +621,37 @@ static void test_however_many_are_idle_all_are_forgotten(void **state)
     store->ops->close(store);
 }
 
+static void sweep_part(hf_store *store)
+{
+    static hf_session_state gone[4];
+    hf_error err;
+    size_t n;
+    bool more;
+    must(store->ops->sweep(store, gone, 4, &n, &more, &err), &err);
+    assert_true(more);
+}
+
+/* Other calls come in between. */
+static void test_no_part_of_a_sweep_takes_long(void **state)
+{
+    (void)state;
+    char name[16];
+    hf_store *store = open_store();
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "lock %02d", i);
+        leave_with(store, name, HF_OUTCOME_RELEASED, 0);
+    }
+    wall_ahead_ms = 4 * DAY_MS;
+    run_sql("UPDATE meta SET value = 0 WHERE key = 'swept_at'");
+    sweep_part(store);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 40);
+    sweep_part(store);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 40 - 16);
+    sweep_part(store);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 40 - 32);
+    store->ops->close(store);
+}
+
 /* Writes over that text wherever it stands in the file. */
 static void damage(const char *text, const char *with)
 {
@@ -766,6 +797,7 @@ int main(void)
         TEST(test_once_an_hour_somebody_sweeps_for_all),
         TEST(test_a_record_is_kept_for_three_days),
         TEST(test_however_many_are_idle_all_are_forgotten),
+        TEST(test_no_part_of_a_sweep_takes_long),
         TEST(test_a_sweep_of_a_damaged_table_ends),
         TEST(test_tokens_that_cannot_be_are_damage),
         TEST(test_the_last_token_is_followed_by_none),
