@@ -53,8 +53,8 @@ static bool fails(seam at)
     int n = atomic_fetch_add(&counted, 1) + 1;
     bool does = fault.once ? n == fault.nth : n >= fault.nth;
     failed += does;
-    if (does)
-        errno = fault.os;
+    if (does == (fault.os >= 0))
+        errno = abs(fault.os);
     return does;
 }
 

@@ -19,7 +19,7 @@ typedef struct seam_fault {
     int nth;   /* the first that fails, counted from 1 */
     bool once; /* or all from then on */
     int code;  /* of SQLite, for calls; the other seams know their own */
-    int os;    /* errno, beside that */
+    int os;    /* errno, beside that; negative: what the calls before left there */
 } seam_fault;
 
 /* Before the first use of SQLite. */

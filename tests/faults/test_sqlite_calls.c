@@ -721,6 +721,8 @@ static void test_each_failed_commit_has_its_code(void **state)
         {SQLITE_FULL, 0, HF_FULL, "no space"},
         {SQLITE_IOERR_WRITE, ENOSPC, HF_FULL, "no space"},
         {SQLITE_IOERR_WRITE, EIO, HF_UNKNOWN, "half way"},
+        {SQLITE_IOERR_WRITE, -ENOSPC, HF_UNKNOWN, "half way"}, /* that was of another call */
+        {SQLITE_CANTOPEN, -EACCES, HF_UNUSABLE, "not a file"},
         {SQLITE_IOERR_FSYNC, ENOSPC, HF_UNKNOWN, "half way"},
         {SQLITE_IOERR_FSYNC, EIO, HF_UNKNOWN, "half way"},
         {SQLITE_NOMEM, 0, HF_INTERNAL, "SQLite 7"},

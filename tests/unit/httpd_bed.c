@@ -43,6 +43,16 @@ bool bed_has_logged(const char *text)
     return found;
 }
 
+bool bed_logs_lines(void)
+{
+    bool all = true;
+    pthread_mutex_lock(&log_mutex);
+    for (size_t i = 0; i < LINES_KEPT; i++)
+        all = all && !strchr(logged[i], '\n');
+    pthread_mutex_unlock(&log_mutex);
+    return all;
+}
+
 /* ---- The service ---- */
 
 httpd_config bed_config(hf_client *client)
@@ -119,9 +129,19 @@ const char *bed_file(const char *text)
 
 int bed_connect(void)
 {
+    return bed_connect_from(NULL);
+}
+
+int bed_connect_from(const char *host)
+{
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval most = {.tv_sec = SOON_MS / 1000};
+    struct sockaddr_in from = {.sin_family = AF_INET};
     assert_true(fd >= 0);
+    if (host) {
+        assert_int_equal(inet_pton(AF_INET, host, &from.sin_addr), 1);
+        assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;

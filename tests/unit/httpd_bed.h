@@ -20,6 +20,7 @@ httpd *bed_service(void);
 const char *bed_url(void);
 void bed_stop(void);
 bool bed_has_logged(const char *text); /* a whole line, without numbers */
+bool bed_logs_lines(void);             /* no entry has a line break in it */
 
 /* Writes a file of mode 0600; its path, until the next one is written. */
 const char *bed_file(const char *text);
@@ -28,6 +29,7 @@ const char *bed_file(const char *text);
  * be closed after the answer. Returns the connection. */
 int bed_send(const char *call, const char *headers, const char *body);
 int bed_connect(void);
+int bed_connect_from(const char *host); /* an IPv4 address of this machine; NULL: any */
 void bed_write(int fd, const char *text);
 
 /* The whole answer, until the next one is read; ends the connection. */

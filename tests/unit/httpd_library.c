@@ -85,6 +85,8 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
     keep(library.by, sizeof library.by, options->by ? options->by : "nobody");
     library.if_token = options->if_token;
     library.n_breaks++;
+    if (library.on_break)
+        library.on_break(options->cancel);
     return result(&library.err, err);
 }
 
@@ -100,6 +102,18 @@ typedef struct grant {
     void *ctx;
 } grant;
 
+/* Its strings are those that it carries: what its pointers say is of another lease. */
+static void add_previous(hf_lease *lease)
+{
+    lease->previous = (hf_last){.outcome = HF_OUTCOME_ABANDONED,
+                                .who = "another",
+                                .reason = "another",
+                                .done = {.who = "another"}};
+    snprintf(lease->previous_who, sizeof lease->previous_who, "the one before");
+    snprintf(lease->previous_reason, sizeof lease->previous_reason, "it died");
+    snprintf(lease->previous_done_who, sizeof lease->previous_done_who, "the first");
+}
+
 /* Tells of a lease as if it ended when the test says. */
 static void on_done(void *ctx, const hf_lease *lease, const hf_error *err)
 {
@@ -107,6 +121,8 @@ static void on_done(void *ctx, const hf_lease *lease, const hf_error *err)
     free(ctx);
     hf_lease told = lease ? *lease : (hf_lease){.token = 0};
     told.ends_at_ns = library.ends_at_ns;
+    if (library.has_previous)
+        add_previous(&told);
     g.done(g.ctx, lease ? &told : NULL, err);
 }
 

@@ -6,6 +6,7 @@
 #define TESTS_HTTPD_LIBRARY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <holdfast/holdfast.h>
 
@@ -13,9 +14,11 @@ struct library {
     hf_error err;          /* with a code: what listings, breaks, renewals and releases fail with */
     hf_error begin_err;    /* the same for hf_lease_begin() */
     int64_t ends_at_ns;    /* of a lease that was granted, by CLOCK_BOOTTIME; 0: as it is */
+    bool has_previous;     /* such a lease had a holder before, which did the work of its period */
     int64_t renewed_till;  /* the same after a renewal */
     hf_code renew_code;    /* what renewals fail with, once they have been counted */
     void (*on_list)(void); /* called while locks are listed; NULL: nothing */
+    void (*on_break)(hf_cancel *cancel); /* the same for a break */
     const hf_lock_info *locks;
     size_t n_locks;
     const hf_session_info *sessions;

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -177,6 +178,24 @@ static void test_what_an_address_is(void **state)
         assert_string_equal(at.port, all[i].port);
         assert_int_equal(at.is_loopback, all[i].is_loopback);
     }
+}
+
+static void parse_many(int n)
+{
+    address at;
+    hf_error err;
+    for (int i = 0; i < n; i++)
+        assert_int_equal(address_parse("127.0.0.1:8430", &at, &err), HF_OK);
+}
+
+/* In bytes. Under ASan this says nothing, but LSan does. */
+static void test_addresses_leave_nothing_behind(void **state)
+{
+    (void)state;
+    parse_many(10);
+    size_t before = mallinfo2().uordblks;
+    parse_many(100);
+    assert_true(mallinfo2().uordblks < before + 100 * 16);
 }
 
 /* ---- routes.c ---- */
@@ -584,6 +603,7 @@ int main(void)
         cmocka_unit_test(test_which_names_are_of_this_machine),
         cmocka_unit_test(test_how_long_a_host_may_be),
         cmocka_unit_test(test_what_an_address_is),
+        cmocka_unit_test(test_addresses_leave_nothing_behind),
         cmocka_unit_test(test_which_call_a_path_means),
         cmocka_unit_test(test_with_which_methods),
         cmocka_unit_test(test_a_bucket_has_what_is_no_longer),

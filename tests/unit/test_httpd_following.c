@@ -272,6 +272,36 @@ static void test_many_events_come_in_their_order(void **state)
     close(fd);
 }
 
+/* A lock that is free, one that is held, and one that is only waited for. */
+static void show_three(void)
+{
+    static const hf_entry_info entry[] = {{.session = "01", .who = "me", .actor = "", .why = ""}};
+    static const hf_lock_info three[] = {{.name = "free"},
+                                         {.name = "held", .holders = entry, .n_holders = 1},
+                                         {.name = "wanted", .queue = entry, .n_queue = 1}};
+    library.locks = three;
+    library.n_locks = N(three);
+}
+
+static void assert_begins(const char *query, bool has_free)
+{
+    int fd = follow(query, "");
+    const char *text = read_until(fd, "\"detail\":\"\"}\n\n");
+    assert_int_equal(strstr(text, "{\"name\":\"free\"") != NULL, has_free);
+    assert_non_null(strstr(text, "{\"name\":\"held\""));
+    assert_non_null(strstr(text, "{\"name\":\"wanted\""));
+    close(fd);
+}
+
+static void test_it_can_begin_with_those_in_use(void **state)
+{
+    (void)state;
+    show_three();
+    assert_begins("?in_use=1", false);
+    assert_begins("?in_use=0", true);
+    assert_begins("", true);
+}
+
 /* ---- Its end ---- */
 
 static int64_t deadline(void)
@@ -320,6 +350,27 @@ static void test_one_that_does_not_read_is_cut_off(void **state)
     close(fd);
 }
 
+/* While the service is at work for a client, nothing is expected of it; then it is to read. */
+static void test_a_request_has_its_time_when_it_is_answered(void **state)
+{
+    static hf_lock_info large[1000];
+    static char name[3001];
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    for (size_t i = 0; i < N(large); i++)
+        large[i] = (hf_lock_info){.name = name + N(large) - i};
+    library.locks = large;
+    library.n_locks = N(large);
+    library.on_list = await_permission;
+    may_look = false;
+    int fd = bed_send("GET /v1/locks?limit=1000", "", NULL);
+    await_deadline(0);
+    clock_set(BEGIN_MS + 1);
+    may_look = true;
+    await_deadline(BEGIN_MS + 1 + SOON_MS); /* more than it has read is to be sent */
+    close(fd);
+}
+
 static void test_all_end_with_the_service(void **state)
 {
     (void)state;
@@ -356,8 +407,10 @@ int main(void)
         TEST(test_who_comes_back_gets_what_it_missed),
         TEST(test_who_cannot_keep_up_gets_all_anew),
         TEST(test_many_events_come_in_their_order),
+        TEST(test_it_can_begin_with_those_in_use),
         TEST(test_one_that_has_all_may_take_its_time),
         TEST(test_one_that_does_not_read_is_cut_off),
+        TEST(test_a_request_has_its_time_when_it_is_answered),
         TEST(test_all_end_with_the_service),
         TEST(test_who_leaves_is_forgotten),
     };

@@ -68,6 +68,18 @@ static void test_what_is_left_is_told(void **state)
     assert_int_equal(library.n_renewals, 0);
 }
 
+/* The library's lease is gone when the answer is made: the service has its own. */
+static void test_what_is_told_of_the_holder_before_is_kept(void **state)
+{
+    (void)state;
+    library.has_previous = true;
+    const char *answer = take(TTL_MS - 1);
+    assert_says(answer, 201, "\"outcome\":\"abandoned\",\"who\":\"the one before\"");
+    assert_non_null(strstr(answer, "\"reason\":\"it died\""));
+    assert_non_null(strstr(answer, "\"who\":\"the first\""));
+    assert_null(strstr(answer, "another"));
+}
+
 static void test_half_of_it_is_enough(void **state)
 {
     (void)state;
@@ -123,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_what_is_left_is_told),
+        TEST(test_what_is_told_of_the_holder_before_is_kept),
         TEST(test_half_of_it_is_enough),
         TEST(test_with_less_it_is_renewed_first),
         TEST(test_one_that_cannot_be_renewed_is_told_while_it_lasts),

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "httpd/waits.h"
 #include "httpd_library.h"
 
 #define N(array) (sizeof(array) / sizeof *(array))
@@ -23,11 +24,26 @@
 
 static hf_client *client;
 
+/* ---- Clients that are gone by the time that they are looked at ---- */
+
+static bool is_gone_at_once;
+
+admission __real_waits_enter(waits *w, wait_entry *e, size_t most);
+admission __wrap_waits_enter(waits *w, wait_entry *e, size_t most);
+admission __wrap_waits_enter(waits *w, wait_entry *e, size_t most)
+{
+    admission taken = __real_waits_enter(w, e, most);
+    if (taken == WAITS_TAKEN && is_gone_at_once)
+        e->on_gone(e->ctx);
+    return taken;
+}
+
 static void serve(const char *tokens, int max_waits)
 {
     hf_error err;
     assert_int_equal(hf_open("memory:", NULL, &client, &err), HF_OK);
     library = (struct library){.n_locks = 0};
+    is_gone_at_once = false;
     httpd_config config = bed_config(client);
     config.token_file = tokens ? bed_file(tokens) : NULL;
     config.max_waits = max_waits;
@@ -170,6 +186,13 @@ static void test_what_is_wrong_is_named(void **state)
     assert_says(take("x", "", "{\"wait_ms\":86400000}"), 201, "\"lease\"");
 }
 
+/* As most programs that read JSON take it. */
+static void test_of_two_fields_of_one_name_the_last_counts(void **state)
+{
+    (void)state;
+    assert_says(take("x", "", "{\"ttl_ms\":500000,\"ttl_ms\":600000}"), 201, "\"ttl_ms\":600000");
+}
+
 static const char *key_of(size_t length)
 {
     static char header[400];
@@ -305,6 +328,8 @@ static void test_a_lock_is_passed_on(void **state)
     assert_says(bed_answer(waiter), 201, "\"outcome\":\"released\"");
     bed_await_metric(WAITING, 0);
     assert_true(bed_metric("holdfast_wait_seconds_count{outcome=\"granted\"}") == 2);
+    double waited_s = bed_metric("holdfast_wait_seconds_sum{outcome=\"granted\"}");
+    assert_true(waited_s > 0 && waited_s < 3600); /* not since the machine was started */
     assert_true(bed_metric("holdfast_wait_seconds_count{outcome=\"refused\"}") == 0);
 }
 
@@ -367,6 +392,49 @@ static void test_each_token_has_its_own_limit(void **state)
         close(waiters[i]);
 }
 
+static int ask_from(const char *host, const char *name)
+{
+    char text[500];
+    int fd = bed_connect_from(host);
+    snprintf(text, sizeof text,
+             "POST /v1/locks/%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" JSON
+             "Content-Length: %zu\r\n\r\n" LONG_WAIT,
+             name, strlen(LONG_WAIT));
+    bed_write(fd, text);
+    return fd;
+}
+
+static void serve_all_addresses(int max_waits)
+{
+    static const char *const all[] = {"[::]:0", "0.0.0.0:0"}; /* the first is both, if there is */
+    hf_error err;
+    hf_code code = HF_INTERNAL;
+    bed_stop();
+    httpd_config config = bed_config(client);
+    config.serves_anybody = true;
+    config.max_waits = max_waits;
+    for (size_t i = 0; i < N(all) && code; i++) {
+        config.listen = all[i];
+        code = bed_try_to_serve(&config, &err);
+    }
+    assert_int_equal(code, HF_OK);
+}
+
+/* Where no tokens tell who is who. */
+static void test_each_address_has_its_own_limit(void **state)
+{
+    (void)state;
+    serve_all_addresses(1);
+    id_in(take("x", "", LONG));
+    int first = ask_from("127.0.0.1", "x");
+    bed_await_metric(WAITING, 1);
+    int second = ask_from("127.0.0.2", "x");
+    bed_await_metric(WAITING, 2);
+    assert_says(bed_answer(ask_from("127.0.0.2", "x")), 429, "1 requests of yours wait already");
+    close(first);
+    close(second);
+}
+
 static void test_a_lock_says_how_many_wait_here(void **state)
 {
     static const hf_lock_info locks[] = {{.name = "w"}, {.name = "x"}};
@@ -405,6 +473,22 @@ static void test_who_hangs_up_waits_no_more(void **state)
     close(first);
     release(id);
     assert_says(bed_answer(second), 201, "\"lease\"");
+}
+
+/* Before the library was asked. */
+static void test_who_has_hung_up_before_it_waits_waits_no_more(void **state)
+{
+    (void)state;
+    id_in(take("x", "", LONG));
+    is_gone_at_once = true;
+    assert_says(take("x", "", LONG_WAIT), 499, "\"code\":\"HF_CANCELLED\"");
+    take("y", "", LONG); /* it may have been granted by then */
+    library.begin_err = (hf_error){.code = HF_INVALID, .text = "no such name"};
+    assert_says(take("x", "", LONG_WAIT), 400, "\"detail\":\"no such name\"");
+    library.begin_err.code = HF_OK;
+    is_gone_at_once = false;
+    id_in(take("y", "", LONG)); /* nobody has it: it was told to nobody */
+    bed_await_metric(WAITING, 0);
 }
 
 static void *stop_it(void *ctx)
@@ -448,6 +532,7 @@ int main(void)
         TEST(test_what_is_not_asked_for_is_left_to_the_library),
         TEST(test_counts_that_do_not_fit),
         TEST(test_what_is_wrong_is_named),
+        TEST(test_of_two_fields_of_one_name_the_last_counts),
         TEST(test_how_long_a_key_may_be),
         TEST(test_the_library_refuses),
         TEST(test_a_lease_has_a_life),
@@ -460,8 +545,10 @@ int main(void)
         TEST(test_what_is_not_free),
         TEST(test_so_many_may_wait),
         TEST_OF_TOKENS(test_each_token_has_its_own_limit),
+        TEST(test_each_address_has_its_own_limit),
         TEST(test_a_lock_says_how_many_wait_here),
         TEST(test_who_hangs_up_waits_no_more),
+        TEST(test_who_has_hung_up_before_it_waits_waits_no_more),
         TEST(test_the_end_of_the_service_ends_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,11 +52,13 @@ int __wrap_pthread_join(pthread_t thread, void **out)
 
 /* What lies behind the events that it counts is this one's, as from an earlier call. */
 static atomic_uint_fast64_t stale_id;
+static atomic_int longest_ms; /* that was waited for an event; negative: for ever */
 
 int __real_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms);
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms);
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout_ms)
 {
+    longest_ms = timeout_ms;
     int n = __real_epoll_wait(epoll, events, most, timeout_ms);
     for (int i = n > 0 ? n : 0; i < most; i++)
         events[i].data.u64 = stale_id;
@@ -482,6 +484,28 @@ static void test_who_hangs_up_is_noticed(void **state)
     waits_close(&w);
 }
 
+/* One connection can have one request after the other. */
+static void test_who_waits_again_is_noticed_again(void **state)
+{
+    static waits w;
+    wait_entry e, again;
+    (void)state;
+    memset(&w, 0, sizeof w);
+    assert_true(waits_open(&w));
+    enter(&w, &e, 0);
+    waits_leave(&w, &e);
+    waits_over(&w);
+    again = e;
+    assert_int_equal(waits_enter(&w, &again, 10), WAITS_TAKEN);
+    assert_int_equal(n_gone[0], 0);
+    close(ends[0]);
+    await(&n_gone[0], 1);
+    assert_true(longest_ms < 0); /* it sleeps while nobody hangs up */
+    leave(&w, &again);
+    waits_end(&w);
+    waits_close(&w);
+}
+
 static waits ending;
 
 static void *end_waits(void *ctx)
@@ -536,6 +560,7 @@ int main(void)
         TEST(test_the_end_of_a_request_begins_the_time_anew),
         TEST(test_a_lease_whose_hash_would_be_0),
         TEST(test_who_hangs_up_is_noticed),
+        TEST(test_who_waits_again_is_noticed_again),
         TEST(test_all_are_told_of_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "httpd/metrics.h"
+#include "httpd/service.h"
 #include "httpd_library.h"
 
 #define N(array) (sizeof(array) / sizeof *(array))
@@ -13,13 +14,13 @@
 
 static hf_client *client;
 
-static void serve(const char *tokens)
+static void serve(const char *token_lines)
 {
     hf_error err;
     assert_int_equal(hf_open("memory:", NULL, &client, &err), HF_OK);
     library = (struct library){.n_locks = 0};
     httpd_config config = bed_config(client);
-    config.token_file = tokens ? bed_file(tokens) : NULL;
+    config.token_file = token_lines ? bed_file(token_lines) : NULL;
     bed_serve(&config);
 }
 
@@ -288,6 +289,7 @@ static void test_requests_are_counted_by_their_route(void **state)
     bed_ask("GET /v1/locks", "", NULL);
     bed_ask("GET /v1/locks?nix=1", "", NULL);
     bed_ask("GET /nix", "", NULL);
+    bed_ask("GET /v1/locks", "Host: elsewhere.example\r\n", NULL); /* its path was not looked at */
     assert_true(bed_metric("holdfast_http_requests_total{" LOCKS_CALL ",status=\"200\"}") == 2);
     assert_true(bed_metric("holdfast_http_requests_total{" LOCKS_CALL ",status=\"400\"}") == 1);
     assert_true(bed_metric("holdfast_http_requests_total{" LOCKS_CALL ",status=\"404\"}") == -1);
@@ -296,7 +298,9 @@ static void test_requests_are_counted_by_their_route(void **state)
                 3);
     assert_true(bed_metric("holdfast_http_requests_total{method=\"\",path=\"\",status=\"404\"}") ==
                 1);
-    assert_true(bed_metric("holdfast_http_request_seconds_count{method=\"\",path=\"\"}") == 1);
+    assert_true(bed_metric("holdfast_http_requests_total{method=\"\",path=\"\",status=\"421\"}") ==
+                1);
+    assert_true(bed_metric("holdfast_http_request_seconds_count{method=\"\",path=\"\"}") == 2);
     assert_true(bed_metric("holdfast_http_requests_open") == 1);
     assert_true(bed_metric("holdfast_store_round_trips_total") == 0);
 }
@@ -325,6 +329,62 @@ static void test_buckets_go_on(void **state)
     assert_true(bed_number(text, "\nholdfast_wait_seconds_count{outcome=\"granted\"} ") == 0);
     assert_non_null(strstr(text, "\n# TYPE holdfast_http_request_seconds histogram\n"));
     assert_non_null(strstr(text, "\n# HELP holdfast_looks_total "));
+}
+
+/* A part of /metrics, from its head to the next one. */
+static const char *part_of_metrics(const char *name)
+{
+    static char part[3000];
+    char head[100];
+    snprintf(head, sizeof head, "# HELP %s ", name);
+    const char *at = strstr(bed_ask("GET /metrics", "", NULL), head);
+    assert_non_null(at);
+    const char *next = strstr(at + 1, "# HELP ");
+    snprintf(part, sizeof part, "%.*s", next ? (int)(next - at) : (int)strlen(at), at);
+    return part;
+}
+
+static void test_a_histogram_has_each_bucket_once(void **state)
+{
+    metrics *m = &bed_service()->metrics;
+    (void)state;
+    metrics_hold(m, 1000);
+    metrics_hold(m, 1001);
+    metrics_hold(m, 100000000);
+    const char *text = part_of_metrics("holdfast_hold_seconds"),
+               *lines = strstr(text, "\nholdfast");
+    assert_non_null(lines);
+    assert_string_equal(lines, "\nholdfast_hold_seconds_bucket{le=\"0.001\"} 1"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.002\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.005\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.01\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.025\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.05\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.1\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"0.25\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"1\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"5\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"15\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"60\"} 2"
+                               "\nholdfast_hold_seconds_bucket{le=\"+Inf\"} 3"
+                               "\nholdfast_hold_seconds_sum{} 100.002"
+                               "\nholdfast_hold_seconds_count{} 3\n");
+}
+
+static void test_each_kind_of_event_is_counted(void **state)
+{
+    metrics *m = &bed_service()->metrics;
+    char line[100], expected[2000] = "";
+    (void)state;
+    for (news kind = 0; kind < N_NEWS; kind++) {
+        for (news i = 0; i <= kind; i++)
+            metrics_news(m, kind);
+        snprintf(line, sizeof line, "\nholdfast_events_total{event=\"%s\"} %d", news_name(kind),
+                 kind + 1);
+        strcat(expected, line);
+    }
+    strcat(expected, "\n");
+    assert_string_equal(strstr(part_of_metrics("holdfast_events_total"), "\nholdfast"), expected);
 }
 
 /* The name that a line of /metrics is about, without what a histogram adds to it. */
@@ -357,6 +417,7 @@ static void test_each_count_is_explained(void **state)
             line = strtok_r(NULL, "\n", &rest);
             snprintf(type, sizeof type, "# TYPE %s ", current);
             assert_memory_equal(line, type, strlen(type));
+            assert_memory_equal(rest, current, strlen(current)); /* it has a value */
         } else {
             assert_string_equal(family_of(line), current);
         }
@@ -414,6 +475,8 @@ int main(void)
         TEST(test_each_file_is_whole),
         TEST(test_requests_are_counted_by_their_route),
         TEST(test_buckets_go_on),
+        TEST(test_a_histogram_has_each_bucket_once),
+        TEST(test_each_kind_of_event_is_counted),
         TEST(test_each_count_is_explained),
         TEST(test_each_request_is_logged),
         TEST(test_one_connection_has_many_requests),

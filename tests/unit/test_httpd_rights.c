@@ -214,6 +214,9 @@ static void test_numbers_have_bounds(void **state)
     assert_answer("GET /v1/locks?in_use=2", "", NULL, 400, "in_use=2 is no number from 0 to 1");
     assert_answer("GET /v1/locks?in_use=", "", NULL, 400, "in_use= is no number from 0 to 1");
     assert_answer("GET /v1/sessions?all=-1", "", NULL, 400, "all=-1 is no number from 0 to 1");
+    assert_answer("GET /v1/sessions?all=2", "", NULL, 400, "all=2 is no number from 0 to 1");
+    assert_answer("GET /v1/sessions?limit=0", "", NULL, 400, "limit=0 is no number from 1 to 1000");
+    assert_answer("GET /v1/events?in_use=2", "", NULL, 400, "in_use=2 is no number from 0 to 1");
     assert_answer("DELETE /v1/locks/x?if_token=0&reason=r", "", NULL, 400,
                   "from 1 to 9007199254740992");
     assert_answer("DELETE /v1/locks/x?if_token=9007199254740992&reason=r", "", NULL, 200, "");
@@ -266,6 +269,29 @@ static void test_how_large_all_pieces_may_be(void **state)
     assert_says(send_pieces(first, body_of(19000)), 413, "PROBLEM_TOO_LARGE");
 }
 
+/* The first thing that is wrong is named, whatever else is. */
+static void test_what_is_wrong_first_is_said(void **state)
+{
+    (void)state;
+    assert_answer("GET /nix", "Content-Length: 0\r\nContent-Length: 0\r\n" ELSEWHERE, NULL, 400,
+                  "say once how long the body is");
+    assert_answer("POST /v1/locks/x?nix=1", "", "{}", 415, "_NOT_JSON");
+    assert_answer("POST /v1/locks/x?nix=1", JSON, "{}", 400, "no parameter nix");
+}
+
+static void test_what_is_wrong_first_is_said_with_tokens(void **state)
+{
+    (void)state;
+    assert_answer("POST /v1/locks/x?nix=1", "", "{}", 401, "PROBLEM_UNAUTHORIZED");
+    assert_answer("POST /v1/locks/x?nix=1", BEARER(READER), "{}", 403, "PROBLEM_FORBIDDEN");
+}
+
+static void test_what_is_wrong_first_is_said_to_readers(void **state)
+{
+    (void)state;
+    assert_answer("POST /v1/locks/x?nix=1", "", "{}", 403, "started with --read-only");
+}
+
 static void test_a_body_has_one_length(void **state)
 {
     (void)state;
@@ -274,6 +300,18 @@ static void test_a_body_has_one_length(void **state)
     assert_says(answer, 400, "say once how long the body is");
     assert_non_null(strstr(answer, "Connection: close"));
     assert_answer("POST /v1/locks/x", JSON, "{}", 201, "\"lease\"");
+    assert_answer("POST /v1/locks/x", JSON "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n",
+                  400, "say once how long the body is");
+}
+
+/* HTTP/1.1 asks for one. microhttpd says so in the log, in a line as all are. */
+static void test_a_request_names_its_host(void **state)
+{
+    (void)state;
+    int fd = bed_connect();
+    bed_write(fd, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_says(bed_answer(fd), 400, "");
+    assert_true(bed_logs_lines());
 }
 
 int main(void)
@@ -293,7 +331,11 @@ int main(void)
         TEST(test_numbers_have_bounds, serve_here),
         TEST(test_how_large_a_body_may_be, serve_here),
         TEST(test_how_large_all_pieces_may_be, serve_here),
+        TEST(test_what_is_wrong_first_is_said, serve_here),
+        TEST(test_what_is_wrong_first_is_said_with_tokens, serve_with_tokens),
+        TEST(test_what_is_wrong_first_is_said_to_readers, serve_to_read),
         TEST(test_a_body_has_one_length, serve_here),
+        TEST(test_a_request_names_its_host, serve_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,21 @@ int __wrap_setrlimit(int which, const struct rlimit *in)
     return 0;
 }
 
+/* ---- What is fired ---- */
+
+static hf_cancel *fired;      /* the last one */
+static void (*on_fire)(void); /* called then; NULL: nothing */
+
+void __real_hf_cancel_fire(hf_cancel *cancel);
+void __wrap_hf_cancel_fire(hf_cancel *cancel);
+void __wrap_hf_cancel_fire(hf_cancel *cancel)
+{
+    fired = cancel;
+    if (on_fire)
+        on_fire();
+    __real_hf_cancel_fire(cancel);
+}
+
 static size_t count_in(const char *path)
 {
     size_t n = 0;
@@ -118,6 +133,8 @@ static int begin(void **state)
     refused_thread = -1;
     bind_errno = listen_errno = socket_errno = limit_errno = n_limits_set = 0;
     limit = (struct rlimit){1000, 2000};
+    fired = NULL;
+    on_fire = NULL;
     library = (struct library){.n_locks = 0};
     assert_int_equal(hf_open("memory:", NULL, &client, &err), HF_OK);
     return 0;
@@ -132,17 +149,26 @@ static int end(void **state)
     return 0;
 }
 
-/* It does not start, says why, and leaves no file open. */
+/* One that was joined may be seen for a moment. */
+static void assert_threads(size_t n)
+{
+    for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > n; i++)
+        bed_pause();
+    assert_int_equal(count_in("/proc/self/task"), n);
+}
+
+/* It does not start, says why, and leaves neither an open file nor a thread. */
 static void assert_refused(const httpd_config *config, hf_code code, const char *said)
 {
     hf_error err = {0};
-    size_t before = count_files();
+    size_t before = count_files(), threads = count_in("/proc/self/task");
     assert_int_equal(bed_try_to_serve(config, &err), code);
     assert_int_equal(err.code, code);
     assert_int_equal(err.retryable, hf_code_retryable(code));
     if (!strstr(err.text, said))
         fail_msg("\"%s\" is not in: %s", said, err.text);
     assert_int_equal(count_files(), before);
+    assert_threads(threads);
 }
 
 /* ---- Where it listens ---- */
@@ -297,8 +323,11 @@ static void test_bad_certificates(void **state)
     static char long_text[65537];
     (void)state;
     httpd_config config = bed_config(client);
-    config.cert_file = config.key_file = "/nix/nix";
-    assert_refused(&config, HF_INVALID, "/nix/nix: No such file or directory");
+    config.cert_file = "/nix/cert";
+    config.key_file = "/nix/key";
+    assert_refused(&config, HF_INVALID, "/nix/cert: No such file or directory");
+    config.cert_file = "/"; /* it can be opened, but not read */
+    assert_refused(&config, HF_INVALID, "/ is no certificate or key");
     config.cert_file = config.key_file = bed_file("");
     assert_refused(&config, HF_INVALID, " is no certificate or key");
     memset(long_text, 'x', 65536);
@@ -354,13 +383,9 @@ static void test_without_threads_it_does_not_start(void **state)
     (void)state;
     const httpd_config config = bed_config(client);
     for (int n = 0; n < 11; n++) {
-        size_t before = count_in("/proc/self/task");
         n_threads = 0;
         refused_thread = n;
         assert_refused(&config, HF_INTERNAL, "there are no threads left");
-        for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > before; i++)
-            bed_pause(); /* one that was joined may be seen for a moment */
-        assert_int_equal(count_in("/proc/self/task"), before);
     }
     n_threads = 0;
     refused_thread = 11;
@@ -544,6 +569,42 @@ static void test_an_answer_that_is_being_sent_is_sent_whole(void **state)
     assert_true(size > 2000000);
 }
 
+static hf_cancel *last_cancel;
+
+/* Waits for what ends all breaks. */
+static void break_slowly(hf_cancel *cancel)
+{
+    last_cancel = cancel;
+    n_listing++;
+    while (!may_list)
+        sched_yield();
+}
+
+static void end_break(void)
+{
+    may_list = true;
+}
+
+static void test_a_break_ends_with_the_service(void **state)
+{
+    (void)state;
+    static const hf_lock_info lock = {.name = "x"};
+    const httpd_config config = bed_config(client);
+    may_list = false;
+    n_listing = 0;
+    library.locks = &lock;
+    library.n_locks = 1;
+    library.on_break = break_slowly;
+    bed_serve(&config);
+    int open = bed_send("DELETE /v1/locks/x?reason=why", "", NULL);
+    while (!n_listing)
+        bed_pause();
+    on_fire = end_break;
+    bed_stop();
+    assert_ptr_equal(fired, last_cancel);
+    assert_says(bed_answer(open), 200, "\"name\":\"x\"");
+}
+
 static void test_it_can_be_started_again(void **state)
 {
     (void)state;
@@ -580,6 +641,7 @@ int main(void)
         TEST(test_open_requests_are_answered_at_the_end),
         TEST(test_requests_that_come_at_the_end_are_refused),
         TEST(test_an_answer_that_is_being_sent_is_sent_whole),
+        TEST(test_a_break_ends_with_the_service),
         TEST(test_it_can_be_started_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,6 +309,21 @@ static void test_changes_are_events(void **state)
     assert_null(w.events[2].name);
 }
 
+/* Each session's once, and not with its entries: it changes all the time. */
+static void test_leases_of_those_that_wait_are_told_apart(void **state)
+{
+    static const hf_entry_info waiter[] = {
+        {.session = "02", .who = "you", .actor = "", .why = "", .lease_left_ms = 8000}};
+    static const hf_lock_info is_wanted = {
+        .name = "x", .token = 7, .holders = holder, .n_holders = 1, .queue = waiter, .n_queue = 1};
+    (void)state;
+    follow();
+    show(&is_wanted);
+    assert_event(1, "leases", "{\"01\":9000,\"02\":8000}");
+    assert_event(w.next - 1, "lock", "\"who\":\"you\"");
+    assert_null(strstr(event_of(w.next - 1), "lease_left_ms"));
+}
+
 static void fail_with(const char *text)
 {
     library.err = (hf_error){.code = text ? HF_UNREACHABLE : HF_OK};
@@ -485,6 +500,7 @@ int main(void)
         TEST(test_who_wants_free_ones_has_them_from_the_next_look_on),
         TEST(test_who_wants_free_ones_goes_on_where_they_were_seen),
         TEST(test_changes_are_events),
+        TEST(test_leases_of_those_that_wait_are_told_apart),
         TEST(test_a_store_that_is_lost_and_found),
         TEST(test_it_is_ready_when_it_has_looked),
         TEST(test_it_keeps_a_thousand_events),

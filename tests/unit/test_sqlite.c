@@ -46,6 +46,23 @@ static void refuses_another_programs_database(void **state)
     expect_unusable("0x00000007");
 }
 
+/* Another program may have begun with nothing but one of these. */
+static void refuses_what_only_seems_empty(void **state)
+{
+    (void)state;
+    static const char *const signs[] = {"PRAGMA application_id = 7", "PRAGMA user_version = 2",
+                                        "PRAGMA application_id = 7; PRAGMA user_version = 2",
+                                        "CREATE TABLE bookmarks(url)"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        run_sql(signs[i]);
+        expect_unusable("another program");
+        assert_int_equal(unlink(path), 0);
+    }
+    run_sql("PRAGMA user_version = 0"); /* says nothing */
+    hf_store *store = open_store();
+    store->ops->close(store);
+}
+
 static void takes_over_schema_1(void **state)
 {
     (void)state;
@@ -573,6 +590,7 @@ int main(void)
         TEST(makes_a_database_of_its_own),
         TEST(refuses_what_is_no_database),
         TEST(refuses_another_programs_database),
+        TEST(refuses_what_only_seems_empty),
         TEST(takes_over_schema_1),
         TEST(refuses_a_newer_schema),
         TEST(refuses_paths_that_cannot_be),

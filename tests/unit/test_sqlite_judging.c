@@ -194,6 +194,21 @@ static void test_a_machine_without_an_id_is_any(void **state)
     }
 }
 
+/* Containers often have ids of their own, and share the boot: kernel locks reach all of them. */
+static void test_one_boot_is_one_machine(void **state)
+{
+    (void)state;
+    hf_store *there = open_at("boot", "a"), *here = open_at("boot", "b");
+    hf_id id = begin_session(there);
+    hf_session_state seen = look_at(here, id, -1);
+    assert_false(seen.is_gone);
+    alive_let_go(&((sqlite_store *)there)->own->hold);
+    assert_true(look_at(here, id, -1).is_gone);
+    assert_int_equal(mark(here, &seen), HF_OK);
+    there->ops->close(there);
+    here->ops->close(here);
+}
+
 static void test_an_id_begins_once(void **state)
 {
     (void)state;
@@ -234,6 +249,33 @@ static bool note_gone(void *ctx, const hf_session_state *state)
     ((int *)ctx)[0]++;
     ((int *)ctx)[1] += state->is_gone;
     return true;
+}
+
+static bool take_three(void *ctx, const hf_session_state *state)
+{
+    (void)state;
+    return ++*(int *)ctx < 3;
+}
+
+/* Another program may make what it likes of the table. A text is behind all numbers, and is read
+ * as 0: no session comes twice, or for ever. */
+static void test_sessions_out_of_order_are_damage(void **state)
+{
+    (void)state;
+    hf_error err;
+    int n = 0;
+    hf_store *store = open_store();
+    begin_session(store);
+    begin_session(store);
+    run_sql("ALTER TABLE sessions RENAME TO were; CREATE TABLE sessions AS SELECT * FROM were;"
+            "UPDATE sessions SET row = 'text' WHERE row = 2");
+    assert_int_equal(store->ops->list_sessions(store, take_three, &n, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, "the sessions are out of order"));
+    assert_int_equal(n, 1);
+    run_sql("UPDATE sessions SET row = 'text'");
+    assert_int_equal(store->ops->list_sessions(store, take_three, &n, &err), HF_UNUSABLE);
+    assert_int_equal(n, 1);
+    store->ops->close(store);
 }
 
 static void test_a_list_judges_nobody_by_another_alive_file(void **state)
@@ -579,6 +621,37 @@ static void test_however_many_are_idle_all_are_forgotten(void **state)
     store->ops->close(store);
 }
 
+static void sweep_part(hf_store *store)
+{
+    static hf_session_state gone[4];
+    hf_error err;
+    size_t n;
+    bool more;
+    must(store->ops->sweep(store, gone, 4, &n, &more, &err), &err);
+    assert_true(more);
+}
+
+/* Other calls come in between. */
+static void test_no_part_of_a_sweep_takes_long(void **state)
+{
+    (void)state;
+    char name[16];
+    hf_store *store = open_store();
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "lock %02d", i);
+        leave_with(store, name, HF_OUTCOME_RELEASED, 0);
+    }
+    wall_ahead_ms = 4 * DAY_MS;
+    run_sql("UPDATE meta SET value = 0 WHERE key = 'swept_at'");
+    sweep_part(store);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 40);
+    sweep_part(store);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 40 - 16);
+    sweep_part(store);
+    assert_int_equal(query("SELECT count(*) FROM locks"), 40 - 32);
+    store->ops->close(store);
+}
+
 /* Writes over that text wherever it stands in the file. */
 static void damage(const char *text, const char *with)
 {
@@ -709,8 +782,10 @@ int main(void)
         TEST(test_who_waits_for_a_living_session_watches_its_byte),
         TEST(test_no_more_are_watched_than_fit),
         TEST(test_a_machine_without_an_id_is_any),
+        TEST(test_one_boot_is_one_machine),
         TEST(test_an_id_begins_once),
         TEST(test_odd_times_are_reckoned_with),
+        TEST(test_sessions_out_of_order_are_damage),
         TEST(test_a_list_judges_nobody_by_another_alive_file),
         TEST(test_a_byte_that_cannot_be_tested_is_an_error),
         TEST(test_no_row_is_forgotten_whose_byte_cannot_be_tested),
@@ -722,6 +797,7 @@ int main(void)
         TEST(test_once_an_hour_somebody_sweeps_for_all),
         TEST(test_a_record_is_kept_for_three_days),
         TEST(test_however_many_are_idle_all_are_forgotten),
+        TEST(test_no_part_of_a_sweep_takes_long),
         TEST(test_a_sweep_of_a_damaged_table_ends),
         TEST(test_tokens_that_cannot_be_are_damage),
         TEST(test_the_last_token_is_followed_by_none),

@@ -92,6 +92,33 @@ static void test_a_grant_is_a_ticket_and_a_recall_names_its_lock(void **state)
     store->ops->close(store);
 }
 
+static hf_id begin_as(hf_store *store, hf_id id)
+{
+    hf_error err;
+    hf_session self = {.id = id, .ttl_ms = 10000, .pid = getpid(), .app = "test", .host = "here"};
+    must(store->ops->session_begin(store, &self, &err), &err);
+    return id;
+}
+
+static void test_each_session_hears_what_is_for_it(void **state)
+{
+    char news[200] = "";
+    hf_id id = new_id(), ticket = new_id();
+    (void)state;
+    hf_store *store = open_store(), *other = open_store();
+    hf_id first = begin_as(store, id);
+    id.bytes[sizeof id.bytes - 1] ^= 1; /* they differ in nothing but this */
+    hf_id second = begin_as(other, id);
+    notify_append(news, &(notify_note){.session = second, .ticket = ticket, .token = 7});
+    notice_send(store_of(store), "x", news, NULL);
+    assert_int_equal(await(store, first, 1).n, 0);
+    heard found = await(other, second, 5000);
+    assert_int_equal(found.n, 1);
+    assert_heard(&found, 0, HF_NOTICE_GRANT, ticket, "");
+    other->ops->close(other);
+    store->ops->close(store);
+}
+
 /* It has the answer of its step; a recall is for another session in any case. */
 static void test_whoever_enters_is_not_told_of_its_own_grant(void **state)
 {
@@ -227,6 +254,26 @@ static void test_a_death_is_told_once(void **state)
     assert_int_equal(store_of(store)->n_watched, 0);
     assert_int_equal(await(store, session, 50).n, 0);
     assert_true(look_at(store, dead, -1).is_gone);
+    other->ops->close(other);
+    store->ops->close(store);
+}
+
+/* Of those whose bytes are free, another has been marked dead. */
+static void test_a_death_among_others_is_told(void **state)
+{
+    (void)state;
+    hf_store *store = open_store(), *other = open_store();
+    hf_id session = begin_session(store), dead = begin_session(other),
+          marked = begin_session(other);
+    assert_false(look_at(store, dead, -1).is_gone);
+    assert_false(look_at(store, marked, -1).is_gone);
+    for (sqlite_own *own = store_of(other)->own; own; own = own->next)
+        alive_let_go(&own->hold);
+    run_sql("UPDATE sessions SET dead_at = 1 WHERE row = (SELECT max(row) FROM sessions)");
+    assert_int_equal(look_at(store, marked, -1).presence, HF_DEAD);
+    heard found = await(store, session, 5000);
+    assert_int_equal(found.n, 1);
+    assert_int_equal(found.kinds[0], HF_NOTICE_LOOK);
     other->ops->close(other);
     store->ops->close(store);
 }
@@ -386,12 +433,14 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(test_a_grant_is_a_ticket_and_a_recall_names_its_lock),
+        TEST(test_each_session_hears_what_is_for_it),
         TEST(test_whoever_enters_is_not_told_of_its_own_grant),
         TEST(test_what_another_program_sends_is_bounded),
         TEST(test_a_full_queue_says_look),
         TEST(test_which_file_is_another),
         TEST(test_the_end_of_a_session_ends_its_wait),
         TEST(test_a_death_is_told_once),
+        TEST(test_a_death_among_others_is_told),
         TEST(test_a_child_has_only_the_bytes_that_it_took),
         TEST(test_a_child_that_closes_keeps_no_socket),
         TEST(test_descriptor_0_is_closed_too),

@@ -46,11 +46,22 @@ static bool is_refused(const char *call)
     return true;
 }
 
+static const char *given_zero; /* the name of a call: the next such one gives descriptor 0 */
+
+static void make_room(const char *call)
+{
+    if (!given_zero || strcmp(given_zero, call) != 0)
+        return;
+    given_zero = NULL;
+    close(0);
+}
+
 #define CALL(type, name, parameters, arguments)                                                    \
     type __real_##name parameters;                                                                 \
     type __wrap_##name parameters;                                                                 \
     type __wrap_##name parameters                                                                  \
     {                                                                                              \
+        make_room(#name);                                                                          \
         return is_refused(#name) ? -1 : __real_##name arguments;                                   \
     }
 
@@ -263,6 +274,9 @@ static void test_without_inotify_a_death_is_seen(void **state)
     assert_true(((sqlite_store *)store)->is_deaf);
     assert_int_equal(((sqlite_store *)store)->inotify_fd, -1);
     refuse_none();
+    begin_session(store); /* ends the next wait at once */
+    assert_int_equal(await(store, waiter, 60000, &looks), HF_OK);
+    assert_int_equal(((sqlite_store *)store)->inotify_fd, -1); /* it is asked for once */
     store->ops->close(store);
 }
 
@@ -299,20 +313,15 @@ static void move_to_zero(int *fd)
 /* By which it is one of the store's; of its session, or of itself. */
 static int *descriptor_of(sqlite_store *inside, int which)
 {
-    int *const all[] = {&inside->tester, &inside->wake_fd, &inside->send_fd, &inside->inotify_fd,
-                        &inside->own->notice_fd};
+    int *const all[] = {&inside->tester,     &inside->wake_fd,        &inside->send_fd,
+                        &inside->inotify_fd, &inside->own->notice_fd, &inside->own->hold.fd};
     return all[which];
 }
 
-static void use_zero(int which)
+/* In all ways in which a descriptor is used; the exit status says what did not work. */
+static void use_all(hf_store *store, hf_store *other, hf_id id)
 {
     int looks;
-    hf_store *store = open_well(), *other = open_well();
-    sqlite_store *inside = (sqlite_store *)store;
-    hf_id id = begin_session(store);
-    if (await(store, id, 1, &looks) || looks)
-        _exit(2);
-    move_to_zero(descriptor_of(inside, which));
     hf_id holder = begin_session(other);
     if (look_at(store, holder, -1).is_gone)
         _exit(3);
@@ -326,20 +335,85 @@ static void use_zero(int which)
     _exit(__real_fcntl(0, F_GETFD, NULL) < 0 ? 0 : 6);
 }
 
+static void use_zero(int which)
+{
+    int looks;
+    hf_store *store = open_well(), *other = open_well();
+    hf_id id = begin_session(store);
+    if (await(store, id, 1, &looks) || looks)
+        _exit(2);
+    move_to_zero(descriptor_of((sqlite_store *)store, which));
+    use_all(store, other, id);
+}
+
+typedef struct zeroing {
+    const char *call;
+    enum { OPENING, BEGINNING, WAITING } when;
+    int which;
+} zeroing;
+
+static void give_zero(const zeroing *it, int when)
+{
+    if (it->when == (unsigned)when)
+        given_zero = it->call;
+}
+
+static void begin_with_zero(const zeroing *it)
+{
+    int looks;
+    hf_store *other = open_well();
+    give_zero(it, OPENING);
+    hf_store *store = open_well();
+    give_zero(it, BEGINNING);
+    hf_id id = begin_session(store);
+    give_zero(it, WAITING);
+    if (await(store, id, 1, &looks) || looks)
+        _exit(2);
+    if (*descriptor_of((sqlite_store *)store, it->which) != 0)
+        _exit(7);
+    int kept = store->ops->keep_fd(store, id);
+    if (kept < 0)
+        _exit(8);
+    close(kept);
+    use_all(store, other, id);
+}
+
+static void expect_good_end(pid_t child, int which)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status)
+        fail_msg("descriptor %d: status %x", which, status);
+}
+
 /* Where a program has closed its standard input, any can be it. */
 static void test_descriptor_zero_is_one_like_any_other(void **state)
 {
     (void)state;
     for (int which = 0; which < 5; which++) {
-        int status;
         pid_t child = fork();
         if (child == 0) {
             is_child = true;
             use_zero(which);
         }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        if (status)
-            fail_msg("descriptor %d: status %x", which, status);
+        expect_good_end(child, which);
+    }
+}
+
+/* From the call on that gives it. */
+static void test_descriptor_zero_can_be_given(void **state)
+{
+    (void)state;
+    static const zeroing all[] = {{"open", OPENING, 0},     {"eventfd", OPENING, 1},
+                                  {"socket", OPENING, 2},   {"inotify_init1", WAITING, 3},
+                                  {"socket", BEGINNING, 4}, {"open", BEGINNING, 5}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            is_child = true;
+            begin_with_zero(&all[i]);
+        }
+        expect_good_end(child, all[i].which);
     }
 }
 
@@ -355,6 +429,7 @@ int main(void)
         TEST(test_without_inotify_a_death_is_seen),
         TEST(test_a_wait_that_failed_is_followed_by_a_look),
         TEST(test_descriptor_zero_is_one_like_any_other),
+        TEST(test_descriptor_zero_can_be_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
