@@ -135,7 +135,7 @@ class Page(serving.Case):
         first.close_input()
         self.wait_for(lambda: not self.names(), "the end")
         self.find("#idle").click()
-        self.assertEqual(self.names(), ["deploy"])
+        self.wait_for(lambda: self.names() == ["deploy"], "the free one, which is asked for now")
         self.assertIn("free", self.texts("#locks .kind")[0])
 
     def test_how_many_wait_at_this_service(self):
