@@ -528,6 +528,8 @@ static void test_requests_that_come_at_the_end_are_refused(void **state)
     bed_write(half, "POST /v1/locks/x HTTP/1.1\r\nHost: localhost\r\n" JSON
                     "Connection: close\r\nContent-Length: 2\r\n\r\n{");
     int open = bed_send("GET /v1/locks", "", NULL);
+    while (!n_listing) /* what no worker has taken yet is refused at the end */
+        bed_pause();
     bed_await_metric("holdfast_http_requests_open", 3);
     bed_await_metric("holdfast_http_connections", 4);
     pthread_t stopping = begin_to_stop();
