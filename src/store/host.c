@@ -41,32 +41,27 @@ static bool read_link(const char *path, char *out, size_t size)
 
 /* The kernel shows the offsets of the namespace that children will be in. After unshare(2) that is
  * another one than this process's. */
-static bool are_offsets_ours(void)
+static bool are_offsets_ours(const char *ours)
 {
-    char ours[64], of_children[64];
-    return read_link(NAMESPACE, ours, sizeof ours) &&
-           read_link(NAMESPACE_OF_CHILDREN, of_children, sizeof of_children) &&
+    char of_children[64];
+    return read_link(NAMESPACE_OF_CHILDREN, of_children, sizeof of_children) &&
            strcmp(ours, of_children) == 0;
-}
-
-static bool are_there_namespaces(void)
-{
-    char ours[64];
-    return read_link(NAMESPACE, ours, sizeof ours) || errno != ENOENT;
 }
 
 void host_read_clock(char out[HOST_CLOCK_SIZE])
 {
-    char text[256];
+    char ours[64], text[256];
     long long seconds, nanoseconds;
     out[0] = '\0';
-    if (!are_there_namespaces()) {
-        strcpy(out, "boottime");
+    if (!read_link(NAMESPACE, ours, sizeof ours)) {
+        if (errno == ENOENT) /* a kernel without time namespaces has one clock */
+            strcpy(out, "boottime");
         return;
     }
+    if (!are_offsets_ours(ours))
+        return;
     read_file("/proc/self/timens_offsets", text, sizeof text);
     const char *line = strstr(text, "boottime");
-    if (are_offsets_ours() && line &&
-        sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) == 2)
+    if (line && sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) == 2)
         snprintf(out, HOST_CLOCK_SIZE, "boottime %lld %lld", seconds, nanoseconds);
 }
