@@ -50,17 +50,6 @@ bool board_is_in_use(const hf_lock_info *lock)
     return lock->n_holders || lock->n_queue;
 }
 
-hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err)
-{
-    int64_t began_ms = mono_ms();
-    *out = (board){.at_ms = text_now_ms()};
-    hf_code code = hf_list(client, prefix, add_lock, out, err);
-    out->took_ms = mono_ms() - began_ms;
-    return code;
-}
-
-/* ---- Those in use ---- */
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const hf_lock_info *)a)->name, ((const hf_lock_info *)b)->name);
@@ -88,13 +77,12 @@ static hf_code add_left(board *out, size_t n, const board *was, hf_client *clien
     return code;
 }
 
-hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
-                          hf_error *err)
+static hf_code look(board *out, const hf_list_options *part, const board *was, hf_client *client,
+                    hf_error *err)
 {
     int64_t began_ms = mono_ms();
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .in_use = true};
     *out = (board){.at_ms = text_now_ms()};
-    hf_code code = hf_list_locks(client, &part, add_lock, out, err);
+    hf_code code = hf_list_locks(client, part, add_lock, out, err);
     size_t n = out->n;
     if (!code && was)
         code = add_left(out, n, was, client, err);
@@ -102,6 +90,19 @@ hf_code board_look_in_use(board *out, const board *was, hf_client *client, const
         qsort(out->locks, out->n, sizeof *out->locks, by_name);
     out->took_ms = mono_ms() - began_ms;
     return code;
+}
+
+hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err)
+{
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix};
+    return look(out, &part, NULL, client, err);
+}
+
+hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
+                          hf_error *err)
+{
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .in_use = true};
+    return look(out, &part, was, client, err);
 }
 
 int64_t board_pause_ms(const board *b, int64_t interval_ms)
