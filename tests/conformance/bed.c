@@ -161,7 +161,7 @@ hf_store *bed_store_at(const char *uri, int64_t ttl_ms)
 hf_store *bed_store(void)
 {
     char uri[sizeof bed.uri + 32];
-    return bed_store_at(uri_for(10000, uri), 60000); /* beats may take 5 s */
+    return bed_store_at(uri_for(BED_STORE_TTL, uri), BED_STORE_TTL);
 }
 
 hf_id bed_id(void)

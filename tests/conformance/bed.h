@@ -66,6 +66,9 @@ void bed_contains(const char *text, const char *part, const char *file, int line
 
 /* ---- Stores ---- */
 
+/* Of bed_store(). A beat is given a sixth of it, so that a slow machine may take 5 s. */
+#define BED_STORE_TTL 30000
+
 hf_store *bed_store(void);
 hf_store *bed_store_at(const char *uri, int64_t ttl_ms);
 hf_id bed_id(void);
