@@ -25,7 +25,7 @@ class Bench(cli.Case):
     def test_quick_parts(self):
         rows = self.rows("--only", "process,threads,recovery,work")
         self.assertEqual([row["part"] for row in rows if row["part"] != "noise"],
-                         ["process"] * 3 + ["threads"] * 2 + ["work"] * 8 + ["recovery"])
+                         ["process"] * 3 + ["threads"] * 2 + ["work"] * 11 + ["recovery"])
         for row in rows:
             self.assertTrue("note" in row or row["ours"]["runs"] > 0, row)
         [crash] = [row for row in rows if row["part"] == "recovery"]

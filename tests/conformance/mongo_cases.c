@@ -549,6 +549,25 @@ static void test_tokens_begin_above_those_of_a_dropped_lock(void **state)
     hf_close(client);
 }
 
+static void test_a_key_takes_a_dropped_lease_anew(void **state)
+{
+    (void)state;
+    hf_client *client = bed_client("anew", 5000);
+    const char *name = bed_name("dropped lease");
+    const hf_lease_options keyed = {.key = "order 4711"};
+    hf_lease lease, again, renewed;
+    hf_error err;
+    assert_code(HF_OK, hf_lease_acquire(client, name, &keyed, &lease, &err), &err);
+    drop_locks();
+    assert_code(HF_OK, hf_lease_acquire(client, name, &keyed, &again, &err), &err);
+    assert_string_equal(again.id, lease.id);
+    bed_rises(lease.token, again.token);
+    assert_code(HF_OK, hf_lease_renew(client, lease.id, &renewed, &err), &err);
+    assert_int_equal(renewed.token, again.token);
+    assert_code(HF_OK, hf_lease_release(client, lease.id, &err), &err);
+    hf_close(client);
+}
+
 /* ---- Pruning ---- */
 
 /* The record of a lock that was released so many days ago. */
@@ -1187,6 +1206,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_finds_the_overdue_beside_what_is_not_ours),
         CASE_IF(HF_CAN_QUEUE, test_a_drop_is_heard),
         CASE_IF(HF_CAN_QUEUE, test_tokens_begin_above_those_of_a_dropped_lock),
+        CASE_IF(HF_CAN_QUEUE, test_a_key_takes_a_dropped_lease_anew),
         CASE_IF(HF_CAN_QUEUE, test_records_are_pruned_when_old_and_below_the_floor),
         CASE_IF(HF_CAN_QUEUE, test_pruning_deletes_only_what_it_found),
         CASE_IF(HF_CAN_QUEUE, test_a_stream_that_is_far_behind_skips_what_nobody_waits_for),

@@ -378,8 +378,8 @@ class Listings(OnASet):
         lock, = self.json_of("list", self.name)
         self.assertEqual((lock["last"]["outcome"], lock["last"]["exit_status"]), ("released", 3))
         self.assertRegex(lock["last"]["who"], r"^bash@.+:%d$" % holder.pid)
-        dead = {each["pid"] for each in self.json_of("sessions", "--all") if each["dead"]}
-        self.assertIn(holder.pid, dead, "its end is a mark")
+        until(lambda: holder.pid in {each["pid"] for each in self.json_of("sessions", "--all")
+                                     if each["dead"]}, 30, "its end is a mark")
 
     def test_show_of_nothing(self):
         self.assert_refused(self.run_to_end("show", "no such lock"), VALUE, "no such lock")

@@ -97,14 +97,17 @@ class Turn:
         self.thread.history.say(event, thread=self.thread.number, turn=self.number, **fields)
 
     def learn(self, answer, has_waited):
-        """Of the lease that is this turn's: the first that was answered."""
+        """Of the lease that is this turn's: the first that was answered. With another token it was
+        taken anew, after a drop: what this turn had is lost."""
         with self.mutex:
             if answer.status == 410 and self.lease:
                 self.is_lost = True
             if answer.status not in (200, 201):
                 return
-            if self.lease not in (None, answer.json["lease"]):
-                return  # the checker complains
+            if self.lease and (self.lease, self.token) != (answer.json["lease"],
+                                                           answer.json["token"]):
+                self.is_lost = True
+                return  # the checker complains, unless a drop excuses it
             self.lease, self.token = answer.json["lease"], answer.json["token"]
             waited = answer.json.get("waited_ms", 0) * MS if has_waited else 0
             since = min(answer.received, answer.sent + waited)
