@@ -67,8 +67,8 @@ static int begin_with_tokens(void **state)
 static int end(void **state)
 {
     (void)state;
+    bed_stop(); /* its workers read `library` */
     library = (struct library){.n_locks = 0};
-    bed_stop();
     hf_close(client);
     return 0;
 }
