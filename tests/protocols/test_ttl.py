@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import datetime
 import signal
+import threading
 import time
 import unittest
 
@@ -79,6 +80,27 @@ class WithOthers(Ttl):
         contest.check(self)
 
 
+class Busy(threading.Thread):
+    """Writes elsewhere, a hundred times a second at most."""
+
+    def __init__(self, collection):
+        super().__init__(daemon=True)
+        self.collection, self.written, self.has_ended = collection, 0, threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.has_ended.set()
+        self.join()
+
+    def run(self):
+        while not self.has_ended.wait(0.01):
+            self.collection.insert_one({})
+            self.written += 1
+
+
 class Owners(Ttl):
     def test_ours_never_releases_theirs(self):
         holder = self.holder()
@@ -105,6 +127,17 @@ class Owners(Ttl):
         self.db.locks.delete_one({"_id": "x"})
         self.assertEqual(run.status(10), 76)
         self.assertLess(idle_seconds(deleted), 2)
+
+    def test_where_others_write_much_it_is_found_by_a_look(self):
+        busy = self.enterContext(Busy(self.db.other))
+        run = self.start(Command("--store", self.store(StreamWrites=1), "-v", "run", "x", "--",
+                                 "sleep", "600"))
+        run.said("looking each 500 ms", 120)
+        deleted = boot_ns()
+        self.db.locks.delete_one({"_id": "x"})
+        self.assertEqual(run.status(60), 76)
+        self.assertLess(idle_seconds(deleted), 5)
+        self.assertGreater(busy.written, 0)
 
     def test_break_takes_theirs_only_by_force_and_as_it_was_seen(self):
         self.db.locks.insert_one({"_id": "x", "acquirer": "somebody", "updated": minutes_ago(0)})

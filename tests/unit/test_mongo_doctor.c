@@ -39,6 +39,7 @@ static void give_the_rest(void)
                         " {'name': 'b:1', 'stateStr': 'SECONDARY', 'health': 1}]}");
     answers_give_always("aggregate", "{'ok': 1, 'cursor': {'id': {'$numberLong': '4711'}}}");
     answers_give_always("killCursors", WELL);
+    answers_give_always("ping", WELL);
     answers_give_always("findAndModify", WELL);
     answers_give_always("delete", WELL);
     answers_give_always("update", WELL);
@@ -223,6 +224,29 @@ static void test_other_protocols_have_change_streams(void **state)
     atomic_store(&store->topology, MONGO_ALONE);
     look_and_close(store);
     assert_said("notices: polling: a standalone server has no change streams");
+}
+
+#define WRITES(seconds, n)                                                                         \
+    "{'ok': 1, 'operationTime': {'$timestamp': {'t': " seconds ", 'i': " n "}}}"
+
+/* The most that a reply shows of one second. */
+static void test_where_others_write_much_it_says_that_it_looks(void **state)
+{
+    (void)state;
+    mongo_store *store = open_document();
+    answers_give("ping", WRITES("7", "501"));
+    answers_give("ping", NULL);
+    answers_give("ping", WRITES("8", "30"));
+    look_and_close(store);
+    assert_said("notices: looks each half second: 501 writes a second or more");
+    assert_said("(hfStreamWrites=500)");
+    store = open_document();
+    answers_give("ping", WRITES("7", "500"));
+    assert_int_equal(look(store), HF_OK);
+    assert_said("notices: change streams");
+    assert_int_equal(answers_sent("ping"), 10);
+    assert_non_null(strstr(answers_paused(), "100 100 100 "));
+    answers_close(store);
 }
 
 static void test_without_change_streams_it_says_why(void **state)
@@ -446,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_a_bell_that_is_there_is_not_made_again),
         cmocka_unit_test(test_without_bells_it_says_what_that_costs),
         cmocka_unit_test(test_other_protocols_have_change_streams),
+        cmocka_unit_test(test_where_others_write_much_it_says_that_it_looks),
         cmocka_unit_test(test_without_change_streams_it_says_why),
         cmocka_unit_test(test_the_best_and_the_worst_of_the_writes),
         cmocka_unit_test(test_writes_slower_than_a_beat_are_a_danger),

@@ -198,12 +198,13 @@ static void test_a_new_session_knows_nothing(void **state)
     assert_true(id_equal(store->self.id, id_of(2)));
 }
 
-/* Nothing is counted where a sanitizer keeps the memory. */
+/* A round that keeps anything keeps 16 bytes or more; what malloc() sets aside is less than that in
+ * all. Nothing is counted where a sanitizer keeps the memory. */
 static void test_what_is_forgotten_takes_no_memory(void **state)
 {
     (void)state;
     size_t before = 0, n;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i <= 1000; i++) {
         before = i == 1 ? mallinfo2().uordblks : before;
         mongo_held_add(store, "a name that is long enough to be seen", id_of(7));
         mongo_held_free_copy(mongo_held_copy(store, &n), 1);
@@ -211,7 +212,7 @@ static void test_what_is_forgotten_takes_no_memory(void **state)
         mongo_held_add(store, "another name that is long enough", id_of(8));
         mongo_held_clear(store);
     }
-    assert_int_equal(mallinfo2().uordblks, before);
+    assert_true(mallinfo2().uordblks < before + 16 * 1000);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

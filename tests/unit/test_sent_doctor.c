@@ -54,6 +54,7 @@ static void give_the_rest(void)
     answers_give_always("replSetGetStatus", MEMBERS("1", "1"));
     answers_give_always("aggregate", "{'ok': 1, 'cursor': {'id': {'$numberLong': '4711'}}}");
     answers_give_always("killCursors", WELL);
+    answers_give_always("ping", WELL);
     answers_give_always("findAndModify", WELL);
     answers_give_always("delete", WELL);
     answers_give_always("update", WELL);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #define ROUNDS 5
+#define PINGS 10     /* in a second */
 #define NEAR_MS 1000 /* where the server's clock judges */
 
 typedef struct doctor {
@@ -166,6 +167,35 @@ static void close_stream(mongo_store *store, int64_t cursor)
     mongo_kill_cursor(store, &call, store->uri.collection, cursor);
 }
 
+/* The highest ordinal of a second, see pace.h: at least so many. */
+static int64_t count_writes(mongo_store *store)
+{
+    static const mongo_call call = {.what = "asking for the cluster's time", .database = "admin"};
+    bson_t *command = pipeline_json("{'ping': 1}");
+    uint32_t most = 0;
+    for (int i = 0; i < PINGS; i++) {
+        mongo_reply reply;
+        if (!mongo_run(store, &call, command, &reply, NULL) && (uint32_t)reply.stamp.value > most)
+            most = (uint32_t)reply.stamp.value;
+        bson_destroy(&reply.doc);
+        mongo_pause(store, 1000 / PINGS);
+    }
+    bson_destroy(command);
+    return most;
+}
+
+static void tell_streams(doctor *to)
+{
+    int64_t writes = count_writes(to->store), most = to->store->uri.stream_writes;
+    if (writes > most)
+        tell(to, "notices", false,
+             "looks each half second: %lld writes a second or more reach this server, and a "
+             "process with a change stream would read them all (hfStreamWrites=%lld)",
+             (long long)writes, (long long)most);
+    else
+        tell(to, "notices", false, "change streams: waiters are told at once");
+}
+
 static void find_streams(doctor *to)
 {
     hf_error error;
@@ -178,7 +208,7 @@ static void find_streams(doctor *to)
     if (try_stream(to->store, &reply, &error)) {
         tell(to, "notices", false, "polling: %s", error.text);
     } else {
-        tell(to, "notices", false, "change streams: waiters are told at once");
+        tell_streams(to);
         close_stream(to->store, mongo_int_at(&reply.doc, "cursor.id", 0));
     }
     bson_destroy(&reply.doc);

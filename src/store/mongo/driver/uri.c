@@ -70,6 +70,8 @@ static const special keys[] = {
     {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0},
     {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX},
     {"hfPollMS", "ttl document sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
+    {"hfStreamWrites", "ttl document sharding", NUMBER, offsetof(mongo_uri, stream_writes),
+     INT32_MAX},
     {"hfLockField", "document", FIELD, offsetof(mongo_uri, lock_field), 0},
     {"hfTokenField", "document", FIELD, offsetof(mongo_uri, token_field), 0},
     {"hfRefreshMS", "document", NUMBER, offsetof(mongo_uri, refresh_ms), 3600000},
@@ -168,9 +170,9 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
     return error_set(err, HF_INVALID,
                      "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
                      "hfWeakWrites, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
-                     "hfExpireAfterSeconds, hfPollMS, for document hfLockField, hfTimeField, "
-                     "hfTokenField, hfRefreshMS, hfStaleMultiplier, hfPollMS, for sharding "
-                     "hfPollMS, hfPingMS, hfExpiryMS, hfProcess, hfLockSession",
+                     "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
+                     "hfRefreshMS, hfStaleMultiplier, for sharding hfPingMS, hfExpiryMS, "
+                     "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
                      name);
 }
 
@@ -250,6 +252,8 @@ static void set_defaults(mongo_uri *out)
     set_default(&out->owner_field, "acquirer");
     if (!out->poll_ms)
         out->poll_ms = out->protocol == MONGO_SHARDING ? sharding_defaults.poll_ms : 100;
+    if (!out->stream_writes)
+        out->stream_writes = 500;
     if (!out->ping_ms)
         out->ping_ms = sharding_defaults.ping_ms;
     if (!out->expiry_ms)

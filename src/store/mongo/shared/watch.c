@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/notify.h"
+#include "store/kernel_time.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/log.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -20,6 +22,7 @@
 
 #include <stdio.h>
 
+#define LOOKS_MS 500 /* between two looks where a stream would cost more */
 #define LAG_S 2 /* a stream that is so far behind is opened anew: it reads all that it missed */
 
 static const char replica_set_only[] =
@@ -45,11 +48,13 @@ static void disconnect(mongo_store *store, bool has_failed)
 void mongo_watch_init(mongo_store *store)
 {
     store->watch = alloc_zeroed(sizeof *store->watch);
+    pthread_cond_init(&store->watch->is_told, NULL);
 }
 
 void mongo_watch_done(mongo_store *store)
 {
     disconnect(store, false);
+    pthread_cond_destroy(&store->watch->is_told);
 }
 
 /* The filter also lets through the events that end a stream: otherwise it would end unnoticed. */
@@ -252,6 +257,7 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
     bson_iter_t it;
     keep_place(watch, reply);
     raise_read_to(watch, mongo_stamp_at(reply, "operationTime"));
+    mongo_pace_note(&watch->pace, mongo_stamp_at(reply, "operationTime"));
     if (mongo_view(reply, field, &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &event))
             give_event(to, &event);
@@ -388,6 +394,49 @@ static hf_code check(mongo_store *store, hf_error *err)
     return store->watch->refusal[0] ? refuse(store->watch, err) : HF_OK;
 }
 
+/* ---- Looks instead of a stream ---- */
+
+/* A stream comes back only at half as many writes, so that it does not come and go. */
+static bool prefers_looks(mongo_store *store)
+{
+    mongo_watch *watch = store->watch;
+    mongo_pace_note(&watch->pace, (hf_stamp){atomic_load(&store->latest)});
+    int64_t writes = mongo_pace_writes(&watch->pace), most = store->uri.stream_writes;
+    bool looks = writes > (watch->looks ? most / 2 : most);
+    if (looks && !watch->looks)
+        mongo_log(store, HF_LOG_INFO,
+                  "%.60s.%.60s: about %lld writes a second reach the server: looking each %d ms "
+                  "instead of reading them all (hfStreamWrites=%lld)",
+                  store->uri.database, store->uri.collection, (long long)writes, LOOKS_MS,
+                  (long long)most);
+    return watch->looks = looks;
+}
+
+/* Waits for LOOKS_MS, or for a wake. False: it was a wake. */
+static bool rest(mongo_store *store, int64_t ms)
+{
+    struct timespec until = kernel_time_in(ms);
+    mongo_reading *reading = &store->watch->reading;
+    MUTEX_SCOPE(&store->mutex);
+    int status = 0;
+    while (!reading->woken && !status)
+        status =
+            pthread_cond_clockwait(&store->watch->is_told, &store->mutex, CLOCK_MONOTONIC, &until);
+    bool is_over = !reading->woken;
+    reading->woken = false;
+    return is_over;
+}
+
+/* The stream that is opened when this is over makes everybody look once more. Only the queue knows
+ * recalls, which a look must make up for. */
+static void look_instead(listener *to, int64_t timeout_ms)
+{
+    leave_stream(to->store);
+    to->store->watch->is_stale = true;
+    if (rest(to->store, timeout_ms < LOOKS_MS ? timeout_ms : LOOKS_MS))
+        give(to, to->store->queue ? HF_NOTICE_LOOK : HF_NOTICE_VERIFY, (hf_stamp){0});
+}
+
 hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                     hf_notice_fn each, void *ctx, hf_error *err)
 {
@@ -397,6 +446,10 @@ hf_code mongo_await(hf_store *base, hf_id session, hf_stamp from, int64_t timeou
     if (code)
         return code;
     turn_to(store, session);
+    if (prefers_looks(store)) {
+        look_instead(&to, timeout_ms);
+        return HF_OK;
+    }
     skip_to(store, from);
     return mongo_reading_await(store, &store->watch->reading, timeout_ms, listen_once, &to, err);
 }
@@ -448,7 +501,9 @@ void mongo_wake(hf_store *base)
 {
     mongo_store *store = (mongo_store *)base;
     int64_t cursor;
-    if (!mongo_reading_wake(store, &store->watch->reading, &cursor) || !cursor)
+    bool is_reading = mongo_reading_wake(store, &store->watch->reading, &cursor);
+    pthread_cond_signal(&store->watch->is_told);
+    if (!is_reading || !cursor)
         return;
     kill_cursor(store, cursor);
     if (store->protocol->changing)

@@ -3,6 +3,7 @@
 #ifndef STORE_MONGO_SHARED_WATCH_H
 #define STORE_MONGO_SHARED_WATCH_H
 
+#include "store/mongo/shared/pace.h"
 #include "store/mongo/shared/reading.h"
 
 /* The listener's stream. Only the thread in await() writes to it; self: under the store's mutex. */
@@ -11,8 +12,11 @@ typedef struct mongo_watch {
     hf_id self;
     bool has_self, is_stale; /* stale: something may have been missed */
     bson_t *resume;
-    hf_stamp read_to;  /* no event up to here can still come */
-    char refusal[256]; /* why there are no notices here; "": there are */
+    hf_stamp read_to; /* no event up to here can still come */
+    mongo_pace pace;
+    bool looks;             /* instead of a stream: others write too much */
+    pthread_cond_t is_told; /* with the store's mutex: reading.woken was set */
+    char refusal[256];      /* why there are no notices here; "": there are */
 } mongo_watch;
 
 void mongo_watch_init(mongo_store *store);
