@@ -2,12 +2,16 @@
 """A program as an article on locks inside documents describes it: takes turns at one document, over
 a counter in a file that nothing else protects. No Holdfast in here.
 
-    document_article.py URI DATABASE COLLECTION ID SECONDS FILE STALE_SECONDS [LOCK_FIELD TIME_FIELD]
+    document_article.py URI DATABASE COLLECTION ID SECONDS FILE STALE_SECONDS
+                        [LOCK_FIELD TIME_FIELD [objectId|uuid|uuidLegacy|string [expires]]]
+
+With `expires` the time is ahead, as the library behind the article sets it.
 """
 # SPDX-License-Identifier: Apache-2.0
 import datetime
 import sys
 import time
+import uuid
 
 import bson
 import pymongo
@@ -15,30 +19,42 @@ import pymongo
 POLL = 0.02
 
 
+IDS = {
+    "objectId": bson.ObjectId,
+    "uuid": lambda: bson.Binary.from_uuid(uuid.uuid4()),
+    "uuidLegacy": lambda: bson.Binary.from_uuid(
+        uuid.uuid4(), bson.binary.UuidRepresentation.CSHARP_LEGACY),
+    "string": lambda: str(uuid.uuid4()),
+}
+
+
 class DocumentLock:
-    def __init__(self, collection, stale, lock="lockId", stamp="lockTs"):
+    def __init__(self, collection, stale, lock="lockId", stamp="lockTs", type_of_id="objectId",
+                 means="refreshed"):
         self.collection = collection.with_options(
             write_concern=pymongo.WriteConcern("majority"))
         self.stale = datetime.timedelta(seconds=stale)
-        self.lock, self.stamp = lock, stamp
+        self.lock, self.stamp, self.new_id = lock, stamp, IDS[type_of_id]
+        self.ahead = self.stale if means == "expires" else datetime.timedelta(0)
 
     def acquire(self, name):
         """The document, or None if another holds it."""
         now = datetime.datetime.utcnow()
-        mine = bson.ObjectId()
+        mine = self.new_id()
         free = {self.lock: None, self.stamp: None}
-        old = {self.lock: {"$ne": None}, self.stamp: {"$lte": now - self.stale}}
+        old = {self.lock: {"$ne": None}, self.stamp: {"$lte": now - self.stale + self.ahead}}
         found = self.collection.find_one_and_update(
             {"_id": name, "$or": [free, old]},
-            {"$set": {self.lock: mine, self.stamp: now}},
+            {"$set": {self.lock: mine, self.stamp: now + self.ahead}},
             return_document=pymongo.ReturnDocument.AFTER)
         self.mine = mine if found else None
         return found
 
     def refresh(self, name):
         """Whether it is still ours."""
+        until = datetime.datetime.utcnow() + self.ahead
         result = self.collection.update_one({"_id": name, self.lock: self.mine},
-                                            {"$set": {self.stamp: datetime.datetime.utcnow()}})
+                                            {"$set": {self.stamp: until}})
         return result.modified_count == 1
 
     def release(self, name):

@@ -109,6 +109,9 @@ class OnASet(unittest.TestCase):
         self.documents.insert_one(document)
         return document
 
+    def now(self):
+        return self.mongo.admin.command("hello")["localTime"]
+
     def find(self, name):
         return self.documents.find_one({"_id": name})
 
@@ -168,6 +171,17 @@ class BothKinds(OnASet):
         self.assertEqual(counted, sum(ours) + sum(theirs))
         self.assertEqual(self.find("one")["meta"],
                          {"by": "us", "lock": {"id": None, "ts": None}})
+
+    def test_lock_ids_of_other_types_lose_no_update(self):
+        for kind, means in (("uuid", "refreshed"), ("uuidLegacy", "expires"), ("string", "expires")):
+            self.insert(_id=kind)
+            ours, theirs, counted = self.contend(
+                kind, 2, 5, ("lockId", "lockTs", kind, means), hfLockIdType=kind, hfTimeMeans=means,
+                hfStaleMultiplier=6)
+            print("%s: ours %s, theirs %s" % (kind, ours, theirs))
+            self.assertEqual(counted, sum(ours) + sum(theirs))
+            self.assertGreater(min(sum(ours), sum(theirs)), 0)
+            self.assertEqual(self.find(kind), {"_id": kind, "lockId": None, "lockTs": None})
 
 
 # ---- The documents ----
@@ -397,9 +411,6 @@ class Refreshing(OnASet):
     """Beside programs as the article has them: they refresh every 30 s, and call stale what is two to
     three minutes old."""
 
-    def now(self):
-        return self.mongo.admin.command("hello")["localTime"]
-
     def test_nothing_said_the_default_is_safe_beside_the_article(self):
         late = self.now() - datetime.timedelta(seconds=120)
         document = self.insert(_id="one", lockId=bson.ObjectId(), lockTs=late)
@@ -460,6 +471,102 @@ class Refreshing(OnASet):
             document = self.find("one")
             self.assertIn("held by lockId", self.check(75, "run", "-n", "one", "--", "true").stderr)
             self.assertEqual(self.find("one"), document)
+
+
+class Types(OnASet):
+    """What the library behind the article writes."""
+
+    IDS = {"uuid": bson.Binary(b"0123456789abcdef", 4),
+           "uuidLegacy": bson.Binary(b"0123456789abcdef", 3), "string": "somebody"}
+
+    def setUp(self):
+        super().setUp()
+        self.documents = self.documents.with_options(bson.CodecOptions(
+            uuid_representation=bson.binary.UuidRepresentation.UNSPECIFIED))
+
+    def keys(self, kind, **more):
+        return dict(hfLockIdType=kind, hfRefreshMS=5000, hfStaleMultiplier=6, **more)
+
+    def put(self, **fields):
+        self.documents.replace_one({"_id": "one"}, dict({"_id": "one"}, **fields), upsert=True)
+        return self.find("one")
+
+    def assert_waits(self, status, **keys):
+        before = self.find("one")
+        result = self.check(status, "run", "-n", "one", "--", "true", uri=self.uri(**keys))
+        self.assertEqual(self.find("one"), before)
+        return result.stderr
+
+    def assert_taken(self, **keys):
+        self.check(0, "run", "-n", "one", "--", "true", uri=self.uri(**keys))
+        self.assertEqual(self.find("one"), {"_id": "one", "lockId": None, "lockTs": None})
+
+    def test_it_writes_and_knows_its_own(self):
+        types = {"uuid": (bson.Binary, 4), "uuidLegacy": (bson.Binary, 3), "string": (str, None)}
+        for kind, (python, subtype) in types.items():
+            self.put()
+            script = self.script(**self.keys(kind, hfTokenField="fence"))
+            self.assertEqual(script.take("one")[0], 1)
+            held = self.find("one")["lockId"]
+            self.assertIsInstance(held, python)
+            self.assertEqual(getattr(held, "subtype", None), subtype)
+            self.assertEqual(script.ask("check")[0], "HF_OK")
+            listed = json.loads(self.check(0, "list", "--json",
+                                           uri=self.uri(**self.keys(kind))).stdout)
+            self.assertEqual([each["name"] for each in listed], ["one"])
+            self.assertEqual(script.ask("release")[0], "HF_OK")
+            self.assertIsNone(self.find("one")["lockId"])
+
+    def test_one_that_is_refreshed_is_waited_for_and_a_stale_one_is_taken(self):
+        for kind, theirs in self.IDS.items():
+            self.put(lockId=theirs, lockTs=self.now() - datetime.timedelta(seconds=5))
+            self.assertIn("held by lockId", self.assert_waits(75, **self.keys(kind)))
+            self.put(lockId=theirs, lockTs=self.now() - datetime.timedelta(seconds=31))
+            self.assert_taken(**self.keys(kind))
+
+    def test_a_time_that_is_ahead(self):
+        for kind, theirs in self.IDS.items():
+            keys = self.keys(kind, hfTimeMeans="expires")
+            self.put(lockId=theirs, lockTs=self.now() + datetime.timedelta(minutes=5))
+            self.assert_waits(75, **keys)
+            self.put(lockId=theirs, lockTs=self.now() - datetime.timedelta(seconds=1))
+            self.assert_taken(**keys)
+
+    def test_ours_is_ahead_by_the_stale_time(self):
+        self.put()
+        script = self.script(**self.keys("uuid", hfTimeMeans="expires"))
+        script.take("one")
+        ahead = (self.find("one")["lockTs"] - self.now()).total_seconds()
+        self.assertTrue(0 < ahead <= 30, ahead)
+
+    def test_those_of_other_types_are_never_taken(self):
+        old = self.now() - datetime.timedelta(hours=1)
+        others = dict(self.IDS, objectId=bson.ObjectId(), short=bson.Binary(b"0123", 4))
+        for kind in ("objectId", "uuid", "uuidLegacy", "string"):
+            for other, theirs in others.items():
+                if other != kind:
+                    is_one = other != "short" and (other != "string" or kind == "string")
+                    self.put(lockId=theirs, lockTs=old)
+                    self.assert_waits(75 if is_one else 65, **self.keys(kind))
+
+    def test_a_lock_without_a_time(self):
+        for fields in ({}, {"lockTs": None}):
+            for kind, theirs in dict(self.IDS, objectId=bson.ObjectId()).items():
+                self.put(lockId=theirs, **fields)
+                self.assertIn("field lockTs", self.assert_waits(65, **self.keys(kind)))
+                self.assert_taken(**self.keys(kind, hfNoTimeMeans="stale"))
+            self.put(lockId=5, **fields)
+            self.assert_waits(65, **self.keys("uuid", hfNoTimeMeans="stale"))
+
+    def test_its_loss_is_told(self):
+        self.put()
+        script = self.script(ttl_ms=30000, **self.keys("uuid"))
+        script.take("one")
+        time.sleep(0.5)  # it listens
+        self.put(lockId=self.IDS["uuid"], lockTs=self.now())
+        begun = boot_ns()
+        self.assertEqual(script.hear()[0], "lost")
+        self.assertLess(idle_seconds(begun), 3)
 
 
 class Alone(OnASet):

@@ -48,8 +48,8 @@ static void test_documents_of_another_shape_are_named(void **state)
         const char *hf, *says;
     } odd[] = {
         {"'odd': 'meta'", "field meta: expected an object, or nothing"},
-        {"'lock': 5, 'time': " DATE("5"), "field lockId: expected an ObjectId, or null"},
-        {"'lock': 'x'", "field lockId: expected an ObjectId, or null"},
+        {"'lock': 5, 'time': " DATE("5"), "field lockId: expected an ObjectId, a UUID, or null"},
+        {"'lock': 'x'", "field lockId: expected an ObjectId, a UUID, or null"},
         {"'lock': " GUID("04", BYTES_15) ", 'time': " DATE("5"), "field lockId: expected an Obj"},
         {"'lock': " GUID("00", BYTES_16) ", 'time': " DATE("5"), "field lockId: expected an Obj"},
         {"'lock': " OID(US), "field lockTs: expected a date, as it is locked"},

@@ -87,6 +87,45 @@ static void test_shapes(void **state)
     assert_refused("hfProtocol=ttl&hfShape=round", "hfShape=round: it is updated or expire-at");
 }
 
+static void test_words(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"objectId", "uuid", "uuidLegacy", "string"};
+    char keys[100];
+    assert_read("hfProtocol=document&hfCollection=c");
+    assert_int_equal(uri.lock_id_type, MONGO_LOCK_ID_OBJECT_ID);
+    assert_int_equal(uri.time_means, MONGO_TIME_REFRESHED);
+    assert_int_equal(uri.no_time_means, MONGO_NO_TIME_HELD);
+    mongo_uri_done(&uri);
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(keys, sizeof keys, "hfProtocol=document&hfCollection=c&hfLockIdType=%s", types[i]);
+        assert_read(keys);
+        assert_int_equal(uri.lock_id_type, i);
+        mongo_uri_done(&uri);
+    }
+    assert_read("hfProtocol=document&hfCollection=c&hfTimeMeans=expires&hfNoTimeMeans=stale");
+    assert_int_equal(uri.time_means, MONGO_TIME_EXPIRES);
+    assert_int_equal(uri.no_time_means, MONGO_NO_TIME_STALE);
+    mongo_uri_done(&uri);
+    assert_refused("hfProtocol=document&hfLockIdType=guid",
+                   "hfLockIdType=guid: it is objectId, uuid, uuidLegacy or string");
+    assert_refused("hfProtocol=document&hfTimeMeans=", "hfTimeMeans=: it is refreshed or expires");
+    assert_refused("hfProtocol=document&hfNoTimeMeans=free", "it is held or stale");
+    assert_refused("hfProtocol=ttl&hfTimeMeans=expires", "hfTimeMeans is for hfProtocol=document");
+}
+
+static void test_how_many_writes_a_stream_may_read(void **state)
+{
+    (void)state;
+    assert_read("hfProtocol=ttl");
+    assert_int_equal(uri.stream_writes, 500);
+    mongo_uri_done(&uri);
+    assert_read("hfProtocol=sharding&hfStreamWrites=1");
+    assert_int_equal(uri.stream_writes, 1);
+    mongo_uri_done(&uri);
+    assert_refused("hfStreamWrites=5", "hfStreamWrites is for hfProtocol=ttl document sharding");
+}
+
 static void test_unknown_keys(void **state)
 {
     (void)state;
@@ -330,6 +369,8 @@ int main(void)
         cmocka_unit_test(test_protocols),
         cmocka_unit_test(test_yes_and_no),
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_how_many_writes_a_stream_may_read),
         cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_collections),
         cmocka_unit_test(test_fields),

@@ -49,6 +49,14 @@ static int begin_with_paths(void **state)
     return 0;
 }
 
+static int begin_with_types(void **state)
+{
+    (void)state;
+    open_with("&hfProtocol=document&hfCollection=things&hfLockIdType=uuidLegacy&hfTimeMeans=expires"
+              "&hfNoTimeMeans=stale");
+    return 0;
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -132,6 +140,30 @@ static void test_takings_that_fail(void **state)
     answers_give_always("aggregate", CURSOR(FREE));
     step("it is freed again and again", &(hf_step){.enter = &in});
     transcript_end("document-takings-fail");
+}
+
+#define GUID "{'$binary': {'base64': 'AQIDBAUGBwgJCgsMDQ4PEA==', 'subType': '03'}}"
+
+static void test_with_lock_ids_that_are_uuids(void **state)
+{
+    (void)state;
+    hf_enter in = entrant();
+    hf_leave out = {.ticket = id_of(7)};
+    answers_give("findAndModify", LOCKED);
+    step("taken", &(hf_step){.enter = &in});
+    answers_give("update", "{'ok': 1, 'n': 1}");
+    step("left", &(hf_step){.leaves = &out, .n_leaves = 1});
+    answers_give("findAndModify", NONE);
+    answers_give("aggregate", CURSOR("{'_id': 'a', 'hf': {'lock': " GUID
+                                     ", 'time': " DATE("5") ", 'left': 77}}"));
+    step("another holds", &(hf_step){.enter = &in});
+    answers_give("findAndModify", NONE);
+    answers_give("aggregate", CURSOR("{'_id': 'a', 'hf': {'lock': " GUID "}}"));
+    step("another holds without a time", &(hf_step){.enter = &in});
+    answers_give("findAndModify", NONE);
+    answers_give("aggregate", CURSOR(HELD("'a'", "77")));
+    step("it is held in another way", &(hf_step){.enter = &in});
+    transcript_end("document-uuids");
 }
 
 static void test_a_taking_in_doubt(void **state)
@@ -397,6 +429,7 @@ int main(void)
         TEST(test_names),
         cmocka_unit_test_setup_teardown(test_without_a_token, begin_without_token, end),
         cmocka_unit_test_setup_teardown(test_with_paths, begin_with_paths, end),
+        cmocka_unit_test_setup_teardown(test_with_lock_ids_that_are_uuids, begin_with_types, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
-#include "store/document.h"
+#include "store/mongo/document/lock_id.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
@@ -44,7 +44,7 @@ static void append_own(const mongo_store *store, bson_t *query, const char *name
 {
     if (name[0])
         append_id(query, name);
-    document_append_id(query, store->uri.lock_field, ticket);
+    mongo_lock_id_append(&store->uri, query, store->uri.lock_field, ticket);
     append_no_array(store, query);
 }
 
@@ -58,6 +58,22 @@ static void append_token(const mongo_store *store, bson_t *set)
     bson_free(json);
 }
 
+/* lockTs: "$$NOW", or when that becomes stale. */
+static void append_time(const mongo_store *store, bson_t *set)
+{
+    bson_t sum, terms;
+    if (store->uri.time_means == MONGO_TIME_REFRESHED) {
+        bson_append_utf8(set, store->uri.time_field, -1, "$$NOW", -1);
+        return;
+    }
+    bson_append_document_begin(set, store->uri.time_field, -1, &sum);
+    BSON_APPEND_ARRAY_BEGIN(&sum, "$add", &terms);
+    BSON_APPEND_UTF8(&terms, "0", "$$NOW");
+    BSON_APPEND_INT64(&terms, "1", mongo_document_stale_ms(&store->uri));
+    bson_append_array_end(&sum, &terms);
+    bson_append_document_end(set, &sum);
+}
+
 /* [{$set: {lockId: ticket, lockTs: "$$NOW", token: token + 1}}]; without a ticket lockTs only. */
 static void append_change(const mongo_store *store, bson_t *command, const char *field,
                           const hf_id *ticket)
@@ -67,8 +83,8 @@ static void append_change(const mongo_store *store, bson_t *command, const char 
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$set", &set);
     if (ticket)
-        document_append_id(&set, store->uri.lock_field, *ticket);
-    bson_append_utf8(&set, store->uri.time_field, -1, "$$NOW", -1);
+        mongo_lock_id_append(&store->uri, &set, store->uri.lock_field, *ticket);
+    append_time(store, &set);
     if (ticket && store->uri.token_field)
         append_token(store, &set);
     bson_append_document_end(&stage, &set);
@@ -136,7 +152,7 @@ static void give_back(mongo_store *store, const bson_t *doc, hf_id ticket)
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
     if (bson_iter_init_find(&id, doc, "_id"))
         bson_append_iter(&query, "_id", -1, &id);
-    document_append_id(&query, store->uri.lock_field, ticket);
+    mongo_lock_id_append(&store->uri, &query, store->uri.lock_field, ticket);
     bson_append_document_end(&update, &query);
     append_set_free(store, &update);
     bson_append_document_end(&updates, &update);
@@ -156,9 +172,9 @@ static void append_tickets(const mongo_store *store, const hf_step *step, bson_t
     char key[16];
     bson_append_document_begin(to, store->uri.lock_field, -1, &field);
     BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
-    document_append_id(&in, "0", step->enter->entry.ticket);
+    mongo_lock_id_append(&store->uri, &in, "0", step->enter->entry.ticket);
     for (size_t i = 0; i < step->n_leaves; i++)
-        document_append_id(&in, mongo_key(i + 1, key), step->leaves[i].ticket);
+        mongo_lock_id_append(&store->uri, &in, mongo_key(i + 1, key), step->leaves[i].ticket);
     bson_append_array_end(&field, &in);
     bson_append_document_end(to, &field);
     append_no_array(store, to);
@@ -305,7 +321,7 @@ static void append_held(const mongo_store *store, const mongo_held *all, size_t 
     bson_append_document_begin(&query, store->uri.lock_field, -1, &part);
     BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
     for (size_t i = 0; i < n; i++)
-        document_append_id(&in, mongo_key(i, key), all[i].ticket);
+        mongo_lock_id_append(&store->uri, &in, mongo_key(i, key), all[i].ticket);
     bson_append_array_end(&part, &in);
     bson_append_document_end(&query, &part);
     append_no_array(store, &query);
@@ -401,10 +417,19 @@ static void append_doubtful(mongo_store *store, bson_t *filter)
     bson_append_document_begin(filter, store->uri.lock_field, -1, &field);
     BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
     for (size_t i = 0; i < n; i++)
-        document_append_id(&in, mongo_key(i, key), all[i].ticket);
+        mongo_lock_id_append(&store->uri, &in, mongo_key(i, key), all[i].ticket);
     bson_append_array_end(&field, &in);
     bson_append_document_end(filter, &field);
     mongo_held_free_copy(all, n);
+}
+
+static bool read_ticket(const mongo_store *store, const bson_iter_t *value, hf_id *out)
+{
+    mongo_lock_id id;
+    if (!mongo_lock_id_read(&store->uri, value, &id))
+        return false;
+    *out = id.ticket;
+    return true;
 }
 
 static const char *changing(const mongo_store *store)
@@ -433,5 +458,6 @@ const mongo_protocol mongo_document = {
     .append_left = mongo_document_append_left,
     .append_listed = append_listed,
     .changing = changing,
+    .read_ticket = read_ticket,
     .append_doubtful = append_doubtful,
 };

@@ -2,12 +2,15 @@
 /* shape.c: reads the lock in the user's own documents: whether it is free, or held and by whom, or
  * foreign; document.c calls it.
  *
- * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. */
+ * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. A
+ * lockId that is none of the type that we write is waited for and never taken: the programs that
+ * write it have rules of their own. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/document/document.h"
+#include "store/mongo/document/lock_id.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
@@ -76,24 +79,42 @@ static void append_json(const mongo_store *store, bson_t *to, const char *field,
     bson_free(json);
 }
 
+/* How old lockTs may be. */
+static int64_t age_ms(const mongo_uri *uri)
+{
+    return uri->time_means == MONGO_TIME_EXPIRES ? 0 : mongo_document_stale_ms(uri);
+}
+
 /* A document can be taken if lockId is absent or null, or if lockTs is too old by the server's
- * clock. Fields of other types are foreign. */
-static const char free_text[] =
-    "{'$expr': {'$or': ["
-    "{'$and': [{'$in': [{'$type': '$@'}, ['missing', 'null']]},"
-    " {'$in': [{'$type': '$#'}, ['missing', 'null', 'date']]}]},"
-    " {'$and': [{'$eq': [{'$type': '$@'}, 'objectId']}, {'$eq': [{'$type': '$#'}, 'date']},"
-    " {'$lte': ['$#', {'$subtract': ['$$NOW', !]}]}]}]}}";
+ * clock. Fields of other types are foreign. ~ is the test of lockId's type, ! the age. */
+static const char free_text[] = "{'$expr': {'$or': ["
+                                "{'$and': [{'$in': [{'$type': '$@'}, ['missing', 'null']]},"
+                                " {'$in': [{'$type': '$#'}, ['missing', 'null', 'date']]}]},"
+                                " {'$and': [~, {'$eq': [{'$type': '$#'}, 'date']},"
+                                " {'$lte': ['$#', {'$subtract': ['$$NOW', !]}]}]}";
+static const char no_time_text[] =
+    ", {'$and': [~, {'$in': [{'$type': '$#'}, ['missing', 'null']]}]}";
+static const char free_end[] = "]}}";
+
+static void append_text(const mongo_uri *uri, bson_string_t *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '!')
+            bson_string_append_printf(out, "%lld", (long long)age_ms(uri));
+        else if (*text == '~')
+            mongo_lock_id_append_test(uri, out, "$@");
+        else
+            bson_string_append_c(out, *text);
+}
 
 void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field)
 {
+    const mongo_uri *uri = &store->uri;
     bson_string_t *text = bson_string_new(NULL);
-    for (const char *from = free_text; *from; from++)
-        if (*from == '!')
-            bson_string_append_printf(text, "%lld",
-                                      (long long)mongo_document_stale_ms(&store->uri));
-        else
-            bson_string_append_c(text, *from);
+    append_text(uri, text, free_text);
+    if (uri->no_time_means == MONGO_NO_TIME_STALE)
+        append_text(uri, text, no_time_text);
+    append_text(uri, text, free_end);
     append_json(store, to, field, text->str);
     bson_string_free(text, true);
 }
@@ -155,8 +176,7 @@ static void append_look_text(const mongo_store *store, bson_string_t *out)
                               " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
                               " {'$subtract': ['$$NOW', %lld]}]}, null]},"
                               " 'odd': {'$switch': {'branches': [",
-                              uri->time_field, uri->time_field,
-                              (long long)mongo_document_stale_ms(uri));
+                              uri->time_field, uri->time_field, (long long)age_ms(uri));
     append_odd(out, uri->lock_field);
     append_odd(out, uri->time_field);
     append_odd(out, uri->token_field);
@@ -192,19 +212,6 @@ static bool is_empty(const bson_t *doc, const char *path)
     return !mongo_path_find(doc, path, &it) || BSON_ITER_HOLDS_NULL(&it);
 }
 
-/* The form that the library behind the article writes. Its rules differ, so we wait for it and
- * never take it over. */
-static bool is_guid(const bson_iter_t *lock)
-{
-    bson_subtype_t subtype;
-    uint32_t size;
-    const uint8_t *data;
-    if (!BSON_ITER_HOLDS_BINARY(lock))
-        return false;
-    bson_iter_binary(lock, &subtype, &size, &data);
-    return size == 16 && (subtype == BSON_SUBTYPE_UUID_DEPRECATED || subtype == BSON_SUBTYPE_UUID);
-}
-
 /* A whole number between -2^53 and 2^53: others cannot be raised by 1, or not every reader can read
  * them. */
 static bool is_token(const bson_iter_t *it)
@@ -220,6 +227,12 @@ static bool is_token(const bson_iter_t *it)
     return !(value < whole || value > whole);
 }
 
+static const char *lock_id_types(const mongo_uri *uri)
+{
+    return uri->lock_id_type == MONGO_LOCK_ID_STRING ? "an ObjectId, a UUID, a string, or null"
+                                                     : "an ObjectId, a UUID, or null";
+}
+
 /* hf.lock and hf.time are both valid, and so is hf.token. */
 static hf_code check_shape(const mongo_store *store, const bson_t *doc, const char *name,
                            hf_error *err)
@@ -229,12 +242,12 @@ static hf_code check_shape(const mongo_store *store, const bson_t *doc, const ch
     bool is_held = !is_empty(doc, "hf.lock");
     if (mongo_path_find(doc, "hf.odd", &odd) && BSON_ITER_HOLDS_UTF8(&odd))
         return shape(store, name, bson_iter_utf8(&odd, NULL), "an object, or nothing", err);
-    if (is_held && mongo_path_find(doc, "hf.lock", &lock) && !BSON_ITER_HOLDS_OID(&lock) &&
-        !is_guid(&lock))
-        return shape(store, name, uri->lock_field, "an ObjectId, or null", err);
+    if (is_held && mongo_path_find(doc, "hf.lock", &lock) && !mongo_lock_id_is_one(uri, &lock))
+        return shape(store, name, uri->lock_field, lock_id_types(uri), err);
     bool has_date =
         mongo_path_find(doc, "hf.time", &time) && bson_iter_type(&time) == BSON_TYPE_DATE_TIME;
-    if (!has_date && (is_held || !is_empty(doc, "hf.time")))
+    bool wants_date = is_held && uri->no_time_means == MONGO_NO_TIME_HELD;
+    if (!has_date && (wants_date || !is_empty(doc, "hf.time")))
         return shape(store, name, uri->time_field,
                      is_held ? "a date, as it is locked" : "a date, or null", err);
     if (uri->token_field && !is_empty(doc, "hf.token") &&
@@ -273,33 +286,20 @@ static char *who_of(mongo_store *store, const hf_entry *entry, const char *lock_
     return alloc_text(who);
 }
 
-static void add_holder(mongo_store *store, const bson_oid_t *lock_id, hf_record *out)
+static void add_holder(mongo_store *store, const mongo_lock_id *id, const char *text,
+                       hf_record *out)
 {
-    char text[25];
-    hf_entry entry = {.ttl_ms = (int32_t)mongo_document_stale_ms(&store->uri),
+    hf_entry entry = {.ticket = id->ticket,
+                      .ttl_ms = (int32_t)mongo_document_stale_ms(&store->uri),
                       .permits = HF_LIMIT_RW,
                       .token = out->token};
-    memcpy(entry.ticket.bytes, lock_id->bytes, sizeof entry.ticket.bytes);
+    bson_oid_t made;
     entry.session = mongo_held_session(store, entry.ticket);
-    entry.since.ms = entry.granted_at.ms = (int64_t)bson_oid_get_time_t(lock_id) * 1000;
-    bson_oid_to_string(lock_id, text);
+    memcpy(made.bytes, id->ticket.bytes, sizeof made.bytes);
+    if (id->is_exact)
+        entry.since.ms = entry.granted_at.ms = (int64_t)bson_oid_get_time_t(&made) * 1000;
     out->who = who_of(store, &entry, text);
     record_append(out, &entry, true);
-}
-
-/* It has too many bytes for a ticket. */
-static void add_guid_holder(mongo_store *store, const bson_iter_t *lock, hf_record *out)
-{
-    bson_subtype_t subtype;
-    uint32_t size;
-    const uint8_t *data;
-    bson_oid_t made;
-    bson_iter_binary(lock, &subtype, &size, &data);
-    hf_id id = id_of_hash(id_hash(ID_HASH, data, size));
-    memcpy(made.bytes, id.bytes, sizeof made.bytes);
-    add_holder(store, &made, out);
-    out->entries[0].since.ms = out->entries[0].granted_at.ms = 0;
-    out->lease_left_ms = 0;
 }
 
 static void note_refresh(mongo_store *store, const bson_t *doc, const hf_record *record)
@@ -314,6 +314,8 @@ static void note_refresh(mongo_store *store, const bson_t *doc, const hf_record 
 hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
 {
     bson_iter_t lock;
+    mongo_lock_id id;
+    char text[MONGO_LOCK_ID_TEXT];
     hf_code code = read_name(store, doc, out, err);
     if (!code)
         code = check_shape(store, doc, out->name, err);
@@ -321,11 +323,13 @@ hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *ou
         return code;
     out->token = mongo_int_at(doc, "hf.token", 0);
     out->lease_left_ms = mongo_int_at(doc, "hf.left", 0);
-    if (mongo_path_find(doc, "hf.lock", &lock) && BSON_ITER_HOLDS_OID(&lock)) {
-        add_holder(store, bson_iter_oid(&lock), out);
-        note_refresh(store, doc, out);
-    } else if (mongo_path_find(doc, "hf.lock", &lock) && is_guid(&lock)) {
-        add_guid_holder(store, &lock, out);
+    if (mongo_path_find(doc, "hf.lock", &lock) && mongo_lock_id_read(&store->uri, &lock, &id)) {
+        mongo_lock_id_text(&lock, text);
+        add_holder(store, &id, text, out);
+        if (id.is_our_type)
+            note_refresh(store, doc, out);
+        else
+            out->lease_left_ms = 0;
     }
     return HF_OK;
 }
@@ -339,11 +343,10 @@ hf_code mongo_document_read_taken(mongo_store *store, const bson_t *doc, const h
     char *json = mongo_document_json(doc);
     if (!json)
         return shape(store, out->name, "(any)", "BSON that can be read", err);
-    bson_oid_t lock_id;
-    memcpy(lock_id.bytes, entry->ticket.bytes, sizeof lock_id.bytes);
+    const mongo_lock_id id = {.ticket = entry->ticket, .is_exact = true};
     out->token = store->uri.token_field ? mongo_int_at(doc, store->uri.token_field, 0) : 0;
     out->lease_left_ms = mongo_document_stale_ms(&store->uri);
-    add_holder(store, &lock_id, out);
+    add_holder(store, &id, "", out);
     out->document = alloc_text(json);
     bson_free(json);
     return HF_OK;

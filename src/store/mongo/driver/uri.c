@@ -60,26 +60,58 @@ static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
 
 typedef struct special {
     const char *name, *protocol;
-    enum { FIELD, NUMBER, PROCESS, LOCK_SESSION } kind;
-    size_t offset; /* in mongo_uri: an int64_t for a number, else a char * */
+    enum { FIELD, NUMBER, WORD, PROCESS, LOCK_SESSION } kind;
+    size_t
+        offset; /* in mongo_uri: an int64_t for a number, an unsigned for a word, else a char * */
     int64_t most;
+    const char *words[5]; /* the first is the default */
 } special;
 
 static const special keys[] = {
-    {"hfTimeField", "ttl document", FIELD, offsetof(mongo_uri, time_field), 0},
-    {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0},
-    {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX},
-    {"hfPollMS", "ttl document sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000},
-    {"hfStreamWrites", "ttl document sharding", NUMBER, offsetof(mongo_uri, stream_writes),
-     INT32_MAX},
-    {"hfLockField", "document", FIELD, offsetof(mongo_uri, lock_field), 0},
-    {"hfTokenField", "document", FIELD, offsetof(mongo_uri, token_field), 0},
-    {"hfRefreshMS", "document", NUMBER, offsetof(mongo_uri, refresh_ms), 3600000},
-    {"hfStaleMultiplier", "document", NUMBER, offsetof(mongo_uri, multiplier), 1000},
-    {"hfPingMS", "sharding", NUMBER, offsetof(mongo_uri, ping_ms), 3600000},
-    {"hfExpiryMS", "sharding", NUMBER, offsetof(mongo_uri, expiry_ms), INT64_C(7) * 86400000},
-    {"hfProcess", "sharding", PROCESS, offsetof(mongo_uri, process), 0},
-    {"hfLockSession", "sharding", LOCK_SESSION, offsetof(mongo_uri, lock_session), 0},
+    {"hfTimeField", "ttl document", FIELD, offsetof(mongo_uri, time_field), 0, {NULL}},
+    {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0, {NULL}},
+    {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX, {NULL}},
+    {"hfPollMS", "ttl document sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000, {NULL}},
+    {"hfStreamWrites",
+     "ttl document sharding",
+     NUMBER,
+     offsetof(mongo_uri, stream_writes),
+     INT32_MAX,
+     {NULL}},
+    {"hfLockField", "document", FIELD, offsetof(mongo_uri, lock_field), 0, {NULL}},
+    {"hfTokenField", "document", FIELD, offsetof(mongo_uri, token_field), 0, {NULL}},
+    {"hfLockIdType",
+     "document",
+     WORD,
+     offsetof(mongo_uri, lock_id_type),
+     0,
+     {[MONGO_LOCK_ID_OBJECT_ID] = "objectId",
+      [MONGO_LOCK_ID_UUID] = "uuid",
+      [MONGO_LOCK_ID_UUID_LEGACY] = "uuidLegacy",
+      [MONGO_LOCK_ID_STRING] = "string"}},
+    {"hfTimeMeans",
+     "document",
+     WORD,
+     offsetof(mongo_uri, time_means),
+     0,
+     {[MONGO_TIME_REFRESHED] = "refreshed", [MONGO_TIME_EXPIRES] = "expires"}},
+    {"hfNoTimeMeans",
+     "document",
+     WORD,
+     offsetof(mongo_uri, no_time_means),
+     0,
+     {[MONGO_NO_TIME_HELD] = "held", [MONGO_NO_TIME_STALE] = "stale"}},
+    {"hfRefreshMS", "document", NUMBER, offsetof(mongo_uri, refresh_ms), 3600000, {NULL}},
+    {"hfStaleMultiplier", "document", NUMBER, offsetof(mongo_uri, multiplier), 1000, {NULL}},
+    {"hfPingMS", "sharding", NUMBER, offsetof(mongo_uri, ping_ms), 3600000, {NULL}},
+    {"hfExpiryMS",
+     "sharding",
+     NUMBER,
+     offsetof(mongo_uri, expiry_ms),
+     INT64_C(7) * 86400000,
+     {NULL}},
+    {"hfProcess", "sharding", PROCESS, offsetof(mongo_uri, process), 0, {NULL}},
+    {"hfLockSession", "sharding", LOCK_SESSION, offsetof(mongo_uri, lock_session), 0, {NULL}},
 };
 #define N_KEYS (sizeof keys / sizeof *keys)
 
@@ -144,6 +176,23 @@ static hf_code set_lock_session(const special *k, const char *value, char **out,
     return HF_OK;
 }
 
+static hf_code set_word(const special *k, const char *value, unsigned *out, hf_error *err)
+{
+    char all[100] = "";
+    for (unsigned i = 0; k->words[i]; i++) {
+        if (strcmp(value, k->words[i]) == 0) {
+            *out = i;
+            return HF_OK;
+        }
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
+                 !i                ? ""
+                 : k->words[i + 1] ? ", "
+                                   : " or ",
+                 k->words[i]);
+    }
+    return error_set(err, HF_INVALID, "%s=%.40s: it is %s", k->name, value, all);
+}
+
 static hf_code set_special(const special *k, const char *value, void *at, hf_error *err)
 {
     switch (k->kind) {
@@ -151,6 +200,8 @@ static hf_code set_special(const special *k, const char *value, void *at, hf_err
         return set_field(k, value, at, err);
     case NUMBER:
         return set_number(k, value, at, err);
+    case WORD:
+        return set_word(k, value, at, err);
     case PROCESS:
         return set_process(k, value, at, err);
     case LOCK_SESSION:
@@ -171,7 +222,8 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
                      "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
                      "hfWeakWrites, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
                      "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
-                     "hfRefreshMS, hfStaleMultiplier, for sharding hfPingMS, hfExpiryMS, "
+                     "hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
+                     "for sharding hfPingMS, hfExpiryMS, "
                      "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
                      name);
 }

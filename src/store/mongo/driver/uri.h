@@ -19,6 +19,17 @@ typedef enum mongo_protocol_id {
 
 extern const char *const mongo_protocol_names[];
 
+/* The type of a lockId that we write, and that can be stale; hfLockIdType. */
+typedef enum mongo_lock_id_type {
+    MONGO_LOCK_ID_OBJECT_ID,
+    MONGO_LOCK_ID_UUID,
+    MONGO_LOCK_ID_UUID_LEGACY,
+    MONGO_LOCK_ID_STRING,
+} mongo_lock_id_type;
+
+enum { MONGO_TIME_REFRESHED, MONGO_TIME_EXPIRES };
+enum { MONGO_NO_TIME_HELD, MONGO_NO_TIME_STALE };
+
 /* Constant once it has been read. */
 typedef struct mongo_uri {
     mongoc_uri_t *driver;
@@ -32,6 +43,9 @@ typedef struct mongo_uri {
     int64_t expire_after_s; /* hfExpireAfterSeconds: of the index that is made */
     char *lock_field;       /* hfLockField: of protocol document, a dotted path as time_field is */
     char *token_field;      /* hfTokenField, or NULL */
+    unsigned lock_id_type;  /* a mongo_lock_id_type */
+    unsigned time_means;    /* hfTimeMeans: lockTs is when a lock was refreshed, or becomes stale */
+    unsigned no_time_means; /* hfNoTimeMeans: a lockId without lockTs is held for ever, or stale */
     int64_t refresh_ms;     /* hfRefreshMS, and ... */
     int64_t multiplier;     /* ... hfStaleMultiplier: how many of those make a document stale */
     int64_t foreign_refresh_ms; /* how often other programs should refresh their locks */

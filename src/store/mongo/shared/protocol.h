@@ -35,7 +35,9 @@ typedef struct mongo_protocol {
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */
     const char *ticket_field; /* the field of the holder's ticket, whose change is news, too; NULL:
                                * the same */
-    const char *pings;        /* the collection of sessions in a form of their own; NULL: none */
+    /* The ticket in that field's value; NULL: it is an ObjectId. False: it is none. */
+    bool (*read_ticket)(const mongo_store *store, const bson_iter_t *value, hf_id *out);
+    const char *pings; /* the collection of sessions in a form of their own; NULL: none */
     /* {field: {$in: tickets}} for enters without an answer: what the name "" stands for. */
     void (*append_doubtful)(mongo_store *store, bson_t *filter);
 } mongo_protocol;

@@ -175,13 +175,18 @@ static void give_notes(listener *to, const bson_t *event, const char *notify, hf
     }
 }
 
-static hf_id ticket_at(const bson_t *event, const char *under, const char *field)
+static hf_id ticket_at(const mongo_store *store, const bson_t *event, const char *under)
 {
+    const mongo_protocol *protocol = store->protocol;
     bson_t fields;
     bson_iter_t found;
     hf_id id = {{0}};
-    if (mongo_view(event, under, &fields) && mongo_path_find_updated(&fields, field, &found) &&
-        BSON_ITER_HOLDS_OID(&found))
+    if (!mongo_view(event, under, &fields) ||
+        !mongo_path_find_updated(&fields, ticket_field_of(store), &found))
+        return id;
+    if (protocol->read_ticket)
+        protocol->read_ticket(store, &found, &id);
+    else if (BSON_ITER_HOLDS_OID(&found))
         memcpy(id.bytes, bson_iter_oid(&found)->bytes, sizeof id.bytes);
     return id;
 }
@@ -202,15 +207,14 @@ static bool read_key(const mongo_protocol *protocol, const bson_iter_t *id,
 static bool give_named(listener *to, const bson_t *event, hf_stamp stamp)
 {
     const mongo_protocol *protocol = to->store->protocol;
-    const char *field = ticket_field_of(to->store);
     char name[HF_NAME_MAX + 1];
     bson_iter_t it, id;
     if (!bson_iter_init(&it, event) || !bson_iter_find_descendant(&it, "documentKey._id", &id))
         return false;
     hf_notice notice = {.kind = HF_NOTICE_NAME, .stamp = stamp, .name = name};
-    notice.ticket = ticket_at(event, "updateDescription.updatedFields", field);
+    notice.ticket = ticket_at(to->store, event, "updateDescription.updatedFields");
     if (id_is_zero(notice.ticket))
-        notice.ticket = ticket_at(event, "fullDocument", field);
+        notice.ticket = ticket_at(to->store, event, "fullDocument");
     if (!read_key(protocol, &id, name))
         return true; /* no name of a lock */
     to->given++;

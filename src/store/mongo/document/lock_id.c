@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock_id.c: writes and reads lockIds; shape.c and document.c call it. See lock_id.h.
+ *
+ * A ticket has 12 bytes, a UUID 16. The four others are the version and variant of a UUID whose
+ * bits are the program's own (RFC 9562, version 8), and a mark. */
+#include "store/mongo/document/lock_id.h"
+#include "core/id.h"
+#include "store/document.h"
+
+#include <stdio.h>
+
+static const uint8_t mark[4] = {0x86, 0x66, 0x80, 0x00};
+#define MARK_AT 6
+
+typedef struct uuid {
+    uint8_t bytes[16];
+} uuid;
+
+/* .NET writes the first three groups of a legacy UUID with their lowest byte first. */
+static void swap_groups(uuid *of)
+{
+    static const uint8_t order[8] = {3, 2, 1, 0, 5, 4, 7, 6};
+    const uuid from = *of;
+    for (size_t i = 0; i < sizeof order; i++)
+        of->bytes[i] = from.bytes[order[i]];
+}
+
+static bool is_uuid(const bson_iter_t *it, bson_subtype_t *subtype, uuid *out)
+{
+    uint32_t size;
+    const uint8_t *data;
+    if (!BSON_ITER_HOLDS_BINARY(it))
+        return false;
+    bson_iter_binary(it, subtype, &size, &data);
+    if (size != sizeof *out ||
+        (*subtype != BSON_SUBTYPE_UUID && *subtype != BSON_SUBTYPE_UUID_DEPRECATED))
+        return false;
+    memcpy(out->bytes, data, sizeof *out);
+    if (*subtype == BSON_SUBTYPE_UUID_DEPRECATED)
+        swap_groups(out);
+    return true;
+}
+
+/* ---- Writing ---- */
+
+static void append_uuid(bson_t *to, const char *field, hf_id ticket, bson_subtype_t subtype)
+{
+    uuid u;
+    memcpy(u.bytes, ticket.bytes, MARK_AT);
+    memcpy(u.bytes + MARK_AT, mark, sizeof mark);
+    memcpy(u.bytes + MARK_AT + sizeof mark, ticket.bytes + MARK_AT, sizeof ticket - MARK_AT);
+    if (subtype == BSON_SUBTYPE_UUID_DEPRECATED)
+        swap_groups(&u);
+    bson_append_binary(to, field, -1, subtype, u.bytes, sizeof u);
+}
+
+void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, hf_id ticket)
+{
+    char text[ID_TEXT_SIZE];
+    switch ((mongo_lock_id_type)uri->lock_id_type) {
+    case MONGO_LOCK_ID_OBJECT_ID:
+        document_append_id(to, field, ticket);
+        break;
+    case MONGO_LOCK_ID_UUID:
+        append_uuid(to, field, ticket, BSON_SUBTYPE_UUID);
+        break;
+    case MONGO_LOCK_ID_UUID_LEGACY:
+        append_uuid(to, field, ticket, BSON_SUBTYPE_UUID_DEPRECATED);
+        break;
+    case MONGO_LOCK_ID_STRING:
+        id_write(ticket, text);
+        bson_append_utf8(to, field, -1, text, -1);
+        break;
+    }
+}
+
+/* Binary values compare by length and subtype first, so these bounds admit UUIDs only. */
+static void append_uuid_test(bson_string_t *out, const char *path, const char *subtype)
+{
+    bson_string_append_printf(
+        out,
+        "{'$and': [{'$gte': ['%s', {'$binary': {'base64': 'AAAAAAAAAAAAAAAAAAAAAA==',"
+        " 'subType': '%s'}}]}, {'$lte': ['%s', {'$binary': {'base64':"
+        " '/////////////////////w==', 'subType': '%s'}}]}]}",
+        path, subtype, path, subtype);
+}
+
+void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const char *path)
+{
+    switch ((mongo_lock_id_type)uri->lock_id_type) {
+    case MONGO_LOCK_ID_OBJECT_ID:
+        bson_string_append_printf(out, "{'$eq': [{'$type': '%s'}, 'objectId']}", path);
+        break;
+    case MONGO_LOCK_ID_UUID:
+        append_uuid_test(out, path, "04");
+        break;
+    case MONGO_LOCK_ID_UUID_LEGACY:
+        append_uuid_test(out, path, "03");
+        break;
+    case MONGO_LOCK_ID_STRING:
+        bson_string_append_printf(out, "{'$eq': [{'$type': '%s'}, 'string']}", path);
+        break;
+    }
+}
+
+/* ---- Reading ---- */
+
+bool mongo_lock_id_is_one(const mongo_uri *uri, const bson_iter_t *it)
+{
+    bson_subtype_t subtype;
+    uuid u;
+    return BSON_ITER_HOLDS_OID(it) || is_uuid(it, &subtype, &u) ||
+           (BSON_ITER_HOLDS_UTF8(it) && uri->lock_id_type == MONGO_LOCK_ID_STRING);
+}
+
+static mongo_lock_id hash_of(const void *data, size_t size)
+{
+    return (mongo_lock_id){.ticket = id_of_hash(id_hash(ID_HASH, data, size))};
+}
+
+static mongo_lock_id of_uuid(const uuid *u)
+{
+    mongo_lock_id id = {.is_exact = true};
+    if (memcmp(u->bytes + MARK_AT, mark, sizeof mark) != 0)
+        return hash_of(u->bytes, sizeof *u);
+    memcpy(id.ticket.bytes, u->bytes, MARK_AT);
+    memcpy(id.ticket.bytes + MARK_AT, u->bytes + MARK_AT + sizeof mark, sizeof id.ticket - MARK_AT);
+    return id;
+}
+
+static mongo_lock_id of_text(const char *text, uint32_t length)
+{
+    mongo_lock_id id = {.is_exact = length == ID_TEXT_SIZE - 1};
+    return id.is_exact && id_read(text, &id.ticket) ? id : hash_of(text, length);
+}
+
+static mongo_lock_id of_object_id(const bson_oid_t *oid)
+{
+    mongo_lock_id id = {.is_exact = true};
+    memcpy(id.ticket.bytes, oid->bytes, sizeof id.ticket.bytes);
+    return id;
+}
+
+bool mongo_lock_id_read(const mongo_uri *uri, const bson_iter_t *it, mongo_lock_id *out)
+{
+    bson_subtype_t subtype = BSON_SUBTYPE_BINARY;
+    mongo_lock_id_type type = MONGO_LOCK_ID_OBJECT_ID;
+    uuid u;
+    uint32_t length;
+    if (!mongo_lock_id_is_one(uri, it))
+        return false;
+    if (BSON_ITER_HOLDS_OID(it)) {
+        *out = of_object_id(bson_iter_oid(it));
+    } else if (is_uuid(it, &subtype, &u)) {
+        type = subtype == BSON_SUBTYPE_UUID ? MONGO_LOCK_ID_UUID : MONGO_LOCK_ID_UUID_LEGACY;
+        *out = of_uuid(&u);
+    } else {
+        const char *text = bson_iter_utf8(it, &length);
+        type = MONGO_LOCK_ID_STRING;
+        *out = of_text(text, length);
+    }
+    out->is_our_type = type == (mongo_lock_id_type)uri->lock_id_type;
+    return true;
+}
+
+void mongo_lock_id_text(const bson_iter_t *it, char out[MONGO_LOCK_ID_TEXT])
+{
+    bson_subtype_t subtype;
+    uuid u;
+    if (BSON_ITER_HOLDS_OID(it)) {
+        bson_oid_to_string(bson_iter_oid(it), out);
+    } else if (is_uuid(it, &subtype, &u)) {
+        for (size_t i = 0; i < sizeof u; i++)
+            out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                           (unsigned)u.bytes[i]);
+    } else {
+        snprintf(out, MONGO_LOCK_ID_TEXT, "%s", bson_iter_utf8(it, NULL));
+    }
+}
