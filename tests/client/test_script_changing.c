@@ -238,6 +238,17 @@ static void test_downgrades_that_fail(void **state)
                  "127 downgraded x: yes\n"
                  "1000 a sweep\n");
     end();
+    hold("memory:down-unseen", HF_EXCLUSIVE);
+    fault.times = 1;
+    stage_let_fail(fault);
+    stage_let_fail((stage_fault){.who = 'a', .call = FAULTY_LOOK, .before = HF_UNREACHABLE});
+    play(downgrade_part, &x, 1000);
+    stage_expect("100 a x: lower to 1\n"
+                 "100 a look at x for sure: not sent, HF_UNREACHABLE\n"
+                 "110 a x: lower to 1\n"
+                 "110 downgraded x: yes\n"
+                 "1000 a sweep\n");
+    end();
     hold("memory:down-gone", HF_EXCLUSIVE);
     stage_drop_record(a, "x");
     play(downgrade_part, &x, 1000);
