@@ -179,6 +179,12 @@ class Bare(Ttl):
         x, = as_json(self.run_command("list", "--json"))
         self.assertEqual((x["holders"][0]["who"], x["holders"][0]["lease_left_ms"]),
                          ("a program that does not say", 0))
+        self.assertIsNone(x["holders"][0]["since"])
+        for words in (["list"], ["show", "x"]):
+            shown = "\n".join(self.run_command(*words).lines)
+            self.assertIn("a program that does not say", shown)
+            self.assertNotIn("1970", shown)
+            self.assertNotIn("since", shown)
 
 
 class Index(Ttl):

@@ -30,8 +30,8 @@ typedef struct rows {
 
 static int64_t age_of(const view *v, const hf_entry_info *entry)
 {
-    int64_t ms = v->board.at_ms - board_since(entry);
-    return ms > 0 ? ms : 0;
+    int64_t since_ms = board_since(entry), ms = v->board.at_ms - since_ms;
+    return since_ms && ms > 0 ? ms : 0;
 }
 
 static bool is_wanted(const view *v, const hf_lock_info *lock, const hf_entry_info *entry)

@@ -117,7 +117,7 @@ static void add_row(table *rows, const hf_lock_info *info)
     table_add(rows, text_copy(info->name));
     table_add(rows, use_of(info));
     table_add(rows, holder_of(info));
-    table_add(rows, first ? text_when(board_since(first)) : text_copy("-"));
+    table_add(rows, first && board_since(first) ? text_when(board_since(first)) : text_copy("-"));
     table_add(rows, first ? text_lease(first->lease_left_ms) : text_copy("-"));
     table_add(rows, text_print("%zu", info->n_queue));
     table_add(rows, token ? text_print("%" PRId64, token) : text_copy("-"));
@@ -232,24 +232,35 @@ static char *permits_of(const hf_lock_info *info, const hf_entry_info *entry)
     return text_copy(entry->permits == HF_LIMIT_RW ? "exclusive" : "shared");
 }
 
+/* ", since 14:03:12 (2m10s)"; "" if it is not known, as with locks of other programs. */
+static char *since_of(const hf_entry_info *entry)
+{
+    int64_t ms = board_since(entry);
+    if (!ms)
+        return text_copy("");
+    char *since = text_when(ms), *age = text_duration(text_now_ms() - ms);
+    char *line = text_print(", since %s (%s)", since, age);
+    free(age);
+    free(since);
+    return line;
+}
+
 /* "holder   cron@web1:4711, exclusive, since 14:03:12 (2m10s), lease 8s, token 17: nightly" */
 static void print_entry(const char *head, const hf_lock_info *info, const hf_entry_info *entry)
 {
     char *permits = permits_of(info, entry);
-    char *since = text_when(board_since(entry));
-    char *age = text_duration(text_now_ms() - board_since(entry));
+    char *since = since_of(entry);
     char *left = text_lease(entry->lease_left_ms);
     char *token = text_token(entry->token);
     char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");
-    char *line = text_print("%s%s%s%s, %s, since %s (%s), lease %s%s, session %s%s%s", place,
-                            who_of(entry), *entry->actor ? "/" : "", entry->actor, permits, since,
-                            age, left, token, entry->session, *entry->why ? ": " : "", entry->why);
+    char *line = text_print("%s%s%s%s, %s%s, lease %s%s, session %s%s%s", place, who_of(entry),
+                            *entry->actor ? "/" : "", entry->actor, permits, since, left, token,
+                            entry->session, *entry->why ? ": " : "", entry->why);
     print_line(head, line);
     free(line);
     free(place);
     free(token);
     free(left);
-    free(age);
     free(since);
     free(permits);
 }
