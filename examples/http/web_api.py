@@ -1,14 +1,18 @@
 #!/usr/bin/python3
-"""web_api.py PORT: a web API that updates one report, however many requests and copies of it run:
-GET /report answers how long it took to get the lock, and with which token the report was written.
-The locks are those of `holdfast serve` at HOLDFAST_URL.
+"""A web API on any number of servers, whose requests read a resource, work, and write it back, one at
+a time for each resource: GET /resource/ID answers how long the request waited for the lock, worked,
+and took in all. The locks are those of `holdfast serve` at HOLDFAST_URL; with --store this program
+starts that service itself.
 """
 # SPDX-License-Identifier: Apache-2.0
+import argparse
 import contextlib
 import http.server
 import json
 import os
-import sys
+import re
+import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -48,18 +52,49 @@ def locked(name, why, wait_ms=30000, ttl_ms=10000):
         call("DELETE", "/v1/leases/" + lease["lease"])
 
 
+def started(store):
+    """Serves the store's locks on a free port, until this program ends; the URL."""
+    service = subprocess.Popen(["holdfast", "--store", store, "serve", "--listen", "127.0.0.1:0"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    return service, service.stdout.readline().split()[-1]
+
+
+def visit(path):
+    """Reads the resource, works for 50 ms, and writes it back: what two must not do at once."""
+    visits = json.load(open(path))["visits"] if os.path.exists(path) else 0
+    time.sleep(0.05)
+    with open(path + ".new", "w") as out:
+        json.dump({"visits": visits + 1}, out)
+    os.replace(path + ".new", path)
+    return visits + 1
+
+
 class Api(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        found = re.fullmatch("/resource/([A-Za-z0-9_-]{1,100})", self.path)
+        if not found:
+            self.answer(404, {"detail": "GET /resource/ID"})
+            return
         try:
-            with locked("report", "asked by " + self.client_address[0]) as lease:
-                time.sleep(0.05)  # the report is updated; what is written to refuses a lower token
-            self.answer(200, {"waited_ms": lease["waited_ms"], "token": lease["token"]})
+            self.answer(200, self.work_on(found.group(1)))
         except urllib.error.HTTPError as error:
             self.answer(503, {"detail": json.loads(error.read())["detail"]})
 
+    def work_on(self, resource):
+        begun = time.monotonic()
+        with locked(given.prefix + resource, "asked by " + self.client_address[0]) as lease:
+            had = time.monotonic()
+            visits = visit(os.path.join(given.data, resource + ".json"))
+            worked = time.monotonic()
+        took = {"waited_ms": had - begun, "worked_ms": worked - had,
+                "total_ms": time.monotonic() - begun}
+        return dict({name: round(1000 * s) for name, s in took.items()}, resource=resource,
+                    visits=visits, token=lease["token"])  # what is written to refuses a lower token
+
     def answer(self, status, value):
         body = json.dumps(value).encode()
-        self.send_response(status)
+        self.log_message("%s %d %s", self.path, status, body.decode())
+        self.send_response_only(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -67,6 +102,19 @@ class Api(http.server.BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Api)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--store", help="sqlite:PATH, mongodb://...: serve the locks of this store")
+    parser.add_argument("--prefix", default="resource-",
+                        help="what a lock's name has before the resource's ID (resource-)")
+    parser.add_argument("--data", default=tempfile.gettempdir(), help="where the resources are")
+    given = parser.parse_args()
+    if given.store:
+        service, URL = started(given.store)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Api)
     print("listening on port %d" % server.server_port, flush=True)
-    server.serve_forever()
+    try:
+        server.serve_forever()
+    finally:
+        if given.store:
+            service.terminate()

@@ -5,14 +5,21 @@ import concurrent.futures
 import json
 import os
 import unittest
+import urllib.error
 import urllib.request
 
 import bed
 
 
 class Http(bed.Case):
+    """On a file, or on the replica set of HOLDFAST_TEST_URI."""
+
     def setUp(self):
         super().setUp()
+        if "HOLDFAST_TEST_URI" in os.environ:
+            base, _, options = os.environ["HOLDFAST_TEST_URI"].partition("?")
+            self.store = "%s/%s?%s" % (base.rstrip("/"), self.id().rsplit(".", 1)[-1], options)
+            self.env["HOLDFAST_STORE"] = self.store
         service = self.start("holdfast", "serve", "--listen", "127.0.0.1:0")
         self.env["HOLDFAST_URL"] = self.said(service, "listening on ")
 
@@ -25,20 +32,50 @@ class Http(bed.Case):
     def report(self, *command):
         return self.check(0, os.path.join(bed.EXAMPLES, "http", "report.sh"), *command)
 
-    def test_the_web_api_says_how_long_it_waited(self):
-        api = self.start("/usr/bin/python3", os.path.join(bed.EXAMPLES, "http", "web_api.py"), "0")
-        url = "http://127.0.0.1:%s/report" % self.said(api, "listening on port ")
+    def api(self, *words):
+        """The URL of one more server of the web API."""
+        program = os.path.join(bed.EXAMPLES, "http", "web_api.py")
+        api = self.start("/usr/bin/python3", program, "0", "--data", self.folder, *words)
+        return "http://127.0.0.1:%s" % self.said(api, "listening on port ")
 
-        def ask(_):
-            with urllib.request.urlopen(url, timeout=bed.PATIENCE) as answer:
-                return json.loads(answer.read())
-        with concurrent.futures.ThreadPoolExecutor(6) as pool:
-            answers = list(pool.map(ask, range(6)))
+    @staticmethod
+    def ask(url):
+        with urllib.request.urlopen(url, timeout=bed.PATIENCE) as answer:
+            return json.loads(answer.read())
+
+    def ask_all(self, urls):
+        with concurrent.futures.ThreadPoolExecutor(len(urls)) as pool:
+            return list(pool.map(self.ask, urls))
+
+    def test_the_web_api_says_how_long_it_waited(self):
+        answers = self.ask_all([self.api() + "/resource/report"] * 6)
         self.assertEqual(len({each["token"] for each in answers}), 6)
         last = max(answers, key=lambda each: each["token"])
         # five worked before it, 50 ms each; the first may have begun before the last one asked
         self.assertGreaterEqual(last["waited_ms"], 4 * 50)
-        self.assertEqual(self.show("report")["last"]["outcome"], "released")
+        for each in answers:
+            self.assertGreaterEqual(each["worked_ms"], 50)
+            self.assertGreaterEqual(each["total_ms"], each["waited_ms"] + each["worked_ms"] - 2)
+        self.assertEqual(self.show("resource-report")["last"]["outcome"], "released")
+
+    def test_no_visit_is_lost_on_several_servers(self):
+        """Each with a service of its own, on one store."""
+        apis = [self.api("--store", self.store, "--prefix", "shop/") for _ in range(3)]
+        resources = ("a", "b", "c", "d")
+        answers = self.ask_all(["%s/resource/%s" % (apis[i % 3], resources[i // 3 % 4])
+                                for i in range(60)])
+        for each in resources:
+            visits = [answer["visits"] for answer in answers if answer["resource"] == each]
+            self.assertEqual(sorted(visits), list(range(1, 16)))
+            self.assertEqual(self.show("shop/" + each)["holders"], [])
+
+    def test_what_is_no_resource(self):
+        url = self.api()
+        for path in ("/", "/report", "/resource/", "/resource/a/b", "/resource/..%2Fx"):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.ask(url + path)
+            self.assertEqual(refused.exception.code, 404)
+            refused.exception.close()
 
     def test_the_script_holds_while_its_command_runs(self):
         self.report("true")
