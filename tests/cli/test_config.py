@@ -192,6 +192,15 @@ class Names(Config):
         for text in ("locks.db", "./test", ""):
             self.refused('store "%s": no such scheme' % text, "--store", text, "list")
 
+    def test_words_that_are_no_names(self):
+        for word in ("private", "none"):
+            self.write("[stores]\n%s = sqlite:/x.db\n" % word)
+            self.refused(r".*no store can be called %s" % word)
+
+    def test_the_file_may_say_that_there_is_no_default(self):
+        self.write("store = none\n")
+        self.assertRegex(self.check(65, "list").err, ":1 says that no store is the default")
+
     def test_the_names_alone(self):
         self.assertEqual(self.check(0, "config", "--stores").out, "A-1_\nprod\ntest\n")
 

@@ -456,6 +456,34 @@ class DefaultStore(cli.Case):
         self.env["HOLDFAST_STORE"] = ""
         self.check_made(self.path("home/.local/state/holdfast"))
 
+    WARNING = "no store is named, so this user's own file is used"
+
+    def test_that_it_is_used_is_said_once(self):
+        for words in (["run", "x", "--", "true"], ["list"], ["doctor"]):
+            said = self.check(0, *words).err
+            self.assertEqual(said.count(self.WARNING), 1, said)
+            self.assertIn(self.path("home/.local/state/holdfast/locks.db"), said)
+            self.assertNotIn(self.WARNING, self.check(0, "-q", *words).err)
+
+    def test_who_wants_it_is_not_warned(self):
+        self.assertNotIn(self.WARNING, self.check(0, "--store", "private", "run", "x", "--",
+                                                  "true").err)
+        self.env["HOLDFAST_STORE"] = "private"
+        self.assertNotIn(self.WARNING, self.check(0, "list").err)
+        self.assertTrue(os.path.exists(self.path("home/.local/state/holdfast/locks.db")))
+
+    def test_who_names_one_is_not_warned(self):
+        self.assertNotIn(self.WARNING, self.check(0, "--store", self.store, "list").err)
+
+    def test_there_may_be_none(self):
+        self.env["HOLDFAST_STORE"] = "none"
+        for words in (["run", "x", "--", "true"], ["list"], ["bench"], ["watch", "--json"]):
+            self.assertIn("HOLDFAST_STORE says that no store is the default",
+                          self.check(65, *words).err)
+        self.assertFalse(os.path.exists(self.path("home")))
+        self.assertRegex(self.check(0, "config").out, "store +none +HOLDFAST_STORE")
+        self.check(0, "--store", self.store, "run", "x", "--", "true")
+
     def test_a_folder_that_cannot_be_made(self):
         self.env["HOME"] = "/dev/null"
         said = "cannot make the folder /dev/null/.local/state/holdfast for the default store: Not a dir"

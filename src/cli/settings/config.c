@@ -136,6 +136,9 @@ static void hear_store(reading *r, const ini_line *line, const char *from)
     size_t i = 0;
     if (!is_name(line->key))
         ini_refuse(line, "a store's name has letters, digits, _ and -, and nothing else");
+    if (!strcmp(line->key, STORE_PRIVATE) || !strcmp(line->key, STORE_NONE))
+        ini_refuse(line, "no store can be called %s: store = %s has a meaning of its own",
+                   line->key, line->key);
     if (is_name(line->value))
         ini_refuse(line, "\"%s\" is not a URI: a name stands for a URI, not for another name",
                    line->value);
@@ -237,6 +240,8 @@ const char *config_store(const config *c)
     for (size_t i = 0; i < c->n_stores; i++)
         if (strcmp(said->text, c->stores[i].name) == 0)
             return c->stores[i].uri;
+    if (!strcmp(said->text, STORE_PRIVATE) || !strcmp(said->text, STORE_NONE))
+        return NULL;
     value_refuse("%s: there is no store \"%s\": %s; or give a URI, like sqlite:%s", said->from,
                  said->text, names_of(c), said->text);
 }

@@ -60,7 +60,12 @@ void config_settle(config *c);
 /* A setting's duration, or `standard` if it is not set. */
 int64_t config_ms(const config *c, setting which, int64_t standard);
 
-/* The URI of the store that was given by name or by URI; NULL: none was given. */
+/* Two words in place of a store: this user's own file, and that there is no default. */
+#define STORE_PRIVATE "private"
+#define STORE_NONE "none"
+
+/* The URI of the store that was given by name or by URI; NULL: none was given, or one of those
+ * words. */
 const char *config_store(const config *c);
 
 #endif

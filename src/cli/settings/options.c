@@ -11,6 +11,7 @@
 #include "folder.h"
 #include "show/text.h"
 #include "status.h"
+#include "value.h"
 
 enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
 
@@ -18,7 +19,7 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, "For every command:", 90},
     {"store", KEY_STORE, "STORE", 0,
      "its name in the file of settings, or sqlite:PATH, memory:, mongodb://... or "
-     "mongodb+srv://...",
+     "mongodb+srv://..., or private: this user's own file",
      90},
     {"ttl", KEY_TTL, "D", 0,
      "how long the lease is: 1s to 1h, default 10s; each D is like 500ms, 10s, 2m, 1h or 1.5", 90},
@@ -111,9 +112,27 @@ static bool make_default_folder(void)
     return !failed;
 }
 
+/* The user's own file excludes nobody else, which is seldom what is wanted from a lock. */
+static void say_private(const char *uri)
+{
+    terminal_warn(
+        "no store is named, so this user's own file is used, which excludes no other user "
+        "and no other host: %s; name a store with --store, HOLDFAST_STORE or in a file of "
+        "settings, or say --store " STORE_PRIVATE,
+        uri);
+}
+
 char *options_store(const settings *given)
 {
-    return given->store || make_default_folder() ? options_uri(given) : NULL;
+    const config_value *said = &given->config.values[SETTING_STORE];
+    if (said->text && strcmp(said->text, STORE_NONE) == 0)
+        value_refuse("%s says that no store is the default: name one with --store or "
+                     "HOLDFAST_STORE",
+                     said->from);
+    char *uri = given->store || make_default_folder() ? options_uri(given) : NULL;
+    if (uri && !said->text)
+        say_private(uri);
+    return uri;
 }
 
 /* The same database with protocol document; NULL after a message. Takes uri. */

@@ -27,7 +27,9 @@ void options_take(const char **word, char *arg, const char *what, struct argp_st
  * default store. */
 char *options_uri(const settings *given);
 
-/* The same; the default store's folders are made. NULL after a message. */
+/* The same; the default store's folders are made, and a warning says that it is used, unless that
+ * was asked for. NULL after a message. Ends the program if the settings say that there is no
+ * default. */
 char *options_store(const settings *given);
 
 /* Opens that store. more may be NULL. Returns the exit status: 0, or after an error, which it

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/settings/options.h"
+#include "cli/terminal/terminal.h"
 #include "show/text.h"
 #include "verbs.h"
 
@@ -190,6 +191,7 @@ static void offer_locks(settings *given, const char *word)
     size_t left = MOST_NAMES;
     hf_client *client = NULL;
     options_settle(given);
+    terminal_init(-1);
     char *uri = options_uri(given);
     bool is_there = given->store || (uri && access(strchr(uri, ':') + 1, R_OK) == 0);
     if (is_there && !options_open(given, NULL, &client))
