@@ -427,6 +427,41 @@ class Modes(cli.Case):
             self.assertEqual(order.read().split(), ["0", "1", "2", "3"])
 
 
+class Nested(cli.Case):
+    """A command that waits for the lock under which it runs."""
+
+    WARNING = '"x" is held by the command that started this one (token '
+
+    def nest(self, status, outer, inner):
+        return self.check(status, "run", *outer, "--", cli.BIN, *inner).err
+
+    def test_it_is_told(self):
+        for inner in (["run", "-w", "1s", "x", "--", "true"], ["run", "-w", "1s", "-s", "x", "--", "true"],
+                      ["acquire", "-w", "1s", "x"]):
+            self.assertEqual(self.nest(75, ["x"], inner).count(self.WARNING), 1)
+        self.assertIn(self.WARNING, self.nest(75, ["a", "x"], ["run", "-w", "1s", "x", "--", "true"]))
+        self.assertIn(self.WARNING,
+                      self.nest(75, ["-s", "x"], ["run", "-w", "1s", "x", "--", "true"]))
+
+    def test_what_does_not_wait_for_it_is_not(self):
+        for status, outer, inner in ((75, ["x"], ["run", "-n", "x", "--", "true"]),
+                                     (0, ["x"], ["run", "y", "--", "true"]),
+                                     (0, ["-s", "x"], ["run", "-s", "x", "--", "true"]),
+                                     (0, ["--permits", "1", "--limit", "2", "x"],
+                                      ["run", "--permits", "1", "--limit", "2", "x", "--", "true"])):
+            self.assertNotIn(self.WARNING, self.nest(status, outer, inner))
+
+    def test_the_same_name_in_another_store_is_not(self):
+        other = "sqlite:" + self.path("other.db")
+        self.assertNotIn(self.WARNING, self.nest(0, ["x"], ["--store", other, "run", "x", "--", "true"]))
+
+    def test_what_is_left_over_in_the_environment_is_not(self):
+        self.env.update(HOLDFAST_NAME="x", HOLDFAST_TOKEN="5")
+        self.assertNotIn(self.WARNING, self.check(0, "run", "x", "--", "true").err)
+        self.env.update(HOLDFAST_NAME="x\ny", HOLDFAST_TOKEN="")
+        self.assertNotIn(self.WARNING, self.check(0, "run", "y", "--", "true").err)
+
+
 class DefaultStore(cli.Case):
     def setUp(self):
         super().setUp()

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/run/ancestor.h"
 #include "cli/run/interrupt.h"
 #include "cli/run/keeper.h"
 #include "cli/run/lock_args.h"
@@ -147,6 +148,7 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
     hf_code code = interrupt_begin(&options.lock.cancel, err);
     if (code)
         return code;
+    ancestor_warn(client, &req->lock_args, req->name);
     code = hf_lease_acquire(client, req->name, &options, &req->lease, err);
     terminal_wait_end();
     return code;
