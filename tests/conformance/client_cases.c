@@ -175,6 +175,26 @@ static void test_uris_and_options_that_cannot_be(void **state)
     hf_close(NULL);
 }
 
+static void test_a_negative_wait_is_refused(void **state)
+{
+    (void)state;
+    const char *name = bed_name("negative");
+    hf_client *client = bed_client("negative", BED_TTL);
+    hf_lease lease;
+    hf_lock *lock;
+    hf_error err;
+    for (int64_t ms = -2; ms > -1000000; ms *= 7) {
+        const hf_lock_options options = {.wait_ms = ms};
+        const hf_lease_options leased = {.lock.wait_ms = ms};
+        assert_code(HF_INVALID, hf_lock_acquire(client, name, &options, &lock, &err), &err);
+        assert_contains(err.text, "is negative");
+        assert_code(HF_INVALID, hf_lock_acquire_all(client, &name, 1, &options, &lock, &err), &err);
+        if (bed.can & HF_CAN_QUEUE)
+            assert_code(HF_INVALID, hf_lease_acquire(client, name, &leased, &lease, &err), &err);
+    }
+    hf_close(client);
+}
+
 /* ---- A lock's life ---- */
 
 static void test_a_lock_is_held_past_its_ttl(void **state)
@@ -517,6 +537,7 @@ int run_client_cases(void)
         CASE(test_names_that_cannot_be),
         CASE(test_texts_have_their_bounds),
         CASE(test_uris_and_options_that_cannot_be),
+        CASE(test_a_negative_wait_is_refused),
         CASE(test_a_lock_is_held_past_its_ttl),
         CASE(test_release_twice_and_check_after_it),
         CASE_IF(HF_CAN_TOKENS, test_tokens_rise),

@@ -44,6 +44,16 @@ static hf_code check_period(const hf_client *client, const hf_lock_options *opti
                      client->store->protocol);
 }
 
+static hf_code check_wait(const hf_lock_options *options, hf_error *err)
+{
+    if (options->wait_ms >= 0 || options->wait_ms == HF_TRY)
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "a wait of %lld ms is negative: HF_TRY (-1) does not wait, HF_WAIT_DEFAULT (0) "
+                     "waits as long as the protocol does",
+                     (long long)options->wait_ms);
+}
+
 static hf_code check_watchdog(const hf_lock_options *options, hf_error *err)
 {
     if (options->feed_ms >= 0 && options->max_hold_ms >= 0)
@@ -97,6 +107,8 @@ hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_erro
     hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
     if (!code)
         code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
+    if (!code)
+        code = check_wait(options, err);
     if (!code)
         code = check_permits(options, err);
     if (!code)
