@@ -277,6 +277,19 @@ class Passwords(Config):
         self.write("store = mongodb://me@a:27017,b:27017/app?replicaSet=rs0\n", mode=0o644)
         self.assertEqual(self.said("store")[0], "mongodb://me@a:27017,b:27017/app?replicaSet=rs0")
 
+    def test_one_on_the_command_line_is_warned_of(self):
+        warning = "a password in --store can be read by every user"
+        words = ["--store", "mongodb://me:hidden@127.0.0.1:1/app?serverSelectionTimeoutMS=1",
+                 "list"]
+        said = self.check(69, *words).err
+        self.assertIn(warning, said)
+        self.assertNotIn("hidden", said)
+        self.assertNotIn(warning, self.check(69, "-q", *words).err)
+        self.env["HOLDFAST_STORE"] = words[1]
+        self.assertNotIn(warning, self.check(69, "list").err)
+        self.assertNotIn(warning, self.check(69, "--store", words[1].replace(":hidden@", "@"),
+                                             "list").err)
+
     def test_they_are_not_shown(self):
         self.write("store = prod\n[stores]\nprod = %s&tlsCertificateKeyFilePassword=hidden&x=1\n"
                    % SECRET)

@@ -9,9 +9,12 @@
 
 #include "cli/terminal/terminal.h"
 #include "folder.h"
+#include "secret.h"
 #include "show/text.h"
 #include "status.h"
 #include "value.h"
+
+#define STORE_FLAG "--store"
 
 enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
 
@@ -58,7 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     settings *given = state->input;
     switch (key) {
     case KEY_STORE:
-        config_say(&given->config, SETTING_STORE, "--store", arg);
+        config_say(&given->config, SETTING_STORE, STORE_FLAG, arg);
         return 0;
     case KEY_TTL:
         config_say(&given->config, SETTING_TTL, "--ttl", arg);
@@ -122,6 +125,14 @@ static void say_private(const char *uri)
         uri);
 }
 
+/* The words of a command are for all users of its host to see. */
+static void say_open_secret(const config_value *said)
+{
+    if (said->text && strcmp(said->from, STORE_FLAG) == 0 && secret_is_in(said->text))
+        terminal_warn("a password in " STORE_FLAG " can be read by every user of this host, in the "
+                      "list of processes: let HOLDFAST_STORE or a file of settings name the store");
+}
+
 char *options_store(const settings *given)
 {
     const config_value *said = &given->config.values[SETTING_STORE];
@@ -132,6 +143,7 @@ char *options_store(const settings *given)
     char *uri = given->store || make_default_folder() ? options_uri(given) : NULL;
     if (uri && !said->text)
         say_private(uri);
+    say_open_secret(said);
     return uri;
 }
 

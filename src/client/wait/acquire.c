@@ -48,10 +48,11 @@ static hf_code check_wait(const hf_lock_options *options, hf_error *err)
 {
     if (options->wait_ms >= 0 || options->wait_ms == HF_TRY)
         return HF_OK;
-    return error_set(err, HF_INVALID,
-                     "a wait of %lld ms is negative: HF_TRY (-1) does not wait, HF_WAIT_DEFAULT (0) "
-                     "waits as long as the protocol does",
-                     (long long)options->wait_ms);
+    return error_set(
+        err, HF_INVALID,
+        "a wait of %lld ms is negative: HF_TRY (-1) does not wait, HF_WAIT_DEFAULT (0) "
+        "waits as long as the protocol does",
+        (long long)options->wait_ms);
 }
 
 static hf_code check_watchdog(const hf_lock_options *options, hf_error *err)
