@@ -392,6 +392,37 @@ static void test_a_holder_that_lives(void **state)
     end();
 }
 
+/* Who may not wait is told what a wait would bring. */
+static void test_a_try_beside_one_that_is_overdue(void **state)
+{
+    (void)state;
+    hold("memory:overdue", defaults);
+    cut_off('a');
+    stage_run(13000);
+    stage_forget();
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("13000 b begin\n"
+                 "13000 b x: enter-or-not\n"
+                 "13000 b look at 1 sessions, trusting\n"
+                 "13000 b is told HF_HELD: x was not free: held by a@:1 (audit); its lease ended "
+                 "3s ago, so it is probably dead: a request that waits 15s or longer (-w 15s) "
+                 "makes sure, and takes the lock over\n");
+    end();
+    hold("memory:not-overdue", (hf_options){.clock_trust_ms = -1});
+    cut_off('a');
+    stage_run(5000);
+    stage_forget();
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("5000 b begin\n"
+                 "5000 b x: enter-or-not\n"
+                 "5000 b look at 1 sessions\n"
+                 "5000 b is told HF_HELD: x was not free: held by a@:1 (audit); if it died, only "
+                 "a request that waits takes it over (clock_trust is off)\n");
+    end();
+}
+
 static void test_a_holder_that_is_marked(void **state)
 {
     (void)state;
@@ -1213,6 +1244,7 @@ int main(void)
         cmocka_unit_test(test_a_limit_of_the_dead),
         cmocka_unit_test(test_a_holder_that_has_died),
         cmocka_unit_test(test_a_holder_that_lives),
+        cmocka_unit_test(test_a_try_beside_one_that_is_overdue),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_calls_of_the_judge_that_fail),
