@@ -609,7 +609,7 @@ typedef struct hf_finding {
     const char *topic; /* "reach", "server", "members", "notices", "write concern", "latency",
                         * "clock" ... */
     const char *text;
-    bool is_danger;  /* this endangers safety */
+    bool is_danger;  /* this endangers safety, or the lease of a lock is over and nobody takes it */
     bool wants_care; /* someone should look: a deadlock, a long wait */
 } hf_finding;
 

@@ -286,6 +286,22 @@ class ForPeople(cli.Case):
         self.assertRegex(out, r"^STATE +TOPIC +FINDING\nok ")
         self.assertNotIn("DANGER", out)
 
+    def test_the_doctor_finds_a_lease_that_is_over(self):
+        """A lease that nobody renews; while nobody waits, it is not taken out."""
+        self.check(0, "--ttl", "1s", "acquire", "over")
+        self.check(0, "--ttl", "1h", "acquire", "under")
+        deadline = time.monotonic() + cli.PATIENCE
+        while (result := self.run_it("doctor")).returncode != 1:
+            self.assertLess(time.monotonic(), deadline, result.out)
+        out = result.out
+        self.assertRegex(out, r"(?m)^DANGER +overdue lease +over: the lease of .+ has been over for \d+ s, ")
+        self.assertNotIn("under", out)
+        finding, = [each for each in json.loads(self.run_it("doctor", "--json").out)
+                    if each["topic"] == "overdue lease"]
+        self.assertTrue(finding["is_danger"])
+        self.check(0, "run", "-w", "30s", "over", "--", "true")
+        self.check(0, "doctor")
+
     def test_quiet_json_is_json_still(self):
         self.assertEqual(json.loads(self.check(0, "-q", "list", "--json").out), [])
 

@@ -28,7 +28,7 @@ const struct argp doctor_argp = {
     parse,
     "",
     "Checks what the locks depend on: store, server, notices, write concern, latency, clocks. "
-    "Exits with 1 if something endangers safety.",
+    "Exits with 1 if something endangers safety, or if a lock is held whose lease is over.",
     options_children,
     NULL,
     NULL};

@@ -302,6 +302,43 @@ hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_er
     return code;
 }
 
+/* ---- The doctor ---- */
+
+#define OVERDUE_MS 1000 /* a lease that is over for less may just be taken out */
+
+typedef struct overdue {
+    hf_finding_fn each;
+    void *ctx;
+} overdue;
+
+/* Such a lock looks held, and is taken over by whoever waits for it. */
+static bool find_overdue(void *ctx, const hf_lock_info *info)
+{
+    const overdue *o = ctx;
+    char text[HF_NAME_MAX + 400];
+    const hf_finding finding = {.topic = "overdue lease", .text = text, .is_danger = true};
+    bool goes_on = true;
+    for (size_t i = 0; i < info->n_holders && goes_on; i++) {
+        const hf_entry_info *holder = &info->holders[i];
+        if (holder->lease_left_ms > -OVERDUE_MS)
+            continue;
+        snprintf(text, sizeof text,
+                 "%s: the lease of %s has been over for %lld s, so it is probably dead: a request "
+                 "that waits takes the lock over",
+                 info->name, *holder->who ? holder->who : "a session that is gone",
+                 (long long)(-holder->lease_left_ms / 1000));
+        goes_on = o->each(o->ctx, &finding);
+    }
+    return goes_on;
+}
+
+static hf_code overdue_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
+{
+    static const hf_list_options used = {.struct_size = sizeof used, .in_use = true};
+    overdue o = {each, ctx};
+    return hf_list_locks(client, &used, find_overdue, &o, err);
+}
+
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
     hf_code code = client_begin(client, err);
@@ -310,6 +347,8 @@ hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *er
     code = client->store->ops->doctor(client->store, each, ctx, err);
     if (!code)
         code = deadlock_doctor(client, each, ctx, err);
+    if (!code)
+        code = overdue_doctor(client, each, ctx, err);
     client_end(client);
     return code;
 }
