@@ -423,6 +423,73 @@ static void test_a_try_beside_one_that_is_overdue(void **state)
     end();
 }
 
+/* Its session lives, but nothing that it sends about the lock arrives; and who asked has gone. */
+static void test_a_holder_that_was_asked_long_ago(void **state)
+{
+    (void)state;
+    hf_store *store;
+    hf_error err;
+    hold("memory:asked", defaults);
+    store = stage_store(b)->inner;
+    const hf_ask asked = {
+        .ticket = x.lock->grant.ticket, .by = "operator", .reason = "maintenance"};
+    assert_int_equal(store->ops->ask(store, a->session.self.id, &asked, &err), HF_OK);
+    stage_let_fail(
+        (stage_fault){.who = 'a', .call = FAULTY_STEP, .times = 100000, .before = HF_UNREACHABLE});
+    stage_act(take_part, &waits);
+    stage_run(14000);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "400 b look at 1 sessions\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n"
+                 "1507 b look at x since 2\n"
+                 "3015 b look at x since 2\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 b beat, seen 1, waits\n"
+                 "3434 b look at 1 sessions\n"
+                 "4524 b look at x since 2\n"
+                 "6034 b look at x since 2\n"
+                 "6666 a beat, seen 2\n"
+                 "6666 b beat, seen 2, waits\n"
+                 "6767 b look at 1 sessions\n"
+                 "7545 b look at x since 2\n"
+                 "9057 b look at x since 2\n"
+                 "9975 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "9979 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "9987 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "9999 a beat, seen 3\n"
+                 "9999 b beat, seen 3, waits\n"
+                 "10002 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "10039 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "10097 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "10100 b look at 1 sessions\n"
+                 "10196 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "10376 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "10570 b look at x since 2\n"
+                 "10647 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "10920 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "11194 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "11469 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "11745 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "12022 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "12092 b look at x since 2\n"
+                 "12300 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "12580 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "12861 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "13143 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "13332 a beat, seen 4\n"
+                 "13332 b beat, seen 4, waits\n"
+                 "13426 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "13433 b look at 1 sessions\n"
+                 "13433 b x: abandon\n"
+                 "13433 b hears a grant\n"
+                 "13433 b has x\n"
+                 "13710 a x: abandon: not sent, HF_UNREACHABLE\n"
+                 "13995 a x: abandon: not sent, HF_UNREACHABLE\n");
+    end();
+}
+
 static void test_a_holder_that_is_marked(void **state)
 {
     (void)state;
@@ -1245,6 +1312,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_has_died),
         cmocka_unit_test(test_a_holder_that_lives),
         cmocka_unit_test(test_a_try_beside_one_that_is_overdue),
+        cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
         cmocka_unit_test(test_calls_of_the_judge_that_fail),
