@@ -11,7 +11,9 @@ import http.server
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -109,6 +111,7 @@ if __name__ == "__main__":
                         help="what a lock's name has before the resource's ID (resource-)")
     parser.add_argument("--data", default=tempfile.gettempdir(), help="where the resources are")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if given.store:
         service, URL = started(given.store)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Api)

@@ -36,7 +36,14 @@ class Http(bed.Case):
         """The URL of one more server of the web API."""
         program = os.path.join(bed.EXAMPLES, "http", "web_api.py")
         api = self.start("/usr/bin/python3", program, "0", "--data", self.folder, *words)
+        self.addCleanup(self.end, api)
         return "http://127.0.0.1:%s" % self.said(api, "listening on port ")
+
+    @staticmethod
+    def end(api):
+        """With SIGTERM it ends its service, too."""
+        api.terminate()
+        assert api.wait(bed.PATIENCE) == 0
 
     @staticmethod
     def ask(url):

@@ -3,9 +3,8 @@
 #include "store/mongo/shared/pace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#define FEWEST 3
+#define LATEST 3 /* seconds that show that it has become quiet */
 
 void mongo_pace_note(mongo_pace *pace, hf_stamp stamp)
 {
@@ -26,13 +25,20 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-int64_t mongo_pace_writes(const mongo_pace *pace)
+/* Of the last n seconds. */
+static int64_t median(const mongo_pace *pace, unsigned n)
 {
     uint32_t sorted[MONGO_PACE_SECONDS];
-    size_t n = pace->n < MONGO_PACE_SECONDS ? pace->n : MONGO_PACE_SECONDS;
-    if (n < FEWEST)
-        return 0;
-    memcpy(sorted, pace->highest, n * sizeof *sorted);
+    for (unsigned i = 0; i < n; i++)
+        sorted[i] = pace->highest[(pace->n - 1 - i) % MONGO_PACE_SECONDS];
     qsort(sorted, n, sizeof *sorted, compare);
-    return 2 * (int64_t)sorted[n / 2];
+    return sorted[n / 2];
+}
+
+int64_t mongo_pace_writes(const mongo_pace *pace)
+{
+    if (pace->n < MONGO_PACE_SECONDS)
+        return 0;
+    int64_t long_run = median(pace, MONGO_PACE_SECONDS), latest = median(pace, LATEST);
+    return 2 * (latest < long_run ? latest : long_run);
 }

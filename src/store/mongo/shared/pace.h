@@ -19,7 +19,8 @@ typedef struct mongo_pace {
 void mongo_pace_note(mongo_pace *pace, hf_stamp stamp);
 
 /* Entries a second: twice the median of those ordinals, because stamps come from any moment of
- * their second. 0 until there were three such seconds. */
+ * their second; or that of the latest three, if it is lower, so that a burst is soon forgotten. 0
+ * until there were eight such seconds. */
 int64_t mongo_pace_writes(const mongo_pace *pace);
 
 #endif
