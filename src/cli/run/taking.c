@@ -60,7 +60,7 @@ static hf_code take(taking *t)
         .feed_ms = health_feed_ms(p->health),
         .max_hold_ms = p->health->max_hold_ms,
     };
-    for (size_t i = 0; i < p->n_names; i++)
+    for (size_t i = 0; i < p->n_names && !p->document; i++)
         ancestor_warn(t->client, &p->lock_args, p->names[i]);
     hf_code code = p->document ? document_take(p, t->client, &options, &t->locks[0], &t->err)
                                : hf_lock_acquire_all(t->client, (const char *const *)p->names,
