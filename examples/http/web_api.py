@@ -55,7 +55,7 @@ def locked(name, why, wait_ms=30000, ttl_ms=10000):
 
 
 def started(store):
-    """Serves the store's locks on a free port, until this program ends; the URL."""
+    """`holdfast serve` on a free port, for as long as this program runs; the process and its URL."""
     service = subprocess.Popen(["holdfast", "--store", store, "serve", "--listen", "127.0.0.1:0"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     return service, service.stdout.readline().split()[-1]

@@ -120,6 +120,13 @@ class Offers(Completion):
         self.assertEqual(self.offers("show", ""), [])
         self.assertFalse(os.path.exists(self.path("holdfast")))
 
+    def test_where_there_is_no_default_store_none_is_asked(self):
+        self.env.update(XDG_STATE_HOME=self.folder, HOLDFAST_STORE="private")
+        self.check(0, "run", "x", "--", "true")
+        self.env["HOLDFAST_STORE"] = "none"
+        result = self.run_it("complete", "show", "")
+        self.assertEqual((result.out, result.err), ("", ""))
+
     def test_a_broken_file_of_settings(self):
         with open(self.env["HOLDFAST_CONFIG"], "w") as file:
             file.write("nonsense\n")

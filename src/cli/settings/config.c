@@ -94,6 +94,11 @@ static bool is_name(const char *text)
     return *text && !text[strspn(text, NAME_LETTERS)];
 }
 
+static bool has_own_meaning(const char *name)
+{
+    return strcmp(name, STORE_PRIVATE) == 0 || strcmp(name, STORE_NONE) == 0;
+}
+
 static void check_uri(const reading *r, const ini_line *line)
 {
     const char *uri = line->value;
@@ -136,7 +141,7 @@ static void hear_store(reading *r, const ini_line *line, const char *from)
     size_t i = 0;
     if (!is_name(line->key))
         ini_refuse(line, "a store's name has letters, digits, _ and -, and nothing else");
-    if (!strcmp(line->key, STORE_PRIVATE) || !strcmp(line->key, STORE_NONE))
+    if (has_own_meaning(line->key))
         ini_refuse(line, "no store can be called %s: store = %s has a meaning of its own",
                    line->key, line->key);
     if (is_name(line->value))
@@ -240,8 +245,14 @@ const char *config_store(const config *c)
     for (size_t i = 0; i < c->n_stores; i++)
         if (strcmp(said->text, c->stores[i].name) == 0)
             return c->stores[i].uri;
-    if (!strcmp(said->text, STORE_PRIVATE) || !strcmp(said->text, STORE_NONE))
+    if (has_own_meaning(said->text))
         return NULL;
     value_refuse("%s: there is no store \"%s\": %s; or give a URI, like sqlite:%s", said->from,
                  said->text, names_of(c), said->text);
+}
+
+bool config_has_no_store(const config *c)
+{
+    const config_value *said = &c->values[SETTING_STORE];
+    return said->text && strcmp(said->text, STORE_NONE) == 0;
 }

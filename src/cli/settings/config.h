@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_CLI_CONFIG_H
 #define HOLDFAST_CLI_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,5 +68,6 @@ int64_t config_ms(const config *c, setting which, int64_t standard);
 /* The URI of the store that was given by name or by URI; NULL: none was given, or one of those
  * words. */
 const char *config_store(const config *c);
+bool config_has_no_store(const config *c); /* it was said that there is no default */
 
 #endif

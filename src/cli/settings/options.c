@@ -96,6 +96,8 @@ char *options_uri(const settings *given)
 {
     if (given->store)
         return text_copy(given->store);
+    if (config_has_no_store(&given->config))
+        return NULL;
     char *folder = folder_find("XDG_STATE_HOME", ".local/state");
     char *uri = folder ? text_print("sqlite:%s/locks.db", folder) : NULL;
     free(folder);
@@ -136,7 +138,7 @@ static void say_open_secret(const config_value *said)
 char *options_store(const settings *given)
 {
     const config_value *said = &given->config.values[SETTING_STORE];
-    if (said->text && strcmp(said->text, STORE_NONE) == 0)
+    if (config_has_no_store(&given->config))
         value_refuse("%s says that no store is the default: name one with --store or "
                      "HOLDFAST_STORE",
                      said->from);

@@ -24,7 +24,7 @@ void options_settle(settings *given);
 void options_take(const char **word, char *arg, const char *what, struct argp_state *state);
 
 /* The URI of the given or the default store, in new memory; NULL if there is no place for the
- * default store. */
+ * default store, or the settings say that there is none. */
 char *options_uri(const settings *given);
 
 /* The same; the default store's folders are made, and a warning says that it is used, unless that

@@ -3,7 +3,6 @@
  * comes from, without passwords. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/settings/options.h"
 #include "cli/settings/secret.h"
@@ -52,8 +51,7 @@ const struct argp config_argp = {
 static char *shown_value(const settings *given, setting which)
 {
     const config_value *said = &given->config.values[which];
-    bool has_none = said->text && strcmp(said->text, STORE_NONE) == 0;
-    char *uri = which == SETTING_STORE && !has_none ? options_uri(given) : NULL;
+    char *uri = which == SETTING_STORE ? options_uri(given) : NULL;
     char *out = uri          ? secret_mask(uri)
                 : said->text ? text_copy(said->text)
                              : text_copy(config_standard(which));

@@ -311,7 +311,7 @@ typedef struct overdue {
     void *ctx;
 } overdue;
 
-/* Such a lock looks held, and is taken over by whoever waits for it. */
+/* Such a lock looks held, and the next request that waits takes it over. */
 static bool find_overdue(void *ctx, const hf_lock_info *info)
 {
     const overdue *o = ctx;

@@ -105,14 +105,6 @@ void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const c
 
 /* ---- Reading ---- */
 
-bool mongo_lock_id_is_one(const mongo_uri *uri, const bson_iter_t *it)
-{
-    bson_subtype_t subtype;
-    uuid u;
-    return BSON_ITER_HOLDS_OID(it) || is_uuid(it, &subtype, &u) ||
-           (BSON_ITER_HOLDS_UTF8(it) && uri->lock_id_type == MONGO_LOCK_ID_STRING);
-}
-
 static mongo_lock_id hash_of(const void *data, size_t size)
 {
     return (mongo_lock_id){.ticket = id_of_hash(id_hash(ID_HASH, data, size))};
@@ -143,24 +135,31 @@ static mongo_lock_id of_object_id(const bson_oid_t *oid)
 
 bool mongo_lock_id_read(const mongo_uri *uri, const bson_iter_t *it, mongo_lock_id *out)
 {
-    bson_subtype_t subtype = BSON_SUBTYPE_BINARY;
-    mongo_lock_id_type type = MONGO_LOCK_ID_OBJECT_ID;
+    bson_subtype_t subtype;
+    mongo_lock_id_type type;
     uuid u;
     uint32_t length;
-    if (!mongo_lock_id_is_one(uri, it))
-        return false;
     if (BSON_ITER_HOLDS_OID(it)) {
+        type = MONGO_LOCK_ID_OBJECT_ID;
         *out = of_object_id(bson_iter_oid(it));
     } else if (is_uuid(it, &subtype, &u)) {
         type = subtype == BSON_SUBTYPE_UUID ? MONGO_LOCK_ID_UUID : MONGO_LOCK_ID_UUID_LEGACY;
         *out = of_uuid(&u);
-    } else {
+    } else if (BSON_ITER_HOLDS_UTF8(it) && uri->lock_id_type == MONGO_LOCK_ID_STRING) {
         const char *text = bson_iter_utf8(it, &length);
         type = MONGO_LOCK_ID_STRING;
         *out = of_text(text, length);
+    } else {
+        return false;
     }
     out->is_our_type = type == (mongo_lock_id_type)uri->lock_id_type;
     return true;
+}
+
+bool mongo_lock_id_is_one(const mongo_uri *uri, const bson_iter_t *it)
+{
+    mongo_lock_id id;
+    return mongo_lock_id_read(uri, it, &id);
 }
 
 void mongo_lock_id_text(const bson_iter_t *it, char out[MONGO_LOCK_ID_TEXT])

@@ -11,10 +11,6 @@ void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, h
 /* An expression that says whether a field, "$path", is of the type that the URI says. */
 void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const char *path);
 
-/* Whether this is a lockId in one of the forms that programs use; others are foreign. A text is one
- * only if the URI says so. */
-bool mongo_lock_id_is_one(const mongo_uri *uri, const bson_iter_t *it);
-
 /* What a lockId says. */
 typedef struct mongo_lock_id {
     hf_id ticket;  /* that it was made of, or else a hash of it */
@@ -22,8 +18,9 @@ typedef struct mongo_lock_id {
     bool is_our_type;
 } mongo_lock_id;
 
-/* False: it is no lockId. */
+/* False: it is in none of the forms that programs use. A text is one only if the URI says so. */
 bool mongo_lock_id_read(const mongo_uri *uri, const bson_iter_t *it, mongo_lock_id *out);
+bool mongo_lock_id_is_one(const mongo_uri *uri, const bson_iter_t *it);
 
 #define MONGO_LOCK_ID_TEXT 61
 /* For people. */

@@ -61,57 +61,37 @@ static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
 typedef struct special {
     const char *name, *protocol;
     enum { FIELD, NUMBER, WORD, PROCESS, LOCK_SESSION } kind;
-    size_t
-        offset; /* in mongo_uri: an int64_t for a number, an unsigned for a word, else a char * */
-    int64_t most;
-    const char *words[5]; /* the first is the default */
+    size_t offset; /* in mongo_uri: of an int64_t (NUMBER), an unsigned (WORD), or a char * */
+    int64_t most;  /* of a NUMBER */
+    const char *words[5]; /* of a WORD: the first is the default */
 } special;
 
+#define KEY(key, protocols, how, field)                                                            \
+    .name = key, .protocol = protocols, .kind = how, .offset = offsetof(mongo_uri, field)
+
 static const special keys[] = {
-    {"hfTimeField", "ttl document", FIELD, offsetof(mongo_uri, time_field), 0, {NULL}},
-    {"hfOwnerField", "ttl", FIELD, offsetof(mongo_uri, owner_field), 0, {NULL}},
-    {"hfExpireAfterSeconds", "ttl", NUMBER, offsetof(mongo_uri, expire_after_s), INT32_MAX, {NULL}},
-    {"hfPollMS", "ttl document sharding", NUMBER, offsetof(mongo_uri, poll_ms), 3600000, {NULL}},
-    {"hfStreamWrites",
-     "ttl document sharding",
-     NUMBER,
-     offsetof(mongo_uri, stream_writes),
-     INT32_MAX,
-     {NULL}},
-    {"hfLockField", "document", FIELD, offsetof(mongo_uri, lock_field), 0, {NULL}},
-    {"hfTokenField", "document", FIELD, offsetof(mongo_uri, token_field), 0, {NULL}},
-    {"hfLockIdType",
-     "document",
-     WORD,
-     offsetof(mongo_uri, lock_id_type),
-     0,
-     {[MONGO_LOCK_ID_OBJECT_ID] = "objectId",
-      [MONGO_LOCK_ID_UUID] = "uuid",
-      [MONGO_LOCK_ID_UUID_LEGACY] = "uuidLegacy",
-      [MONGO_LOCK_ID_STRING] = "string"}},
-    {"hfTimeMeans",
-     "document",
-     WORD,
-     offsetof(mongo_uri, time_means),
-     0,
-     {[MONGO_TIME_REFRESHED] = "refreshed", [MONGO_TIME_EXPIRES] = "expires"}},
-    {"hfNoTimeMeans",
-     "document",
-     WORD,
-     offsetof(mongo_uri, no_time_means),
-     0,
-     {[MONGO_NO_TIME_HELD] = "held", [MONGO_NO_TIME_STALE] = "stale"}},
-    {"hfRefreshMS", "document", NUMBER, offsetof(mongo_uri, refresh_ms), 3600000, {NULL}},
-    {"hfStaleMultiplier", "document", NUMBER, offsetof(mongo_uri, multiplier), 1000, {NULL}},
-    {"hfPingMS", "sharding", NUMBER, offsetof(mongo_uri, ping_ms), 3600000, {NULL}},
-    {"hfExpiryMS",
-     "sharding",
-     NUMBER,
-     offsetof(mongo_uri, expiry_ms),
-     INT64_C(7) * 86400000,
-     {NULL}},
-    {"hfProcess", "sharding", PROCESS, offsetof(mongo_uri, process), 0, {NULL}},
-    {"hfLockSession", "sharding", LOCK_SESSION, offsetof(mongo_uri, lock_session), 0, {NULL}},
+    {KEY("hfTimeField", "ttl document", FIELD, time_field)},
+    {KEY("hfOwnerField", "ttl", FIELD, owner_field)},
+    {KEY("hfExpireAfterSeconds", "ttl", NUMBER, expire_after_s), .most = INT32_MAX},
+    {KEY("hfPollMS", "ttl document sharding", NUMBER, poll_ms), .most = 3600000},
+    {KEY("hfStreamWrites", "ttl document sharding", NUMBER, stream_writes), .most = INT32_MAX},
+    {KEY("hfLockField", "document", FIELD, lock_field)},
+    {KEY("hfTokenField", "document", FIELD, token_field)},
+    {KEY("hfLockIdType", "document", WORD, lock_id_type),
+     .words = {[MONGO_LOCK_ID_OBJECT_ID] = "objectId",
+               [MONGO_LOCK_ID_UUID] = "uuid",
+               [MONGO_LOCK_ID_UUID_LEGACY] = "uuidLegacy",
+               [MONGO_LOCK_ID_STRING] = "string"}},
+    {KEY("hfTimeMeans", "document", WORD, time_means),
+     .words = {[MONGO_TIME_REFRESHED] = "refreshed", [MONGO_TIME_EXPIRES] = "expires"}},
+    {KEY("hfNoTimeMeans", "document", WORD, no_time_means),
+     .words = {[MONGO_NO_TIME_HELD] = "held", [MONGO_NO_TIME_STALE] = "stale"}},
+    {KEY("hfRefreshMS", "document", NUMBER, refresh_ms), .most = 3600000},
+    {KEY("hfStaleMultiplier", "document", NUMBER, multiplier), .most = 1000},
+    {KEY("hfPingMS", "sharding", NUMBER, ping_ms), .most = 3600000},
+    {KEY("hfExpiryMS", "sharding", NUMBER, expiry_ms), .most = INT64_C(7) * 86400000},
+    {KEY("hfProcess", "sharding", PROCESS, process)},
+    {KEY("hfLockSession", "sharding", LOCK_SESSION, lock_session)},
 };
 #define N_KEYS (sizeof keys / sizeof *keys)
 

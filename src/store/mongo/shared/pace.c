@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pace.c: estimates how fast the oplog grows; called by watch.c and doctor.c. See pace.h. */
+/* pace.c: estimates how fast the oplog grows; called by watch.c. See pace.h. */
 #include "store/mongo/shared/pace.h"
 
 #include <stdlib.h>

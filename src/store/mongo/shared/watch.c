@@ -260,8 +260,9 @@ static void give_batch(listener *to, const bson_t *reply, const char *field)
     bson_t batch, event;
     bson_iter_t it;
     keep_place(watch, reply);
-    raise_read_to(watch, mongo_stamp_at(reply, "operationTime"));
-    mongo_pace_note(&watch->pace, mongo_stamp_at(reply, "operationTime"));
+    hf_stamp stamp = mongo_stamp_at(reply, "operationTime");
+    raise_read_to(watch, stamp);
+    mongo_pace_note(&watch->pace, stamp);
     if (mongo_view(reply, field, &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &event))
             give_event(to, &event);
