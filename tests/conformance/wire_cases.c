@@ -13,6 +13,7 @@
 #include <mongoc/mongoc.h>
 
 #define APP "holdfast-wire" /* whose commands can be made to fail */
+#define TTL 18000           /* a sixth of it is well below the 5 s of any other call */
 #define MARK "$$mark"       /* in every text from outside; as an expression it is an error */
 
 void __real_mongoc_apm_set_command_succeeded_cb(mongoc_apm_callbacks_t *callbacks,
@@ -103,7 +104,7 @@ static int listen_in(void **state)
     snprintf(bed.uri, sizeof bed.uri, "%.700s%s%s", before, strchr(before, '?') ? "&" : "?",
              "readPreference=secondaryPreferred&readConcernLevel=local&w=1&journal=false"
              "&appName=" APP);
-    store = bed_store();
+    store = bed_store_at(bed.uri, TTL);
     snprintf(bed.uri, sizeof bed.uri, "%s", before);
     mongoc_uri_t *uri = mongoc_uri_new(before);
     snprintf(database, sizeof database, "%s", mongoc_uri_get_database(uri));
@@ -472,12 +473,11 @@ static void test_a_beat_that_hangs_is_given_up_within_a_sixth_of_the_ttl(void **
     hf_session_state after;
     hf_id session = begin_marked();
     assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
-    fail_next(
-        BCON_NEW("blockConnection", BCON_BOOL(true), "blockTimeMS", BCON_INT32(BED_STORE_TTL / 3)));
+    fail_next(BCON_NEW("blockConnection", BCON_BOOL(true), "blockTimeMS", BCON_INT32(TTL / 3)));
     int64_t began = idle_ms();
     assert_code(HF_UNKNOWN, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err),
                 &err);
-    assert_in_range(idle_ms() - began, 0, BED_STORE_TTL / 6);
+    assert_in_range(idle_ms() - began, 0, TTL / 6);
     assert_code(HF_OK, store->ops->session_beat(store, session, &(hf_beat){0}, &after, &err), &err);
 }
 
