@@ -440,7 +440,11 @@ typedef struct hf_lease {
  *     or reason (only what this call sets is compared).
  *   - HF_UNKNOWN: the lease may exist, and ends by itself; a repeat with the same key finds
  *     out.
- *   - HF_UNSUPPORTED: protocols without a queue. */
+ *
+ * In protocols without a queue, taking a free lock costs no further round trip, and the store
+ * remembers nothing about a lease that has ended: its key takes the lock anew, and a repeated
+ * release finds HF_LOST. `document` and `sharding` decide themselves how long a lease lasts, at
+ * least as long as asked (ttl_ms of *out). */
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err);
 

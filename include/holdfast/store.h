@@ -171,6 +171,10 @@ typedef struct hf_enter {
     bool returner;     /* was told BUSY before */
     bool try_only;     /* take it out again unless it is granted at once */
     bool by_hand;      /* only refresh() renews it, not the beats */
+    /* Only for stores that have lease_renew(): the ticket is an ID lease's from the start. The
+     * record names this session as its holder, no beat renews it, and the record's entry says how
+     * long it lasts. NULL: a lock of this client. */
+    const struct hf_session *lease;
 } hf_enter;
 
 /* Chooses one document out of many: what it must match, and the order; extended JSON, NULL: any. */
@@ -374,6 +378,12 @@ typedef struct hf_store_ops {
 
     /* Renews one ticket. HF_LOST: it is not there. May be NULL: beats renew all. */
     hf_code (*refresh)(hf_store *store, const char *name, hf_id ticket, hf_error *err);
+
+    /* Renews an ID lease that an enter with `lease` has made; *out is the record afterwards, as of
+     * step(). HF_LOST: its ticket is not there. Only without HF_CAN_QUEUE, where no session
+     * outlives its client. May be NULL: there are no ID leases. */
+    hf_code (*lease_renew)(hf_store *store, const char *name, hf_id session, hf_id ticket,
+                           hf_record *out, hf_error *err);
 
     /* Gives the one name of a record that has several, which records and notices use. May be NULL:
      * each name is its own. */

@@ -195,7 +195,7 @@ static void answer_granted(request *req, const hf_lease *lease)
     hold_times_begin(&req->service->hold_times, lease);
     json_t *out = json_object_new();
     json_put_text(out, "lease", lease->id);
-    json_put_number(out, "token", lease->token);
+    json_put_token(out, lease->token);
     json_put_number(out, "waited_ms", lease->waited_ms);
     json_put_number(out, "expires_in_ms", lease->left_ms);
     json_put_number(out, "ttl_ms", lease->ttl_ms);

@@ -17,7 +17,7 @@ void answer_renew(request *req)
                    hold_times_renew(&service->hold_times, req->name, lease.left_ms));
     json_t *out = json_object_new();
     json_put_text(out, "lease", req->name);
-    json_put_number(out, "token", lease.token);
+    json_put_token(out, lease.token);
     json_put_number(out, "expires_in_ms", lease.left_ms);
     json_put_number(out, "ttl_ms", lease.ttl_ms);
     answer_json(req, MHD_HTTP_OK, out);

@@ -47,6 +47,12 @@ void json_put_number(json_t *object, const char *key, int64_t number)
     json_put(object, key, json_integer((json_int_t)number));
 }
 
+void json_put_token(json_t *object, int64_t token)
+{
+    if (token)
+        json_put_number(object, "token", token);
+}
+
 /* A moment, null when it is not known. */
 static void put_time(json_t *object, const char *key, int64_t unix_ms)
 {

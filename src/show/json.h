@@ -24,6 +24,8 @@ void json_append(json_t *array, json_t *value);
 void json_put(json_t *object, const char *key, json_t *value);
 void json_put_text(json_t *object, const char *key, const char *text); /* repaired; NULL: "" */
 void json_put_number(json_t *object, const char *key, int64_t number);
+/* Of a lease; left out where the protocol has no tokens. */
+void json_put_token(json_t *object, int64_t token);
 
 /* Prints it on stdout as one line. */
 void json_write(const json_t *value); /* without an end of line */

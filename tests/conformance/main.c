@@ -11,6 +11,8 @@ static int run_all(void)
                  run_lost_cases();
     failed += run_process_cases() + run_period_cases() + run_dog_cases() + run_change_cases() +
               run_deadlock_cases() + run_together_cases() + run_lease_cases();
+    if (!(bed.can & HF_CAN_QUEUE))
+        failed += run_plain_lease_cases();
     if (strstr(bed.uri, "hfProtocol=ttl"))
         failed += run_ttl_cases();
     if (strstr(bed.uri, "hfProtocol=document"))

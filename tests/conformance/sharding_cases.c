@@ -398,9 +398,26 @@ static void test_a_ttl_longer_than_the_expiry_is_refused(void **state)
     assert_contains(err.text, "longer than hfExpiryMS=4999");
 }
 
+/* Whoever saw no ping of it for the expiry may be about to take its lock over. */
+static void test_a_late_ping_revives_no_lease(void **state)
+{
+    (void)state;
+    const char *late = bed_name("late");
+    hf_client *client = bed_client("client", 2000); /* so that a lease lasts a second */
+    hf_lease lease;
+    assert_code(HF_OK, hf_lease_acquire(client, late, NULL, &lease, &err), &err);
+    assert_int_equal(lease.ttl_ms, 1000);
+    assert_code(HF_OK, hf_lease_renew(client, lease.id, NULL, &err), &err);
+    poll(NULL, 0, 1100);
+    assert_string_equal(get(late, "state"), "2");
+    assert_code(HF_LOST, hf_lease_renew(client, lease.id, NULL, &err), &err);
+    hf_close(client);
+}
+
 int run_sharding_cases(void)
 {
     const struct bed_case sharding_cases[] = {
+        CASE(test_a_late_ping_revives_no_lease),
         CASE(test_an_overtake_compares_what_was_seen),
         CASE(test_the_late_undo_of_a_grab_leaves_the_next_one_alone),
         CASE(test_the_look_after_a_refusal_is_no_older_than_it),

@@ -52,6 +52,18 @@ static int64_t updated_of(const char *name)
     return ms;
 }
 
+/* Of all that this APP writes with findAndModify, until it is called again with false. */
+static void set_unacknowledged(bool is)
+{
+    bson_t *command =
+        BCON_NEW("configureFailPoint", "failCommand", "mode", BCON_UTF8(is ? "alwaysOn" : "off"),
+                 "data", "{", "failCommands", "[", BCON_UTF8("findAndModify"), "]", "appName",
+                 BCON_UTF8(APP), "writeConcernError", "{", "code", BCON_INT32(64), "errmsg",
+                 BCON_UTF8("waiting for replication timed out"), "}", "}");
+    assert_true(mongoc_client_command_simple(driver, "admin", command, NULL, NULL, NULL));
+    bson_destroy(command);
+}
+
 static void fail_next_acknowledgement(void)
 {
     bson_t *command =
@@ -163,6 +175,37 @@ static void test_any_text_may_say_who_holds(void **state)
     assert_true(mongoc_collection_delete_many(locks, &(bson_t)BSON_INITIALIZER, NULL, NULL, NULL));
 }
 
+static hf_client *impatient(void)
+{
+    char uri[sizeof bed.uri + 100];
+    hf_client *client;
+    hf_error err;
+    snprintf(uri, sizeof uri, "%s&appName=" APP "&serverSelectionTimeoutMS=200", bed.uri);
+    assert_code(HF_OK, hf_open(uri, &(hf_options){.ttl_ms = 5000}, &client, &err), &err);
+    return client;
+}
+
+/* Another call with the same key may have been told of it. */
+static void test_a_call_that_fails_leaves_a_keyed_lease(void **state)
+{
+    (void)state;
+    const char *name = bed_name("fails");
+    const hf_lease_options keyed = {.key = "order 1"}, plain = {.lock.wait_ms = HF_TRY};
+    hf_client *failing = impatient(), *other = bed_client("other", 5000);
+    hf_lease lease;
+    hf_error err;
+    set_unacknowledged(true);
+    hf_code code = hf_lease_acquire(failing, name, &keyed, &lease, &err);
+    set_unacknowledged(false);
+    assert_code(HF_UNKNOWN, code, &err);
+    assert_code(HF_HELD, hf_lease_acquire(other, name, &plain, &lease, &err), &err);
+    assert_code(HF_OK, hf_lease_acquire(other, name, &keyed, &lease, &err), &err);
+    assert_true(lease.was_there);
+    assert_code(HF_OK, hf_lease_release(other, lease.id, &err), &err);
+    hf_close(failing);
+    hf_close(other);
+}
+
 int run_ttl_cases(void)
 {
     const struct bed_case ttl_cases[] = {
@@ -170,6 +213,7 @@ int run_ttl_cases(void)
         CASE(test_a_repeated_taking_begins_the_time_anew),
         CASE(test_a_beat_misses_what_is_gone),
         CASE(test_any_text_may_say_who_holds),
+        CASE(test_a_call_that_fails_leaves_a_keyed_lease),
     };
     return CASES(ttl_cases);
 }

@@ -10,6 +10,7 @@ import re
 import ssl
 import sys
 import time
+import unittest
 import urllib.parse
 
 import jsonschema
@@ -23,6 +24,17 @@ with open(os.path.join(HERE, "..", "..", "src", "httpd", "openapi.json")) as fil
 
 PATIENCE = cli.PATIENCE
 main = cli.main
+
+# What a protocol can do, for the tests that want it. history: how the last lease ended, also for a
+# key. ttl: a lease lasts as long as was asked. why, who: the lock says them.
+PROTOCOL = os.environ.get("HOLDFAST_TEST_PROTOCOL", "queue")
+CAN = {"queue": {"queue", "share", "tokens", "history", "ttl", "why", "who"},
+       "ttl": {"ttl", "why", "who"}, "document": {"tokens"}, "sharding": {"why", "who"}}[PROTOCOL]
+
+
+def needs(*abilities):
+    missing = set(abilities) - CAN
+    return unittest.skipIf(missing, "protocol %s has no %s" % (PROTOCOL, ", ".join(missing)))
 
 
 def operation_of(method, path):
@@ -187,13 +199,28 @@ class Service:
         return float(found.group(1)) if found else 0.0
 
 
+OPTIONS = {"queue": "", "ttl": "&hfProtocol=ttl", "sharding": "&hfProtocol=sharding",
+           "document": "&hfProtocol=document&hfCollection=work&hfTokenField=token"}
+
+
+def make_documents(uri):
+    """For the names that the tests lock."""
+    import pymongo
+    with pymongo.MongoClient(uri, w="majority") as client:
+        client.get_default_database().work.insert_many(
+            {"_id": name} for name in ("x", "y", "\u00fc/b c"))
+
+
 class Case(cli.Case):
     def setUp(self):
         super().setUp()
         uri = os.environ.get("HOLDFAST_TEST_URI")
         if uri:
             database = "httpd%d_%s" % (os.getpid(), self.id().rpartition(".")[2][:40])
-            self.store = self.env["HOLDFAST_STORE"] = uri.replace("/?", "/%s?" % database)
+            uri = uri.replace("/?", "/%s?" % database)
+            self.store = self.env["HOLDFAST_STORE"] = uri + OPTIONS[PROTOCOL]
+            if PROTOCOL == "document":
+                make_documents(uri)
 
     def serve(self, *words, cert=None):
         return Service(self.start("-v", "serve", "--listen", "127.0.0.1:0", *words), cert)

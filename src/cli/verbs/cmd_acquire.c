@@ -190,7 +190,7 @@ static void print_json(const request *req, pid_t keeper_pid)
     json_t *out = json_object_new();
     json_put_text(out, "lease", req->lease.id);
     json_put_text(out, "name", req->name);
-    json_put_number(out, "token", req->lease.token);
+    json_put_token(out, req->lease.token);
     json_put_number(out, "waited_ms", req->lease.waited_ms);
     json_put_number(out, "expires_in_ms", req->lease.left_ms);
     if (keeper_pid)
@@ -205,8 +205,11 @@ static bool print(const request *req, pid_t keeper_pid)
     if (req->given->is_json) {
         print_json(req, keeper_pid);
     } else {
-        printf("export HOLDFAST_LEASE=%s\nexport HOLDFAST_TOKEN=%" PRId64 "\n", req->lease.id,
-               req->lease.token);
+        printf("export HOLDFAST_LEASE=%s\n", req->lease.id);
+        if (req->lease.token)
+            printf("export HOLDFAST_TOKEN=%" PRId64 "\n", req->lease.token);
+        else
+            puts("unset HOLDFAST_TOKEN"); /* the protocol has none */
         print_quoted("HOLDFAST_NAME", req->name);
     }
     if (!fflush(stdout))

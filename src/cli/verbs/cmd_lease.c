@@ -79,7 +79,7 @@ static hf_code renew(hf_client *client, const request *req, hf_error *err)
     if (code || !req->given->is_json)
         return code;
     json_t *out = json_object_new();
-    json_put_number(out, "token", lease.token);
+    json_put_token(out, lease.token);
     json_put_number(out, "expires_in_ms", lease.left_ms);
     json_print(out);
     json_decref(out);

@@ -43,6 +43,8 @@ struct lock_request {
     struct waker *waker;  /* mutex; NULL until it has to wait */
     bool is_woken;        /* mutex */
     struct hf_lock *lock; /* mutex: it was granted, or passed on */
+    hf_id lease;          /* constant: the ticket of the ID lease that its enter makes; 0: none */
+    bool is_common; /* constant: other calls may enter with that ticket: it is never given back */
     hf_id joins; /* mutex: the ticket of the ID lease to make; 0: none. The wait ends if that ticket
                   * stands because another call with the key made the lease */
     bool has_joined; /* mutex: it stands */

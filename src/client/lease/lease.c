@@ -14,6 +14,12 @@
 #define YOUNG_MS 2000    /* clocks may differ */
 #define UNDER_WAY_MS 250 /* from a grant to its lease; more where the store stalls */
 
+hf_code lease_find(lease_request *r, bool *is_found, hf_error *err)
+{
+    return lease_is_plain(r->client) ? lease_plain_find(r, is_found, err)
+                                     : lease_request_find(r, is_found, err);
+}
+
 /* ---- Acquire ---- */
 
 static bool may_be_made_by_another(const lease_request *r, hf_code code)
@@ -29,7 +35,7 @@ static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_er
 {
     bool is_found;
     hf_error found;
-    hf_code now = lease_request_find(r, &is_found, &found);
+    hf_code now = lease_find(r, &is_found, &found);
     bool is_told = now == HF_LOST || now == HF_KEY_REUSED;
     if (!is_found && !has_joined && !is_told)
         return code;
@@ -90,6 +96,8 @@ static hf_code look_for_a_while(lease_request *r, bool has_joined, hf_error *err
 void lease_request_enter(lease_request *r, struct attempt *attempt)
 {
     attempt_init(attempt, r->client, r->ids.name, &r->lock_options);
+    if (lease_is_plain(r->client))
+        lease_plain_enter(r, attempt);
     if (r->options->key)
         attempt_join(attempt, r->ids.ticket);
 }
@@ -103,9 +111,12 @@ hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_err
     *err = attempt->err;
     r->out->waited_ms = (now.ns - attempt->request.started.ns) / 1000000;
     r->lock = attempt->request.lock;
+    bool is_plain = lease_is_plain(r->client);
+    if (!code && is_plain)
+        lease_plain_granted(r, attempt);
     attempt_done(attempt);
     if (!code)
-        return lease_request_make(r, err);
+        return is_plain ? lease_plain_make(r, err) : lease_request_make(r, err);
     if (is_under_way)
         return look_for_a_while(r, has_joined, err);
     return may_be_made_by_another(r, code) ? look_again(r, has_joined, code, err) : code;
@@ -115,7 +126,7 @@ static hf_code acquire(lease_request *r, hf_error *err)
 {
     struct attempt attempt;
     bool is_found;
-    hf_code code = lease_request_find(r, &is_found, err);
+    hf_code code = lease_find(r, &is_found, err);
     if (code || is_found)
         return code;
     lease_request_enter(r, &attempt);

@@ -11,7 +11,7 @@
 
 /* What a renewal found. */
 typedef struct lease_view {
-    hf_mono sent;       /* before the beat was: the lease counts from here */
+    hf_mono sent;       /* before the beat, or the enter, was: the lease counts from here */
     hf_session session; /* as it was begun */
     bool is_released;   /* nobody can believe in it: its owner has released it, or its session is
                          * marked dead */
@@ -59,17 +59,27 @@ typedef struct lease_request {
     bool was_passed; /* the pass was sent: the lease may have the lock's place */
     bool is_gone;    /* the lock was lost before the pass: no further try makes sense */
     lease_view view;
-    hf_lock *lock; /* whose place it takes */
+    hf_session session; /* plain leases: whom the record is to name */
+    hf_lock *lock;      /* whose place it takes */
     hf_pass pass;
     hf_leave before; /* the pass's, if anybody held under its ticket before */
     hf_lease *out;
 } lease_request;
 
+/* Whether the store's protocol has no sessions. */
+bool lease_is_plain(const hf_client *client);
+
 /* Checks the options, and gives the lease its id. The caller keeps *options in place. */
 hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
                               const hf_lease_options *options, hf_lease *out, hf_error *err);
 
-/* Whether another call with the same key has made it; false without a key. */
+/* The session of the lease, which no process keeps. */
+hf_session lease_request_session(const lease_request *r);
+
+/* HF_KEY_REUSED: the key was used with another `what`. */
+hf_code lease_request_reused(const lease_request *r, const char *what, hf_error *err);
+
+/* lease_find() in protocols with sessions. */
 hf_code lease_request_find(lease_request *r, bool *is_found, hf_error *err);
 
 /* Whether the lease's session is there, begun by a call that asked for the same, like the lease if
@@ -89,7 +99,20 @@ hf_code lease_request_check(const lease_request *r, hf_error *err);
  * nothing else. */
 hf_code lease_request_make(lease_request *r, hf_error *err);
 
+/* ---- lease_plain.c: leases in protocols without sessions ------------------------------------- */
+
+void lease_plain_enter(lease_request *r, struct attempt *attempt);
+void lease_plain_granted(lease_request *r, const struct attempt *attempt);
+/* The same for r->lock as lease_request_make(). */
+hf_code lease_plain_make(lease_request *r, hf_error *err);
+hf_code lease_plain_find(lease_request *r, bool *is_found, hf_error *err);
+hf_code lease_plain_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err);
+hf_code lease_plain_release(hf_client *client, const lease_ids *ids, hf_error *err);
+
 /* ---- lease.c: acquiring one, in the caller's thread or in a few threads that drive many waits */
+
+/* Whether another call with the same key has made it; false without a key. */
+hf_code lease_find(lease_request *r, bool *is_found, hf_error *err);
 
 /* Begins the attempt to take the lock. */
 void lease_request_enter(lease_request *r, struct attempt *attempt);

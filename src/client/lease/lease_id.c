@@ -15,7 +15,8 @@
 
 #define SECRET_SIZE 16
 #define SECRET_DIGITS (2 * SECRET_SIZE)
-#define KEYED 0x80 /* of its first byte */
+#define KEYED 0x80  /* of its first byte */
+#define TIME_SIZE 4 /* of an ObjectId; a hash is no time */
 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
@@ -32,6 +33,7 @@ static void derive(const uint8_t secret[SECRET_SIZE], lease_ids *ids)
     SHA256Final(digest, &hash);
     memcpy(ids->session.bytes, digest, sizeof ids->session.bytes);
     memcpy(ids->ticket.bytes, digest + sizeof ids->session.bytes, sizeof ids->ticket.bytes);
+    memset(ids->ticket.bytes, 0, TIME_SIZE);
     ids->is_keyed = secret[0] & KEYED;
 }
 

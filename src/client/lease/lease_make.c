@@ -15,20 +15,10 @@
 
 /* ---- Its session ---- */
 
-static hf_session session_of(const lease_request *r)
-{
-    hf_session self = {
-        .id = r->ids.session, .ttl_ms = (int32_t)r->ttl_ms, .started_at = client_wall(r->client)};
-    const char *owner = r->options->owner;
-    snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : r->client->identity.app);
-    snprintf(self.host, sizeof self.host, "%s", r->client->identity.host);
-    return self;
-}
-
 static hf_code begin(lease_request *r, hf_error *err)
 {
     hf_store *store = r->client->store;
-    hf_session self = session_of(r);
+    hf_session self = lease_request_session(r);
     r->view.sent = client_now(r->client);
     hf_code code = store->ops->session_begin(store, &self, err);
     r->has_begun = code == HF_OK;

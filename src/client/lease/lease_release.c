@@ -23,6 +23,8 @@ static hf_code is_over(hf_client *client, const lease_ids *ids, hf_error *err)
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
 {
     lease_view view;
+    if (lease_is_plain(client))
+        return lease_plain_renew(client, ids, out, err);
     hf_code code = lease_attend(client, ids, &view, err);
     if (code == HF_NOT_FOUND)
         return lease_lost(ids->name, "has run out, or was released", err);
@@ -143,6 +145,8 @@ hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
     hf_session_state state;
     leaving l = {.ids = ids,
                  .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    if (lease_is_plain(client))
+        return lease_plain_release(client, ids, err);
     hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
     if (code)
         return code;

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- What is asked for ---- */
@@ -23,9 +24,14 @@ static hf_code check_lock(const hf_lock_options *lock, hf_error *err)
                      "max_hold_ms and period_ms are for locks");
 }
 
+bool lease_is_plain(const hf_client *client)
+{
+    return !(client->store->can & HF_CAN_QUEUE);
+}
+
 static hf_code check(hf_client *client, const hf_lease_options *options, hf_error *err)
 {
-    if (!(client->store->can & HF_CAN_QUEUE))
+    if (lease_is_plain(client) && !client->store->ops->lease_renew)
         return error_set(err, HF_UNSUPPORTED,
                          "protocol %s has no ID leases: hfProtocol=queue has them",
                          client->store->protocol);
@@ -63,6 +69,16 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
     return acquire_check(client, &r->lock_options, err);
 }
 
+hf_session lease_request_session(const lease_request *r)
+{
+    hf_session self = {
+        .id = r->ids.session, .ttl_ms = (int32_t)r->ttl_ms, .started_at = client_wall(r->client)};
+    const char *owner = r->options->owner;
+    snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : r->client->identity.app);
+    snprintf(self.host, sizeof self.host, "%s", r->client->identity.host);
+    return self;
+}
+
 /* ---- What another call with the same key has made ---- */
 
 static hf_code ended(hf_error *err)
@@ -71,7 +87,7 @@ static hf_code ended(hf_error *err)
     return error_set(err, HF_LOST, "%.300s; a key names one lease: take another key", why.text);
 }
 
-static hf_code reused(const lease_request *r, const char *what, hf_error *err)
+hf_code lease_request_reused(const lease_request *r, const char *what, hf_error *err)
 {
     return error_set(err, HF_KEY_REUSED,
                      "%.128s: this key was used for a lease with another %s: a repeat asks for the "
@@ -85,9 +101,9 @@ static hf_code check_session(const lease_request *r, hf_error *err)
     const hf_lease_options *options = r->options;
     const hf_session *session = &r->view.session;
     if (!r->view.stands && options->ttl_ms && options->ttl_ms != session->ttl_ms)
-        return reused(r, "ttl", err);
+        return lease_request_reused(r, "ttl", err);
     if (options->owner && *options->owner && strcmp(options->owner, session->app) != 0)
-        return reused(r, "owner", err);
+        return lease_request_reused(r, "owner", err);
     return HF_OK;
 }
 
@@ -97,11 +113,11 @@ hf_code lease_request_check(const lease_request *r, hf_error *err)
     const hf_lock_options *options = &r->lock_options;
     lock_request_set_permits(&asked, options);
     if (r->options->ttl_ms && r->options->ttl_ms != r->view.holder.ttl_ms)
-        return reused(r, "ttl", err);
+        return lease_request_reused(r, "ttl", err);
     if (asked.entry.permits != r->view.holder.permits || asked.limit != r->view.limit)
-        return reused(r, "mode, or number of permits", err);
+        return lease_request_reused(r, "mode, or number of permits", err);
     if (strcmp(options->why ? options->why : "", r->view.holder.why) != 0)
-        return reused(r, "reason (why)", err);
+        return lease_request_reused(r, "reason (why)", err);
     return HF_OK;
 }
 

@@ -114,7 +114,7 @@ static bool begin(struct hf_lease_wait *wait)
 {
     hf_error err = {.code = HF_OK};
     bool is_found;
-    hf_code code = lease_request_find(&wait->request, &is_found, &err);
+    hf_code code = lease_find(&wait->request, &is_found, &err);
     if (code || is_found)
         end(wait, code, &err);
     else

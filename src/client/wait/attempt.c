@@ -43,6 +43,15 @@ void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_cla
     attempt->request.claim = claim;
 }
 
+void attempt_make_lease(struct attempt *attempt, hf_id ticket, const hf_session *session,
+                        bool is_common)
+{
+    attempt->request.lease = ticket;
+    attempt->request.is_common = is_common;
+    attempt->request.enter.lease = session;
+    attempt->request.enter.entry.ttl_ms = session->ttl_ms;
+}
+
 void attempt_done(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;

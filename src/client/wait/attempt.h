@@ -42,6 +42,10 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
                   const hf_lock_options *options);
 void attempt_init_claim(struct attempt *attempt, hf_client *client, const hf_claim *claim,
                         const hf_lock_options *options);
+/* Without sessions: its enter makes an ID lease, with this ticket and session. is_common: other
+ * calls may make the same, so that the ticket is not given back. *session stays in place. */
+void attempt_make_lease(struct attempt *attempt, hf_id ticket, const hf_session *session,
+                        bool is_common);
 void attempt_done(struct attempt *attempt);
 /* Does what is due and says when it wants to be called again; state ENDED: code, err and
  * request.lock say how. */

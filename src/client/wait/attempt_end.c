@@ -58,7 +58,8 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
         return false;
     leave.ticket = attempt->request.enter.entry.ticket; /* it may have been given one until now */
     waiters_remove(&attempt->request.waiter);
-    bool stands = attempt->request.is_in_flight && outlives_session_locked(attempt);
+    bool stands = attempt->request.is_in_flight && !attempt->request.is_common &&
+                  outlives_session_locked(attempt);
     bool is_given =
         stands && may_be_given_locked(attempt, news) && turns_transfer_locked(&attempt->request);
     if (stands && !is_given) {

@@ -90,6 +90,11 @@ static void disown_locked(struct attempt *attempt)
     attempt->request.is_in_flight = attempt->request.is_unanswered = false;
 }
 
+static hf_id new_ticket_locked(const struct lock_request *request)
+{
+    return id_is_zero(request->lease) ? client_new_id(request->client) : request->lease;
+}
+
 /* Its own ticket, from a session that was lost before the answer came, would be in its way. */
 static void take_ticket_locked(struct attempt *attempt)
 {
@@ -98,11 +103,11 @@ static void take_ticket_locked(struct attempt *attempt)
     bool same = id_equal(entry->session, client->session.self.id);
     if (same && !id_is_zero(entry->ticket))
         return;
-    if (attempt->request.is_unanswered)
+    if (attempt->request.is_unanswered && id_is_zero(attempt->request.lease))
         disown_locked(attempt);
     waiters_remove(&attempt->request.waiter);
     entry->session = client->session.self.id;
-    entry->ticket = client_new_id(client);
+    entry->ticket = new_ticket_locked(&attempt->request);
     turns_request_block_locked(&attempt->request, entry);
     attempt->request.is_unanswered = false;
     attempt->request.waiter.ticket = entry->ticket;
@@ -260,11 +265,19 @@ static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
     return come_back(attempt, ATTEMPT_BUSY, ms, now);
 }
 
+/* Without a queue. The record may name a lease's session, which is no session of this client. */
+static hf_mono granted(struct attempt *attempt, const hf_entry *own, hf_mono now)
+{
+    hf_entry entry = *own;
+    entry.session = attempt->request.enter.entry.session;
+    return attempt_believe(attempt, &entry, now);
+}
+
 static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
 {
     const hf_entry *own = record_find(&attempt->ahead.record, attempt->request.enter.entry.ticket);
     if (!attempt_has_queue(attempt))
-        return own ? attempt_believe(attempt, own, now) : held_by_others(attempt, now);
+        return own ? granted(attempt, own, now) : held_by_others(attempt, now);
     switch (record_judge(&attempt->ahead.record, &attempt->request.enter)) {
     case RECORD_HOLDS:
         return attempt_believe(attempt, own, now);

@@ -13,6 +13,7 @@
 #include "store/mongo/queue/session.h"
 #include "store/mongo/queue/sessions.h"
 #include "store/mongo/queue/sweep.h"
+#include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/held.h"
@@ -77,6 +78,7 @@ static const hf_store_ops ttl_ops = {
     .session_end = mongo_plain_end,
     .sessions_look = mongo_plain_sessions_look,
     .step = mongo_plain_step,
+    .lease_renew = mongo_ttl_lease_renew,
     .look = mongo_ttl_look,
     .list = mongo_ttl_list,
     .list_sessions = mongo_plain_list_sessions,
@@ -98,6 +100,7 @@ static const hf_store_ops document_ops = {
     .step = mongo_plain_step,
     .claim = mongo_document_claim,
     .refresh = mongo_document_refresh,
+    .lease_renew = mongo_document_lease_renew,
     .canonical = mongo_document_canonical,
     .look = mongo_look,
     .list = mongo_list,
@@ -118,6 +121,7 @@ static const hf_store_ops sharding_ops = {
     .session_end = sharding_session_end,
     .sessions_look = mongo_plain_sessions_look,
     .step = mongo_plain_step,
+    .lease_renew = sharding_lease_renew,
     .look = mongo_look,
     .list = mongo_list,
     .list_sessions = sharding_list_sessions,

@@ -13,6 +13,7 @@
 #include "store/mongo/document/lock_id.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/id_text.h"
@@ -276,6 +277,8 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
 
 void mongo_document_expect(mongo_store *store, const char *name, const hf_enter *enter)
 {
+    if (enter->lease)
+        return;
     mongo_held_add(store, name, enter->entry.ticket);
     if (enter->by_hand)
         mongo_held_by_hand(store, enter->entry.ticket);
@@ -289,14 +292,29 @@ void mongo_document_settle(mongo_store *store, const hf_enter *enter, hf_code co
         mongo_held_drop(store, enter->entry.ticket);
 }
 
+/* An ID lease lasts until its document is stale. */
+static hf_code check_lease(const mongo_store *store, const hf_enter *enter, hf_error *err)
+{
+    int64_t stale_ms = mongo_document_stale_ms(&store->uri);
+    if (!enter->lease || enter->entry.ttl_ms <= stale_ms)
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "a lease of %lld ms is longer than the %lld ms after which a document is "
+                     "stale (hfRefreshMS times hfStaleMultiplier): give a shorter ttl",
+                     (long long)enter->entry.ttl_ms, (long long)stale_ms);
+}
+
 static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *step,
                      hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     bool is_taken;
+    hf_code code = check_lease(store, step->enter, err);
+    if (code)
+        return code;
     for (size_t i = 0; i < step->n_leaves; i++)
         mongo_held_drop(store, step->leaves[i].ticket);
     mongo_document_expect(store, call->name, step->enter);
-    hf_code code = take(store, call, step, out, reply, &is_taken, err);
+    code = take(store, call, step, out, reply, &is_taken, err);
     mongo_document_settle(store, step->enter, code,
                           !code && record_find(out, step->enter->entry.ticket));
     reply->confirmed = is_taken;
@@ -368,6 +386,50 @@ hf_code mongo_document_beat(hf_store *base, hf_id id, const hf_beat *says, hf_se
     return code;
 }
 
+static hf_code lost(const mongo_store *store, const char *name, hf_error *err)
+{
+    return error_set(err, HF_LOST,
+                     "%.128s is not held any more: its %.80s was overwritten, or the document is "
+                     "gone",
+                     name, store->uri.lock_field);
+}
+
+static void append_lease_renewal(const mongo_store *store, const char *name, hf_id ticket,
+                                 bson_t *command)
+{
+    bson_t query;
+    mongo_begin(command, "findAndModify", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    append_own(store, &query, name, ticket);
+    bson_append_document_end(command, &query);
+    append_change(store, command, "update", NULL);
+    BSON_APPEND_BOOL(command, "new", true);
+    mongo_append_write_concern(store, command, false);
+}
+
+hf_code mongo_document_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
+                                   hf_record *out, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    mongo_call call = {.what = "renewing the lease of", .name = name, .writes = true};
+    (void)session;
+    const hf_entry entry = {.ticket = ticket};
+    bson_t command = BSON_INITIALIZER, value;
+    mongo_reply reply;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    append_lease_renewal(store, name, ticket, &command);
+    code = mongo_run(store, &call, &command, &reply, err);
+    if (!code)
+        code = mongo_view(&reply.doc, "value", &value)
+                   ? mongo_document_read_taken(store, &value, &entry, out, err)
+                   : lost(store, name, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
 hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
@@ -377,12 +439,7 @@ hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, h
     int64_t matched = 0;
     hf_code code = renew(store, &call, &one, 1, &matched, err);
     free(copy);
-    if (code || matched)
-        return code;
-    return error_set(err, HF_LOST,
-                     "%.128s is not held any more: its %.80s was overwritten, or the document is "
-                     "gone",
-                     name, store->uri.lock_field);
+    return code || matched ? code : lost(store, name, err);
 }
 
 /* ---- The protocol ---- */

@@ -319,11 +319,9 @@ hf_code sharding_get_own(mongo_store *store, hf_id session, sharding_sent *out, 
 
 /* ---- Pings ---- */
 
-static void append_process(const mongo_store *store, hf_id session, bson_t *command)
+static void append_process(const char *process, bson_t *command)
 {
-    char process[SHARDING_PROCESS_MAX + 1];
     bson_t query;
-    sharding_process(store, session, process);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", process);
     bson_append_document_end(command, &query);
@@ -334,8 +332,10 @@ hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_
 {
     mongo_call call = {.what = "pinging", .writes = true, .is_beat = is_beat};
     bson_t command = BSON_INITIALIZER, update, set;
+    char process[SHARDING_PROCESS_MAX + 1];
+    sharding_process(store, session, process);
     mongo_begin(&command, "findAndModify", SHARDING_PINGS);
-    append_process(store, session, &command);
+    append_process(process, &command);
     BSON_APPEND_DOCUMENT_BEGIN(&command, "update", &update);
     BSON_APPEND_DOCUMENT_BEGIN(&update, "$set", &set);
     BSON_APPEND_DATE_TIME(&set, "ping", sharding_date(store));
@@ -348,10 +348,18 @@ hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_
 
 hf_code sharding_stop_ping(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err)
 {
+    char process[SHARDING_PROCESS_MAX + 1];
+    sharding_process(store, session, process);
+    return sharding_stop_ping_of(store, process, out, err);
+}
+
+hf_code sharding_stop_ping_of(mongo_store *store, const char *process, sharding_sent *out,
+                              hf_error *err)
+{
     static const mongo_call call = {.what = "ending the pings", .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_begin(&command, "findAndModify", SHARDING_PINGS);
-    append_process(store, session, &command);
+    append_process(process, &command);
     BSON_APPEND_BOOL(&command, "remove", true);
     end_write(store, &command, false);
     return run(store, SHARDING_STOP_PING, &call, &command, out, err);

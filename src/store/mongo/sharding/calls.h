@@ -57,6 +57,8 @@ hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *er
 hf_code sharding_ping(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
                       hf_error *err);
 hf_code sharding_stop_ping(mongo_store *store, hf_id session, sharding_sent *out, hf_error *err);
+hf_code sharding_stop_ping_of(mongo_store *store, const char *process, sharding_sent *out,
+                              hf_error *err);
 
 /* All locks that the store shows as this session's; the reply's batch has ts, when and state of
  * each. */

@@ -13,11 +13,14 @@
 
 #include <stdio.h>
 
+#define LEASE_HOST "holdfast-lease"
+
 /* ---- Names of processes ---- */
 
 /* "host:pid:seconds:number": the last two are the session's id, as a MongoDB server writes when it
  * started and a random number. */
-void sharding_process(const mongo_store *store, hf_id session, char out[SHARDING_PROCESS_MAX + 1])
+void sharding_process_name(const char *host, int64_t pid, hf_id session,
+                           char out[SHARDING_PROCESS_MAX + 1])
 {
     uint32_t seconds = 0;
     uint64_t number = 0;
@@ -25,12 +28,17 @@ void sharding_process(const mongo_store *store, hf_id session, char out[SHARDING
         seconds = seconds << 8 | session.bytes[i];
     for (size_t i = 4; i < 12; i++)
         number = number << 8 | session.bytes[i];
+    snprintf(out, SHARDING_PROCESS_MAX + 1, "%s:%lld:%lu:%lld", host, (long long)pid,
+             (unsigned long)seconds, (long long)(int64_t)number);
+}
+
+void sharding_process(const mongo_store *store, hf_id session, char out[SHARDING_PROCESS_MAX + 1])
+{
+    const hf_session *self = &store->sharding->self;
     if (store->uri.process)
         snprintf(out, SHARDING_PROCESS_MAX + 1, "%s", store->uri.process);
     else
-        snprintf(out, SHARDING_PROCESS_MAX + 1, "%s:%lld:%lu:%lld", store->sharding->self.host,
-                 (long long)store->sharding->self.pid, (unsigned long)seconds,
-                 (long long)(int64_t)number);
+        sharding_process_name(self->host, self->pid, session, out);
 }
 
 /* "process:thread"; ours says the program's name there. */
@@ -90,6 +98,32 @@ hf_id sharding_session(const char *process, const char *who)
     return hash_of(process, NULL, 0);
 }
 
+/* ---- ID leases ---- */
+
+/* "host:pid:seconds:number", as other processes are named. */
+void sharding_lease_process(hf_id session, char out[SHARDING_PROCESS_MAX + 1])
+{
+    sharding_process_name(LEASE_HOST, 0, session, out);
+}
+
+void sharding_lease_who(const hf_session *lease, char out[SHARDING_WHO_MAX + 1])
+{
+    char process[SHARDING_PROCESS_MAX + 1];
+    sharding_lease_process(lease->id, process);
+    snprintf(out, SHARDING_WHO_MAX + 1, "%s:%.100s@%.50s", process, lease->app, lease->host);
+}
+
+bool sharding_is_lease(const char *process)
+{
+    return strncmp(process, LEASE_HOST ":", sizeof LEASE_HOST) == 0;
+}
+
+int32_t sharding_lease_ttl_ms(const mongo_store *store)
+{
+    int64_t half = store->sharding->settings.expiry_ms / 2;
+    return half < INT32_MAX ? (int32_t)half : INT32_MAX;
+}
+
 /* ---- Reading ---- */
 
 /* Any whole number; -1: not a number, or an unknown one. */
@@ -129,6 +163,8 @@ hf_id sharding_ticket(mongo_store *store, const sharding_document *document)
 {
     const sharding_lock *lock = &document->lock;
     sharding_grab grab;
+    if (sharding_is_lease(lock->process))
+        return lock->ts;
     if (sharding_grab_of_lock(store, document->name, lock, &grab))
         return grab.ticket;
     pthread_mutex_lock(&store->mutex);
@@ -157,6 +193,8 @@ hf_code sharding_read_record(mongo_store *store, const bson_t *doc, hf_record *o
     hf_entry entry = {.ticket = sharding_ticket(store, &document),
                       .session = document.session,
                       .permits = HF_LIMIT_RW};
+    if (sharding_is_lease(document.lock.process))
+        entry.ttl_ms = sharding_lease_ttl_ms(store);
     entry.since.ms = entry.granted_at.ms = document.lock.when_ms;
     snprintf(entry.why, sizeof entry.why, "%s", document.why);
     out->who = alloc_text(document.who[0] ? document.who : document.lock.process);

@@ -19,6 +19,7 @@
 #include "store/mongo/sharding/calls.h"
 #include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
+#include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/waits.h"
 
@@ -34,6 +35,7 @@
 typedef struct acquiring {
     mongo_store *store;
     const hf_entry *entry;
+    const hf_session *lease; /* NULL: a lock of this client */
     char process[SHARDING_PROCESS_MAX + 1], who[SHARDING_WHO_MAX + 1];
     sharding_taking taking;
     sharding_round round;
@@ -45,18 +47,30 @@ typedef struct acquiring {
     hf_error *err;
 } acquiring;
 
+static void name_owner(acquiring *a)
+{
+    if (a->lease) {
+        sharding_lease_process(a->lease->id, a->process);
+        sharding_lease_who(a->lease, a->who);
+        return;
+    }
+    sharding_process(a->store, a->entry->session, a->process);
+    sharding_who(a->store, a->entry->session, a->who);
+}
+
 static void acquiring_init(acquiring *a, mongo_store *store, const char *name,
-                           const hf_entry *entry, hf_error *err)
+                           const hf_enter *enter, hf_error *err)
 {
     struct mongo_sharding *own = store->sharding;
-    *a = (acquiring){.store = store, .entry = entry, .err = err};
-    sharding_process(store, entry->session, a->process);
-    sharding_who(store, entry->session, a->who);
+    const hf_entry *entry = &enter->entry;
+    bool has_own_ts = !own->has_lock_session || enter->lease;
+    *a = (acquiring){.store = store, .entry = entry, .lease = enter->lease, .err = err};
+    name_owner(a);
     a->taking = (sharding_taking){.name = name,
                                   .process = a->process,
                                   .who = a->who,
                                   .why = entry->why,
-                                  .ts = own->has_lock_session ? own->lock_session : entry->ticket};
+                                  .ts = has_own_ts ? entry->ticket : own->lock_session};
     a->until = mono_add_ms(mongo_mono(store), ROUND_MS);
     record_init(&a->holder, name);
 }
@@ -299,6 +313,8 @@ static void granted(acquiring *a, hf_record *out)
     out->limit = HF_LIMIT_RW;
     out->who = alloc_text(a->who);
     entry.permits = HF_LIMIT_RW;
+    if (a->lease)
+        entry.ttl_ms = sharding_lease_ttl_ms(a->store);
     entry.since.ms = entry.granted_at.ms = a->taking.when_ms;
     record_append(out, &entry, true);
 }
@@ -356,9 +372,21 @@ static hf_code go_round(acquiring *a, hf_record *out)
         code = advance(a);
     if (!code)
         code = conclude(a, out);
-    if (a->round.action != SHARDING_GRANTED)
+    if (a->round.action != SHARDING_GRANTED || a->lease)
         sharding_grab_drop(a->store, a->entry->ticket);
     return code ? failed(a, code) : HF_OK;
+}
+
+/* It is granted when it has pinged, too. */
+static hf_code go_round_for_lease(acquiring *a, hf_record *out)
+{
+    hf_code code = go_round(a, out);
+    if (code || a->round.action != SHARDING_GRANTED)
+        return code;
+    code = sharding_lease_begin(a->store, a->lease->id, a->err);
+    if (code)
+        record_done(out);
+    return code;
 }
 
 /* With hfLockSession, all locks have one ts, and a lock with that ts may be overtaken; but one
@@ -378,12 +406,18 @@ static bool is_ours_already(acquiring *a, hf_record *out)
     return true;
 }
 
-static hf_code enter(mongo_store *store, const char *name, const hf_entry *entry, hf_record *out,
+static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err)
 {
     acquiring a;
-    acquiring_init(&a, store, name, entry, err);
-    hf_code code = is_ours_already(&a, out) ? HF_OK : go_round(&a, out);
+    hf_code code = sharding_lease_check(store, enter, err);
+    if (code)
+        return code;
+    acquiring_init(&a, store, name, enter, err);
+    if (a.lease)
+        code = go_round_for_lease(&a, out);
+    else if (!is_ours_already(&a, out))
+        code = go_round(&a, out);
     reply->stamp = a.stamp;
     reply->again_ms = store->sharding->settings.poll_ms;
     record_done(&a.holder);
@@ -440,8 +474,11 @@ static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *
     hf_code code = sharding_unlock(store, all, step->n_leaves, false, &sent, err);
     reply->confirmed = !code && count_of(&sent) >= (int64_t)step->n_leaves;
     reply->stamp = sent.reply.stamp;
-    for (size_t i = 0; i < step->n_leaves && reply->confirmed; i++)
+    for (size_t i = 0; i < step->n_leaves && reply->confirmed; i++) {
         sharding_grab_drop(store, step->leaves[i].ticket);
+        if (all[i].process)
+            sharding_lease_end(store, all[i].process);
+    }
     sharding_sent_done(&sent);
     free(seen);
     free(all);
@@ -455,7 +492,7 @@ static hf_code take_step(mongo_store *store, const mongo_call *call, const hf_st
                          hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     hf_code code = step->n_leaves ? leave(store, call, step, reply, err) : HF_OK;
-    return code ? code : enter(store, call->name, &step->enter->entry, out, reply, err);
+    return code ? code : enter(store, call->name, step->enter, out, reply, err);
 }
 
 static hf_code check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)

@@ -166,14 +166,14 @@ hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
 /* The server dates a document when it writes it, and our lease counts from before that was sent. So
  * a document that stays for a ttl after its date outlasts the belief in it, however late MongoDB
  * looks. A document that says until when is not removed before that. */
-static int64_t least_seconds(const mongo_store *store)
+static int64_t least_seconds(const mongo_store *store, int64_t ttl_ms)
 {
-    return store->uri.expires_at ? 0 : (store->config.ttl_ms + 999) / 1000;
+    return store->uri.expires_at ? 0 : (ttl_ms + 999) / 1000;
 }
 
-static bool fits(const mongo_store *store, int64_t least_s)
+static bool fits(const mongo_store *store, int64_t least_s, int64_t ttl_ms)
 {
-    return least_s < 0 || least_s >= least_seconds(store);
+    return least_s < 0 || least_s >= least_seconds(store, ttl_ms);
 }
 
 /* A lock has the date of its beginning there, which nothing renews. */
@@ -186,14 +186,14 @@ static hf_code refuse_index_on_since(const mongo_store *store, int64_t since_s, 
 }
 
 /* A partial index counts, too, because we cannot know which documents it covers. */
-static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
+hf_code mongo_ttl_check_lease(mongo_store *store, int64_t ttl_ms, hf_error *err)
 {
     pthread_mutex_lock(&store->mutex);
     int64_t least_s = store->ttl->least_s, since_s = store->ttl->since_s;
     pthread_mutex_unlock(&store->mutex);
     if (since_s >= 0)
         return refuse_index_on_since(store, since_s, err);
-    if (fits(store, least_s))
+    if (fits(store, least_s, ttl_ms))
         return HF_OK;
     return error_set(err, HF_INVALID,
                      "the TTL index on %.100s.%.100s, field %.80s, removes documents after %lld "
@@ -201,8 +201,13 @@ static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
                      "give a ttl of at most %lld s, or have an administrator raise the index's "
                      "expireAfterSeconds to %lld (collMod)",
                      store->uri.database, store->uri.collection, field_of(store),
-                     (long long)least_s, (long long)store->config.ttl_ms, (long long)least_s,
-                     (long long)least_seconds(store));
+                     (long long)least_s, (long long)ttl_ms, (long long)least_s,
+                     (long long)least_seconds(store, ttl_ms));
+}
+
+static hf_code refuse_unless_it_fits(mongo_store *store, hf_error *err)
+{
+    return mongo_ttl_check_lease(store, store->config.ttl_ms, err);
 }
 
 /* Whether the indexes were read within the last ttl, and let our documents stand. */
@@ -211,7 +216,8 @@ static bool is_fresh(mongo_store *store)
     MUTEX_SCOPE(&store->mutex);
     const struct mongo_ttl_index *index = store->ttl;
     hf_mono due = mono_add_ms(index->read_at, store->config.ttl_ms);
-    return index->knows_index && index->since_s < 0 && fits(store, index->least_s) &&
+    return index->knows_index && index->since_s < 0 &&
+           fits(store, index->least_s, store->config.ttl_ms) &&
            !mono_reached(due, mongo_mono(store));
 }
 
@@ -235,7 +241,7 @@ hf_code mongo_ttl_read_index_again(mongo_store *store, int64_t *foreign_ms, hf_e
 /* hfExpireAfterSeconds, or as long as our locks need. */
 static int64_t seconds_to_make(const mongo_store *store)
 {
-    int64_t given = store->uri.expire_after_s, least = least_seconds(store);
+    int64_t given = store->uri.expire_after_s, least = least_seconds(store, store->config.ttl_ms);
     return given < least ? least : given;
 }
 

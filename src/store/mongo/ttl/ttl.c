@@ -5,7 +5,8 @@
  *
  * Two shapes: `updated` (the heartbeat writes now, the index adds the time) and `expire-at` (the
  * document says until when). In the texts below @ stands for the field of that date, #o for the
- * date from before which a document's time has passed, and #f for a date that has just begun. */
+ * date from before which a document's time has passed, #f for a date that has just begun, and #r
+ * for one that begins anew, in a document that says how long it lasts. */
 #include "store/mongo/ttl/ttl.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -15,6 +16,7 @@
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/list.h"
@@ -39,9 +41,11 @@ static const char over_expires_at[] =
 
 static const char fresh_updated[] = "'$$NOW'";
 static const char fresh_expires_at[] = "{'$add': ['$$NOW', '$$x.ttl_ms']}";
+static const char renewed_expires_at[] = "{'$add': ['$$NOW', '$ttl_ms']}";
 
 static const char take_text[] = "{'$mergeObjects': ['$$x.new', {'since': '$$NOW', '@': #f}]}";
 static const char renew_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #f}]}";
+static const char renew_lease_text[] = "{'$mergeObjects': ['$$ROOT', {'@': #r}]}";
 
 /* A takeover needs a date that has passed: a document without a date is held. */
 static const char passed_text[] = "{'$and': [{'$eq': [{'$type': '$@'}, 'date']},"
@@ -52,16 +56,27 @@ static const char left_text[] =
     "{'$cond': [{'$eq': [{'$type': '$@'}, 'date']},"
     " {'$subtract': [{'$max': ['$@', {'$date': {'$numberLong': '0'}}]}, #o]}, null]}";
 
+static const char *part_of(const mongo_store *store, char letter)
+{
+    bool expires_at = store->uri.expires_at;
+    switch (letter) {
+    case 'o':
+        return expires_at ? over_expires_at : over_updated;
+    case 'r':
+        return expires_at ? renewed_expires_at : fresh_updated;
+    default:
+        return expires_at ? fresh_expires_at : fresh_updated;
+    }
+}
+
 static char *text_of(const mongo_store *store, const char *text)
 {
-    const char *over = store->uri.expires_at ? over_expires_at : over_updated;
-    const char *fresh = store->uri.expires_at ? fresh_expires_at : fresh_updated;
     bson_string_t *out = bson_string_new(NULL);
     for (; *text; text++)
         if (*text == '@') {
             bson_string_append(out, store->uri.time_field);
         } else if (*text == '#') {
-            char *part = text_of(store, *++text == 'o' ? over : fresh);
+            char *part = text_of(store, part_of(store, *++text));
             bson_string_append(out, part);
             bson_free(part);
         } else {
@@ -91,18 +106,20 @@ static void append_owner(const mongo_store *store, const hf_session *self, bson_
 }
 
 /* All but its dates. */
-static void append_new(mongo_store *store, const char *name, const hf_entry *entry, bson_t *x)
+static void append_new(mongo_store *store, const char *name, const hf_enter *enter, bson_t *x)
 {
     bson_t doc;
+    const hf_entry *entry = &enter->entry;
+    const hf_session *self = enter->lease ? enter->lease : &store->self;
     BSON_APPEND_DOCUMENT_BEGIN(x, "new", &doc);
     BSON_APPEND_UTF8(&doc, "_id", name);
-    append_owner(store, &store->self, &doc);
+    append_owner(store, self, &doc);
     document_append_id(&doc, "ticket", entry->ticket);
-    document_append_id(&doc, "session", entry->session);
+    document_append_id(&doc, "session", enter->lease ? self->id : entry->session);
     BSON_APPEND_INT32(&doc, "ttl_ms", entry->ttl_ms);
-    BSON_APPEND_UTF8(&doc, "app", store->self.app);
-    BSON_APPEND_UTF8(&doc, "host", store->self.host);
-    BSON_APPEND_INT64(&doc, "pid", store->self.pid);
+    BSON_APPEND_UTF8(&doc, "app", self->app);
+    BSON_APPEND_UTF8(&doc, "host", self->host);
+    BSON_APPEND_INT64(&doc, "pid", self->pid);
     BSON_APPEND_UTF8(&doc, "why", entry->why);
     bson_append_document_end(x, &doc);
 }
@@ -119,9 +136,12 @@ static char *who_of(const bson_t *doc, const char *owner)
 {
     char who[HF_TEXT_MAX + 1];
     const char *app = mongo_text_at(doc, "app", "");
-    if (app[0])
-        snprintf(who, sizeof who, "%.100s@%.100s:%lld", app, mongo_text_at(doc, "host", ""),
-                 (long long)mongo_int_at(doc, "pid", 0));
+    int64_t pid = mongo_int_at(doc, "pid", 0);
+    const char *host = mongo_text_at(doc, "host", "");
+    if (app[0] && pid)
+        snprintf(who, sizeof who, "%.100s@%.100s:%lld", app, host, (long long)pid);
+    else if (app[0])
+        snprintf(who, sizeof who, "%.100s@%.100s", app, host);
     else
         snprintf(who, sizeof who, "%.200s", owner[0] ? owner : "a program that does not say");
     return alloc_text(who);
@@ -255,7 +275,7 @@ static void append_taking(mongo_store *store, const char *name, const hf_step *s
                           bson_t *command)
 {
     bson_t x = BSON_INITIALIZER;
-    append_new(store, name, &step->enter->entry, &x);
+    append_new(store, name, step->enter, &x);
     BSON_APPEND_INT32(&x, "ttl_ms", step->enter->entry.ttl_ms);
     append_text(store, command, "update", take_text, &x);
     BSON_APPEND_BOOL(command, "new", true);
@@ -371,11 +391,14 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
     hf_id ticket = step->enter->entry.ticket;
     hf_stamp stamp;
     hf_code code = mongo_ttl_check(store, false, err);
+    if (!code && step->enter->lease)
+        code = mongo_ttl_check_lease(store, step->enter->entry.ttl_ms, err);
     if (code)
         return code;
     for (size_t i = 0; i < step->n_leaves; i++)
         mongo_held_drop(store, step->leaves[i].ticket);
-    mongo_held_add(store, call->name, ticket);
+    if (!step->enter->lease)
+        mongo_held_add(store, call->name, ticket);
     code = take_once(store, call, step, out, &stamp, err);
     for (int i = 0; !code && !out->holders && i < RACES; i++)
         code = take_once(store, call, step, out, &stamp, err);
@@ -549,6 +572,64 @@ hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session
     }
     bson_destroy(&command);
     mongo_held_free_copy(all, n);
+    return code;
+}
+
+/* ---- ID leases ---- */
+
+static void append_lease_renewal(mongo_store *store, const char *name, hf_id ticket,
+                                 bson_t *command)
+{
+    bson_t query, none = BSON_INITIALIZER;
+    mongo_begin(command, "findAndModify", store->uri.collection);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
+    BSON_APPEND_UTF8(&query, "_id", name);
+    document_append_id(&query, "ticket", ticket);
+    mongo_append_no_array(&query, ticket_field);
+    bson_append_document_end(command, &query);
+    append_text(store, command, "update", renew_lease_text, &none);
+    BSON_APPEND_BOOL(command, "new", true);
+    mongo_append_write_concern(store, command, false);
+    bson_destroy(&none);
+}
+
+/* The index may have become shorter than the lease. */
+static hf_code read_lease(mongo_store *store, const char *name, const bson_t *reply, hf_record *out,
+                          hf_error *err)
+{
+    bson_t value;
+    hf_error why;
+    if (!mongo_view(reply, "value", &value))
+        return error_set(err, HF_LOST, "%.128s: its document is gone, or another holds it", name);
+    hf_code code = read_document(store, &value, out, err);
+    if (code)
+        return code;
+    code = mongo_ttl_check(store, false, &why);
+    if (!code)
+        code = mongo_ttl_check_lease(store, out->entries[0].ttl_ms, &why);
+    if (!code)
+        return HF_OK;
+    record_done(out);
+    return error_set(err, code == HF_INVALID ? HF_LOST : code, "%s", why.text);
+}
+
+hf_code mongo_ttl_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
+                              hf_record *out, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    mongo_call call = {.what = "renewing the lease of", .name = name, .writes = true};
+    (void)session;
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    append_lease_renewal(store, name, ticket, &command);
+    code = mongo_run(store, &call, &command, &reply, err);
+    if (!code)
+        code = read_lease(store, name, &reply.doc, out, err);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
     return code;
 }
 

@@ -10,6 +10,8 @@ extern const mongo_protocol mongo_ttl;
 hf_code mongo_ttl_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                        hf_error *err);
+hf_code mongo_ttl_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
+                              hf_record *out, hf_error *err);
 hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                        bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
 hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
@@ -35,6 +37,8 @@ hf_code mongo_ttl_settle(mongo_store *store, hf_error *err);
 /* HF_INVALID: MongoDB would remove our documents before our ttl is over. Reads the index again if
  * the last reading is older than a ttl. */
 hf_code mongo_ttl_check(mongo_store *store, bool is_beat, hf_error *err);
+/* The same for an ID lease, by the last reading. */
+hf_code mongo_ttl_check_lease(mongo_store *store, int64_t ttl_ms, hf_error *err);
 
 /* ---- _ids of other types (ids.c) ---- */
 
