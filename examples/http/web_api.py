@@ -91,7 +91,7 @@ class Api(http.server.BaseHTTPRequestHandler):
         took = {"waited_ms": had - begun, "worked_ms": worked - had,
                 "total_ms": time.monotonic() - begun}
         return dict({name: round(1000 * s) for name, s in took.items()}, resource=resource,
-                    visits=visits, token=lease["token"])  # what is written to refuses a lower token
+                    visits=visits, token=lease.get("token"))  # what is written to refuses a lower token
 
     def answer(self, status, value):
         body = json.dumps(value).encode()

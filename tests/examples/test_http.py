@@ -65,16 +65,24 @@ class Http(bed.Case):
             self.assertGreaterEqual(each["total_ms"], each["waited_ms"] + each["worked_ms"] - 2)
         self.assertEqual(self.show("resource-report")["last"]["outcome"], "released")
 
-    def test_no_visit_is_lost_on_several_servers(self):
-        """Each with a service of its own, on one store."""
-        apis = [self.api("--store", self.store, "--prefix", "shop/") for _ in range(3)]
+    def visit(self, store):
+        """60 visits at three servers, each with a service of its own, on one store."""
+        apis = [self.api("--store", store, "--prefix", "shop/") for _ in range(3)]
         resources = ("a", "b", "c", "d")
         answers = self.ask_all(["%s/resource/%s" % (apis[i % 3], resources[i // 3 % 4])
                                 for i in range(60)])
         for each in resources:
             visits = [answer["visits"] for answer in answers if answer["resource"] == each]
             self.assertEqual(sorted(visits), list(range(1, 16)))
+
+    def test_no_visit_is_lost_on_several_servers(self):
+        self.visit(self.store)
+        for each in ("a", "b", "c", "d"):
             self.assertEqual(self.show("shop/" + each)["holders"], [])
+
+    @unittest.skipUnless("HOLDFAST_TEST_URI" in os.environ, "SQLite has one protocol")
+    def test_no_visit_is_lost_on_the_articles_collection(self):
+        self.visit(self.store + "&hfProtocol=ttl&hfShape=expire-at")
 
     def test_what_is_no_resource(self):
         url = self.api()

@@ -143,6 +143,7 @@ class Owners(Ttl):
         self.db.locks.insert_one({"_id": "x", "acquirer": "somebody", "updated": minutes_ago(0)})
         refused = self.run_command("break", "--reason", "test", "x", status=65)
         self.assertIn("protocol ttl cannot ask", refused.errors)
+        self.assertEqual(refused.lines, [])
         self.run_command("break", "--force", "--reason", "test", "x")
         self.assertIsNone(self.db.locks.find_one({"_id": "x"}))
 

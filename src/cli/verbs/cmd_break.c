@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/run/interrupt.h"
 #include "cli/settings/options.h"
@@ -19,6 +20,7 @@ typedef struct request {
     const char *name;
     hf_break_options how;
     json_t *holders; /* the holders that lose it, for --json */
+    bool can_ask;    /* the store can ask them to leave */
 } request;
 
 static const struct argp_option list[] = {
@@ -102,10 +104,11 @@ static void tell_holder(const request *req, const hf_entry_info *holder)
     free(token);
 }
 
+/* Where holders cannot be asked, nobody is told that they are. */
 static bool tell_holders(void *ctx, const hf_lock_info *info)
 {
     request *req = ctx;
-    for (size_t i = 0; i < info->n_holders; i++)
+    for (size_t i = 0; i < info->n_holders && (req->can_ask || req->how.force); i++)
         tell_holder(req, &info->holders[i]);
     if (req->given->is_json)
         req->holders = json_of_holders(info);
@@ -117,6 +120,7 @@ static hf_code break_it(request *req, hf_client *client, hf_error *err)
     hf_code code = interrupt_begin(&req->how.cancel, err);
     if (code)
         return code;
+    req->can_ask = strcmp(hf_client_protocol(client), "queue") == 0;
     code = hf_show(client, req->name, tell_holders, req, err);
     req->how.struct_size = sizeof req->how;
     return code ? code : hf_break(client, req->name, &req->how, err);
