@@ -430,11 +430,12 @@ typedef struct hf_store_ops {
 
 struct hf_store {
     const hf_store_ops *ops;
-    unsigned can;         /* HF_CAN_... */
-    bool is_remote;       /* calls wait for a network: several at once take no longer than one */
-    int64_t wait_ms;      /* how long HF_WAIT_DEFAULT waits; 0: for ever */
-    const char *protocol; /* for messages: "queue" if there is no choice */
-    int64_t beat_ms;      /* a session beats at least this often; 0: every third of its ttl */
+    unsigned can;            /* HF_CAN_... */
+    bool is_remote;          /* calls wait for a network: several at once take no longer than one */
+    int64_t wait_ms;         /* how long HF_WAIT_DEFAULT waits; 0: for ever */
+    const char *protocol;    /* for messages: "queue" if there is no choice */
+    const char *name_prefix; /* as the URI says (hf_options); NULL: none */
+    int64_t beat_ms;         /* a session beats at least this often; 0: every third of its ttl */
     int64_t await_ms; /* the best timeout of await(); 0: a second. More if wake() and the beginning
                        * of a session certainly end it */
     uint64_t round_trips; /* made over a network; any thread raises it, atomically */

@@ -43,7 +43,7 @@ class Config(cli.Case):
 class Precedence(Config):
     def test_nobody_says_anything(self):
         settings = self.settings()
-        self.assertEqual(list(settings), ["store", "ttl", "grace", "wait"])
+        self.assertEqual(list(settings), ["store", "ttl", "grace", "wait", "name-prefix"])
         self.assertEqual({each["from"] for each in settings.values()}, {"default"})
         self.env["XDG_STATE_HOME"] = self.folder
         self.assertEqual(self.said("store")[0], "sqlite:%s/holdfast/locks.db" % self.folder)
@@ -156,6 +156,22 @@ class InForce(Config):
                      "run", "x", "--", "true")
         self.check(0, "run", "--store", self.store, "--grace", "1s", "x", "--", "true")
 
+    def test_name_prefix(self):
+        self.write("store = %s\nname-prefix = shop/\n" % self.store)
+        self.hold("x")
+        self.check(75, "run", "-n", "x", "--", "true")
+        self.check(0, "run", "-n", "--name-prefix", "till/", "x", "--", "true")
+        self.assertEqual([each["name"] for each in self.json("list", "--all", "--json")], ["x"])
+        every = self.json("list", "--all", "--json", "--name-prefix", "")
+        self.assertEqual([each["name"] for each in every], ["shop/x", "till/x"])
+        self.assertEqual(self.json("show", "--json", "x")["name"], "x")
+        lease = self.json("acquire", "--json", "y")["lease"]
+        self.check(0, "release", "--name-prefix", "till/", lease)  # it has the whole name
+        refused = self.check(65, "run", "x" * 510, "--", "true").err
+        self.assertIn("more than 512 bytes with the prefix shop/", refused)
+        self.write("store = %s\nname-prefix = %s\n" % (self.store, "x" * 257))
+        self.assertIn("the name prefix", self.check(65, "run", "x", "--", "true").err)
+
     def test_bench_gets_the_store_by_its_uri(self):
         self.write("[stores]\nhere = %s\n" % self.store)
         self.check(0, "--store", "here", "bench", "--runs", "1", "--only", "threads")
@@ -219,7 +235,7 @@ class Refused(Config):
         for text, line, pattern in (
                 ("ttl 10s\n", 1, "this is no setting: write KEY = VALUE"),
                 ("\n= 10s\n", 2, "this is no setting"),
-                ("tll = 10s\n", 1, 'there is no setting "tll"; known are store, ttl, grace, wait,'),
+                ("tll = 10s\n", 1, 'there is no setting "tll"; known are store, ttl, grace, wait, name-prefix,'),
                 ("ttl =\n", 1, "ttl has no value"),
                 ("ttl = soon\n", 1, '"soon" is not a duration'),
                 ("ttl = 1ms\n", 1, "1ms is out of range"),

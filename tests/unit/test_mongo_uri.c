@@ -60,6 +60,18 @@ static void test_protocols(void **state)
     assert_refused_as("hfProtocol=zookeeper", HF_UNSUPPORTED, "hfProtocol=zookeeper: there are");
 }
 
+static void test_a_name_prefix(void **state)
+{
+    (void)state;
+    assert_read("hfNamePrefix=shop%2F&hfProtocol=ttl");
+    assert_string_equal(uri.name_prefix, "shop/");
+    mongo_uri_done(&uri);
+    assert_read("");
+    assert_null(uri.name_prefix);
+    mongo_uri_done(&uri);
+    assert_refused("hfNamePrefix=x&hfProtocol=document&hfCollection=c", "not for document");
+}
+
 static void test_yes_and_no(void **state)
 {
     (void)state;
@@ -367,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_protocols),
+        cmocka_unit_test(test_a_name_prefix),
         cmocka_unit_test(test_yes_and_no),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_words),

@@ -95,9 +95,27 @@ static void test_a_client_tells_its_protocol(void **state)
     }
 }
 
+static void test_the_prefix_of_names(void **state)
+{
+    (void)state;
+    const char *uri = "mongodb://host/app?hfProtocol=document&hfCollection=jobs";
+    const hf_options shop = {.name_prefix = "shop/"};
+    hf_lock *lock;
+    hf_client *client;
+    hf_error err;
+    assert_int_equal(hf_open(uri, &shop, &client, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "the name prefix shop/: protocol document"));
+    assert_int_equal(hf_open("memory:", &shop, &client, &err), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "x", NULL, &lock, &err), HF_OK);
+    assert_string_equal(hf_lock_name(lock), "x");
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_prefix_of_names),
         cmocka_unit_test(test_what_is_refused_is_named_without_its_secrets),
         cmocka_unit_test(test_none_is_refused),
         cmocka_unit_test(test_the_scheme_says_which),

@@ -46,7 +46,7 @@ const char *config_standard(setting which)
 /* Ends the program if it cannot be that setting; `from` opens the message. */
 static void check(setting which, const char *from, const char *text)
 {
-    if (which == SETTING_STORE)
+    if (which == SETTING_STORE || which == SETTING_NAME_PREFIX)
         return;
     int64_t ms = value_duration(from, text);
     if (which == SETTING_TTL && (ms < LEAST_TTL_MS || ms > MOST_TTL_MS))

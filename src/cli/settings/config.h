@@ -13,7 +13,8 @@
     X(STORE, "store", "HOLDFAST_STORE", "sqlite:PATH, a file of this user's")                      \
     X(TTL, "ttl", "HOLDFAST_TTL", "10s")                                                           \
     X(GRACE, "grace", "HOLDFAST_GRACE", "a quarter of the ttl, at most 5s")                        \
-    X(WAIT, "wait", "HOLDFAST_WAIT", "for ever")
+    X(WAIT, "wait", "HOLDFAST_WAIT", "for ever")                                                   \
+    X(NAME_PREFIX, "name-prefix", "HOLDFAST_NAME_PREFIX", "none")
 
 typedef enum setting {
 #define X(id, key, variable, standard) SETTING_##id,

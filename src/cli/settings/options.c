@@ -16,7 +16,7 @@
 
 #define STORE_FLAG "--store"
 
-enum { KEY_STORE = 1000, KEY_TTL, KEY_JSON };
+enum { KEY_STORE = 1000, KEY_TTL, KEY_PREFIX, KEY_JSON };
 
 static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, "For every command:", 90},
@@ -26,6 +26,8 @@ static const struct argp_option list[] = {
      90},
     {"ttl", KEY_TTL, "D", 0,
      "how long the lease is: 1s to 1h, default 10s; each D is like 500ms, 10s, 2m, 1h or 1.5", 90},
+    {"name-prefix", KEY_PREFIX, "TEXT", 0,
+     "put before the names in the store, so that programs share it without clashes", 90},
     {"json", KEY_JSON, NULL, 0, "listings in JSON", 90},
     {"verbose", 'v', NULL, 0, "say more", 90},
     {"quiet", 'q', NULL, 0, "say nothing but errors", 90},
@@ -65,6 +67,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_TTL:
         config_say(&given->config, SETTING_TTL, "--ttl", arg);
+        return 0;
+    case KEY_PREFIX:
+        config_say(&given->config, SETTING_NAME_PREFIX, "--name-prefix", arg);
         return 0;
     case KEY_JSON:
         given->is_json = true;
@@ -177,6 +182,7 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
         return STATUS_STORE;
     options.struct_size = sizeof options;
     options.ttl_ms = given->ttl_ms;
+    options.name_prefix = given->config.values[SETTING_NAME_PREFIX].text;
     options.log = terminal_log;
     hf_code code = hf_open(uri, &options, out, &err);
     if (code)

@@ -127,14 +127,15 @@ static hf_entry_info describe(const collection *c, const hf_record *record, cons
                            .position = record_position(record, entry)};
 }
 
-static bool tell(const collection *c, const hf_record *record, hf_lock_info_fn each, void *ctx)
+static bool tell(const hf_client *client, const collection *c, const hf_record *record,
+                 hf_lock_info_fn each, void *ctx)
 {
     size_t n = record->holders + record->queued;
     hf_entry_info *infos = alloc_array(NULL, n, sizeof *infos);
     strings_of_entry *strings = alloc_array(NULL, n, sizeof *strings);
     for (size_t i = 0; i < n; i++)
         infos[i] = describe(c, record, &record->entries[i], &strings[i]);
-    hf_lock_info info = {.name = record->name,
+    hf_lock_info info = {.name = client_shown_name(client, record->name),
                          .limit = record->limit,
                          .token = record->token,
                          .n_holders = record->holders,
@@ -153,7 +154,7 @@ static hf_code tell_all(hf_client *client, collection *c, hf_lock_info_fn each, 
 {
     hf_code code = look_at_sessions(client, c, err);
     for (size_t i = 0; i < c->n_records && !code; i++)
-        if (!tell(c, &c->records[i], each, ctx))
+        if (!tell(client, c, &c->records[i], each, ctx))
             break;
     return code;
 }
@@ -205,15 +206,34 @@ static hf_code list(listing *l, const hf_list_part *part)
     return code ? code : l->code;
 }
 
+/* In new memory. */
+static char *with_prefix(const hf_client *client, const char *text)
+{
+    size_t prefix = strlen(client->name_prefix), length = text ? strlen(text) : 0;
+    char *whole = alloc_array(NULL, prefix + length + 1, 1);
+    memcpy(whole, client->name_prefix, prefix);
+    memcpy(whole + prefix, text ? text : "", length + 1);
+    return whole;
+}
+
+static hf_code list_part(listing *l, const hf_list_options *o)
+{
+    bool goes_on = o->after && *o->after;
+    char *prefix = with_prefix(l->client, o->prefix);
+    char *after = goes_on ? with_prefix(l->client, o->after) : NULL;
+    const hf_list_part part = {
+        .prefix = prefix, .after = goes_on ? after : "", .in_use = o->in_use, .limit = o->limit};
+    hf_code code = list(l, &part);
+    free(prefix);
+    free(after);
+    return code;
+}
+
 hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
                       void *ctx, hf_error *err)
 {
     static const hf_list_options defaults = {0};
     const hf_list_options *o = options ? options : &defaults;
-    const hf_list_part part = {.prefix = o->prefix ? o->prefix : "",
-                               .after = o->after ? o->after : "",
-                               .in_use = o->in_use,
-                               .limit = o->limit};
     listing l = {.client = client,
                  .most = o->limit && o->limit < PART_NEXT ? o->limit : PART_FIRST,
                  .goes_on = true,
@@ -227,7 +247,7 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     if (!code)
         code = text_check("the name that a listing begins after", o->after, HF_NAME_MAX, err);
     if (!code)
-        code = list(&l, &part);
+        code = list_part(&l, o);
     client_end(client);
     return code;
 }

@@ -57,7 +57,22 @@ static hf_code check_options(const hf_options *options, hf_error *err)
                          "looking for deadlocks after %lld ms: at least %d, or "
                          "negative: never",
                          (long long)options->deadlock_ms, DEADLOCK_LEAST_MS);
-    return text_check("the app's name", options->app, 100, err);
+    hf_code code = text_check("the name prefix", options->name_prefix, HF_TEXT_MAX, err);
+    return code ? code : text_check("the app's name", options->app, 100, err);
+}
+
+/* Of an open store. */
+static hf_code set_prefix(hf_client *client, const hf_options *options, hf_error *err)
+{
+    const hf_store *store = client->store;
+    const char *prefix = options->name_prefix ? options->name_prefix : store->name_prefix;
+    client->name_prefix = alloc_text(prefix ? prefix : "");
+    if (!*client->name_prefix || !store->ops->canonical)
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "the name prefix %.80s: protocol %s locks documents by their _id, and puts "
+                     "nothing before it",
+                     client->name_prefix, store->protocol);
 }
 
 static void init_threading(hf_client *client)
@@ -110,6 +125,7 @@ static void client_free(hf_client *client)
     session_forget(&client->session);
     waker_free_all(&client->wakers);
     hold_free(client->hold);
+    free(client->name_prefix);
     free(client);
 }
 
@@ -138,8 +154,12 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
     }
     if (patience_ms > 0 && !options->patience_ms)
         client->patience_ms = patience_ms;
-    *out = client;
-    return HF_OK;
+    code = set_prefix(client, options, err);
+    if (code)
+        hf_close(client);
+    else
+        *out = client;
+    return code;
 }
 
 hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, hf_error *err)
@@ -151,7 +171,7 @@ hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, 
         return code;
     *out = client_new(options);
     (*out)->store = store;
-    return HF_OK;
+    return set_prefix(*out, options, err);
 }
 
 const char *hf_client_protocol(const hf_client *client)

@@ -128,8 +128,20 @@ hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX 
         return code;
     if (client->store->ops->canonical)
         return client->store->ops->canonical(client->store, given, name, err);
-    memcpy(name, given, strlen(given) + 1);
+    size_t prefix = strlen(client->name_prefix), length = strlen(given);
+    if (prefix + length > HF_NAME_MAX)
+        return error_set(err, HF_INVALID,
+                         "the name %.80s... has more than %d bytes with the prefix %.80s", given,
+                         HF_NAME_MAX, client->name_prefix);
+    memcpy(name, client->name_prefix, prefix);
+    memcpy(name + prefix, given, length + 1);
     return HF_OK;
+}
+
+const char *client_shown_name(const hf_client *client, const char *name)
+{
+    size_t prefix = strlen(client->name_prefix);
+    return strncmp(name, client->name_prefix, prefix) == 0 ? name + prefix : name;
 }
 
 hf_code client_look_at_sessions(hf_client *client, const hf_id *ids, size_t n, int64_t trust_ms,

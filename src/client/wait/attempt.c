@@ -284,11 +284,12 @@ static void info_of_record(const struct attempt *attempt, hf_wait_info *info)
 
 void attempt_info(const struct attempt *attempt, hf_wait_info *info, hf_mono now)
 {
-    *info = (hf_wait_info){.name = lock_request_title(&attempt->request),
-                           .waited_ms = (now.ns - attempt->request.started.ns) / 1000000,
-                           .holder = "",
-                           .why = "",
-                           .trouble = attempt->trouble.failures ? attempt->err.text : ""};
+    *info = (hf_wait_info){
+        .name = client_shown_name(attempt->request.client, lock_request_title(&attempt->request)),
+        .waited_ms = (now.ns - attempt->request.started.ns) / 1000000,
+        .holder = "",
+        .why = "",
+        .trouble = attempt->trouble.failures ? attempt->err.text : ""};
     if (attempt->state == ATTEMPT_IN_LINE)
         info_in_line(attempt, info);
     else

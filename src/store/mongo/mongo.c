@@ -193,6 +193,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
                              .await_ms = MONGO_AWAIT_MS,
                              .can = protocol->can | (read.token_field ? HF_CAN_TOKENS : 0),
                              .wait_ms = protocol->wait_ms,
+                             .name_prefix = read.name_prefix,
                              .protocol = mongo_protocol_names[read.protocol]};
     store->config = *config;
     store->owner = getpid();

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/sharding.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -60,7 +61,7 @@ static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
 
 typedef struct special {
     const char *name, *protocol;
-    enum { FIELD, NUMBER, WORD, PROCESS, LOCK_SESSION } kind;
+    enum { FIELD, NUMBER, WORD, PROCESS, LOCK_SESSION, PREFIX } kind;
     size_t offset; /* in mongo_uri: of an int64_t (NUMBER), an unsigned (WORD), or a char * */
     int64_t most;  /* of a NUMBER */
     const char *words[5]; /* of a WORD: the first is the default */
@@ -75,6 +76,7 @@ static const special keys[] = {
     {KEY("hfExpireAfterSeconds", "ttl", NUMBER, expire_after_s), .most = INT32_MAX},
     {KEY("hfPollMS", "ttl document sharding", NUMBER, poll_ms), .most = 3600000},
     {KEY("hfStreamWrites", "ttl document sharding", NUMBER, stream_writes), .most = INT32_MAX},
+    {KEY("hfNamePrefix", "queue ttl sharding", PREFIX, name_prefix)},
     {KEY("hfLockField", "document", FIELD, lock_field)},
     {KEY("hfTokenField", "document", FIELD, token_field)},
     {KEY("hfLockIdType", "document", WORD, lock_id_type),
@@ -156,6 +158,16 @@ static hf_code set_lock_session(const special *k, const char *value, char **out,
     return HF_OK;
 }
 
+static hf_code set_prefix(const special *k, const char *value, char **out, hf_error *err)
+{
+    hf_code code = text_check(k->name, value, HF_TEXT_MAX, err);
+    if (code)
+        return code;
+    free(*out);
+    *out = alloc_text(value);
+    return HF_OK;
+}
+
 static hf_code set_word(const special *k, const char *value, unsigned *out, hf_error *err)
 {
     char all[100] = "";
@@ -186,6 +198,8 @@ static hf_code set_special(const special *k, const char *value, void *at, hf_err
         return set_process(k, value, at, err);
     case LOCK_SESSION:
         return set_lock_session(k, value, at, err);
+    case PREFIX:
+        return set_prefix(k, value, at, err);
     }
     return HF_OK;
 }
@@ -198,14 +212,15 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
         out->keys |= 1u << i;
         return set_special(&keys[i], value, (char *)out + keys[i].offset, err);
     }
-    return error_set(err, HF_INVALID,
-                     "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
-                     "hfWeakWrites, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
-                     "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
-                     "hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
-                     "for sharding hfPingMS, hfExpiryMS, "
-                     "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
-                     name);
+    return error_set(
+        err, HF_INVALID,
+        "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
+        "hfWeakWrites, hfNamePrefix, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
+        "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
+        "hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
+        "for sharding hfPingMS, hfExpiryMS, "
+        "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
+        name);
 }
 
 /* The other protocols write whole documents, at whose top the fields are. */
@@ -421,5 +436,6 @@ void mongo_uri_done(mongo_uri *uri)
     free(uri->token_field);
     free(uri->process);
     free(uri->lock_session);
+    free(uri->name_prefix);
     *uri = (mongo_uri){.weak = false};
 }

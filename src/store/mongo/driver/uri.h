@@ -54,6 +54,7 @@ typedef struct mongo_uri {
     int64_t stream_writes; /* hfStreamWrites: up to so many a second, change streams are read */
     int64_t ping_ms;       /* hfPingMS, hfExpiryMS */
     int64_t expiry_ms;
+    char *name_prefix;  /* hfNamePrefix, or NULL */
     char *process;      /* hfProcess, or NULL */
     char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
     unsigned keys;      /* which of the keys that are for some protocols were given */
