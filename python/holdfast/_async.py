@@ -1,0 +1,347 @@
+"""AsyncClient: locks for asyncio, where no wait occupies a thread.
+
+A lock of AsyncClient is an ID lease. The library waits for it without a thread (hf_lease_begin()) and
+calls back into the event loop. A task of the loop renews it every third of its ttl, in a few threads that
+all locks of the client share.
+"""
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import functools
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Set, Type, TypeVar, Union, cast
+
+from . import _library
+from ._client import Client, name_for
+from ._errors import ClosedError, HoldfastError, LostError, call, error_of
+from ._handle import ClientHandle, callback
+from ._info import LockInfo
+from ._lease import Lease
+from ._library import LEASE_FN, lib
+from ._options import lease_options
+from ._values import Seconds, text
+
+THREADS = 4  # for renewals, releases and listings
+RETRY = 0.2  # seconds between a renewal that failed and the next
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Answer = Union[Lease, HoldfastError]
+GiveBack = Callable[[Lease], Any]
+
+
+class _Wait:
+    """A wait for a lease, between a task of the loop and a thread of the library. A lease that comes when
+    the task no longer waits is given back by whoever sees that."""
+
+    def __init__(self, client: ClientHandle, give_back: GiveBack) -> None:
+        self.client = client
+        self.future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        self._give_back = give_back  # from the loop
+        self._mutex = threading.Lock()  # guards the next two
+        self._is_given_up = False
+        self._has_ended = False
+        self._pointer = ctypes.c_void_p()
+
+    def begin(self, name: Optional[bytes], options: _library.LeaseOptions) -> None:
+        number = next(_numbers)
+        _waits[number] = self
+        try:
+            with self.client as client:
+                call(lib.hf_lease_begin, client, name, options, _c_done, number,
+                     ctypes.byref(self._pointer))
+        except BaseException:
+            _waits.pop(number, None)
+            raise
+
+    def done(self, answer: Answer) -> None:
+        """In a thread of the library."""
+        if not self._deliver(answer) and isinstance(answer, Lease):
+            with contextlib.suppress(HoldfastError):
+                answer.release()
+        with self._mutex:
+            self._has_ended = True
+
+    def _deliver(self, answer: Answer) -> bool:
+        with self._mutex:
+            if self._is_given_up:
+                return False
+            try:
+                self.future.get_loop().call_soon_threadsafe(self._resolve, answer)
+            except RuntimeError:  # the loop is closed
+                return False
+            return True
+
+    def _resolve(self, answer: Answer) -> None:
+        if not self.future.done():
+            if isinstance(answer, Lease):
+                self.future.set_result(answer)
+            else:
+                self.future.set_exception(answer)
+        elif isinstance(answer, Lease):  # the task was cancelled
+            self._give_back(answer)
+
+    def give_up(self) -> None:
+        """The task was cancelled while it waited."""
+        with self._mutex:
+            self._is_given_up = True
+            if not self._has_ended:
+                lib.hf_lease_cancel(self._pointer)
+        if self.future.done() and not self.future.cancelled() and not self.future.exception():
+            self._give_back(self.future.result())
+
+
+_numbers = itertools.count(1)
+_waits: Dict[int, _Wait] = {}  # what C knows of a wait is its number
+
+
+def _done(number: int, lease: Any, err: Any) -> None:
+    wait = _waits.pop(number)
+    callback.is_inside = True
+    try:
+        wait.done(Lease(wait.client, lease.contents) if lease else error_of(err.contents))
+    finally:
+        callback.is_inside = False
+
+
+_c_done = LEASE_FN(_done)
+
+
+class AsyncLock:
+    """A lock of an AsyncClient. Its methods belong to the loop's thread.
+
+    `async with lock:` holds the lock in the block. When it is lost, the block's task is cancelled, and
+    LostError comes out of the block.
+    """
+
+    def __init__(self, client: AsyncClient, name: str, lease: Lease,
+                 on_lost: Optional[Callable[[HoldfastError], Any]]) -> None:
+        self.name = name
+        self.lease = lease
+        self._client = client
+        self._on_lost = on_lost
+        self._lost: Optional[HoldfastError] = None
+        self._has_left = False
+        self._task: Optional[asyncio.Task[Any]] = None  # inside `async with`
+        self._was_cancelled = False
+        self._n_cancels = 0
+        self._loop = asyncio.get_running_loop()
+        self._keeper = self._loop.create_task(self._keep())
+        self._end = self._loop.call_later(lease.left, self._look_at_the_end)
+
+    def __repr__(self) -> str:
+        return "<holdfast.AsyncLock %r>" % self.name
+
+    @property
+    def token(self) -> int:
+        """The fencing token: higher than that of every earlier grant."""
+        return self.lease.token
+
+    @property
+    def waited(self) -> float:
+        return self.lease.waited
+
+    def check(self) -> float:
+        """The seconds that are left of the lease; raises LostError. Asks the clock, sends nothing."""
+        if self._lost:
+            raise self._lost
+        if self._has_left or self.lease.left <= 0:
+            raise LostError('"%s" is not held' % self.name)
+        return self.lease.left
+
+    @property
+    def is_held(self) -> bool:
+        return not self._lost and not self._has_left and self.lease.left > 0
+
+    async def release(self) -> None:
+        """Releases the lock and waits for the acknowledgement; raises LostError if it was lost before."""
+        if self._has_left:
+            return
+        self._leave()
+        if self._lost:
+            self._client.in_background(self.lease.release)
+            raise self._lost
+        await asyncio.shield(self._client.in_background(self.lease.release))
+
+    async def _keep(self) -> None:
+        pause = self.lease.ttl / 3
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await self._client.in_background(self.lease.renew)
+                pause = self.lease.ttl / 3
+            except (LostError, ClosedError) as error:
+                self._lose(error)
+                return
+            except HoldfastError:
+                pause = RETRY
+
+    def _look_at_the_end(self) -> None:
+        """By the clock that counts a suspended host's time too, which the loop's does not."""
+        left = self.lease.left
+        if left > 0:
+            self._end = self._loop.call_later(left, self._look_at_the_end)
+        else:
+            self._lose(LostError('"%s" was not renewed within its lease' % self.name))
+
+    def _lose(self, error: HoldfastError) -> None:
+        if self._lost or self._has_left:
+            return
+        self._lost = error
+        self._stop()
+        if self._task:
+            self._was_cancelled = self._task.cancel()
+        if self._on_lost:
+            self._on_lost(error)
+
+    def _stop(self) -> None:
+        self._end.cancel()
+        self._keeper.cancel()
+        self._client.forget(self)
+
+    def _leave(self) -> None:
+        self._has_left = True
+        self._stop()
+
+    def client_closes(self) -> None:
+        """The lease stays in the store until its ttl is over, and may be followed by another holder."""
+        self._lose(ClosedError("this client was closed"))
+
+    async def __aenter__(self) -> AsyncLock:
+        self._task = asyncio.current_task()
+        self._n_cancels = self._cancels()
+        return self
+
+    def _cancels(self) -> int:
+        """How often the task was asked to end; Python does not count before 3.11."""
+        return cast(int, cast(Any, self._task).cancelling()) if hasattr(self._task, "cancelling") else 0
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                        _traceback: Optional[TracebackType]) -> None:
+        if self._lost:
+            await self._end_cancel(kind)
+        self._task = None
+        try:
+            await self.release()
+        except HoldfastError as error:
+            if kind is None or kind is asyncio.CancelledError and self._was_cancelled:
+                raise error from value
+
+    async def _end_cancel(self, kind: Optional[Type[BaseException]]) -> None:
+        """Takes back the cancel of _lose(). Raises CancelledError if others cancelled the task, too."""
+        if not self._was_cancelled:
+            return
+        if kind is not asyncio.CancelledError:  # the cancel may not have come yet
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        if hasattr(self._task, "uncancel") and cast(Any, self._task).uncancel() > self._n_cancels:
+            self._was_cancelled = False
+            self._leave()
+            self._client.in_background(self.lease.release)
+            if kind is not asyncio.CancelledError:
+                raise asyncio.CancelledError
+
+
+class AsyncClient:
+    """A store for asyncio, with the options of Client.
+
+    Locks need the protocol `queue` or an embedded store (UnsupportedError with others); for those, use
+    Client in threads. All methods belong to the loop's thread.
+    """
+
+    def __init__(self, uri: str, **options: Any) -> None:
+        self.client = Client(uri, **options)
+        self._handle = self.client.handle
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="holdfast")
+        self._work: Set[asyncio.Future[Any]] = set()
+        self._locks: Set[AsyncLock] = set()
+
+    def in_background(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
+        """Runs a short call in one of the client's threads; close() waits for it."""
+        future = asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+        self._work.add(future)
+        future.add_done_callback(self._end_work)
+        return future
+
+    def _end_work(self, future: asyncio.Future[Any]) -> None:
+        self._work.discard(future)
+        if not future.cancelled():
+            future.exception()  # nobody may be there to ask for it
+
+    def forget(self, lock: AsyncLock) -> None:
+        self._locks.discard(lock)
+
+    async def acquire(self, name: str, *, on_lost: Optional[Callable[[HoldfastError], Any]] = None,
+                      ttl: Optional[Seconds] = None, owner: Optional[str] = None,
+                      key: Optional[str] = None, wait: Optional[Seconds] = None, shared: bool = False,
+                      permits: Optional[int] = None, limit: Optional[int] = None,
+                      why: Optional[str] = None) -> AsyncLock:
+        """Waits in line for a lock, without a thread. Cancelling the task ends the wait.
+
+        on_lost: called with the error, in the loop, when the lock is lost. ttl: the lock's lease, in
+        seconds; default: the client's. owner: shown as the holder. The other options are those of
+        Client.lease(), and the errors too.
+        """
+        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why)
+        waiting = _Wait(self._handle, lambda lease: self.in_background(lease.release))
+        waiting.begin(text(name, "name"), options)
+        try:
+            lease = await waiting.future
+        except asyncio.CancelledError:
+            waiting.give_up()
+            raise
+        lock = AsyncLock(self, name, lease, on_lost)
+        self._locks.add(lock)
+        return lock
+
+    @contextlib.asynccontextmanager
+    async def lock(self, name: str, **words: Any) -> AsyncIterator[AsyncLock]:
+        """`async with client.lock("x") as lock:` holds the lock in the block; options as in acquire().
+
+        When the lock is lost, the block's task is cancelled, and LostError comes out of the block.
+        """
+        async with await self.acquire(name, **words) as lock:
+            yield lock
+
+    def locked(self, name: Union[str, Callable[..., str]], **words: Any) -> Callable[[Function], Function]:
+        """A decorator for coroutine functions: each call holds the lock. `name` may be a function that
+        makes the name of the call's arguments. Options as in acquire()."""
+        def decorate(function: Function) -> Function:
+            @functools.wraps(function)
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                async with self.lock(name_for(name, args, kwargs), **words):
+                    return await function(*args, **kwargs)
+            return cast(Function, wrapper)
+        return decorate
+
+    async def show(self, name: str) -> LockInfo:
+        """One lock; NotFoundError if there is no record of it."""
+        return cast(LockInfo, await self.in_background(self.client.show, name))
+
+    async def locks(self, prefix: Optional[str] = None) -> List[LockInfo]:
+        """The locks whose names begin with prefix."""
+        return cast(List[LockInfo], await self.in_background(self.client.locks, prefix))
+
+    async def close(self) -> None:
+        """Ends waits (ClosedError), and loses the locks that are still held; release them before.
+
+        Takes as long as Client.close().
+        """
+        for lock in list(self._locks):
+            lock.client_closes()
+        while self._work:
+            await asyncio.wait(set(self._work))
+        await asyncio.get_running_loop().run_in_executor(None, self.client.close)
+        self._pool.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, _kind: Optional[Type[BaseException]], _value: Optional[BaseException],
+                        _traceback: Optional[TracebackType]) -> None:
+        await self.close()
