@@ -182,10 +182,12 @@ class Client:
         None. An exception is recorded as exit status 1, a return as 0; with `retry` work that failed is
         done again. A call waits while another does the work. Options as in acquire().
         """
+        options: LockWords = {**words, "period": every}  # type: ignore[misc]
+
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @functools.wraps(function)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with self.acquire(name, period=every, **words) as lock:
+                with self.acquire(name, **options) as lock:
                     return None if _was_done(lock, retry) else _work(lock, function, args, kwargs)
             return wrapper
         return decorate

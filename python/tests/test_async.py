@@ -1,0 +1,215 @@
+"""AsyncClient: waits without threads, cancelling, losses, and what a block does when its lock is lost."""
+# SPDX-License-Identifier: Apache-2.0
+import asyncio
+import functools
+import threading
+import unittest
+
+import holdfast
+from stores import SOON, OnAStore, on_each_store, until
+
+
+def in_loop(test):
+    @functools.wraps(test)
+    def wrapper(self):
+        asyncio.run(asyncio.wait_for(self.with_client(test), 2 * SOON))
+    return wrapper
+
+
+class Asyncio(OnAStore):
+    async def with_client(self, test):
+        async with holdfast.AsyncClient(self.uri, ttl=self.ttl, app="async") as client:
+            await test(self, client)
+
+    async def queued(self, n, name="x"):
+        await asyncio.get_running_loop().run_in_executor(None, self.await_queue, name, n)
+
+    async def breaks(self, name="x"):
+        await asyncio.get_running_loop().run_in_executor(
+            None, functools.partial(self.two.break_lock, name, "test", force=True))
+
+    @in_loop
+    async def test_a_block_holds_the_lock(self, client):
+        async with client.lock("x", why="async") as lock:
+            self.assertTrue(lock.is_held and lock.token > 0 and 0 < lock.check() <= self.ttl)
+            self.assert_held("x")
+            self.assertEqual((await client.show("x")).holders[0].why, "async")
+        self.assertFalse(lock.is_held)
+        with self.assertRaises(holdfast.LostError):
+            lock.check()
+        self.assert_free("x")
+        self.assertEqual([each.name for each in await client.locks("x")], ["x"])
+
+    @in_loop
+    async def test_an_exception_ends_it_and_is_what_comes_out(self, client):
+        with self.assertRaises(ZeroDivisionError):
+            async with client.lock("x"):
+                1 / 0
+        self.assert_free("x")
+
+    @in_loop
+    async def test_errors(self, client):
+        with self.one.lock("x"):
+            with self.assertRaises(holdfast.HeldError):
+                await client.acquire("x", wait=0)
+            with self.assertRaises(TimeoutError):
+                await client.acquire("x", wait=0.1)
+        with self.assertRaises(holdfast.InvalidError):
+            await client.acquire("")
+
+    @in_loop
+    async def test_many_wait_without_threads(self, client):
+        held = self.one.acquire("x")
+        await client.show("x")
+        tasks = [asyncio.ensure_future(self.turn(client)) for _ in range(60)]
+        await self.queued(1)  # all of them behind one ticket
+        self.assertFalse(any(task.done() for task in tasks))
+        self.assertLess(threading.active_count(), 20)
+        held.release()
+        held.close()
+        self.assertEqual(len(set(await asyncio.gather(*tasks))), len(tasks))
+
+    async def turn(self, client):
+        async with client.lock("x") as lock:
+            return lock.token
+
+    @in_loop
+    async def test_a_cancelled_task_leaves_the_queue(self, client):
+        with self.one.lock("x"):
+            task = asyncio.ensure_future(client.acquire("x"))
+            await self.queued(1)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            await self.queued(0)
+        self.assert_free("x")
+
+    @in_loop
+    async def test_a_task_cancelled_at_its_grant_leaves_nothing(self, client):
+        for i in range(20):
+            held = self.one.acquire("x")
+            task = asyncio.ensure_future(client.acquire("x"))
+            await self.queued(1)
+            held.release()
+            held.close()
+            if i % 2:
+                await asyncio.sleep(i / 10000)
+            task.cancel()
+            try:
+                await (await task).release()
+            except asyncio.CancelledError:
+                pass
+            lock = await asyncio.get_running_loop().run_in_executor(None, self.two.acquire, "x")
+            lock.release()
+            lock.close()
+
+    @in_loop
+    async def test_it_is_held_past_its_ttl(self, client):
+        async with client.lock("x") as lock:
+            await asyncio.sleep(2.5 * self.ttl)
+            self.assertGreater(lock.check(), 0)
+            self.assert_held("x")
+
+    @in_loop
+    async def test_a_lost_lock_cancels_its_block(self, client):
+        told = []
+        with self.assertRaises(holdfast.LostError) as caught:
+            async with client.lock("x", on_lost=told.append) as lock:
+                await self.breaks()
+                await asyncio.sleep(SOON)
+        self.assertEqual(told, [caught.exception])
+        self.assertIsInstance(caught.exception.__cause__ or caught.exception.__context__,
+                              asyncio.CancelledError)
+        self.assertFalse(lock.is_held)
+        await asyncio.sleep(0)  # the task is not cancelled any more
+
+    @in_loop
+    async def test_a_block_that_ends_by_itself_learns_of_the_loss(self, client):
+        lock = await client.acquire("x")
+        await self.breaks()
+        await self.loss_of(lock)
+        with self.assertRaises(holdfast.LostError):
+            async with lock:
+                pass
+        await asyncio.sleep(0)
+
+    async def loss_of(self, lock):
+        while lock.is_held:
+            await asyncio.sleep(0.01)
+
+    @in_loop
+    async def test_a_task_cancelled_from_outside_stays_cancelled(self, client):
+        is_in = asyncio.Event()
+
+        async def work():
+            async with client.lock("x"):
+                is_in.set()
+                await asyncio.sleep(SOON)
+
+        task = asyncio.ensure_future(work())
+        await is_in.wait()
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        self.assert_free("x")
+
+    @in_loop
+    async def test_what_is_not_renewed_is_lost_in_time(self, client):
+        lock = await client.acquire("x", ttl=1)
+        lock._keeper.cancel()
+        await self.loss_of(lock)
+        self.assertEqual(lock.lease.left, 0)
+        with self.assertRaises(holdfast.LostError):
+            await lock.release()
+
+    @in_loop
+    async def test_decorated_coroutines_hold_the_lock(self, client):
+        @client.locked(lambda order: "order-%d" % order)
+        async def pack(order):
+            self.assert_held("order-%d" % order)
+            return order
+        self.assertEqual(await asyncio.gather(pack(1), pack(2)), [1, 2])
+        self.assertEqual(pack.__name__, "pack")
+
+    @in_loop
+    async def test_shared_and_permits(self, client):
+        async with client.lock("x", shared=True):
+            self.assert_free("x", shared=True)
+            self.assert_held("x")
+        async with client.lock("y", permits=1, limit=2), client.lock("y", permits=1, limit=2):
+            with self.assertRaises(holdfast.HeldError):
+                await client.acquire("y", permits=1, limit=2, wait=0)
+
+    def test_closing_ends_waits_and_locks(self):
+        async def main():
+            client = holdfast.AsyncClient(self.uri)
+            lock = await client.acquire("x")
+            task = asyncio.ensure_future(client.acquire("x"))
+            await self.queued(1)
+            await client.close()
+            with self.assertRaises(holdfast.ClosedError):
+                await task
+            self.assertFalse(lock.is_held)
+            with self.assertRaises(holdfast.ClosedError):
+                await client.acquire("x")
+        asyncio.run(asyncio.wait_for(main(), 2 * SOON))
+
+    def test_a_loop_that_has_ended_leaves_nothing(self):
+        client = holdfast.AsyncClient(self.uri)
+        self.addCleanup(client.client.close)
+        lock = self.one.acquire("x")
+
+        async def main():
+            asyncio.ensure_future(client.acquire("x"))
+            await self.queued(1)
+
+        asyncio.run(main())
+        lock.close()
+        until(lambda: not self.one.show("x").holders, "the lock to be free")
+        self.assert_free("x")
+
+
+on_each_store(globals())
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
