@@ -162,7 +162,8 @@ class Client:
         with self.acquire(name, **words) as lock:
             yield lock
 
-    def locked(self, name: Union[str, Callable[..., str]], **words: Unpack[LockWords]) -> Callable[[Function], Function]:
+    def locked(self, name: Union[str, Callable[..., str]],
+               **words: Unpack[LockWords]) -> Callable[[Function], Function]:
         """A decorator: each call of the function holds the lock. `name` may be a function that makes the
         name of the call's arguments. Options as in acquire()."""
         def decorate(function: Function) -> Function:
@@ -202,7 +203,8 @@ class Client:
         """
         return self._acquire(lib.hf_document_acquire, [text(document_id, "document_id")], dict(words))
 
-    def claim(self, filter: Optional[Json] = None, sort: Optional[Json] = None, **words: Unpack[LockWords]) -> Lock:
+    def claim(self, filter: Optional[Json] = None, sort: Optional[Json] = None,
+              **words: Unpack[LockWords]) -> Lock:
         """Protocol `document`: takes the first document that matches and is free, waiting for one.
 
         filter and sort: extended JSON, or mappings that json.dumps() can write. Lock.name is the _id, and
