@@ -80,7 +80,7 @@ class OnAStore(unittest.TestCase):
         return base.rstrip("/") + "/" + name + "?" + options
 
     def client(self, **options):
-        options.setdefault("ttl", 10)
+        options.setdefault("ttl", 10 if URI else 3)
         client = holdfast.Client(self.uri, **options)
         self.addCleanup(client.close)
         return client

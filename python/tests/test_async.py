@@ -121,7 +121,32 @@ class Asyncio(OnAStore):
         self.assertIsInstance(caught.exception.__cause__ or caught.exception.__context__,
                               asyncio.CancelledError)
         self.assertFalse(lock.is_held)
-        await asyncio.sleep(0)  # the task is not cancelled any more
+        await self.assert_not_cancelled()
+
+    async def assert_not_cancelled(self):
+        await asyncio.sleep(0)
+        if hasattr(asyncio.Task, "cancelling"):  # since Python 3.11
+            self.assertEqual(asyncio.current_task().cancelling(), 0)
+
+    @in_loop
+    async def test_a_loss_seen_only_after_the_block_cancels_nothing(self, client):
+        with self.assertRaises(holdfast.LostError):
+            async with client.lock("x") as lock:
+                lock._lose(holdfast.LostError("by the test"))
+        await self.assert_not_cancelled()
+
+    @in_loop
+    async def test_a_task_cancelled_by_a_loss_and_from_outside_is_cancelled(self, client):
+        async def work():
+            async with client.lock("x") as lock:
+                lock._lose(holdfast.LostError("by the test"))
+                asyncio.current_task().cancel()
+                await asyncio.sleep(SOON)
+
+        ends = asyncio.CancelledError if hasattr(asyncio.Task, "cancelling") else holdfast.LostError
+        with self.assertRaises(ends):
+            await asyncio.ensure_future(work())
+        (await asyncio.get_running_loop().run_in_executor(None, self.two.acquire, "x")).close()
 
     @in_loop
     async def test_a_block_that_ends_by_itself_learns_of_the_loss(self, client):
@@ -131,7 +156,7 @@ class Asyncio(OnAStore):
         with self.assertRaises(holdfast.LostError):
             async with lock:
                 pass
-        await asyncio.sleep(0)
+        await self.assert_not_cancelled()
 
     async def loss_of(self, lock):
         while lock.is_held:

@@ -164,9 +164,9 @@ class Clients(OnAStore):
         self.assertEqual([lock.name for lock in self.two.locks()][-1], "\u00e9")
 
     def test_sessions_are_listed(self):
-        with self.one.lock("x"):
-            session, = (each for each in self.two.sessions() if each.app == "one")
-            self.assertEqual((session.pid, session.ttl, session.dead), (os.getpid(), 10.0, False))
+        with self.client(app="three", ttl=12).lock("x"):
+            session, = (each for each in self.two.sessions() if each.app == "three")
+            self.assertEqual((session.pid, session.ttl, session.dead), (os.getpid(), 12.0, False))
 
     def test_the_doctor(self):
         findings = self.one.doctor()
@@ -347,6 +347,29 @@ class Waits(OnAStore):
             for taker in takers + [leader]:
                 with self.assertRaises(holdfast.ClosedError):
                     taker.result()
+
+    def test_clients_and_locks_are_closed_beside_calls(self):
+        def use(client, lock):  # never with a freed handle
+            while True:
+                for call in (lock.check, lambda: client.acquire("y").close(), lambda: client.show("x"),
+                             lambda: lock.token, client.sessions):
+                    try:
+                        call()
+                    except (holdfast.ClosedError, holdfast.LostError):
+                        if has_begun.is_set():
+                            return
+
+        for i in range(10):
+            has_begun = threading.Event()
+            client = self.client()
+            lock = client.acquire("x", wait=SOON)
+            takers = [Taker(use, client, lock) for _ in range(6)]
+            until(lambda: self.two.locks("y"), "the first call")
+            has_begun.set()
+            for close in (client.close, lock.close) if i % 2 else (lock.close, client.close):
+                close()
+            for taker in takers:
+                taker.result()
 
     def test_close_of_the_holder_hands_over(self):
         client = self.client()
