@@ -32,7 +32,7 @@ RETRY = 0.2  # seconds between a renewal that failed and the next
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Answer = Union[Lease, HoldfastError]
-GiveBack = Callable[[Lease], Any]
+GiveBack = Callable[[Lease], None]
 
 
 class _Wait:
@@ -164,7 +164,7 @@ class AsyncLock:
             return
         self._leave()
         if self._lost:
-            self._client.in_background(self.lease.release)
+            self._client.give_back(self.lease)
             raise self._lost
         await asyncio.shield(self._client.in_background(self.lease.release))
 
@@ -194,7 +194,7 @@ class AsyncLock:
             return
         self._lost = error
         self._stop()
-        if self._task:
+        if self._task and self._task is not asyncio.current_task():  # which is in close()
             self._was_cancelled = self._task.cancel()
         if self._on_lost:
             self._on_lost(error)
@@ -223,28 +223,20 @@ class AsyncLock:
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                         _traceback: Optional[TracebackType]) -> None:
-        if self._lost:
-            await self._end_cancel(kind)
+        is_cancelled_by_others = self._end_cancel()
         self._task = None
         try:
             await self.release()
         except HoldfastError as error:
-            if kind is None or kind is asyncio.CancelledError and self._was_cancelled:
+            is_ours = kind is asyncio.CancelledError and self._was_cancelled and not is_cancelled_by_others
+            if kind is None or is_ours:
                 raise error from value
 
-    async def _end_cancel(self, kind: Optional[Type[BaseException]]) -> None:
-        """Takes back the cancel of _lose(). Raises CancelledError if others cancelled the task, too."""
-        if not self._was_cancelled:
-            return
-        if kind is not asyncio.CancelledError:  # the cancel may not have come yet
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(0)
-        if hasattr(self._task, "uncancel") and cast(Any, self._task).uncancel() > self._n_cancels:
-            self._was_cancelled = False
-            self._leave()
-            self._client.in_background(self.lease.release)
-            if kind is not asyncio.CancelledError:
-                raise asyncio.CancelledError
+    def _end_cancel(self) -> bool:
+        """Takes back the cancel of _lose(), and says whether others cancelled the task, too."""
+        if not self._was_cancelled or not hasattr(self._task, "uncancel"):
+            return False
+        return bool(cast(Any, self._task).uncancel() > self._n_cancels)
 
 
 class AsyncClient:
@@ -258,15 +250,23 @@ class AsyncClient:
         self.client = Client(uri, **options)
         self._handle = self.client.handle
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="holdfast")
+        self._is_closed = False
         self._work: Set[asyncio.Future[Any]] = set()
         self._locks: Set[AsyncLock] = set()
 
     def in_background(self, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
         """Runs a short call in one of the client's threads; close() waits for it."""
+        if self._is_closed:
+            raise ClosedError("this client was closed")
         future = asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
         self._work.add(future)
         future.add_done_callback(self._end_work)
         return future
+
+    def give_back(self, lease: Lease) -> None:
+        """Releases it in the background, while the client is open."""
+        if not self._is_closed:
+            self.in_background(lease.release)
 
     def _end_work(self, future: asyncio.Future[Any]) -> None:
         self._work.discard(future)
@@ -288,7 +288,7 @@ class AsyncClient:
         Client.lease(), and the errors too.
         """
         options = lease_options(ttl, owner, key, wait, shared, permits, limit, why)
-        waiting = _Wait(self._handle, lambda lease: self.in_background(lease.release))
+        waiting = _Wait(self._handle, self.give_back)
         waiting.begin(text(name, "name"), options)
         try:
             lease = await waiting.future
@@ -336,6 +336,7 @@ class AsyncClient:
             lock.client_closes()
         while self._work:
             await asyncio.wait(set(self._work))
+        self._is_closed = True
         await asyncio.get_running_loop().run_in_executor(None, self.client.close)
         self._pool.shutdown(wait=False)
 

@@ -129,18 +129,21 @@ class Asyncio(OnAStore):
             self.assertEqual(asyncio.current_task().cancelling(), 0)
 
     @in_loop
-    async def test_a_loss_seen_only_after_the_block_cancels_nothing(self, client):
+    async def test_a_block_that_goes_on_after_a_loss_learns_of_it_at_its_end(self, client):
         with self.assertRaises(holdfast.LostError):
-            async with client.lock("x") as lock:
-                lock._lose(holdfast.LostError("by the test"))
+            async with client.lock("x"):
+                await self.breaks()
+                with self.assertRaises(asyncio.CancelledError):
+                    await asyncio.sleep(SOON)
         await self.assert_not_cancelled()
 
     @in_loop
     async def test_a_task_cancelled_by_a_loss_and_from_outside_is_cancelled(self, client):
         async def work():
             async with client.lock("x") as lock:
-                lock._lose(holdfast.LostError("by the test"))
-                asyncio.current_task().cancel()
+                loop = asyncio.get_running_loop()
+                loop.call_soon(lock._lose, holdfast.LostError("by the test"))
+                loop.call_soon(asyncio.current_task().cancel)
                 await asyncio.sleep(SOON)
 
         ends = asyncio.CancelledError if hasattr(asyncio.Task, "cancelling") else holdfast.LostError
@@ -218,6 +221,23 @@ class Asyncio(OnAStore):
             with self.assertRaises(holdfast.ClosedError):
                 await client.acquire("x")
         asyncio.run(asyncio.wait_for(main(), 2 * SOON))
+
+    def test_closing_inside_a_block(self):
+        async def main():
+            client = holdfast.AsyncClient(self.uri)
+            other = asyncio.ensure_future(self.hold(client, "y"))
+            with self.assertRaises(holdfast.ClosedError):
+                async with client.lock("x"):
+                    await client.close()
+            with self.assertRaises(holdfast.ClosedError):
+                await other
+            with self.assertRaises(holdfast.ClosedError):
+                await client.show("x")
+        asyncio.run(asyncio.wait_for(main(), 2 * SOON))
+
+    async def hold(self, client, name):
+        async with client.lock(name):
+            await asyncio.sleep(SOON)
 
     def test_a_loop_that_has_ended_leaves_nothing(self):
         client = holdfast.AsyncClient(self.uri)
