@@ -25,7 +25,7 @@ from ._info import LockInfo
 from ._lease import Lease
 from ._library import LEASE_FN, lib
 from ._options import lease_options
-from ._values import Seconds, text
+from ._values import Seconds, milliseconds, text
 
 THREADS = 4  # for renewals, releases and listings
 RETRY = 0.2  # seconds between a renewal that failed and the next
@@ -132,7 +132,10 @@ class AsyncLock:
         self._n_cancels = 0
         self._loop = asyncio.get_running_loop()
         self._keeper = self._loop.create_task(self._keep())
-        self._end = self._loop.call_later(lease.left, self._look_at_the_end)
+        self._end = self._loop.call_later(self._left(), self._look_at_the_end)
+
+    def _left(self) -> float:
+        return max(0.0, self.lease.left - self._client.stop_margin)
 
     def __repr__(self) -> str:
         return "<holdfast.AsyncLock %r>" % self.name
@@ -147,16 +150,17 @@ class AsyncLock:
         return self.lease.waited
 
     def check(self) -> float:
-        """The seconds that are left of the lease; raises LostError. Asks the clock, sends nothing."""
+        """The seconds that are left until the lock is lost unless it is renewed; raises LostError. Asks the
+        clock, sends nothing."""
         if self._lost:
             raise self._lost
-        if self._has_left or self.lease.left <= 0:
+        if not self.is_held:
             raise LostError('"%s" is not held' % self.name)
-        return self.lease.left
+        return self._left()
 
     @property
     def is_held(self) -> bool:
-        return not self._lost and not self._has_left and self.lease.left > 0
+        return not self._lost and not self._has_left and self._left() > 0
 
     async def release(self) -> None:
         """Releases the lock and waits for the acknowledgement; raises LostError if it was lost before."""
@@ -183,7 +187,7 @@ class AsyncLock:
 
     def _look_at_the_end(self) -> None:
         """By the clock that counts a suspended host's time too, which the loop's does not."""
-        left = self.lease.left
+        left = self._left()
         if left > 0:
             self._end = self._loop.call_later(left, self._look_at_the_end)
         else:
@@ -248,6 +252,7 @@ class AsyncClient:
 
     def __init__(self, uri: str, **options: Any) -> None:
         self.client = Client(uri, **options)
+        self.stop_margin = milliseconds(options.get("stop_margin"), "stop_margin") / 1000
         self._handle = self.client.handle
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="holdfast")
         self._is_closed = False

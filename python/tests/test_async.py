@@ -190,6 +190,17 @@ class Asyncio(OnAStore):
         with self.assertRaises(holdfast.LostError):
             await lock.release()
 
+    def test_a_stop_margin_leaves_time_to_stop(self):
+        async def main():
+            async with holdfast.AsyncClient(self.uri, ttl=10, stop_margin=5) as client:
+                lock = await client.acquire("x", ttl=6)
+                lock._keeper.cancel()
+                await self.loss_of(lock)
+                self.assertTrue(0 < lock.lease.left <= 5)
+                with self.assertRaises(holdfast.LostError):
+                    lock.check()
+        asyncio.run(asyncio.wait_for(main(), 2 * SOON))
+
     @in_loop
     async def test_decorated_coroutines_hold_the_lock(self, client):
         @client.locked(lambda order: "order-%d" % order)
