@@ -246,8 +246,7 @@ class AsyncLock:
 class AsyncClient:
     """A store for asyncio, with the options of Client.
 
-    Locks need the protocol `queue` or an embedded store (UnsupportedError with others); for those, use
-    Client in threads. All methods belong to the loop's thread.
+    All methods belong to the loop's thread.
     """
 
     def __init__(self, uri: str, **options: Any) -> None:

@@ -226,7 +226,7 @@ class Client:
         keep it as secret as the id. The other options are those of acquire().
 
         Errors: those of acquire(), LostError (the lease of this key has ended), KeyReusedError,
-        UnknownError (a repeat with the same key finds out), UnsupportedError (no queue).
+        UnknownError (a repeat with the same key finds out).
         """
         options = lease_options(ttl, owner, key, wait, shared, permits, limit, why)
         answer = _library.Lease()

@@ -1,5 +1,6 @@
 """Protocol `document`: a lock in a document of the user's own, and claims."""
 # SPDX-License-Identifier: Apache-2.0
+import asyncio
 import json
 import os
 import unittest
@@ -52,10 +53,19 @@ class Documents(OnAStore):
             self.assertGreater(lock.check(), 0)
 
     def test_what_the_protocol_lacks(self):
-        for call in (lambda: self.one.acquire("A1", shared=True), lambda: self.one.lease("A1")):
-            with self.assertRaises(holdfast.UnsupportedError):
-                call()
+        with self.assertRaises(holdfast.UnsupportedError):
+            self.one.acquire("A1", shared=True)
         self.assertEqual(self.one.protocol, "document")
+
+    def test_asyncio_locks_a_document(self):
+        async def main():
+            async with holdfast.AsyncClient(self.uri) as client:
+                async with client.lock("A1") as lock:
+                    self.assertEqual(self.orders.find_one("A1")["fence"], lock.token)
+                    with self.assertRaises(holdfast.HeldError):
+                        self.two.acquire_document("A1", wait=0)
+        asyncio.run(main())
+        self.assertIsNone(self.orders.find_one("A1")["lockId"])
 
     def test_another_client_gets_it_when_it_is_released(self):
         with self.one.acquire_document("A1"):
