@@ -59,6 +59,7 @@ class Client:
                      default 8; negative: each thread waits by itself
       deadlock       after which time a wait looks for a deadlock; default 1; math.inf: never
       app            this program's name in listings
+      name_prefix    put before every name in the store, and taken off in listings; default: the URI's
       log            called with a level of `logging` and a text, from any thread of the library; it must
                      not call Holdfast
 
@@ -70,7 +71,8 @@ class Client:
     def __init__(self, uri: str, *, ttl: Optional[Seconds] = None, stop_margin: Optional[Seconds] = None,
                  patience: Optional[Seconds] = None, clock_trust: Optional[Seconds] = None,
                  local_turns: Optional[int] = None, deadlock: Optional[Seconds] = None,
-                 app: Optional[str] = None, log: Optional[Log] = None) -> None:
+                 app: Optional[str] = None, log: Optional[Log] = None,
+                 name_prefix: Optional[str] = None) -> None:
         c_log = _c_log(log)
         options = _library.Options(
             struct_size=ctypes.sizeof(_library.Options), ttl_ms=milliseconds(ttl, "ttl"),
@@ -78,7 +80,8 @@ class Client:
             patience_ms=milliseconds(patience, "patience"),
             clock_trust_ms=milliseconds_or_never(clock_trust, "clock_trust"),
             local_turns=number(local_turns, "local_turns"),
-            deadlock_ms=milliseconds_or_never(deadlock, "deadlock"), app=text(app, "app"), log=c_log)
+            deadlock_ms=milliseconds_or_never(deadlock, "deadlock"), app=text(app, "app"), log=c_log,
+            name_prefix=text(name_prefix, "name_prefix"))
         self.handle = ClientHandle(made(lib.hf_open, text(uri, "uri"), options), c_log)
 
     # ---- Locks ----

@@ -80,9 +80,9 @@ class Http(bed.Case):
         for each in ("a", "b", "c", "d"):
             self.assertEqual(self.show("shop/" + each)["holders"], [])
 
-    @unittest.skipUnless("HOLDFAST_TEST_URI" in os.environ, "SQLite has one protocol")
-    def test_no_visit_is_lost_on_the_articles_collection(self):
-        self.visit(self.store + "&hfProtocol=ttl&hfShape=expire-at")
+    if "HOLDFAST_TEST_URI" in os.environ:
+        def test_no_visit_is_lost_on_the_articles_collection(self):
+            self.visit(self.store + "&hfProtocol=ttl&hfShape=expire-at")
 
     def test_what_is_no_resource(self):
         url = self.api()
