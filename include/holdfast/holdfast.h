@@ -615,6 +615,12 @@ typedef struct hf_break_options {
 hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
                  hf_error *err);
 
+/* Unlocks all locks of a process that is gone, and ends its pings: protocol sharding, whose locks
+ * belong to processes (hfProcess). What MongoDB's manager does at its start for its former life.
+ * *n, if not NULL: how many were unlocked. A process that lives, this client too, learns only with
+ * its next ping that it has lost its locks. HF_UNSUPPORTED: other protocols. */
+hf_code hf_unlock_all(hf_client *client, const char *process, int64_t *n, hf_error *err);
+
 typedef struct hf_finding {
     const char *topic; /* "reach", "server", "members", "notices", "write concern", "latency",
                         * "clock" ... */

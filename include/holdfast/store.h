@@ -385,6 +385,10 @@ typedef struct hf_store_ops {
     hf_code (*lease_renew)(hf_store *store, const char *name, hf_id session, hf_id ticket,
                            hf_record *out, hf_error *err);
 
+    /* Unlocks what a process has locked, and ends its pings. *n: how many. May be NULL: locks
+     * belong to sessions only. */
+    hf_code (*unlock_all)(hf_store *store, const char *process, int64_t *n, hf_error *err);
+
     /* Gives the one name of a record that has several, which records and notices use. May be NULL:
      * each name is its own. */
     hf_code (*canonical)(hf_store *store, const char *given, char name[HF_NAME_MAX + 1],

@@ -324,6 +324,13 @@ class Client:
             options.cancel = wait.cancel
             call(lib.hf_break, client, text(name, "name"), options)
 
+    def unlock_all(self, process: str) -> int:
+        """Unlocks all locks of a process that is gone (protocol sharding); returns how many."""
+        unlocked = ctypes.c_int64()
+        with self.handle as client:
+            call(lib.hf_unlock_all, client, text(process, "process"), unlocked)
+        return unlocked.value
+
     # ---- The client ----
 
     @property

@@ -180,6 +180,7 @@ FUNCTIONS = {
     "hf_show": (c_int, c_void_p, c_char_p, LOCK_INFO_FN, c_void_p, _ERR),
     "hf_sessions": (c_int, c_void_p, SESSION_INFO_FN, c_void_p, _ERR),
     "hf_break": (c_int, c_void_p, c_char_p, POINTER(BreakOptions), _ERR),
+    "hf_unlock_all": (c_int, c_void_p, c_char_p, POINTER(c_int64), _ERR),
     "hf_doctor": (c_int, c_void_p, FINDING_FN, c_void_p, _ERR),
     "hf_election_open": (c_int, c_void_p, c_char_p, POINTER(ElectionOptions), _OUT, _ERR),
     "hf_election_campaign": (c_int, c_void_p, POINTER(CampaignOptions), _ERR),

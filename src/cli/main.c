@@ -25,6 +25,8 @@ static const verb verbs[] = {
     {"watch", "follow locks on the screen, or as events", cmd_watch, &watch_argp},
     {"sessions", "list the processes that hold or wait", cmd_sessions, &sessions_argp},
     {"break", "take a lock from its holders", cmd_break, &break_argp},
+    {"unlock-all", "unlock what a process that is gone has left locked", cmd_unlock_all,
+     &unlock_all_argp},
     {"doctor", "check what the locks depend on", cmd_doctor, &doctor_argp},
     {"bench", "measure how fast locks are on the store", cmd_bench, &bench_argp},
     {"serve", "serve locks over HTTP", cmd_serve, &serve_argp},

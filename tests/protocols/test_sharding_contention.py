@@ -8,7 +8,7 @@ import unittest
 import bson
 
 from contest import boot_ns, check_exclusion, idle_seconds
-from foreign import OnASet, start_set
+from foreign import OnASet, as_json, start_set
 from mongod import until
 
 TTL = 3  # seconds
@@ -144,6 +144,27 @@ class Settings(Sharding):
         first.signal(signal.SIGKILL)
         self.run_command("--ttl", "3s", "run", "-n", "x", "--", "true", uri=uri)
         self.assertEqual(self.lock()["state"], 0)
+
+    def test_what_a_former_life_has_left_is_unlocked_at_its_start(self):
+        uri = self.store(Process="nightly", ExpiryMS=900000)
+        first = self.holder(uri=uri)
+        first.signal(signal.SIGKILL)
+        self.run_command("run", "-n", "x", "--", "true", uri=uri, status=75)
+        unlocked = self.run_command("unlock-all", "nightly", uri=uri)
+        self.assertEqual(unlocked.lines, ['1 lock of "nightly" unlocked'])
+        self.assertIsNone(self.db.lockpings.find_one({"_id": "nightly"}))
+        self.run_command("run", "-n", "x", "--", "true", uri=uri)
+
+    def test_unlock_all_leaves_others_alone_and_its_holder_has_lost(self):
+        other = self.holder()
+        uri = self.store(Process="nightly", ExpiryMS=900000)
+        self.assertEqual(as_json(self.run_command("unlock-all", "--json", "nightly", uri=uri)),
+                         {"process": "nightly", "unlocked": 0})
+        self.assertEqual(self.lock()["state"], 2)
+        process = self.lock()["process"]
+        self.run_command("unlock-all", process, uri=uri)
+        self.assertEqual(self.lock()["state"], 0)
+        self.assertEqual(other.ask("release", "release")["code"], "HF_LOST")
 
     def test_a_release_of_what_another_holds_says_that_it_was_lost(self):
         holder = self.holder()

@@ -108,6 +108,9 @@ static void test_the_prefix_of_names(void **state)
     assert_int_equal(hf_open("memory:", &shop, &client, &err), HF_OK);
     assert_int_equal(hf_lock_acquire(client, "x", NULL, &lock, &err), HF_OK);
     assert_string_equal(hf_lock_name(lock), "x");
+    assert_int_equal(hf_unlock_all(client, "a process", NULL, &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "hfProtocol=sharding has"));
+    assert_int_equal(hf_unlock_all(client, "", NULL, &err), HF_INVALID);
     hf_lock_close(lock);
     hf_close(client);
 }

@@ -122,6 +122,7 @@ static const hf_store_ops sharding_ops = {
     .sessions_look = mongo_plain_sessions_look,
     .step = mongo_plain_step,
     .lease_renew = sharding_lease_renew,
+    .unlock_all = sharding_process_end,
     .look = mongo_look,
     .list = mongo_list,
     .list_sessions = sharding_list_sessions,

@@ -213,23 +213,43 @@ static void append_owner(const mongo_store *store, hf_id session, bson_t *query)
     BSON_APPEND_UTF8(query, "who", who);
 }
 
-hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
-                            hf_error *err)
+/* All locks that match the query. */
+static hf_code unlock_matching(mongo_store *store, const bson_t *query, bool is_beat,
+                               sharding_sent *out, hf_error *err)
 {
     mongo_call call = {.what = "releasing all locks", .writes = true, .is_beat = is_beat};
-    bson_t command = BSON_INITIALIZER, updates, update, query;
+    bson_t command = BSON_INITIALIZER, updates, update;
     mongo_begin(&command, "update", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    append_owner(store, session, &query);
-    bson_append_document_end(&update, &query);
+    BSON_APPEND_DOCUMENT(&update, "q", query);
     append_set_free(&update, "u");
     BSON_APPEND_BOOL(&update, "multi", true);
     bson_append_document_end(&updates, &update);
     bson_append_array_end(&command, &updates);
     end_write(store, &command, is_beat);
     return run(store, SHARDING_UNLOCK_ALL, &call, &command, out, err);
+}
+
+hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
+                            hf_error *err)
+{
+    bson_t query = BSON_INITIALIZER;
+    append_owner(store, session, &query);
+    hf_code code = unlock_matching(store, &query, is_beat, out, err);
+    bson_destroy(&query);
+    return code;
+}
+
+hf_code sharding_unlock_process(mongo_store *store, const char *process, sharding_sent *out,
+                                hf_error *err)
+{
+    bson_t query = BSON_INITIALIZER;
+    BSON_APPEND_UTF8(&query, "process", process);
+    mongo_append_no_array(&query, owner_fields);
+    hf_code code = unlock_matching(store, &query, false, out, err);
+    bson_destroy(&query);
+    return code;
 }
 
 /* ---- Reading ---- */

@@ -47,6 +47,9 @@ hf_code sharding_unlock(mongo_store *store, const sharding_unlocking *all, size_
                         sharding_sent *out, hf_error *err);
 hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sharding_sent *out,
                             hf_error *err);
+/* Whatever that process has locked, by the name that the documents give it. */
+hf_code sharding_unlock_process(mongo_store *store, const char *process, sharding_sent *out,
+                                hf_error *err);
 /* Not older than `after`. */
 hf_code sharding_get_lock(mongo_store *store, const char *name, hf_stamp after, sharding_sent *out,
                           hf_error *err);

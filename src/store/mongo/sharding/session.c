@@ -244,6 +244,24 @@ hf_code sharding_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error
     return code;
 }
 
+/* As long as its ping is there, others wait for what it has locked since. */
+hf_code sharding_process_end(hf_store *base, const char *process, int64_t *n, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    sharding_sent sent;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    code = sharding_unlock_process(store, process, &sent, err);
+    *n = mongo_int_at(&sent.reply.doc, "nModified", 0);
+    sharding_sent_done(&sent);
+    if (code)
+        return code;
+    code = sharding_stop_ping_of(store, process, &sent, err);
+    sharding_sent_done(&sent);
+    return code;
+}
+
 /* ---- Listing ---- */
 
 /* MongoDB's servers are among them: "host:port:seconds:number", or the name of a shard. */

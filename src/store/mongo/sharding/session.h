@@ -5,6 +5,8 @@
 
 #include "store/mongo/driver/store.h"
 
+/* Unlocks all of a process, and removes its ping. */
+hf_code sharding_process_end(hf_store *base, const char *process, int64_t *n, hf_error *err);
 hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                               hf_error *err);
