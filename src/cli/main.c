@@ -66,7 +66,7 @@ static char *with_verbs(int key, const char *text, void *ctx)
     char *out = text_copy("Commands:\n");
     for (const verb *v = verbs; v->name; v++) {
         char *longer =
-            v->help ? text_print("%s  %-10s%s\n", out, v->name, v->help) : text_copy(out);
+            v->help ? text_print("%s  %-12s%s\n", out, v->name, v->help) : text_copy(out);
         free(out);
         out = longer;
     }

@@ -38,7 +38,7 @@ class Offers(Completion):
         return [line.split("\t")[0] for line in result.out.splitlines()]
 
     def test_every_verb_that_help_lists(self):
-        listed = re.findall(r"(?m)^  ([a-z]+) ", self.check(0, "help").out.split("Commands:")[1])
+        listed = re.findall(r"(?m)^  ([a-z-]+) ", self.check(0, "help").out.split("Commands:")[1])
         self.assertEqual(self.offers(""), listed)
         self.assertEqual(self.offers("help", ""), listed)
         self.assertEqual(self.offers("--ttl", "5s", "-q", "ru"), ["run"])
