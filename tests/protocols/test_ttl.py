@@ -48,6 +48,12 @@ class WithOthers(Ttl):
             contest.add_other("spin.py", self.database)
         self.contend(contest)
 
+    def test_a_spin_that_gets_its_turn(self):
+        contest = self.mixed(self.store(Shape="expire-at", Fair=1))
+        for _ in range(3):
+            contest.add_other("spin.py", self.database)
+        self.contend(contest, 8)
+
     def test_inserts_with_both_spellings(self):
         contest = self.mixed()
         for field in ("acquirer", "acquirer", "aqcuirer", "aqcuirer"):

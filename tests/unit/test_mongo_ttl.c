@@ -440,6 +440,50 @@ static void test_an_index_read_before_a_takeover_must_spare_ours(void **state)
     assert_int_equal(answers_sent("findAndModify"), 1);
 }
 
+/* ---- hfFair ---- */
+
+static void enter_and_take(void)
+{
+    record_done(&record);
+    answers_give("findAndModify", TAKEN);
+    assert_int_equal(enter(), HF_OK);
+}
+
+static void enter_and_see_others(void)
+{
+    record_done(&record);
+    answers_give("findAndModify", IN_THE_WAY);
+    answers_give("aggregate", LOOK(FOREIGN("100")));
+    assert_int_equal(enter(), HF_OK);
+}
+
+static void test_after_a_turn_of_ours_others_that_poll_get_theirs(void **state)
+{
+    (void)state;
+    store->uri.fair = 1;
+    enter_and_take();
+    enter_and_take(); /* no other program is known */
+    assert_string_equal(answers_paused(), "");
+    enter_and_see_others();
+    enter_and_take(); /* it was their turn */
+    assert_string_equal(answers_paused(), "");
+    enter_and_take();
+    assert_string_equal(answers_paused(), "100 ");
+    answers_pass(60001);
+    answers_give("listIndexes", LOOK("{'key': {'updated': 1}, 'expireAfterSeconds': 60}"));
+    enter_and_take(); /* they have not come for long */
+    assert_string_equal(answers_paused(), "100 ");
+}
+
+static void test_unless_told_nobody_waits_for_those_who_poll(void **state)
+{
+    (void)state;
+    enter_and_see_others();
+    enter_and_take();
+    enter_and_take();
+    assert_string_equal(answers_paused(), "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -468,6 +512,8 @@ int main(void)
         TEST(test_a_beat_ends_what_the_index_does_not_spare),
         TEST(test_nothing_is_taken_where_the_index_would_not_spare_it),
         TEST(test_an_index_read_before_a_takeover_must_spare_ours),
+        TEST(test_after_a_turn_of_ours_others_that_poll_get_theirs),
+        TEST(test_unless_told_nobody_waits_for_those_who_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

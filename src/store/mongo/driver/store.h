@@ -32,6 +32,7 @@ struct mongo_store {
     /* A protocol's own data; NULL with other protocols. Its struct says what guards it. */
     struct mongo_queue_state *queue;
     struct mongo_ttl_index *ttl;
+    struct mongo_fair *fair;
     struct mongo_refreshes *refreshes;
     struct mongo_sharding *sharding;
 };

@@ -22,6 +22,7 @@
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/plain.h"
+#include "store/mongo/ttl/fair.h"
 
 #include <stdio.h>
 
@@ -399,6 +400,8 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
         mongo_held_drop(store, step->leaves[i].ticket);
     if (!step->enter->lease)
         mongo_held_add(store, call->name, ticket);
+    if (!step->enter->try_only)
+        mongo_fair_wait(store, call->name);
     code = take_once(store, call, step, out, &stamp, err);
     for (int i = 0; !code && !out->holders && i < RACES; i++)
         code = take_once(store, call, step, out, &stamp, err);
@@ -407,6 +410,8 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
         mongo_held_drop(store, ticket);
     if (code)
         record_done(out);
+    else
+        mongo_fair_note(store, out);
     *reply = (hf_step_reply){.stamp = stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
     return code;
 }
@@ -663,11 +668,23 @@ static const char *changing(const mongo_store *store)
     return "ticket";
 }
 
+static void open_protocol(mongo_store *store)
+{
+    mongo_ttl_index_open(store);
+    mongo_fair_open(store);
+}
+
+static void close_protocol(mongo_store *store, bool is_ours)
+{
+    mongo_ttl_index_close(store, is_ours);
+    mongo_fair_close(store);
+}
+
 const mongo_protocol mongo_ttl = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 10000,
-    .open = mongo_ttl_index_open,
-    .close = mongo_ttl_index_close,
+    .open = open_protocol,
+    .close = close_protocol,
     .take = take,
     .leave = leave,
     .read = read_document,
