@@ -214,6 +214,7 @@ static void test_opening_leaves_no_error_behind(void **state)
     hf_store *store = client->store;
     hf_client *beside;
     ASSERT_CLEAN(hf_open_on(store, NULL, &beside, &err));
+    free(beside->name_prefix);
     free(beside->hold);
     free(beside);
     hf_close(client);

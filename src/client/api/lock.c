@@ -52,7 +52,7 @@ int64_t hf_lock_token(const hf_lock *lock)
 
 const char *hf_lock_name(const hf_lock *lock)
 {
-    return client_shown_name(lock->client, lock->name);
+    return lock->shown_name;
 }
 
 int64_t hf_lock_waited_ms(const hf_lock *lock)

@@ -43,6 +43,7 @@ static struct hf_lock *make_locked(hf_client *client, const char *name)
     struct hf_lock *lock = alloc_zeroed(sizeof *lock);
     lock->client = client;
     lock->name = alloc_text(name);
+    lock->shown_name = client_shown_name(client, lock->name);
     lock->belief.lease_end = MONO_NEVER;
     watchdog_begin(&lock->belief.watchdog, NULL, MONO_NEVER);
     lock->loss.fd = -1;

@@ -43,6 +43,7 @@ struct hf_lock {
     hf_client *client;            /* constant; NULL once that is closed */
     struct hf_lock *next, **link; /* mutex: of the client's */
     char *name;                   /* constant */
+    const char *shown_name;       /* constant: within it, without the prefix */
     lock_state state;             /* mutex; written by lock_end_locked() */
     struct grant grant;
     struct belief belief;

@@ -51,7 +51,7 @@ typedef struct mongo_uri {
     int64_t foreign_refresh_ms; /* how often other programs should refresh their locks */
     bool has_collection;        /* hfCollection was given */
     int64_t poll_ms;            /* hfPollMS: between tries if there are no notices */
-    int64_t fair;          /* hfFair: 1: gives other programs their turn */
+    int64_t fair;               /* hfFair: 1: gives other programs their turn */
     int64_t stream_writes; /* hfStreamWrites: up to so many a second, change streams are read */
     int64_t ping_ms;       /* hfPingMS, hfExpiryMS */
     int64_t expiry_ms;
