@@ -1,4 +1,4 @@
-# From protocol ttl to queue, under load, without a moment of double holding: docs/protocols.md.
+# From each other protocol to queue, under load, without a moment of double holding: docs/protocols.md.
 # SPDX-License-Identifier: Apache-2.0
 import os
 import unittest
@@ -40,9 +40,9 @@ class Migration(OnASet):
             self.assertEqual(loop.status(60), 0, str(loop))
             self.assertEqual(loop.count("status"), 0, str(loop))
 
-    def test_no_update_is_lost_on_the_way(self):
+    def move(self, **protocol):
         self.contest = self.mixed()
-        old = self.store(Protocol="ttl")
+        old = self.store(**protocol)
         new = self.store(Protocol="queue", Collection="queue_locks")
         generations = [("old", [old]), ("both", [old, new]), ("new", [new])]
         running, all_loops = None, []
@@ -57,6 +57,16 @@ class Migration(OnASet):
         self.await_turns(running[1])
         self.finish(*running)
         self.assertEqual(self.contest.value(), sum(loop.count("turn") for loop in all_loops))
+
+    def test_from_ttl(self):
+        self.move(Protocol="ttl")
+
+    def test_from_sharding(self):
+        self.move(Protocol="sharding")
+
+    def test_from_document(self):
+        self.db.work.insert_one({"_id": "x"})
+        self.move(Protocol="document", Collection="work")
 
 
 if __name__ == "__main__":
