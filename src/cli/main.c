@@ -10,7 +10,7 @@
 #include "cli/verbs/verbs.h"
 #include "show/text.h"
 
-static verb_fn help, complete;
+static verb_fn help, version, complete;
 
 static const struct argp help_argp = {.args_doc = "[VERB]"};
 
@@ -32,6 +32,7 @@ static const verb verbs[] = {
     {"serve", "serve locks over HTTP", cmd_serve, &serve_argp},
     {"config", "show the settings, and where each one comes from", cmd_config, &config_argp},
     {"help", "say how a command is used", help, &help_argp},
+    {"version", NULL, version, NULL},
     {"complete", NULL, complete, NULL},
     {NULL, NULL, NULL, NULL},
 };
@@ -106,9 +107,21 @@ static bool is_near(const char *word, const char *name)
     return n <= 10 && n > 1 && (!strncmp(word, name, n) || distance(word, name) <= 2);
 }
 
+/* What other tools call it. */
+static const char *known_as(const char *word)
+{
+    static const char *const others[][2] = {{"exec", "run"},       {"lock", "acquire"},
+                                            {"unlock", "release"}, {"ls", "list"},
+                                            {"status", "list"},    {"ps", "sessions"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(word, others[i][0]) == 0)
+            return others[i][1];
+    return NULL;
+}
+
 static int unknown(const char *word)
 {
-    const char *meant = NULL;
+    const char *meant = known_as(word);
     for (const verb *v = verbs; v->name && !meant; v++)
         if (v->help && is_near(word, v->name))
             meant = v->name;
@@ -129,11 +142,12 @@ static int run_verb(const verb *v, settings *given, int argc, char **argv)
     return status;
 }
 
-/* "help VERB" is "VERB --help". */
+/* "help VERB" is "VERB --help"; "help --help" is "help". */
 static int help(settings *given, int argc, char **argv)
 {
-    const verb *v = argc > 1 ? verb_named(verbs, argv[1]) : NULL;
-    if (argc > 1 && !v)
+    bool asks_for_verb = argc > 1 && argv[1][0] != '-';
+    const verb *v = asks_for_verb ? verb_named(verbs, argv[1]) : NULL;
+    if (asks_for_verb && !v)
         return unknown(argv[1]);
     char ask[] = "--help", program[] = "holdfast";
     char *asked[] = {program, ask, NULL};
@@ -141,6 +155,15 @@ static int help(settings *given, int argc, char **argv)
         return run_verb(v, given, 2, asked);
     words none = {0};
     argp_parse(&main_argp, 2, asked, ARGP_IN_ORDER, NULL, &none);
+    return 0;
+}
+
+static int version(settings *given, int argc, char **argv)
+{
+    (void)given;
+    (void)argc;
+    (void)argv;
+    puts(argp_program_version);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "httpd/private.h"
 #include "show/text.h"
 
+#define NAME_MOST 127
 #define TOKEN_LEAST 16
 #define TOKEN_SIZE 256 /* padded with zeros, so that all comparisons are equally long */
 #define LINE_SIZE 1024
@@ -18,7 +19,7 @@
 typedef struct token {
     unsigned char text[TOKEN_SIZE + 1];
     caller caller;
-    char name[128];
+    char name[NAME_MOST + 1];
     struct token *next;
 } token;
 
@@ -42,6 +43,16 @@ static role role_of(const char *name)
     return ROLE_NONE;
 }
 
+/* What stands behind the token: columns may be aligned by blanks. */
+static char *read_name(char *rest)
+{
+    char *name = rest + strspn(rest, " \t"), *end = name + strlen(name);
+    while (end > name && strchr(" \t", end[-1]))
+        end--;
+    *end = '\0';
+    return name;
+}
+
 /* What is wrong with a line, as the end of a sentence; NULL: nothing. */
 static const char *read_line(char *line, tokens *t)
 {
@@ -58,9 +69,12 @@ static const char *read_line(char *line, tokens *t)
         return "has no token of 16 to 256 characters";
     if (tokens_find(t, text).role)
         return "has a token that an earlier line has, too";
+    const char *name = rest ? read_name(rest) : "";
+    if (strlen(name) > NAME_MOST)
+        return "has a name of more than 127 bytes";
     token *new = text_alloc(sizeof *new);
     memcpy(new->text, text, length);
-    snprintf(new->name, sizeof new->name, "%s", rest ? rest : "");
+    snprintf(new->name, sizeof new->name, "%s", name);
     new->caller = (caller){role_of(first), new->name, (const char *)new->text};
     new->next = t->first;
     t->first = new;

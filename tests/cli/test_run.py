@@ -127,9 +127,18 @@ class Usage(cli.Case):
                             ("bnh", "bench"), ("sessionsxx", "sessions"), ("erelease", "release"),
                             ("wxatych", "watch"), ("comp", None), ("wetsx", None), ("r", None),
                             ("sessionsxxx", None), ("rrrelease", "release"), ("rrrrelease", None),
-                            ("frobnicate", None), ("quarrel", None)):
+                            ("frobnicate", None), ("quarrel", None), ("exec", "run"),
+                            ("lock", "acquire"), ("unlock", "release"), ("ls", "list"),
+                            ("status", "list"), ("ps", "sessions")):
             said = 'do you mean "%s"' % meant if meant else '; "holdfast help" lists'
             self.refused(64, 'no command "%s".*%s' % (word, said), word)
+
+    def test_help_and_version_in_other_words(self):
+        usage = self.check(0, "--help").out
+        for words in (["-h"], ["help"], ["help", "--help"], ["help", "-h"]):
+            self.assertEqual(self.check(0, *words).out, usage)
+        self.assertEqual(self.check(0, "run", "-h").out, self.check(0, "run", "--help").out)
+        self.assertEqual(self.check(0, "version").out, self.check(0, "--version").out)
 
     def test_words_for_a_document_that_go_together(self):
         """They are read; then there is no server."""

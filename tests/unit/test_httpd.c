@@ -86,17 +86,33 @@ static void test_each_token_has_its_role_and_name(void **state)
     tokens *t = NULL;
     hf_error err;
     assert_int_equal(read_tokens("  # a comment\n\nread " SIXTEEN "\r\nuse\t" SIXTEEN "2 web shop\n"
-                                 " admin " SIXTEEN "3  alice",
+                                 " admin " SIXTEEN "3  \t alice \t",
                                  &t, &err),
                      HF_OK);
     assert_caller(t, SIXTEEN, ROLE_READ, "");
     assert_caller(t, SIXTEEN "2", ROLE_USE, "web shop");
-    assert_int_equal(tokens_find(t, SIXTEEN "3").role, ROLE_ADMIN);
+    assert_caller(t, SIXTEEN "3", ROLE_ADMIN, "alice");
     for (size_t n = 0; n < strlen(SIXTEEN); n++)
         assert_caller(t, &SIXTEEN[strlen(SIXTEEN) - n], ROLE_NONE, "");
     assert_caller(t, "abcdefghijklmnoq", ROLE_NONE, "");
     assert_caller(t, "bbcdefghijklmnop", ROLE_NONE, "");
     tokens_free(t);
+}
+
+static void test_how_long_a_name_may_be(void **state)
+{
+    (void)state;
+    for (int length = 127; length <= 128; length++) {
+        char line[300];
+        tokens *t = NULL;
+        hf_error err;
+        snprintf(line, sizeof line, "read " SIXTEEN " %0*d\n", length, 1);
+        hf_code code = read_tokens(line, &t, &err);
+        assert_int_equal(code, length == 127 ? HF_OK : HF_INVALID);
+        if (code)
+            assert_non_null(strstr(err.text, "line 1 has a name of more than 127 bytes"));
+        tokens_free(t);
+    }
 }
 
 static void test_how_long_a_token_may_be(void **state)
@@ -599,6 +615,7 @@ int main(void)
         cmocka_unit_test(test_what_is_encoded),
         cmocka_unit_test(test_what_is_decoded_ends),
         cmocka_unit_test(test_each_token_has_its_role_and_name),
+        cmocka_unit_test(test_how_long_a_name_may_be),
         cmocka_unit_test(test_how_long_a_token_may_be),
         cmocka_unit_test(test_which_names_are_of_this_machine),
         cmocka_unit_test(test_how_long_a_host_may_be),

@@ -31,6 +31,7 @@ static const struct argp_option list[] = {
     {"json", KEY_JSON, NULL, 0, "listings in JSON", 90},
     {"verbose", 'v', NULL, 0, "say more", 90},
     {"quiet", 'q', NULL, 0, "say nothing but errors", 90},
+    {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 90},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -73,6 +74,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_JSON:
         given->is_json = true;
+        return 0;
+    case 'h':
+        argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
         return 0;
     case 'v':
     case 'q':
