@@ -206,6 +206,17 @@ static void test_a_store_may_have_no_descriptor_for_its_session(void **state)
     hf_close(client);
 }
 
+static void test_a_store_without_sessions_may_have_no_leases(void **state)
+{
+    (void)state;
+    hf_lease lease;
+    begin("memory:no-leases");
+    client->store->can &= ~(unsigned)HF_CAN_QUEUE;
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "hfProtocol=queue"));
+    hf_close(client);
+}
+
 static void test_opening_leaves_no_error_behind(void **state)
 {
     (void)state;
@@ -235,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_what_has_no_form_is_no_name),
         cmocka_unit_test(test_who_observes_nothing_is_told_of_no_error),
         cmocka_unit_test(test_a_store_may_have_no_descriptor_for_its_session),
+        cmocka_unit_test(test_a_store_without_sessions_may_have_no_leases),
         cmocka_unit_test(test_opening_leaves_no_error_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
