@@ -210,13 +210,6 @@ def make_documents(uri):
             {"_id": name} for name in ("x", "y", "\u00fc/b c"))
 
 
-def step_down():
-    """The primary of the test's set."""
-    import pymongo
-    with pymongo.MongoClient(os.environ["HOLDFAST_TEST_URI"]) as client:
-        client.admin.command("replSetStepDown", 2, secondaryCatchUpPeriodSecs=1, force=True)
-
-
 class Case(cli.Case):
     def setUp(self):
         super().setUp()

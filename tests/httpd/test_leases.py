@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 import urllib.parse
-import uuid
 
 import serving
 from serving import CAN, needs
@@ -341,53 +340,6 @@ class Leases(serving.Case):
             thread.join()
         self.assertEqual(failures, [])
         self.assertEqual(counter, [40])
-
-    def insist(self, call):
-        """Until the store answers."""
-        deadline = time.monotonic() + serving.PATIENCE
-        while True:
-            answer = call()
-            if answer.status < 500 or time.monotonic() > deadline:
-                return answer
-            time.sleep(0.1)
-
-    def turn(self, service, other, counter):
-        key = str(uuid.uuid4())
-        answer = self.insist(lambda: service.acquire("x", key=key, wait_ms=60000, ttl_ms=10000))
-        if answer.status == 409:
-            return 0
-        self.assertEqual(answer.status, 201, answer.text)
-        seen = counter[0]
-        time.sleep(0.001)
-        counter[0] = seen + 1
-        answer = self.insist(lambda: self.release(other, answer.json))
-        self.assertIn(answer.status, (204, 410), answer.text)  # a repeat may find that it is over
-        return 1
-
-    if "HOLDFAST_TEST_URI" in os.environ:
-        def test_no_update_is_lost_while_the_primary_steps_down(self):
-            services, counter, turns, failures = [self.serve() for _ in range(2)], [0], [0] * 6, []
-            is_over = threading.Event()
-
-            def work(number):
-                try:
-                    while not is_over.is_set():
-                        turns[number] += self.turn(services[number % 2], services[1 - number % 2],
-                                                   counter)
-                except BaseException as failure:
-                    failures.append(failure)
-            threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-            for thread in threads:
-                thread.start()
-            self.until(lambda: sum(turns) >= 12 or failures, "turns before")
-            serving.step_down()
-            before = sum(turns)
-            self.until(lambda: sum(turns) >= before + 12 or failures, "turns after")
-            is_over.set()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(failures, [])
-            self.assertEqual(counter, [sum(turns)])
 
 
 if __name__ == "__main__":
