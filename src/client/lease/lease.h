@@ -107,7 +107,6 @@ void lease_plain_granted(lease_request *r, const struct attempt *attempt);
 hf_code lease_plain_make(lease_request *r, hf_error *err);
 hf_code lease_plain_find(lease_request *r, bool *is_found, hf_error *err);
 hf_code lease_plain_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err);
-hf_code lease_plain_release(hf_client *client, const lease_ids *ids, hf_error *err);
 
 /* ---- lease.c: acquiring one, in the caller's thread or in a few threads that drive many waits */
 

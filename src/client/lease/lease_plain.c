@@ -110,37 +110,3 @@ hf_code lease_plain_find(lease_request *r, bool *is_found, hf_error *err)
     code = check(r, err);
     return code ? code : join(r, is_found, err);
 }
-
-/* ---- Release ---- */
-
-/* HF_UNKNOWN: it still stands. */
-static hf_code leave_once(hf_client *client, const lease_ids *ids, bool was_sent, hf_error *err)
-{
-    hf_leave leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true};
-    const hf_step step = {.leaves = &leave, .n_leaves = 1};
-    lease_view view;
-    hf_step_reply reply;
-    hf_store *store = client->store;
-    hf_code code = store->ops->step(store, ids->name, &step, NULL, &reply, err);
-    if (code || reply.confirmed)
-        return code;
-    code = lease_look(client, ids, true, &view, err);
-    if (code)
-        return code;
-    if (view.stands)
-        return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", ids->name);
-    return was_sent ? HF_OK : lease_lost(ids->name, "had ended before it was released", err);
-}
-
-hf_code lease_plain_release(hf_client *client, const lease_ids *ids, hf_error *err)
-{
-    hf_mono since = client_now(client);
-    unsigned failures = 0;
-    bool was_sent = false;
-    hf_code code;
-    do {
-        code = leave_once(client, ids, was_sent, err);
-        was_sent |= code == HF_UNKNOWN;
-    } while (client_may_retry(client, NULL, code, &failures, since));
-    return code;
-}

@@ -145,8 +145,8 @@ hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
     hf_session_state state;
     leaving l = {.ids = ids,
                  .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
-    if (lease_is_plain(client))
-        return lease_plain_release(client, ids, err);
+    if (lease_is_plain(client)) /* nothing is remembered: no session says that it is over */
+        return leave(client, &l, err);
     hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
     if (code)
         return code;

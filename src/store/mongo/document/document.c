@@ -13,7 +13,6 @@
 #include "store/mongo/document/lock_id.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
-#include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/id_text.h"
@@ -240,17 +239,11 @@ static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_st
     return code;
 }
 
-static bool keep(void *ctx, const hf_record *record)
-{
-    record_copy(ctx, record);
-    return false;
-}
-
 /* Why the document was not taken: held, not there, or foreign. */
 static hf_code see(mongo_store *store, const char *name, hf_stamp after, hf_record *out,
                    hf_error *err)
 {
-    hf_code code = mongo_look(&store->base, &name, 1, after, false, keep, out, err);
+    hf_code code = mongo_look_at(store, name, after, out, err);
     if (code || out->exists)
         return code;
     record_done(out);
@@ -394,40 +387,21 @@ static hf_code lost(const mongo_store *store, const char *name, hf_error *err)
                      name, store->uri.lock_field);
 }
 
-static void append_lease_renewal(const mongo_store *store, const char *name, hf_id ticket,
+static void append_lease_renewal(mongo_store *store, const char *name, hf_id ticket,
                                  bson_t *command)
 {
     bson_t query;
-    mongo_begin(command, "findAndModify", store->uri.collection);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     append_own(store, &query, name, ticket);
     bson_append_document_end(command, &query);
     append_change(store, command, "update", NULL);
-    BSON_APPEND_BOOL(command, "new", true);
-    mongo_append_write_concern(store, command, false);
 }
 
-hf_code mongo_document_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
-                                   hf_record *out, hf_error *err)
+static hf_code read_lease(mongo_store *store, const char *name, hf_id ticket, const bson_t *doc,
+                          hf_record *out, hf_error *err)
 {
-    mongo_store *store = (mongo_store *)base;
-    mongo_call call = {.what = "renewing the lease of", .name = name, .writes = true};
-    (void)session;
     const hf_entry entry = {.ticket = ticket};
-    bson_t command = BSON_INITIALIZER, value;
-    mongo_reply reply;
-    hf_code code = mongo_ready(store, err);
-    if (code)
-        return code;
-    append_lease_renewal(store, name, ticket, &command);
-    code = mongo_run(store, &call, &command, &reply, err);
-    if (!code)
-        code = mongo_view(&reply.doc, "value", &value)
-                   ? mongo_document_read_taken(store, &value, &entry, out, err)
-                   : lost(store, name, err);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
-    return code;
+    return doc ? mongo_document_read_taken(store, doc, &entry, out, err) : lost(store, name, err);
 }
 
 hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
@@ -509,6 +483,8 @@ const mongo_protocol mongo_document = {
     .close = mongo_document_refresh_close,
     .take = enter,
     .leave = leave,
+    .append_lease_renewal = append_lease_renewal,
+    .read_lease = read_lease,
     .read = mongo_document_read,
     .append_key = mongo_id_append,
     .read_key = mongo_id_read,

@@ -11,8 +11,6 @@ extern const mongo_protocol mongo_document;
 hf_code mongo_document_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);
 hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err);
-hf_code mongo_document_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
-                                   hf_record *out, hf_error *err);
 hf_code mongo_document_canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
                                  hf_error *err);
 hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_enter *entrant,

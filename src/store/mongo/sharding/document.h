@@ -21,7 +21,7 @@ void sharding_process(const mongo_store *store, hf_id session, char out[SHARDING
 void sharding_who(const mongo_store *store, hf_id session, char out[SHARDING_WHO_MAX + 1]);
 hf_id sharding_session(const char *process, const char *who);
 
-/* The process that a lease has in the documents. Whoever knows the lease's id pings it. */
+/* The process that a lease has in the documents. Its renewals are pings. */
 void sharding_lease_process(hf_id session, char out[SHARDING_PROCESS_MAX + 1]);
 void sharding_lease_who(const hf_session *lease, char out[SHARDING_WHO_MAX + 1]);
 bool sharding_is_lease(const char *process);

@@ -94,18 +94,12 @@ void sharding_lease_end(mongo_store *store, const char *process)
 
 /* ---- Renewing ---- */
 
-static bool keep(void *ctx, const hf_record *record)
-{
-    record_copy(ctx, record);
-    return false;
-}
-
 /* Nobody takes over what has just pinged, but it may be free, or forced out. */
 static hf_code look(mongo_store *store, const char *name, hf_id ticket, hf_record *out,
                     hf_error *err)
 {
     hf_stamp latest = {atomic_load(&store->latest)};
-    hf_code code = mongo_look(&store->base, &name, 1, latest, false, keep, out, err);
+    hf_code code = mongo_look_at(store, name, latest, out, err);
     if (code || record_find(out, ticket))
         return code;
     record_done(out);

@@ -185,3 +185,15 @@ hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp 
     free(want.names);
     return code;
 }
+
+static bool keep(void *ctx, const hf_record *record)
+{
+    record_copy(ctx, record);
+    return false;
+}
+
+hf_code mongo_look_at(mongo_store *store, const char *name, hf_stamp after, hf_record *out,
+                      hf_error *err)
+{
+    return mongo_look(&store->base, &name, 1, after, false, keep, out, err);
+}

@@ -7,6 +7,7 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/protocol.h"
@@ -54,6 +55,33 @@ hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, 
         record_done(&unwanted);
     if (reply)
         *reply = answer;
+    return code;
+}
+
+/* In one command, whose answer is the document. */
+hf_code mongo_plain_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
+                                hf_record *out, hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    const mongo_protocol *protocol = store->protocol;
+    mongo_call call = {.what = "renewing the lease of", .name = name, .writes = true};
+    bson_t command = BSON_INITIALIZER, doc;
+    mongo_reply reply;
+    (void)session;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    mongo_begin(&command, "findAndModify", store->uri.collection);
+    protocol->append_lease_renewal(store, name, ticket, &command);
+    BSON_APPEND_BOOL(&command, "new", true);
+    mongo_append_write_concern(store, &command, false);
+    code = mongo_run(store, &call, &command, &reply, err);
+    if (!code) {
+        bool is_there = mongo_view(&reply.doc, "value", &doc);
+        code = protocol->read_lease(store, name, ticket, is_there ? &doc : NULL, out, err);
+    }
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
     return code;
 }
 

@@ -11,6 +11,8 @@ hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char
                           const char *expected, hf_error *err);
 hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                          hf_step_reply *reply, hf_error *err);
+hf_code mongo_plain_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
+                                hf_record *out, hf_error *err);
 hf_code mongo_plain_mark(hf_store *base, const hf_session_state *seen, hf_error *err);
 hf_code mongo_plain_end(hf_store *base, hf_id id, bool leaves_any, hf_error *err);
 hf_code mongo_plain_sessions_look(hf_store *base, const hf_id *ids, size_t n,

@@ -23,6 +23,13 @@ typedef struct mongo_protocol {
     hf_code (*leave)(mongo_store *store, const mongo_call *call, const hf_step *step,
                      hf_step_reply *reply, hf_error *err);
 
+    /* The renewal of an ID lease (plain.c): which document, and its change; and what came back,
+     * NULL if none matched (HF_LOST). NULL: the store renews in a way of its own. */
+    void (*append_lease_renewal)(mongo_store *store, const char *name, hf_id ticket,
+                                 bson_t *command);
+    hf_code (*read_lease)(mongo_store *store, const char *name, hf_id ticket, const bson_t *doc,
+                          hf_record *out, hf_error *err);
+
     /* Reads a document from a look as a record; HF_SHAPE: it is no lock of this protocol. */
     hf_code (*read)(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 

@@ -16,7 +16,6 @@
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
-#include "store/mongo/driver/server.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/list.h"
@@ -543,13 +542,15 @@ static void append_renewal(mongo_store *store, const mongo_held *all, size_t n, 
     bson_destroy(&x);
 }
 
-/* An index that has become shorter than the ttl can remove a held document between two beats, so
- * belief ends at once. The documents were just renewed: they stand as long as the index still
- * allows. */
-static hf_code end_unless_it_fits(mongo_store *store, hf_error *err)
+/* An index that has become shorter than the ttl, the store's or a lease's, can remove a held
+ * document between two renewals, so belief ends at once. What was just renewed stands as long as
+ * the index still allows. */
+static hf_code end_unless_it_fits(mongo_store *store, bool is_beat, int64_t ttl_ms, hf_error *err)
 {
     hf_error why;
-    hf_code code = mongo_ttl_check(store, true, &why);
+    hf_code code = mongo_ttl_check(store, is_beat, &why);
+    if (!code)
+        code = mongo_ttl_check_lease(store, ttl_ms, &why);
     return code ? error_set(err, code == HF_INVALID ? HF_LOST : code, "%s", why.text) : HF_OK;
 }
 
@@ -573,7 +574,7 @@ hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session
         out->misses = mongo_int_at(&reply.doc, "n", 0) < (int64_t)n;
         bson_destroy(&reply.doc);
         if (!code)
-            code = end_unless_it_fits(store, err);
+            code = end_unless_it_fits(store, true, store->config.ttl_ms, err);
     }
     bson_destroy(&command);
     mongo_held_free_copy(all, n);
@@ -586,55 +587,27 @@ static void append_lease_renewal(mongo_store *store, const char *name, hf_id tic
                                  bson_t *command)
 {
     bson_t query, none = BSON_INITIALIZER;
-    mongo_begin(command, "findAndModify", store->uri.collection);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
     document_append_id(&query, "ticket", ticket);
     mongo_append_no_array(&query, ticket_field);
     bson_append_document_end(command, &query);
     append_text(store, command, "update", renew_lease_text, &none);
-    BSON_APPEND_BOOL(command, "new", true);
-    mongo_append_write_concern(store, command, false);
     bson_destroy(&none);
 }
 
-/* The index may have become shorter than the lease. */
-static hf_code read_lease(mongo_store *store, const char *name, const bson_t *reply, hf_record *out,
-                          hf_error *err)
+static hf_code read_lease(mongo_store *store, const char *name, hf_id ticket, const bson_t *doc,
+                          hf_record *out, hf_error *err)
 {
-    bson_t value;
-    hf_error why;
-    if (!mongo_view(reply, "value", &value))
+    (void)ticket;
+    if (!doc)
         return error_set(err, HF_LOST, "%.128s: its document is gone, or another holds it", name);
-    hf_code code = read_document(store, &value, out, err);
+    hf_code code = read_document(store, doc, out, err);
     if (code)
         return code;
-    code = mongo_ttl_check(store, false, &why);
-    if (!code)
-        code = mongo_ttl_check_lease(store, out->entries[0].ttl_ms, &why);
-    if (!code)
-        return HF_OK;
-    record_done(out);
-    return error_set(err, code == HF_INVALID ? HF_LOST : code, "%s", why.text);
-}
-
-hf_code mongo_ttl_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
-                              hf_record *out, hf_error *err)
-{
-    mongo_store *store = (mongo_store *)base;
-    mongo_call call = {.what = "renewing the lease of", .name = name, .writes = true};
-    (void)session;
-    bson_t command = BSON_INITIALIZER;
-    mongo_reply reply;
-    hf_code code = mongo_ready(store, err);
+    code = end_unless_it_fits(store, false, out->entries[0].ttl_ms, err);
     if (code)
-        return code;
-    append_lease_renewal(store, name, ticket, &command);
-    code = mongo_run(store, &call, &command, &reply, err);
-    if (!code)
-        code = read_lease(store, name, &reply.doc, out, err);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
+        record_done(out);
     return code;
 }
 
@@ -687,6 +660,8 @@ const mongo_protocol mongo_ttl = {
     .close = close_protocol,
     .take = take,
     .leave = leave,
+    .append_lease_renewal = append_lease_renewal,
+    .read_lease = read_lease,
     .read = read_document,
     .append_left = append_left,
     .changing = changing,

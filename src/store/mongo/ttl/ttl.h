@@ -10,8 +10,6 @@ extern const mongo_protocol mongo_ttl;
 hf_code mongo_ttl_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code mongo_ttl_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                        hf_error *err);
-hf_code mongo_ttl_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
-                              hf_record *out, hf_error *err);
 hf_code mongo_ttl_look(hf_store *base, const char *const *names, size_t n, hf_stamp after,
                        bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
 hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
