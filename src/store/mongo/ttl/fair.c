@@ -35,7 +35,7 @@ void mongo_fair_close(mongo_store *store)
 }
 
 /* The lock's, or else the one that was not seen for the longest time. */
-static turn *find_locked(mongo_store *store, uint64_t name)
+static turn *slot_of_locked(mongo_store *store, uint64_t name)
 {
     turn *oldest = &store->fair->of[0];
     for (size_t i = 0; i < LOCKS; i++) {
@@ -45,7 +45,6 @@ static turn *find_locked(mongo_store *store, uint64_t name)
         if (each->seen_at.ns < oldest->seen_at.ns)
             oldest = each;
     }
-    *oldest = (turn){.name = name};
     return oldest;
 }
 
@@ -57,9 +56,11 @@ static uint64_t hash_of(const char *name)
 static bool yields(mongo_store *store, const char *name)
 {
     MUTEX_SCOPE(&store->mutex);
-    const turn *last = find_locked(store, hash_of(name));
+    uint64_t hash = hash_of(name);
+    const turn *last = slot_of_locked(store, hash);
     hf_mono until = mono_add_ms(last->theirs_at, THEIRS_MS);
-    return last->was_ours && last->theirs_at.ns && !mono_reached(until, mongo_mono(store));
+    return last->name == hash && last->was_ours && last->theirs_at.ns &&
+           !mono_reached(until, mongo_mono(store));
 }
 
 void mongo_fair_wait(mongo_store *store, const char *name)
@@ -73,7 +74,10 @@ void mongo_fair_note(mongo_store *store, const hf_record *record)
     if (!store->uri.fair || !record->holders)
         return;
     MUTEX_SCOPE(&store->mutex);
-    turn *last = find_locked(store, hash_of(record->name));
+    uint64_t hash = hash_of(record->name);
+    turn *last = slot_of_locked(store, hash);
+    if (last->name != hash)
+        *last = (turn){.name = hash};
     last->seen_at = mongo_mono(store);
     last->was_ours = record->entries[0].ttl_ms > 0; /* only our documents say how long they last */
     if (!last->was_ours)
