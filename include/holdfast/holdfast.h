@@ -143,12 +143,11 @@ typedef struct hf_options {
     hf_log_fn log;       /* default: none */
     void *log_ctx;
     const struct hf_env *env; /* default: this machine's clocks */
-    const char
-        *name_prefix; /* put before every name that goes to the store and taken off every
-                       * name that comes back, so that programs share a collection without
-                       * clashes; listings show only names that begin so. At most 256 bytes;
-                       * default: what the URI says (hfNamePrefix), or none. Error messages
-                       * show whole names. Not with protocol document, whose names are _ids */
+    /* Put before every name that goes to the store and taken off every name that comes back, so
+     * that programs share a collection without clashes; listings show only names that begin so. At
+     * most 256 bytes; default: what the URI says (hfNamePrefix), or none. Error messages show whole
+     * names. Not with protocol document, whose names are _ids. */
+    const char *name_prefix;
 } hf_options;
 
 /* Opens a store: "sqlite:PATH", "memory:" or "memory:NAME" (within this process), "mongodb://..."

@@ -458,7 +458,8 @@ typedef struct hf_store_config {
 hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store **out,
                       int64_t *patience_ms, hf_error *err);
 
-/* A client on an open store, which the client will close; for tests and other stores. */
+/* A client on an open store, which the client will close; for tests and other stores. After an
+ * error the store is still the caller's. */
 hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, hf_error *err);
 
 #ifdef __cplusplus

@@ -217,6 +217,18 @@ static void test_a_store_without_sessions_may_have_no_leases(void **state)
     hf_close(client);
 }
 
+static void test_a_store_that_takes_no_prefix_stays_its_callers(void **state)
+{
+    (void)state;
+    hf_client *beside = NULL;
+    begin("memory:no-prefix");
+    const hf_options shop = {.name_prefix = "shop/"};
+    assert_int_equal(hf_open_on(&f->base, &shop, &beside, &err), HF_INVALID);
+    assert_null(beside);
+    assert_int_equal(hf_show(client, "x", see_lock, NULL, &err), HF_NOT_FOUND);
+    hf_close(client);
+}
+
 static void test_opening_leaves_no_error_behind(void **state)
 {
     (void)state;
@@ -247,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_who_observes_nothing_is_told_of_no_error),
         cmocka_unit_test(test_a_store_may_have_no_descriptor_for_its_session),
         cmocka_unit_test(test_a_store_without_sessions_may_have_no_leases),
+        cmocka_unit_test(test_a_store_that_takes_no_prefix_stays_its_callers),
         cmocka_unit_test(test_opening_leaves_no_error_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,11 +218,11 @@ static char *with_prefix(const hf_client *client, const char *text)
 
 static hf_code list_part(listing *l, const hf_list_options *o)
 {
-    bool goes_on = o->after && *o->after;
+    bool is_first = !o->after || !*o->after;
     char *prefix = with_prefix(l->client, o->prefix);
-    char *after = goes_on ? with_prefix(l->client, o->after) : NULL;
+    char *after = is_first ? alloc_text("") : with_prefix(l->client, o->after);
     const hf_list_part part = {
-        .prefix = prefix, .after = goes_on ? after : "", .in_use = o->in_use, .limit = o->limit};
+        .prefix = prefix, .after = after, .in_use = o->in_use, .limit = o->limit};
     hf_code code = list(l, &part);
     free(prefix);
     free(after);

@@ -169,9 +169,14 @@ hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, 
     hf_code code = check_options(options, err);
     if (code)
         return code;
-    *out = client_new(options);
-    (*out)->store = store;
-    return set_prefix(*out, options, err);
+    hf_client *client = client_new(options);
+    client->store = store;
+    code = set_prefix(client, options, err);
+    if (code)
+        client_free(client);
+    else
+        *out = client;
+    return code;
 }
 
 const char *hf_client_protocol(const hf_client *client)

@@ -98,9 +98,9 @@ bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, 
                       hf_mono since);
 
 /* Checks a name, and gives it in the form that the store's records and notices use. */
-/* The name without the client's prefix, within `name`. */
-const char *client_shown_name(const hf_client *client, const char *name);
 hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],
                     hf_error *err);
+/* The name without the client's prefix, within `name`. */
+const char *client_shown_name(const hf_client *client, const char *name);
 
 #endif
