@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lease_cases.c: locks that an id holds and no process, on every store; run by main.c. */
-#include "conformance/two_clients.h"
+#include "conformance/leases.h"
 #include "core/record.h"
 #include "support/inside.h"
 
 #include <stdatomic.h>
-
-static void take(hf_client *client, const char *name, const hf_lease_options *options,
-                 hf_lease *out)
-{
-    hf_error err;
-    assert_code(HF_OK, hf_lease_acquire(client, name, options, out, &err), &err);
-    assert_true(out->left_ms > 0);
-    assert_true(out->left_ms < out->ttl_ms);
-}
-
-static void release(hf_client *client, const hf_lease *lease)
-{
-    hf_error err;
-    assert_code(HF_OK, hf_lease_release(client, lease->id, &err), &err);
-}
-
-static void assert_held(hf_client *client, const char *name)
-{
-    hf_lock *lock;
-    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_HELD);
-}
-
-static void assert_free(hf_client *client, const char *name)
-{
-    hf_lock *lock;
-    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_OK);
-    bed_release(lock);
-}
 
 static void test_any_client_renews_and_releases(void **state)
 {

@@ -1,35 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plain_lease_cases.c: ID leases on stores without sessions; run by main.c. */
-#include "client/lease/lease_id.h"
-#include "conformance/two_clients.h"
-#include "core/record.h"
-
-static void take(hf_client *client, const char *name, const hf_lease_options *options,
-                 hf_lease *out)
-{
-    hf_error err;
-    assert_code(HF_OK, hf_lease_acquire(client, name, options, out, &err), &err);
-    assert_true(out->left_ms > 0 && out->left_ms < out->ttl_ms);
-}
-
-static void release(hf_client *client, const hf_lease *lease)
-{
-    hf_error err;
-    assert_code(HF_OK, hf_lease_release(client, lease->id, &err), &err);
-}
-
-static void assert_held(hf_client *client, const char *name)
-{
-    hf_lock *lock;
-    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_HELD);
-}
-
-static void assert_free(hf_client *client, const char *name)
-{
-    hf_lock *lock;
-    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_OK);
-    bed_release(lock);
-}
+#include "conformance/leases.h"
 
 static void test_any_client_renews_and_releases_a_plain_lease(void **state)
 {

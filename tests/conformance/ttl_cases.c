@@ -52,27 +52,22 @@ static int64_t updated_of(const char *name)
     return ms;
 }
 
-/* Of all that this APP writes with findAndModify, until it is called again with false. */
-static void set_unacknowledged(bool is)
+/* Of what this APP writes with findAndModify; `mode` is failCommand's, and is destroyed. */
+static void fail_acknowledgements(bson_t *mode)
 {
-    bson_t *command =
-        BCON_NEW("configureFailPoint", "failCommand", "mode", BCON_UTF8(is ? "alwaysOn" : "off"),
-                 "data", "{", "failCommands", "[", BCON_UTF8("findAndModify"), "]", "appName",
-                 BCON_UTF8(APP), "writeConcernError", "{", "code", BCON_INT32(64), "errmsg",
-                 BCON_UTF8("waiting for replication timed out"), "}", "}");
+    bson_t *command = BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"));
+    bson_concat(command, mode);
+    BCON_APPEND(command, "data", "{", "failCommands", "[", BCON_UTF8("findAndModify"), "]",
+                "appName", BCON_UTF8(APP), "writeConcernError", "{", "code", BCON_INT32(64),
+                "errmsg", BCON_UTF8("waiting for replication timed out"), "}", "}");
     assert_true(mongoc_client_command_simple(driver, "admin", command, NULL, NULL, NULL));
     bson_destroy(command);
+    bson_destroy(mode);
 }
 
 static void fail_next_acknowledgement(void)
 {
-    bson_t *command =
-        BCON_NEW("configureFailPoint", BCON_UTF8("failCommand"), "mode", "{", "times",
-                 BCON_INT32(1), "}", "data", "{", "failCommands", "[", BCON_UTF8("findAndModify"),
-                 "]", "appName", BCON_UTF8(APP), "writeConcernError", "{", "code", BCON_INT32(64),
-                 "errmsg", BCON_UTF8("waiting for replication timed out"), "}", "}");
-    assert_true(mongoc_client_command_simple(driver, "admin", command, NULL, NULL, NULL));
-    bson_destroy(command);
+    fail_acknowledgements(BCON_NEW("mode", "{", "times", BCON_INT32(1), "}"));
 }
 
 /* Returns the date of what was taken so. */
@@ -194,9 +189,9 @@ static void test_a_call_that_fails_leaves_a_keyed_lease(void **state)
     hf_client *failing = impatient(), *other = bed_client("other", 5000);
     hf_lease lease;
     hf_error err;
-    set_unacknowledged(true);
+    fail_acknowledgements(BCON_NEW("mode", BCON_UTF8("alwaysOn")));
     hf_code code = hf_lease_acquire(failing, name, &keyed, &lease, &err);
-    set_unacknowledged(false);
+    fail_acknowledgements(BCON_NEW("mode", BCON_UTF8("off")));
     assert_code(HF_UNKNOWN, code, &err);
     assert_code(HF_HELD, hf_lease_acquire(other, name, &plain, &lease, &err), &err);
     assert_code(HF_OK, hf_lease_acquire(other, name, &keyed, &lease, &err), &err);
