@@ -141,8 +141,6 @@ judge_verdict judge_session(struct judge *judge, const hf_session_state *state, 
     bool is_new = !watch->is_seen || watch->value != value;
     bool is_due = is_unchanged_for_ttl(watch, value, now);
     watch->look_at = next_look(watch, is_new && !missing, state->lease_left_ms, now);
-    if (missing)
-        return is_due ? JUDGE_IS_DEAD : JUDGE_LIVES;
     return is_due || state->is_gone ? JUDGE_OVERDUE : JUDGE_LIVES;
 }
 

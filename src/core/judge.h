@@ -28,8 +28,8 @@ struct judge {
 
 typedef enum judge_verdict {
     JUDGE_LIVES,   /* or may; go on watching */
-    JUDGE_OVERDUE, /* may be marked now, if its beat is still the same */
-    JUDGE_IS_DEAD, /* marked, or missing for its ttl: its tickets may be taken out */
+    JUDGE_OVERDUE, /* may be marked now, if its beat is still the same, or it is still missing */
+    JUDGE_IS_DEAD, /* marked: its tickets may be taken out */
 } judge_verdict;
 
 void judge_done(struct judge *judge);

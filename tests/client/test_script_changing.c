@@ -808,8 +808,7 @@ static void test_a_break_of_the_dead(void **state)
                  "666 a beat, seen 1\n"
                  "666 a hears HF_LOST\n"
                  "666 a end, leaving tickets\n"
-                 "666 x is lost, 0 ms left: the session is gone from the store: this session was "
-                 "marked dead or removed by another\n"
+                 "666 x is lost, 0 ms left: the session is gone from the store: this session was marked dead or removed by another\n"
                  "700 c look at x\n"
                  "800 c look at x\n"
                  "900 c look at x\n"
@@ -827,6 +826,8 @@ static void test_a_break_of_the_dead(void **state)
                  "2000 c look at x\n"
                  "2100 c look at x\n"
                  "2200 c look at x\n"
+                 "2200 c begin a lease\n"
+                 "2200 c mark\n"
                  "2200 c x: abandon\n"
                  "2200 c look at x\n"
                  "2200 broken x: yes\n");

@@ -32,6 +32,7 @@ static void test_a_session_that_was_seen_is_named(void **state)
     stage_expect("0 b begin\n"
                  "0 b x: enter\n"
                  "400 b look at 1 sessions\n"
+                 "500 b look at 1 sessions, trusting\n"
                  "500 b x: leave-unused\n"
                  "500 b is told HF_TIMEOUT: x was not free in time: held by a@:1\n");
     end();
@@ -46,6 +47,7 @@ static void test_a_session_that_is_missing_has_no_name(void **state)
     stage_expect("0 b begin\n"
                  "0 b x: enter\n"
                  "400 b look at 1 sessions\n"
+                 "500 b look at 1 sessions, trusting\n"
                  "500 b x: leave-unused\n"
                  "500 b is told HF_TIMEOUT: x was not free in time: held by another session\n");
     end();
@@ -89,6 +91,7 @@ static void test_who_waits_before_is_not_named(void **state)
                  "0 b x: enter\n"
                  "400 c look at 1 sessions\n"
                  "400 b look at 2 sessions\n"
+                 "500 b look at 2 sessions, trusting\n"
                  "500 b x: leave-unused\n"
                  "500 b is told HF_TIMEOUT: x was not free in time: held by a@:1\n");
     close_part(&x);

@@ -820,6 +820,8 @@ static void test_what_is_looked_back_at(void **state)
                  "0 a hears HF_LOST\n"
                  "0 a look at 1 sessions\n"
                  "9 a begin a lease\n"
+                 "9 a beat, seen 0\n"
+                 "9 a look at x\n"
                  "9 a x: pass\n"
                  "9 a beat, seen 0\n"
                  "9 a look at x\n"
@@ -924,6 +926,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
                  "1000 a sweep\n"
                  "1000 b sweep\n"
                  "1508 a look at x since 2\n"
+                 "2000 a look at 1 sessions, trusting\n"
                  "2000 a x: leave-unused\n"
                  "2000 first: HF_TIMEOUT: x was not free in time: held by b@:1\n");
     stage_end();
@@ -937,6 +940,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
                  "1000 b sweep\n"
                  "1015 a look at x since 2\n"
                  "1524 a look at x since 2\n"
+                 "2000 a look at 1 sessions, trusting\n"
                  "2000 a x: leave-unused\n"
                  "2000 a look at 1 sessions\n"
                  "2000 first: HF_TIMEOUT: x was not free in time: held by b@:1\n");

@@ -161,6 +161,7 @@ static void test_a_wait_after_a_while_is_listened_for_from_its_own_beginning(voi
                  "12000 b listens for 1000 ms, since 5\n"
                  "12000.1 b y: leave\n"
                  "12400 b look at 1 sessions\n"
+                 "12500 b look at 1 sessions, trusting\n"
                  "12500 b x: leave-unused\n"
                  "12500 b is told HF_TIMEOUT: x was not free in time: held by a@:1\n");
     end();
@@ -207,8 +208,9 @@ static void test_where_there_are_no_notices_it_asks_for_them_once(void **state)
                  "47 b look at x since 2\n"
                  "97 b look at x since 2\n"
                  "188 b look at x since 2\n"
+                 "300 b look at 1 sessions, trusting\n"
                  "300 b x: leave-unused\n"
-                 "300 b is told HF_TIMEOUT: x was not free in time: held by another session\n");
+                 "300 b is told HF_TIMEOUT: x was not free in time: held by a@:1\n");
     play(take_part, &wants_x, 600);
     stage_expect("600 b x: enter\n"
                  "607 b look at x since 4\n"
@@ -216,8 +218,9 @@ static void test_where_there_are_no_notices_it_asks_for_them_once(void **state)
                  "657 b look at x since 4\n"
                  "714 b look at x since 4\n"
                  "812 b look at x since 4\n"
+                 "900 b look at 1 sessions, trusting\n"
                  "900 b x: leave-unused\n"
-                 "900 b is told HF_TIMEOUT: x was not free in time: held by another session\n"
+                 "900 b is told HF_TIMEOUT: x was not free in time: held by a@:1\n"
                  "1000 a sweep\n"
                  "1000 b sweep\n");
     end();

@@ -129,10 +129,10 @@ static void test_who_may_not_wait(void **state)
                  "0 b is told HF_HELD: x was not free: held by a@:1 (audit)\n");
     waits.options.wait_ms = 1;
     play(take_part, &waits, 100);
-    stage_expect(
-        "0 b x: enter\n"
-        "1 b x: leave-unused\n"
-        "1 b is told HF_TIMEOUT: x was not free in time: held by another session (audit)\n");
+    stage_expect("0 b x: enter\n"
+                 "1 b look at 1 sessions, trusting\n"
+                 "1 b x: leave-unused\n"
+                 "1 b is told HF_TIMEOUT: x was not free in time: held by a@:1 (audit)\n");
     waits.options.wait_ms = 5000;
     play(take_part, &waits, 6000);
     stage_expect("100 b x: enter\n"
@@ -145,6 +145,7 @@ static void test_who_may_not_wait(void **state)
                  "3333 b beat, seen 1, waits\n"
                  "3434 b look at 1 sessions\n"
                  "4633 b look at x since 4\n"
+                 "5100 b look at 1 sessions, trusting\n"
                  "5100 b x: leave-unused\n"
                  "5100 b is told HF_TIMEOUT: x was not free in time: held by a@:1 (audit)\n");
     x.name = "z", x.options.why = NULL;
@@ -386,6 +387,7 @@ static void test_a_holder_that_lives(void **state)
                  "7567 b look at x since 2\n"
                  "7575 c look at x since 3\n"
                  "8000 b beat, seen 8, waits\n"
+                 "8000 c look at 2 sessions, trusting\n"
                  "8000 c x: leave-unused\n"
                  "8000 c is told HF_TIMEOUT: x was not free in time: held by a@:1 (audit)\n"
                  "9000 b beat, seen 9, waits\n");
@@ -739,7 +741,11 @@ static void test_marks_that_come_too_late(void **state)
                  "19998 b beat, seen 6, waits\n"
                  "20471 b look at 1 sessions\n"
                  "20500 b look at 1 sessions\n"
+                 "20500 b begin a lease\n"
+                 "20500 b mark\n"
+                 "20500 log: x: a session in its way was marked dead\n"
                  "20500 b x: bury\n"
+                 "20500 b hears that it should look\n"
                  "20500 b hears a grant\n"
                  "20500 b has x\n"
                  "23331 b beat, seen 7\n"

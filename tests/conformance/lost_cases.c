@@ -86,6 +86,25 @@ static void test_a_dead_holders_lock_is_had_after_its_ttl(void **state)
     store->ops->session_end(store, holder.entry.session, false, NULL);
 }
 
+/* Each wait is too short to watch a session for its ttl. */
+static void test_short_waits_take_over_what_has_ended(void **state)
+{
+    (void)state;
+    const char *name = bed_name("short-waits");
+    const hf_lease_options unrenewed = {.ttl_ms = BED_TTL};
+    const hf_lock_options briefly = {.wait_ms = BED_TTL / 4};
+    hf_lease lease;
+    hf_lock *lock = NULL;
+    int64_t began = bed_now_ms();
+    hf_code code = hf_lease_acquire(two, name, &unrenewed, &lease, NULL);
+    assert_code(HF_OK, code, NULL);
+    do
+        code = hf_lock_acquire(one, name, &briefly, &lock, NULL);
+    while (code == HF_TIMEOUT && bed_now_ms() - began < 30 * BED_TTL);
+    assert_code(HF_OK, code, NULL);
+    bed_release(lock);
+}
+
 static void test_dead_waiters_ahead_are_passed(void **state)
 {
     (void)state;
@@ -365,6 +384,7 @@ int run_lost_cases(void)
 {
     const struct bed_case lost_cases[] = {
         CASE_IF(BED_MAKES, test_a_dead_holders_lock_is_had_after_its_ttl),
+        CASE_IF(HF_CAN_QUEUE | HF_CAN_PROCESSES, test_short_waits_take_over_what_has_ended),
         CASE_IF(HF_CAN_QUEUE, test_dead_waiters_ahead_are_passed),
         CASE(test_who_beats_is_not_taken_for_dead),
         CASE_IF(HF_CAN_QUEUE, test_a_marked_session_has_lost_its_locks),

@@ -109,7 +109,7 @@ static void test_missing_is_dead_only_after_its_tickets_ttl(void **state)
     judge_add(&judge, id_of(1), TTL, at_ms(0));
     assert_int_equal(judge_at(&judge, missing(1), 0), JUDGE_LIVES);
     assert_int_equal(judge_at(&judge, missing(1), MERCY - 1), JUDGE_LIVES);
-    assert_int_equal(judge_at(&judge, missing(1), MERCY), JUDGE_IS_DEAD);
+    assert_int_equal(judge_at(&judge, missing(1), MERCY), JUDGE_OVERDUE);
     judge_done(&judge);
 }
 
@@ -128,7 +128,7 @@ static void test_missing_after_it_was_seen_starts_over(void **state)
     struct judge judge = {0};
     judge_at(&judge, seen(1, 4), 0);
     assert_int_equal(judge_at(&judge, missing(1), MERCY), JUDGE_LIVES);
-    assert_int_equal(judge_at(&judge, missing(1), 2 * MERCY), JUDGE_IS_DEAD);
+    assert_int_equal(judge_at(&judge, missing(1), 2 * MERCY), JUDGE_OVERDUE);
     judge_done(&judge);
 }
 

@@ -23,6 +23,7 @@ typedef struct target {
     int64_t first_token, last_token;
     char who[HF_TEXT_MAX + 1];
     bool is_asked;
+    bool is_missing; /* its session was, when it was to be asked */
 } target;
 
 /* until: when none of those that were asked can be believed any more. */
@@ -128,7 +129,8 @@ static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *
     hf_session_state state;
     hf_store *store = b->client->store;
     hf_code code = store->ops->sessions_look(store, &t->holder.session, 1, -1, &state, err);
-    if (code || state.presence == HF_MISSING)
+    t->is_missing = !code && state.presence == HF_MISSING;
+    if (code || t->is_missing)
         return code;
     session_who(&state.session, t->who);
     *is_dead = state.presence == HF_DEAD ||
@@ -136,7 +138,7 @@ static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *
     return HF_OK;
 }
 
-/* A missing session cannot be asked, but the break waits for it all the same. */
+/* A missing session cannot be asked. The break waits for it all the same, and then bars it. */
 static hf_code ask_once(breaking *b, target *t, hf_error *err)
 {
     hf_store *store = b->client->store;
@@ -202,6 +204,36 @@ static hf_code wait(breaking *b, hf_error *err)
     return HF_OK;
 }
 
+/* A session that was missing is not to begin now. One that has begun meanwhile is asked after all.
+ */
+static hf_code bar_once(breaking *b, target *t, hf_error *err)
+{
+    const hf_session_state seen = {.session = {.id = t->holder.session, .ttl_ms = t->holder.ttl_ms},
+                                   .presence = HF_MISSING};
+    hf_code code = client_mark(b->client, &seen, err);
+    if (code != HF_HELD && code != HF_NOT_FOUND)
+        return code;
+    t->is_asked = false;
+    return HF_OK;
+}
+
+static hf_code bar_missing(breaking *b, bool *all, hf_error *err)
+{
+    *all = true;
+    for (size_t i = 0; i < b->n; i++) {
+        target *t = &b->targets[i];
+        hf_mono since = client_now(b->client);
+        unsigned failures = 0;
+        hf_code code = HF_OK;
+        while (t->is_missing && may_retry(b, code = bar_once(b, t, err), &failures, since))
+            ;
+        if (code)
+            return code;
+        *all &= t->is_asked;
+    }
+    return HF_OK;
+}
+
 static hf_leave *leaves_of(const breaking *b)
 {
     hf_leave *leaves = alloc_array(NULL, b->n, sizeof *leaves);
@@ -235,12 +267,16 @@ static hf_code take_from_all(breaking *b, hf_error *err)
 {
     hf_code code;
     do {
+        bool all = true;
         code = ask_all(b, err);
         if (!code && !b->options->force)
             code = wait(b, err);
         if (code || !follow(b))
             return code;
-        code = take_out(b, err);
+        if (!b->options->force)
+            code = bar_missing(b, &all, err);
+        if (!code && all)
+            code = take_out(b, err);
         if (!code)
             code = look(b, err);
     } while (!code && follow(b));

@@ -56,12 +56,12 @@ static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mon
 {
     hf_error err;
     judge_verdict verdict = judge_session(&client->hold->sweep.judge, state, now);
-    if (verdict == JUDGE_OVERDUE &&
-        client->store->ops->session_mark(client->store, state, &err) == HF_OK) {
+    bool is_over = verdict == JUDGE_IS_DEAD || state->presence == HF_MISSING;
+    if (!is_over && verdict == JUDGE_OVERDUE && client_mark(client, state, &err) == HF_OK) {
         client_log(client, HF_LOG_INFO, "marked a session dead that is a day overdue");
-        verdict = JUDGE_IS_DEAD;
+        is_over = true;
     }
-    if (verdict == JUDGE_IS_DEAD)
+    if (is_over)
         judge_drop(&client->hold->sweep.judge, state->session.id);
 }
 

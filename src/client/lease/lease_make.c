@@ -42,14 +42,17 @@ static hf_code session_went(lease_request *r, hf_error *err)
 }
 
 /* An earlier insert, by another call with this key or by this one, may have arrived. If a beat
- * after it is acknowledged by a majority, so is the insert (R3). */
+ * after it is acknowledged by a majority, so is the insert (R3). Once the ticket may stand,
+ * somebody may watch the session as missing since before it began, so a beat shows that it is
+ * there. */
 static hf_code begin_or_join(lease_request *r, hf_error *err)
 {
     bool is_there;
     hf_code code = begin(r, err);
-    if (code != HF_HELD)
-        return code;
-    code = lease_request_compare(r, &is_there, err);
+    if (code == HF_HELD)
+        code = lease_request_compare(r, &is_there, err);
+    else if (!code && !r->was_passed)
+        return HF_OK;
     return code ? code : lease_request_attend(r, err);
 }
 

@@ -95,14 +95,16 @@ hf_code lease_request_reused(const lease_request *r, const char *what, hf_error 
                      r->ids.name, what);
 }
 
-/* Compares only what the caller set: defaults may differ between programs. */
+/* Compares only what the caller set: defaults may differ between programs. A session that was
+ * dropped, and begun by a watcher to be marked, names no owner. */
 static hf_code check_session(const lease_request *r, hf_error *err)
 {
     const hf_lease_options *options = r->options;
     const hf_session *session = &r->view.session;
     if (!r->view.stands && options->ttl_ms && options->ttl_ms != session->ttl_ms)
         return lease_request_reused(r, "ttl", err);
-    if (options->owner && *options->owner && strcmp(options->owner, session->app) != 0)
+    bool is_owned = options->owner && *options->owner && *session->app;
+    if (is_owned && strcmp(options->owner, session->app) != 0)
         return lease_request_reused(r, "owner", err);
     return HF_OK;
 }

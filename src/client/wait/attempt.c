@@ -201,14 +201,38 @@ static hf_mono go_on(struct attempt *attempt, line_news news, hf_mono now)
 
 /* Without a queue nobody hands the lock over: one more try finds a lock that was freed since the
  * last. */
+static hf_mono try_once_more(struct attempt *attempt, hf_mono now)
+{
+    attempt->is_last = true;
+    return attempt_enter(attempt, now);
+}
+
+/* The watch ends with the wait, and a request that comes after it would begin its own. So at its
+ * end a wait looks once at the sessions in its way, as a try does (R6): requests that all wait for
+ * less than a ttl take over from the dead too. */
+static hf_mono look_once_more(struct attempt *attempt, hf_mono now)
+{
+    judging result;
+    hf_client *client = attempt->request.client;
+    attempt->is_last = true;
+    pthread_mutex_lock(&client->mutex);
+    attempt->request.waiter.judges_now = true;
+    pthread_mutex_unlock(&client->mutex);
+    hf_code code =
+        judging_tick(&attempt->request, &attempt->ahead, now, true, &result, &attempt->err);
+    if (!code && result == JUDGING_CHANGED)
+        return look_and_see(attempt, (hf_stamp){0});
+    return attempt_describe_held(attempt, HF_TIMEOUT, client_now(client));
+}
+
 static hf_mono time_out(struct attempt *attempt, hf_mono now)
 {
     if (attempt->trouble.failures)
         return attempt_give_up(attempt, attempt->err.code, now);
-    if (!attempt_has_queue(attempt) && attempt->state == ATTEMPT_BUSY && !attempt->is_last) {
-        attempt->is_last = true;
-        return attempt_enter(attempt, now);
-    }
+    if (!attempt_has_queue(attempt) && attempt->state == ATTEMPT_BUSY && !attempt->is_last)
+        return try_once_more(attempt, now);
+    if (attempt->state == ATTEMPT_WAITS && !attempt->is_last)
+        return look_once_more(attempt, now);
     if (attempt->state == ATTEMPT_REFUSED)
         return attempt_refuse_limit(attempt, now);
     return attempt_describe_held(attempt, HF_TIMEOUT, now);

@@ -116,8 +116,7 @@ static void add_asked(look *l, const hf_session_state *state, hf_mono now)
  */
 static hf_code mark(look *l, const hf_session_state *state, hf_error *err)
 {
-    hf_store *store = l->request->client->store;
-    hf_code code = store->ops->session_mark(store, state, err);
+    hf_code code = client_mark(l->request->client, state, err);
     if (code == HF_OK) {
         add_death(l, state);
         client_log(l->request->client, HF_LOG_INFO, "%s: a session in its way was marked dead",
