@@ -48,14 +48,23 @@ static void add(listing *l, waits *w, const hf_lock_info *info)
     json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);
 }
 
+static hf_code look_at_all(listing *out, const listing *before, hf_client *client, hf_error *err)
+{
+    hf_code code = board_look(&out->board, client, NULL, LISTING_MOST + 1, err);
+    out->is_crowded = !code && out->board.n > LISTING_MOST;
+    out->has_free = !out->is_crowded;
+    if (!out->is_crowded)
+        return code;
+    board_done(&out->board);
+    return board_look_in_use(&out->board, &before->board, client, NULL, err);
+}
+
 hf_code listing_read(listing *out, const listing *before, bool has_free, hf_client *client,
                      waits *w, hf_error *err)
 {
-    *out = (listing){.has_free = has_free,
-                     .locks = json_object_new(),
-                     .leases = json_object_new(),
-                     .at_ms = clock_now_ms()};
-    hf_code code = has_free ? board_look(&out->board, client, NULL, err)
+    *out =
+        (listing){.locks = json_object_new(), .leases = json_object_new(), .at_ms = clock_now_ms()};
+    hf_code code = has_free ? look_at_all(out, before, client, err)
                             : board_look_in_use(&out->board, &before->board, client, NULL, err);
     for (size_t i = 0; i < out->board.n && !code; i++)
         add(out, w, &out->board.locks[i]);

@@ -10,12 +10,15 @@
 #include "httpd/waits.h"
 #include "show/board.h"
 
+#define LISTING_MOST 50000 /* locks that are kept with the free ones; one takes some 4 KiB */
+
 typedef struct listing {
     board board;
-    bool has_free;  /* all locks are in it, also those that nobody uses */
-    json_t *locks;  /* by name, without their leases, which always change; NULL: no listing */
-    json_t *leases; /* session: what is left of its lease, in ms */
-    int64_t at_ms;  /* by clock.h */
+    bool has_free;   /* all locks are in it, also those that nobody uses */
+    bool is_crowded; /* the free ones were wanted, and are too many */
+    json_t *locks;   /* by name, without their leases, which always change; NULL: no listing */
+    json_t *leases;  /* session: what is left of its lease, in ms */
+    int64_t at_ms;   /* by clock.h */
 } listing;
 
 /* name: the lock's, NULL: it is about all; data: borrowed. */
@@ -24,7 +27,8 @@ typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data)
 /* Adds to json_of_lock() how many requests of this service wait for it. */
 void listing_add_waits(json_t *lock, waits *w);
 
-/* With free locks; or without, but for those that were in use in `before`. */
+/* With free locks, unless there are more than LISTING_MOST in all; or without, but for those that
+ * were in use in `before`. */
 hf_code listing_read(listing *out, const listing *before, bool has_free, hf_client *client,
                      waits *w, hf_error *err);
 void listing_done(listing *l);

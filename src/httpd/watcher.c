@@ -15,6 +15,7 @@
 #define LOOK_MS 500     /* between two looks */
 #define LINGER_MS 30000 /* it goes on when the last has gone */
 #define BEAT_MS 15000
+#define CROWDED_MS 60000 /* until free locks that were too many are counted again */
 
 /* ---- Events ---- */
 
@@ -65,6 +66,8 @@ static void set_trouble(watcher *w, const char *text)
 static void take_locked(watcher *w, listing *found)
 {
     set_trouble(w, NULL);
+    if (found->is_crowded)
+        w->crowded_until_ms = clock_now_ms() + CROWDED_MS;
     if (found->has_free && !w->now.has_free)
         w->free_since = w->next;
     if (w->now.locks) {
@@ -80,7 +83,7 @@ static int64_t look_locked(watcher *w)
     listing found;
     hf_error err;
     int64_t began_ms = clock_now_ms();
-    bool has_free = began_ms < w->free_until_ms;
+    bool has_free = began_ms < w->free_until_ms && began_ms >= w->crowded_until_ms;
     pthread_mutex_unlock(&w->mutex);
     hf_code code = listing_read(&found, &w->now, has_free, w->client, w->waits, &err);
     pthread_mutex_lock(&w->mutex);
@@ -183,9 +186,15 @@ void watcher_leave(watcher *w, follower *f)
     pthread_mutex_unlock(&w->mutex);
 }
 
+static bool is_crowded_locked(const watcher *w)
+{
+    return clock_now_ms() < w->crowded_until_ms;
+}
+
 bool watcher_is_ready_locked(const watcher *w, const follower *f)
 {
-    return w->trouble || (w->now.locks && (f->in_use || w->now.has_free));
+    bool is_enough = f->in_use || w->now.has_free || is_crowded_locked(w);
+    return w->trouble || (w->now.locks && is_enough);
 }
 
 bool watcher_find_locked(const watcher *w, const follower *f, const char *id, uint64_t *next)
@@ -212,6 +221,8 @@ void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, 
     }
     json_put(data, "locks", locks);
     json_put(data, "leases", w->now.leases ? json_incref(w->now.leases) : json_object_new());
+    json_put(data, "free_left_off",
+             json_boolean(!in_use && !w->now.has_free && is_crowded_locked(w)));
     json_put(data, "reachable", json_boolean(!w->trouble));
     json_put_text(data, "detail", w->trouble);
     fprintf(out, "id: %" PRIx64 "-%" PRIu64 "\nevent: snapshot\ndata: ", w->epoch, w->next - 1);

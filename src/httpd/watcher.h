@@ -38,10 +38,11 @@ typedef struct watcher {
     char *trouble;             /* why the store is not reached; NULL: it is */
     event events[EVENTS_KEPT]; /* number n at n % EVENTS_KEPT */
     uint64_t first, next;      /* the numbers of those that are kept */
-    uint64_t epoch;          /* event numbers go on within one watch; a new id means a new watch */
-    int64_t wanted_until_ms; /* a client that comes back by then has missed nothing */
-    int64_t free_until_ms;   /* the same, for one that wants free locks, too */
-    uint64_t free_since;     /* from this number on, events are of free locks, too */
+    uint64_t epoch;           /* event numbers go on within one watch; a new id means a new watch */
+    int64_t wanted_until_ms;  /* a client that comes back by then has missed nothing */
+    int64_t free_until_ms;    /* the same, for one that wants free locks, too */
+    int64_t crowded_until_ms; /* they were too many, and are not read again before */
+    uint64_t free_since;      /* from this number on, events are of free locks, too */
     int64_t beat_at_ms;
     uint64_t beats; /* something is sent at least this often, so that a dead connection shows */
     follower *followers;

@@ -92,9 +92,9 @@ static hf_code look(board *out, const hf_list_options *part, const board *was, h
     return code;
 }
 
-hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err)
+hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most, hf_error *err)
 {
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix};
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .limit = most};
     return look(out, &part, NULL, client, err);
 }
 

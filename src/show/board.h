@@ -19,8 +19,9 @@ bool board_is_in_use(const hf_lock_info *lock);
 
 /* Looks at the locks whose names begin with prefix: at all, free ones too; or (in use) at those
  * that somebody holds or waits for, and those that were in use at the look before, which say how
- * they were left. was: NULL, or that look. Free it with board_done(), also after an error. */
-hf_code board_look(board *out, hf_client *client, const char *prefix, hf_error *err);
+ * they were left. most: how many at most, the first by name; 0: any number. was: NULL, or that
+ * look. Free it with board_done(), also after an error. */
+hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most, hf_error *err);
 hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
                           hf_error *err);
 void board_done(board *b);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What is told of a lease whose answer has waited for long; on a file that is filled by hand."""
 # SPDX-License-Identifier: Apache-2.0
+import json
 import sqlite3
 import threading
 import time
@@ -33,6 +34,28 @@ class LateAnswers(serving.Case):
         [end] = db.execute("SELECT expires_at FROM sessions WHERE id = ?", (session,)).fetchone()
         db.close()
         return end - time.clock_gettime(time.CLOCK_BOOTTIME) * 1000
+
+    def test_events_leave_off_free_locks_that_are_too_many(self):
+        service = self.serve()
+        self.fill(service, 50000)  # and x
+        lease = service.acquire("held").json["lease"]
+        events = serving.Events(service, "")
+        self.addCleanup(events.connection.close)
+        snapshot = events.until("snapshot")
+        self.assertEqual([lock["name"] for lock in snapshot["locks"]], ["held"])
+        self.assertTrue(snapshot["free_left_off"])
+        service.call("DELETE", "/v1/leases/" + lease)
+        events.news("held", 1)
+
+    def test_events_have_all_free_locks_that_are_not(self):
+        service = self.serve()
+        self.fill(service, 49999)  # and x
+        events = serving.Events(service, "")
+        self.addCleanup(events.connection.close)
+        events.block()  # how soon to connect again
+        snapshot = json.loads(events.block()["data"])  # checking 50,000 descriptions takes long
+        self.assertEqual(len(snapshot["locks"]), 50000)
+        self.assertFalse(snapshot["free_left_off"])
 
     def test_what_is_told_to_be_left_is_left(self):
         """The answer waits for a worker for longer than the ttl: all of them list many locks."""

@@ -31,11 +31,13 @@ function remember(entry) {
 }
 
 const told = {
-  snapshot({locks, leases, ...reach}) {
+  snapshot({locks, leases, free_left_off, ...reach}) {
     known.locks = new Map(locks.map(lock => [lock.name, lock]));
     known.leases.clear();
     takeLeases(leases);
     told.store(reach);
+    if (free_left_off && reach.reachable)
+      show("live", "live; too many free ones to show");
   },
   lock: lock => isShown(lock) ? known.locks.set(lock.name, lock) : known.locks.delete(lock.name),
   gone: ({name}) => known.locks.delete(name),
