@@ -101,7 +101,8 @@ static const char *after(uint64_t number)
 }
 
 #define EMPTY                                                                                      \
-    "event: snapshot\ndata: {\"locks\":[],\"leases\":{},\"reachable\":true,\"detail\":\"\"}\n\n"
+    "event: snapshot\ndata: "                                                                      \
+    "{\"locks\":[],\"leases\":{},\"free_left_off\":false,\"reachable\":true,\"detail\":\"\"}\n\n"
 
 static const hf_lock_info a[] = {{.name = "a"}}, ab[] = {{.name = "a"}, {.name = "b"}};
 

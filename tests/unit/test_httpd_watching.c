@@ -453,9 +453,12 @@ static void test_a_snapshot_has_all_of_a_prefix(void **state)
     follow();
     assert_snapshot("a/", "{\"locks\":[{\"name\":\"a/1\"");
     assert_snapshot("b", "{\"locks\":[{\"name\":\"b/1\"");
-    assert_snapshot("c", "{\"locks\":[],\"leases\":{},\"reachable\":true,\"detail\":\"\"}");
+    assert_snapshot(
+        "c",
+        "{\"locks\":[],\"leases\":{},\"free_left_off\":false,\"reachable\":true,\"detail\":\"\"}");
     fail_with("gone");
-    assert_snapshot("c", "{\"locks\":[],\"leases\":{},\"reachable\":false,\"detail\":\"gone\"}");
+    assert_snapshot("c", "{\"locks\":[],\"leases\":{},\"free_left_off\":false,\"reachable\":false,"
+                         "\"detail\":\"gone\"}");
     fail_with(NULL);
     show(&is_held);
     assert_snapshot("x", "\"leases\":{\"01\":9000}");
@@ -466,7 +469,8 @@ static void test_without_a_listing_a_snapshot_is_empty(void **state)
     (void)state;
     library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
     follow();
-    assert_snapshot("", "{\"locks\":[],\"leases\":{},\"reachable\":false,\"detail\":\"gone\"}");
+    assert_snapshot("", "{\"locks\":[],\"leases\":{},\"free_left_off\":false,\"reachable\":false,"
+                        "\"detail\":\"gone\"}");
 }
 
 /* Its followers have to read its end. */
