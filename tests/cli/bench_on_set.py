@@ -11,7 +11,7 @@ class BenchOnSet(cli.Case):
     def test_quick_parts(self):
         self.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_TEST_URI"].replace("/?", "/bench?")
         words = ("--json", "bench", "--runs", "1", "--only", "process,work,recovery")
-        rows = json.loads(self.check(0, *words, timeout=120).out)
+        rows = json.loads(self.check(0, *words, timeout=1000).out)
         of = {row["figure"]: row for row in rows}
         self.assertEqual([figure for figure, row in of.items() if "note" in row], [])
         for operation in ("acquire of a free lock", "release, awaited", "downgrade"):

@@ -11,7 +11,7 @@ import cli
 
 class Bench(cli.Case):
     def rows(self, *words):
-        result = self.check(0, "--json", "bench", "--runs", "1", *words, timeout=120)
+        result = self.check(0, "--json", "bench", "--runs", "1", *words, timeout=1000)
         self.assertIn("figure", result.err)  # the table for people
         return json.loads(result.out)
 

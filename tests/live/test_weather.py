@@ -268,7 +268,7 @@ class Down(OnASet):
         self.assertLess(last - gone / 1e9, 3, run)
 
     def test_while_holding_and_back_in_time(self):
-        run = self.start("--ttl", "20s", "run", self.name, "--", "bash", "-c",
+        run = self.start("--ttl", "2m", "run", self.name, "--", "bash", "-c",
                          "echo child $$; read line; exit 7")
         run.line("child", 20)
         self.take_down()
