@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h: the interface between client and store. It is a second tier and unstable: for authors of
- * a store, or of a faulty store around a real one. Programs that take locks need holdfast.h only.
+/* store.h: the interface between client and store. It is a second tier: for authors of a store, or
+ * of a faulty store around a real one. Programs that take locks need holdfast.h only.
  *
- * A store remembers records and sessions and decides nothing. Only src/core/record.c says what a
- * step does to a record, and only src/core/judge.c says which session is dead. docs/glossary.md
- * explains the words. */
+ * Within one HF_STORE_VERSION nothing here changes its meaning or its layout. A store that was
+ * compiled with another one is refused by hf_store_register().
+ *
+ * A store remembers records and sessions and decides nothing. Only hf_record_step() says what a
+ * step does to a record, and only the client judges which session is dead. docs/glossary.md
+ * explains the words; docs/stores.md shows how to write one, and examples/store is one. */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
 
@@ -16,6 +19,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define HF_STORE_VERSION 1
 
 /* ---- Three clocks that the compiler keeps apart --------------------------------------------- */
 
@@ -457,6 +462,55 @@ typedef struct hf_store_config {
  * unchanged. */
 hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store **out,
                       int64_t *patience_ms, hf_error *err);
+
+/* Opens a store of a registered scheme, like hf_store_open(). rest: the URI behind "SCHEME:". What
+ * *out points to lives until its close(). Called in the thread that opens a client, so perhaps in
+ * several at once. */
+typedef hf_code (*hf_store_open_fn)(const char *rest, const hf_store_config *config, hf_store **out,
+                                    hf_error *err);
+
+/* Makes a scheme known to hf_open() and hf_store_open() in this process, for good. scheme: 1 to 32
+ * small letters, digits, '+', '-' and '.', of which the first is a letter; it is copied. version:
+ * HF_STORE_VERSION. May be called from any thread. HF_INVALID: the scheme is known already or is no
+ * scheme, or the caller was compiled with another version of this header. */
+hf_code hf_store_register(const char *scheme, int version, hf_store_open_fn open, hf_error *err);
+
+/* ---- For those who write a store ------------------------------------------------------------ */
+
+/* Fills err, if it is not NULL, and returns code. */
+hf_code hf_store_fail(hf_error *err, hf_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A record of that name that does not exist yet; a deep copy (`to` is overwritten); and frees what
+ * a record points to. */
+void hf_record_init(hf_record *record, const char *name);
+void hf_record_copy(hf_record *to, const hf_record *from);
+void hf_record_done(hf_record *record);
+
+/* Whether the step makes a record where there is none. Where it does not, nothing is stored. */
+bool hf_record_makes(const hf_step *step);
+
+/* The one change of a record: applies the step; returns whether anything was changed, and so must
+ * be stored. now: the store's clock. floor: where the tokens of a new record begin. It must never
+ * be lower than a token that this store has granted and does not remember: hf_record_floor() of the
+ * store's clock, if that is not set back by more than a record's pruning takes. */
+bool hf_record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
+int64_t hf_record_floor(hf_dbtime now);
+
+/* Whether a listing gives this record, and the first name, by bytes, that it may give. */
+bool hf_record_is_listed(const hf_record *record, const hf_list_part *part);
+const char *hf_record_first_listed(const hf_list_part *part);
+
+/* Records and sessions as bytes (BSON, as in the collections of protocol queue). The writers
+ * allocate *bytes with malloc(). The readers say HF_SHAPE if the bytes are none of theirs; where:
+ * what the message calls the place. A session keeps its beat, its asks, and whether it is dead;
+ * lease_left_ms and is_gone are the store's to fill in. */
+void hf_record_write(const hf_record *record, void **bytes, size_t *n);
+hf_code hf_record_read(const void *bytes, size_t n, const char *where, hf_record *out,
+                       hf_error *err);
+void hf_state_write(const hf_session_state *state, void **bytes, size_t *n);
+hf_code hf_state_read(const void *bytes, size_t n, const char *where, hf_session_state *out,
+                      hf_error *err);
 
 /* A client on an open store, which the client will close; for tests and other stores. After an
  * error the store is still the caller's. */

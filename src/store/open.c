@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open.c: decides which store a URI means; the only place that names them all. The client calls it.
- */
+/* open.c: decides which store a URI means; the only place that names those that are built in. The
+ * client calls it. */
 #include "core/error.h"
 #include "store/memory/memory.h"
 #include "store/mongo/mongo.h"
+#include "store/schemes.h"
 #include "store/sqlite/sqlite.h"
 
 #include <stdio.h>
@@ -42,5 +43,8 @@ hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store *
         return *rest ? sqlite_open(rest, config, out, err) : refuse(err, uri, "no path given");
     if (after(uri, "mongodb://") || after(uri, "mongodb+srv://"))
         return mongo_open(uri, config, out, patience_ms, err);
+    hf_store_open_fn open = schemes_find(uri, &rest);
+    if (open)
+        return open(rest, config, out, err);
     return refuse(err, uri, "no such scheme");
 }

@@ -70,7 +70,9 @@ void bed_use(const char *uri)
 
 void bed_begin(const char *kind)
 {
-    if (strcmp(kind, "memory:") == 0)
+    if (bed.is_loaded)
+        bed_use(kind);
+    else if (strcmp(kind, "memory:") == 0)
         bed_use("memory:conformance");
     else if (strcmp(kind, "sqlite:") == 0)
         choose_sqlite();
@@ -80,7 +82,8 @@ void bed_begin(const char *kind)
     hf_store *store = bed_store();
     bed.expires = strcmp(store->protocol ? store->protocol : "", "sharding") == 0;
     bed.can = store->can | (bed.expires ? 0 : BED_CAN_SAY_WHO) |
-              (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES);
+              (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES) |
+              (store->ops->waits ? BED_TELLS_WAITS : 0);
     store->ops->close(store);
 }
 
@@ -387,7 +390,9 @@ static const char *lacking(unsigned needs)
            : lacks & HF_CAN_TOKENS    ? "tokens"
            : lacks & BED_MAKES        ? "documents of its own"
            : lacks & HF_CAN_PROCESSES ? "other processes"
+           : lacks & HF_CAN_NOTIFY    ? "notices"
            : lacks & BED_CAN_SAY_WHO  ? "sessions that say whose they are"
+           : lacks & BED_TELLS_WAITS  ? "sessions that say what they wait for"
                                       : NULL;
 }
 

@@ -32,13 +32,21 @@ struct bed {
     char uri[1024];
     unsigned can; /* HF_CAN_... */
     bool is_mongo;
+    bool is_loaded;   /* the store is none of the library's */
+    size_t name_most; /* bytes of a lock's name: HF_NAME_MAX, or what such a store has room for */
     bool expires; /* protocol sharding: a lock is overtaken an expiry after its owner's last ping */
     void (*on_command)(const char *verb, const bson_t *command); /* before it is sent; or NULL */
 };
 
 extern struct bed bed;
 
-/* Chooses URI and files for "memory:", "sqlite:" or "mongodb"; exits when that cannot be had. */
+/* Loads a store from a shared object (path: with a slash); again, if a parent has. They exit when
+ * that cannot be had. */
+void plugin_load(const char *path);
+void plugin_load_again(void);
+
+/* Chooses URI and files for "memory:", "sqlite:" or "mongodb"; of a store that was loaded, `kind`
+ * is the URI. Exits when that cannot be had. */
 void bed_begin(const char *kind);
 void bed_end(void);
 
@@ -180,6 +188,8 @@ void mongo_place(const char *uri, const char *name);
 #define BED_MAKES (1u << 31)
 /* Its sessions say of which program they are, and their ttl. */
 #define BED_CAN_SAY_WHO (1u << 16)
+/* Its sessions say what they wait for. */
+#define BED_TELLS_WAITS (1u << 17)
 
 /* A case, and what a store must be able to for it: HF_CAN_..., BED_... */
 struct bed_case {

@@ -99,8 +99,8 @@ static void test_names_that_can_be(void **state)
 {
     (void)state;
     char long_name[HF_NAME_MAX + 1];
-    memset(long_name, 'x', HF_NAME_MAX);
-    long_name[HF_NAME_MAX] = '\0';
+    memset(long_name, 'x', bed.name_most);
+    long_name[bed.name_most] = '\0';
     const char *const names[] = {"a",    long_name, "$where", "a b/c.d", "\xc3\xa9\xf0\x9f\x94\x92",
                                  "'; --"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -239,7 +239,7 @@ static void test_the_doctor_lists_circles(void **state)
 
 int run_deadlock_cases(void)
 {
-    const unsigned needed = HF_CAN_QUEUE | HF_CAN_SHARE;
+    const unsigned needed = BED_TELLS_WAITS | HF_CAN_SHARE;
     const struct bed_case deadlock_cases[] = {
         CASE_IF(needed, test_two_that_wait_for_each_other),
         CASE_IF(needed, test_a_circle_of_four_threads_in_two_processes),

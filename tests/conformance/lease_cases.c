@@ -475,7 +475,7 @@ int run_lease_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_key_is_for_one_request),
         CASE_IF(HF_CAN_QUEUE, test_a_key_does_not_outlive_a_break),
         CASE_IF(HF_CAN_QUEUE, test_two_that_wait_with_one_key_have_one_lease),
-        CASE_IF(HF_CAN_QUEUE, test_it_waits_in_line_and_keeps_others_waiting),
+        CASE_IF(HF_CAN_QUEUE | HF_CAN_NOTIFY, test_it_waits_in_line_and_keeps_others_waiting),
         CASE_IF(HF_CAN_QUEUE, test_what_is_broken_is_not_renewed),
         CASE_IF(HF_CAN_QUEUE, test_shared_leases_stand_beside_each_other),
         CASE_IF(HF_CAN_QUEUE, test_names_of_any_bytes),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: runs every case that the store under test declares to be able to: `conformance memory:`,
  * `conformance sqlite:` (a file of its own), `conformance mongodb` (a database of its own on
- * HOLDFAST_TEST_URI; `mongodb:hfProtocol=ttl` for another protocol). A second argument runs only
- * the cases whose name has it in. */
+ * HOLDFAST_TEST_URI; `mongodb:hfProtocol=ttl` for another protocol); or a store from a shared
+ * object, at a URI of its own that nobody else uses. A second argument runs only the cases whose
+ * name has it in. */
 #include "conformance/bed.h"
 
 static int run_all(void)
@@ -24,12 +25,37 @@ static int run_all(void)
     return failed;
 }
 
+static const char usage[] =
+    "usage: conformance memory:|sqlite:|mongodb[:KEYS] [CASES]\n"
+    "       conformance --load FILE.so [--names-up-to BYTES] SCHEME:REST [CASES]\n";
+
+/* Takes the options, and moves the rest of the words to the front. */
+static bool read_options(int *argc, char **argv)
+{
+    int at = 1;
+    for (; at + 1 < *argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+        if (strcmp(argv[at], "--load") == 0)
+            plugin_load(argv[at + 1]);
+        else if (strcmp(argv[at], "--names-up-to") == 0)
+            bed.name_most = (size_t)strtoul(argv[at + 1], NULL, 10);
+        else
+            return false;
+    }
+    for (int i = at; i < *argc; i++)
+        argv[i - at + 1] = argv[i];
+    *argc -= at - 1;
+    return *argc > 1 && argv[1][0] != '-' && bed.name_most <= HF_NAME_MAX && bed.name_most > 64;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "child") == 0)
+    bed.name_most = HF_NAME_MAX;
+    if (argc > 1 && strcmp(argv[1], "child") == 0) {
+        plugin_load_again();
         return child_main(argv + 2);
-    if (argc < 2) {
-        fprintf(stderr, "usage: conformance memory:|sqlite:|mongodb [CASES]\n");
+    }
+    if (!read_options(&argc, argv)) {
+        fputs(usage, stderr);
         return 64;
     }
     char pattern[256];

@@ -344,7 +344,7 @@ static void test_the_longest_texts_fit(void **state)
 {
     (void)state;
     char name[HF_NAME_MAX + 1] = "long";
-    memset(name + 4, 'n', HF_NAME_MAX - 4);
+    memset(name + 4, 'n', bed.name_most - 4);
     hf_enter mine = bed_enter(session, ALL, ALL);
     memset(mine.entry.why, 'w', HF_TEXT_MAX);
     memset(mine.entry.actor, 'a', HF_ACTOR_MAX);

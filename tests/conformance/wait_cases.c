@@ -397,7 +397,7 @@ int run_wait_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_first_come_first_served),
         CASE_IF(HF_CAN_SHARE, test_a_waiting_writer_stops_new_readers),
         CASE(test_the_next_has_it_soon),
-        CASE_IF(HF_CAN_QUEUE, test_a_lock_that_lingers_is_recalled),
+        CASE_IF(HF_CAN_QUEUE | HF_CAN_NOTIFY, test_a_lock_that_lingers_is_recalled),
         CASE(test_what_cannot_linger_says_so),
         CASE(test_cancel_ends_a_wait),
         CASE_IF(HF_CAN_QUEUE, test_who_waits_is_told_for_whom),
