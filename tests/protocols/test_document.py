@@ -654,6 +654,29 @@ class Claiming(OnASet):
         self.assertLess(idle_seconds(begun), 10)
         self.assertEqual(script.ask("take cn {\"ready\":false}")[0], "HF_NOT_FOUND")
 
+    def claimant(self, ready):
+        """A process that waits for such a document; it asks once an hour unless it is told."""
+        uri = self.driver_uri + ("&" if "?" in self.driver_uri else "?") + "hfPollMS=3600000"
+        waiter = subprocess.Popen([BIN, "-v", "--store", uri, "run", "--document", self.name,
+                                   "--filter", '{"ready":%s}' % ready, "--", "cat"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(waiter.communicate)
+        self.addCleanup(waiter.kill)
+        while "waiting" not in waiter.stderr.readline():
+            pass
+        return waiter
+
+    def test_one_that_waits_is_told_of_a_new_document(self):
+        waiter = self.claimant("true")
+        self.insert(_id="one", ready=True)
+        self.assertIn('"one"', waiter.communicate(timeout=PATIENCE)[0])
+
+    def test_one_that_waits_is_told_of_a_document_that_comes_to_match(self):
+        self.insert(_id="one", ready=False)
+        waiter = self.claimant("true")
+        self.documents.update_one({"_id": "one"}, {"$set": {"ready": True}})
+        self.assertIn('"one"', waiter.communicate(timeout=PATIENCE)[0])
+
     def test_a_lost_answer_leaves_nothing_behind(self):
         self.insert(_id="one")
         failing = {"failCommands": ["findAndModify"], "appName": "unlucky",

@@ -165,16 +165,22 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     return watch_ahead(attempt, client_now(client), mono_min(attempt->look_due, deadlock_due));
 }
 
-/* Whether the lock may be free, so that coming back early is worth it. */
-static bool is_called(struct attempt *attempt)
+/* Whether the lock may be free, so that coming back early is worth it. A claim is told of every
+ * change, and tells by asking. */
+static bool is_called(struct attempt *attempt, hf_mono now)
 {
     MUTEX_SCOPE(&attempt->request.client->mutex);
-    return !attempt_has_queue(attempt) && waiter_take(&attempt->request.waiter);
+    if (attempt_has_queue(attempt) || !waiter_take(&attempt->request.waiter))
+        return false;
+    if (mono_reached(attempt->called_from, now))
+        return true;
+    attempt->enter_due = mono_min(attempt->enter_due, attempt->called_from);
+    return false;
 }
 
 static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
 {
-    if (mono_reached(attempt->enter_due, now) || is_called(attempt)) {
+    if (mono_reached(attempt->enter_due, now) || is_called(attempt, now)) {
         attempt->state = ATTEMPT_ENTERS;
         return attempt_enter(attempt, now);
     }

@@ -30,11 +30,12 @@ struct attempt {
     struct trouble trouble;
     attempt_state state;
     hf_mono deadline, enter_due, look_due;
-    unsigned polls;   /* looks and tries so far, for how far apart they are */
-    unsigned cleared; /* a try: how often it has taken tickets of the dead out of its way */
-    int64_t again_ms; /* without a queue: when the store wants to be asked again */
-    bool is_last;     /* without a queue: the try at the end of the time */
-    hf_code code;     /* how it ended */
+    hf_mono called_from; /* a claim: a notice lets it come back no sooner */
+    unsigned polls;      /* looks and tries so far, for how far apart they are */
+    unsigned cleared;    /* a try: how often it has taken tickets of the dead out of its way */
+    int64_t again_ms;    /* without a queue: when the store wants to be asked again */
+    bool is_last;        /* its time is over: this is its last try, or look */
+    hf_code code;        /* how it ended */
     hf_error err;
 };
 

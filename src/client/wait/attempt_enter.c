@@ -18,7 +18,8 @@
 #define POLL_MOST_MS 500
 #define REFUSED_MS 500 /* until a refused limit is tried again */
 #define CLEARS_MOST 3
-#define NOTICED_MS 500 /* without a queue: the time to the next try if no notice comes */
+#define CLAIM_REST_MS 50 /* between two tries of a claim, however many notices come */
+#define NOTICED_MS 500   /* without a queue: the time to the next try if no notice comes */
 
 /* ---- Belief ---- */
 
@@ -255,6 +256,7 @@ static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
     hf_client *client = attempt->request.client;
     if (attempt->request.enter.try_only || attempt->is_last)
         return attempt_describe_held(attempt, attempt->is_last ? HF_TIMEOUT : HF_HELD, now);
+    attempt->called_from = mono_add_ms(now, attempt->request.claim ? CLAIM_REST_MS : 0);
     pthread_mutex_lock(&client->mutex);
     want_notices_locked(attempt);
     int64_t ms = attempt->again_ms ? attempt->again_ms : POLL_MOST_MS;

@@ -10,6 +10,7 @@
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/id_text.h"
+#include "store/mongo/shared/watch.h"
 
 #define PASSED_MOST 100 /* documents that one claim takes and gives back */
 
@@ -121,6 +122,8 @@ static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_en
         name_held(store, out->name, enter);
     else
         mongo_document_settle(store, enter, code, false);
+    if (!is_taken && !enter->try_only)
+        mongo_watch_all(store);
     *reply = (hf_step_reply){
         .stamp = answer.stamp, .confirmed = is_taken, .again_ms = store->uri.poll_ms};
     bson_destroy(&answer.doc);

@@ -78,26 +78,43 @@ static const char named_filter_text[] =
     " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'documentKey._id': 1,"
     " 'fullDocument.#': 1, 'updateDescription.updatedFields.#': 1}}}";
 
+/* The same for claims: all that is new, or was changed but for the time of its lock, '@', which
+ * each holder refreshes. '#' is the lock's field. */
+static const char claim_filter_text[] =
+    "{'1': {'$match': {'$or': ["
+    "{'operationType': 'update', '$expr': {'$ne': [['@'], {'$map': {'input': {'$objectToArray':"
+    " {'$ifNull': ['$updateDescription.updatedFields', {}]}}, 'in': '$$this.k'}}]}},"
+    " {'operationType': {'$in': ['insert', 'replace', 'delete', 'drop', 'rename', 'dropDatabase',"
+    " 'invalidate']}}]}},"
+    " '2': {'$project': {'operationType': 1, 'clusterTime': 1, 'documentKey._id': 1,"
+    " 'fullDocument.#': 1, 'updateDescription.updatedFields': 1}}}";
+
 static const char *ticket_field_of(const mongo_store *store)
 {
     const mongo_protocol *protocol = store->protocol;
     return protocol->ticket_field ? protocol->ticket_field : protocol->changing(store);
 }
 
-static bson_t *named_filter_of(const mongo_store *store)
+static bson_t *filled_in(const char *from, const char *at, const char *hash)
 {
-    const char *field = store->protocol->changing(store), *ticket = ticket_field_of(store);
-    if (strchr(field, '.'))
-        return mongo_path_filter(field);
     bson_string_t *text = bson_string_new(NULL);
-    for (const char *from = named_filter_text; *from; from++)
+    for (; *from; from++)
         if (*from == '@' || *from == '#')
-            bson_string_append(text, *from == '@' ? field : ticket);
+            bson_string_append(text, *from == '@' ? at : hash);
         else
             bson_string_append_c(text, *from);
     bson_t *stages = pipeline_json(text->str);
     bson_string_free(text, true);
     return stages;
+}
+
+static bson_t *named_filter_of(const mongo_store *store)
+{
+    const char *field = store->protocol->changing(store);
+    if (store->watch->has_all)
+        return filled_in(claim_filter_text, store->uri.time_field, field);
+    return strchr(field, '.') ? mongo_path_filter(field)
+                              : filled_in(named_filter_text, field, ticket_field_of(store));
 }
 
 static bson_t *filter_of(hf_id session)
@@ -339,6 +356,25 @@ static hf_code read_more(listener *to, int64_t wait_ms, hf_error *err)
     return code;
 }
 
+/* The next one begins anew. */
+static void leave_stream(mongo_store *store)
+{
+    if (store->watch->reading.cursor)
+        kill_cursor(store, store->watch->reading.cursor);
+    disconnect(store, false);
+}
+
+/* The stream of a program that claims lets more through. Whoever waits looks once at its beginning.
+ */
+static void widen(mongo_store *store)
+{
+    mongo_watch *watch = store->watch;
+    if (watch->has_all || !atomic_load(&watch->wants_all))
+        return;
+    leave_stream(store);
+    watch->has_all = watch->is_stale = true;
+}
+
 /* Opens the stream if there is none, then reads for at most wait_ms. */
 static hf_code listen_once(void *ctx, int64_t wait_ms, bool *has_given, hf_error *err)
 {
@@ -346,6 +382,7 @@ static hf_code listen_once(void *ctx, int64_t wait_ms, bool *has_given, hf_error
     hf_code code = HF_OK;
     mongo_watch *watch = to->store->watch;
     to->has_ended = false;
+    widen(to->store);
     if (!watch->reading.cursor)
         code = open_stream(to, err);
     if (!code && !to->given && !to->has_ended && mongo_reading_begin(to->store, &watch->reading))
@@ -354,14 +391,6 @@ static hf_code listen_once(void *ctx, int64_t wait_ms, bool *has_given, hf_error
         drop_stream(to->store, code != HF_OK);
     *has_given = to->given;
     return code;
-}
-
-/* The next one begins anew. */
-static void leave_stream(mongo_store *store)
-{
-    if (store->watch->reading.cursor)
-        kill_cursor(store, store->watch->reading.cursor);
-    disconnect(store, false);
 }
 
 /* A new session listens for itself from its first enter on. */
@@ -515,4 +544,10 @@ void mongo_wake(hf_store *base)
         stir_by_reading(store);
     else
         stir(store, self_of(store));
+}
+
+void mongo_watch_all(mongo_store *store)
+{
+    if (!atomic_exchange(&store->watch->wants_all, true))
+        mongo_wake(&store->base);
 }
