@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inspect.c: who holds what: reads records, and the sessions behind their entries, and tells the
  * caller; needs no session of its own. */
-#include "client/base/client.h"
+#include "client/api/entry_info.h"
 #include "client/hold/previous.h"
 #include "client/wait/deadlock.h"
 
@@ -14,20 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MOST 1000
 #define PART_FIRST 100 /* locks, if it is not said how many are wanted */
 #define PART_NEXT 1000
 
 /* ---- Collecting
  * ---------------------------------------------------------------------------------- */
 
-/* Records, and the states of all sessions that their entries name, in order of their ids. */
 typedef struct collection {
     hf_record *records;
     size_t n_records;
-    hf_id *ids;
-    size_t n_ids;
-    hf_session_state *states;
+    struct session_states sessions; /* that the entries of the records name */
 } collection;
 
 static bool collect(void *ctx, const hf_record *record)
@@ -45,96 +41,28 @@ static void collection_done(collection *c)
     for (size_t i = 0; i < c->n_records; i++)
         record_done(&c->records[i]);
     free(c->records);
-    free(c->ids);
-    free(c->states);
+    session_states_done(&c->sessions);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(hf_id));
-}
-
-static void collect_ids(collection *c)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < c->n_records; i++)
-        n += c->records[i].holders + c->records[i].queued;
-    c->ids = alloc_array(NULL, n, sizeof *c->ids);
-    for (size_t i = 0; i < c->n_records; i++)
-        for (size_t j = 0; j < c->records[i].holders + c->records[i].queued; j++)
-            c->ids[c->n_ids++] = c->records[i].entries[j].session;
-    qsort(c->ids, n, sizeof *c->ids, compare_ids);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || !id_equal(c->ids[i], c->ids[kept - 1]))
-            c->ids[kept++] = c->ids[i];
-    c->n_ids = kept;
-}
-
-/* A session that cannot be read must not hide all locks: its entries are shown with less detail. */
 static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
 {
-    collect_ids(c);
-    c->states = alloc_array(NULL, c->n_ids, sizeof *c->states);
-    hf_code code = HF_OK;
-    for (size_t at = 0; at < c->n_ids && !code; at += LOOK_MOST) {
-        size_t n = c->n_ids - at < LOOK_MOST ? c->n_ids - at : LOOK_MOST;
-        code = client_look_at_sessions(client, c->ids + at, n, -1, c->states + at, err);
-        if (code == HF_SHAPE)
-            client_log(client, HF_LOG_WARNING, "%s", err->text);
-        code = code == HF_SHAPE ? HF_OK : code;
-    }
-    return code;
+    for (size_t i = 0; i < c->n_records; i++)
+        session_states_add(&c->sessions, c->records[i].entries,
+                           c->records[i].holders + c->records[i].queued);
+    return session_states_read(&c->sessions, client, err);
 }
 
 /* ---- Telling
  * --------------------------------------------------------------------------------------- */
-
-/* Strings that an hf_entry_info points to. */
-typedef struct texts {
-    char session[ID_TEXT_SIZE];
-    char who[HF_TEXT_MAX + 1];
-} strings_of_entry;
-
-static const hf_session_state *state_of(const collection *c, hf_id id)
-{
-    const hf_id *at = bsearch(&id, c->ids, c->n_ids, sizeof *c->ids, compare_ids);
-    return at ? &c->states[at - c->ids] : NULL;
-}
-
-static hf_entry_info describe(const collection *c, const hf_record *record, const hf_entry *entry,
-                              strings_of_entry *texts)
-{
-    const hf_session_state *state = state_of(c, entry->session);
-    bool known = state && (state->presence == HF_LIVE || state->presence == HF_DEAD);
-    id_write(entry->session, texts->session);
-    texts->who[0] = '\0';
-    if (record->who)
-        snprintf(texts->who, sizeof texts->who, "%s", record->who);
-    else if (known)
-        session_who(&state->session, texts->who);
-    return (hf_entry_info){.session = texts->session,
-                           .who = texts->who,
-                           .actor = entry->actor,
-                           .why = entry->why,
-                           .token = entry->token,
-                           .permits = entry->permits,
-                           .since_ms = entry->since.ms,
-                           .granted_ms = entry->granted_at.ms,
-                           .lease_left_ms = record->who ? record->lease_left_ms
-                                            : known     ? state->lease_left_ms
-                                                        : 0,
-                           .position = record_position(record, entry)};
-}
 
 static bool tell(const hf_client *client, const collection *c, const hf_record *record,
                  hf_lock_info_fn each, void *ctx)
 {
     size_t n = record->holders + record->queued;
     hf_entry_info *infos = alloc_array(NULL, n, sizeof *infos);
-    strings_of_entry *strings = alloc_array(NULL, n, sizeof *strings);
+    struct entry_texts *texts = alloc_array(NULL, n, sizeof *texts);
     for (size_t i = 0; i < n; i++)
-        infos[i] = describe(c, record, &record->entries[i], &strings[i]);
+        infos[i] = entry_info(&c->sessions, record, &record->entries[i], &texts[i]);
     hf_lock_info info = {.name = client_shown_name(client, record->name),
                          .limit = record->limit,
                          .token = record->token,
@@ -145,7 +73,7 @@ static bool tell(const hf_client *client, const collection *c, const hf_record *
                          .last = previous_text(&record->last)};
     bool more = each(ctx, &info);
     free(infos);
-    free(strings);
+    free(texts);
     return more;
 }
 
@@ -273,13 +201,8 @@ hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void 
     if (!code)
         code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect, &c,
                                         err);
-    if (!code && !c.n_records && client->store->ops->claim)
-        code = error_set(err, HF_NOT_FOUND, "there is no document with _id %.200s", name);
-    else if (!code && !c.n_records)
-        code = error_set(err, HF_NOT_FOUND,
-                         "there is no lock %.128s: nobody has ever taken it, or "
-                         "it was idle for days and pruned",
-                         name);
+    if (!code && !c.n_records)
+        code = entry_info_no_record(client, name, err);
     if (!code)
         code = tell_all(client, &c, each, ctx, err);
     collection_done(&c);
