@@ -594,6 +594,50 @@ hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, voi
 hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 
+/* What comes after a link of hf_why(). */
+typedef enum hf_why_next {
+    HF_WHY_ROOT,    /* nothing: the holder waits for nothing, as far as is known */
+    HF_WHY_FOLLOWS, /* the holders of waits_for, one deeper */
+    HF_WHY_CYCLE,   /* nothing: waits_for is a lock further up in this chain */
+    HF_WHY_TOLD,    /* nothing: the holders of waits_for came before, behind another holder */
+    HF_WHY_CUT,     /* nothing: the bound was reached, and waits_for was not read */
+    HF_WHY_UNKNOWN, /* nothing: whether the holder waits was not read, because of the bound or
+                     * because the protocol has no wait reports */
+} hf_why_next;
+
+/* A holder in the chain. Strings are valid during the callback. */
+typedef struct hf_why_link {
+    const char *name;            /* the lock */
+    size_t depth;                /* 0: the lock that was asked for; 1: what its holders wait for */
+    const hf_entry_info *holder; /* who holds it, why, since when, and whether its lease is over */
+    const char *waits_for;       /* the lock that the holder waits for; NULL: none is known */
+    hf_why_next next;
+} hf_why_link;
+
+typedef bool (*hf_why_fn)(void *ctx, const hf_why_link *link);
+
+/* Says why a lock is waited for: who holds it, what that holder waits for itself, who holds that,
+ * and so on to the root. Calls `each` once for each holder, and right after it for the holders of
+ * what it waits for, so several holders make a tree. The holders of a lock come only once. One that
+ * waits for several locks comes once for each of them. A free lock has no links, which is HF_OK.
+ *
+ * The holders say in their beats what they wait for, once a wait has lasted deadlock_ms of theirs:
+ * so a wait is seen up to a third of the holder's ttl later than that, and until then the holder
+ * looks like a root. A holder is the thread or the actor that has the lock, as for HF_DEADLOCK. A
+ * nested process has a session of its own, and an ID lease has no process that could wait: the
+ * chain ends there. With deadlock_ms < 0 a client reports no waits.
+ *
+ * The reads come one after the other, so the chain need not have existed at one moment, and a cycle
+ * is no proof of a deadlock. For each level it reads the records at once and the wait reports at
+ * once; then it looks at the holders' sessions. At most 32 levels, 100 locks and 1,000 holders are
+ * followed. Names are those of this client (name_prefix); locks that have another prefix are shown
+ * with their whole names. Needs no session. From any thread; `each` is called in the caller's, and
+ * must not call hf_close().
+ *   - HF_NOT_FOUND: there is no such record.
+ *   - HF_INVALID: the name.
+ *   - HF_UNREACHABLE and related codes. */
+hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, hf_error *err);
+
 /* Lists every session that holds or waits. Ended ones are included; they are kept for a day. */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 

@@ -19,7 +19,7 @@ from ._errors import (CancelledError, ClosedError, Code, DeadlockError, DeniedEr
                       LimitError, LostError, NotFoundError, ReadonlyError, ShapeError, TimeoutError,
                       UnknownError, UnreachableError, UnsupportedError, UnusableError)
 from ._info import (Done, Entry, Finding, Last, Leader, LockInfo, Mode, Outcome, SessionInfo, WaitInfo,
-                    string)
+                    WhyLink, WhyNext, string)
 from ._lease import Lease
 from ._library import lib
 from ._lock import Lock
@@ -39,5 +39,6 @@ __all__ = [
     "FullError", "HeldError", "HoldfastError", "InternalError", "InvalidError", "KeyReusedError", "Last",
     "Leader", "Lease", "LimitError", "Lock", "LockInfo", "LostError", "Mode", "NotFoundError", "Outcome",
     "ReadonlyError", "SessionInfo", "ShapeError", "TimeoutError", "UnknownError", "UnreachableError",
-    "UnsupportedError", "UnusableError", "WaitInfo", "library_version",
+    "UnsupportedError", "UnusableError", "WaitInfo", "WhyLink", "WhyNext",
+    "library_version",
 ]

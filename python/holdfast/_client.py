@@ -15,7 +15,7 @@ from . import _lease, _library
 from ._election import Election, observe
 from ._errors import call, made
 from ._handle import ClientHandle
-from ._info import Finding, Leader, LockInfo, SessionInfo, string
+from ._info import Finding, Leader, LockInfo, SessionInfo, WhyLink, string
 from ._lease import Lease
 from ._library import LOG_FN, lib
 from ._lock import Lock
@@ -281,6 +281,14 @@ class Client:
         """One lock; NotFoundError if there is no record of it."""
         return cast(LockInfo, self._collect(_library.LOCK_INFO_FN, LockInfo.of, lib.hf_show,
                                             text(name, "name"))[0])
+
+    def why(self, name: str) -> List[WhyLink]:
+        """Why a lock is waited for: its holders, and right after each those of the lock that it waits for,
+        one deeper, and so on to the roots. None: it is free. NotFoundError if there is no record of it.
+
+        A wait is seen once it has lasted `deadlock`, and its session has sent its next heartbeat.
+        """
+        return self._collect(_library.WHY_FN, WhyLink.of, lib.hf_why, text(name, "name"))
 
     def sessions(self) -> List[SessionInfo]:
         """All sessions that hold or wait, and those that ended within a day."""

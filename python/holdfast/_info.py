@@ -128,6 +128,36 @@ class LockInfo:
                    tuple(Entry.of(c.queue[i]) for i in range(c.n_queue)), Last.of(c.last))
 
 
+class WhyNext(enum.IntEnum):
+    """What comes after a WhyLink.
+
+    ROOT: the holder waits for nothing, as far as is known. FOLLOWS: the holders of waits_for. CYCLE:
+    waits_for is further up. TOLD: its holders came before. CUT: it was not read. UNKNOWN: whether the
+    holder waits was not read.
+    """
+    ROOT = _library.WHY_ROOT
+    FOLLOWS = _library.WHY_FOLLOWS
+    CYCLE = _library.WHY_CYCLE
+    TOLD = _library.WHY_TOLD
+    CUT = _library.WHY_CUT
+    UNKNOWN = _library.WHY_UNKNOWN
+
+
+@dataclass(frozen=True)
+class WhyLink:
+    """A holder in the chain of Client.why(). waits_for: the lock it waits for; None: none is known."""
+    name: str
+    depth: int
+    holder: Entry
+    waits_for: Optional[str]
+    next: WhyNext
+
+    @classmethod
+    def of(cls, c: _library.WhyLink) -> WhyLink:
+        return cls(string(c.name), c.depth, Entry.of(c.holder.contents),
+                   None if c.waits_for is None else string(c.waits_for), WhyNext(c.next))
+
+
 @dataclass(frozen=True)
 class SessionInfo:
     """A client's session."""

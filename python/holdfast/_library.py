@@ -17,6 +17,7 @@ TRY = -1
 EXCLUSIVE, SHARED = 0, 1
 LOG_DEBUG, LOG_INFO, LOG_WARNING = 0, 1, 2
 OUTCOME_NONE, OUTCOME_RELEASED, OUTCOME_ABANDONED = 0, 1, 2
+WHY_ROOT, WHY_FOLLOWS, WHY_CYCLE, WHY_TOLD, WHY_CUT, WHY_UNKNOWN = 0, 1, 2, 3, 4, 5
 LIMIT_RW = 1 << 30
 LEASE_ID_SIZE = 1572
 
@@ -92,6 +93,11 @@ class LockInfo(Structure):
                 ("queue", POINTER(EntryInfo)), ("last", Last)]
 
 
+class WhyLink(Structure):
+    _fields_ = [("name", c_char_p), ("depth", c_size_t), ("holder", POINTER(EntryInfo)),
+                ("waits_for", c_char_p), ("next", c_int)]
+
+
 class SessionInfo(Structure):
     _fields_ = [("session", c_char_p), ("app", c_char_p), ("host", c_char_p), ("pid", c_int64),
                 ("started_ms", c_int64), ("ttl_ms", c_int64), ("lease_left_ms", c_int64),
@@ -128,6 +134,7 @@ class Leader(Structure):
 
 
 LOCK_INFO_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(LockInfo))
+WHY_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(WhyLink))
 SESSION_INFO_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(SessionInfo))
 FINDING_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(Finding))
 LEADER_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(Leader))
@@ -178,6 +185,7 @@ FUNCTIONS = {
     "hf_cancel_free": (None, c_void_p),
     "hf_list_locks": (c_int, c_void_p, POINTER(ListOptions), LOCK_INFO_FN, c_void_p, _ERR),
     "hf_show": (c_int, c_void_p, c_char_p, LOCK_INFO_FN, c_void_p, _ERR),
+    "hf_why": (c_int, c_void_p, c_char_p, WHY_FN, c_void_p, _ERR),
     "hf_sessions": (c_int, c_void_p, SESSION_INFO_FN, c_void_p, _ERR),
     "hf_break": (c_int, c_void_p, c_char_p, POINTER(BreakOptions), _ERR),
     "hf_unlock_all": (c_int, c_void_p, c_char_p, POINTER(c_int64), _ERR),

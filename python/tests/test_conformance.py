@@ -9,7 +9,7 @@ import time
 import unittest
 
 import holdfast
-from holdfast import Mode, Outcome
+from holdfast import Mode, Outcome, WhyNext
 from stores import SOON, OnAStore, Taker, on_each_store, until
 
 TEN_YEARS = 87600 * 3600
@@ -666,6 +666,37 @@ class Deadlocks(OnAStore):
         text, = found
         self.assertIn("a", text)
         self.assertIn("held by", text)
+
+
+class Why(OnAStore):
+    def test_the_chain_to_the_root(self):
+        waits, holds = self.client(app="waits", deadlock=0.1), self.client(app="holds")
+
+        def take_both():
+            with waits.lock("x", why="migration"), waits.lock("y"):
+                pass
+
+        with holds.lock("y", why="restore"):
+            taker = Taker(take_both)
+            self.await_queue("y", 1)
+            first, second = until(lambda: self.chain("x", 2), "the report of the wait")
+        taker.result()
+        self.assertEqual((first.name, first.depth, first.waits_for, first.next),
+                         ("x", 0, "y", WhyNext.FOLLOWS))
+        self.assertEqual((second.name, second.depth, second.waits_for, second.next),
+                         ("y", 1, None, WhyNext.ROOT))
+        self.assertEqual([(link.holder.who.split("@")[0], link.holder.why) for link in (first, second)],
+                         [("waits", "migration"), ("holds", "restore")])
+
+    def chain(self, name, n):
+        links = self.two.why(name)
+        return links if len(links) == n else None
+
+    def test_a_free_lock(self):
+        with self.assertRaises(holdfast.NotFoundError):
+            self.two.why("x")
+        self.one.acquire("x").close()
+        until(lambda: self.two.why("x") == [], "the release")
 
 
 class Decorators(OnAStore):

@@ -17,7 +17,8 @@ STRUCTS = {
     "hf_lock_options": _library.LockOptions, "hf_done": _library.Done, "hf_last": _library.Last,
     "hf_lease_options": _library.LeaseOptions, "hf_lease": _library.Lease,
     "hf_entry_info": _library.EntryInfo, "hf_lock_info": _library.LockInfo,
-    "hf_session_info": _library.SessionInfo, "hf_list_options": _library.ListOptions,
+    "hf_why_link": _library.WhyLink, "hf_session_info": _library.SessionInfo,
+    "hf_list_options": _library.ListOptions,
     "hf_break_options": _library.BreakOptions, "hf_finding": _library.Finding,
     "hf_election_options": _library.ElectionOptions, "hf_campaign_options": _library.CampaignOptions,
     "hf_leader": _library.Leader,
@@ -29,6 +30,9 @@ NUMBERS = {
     "HF_LOG_WARNING": _library.LOG_WARNING, "HF_OUTCOME_NONE": _library.OUTCOME_NONE,
     "HF_OUTCOME_RELEASED": _library.OUTCOME_RELEASED,
     "HF_OUTCOME_ABANDONED": _library.OUTCOME_ABANDONED, "HF_LIMIT_RW": _library.LIMIT_RW,
+    "HF_WHY_ROOT": _library.WHY_ROOT, "HF_WHY_FOLLOWS": _library.WHY_FOLLOWS,
+    "HF_WHY_CYCLE": _library.WHY_CYCLE, "HF_WHY_TOLD": _library.WHY_TOLD,
+    "HF_WHY_CUT": _library.WHY_CUT, "HF_WHY_UNKNOWN": _library.WHY_UNKNOWN,
     "HF_LEASE_ID_SIZE": _library.LEASE_ID_SIZE,
 }
 NOT_FOR_PYTHON = {"hf_list", "hf_election_lock", "hf_guard_mongo", "hf_guard_sqlite"}
@@ -75,7 +79,8 @@ class Layout(unittest.TestCase):
 
     def test_no_struct_is_missing(self):
         there = set(re.findall(r"^\} (hf_\w+);", header(), re.M))
-        self.assertEqual(there - {"hf_code", "hf_log_level", "hf_mode", "hf_outcome"}, set(STRUCTS))
+        self.assertEqual(there - {"hf_code", "hf_log_level", "hf_mode", "hf_outcome", "hf_why_next"},
+                         set(STRUCTS))
 
     def test_no_function_is_missing(self):
         there = set(re.findall(r"^\w[\w ]*[ *](hf_\w+)\(", header(), re.M))

@@ -70,7 +70,7 @@ static void place(const struct waits_graph *graph, waits_node *node)
 
 /* ---- Reduction ---- */
 
-static bool has(const waits_node *node, const hf_entry *holder)
+bool waits_graph_holds(const waits_node *node, const hf_entry *holder)
 {
     for (size_t i = 0; i < node->wait.n_holds; i++)
         if (id_equal(node->wait.holds[i].ticket, holder->ticket))
@@ -84,7 +84,8 @@ static int64_t permits_stuck(const struct waits_graph *graph, const hf_record *r
     int64_t sum = 0;
     for (size_t i = 0; i < record->holders; i++)
         for (size_t j = 0; j < graph->n_nodes; j++)
-            if (graph->nodes[j].is_stuck && has(&graph->nodes[j], &record->entries[i])) {
+            if (graph->nodes[j].is_stuck &&
+                waits_graph_holds(&graph->nodes[j], &record->entries[i])) {
                 sum += record->entries[i].permits;
                 break;
             }
@@ -133,7 +134,7 @@ void waits_graph_reduce(struct waits_graph *graph)
 static bool holds_in(const waits_node *node, const hf_record *record)
 {
     for (size_t i = 0; i < record->holders; i++)
-        if (has(node, &record->entries[i]))
+        if (waits_graph_holds(node, &record->entries[i]))
             return true;
     return false;
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* why.c: hf_why(): follows the waits from a lock to its roots. It reads level by level: first the
+ * records of the locks of a level, then the wait reports of those that hold them
+ * (core/waits.h), which name the locks of the next level. Then it tells the caller, holder by
+ * holder, in the order of a tree.
+ *
+ * A lock is read once and told once, so a cycle ends. A wait counts only if the ticket stands in
+ * the record's queue: a report may be as old as a beat. */
+#include "client/api/entry_info.h"
+
+#include "core/alloc.h"
+#include "core/record.h"
+#include "core/waits_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEVELS_MOST 32
+#define LOCKS_MOST 100
+#define SESSIONS_MOST 1000
+
+/* ---- Reading ---- */
+
+typedef struct chain {
+    hf_client *client;
+    struct waits_graph graph;
+    char names[LOCKS_MOST][HF_NAME_MAX + 1];
+    size_t n_names, n_looked; /* those before n_looked are in the graph */
+    hf_id sessions[SESSIONS_MOST];
+    size_t n_sessions, n_asked; /* the wait reports of those before n_asked are in the graph */
+    struct session_states states;
+    bool is_above[LOCKS_MOST], is_told[LOCKS_MOST]; /* records of the graph, while telling */
+} chain;
+
+/* Protocols without a queue have no wait reports. */
+static bool has_reports(const hf_store *store)
+{
+    return store->ops->waits && store->can & HF_CAN_QUEUE;
+}
+
+static void add_name(chain *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_names; i++)
+        if (strcmp(c->names[i], name) == 0)
+            return;
+    if (c->n_names < LOCKS_MOST)
+        strcpy(c->names[c->n_names++], name);
+}
+
+static bool has_session(const chain *c, hf_id session)
+{
+    for (size_t i = 0; i < c->n_sessions; i++)
+        if (id_equal(c->sessions[i], session))
+            return true;
+    return false;
+}
+
+static bool add_record(void *ctx, const hf_record *record)
+{
+    chain *c = ctx;
+    waits_graph_add_record(&c->graph, record);
+    for (size_t i = 0; i < record->holders; i++)
+        if (c->n_sessions < SESSIONS_MOST && !has_session(c, record->entries[i].session))
+            c->sessions[c->n_sessions++] = record->entries[i].session;
+    return true;
+}
+
+static bool add_waits(void *ctx, const hf_waits *waits)
+{
+    waits_graph_add_waits(ctx, waits, "");
+    return true;
+}
+
+static bool holds_any(const waits_node *node, const struct waits_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_records; i++)
+        for (size_t j = 0; j < graph->records[i].holders; j++)
+            if (waits_graph_holds(node, &graph->records[i].entries[j]))
+                return true;
+    return false;
+}
+
+static void add_next_level(chain *c)
+{
+    for (size_t i = 0; i < c->graph.n_nodes; i++)
+        if (holds_any(&c->graph.nodes[i], &c->graph))
+            add_name(c, c->graph.nodes[i].wait.on.name);
+}
+
+static hf_code look_at_records(chain *c, hf_error *err)
+{
+    hf_store *store = c->client->store;
+    const char *names[LOCKS_MOST];
+    size_t n = 0;
+    while (c->n_looked < c->n_names)
+        names[n++] = c->names[c->n_looked++];
+    return store->ops->look(store, names, n, (hf_stamp){0}, false, add_record, c, err);
+}
+
+static hf_code ask_for_waits(chain *c, hf_error *err)
+{
+    hf_store *store = c->client->store;
+    size_t asked = c->n_asked, n = c->n_sessions - asked;
+    if (!n || !has_reports(store))
+        return HF_OK;
+    c->n_asked = c->n_sessions;
+    return store->ops->waits(store, c->sessions + asked, n, add_waits, &c->graph, err);
+}
+
+static hf_code look_at_holders(chain *c, hf_error *err)
+{
+    for (size_t i = 0; i < c->graph.n_records; i++)
+        session_states_add(&c->states, c->graph.records[i].entries, c->graph.records[i].holders);
+    return session_states_read(&c->states, c->client, err);
+}
+
+static hf_code read_chain(chain *c, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (int level = 0; !code && level < LEVELS_MOST && c->n_looked < c->n_names; level++) {
+        code = look_at_records(c, err);
+        if (!code)
+            code = ask_for_waits(c, err);
+        if (!code)
+            add_next_level(c);
+    }
+    if (!code)
+        code = look_at_holders(c, err);
+    waits_graph_reduce(&c->graph); /* which waiters stand in their records */
+    return code;
+}
+
+/* ---- Telling ---- */
+
+typedef struct telling {
+    chain *chain;
+    hf_why_fn each;
+    void *ctx;
+} telling;
+
+static bool tell_lock(telling *t, const hf_record *record, size_t depth);
+
+/* Whether it waits as it says; a lock that was not read is not known to be free. */
+static bool is_waiting(const chain *c, const waits_node *node)
+{
+    return node->entry || !waits_graph_record(&c->graph, node->wait.on.name);
+}
+
+static bool was_asked(const chain *c, const hf_entry *holder)
+{
+    return has_reports(c->client->store) && has_session(c, holder->session);
+}
+
+static hf_why_next next_of(const chain *c, const hf_entry *holder, const waits_node *wait)
+{
+    if (!wait)
+        return was_asked(c, holder) ? HF_WHY_ROOT : HF_WHY_UNKNOWN;
+    if (!wait->record)
+        return HF_WHY_CUT;
+    size_t at = (size_t)(wait->record - c->graph.records);
+    return c->is_above[at] ? HF_WHY_CYCLE : c->is_told[at] ? HF_WHY_TOLD : HF_WHY_FOLLOWS;
+}
+
+/* Tells of a holder, and of what comes behind it; wait NULL: it waits for nothing. */
+static bool tell_link(telling *t, const hf_record *record, const hf_entry *holder,
+                      const waits_node *wait, size_t depth)
+{
+    const chain *c = t->chain;
+    struct entry_texts texts;
+    const hf_entry_info info = entry_info(&c->states, record, holder, &texts);
+    const hf_why_link link = {.name = client_shown_name(c->client, record->name),
+                              .depth = depth,
+                              .holder = &info,
+                              .waits_for =
+                                  wait ? client_shown_name(c->client, wait->wait.on.name) : NULL,
+                              .next = next_of(c, holder, wait)};
+    return t->each(t->ctx, &link) &&
+           (link.next != HF_WHY_FOLLOWS || tell_lock(t, wait->record, depth + 1));
+}
+
+static bool tell_holder(telling *t, const hf_record *record, const hf_entry *holder, size_t depth)
+{
+    const struct waits_graph *graph = &t->chain->graph;
+    bool waits = false;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const waits_node *node = &graph->nodes[i];
+        if (!waits_graph_holds(node, holder) || !is_waiting(t->chain, node))
+            continue;
+        waits = true;
+        if (!tell_link(t, record, holder, node, depth))
+            return false;
+    }
+    return waits || tell_link(t, record, holder, NULL, depth);
+}
+
+static bool tell_lock(telling *t, const hf_record *record, size_t depth)
+{
+    size_t at = (size_t)(record - t->chain->graph.records);
+    bool goes_on = true;
+    t->chain->is_above[at] = t->chain->is_told[at] = true;
+    for (size_t i = 0; i < record->holders && goes_on; i++)
+        goes_on = tell_holder(t, record, &record->entries[i], depth);
+    t->chain->is_above[at] = false;
+    return goes_on;
+}
+
+/* ---- The call ---- */
+
+static hf_code follow(chain *c, const char *name, telling *t, hf_error *err)
+{
+    add_name(c, name);
+    hf_code code = read_chain(c, err);
+    if (code)
+        return code;
+    const hf_record *first = waits_graph_record(&c->graph, name);
+    if (!first || !first->exists)
+        return entry_info_no_record(c->client, name, err);
+    tell_lock(t, first, 0);
+    return HF_OK;
+}
+
+hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, hf_error *err)
+{
+    char known_as[HF_NAME_MAX + 1];
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    chain *c = alloc_zeroed(sizeof *c);
+    c->client = client;
+    code = client_name(client, name, known_as, err);
+    if (!code)
+        code = follow(c, known_as, &(telling){c, each, ctx}, err);
+    waits_graph_done(&c->graph);
+    session_states_done(&c->states);
+    free(c);
+    client_end(client);
+    return code;
+}
