@@ -201,6 +201,32 @@ json_t *json_of_leader(const char *name, const hf_leader *leader)
     return out;
 }
 
+json_t *json_of_why_link(const hf_why_link *link)
+{
+    static const char *const names[] = {
+        [HF_WHY_ROOT] = "root", [HF_WHY_FOLLOWS] = "follows", [HF_WHY_CYCLE] = "cycle",
+        [HF_WHY_TOLD] = "told", [HF_WHY_CUT] = "cut",         [HF_WHY_UNKNOWN] = "unknown",
+    };
+    json_t *out = json_object_new();
+    json_put_text(out, "name", link->name);
+    json_put_number(out, "depth", (int64_t)link->depth);
+    json_put(out, "holder", of_entry(link->holder));
+    json_put_text(out, "actor", link->holder->actor);
+    json_put(out, "waits_for", json_null());
+    if (link->waits_for)
+        json_put_text(out, "waits_for", link->waits_for);
+    json_put_text(out, "next", names[link->next]);
+    return out;
+}
+
+json_t *json_of_why(const char *name, json_t *links)
+{
+    json_t *out = json_object_new();
+    json_put_text(out, "name", name);
+    json_put(out, "links", links);
+    return out;
+}
+
 static int write_out(const char *bytes, size_t size, void *ctx)
 {
     (void)ctx;
