@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks.c: answers with the list of locks, and with one lock. */
+/* locks.c: answers with the list of locks, with one lock, and with why it is waited for. */
 #include <stdlib.h>
 
 #include "httpd/answer.h"
@@ -68,4 +68,22 @@ void answer_lock(request *req)
     }
     listing_add_waits(lock, &req->service->waits);
     answer_json(req, MHD_HTTP_OK, lock);
+}
+
+static bool add_link(void *ctx, const hf_why_link *link)
+{
+    json_append(ctx, json_of_why_link(link));
+    return true;
+}
+
+void answer_why(request *req)
+{
+    json_t *links = json_array_new();
+    hf_error err = {0};
+    if (hf_why(req->service->config.client, req->name, add_link, links, &err)) {
+        json_decref(links);
+        answer_error(req, &err);
+        return;
+    }
+    answer_json(req, MHD_HTTP_OK, json_of_why(req->name, links));
 }

@@ -12,12 +12,40 @@ const route *route_at(const routes *in, size_t number)
     return number < in->n ? &in->all[number] : NULL;
 }
 
-static bool is_path_of(const route *r, const char *path, const char **rest)
+/* Where {...} begins, and what must follow it. NULL: the route has none. */
+static const char *begin_of_name(const route *r)
 {
-    const char *name = strchr(r->path, '{');
-    size_t fixed = name ? (size_t)(name - r->path) : strlen(r->path);
-    *rest = name && strlen(path) > fixed ? path + fixed : NULL;
-    return strncmp(path, r->path, fixed) == 0 && (name ? *rest != NULL : !path[fixed]);
+    return strchr(r->path, '{');
+}
+
+static const char *tail_of(const route *r)
+{
+    return strchr(r->path, '}') + 1;
+}
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t length = strlen(text), n = strlen(tail);
+    return length > n && strcmp(text + length - n, tail) == 0;
+}
+
+static bool is_path_of(const route *r, const char *path)
+{
+    const char *name = begin_of_name(r);
+    if (!name)
+        return strcmp(path, r->path) == 0;
+    size_t fixed = (size_t)(name - r->path);
+    return strncmp(path, r->path, fixed) == 0 && ends_with(path + fixed, tail_of(r));
+}
+
+char *route_rest(const route *r, const char *path)
+{
+    const char *name = begin_of_name(r);
+    if (!name)
+        return NULL;
+    char *rest = text_copy(path + (name - r->path));
+    rest[strlen(rest) - strlen(tail_of(r))] = '\0';
+    return rest;
 }
 
 /* microhttpd omits the body of an answer to HEAD. */
@@ -27,18 +55,16 @@ static bool is_method_of(const route *r, const char *method)
            (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
 }
 
-size_t route_find(const routes *in, const char *method, const char *path, const char **rest,
-                  bool *is_path)
+size_t route_find(const routes *in, const char *method, const char *path, bool *is_path)
 {
     *is_path = false;
     for (size_t i = 0; i < in->n; i++) {
-        if (!is_path_of(&in->all[i], path, rest))
+        if (!is_path_of(&in->all[i], path))
             continue;
         *is_path = true;
         if (is_method_of(&in->all[i], method))
             return i;
     }
-    *rest = NULL;
     return in->n;
 }
 
@@ -46,10 +72,10 @@ char *route_methods(const routes *in, const char *path)
 {
     char *all = text_copy("");
     for (size_t i = 0; i < in->n; i++) {
-        const char *rest;
-        if (!is_path_of(&in->all[i], path, &rest))
+        const char *method = in->all[i].method;
+        if (!is_path_of(&in->all[i], path) || strstr(all, method))
             continue;
-        char *more = text_print("%s%s%s", all, *all ? ", " : "", in->all[i].method);
+        char *more = text_print("%s%s%s", all, *all ? ", " : "", method);
         free(all);
         all = more;
     }

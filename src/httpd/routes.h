@@ -10,6 +10,7 @@ extern const routes routes_all;
 /* The functions that make the answers, each in the file of its subject. */
 void answer_locks(request *req);    /* locks.c */
 void answer_lock(request *req);     /* locks.c */
+void answer_why(request *req);      /* locks.c */
 void answer_break(request *req);    /* break.c */
 void answer_acquire(request *req);  /* acquire.c */
 void answer_renew(request *req);    /* leases.c */

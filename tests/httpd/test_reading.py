@@ -58,6 +58,46 @@ class Locks(serving.Case):
         self.assertEqual([lock["name"] for lock in used], ["other"])
 
 
+class Why(serving.Case):
+    def test_the_chain_to_the_root(self):
+        service = self.serve()
+        self.hold("--why", "restore", "y")
+        self.wait("--ttl", "6s", "--why", "migration", "a/x", "y")
+        links = self.until(lambda: self.links_of(service, "a/x", 2), "the report of the wait")
+        self.assertEqual([(e["name"], e["depth"], e["waits_for"], e["next"]) for e in links],
+                         [("a/x", 0, "y", "follows"), ("y", 1, None, "root")])
+        self.assertEqual([e["holder"]["why"] for e in links], ["migration", "restore"])
+
+        def without_time(why):
+            return [dict(e, holder=dict(e["holder"], lease_left_ms=0)) for e in why["links"]]
+        self.assertEqual(without_time(service.get("/v1/locks/a%2Fx/why").json),
+                         without_time(self.json("why", "--json", "a/x")))
+
+    @staticmethod
+    def links_of(service, name, n):
+        links = service.get("/v1/locks/%s/why" % name).json["links"]
+        return links if len(links) == n else None
+
+    def test_free_or_not_there(self):
+        service = self.serve()
+        self.check_problem(service.get("/v1/locks/x/why"), 404, "HF_NOT_FOUND", "no lock x")
+        self.check(0, "run", "x", "--", "true")
+        self.assertEqual(service.get("/v1/locks/x/why").json, {"name": "x", "links": []})
+
+    def test_a_lock_of_that_name_can_be_shown(self):
+        service = self.serve()
+        self.check(0, "run", "x/why", "--", "true")
+        self.assertEqual(service.get("/v1/locks/x%2Fwhy").json["name"], "x/why")
+        self.assertEqual(service.get("/v1/locks/x/why/why").json["name"], "x/why")
+        self.check_problem(service.get("/v1/locks/x/why"), 404, "HF_NOT_FOUND", "no lock x:")
+
+    def test_for_who_may_read(self):
+        token = "read-token-aaaaaaaaaa"
+        service = self.serve("--token-file", self.write("tokens", "read %s\n" % token))
+        self.assertEqual(service.get("/v1/locks/x/why").status, 401)
+        self.assertEqual(service.get("/v1/locks/x/why", token).status, 404)
+
+
 class Sessions(serving.Case):
     def test_who_is_there(self):
         service = self.serve()

@@ -67,6 +67,16 @@ hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void 
     return HF_OK;
 }
 
+hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, hf_error *err)
+{
+    bool more = true;
+    (void)client;
+    keep(library.name, sizeof library.name, name);
+    for (size_t i = 0; i < library.n_links && more; i++)
+        more = each(ctx, &library.links[i]);
+    return result(&library.err, err);
+}
+
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err)
 {
     size_t i = 0;

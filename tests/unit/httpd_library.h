@@ -21,6 +21,8 @@ struct library {
     void (*on_break)(hf_cancel *cancel); /* the same for a break */
     const hf_lock_info *locks;
     size_t n_locks;
+    const hf_why_link *links;
+    size_t n_links;
     const hf_session_info *sessions;
     size_t n_sessions;
 

@@ -153,6 +153,26 @@ static void test_one_lock(void **state)
     assert_string_equal(library.name, "nix");
 }
 
+/* ---- Why ---- */
+
+static const hf_entry_info first_holder = {
+    .session = "01", .who = "me", .why = "because", .actor = "a", .token = 7};
+static const hf_entry_info last_holder = {.session = "02", .who = "you"};
+static const hf_why_link links[] = {
+    {.name = "x", .holder = &first_holder, .waits_for = "y", .next = HF_WHY_FOLLOWS},
+    {.name = "y", .depth = 1, .holder = &last_holder, .next = HF_WHY_UNKNOWN}};
+
+static void test_why_a_lock_is_waited_for(void **state)
+{
+    (void)state;
+    library.links = links;
+    library.n_links = N(links);
+    const char *answer = bed_ask("GET /v1/locks/x%2F/why", "", NULL);
+    assert_string_equal(library.name, "x/");
+    assert_non_null(strstr(answer, "\"actor\":\"a\",\"waits_for\":\"y\",\"next\":\"follows\""));
+    assert_non_null(strstr(answer, "\"waits_for\":null,\"next\":\"unknown\""));
+}
+
 /* ---- Sessions ---- */
 
 /* A store lists them in an order of its own. */
@@ -467,6 +487,7 @@ int main(void)
         TEST(test_what_of_the_locks_is_asked_for),
         TEST(test_a_part_has_a_hundred),
         TEST(test_one_lock),
+        TEST(test_why_a_lock_is_waited_for),
         TEST(test_sessions_in_their_order),
         TEST(test_what_a_store_that_fails_says),
         TEST(test_what_may_be_repeated),
