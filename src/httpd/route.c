@@ -55,27 +55,33 @@ static bool is_method_of(const route *r, const char *method)
            (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
 }
 
+/* Where a path fits several routes, the text of the first one's path decides which they are. */
+static const char *path_for(const routes *in, const char *path)
+{
+    for (size_t i = 0; i < in->n; i++)
+        if (is_path_of(&in->all[i], path))
+            return in->all[i].path;
+    return NULL;
+}
+
 size_t route_find(const routes *in, const char *method, const char *path, bool *is_path)
 {
-    *is_path = false;
-    for (size_t i = 0; i < in->n; i++) {
-        if (!is_path_of(&in->all[i], path))
-            continue;
-        *is_path = true;
-        if (is_method_of(&in->all[i], method))
+    const char *found = path_for(in, path);
+    *is_path = found != NULL;
+    for (size_t i = 0; i < in->n && found; i++)
+        if (strcmp(in->all[i].path, found) == 0 && is_method_of(&in->all[i], method))
             return i;
-    }
     return in->n;
 }
 
 char *route_methods(const routes *in, const char *path)
 {
     char *all = text_copy("");
-    for (size_t i = 0; i < in->n; i++) {
-        const char *method = in->all[i].method;
-        if (!is_path_of(&in->all[i], path) || strstr(all, method))
+    const char *found = path_for(in, path);
+    for (size_t i = 0; i < in->n && found; i++) {
+        if (strcmp(in->all[i].path, found) != 0)
             continue;
-        char *more = text_print("%s%s%s", all, *all ? ", " : "", method);
+        char *more = text_print("%s%s%s", all, *all ? ", " : "", in->all[i].method);
         free(all);
         all = more;
     }

@@ -26,8 +26,8 @@ struct routes {
 /* NULL: there is none of that number. */
 const route *route_at(const routes *in, size_t number);
 
-/* Finds the first route of a method and a path as it was sent. Returns in->n if there is none;
- * *is_path: there is one with another method. */
+/* Finds the route of a method and a path as it was sent; of paths that fit, the first in the table
+ * counts. Returns in->n if there is none; *is_path: there is one with another method. */
 size_t route_find(const routes *in, const char *method, const char *path, bool *is_path);
 
 /* The part of a route's path for {...}, in new memory; NULL: it has none. */

@@ -12,12 +12,12 @@ class Why(cli.Case):
         """One process that holds a lock and waits for a second one, which another holds."""
         return self.wait("--ttl", "6s", *words, holds, waits_for)
 
-    def until_reported(self, name, n):
-        """Sessions report a wait when it has lasted for a while; returns the links, when there are n."""
+    def until_reported(self, name, *what):
+        """Sessions report a wait when it has lasted for a while; returns the links, when they are so."""
         deadline = time.monotonic() + cli.PATIENCE
         while True:
             links = self.json("why", name, "--json")["links"]
-            if len(links) >= n:
+            if [link["next"] for link in links] == list(what):
                 return links
             self.assertLess(time.monotonic(), deadline, links)
             time.sleep(0.05)
@@ -25,7 +25,7 @@ class Why(cli.Case):
     def test_the_holder_and_what_it_waits_for(self):
         root = self.hold("--why", "restore", "y")
         waiter = self.hold_and_wait("x", "y", "--why", "migration")
-        first, second = self.until_reported("x", 2)
+        first, second = self.until_reported("x", "follows", "root")
         self.assertEqual((first["name"], first["depth"], first["waits_for"], first["next"]),
                          ("x", 0, "y", "follows"))
         self.assertEqual((second["name"], second["depth"], second["waits_for"], second["next"]),
@@ -44,6 +44,15 @@ class Why(cli.Case):
                          r"held by \S+:%d for \w+ \(restore\) <- the root$" % (waiter.pid, root.pid))
         self.assertEqual(out.splitlines()[0][0], "x")
         self.assertIn("\n  which waits for y,", out)
+
+    def test_what_came_before_is_not_repeated(self):
+        root = self.hold("y")
+        first, second = (self.hold_and_wait("x", "y", "-s") for _ in range(2))
+        self.until_reported("x", "follows", "root", "told")
+        words = " ".join(self.check(0, "why", "x").out.split())
+        self.assertRegex(words, r"^x is held by \S+:%d for \w+ which waits for y, held by \S+:%d for "
+                         r"\w+ <- the root x is held by \S+:%d for \w+ which waits for y, as above$"
+                         % (first.pid, root.pid, second.pid))
 
     def test_one_that_waits_for_nothing(self):
         self.hold("x")

@@ -1027,15 +1027,15 @@ static void test_what_the_doctor_finds(void **state)
         "60099 a who waits for what\n"
         "60099 a look at 2 sessions\n"
         "60100 reach: in memory: locks reach no further than this process\n"
-        "60100 care: long wait: x: 1 wait, the first for 60 s; `holdfast show` says who holds it\n"
-        "60100 care: long wait: y: 1 wait, the first for 60 s; `holdfast show` says who holds it\n"
+        "60100 care: long wait: x: 1 wait, the first for 60 s; `holdfast why` says who holds it\n"
+        "60100 care: long wait: y: 1 wait, the first for 60 s; `holdfast why` says who holds it\n"
         "60100 a who waits for what\n"
         "60100 a look at 2 sessions\n");
     stage_run(50000);
     stage_forget();
     assert_int_equal(hf_doctor(b, say_finding, NULL, &err), HF_OK);
     stage_expect("110100 reach: in memory: locks reach no further than this process\n"
-                 "110100 care: long wait: y: 1 wait, the first for 110 s; `holdfast show` says who "
+                 "110100 care: long wait: y: 1 wait, the first for 110 s; `holdfast why` says who "
                  "holds it\n"
                  "110100 b who waits for what\n"
                  "110100 b look at 2 sessions\n");

@@ -237,6 +237,58 @@ static void test_the_doctor_lists_circles(void **state)
     store->ops->close(store);
 }
 
+/* What hf_why() tells of a lock: the links, and the reason of the last one's holder. */
+typedef struct chain {
+    hf_client *client;
+    const char *name;
+    char links[600], why[300];
+    hf_why_next next;
+} chain;
+
+static bool note_link(void *ctx, const hf_why_link *link)
+{
+    chain *c = ctx;
+    size_t used = strlen(c->links);
+    snprintf(c->links + used, sizeof c->links - used, "%zu %s > %s;", link->depth, link->name,
+             link->waits_for ? link->waits_for : "-");
+    snprintf(c->why, sizeof c->why, "%s", link->holder->why);
+    c->next = link->next;
+    return true;
+}
+
+static bool has_two_links(void *ctx)
+{
+    chain *c = ctx;
+    hf_error err;
+    c->links[0] = '\0';
+    assert_code(HF_OK, hf_why(c->client, c->name, note_link, c, &err), &err);
+    return strchr(c->links, ';') != strrchr(c->links, ';');
+}
+
+static void test_why_follows_a_wait_to_its_root(void **state)
+{
+    (void)state;
+    char wanted[600];
+    pthread_barrier_t alone;
+    const char *a = bed_name("why-a"), *b = bed_name("why-b");
+    hf_lock *root = bed_acquire(clients[1], b, &(hf_lock_options){.why = "restore"});
+    actor waiter = {.client = clients[0], .first = a, .second = b, .all = &alone};
+    waiter.how_second.wait_ms = BED_SOON;
+    pthread_barrier_init(&alone, NULL, 1);
+    pthread_create(&waiter.thread, NULL, act, &waiter);
+    bed_wait_queued(clients[2], b, 1);
+    chain c = {.client = clients[2], .name = a};
+    bed_until(BED_SOON, has_two_links, &c);
+    bed_release(root);
+    pthread_join(waiter.thread, NULL);
+    pthread_barrier_destroy(&alone);
+    snprintf(wanted, sizeof wanted, "0 %s > %s;1 %s > -;", a, b, b);
+    assert_string_equal(c.links, wanted);
+    assert_string_equal(c.why, "restore");
+    assert_int_equal(c.next, HF_WHY_ROOT);
+    assert_code(HF_OK, waiter.code, &waiter.err);
+}
+
 int run_deadlock_cases(void)
 {
     const unsigned needed = BED_TELLS_WAITS | HF_CAN_SHARE;
@@ -249,6 +301,7 @@ int run_deadlock_cases(void)
         CASE_IF(needed, test_two_semaphores),
         CASE_IF(needed, test_no_deadlock_where_another_holder_goes_on),
         CASE_IF(needed, test_the_doctor_lists_circles),
+        CASE_IF(needed, test_why_follows_a_wait_to_its_root),
     };
     return CASES(deadlock_cases);
 }

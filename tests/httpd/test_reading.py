@@ -90,6 +90,7 @@ class Why(serving.Case):
         self.assertEqual(service.get("/v1/locks/x%2Fwhy").json["name"], "x/why")
         self.assertEqual(service.get("/v1/locks/x/why/why").json["name"], "x/why")
         self.check_problem(service.get("/v1/locks/x/why"), 404, "HF_NOT_FOUND", "no lock x:")
+        self.check_problem(service.call("DELETE", "/v1/locks/x/why?reason=why"), 405, "PROBLEM_METHOD")
 
     def test_for_who_may_read(self):
         token = "read-token-aaaaaaaaaa"
@@ -182,14 +183,15 @@ class Health(serving.Case):
         self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
         service = self.serve()
         lease = "/v1/leases/%s-x" % ("0" * 32)
-        for method, path in (("GET", "/v1/locks"), ("GET", "/v1/locks/x"), ("GET", "/v1/sessions"),
-                             ("POST", "/v1/locks/x"), ("PUT", lease), ("DELETE", lease),
+        for method, path in (("GET", "/v1/locks"), ("GET", "/v1/locks/x"),
+                             ("GET", "/v1/locks/x/why"), ("GET", "/v1/sessions"), ("POST", "/v1/locks/x"),
+                             ("PUT", lease), ("DELETE", lease),
                              ("DELETE", "/v1/locks/x?reason=why"), ("GET", "/readyz")):
             answer = service.call(method, path, None, "{}" if method == "POST" else None,
                                   {"Content-Type": "application/json"})
             self.check_problem(answer, 503, "HF_UNREACHABLE", "127.0.0.1:1")
             self.assertEqual((answer.json["retryable"], answer.headers["Retry-After"]), (True, "1"))
-        self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 8)
+        self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 9)
 
     def test_not_ready_when_the_file_was_removed(self):
         folder = self.path("removed")

@@ -322,7 +322,7 @@ static void find_long_wait(visit *v, const hf_record *record)
     if (ms < LONG_WAIT_MS)
         return;
     snprintf(text, sizeof text,
-             "%s: %zu wait, the first for %lld s; `holdfast show` says who holds it", record->name,
+             "%s: %zu wait, the first for %lld s; `holdfast why` says who holds it", record->name,
              record->queued, (long long)(ms / 1000));
     find(v, "long wait", text);
 }
