@@ -54,24 +54,16 @@ static bool check_framing(request *req)
     return false;
 }
 
-/* The name in the path, decoded; false: it cannot be. */
-static bool take_name(request *req, const char *path)
-{
-    char *rest = route_rest(req->route, path);
-    req->name = rest ? uri_decode(rest) : NULL;
-    bool is_well = !rest || req->name;
-    free(rest);
-    return is_well;
-}
-
 static bool check_path(request *req, const char *method, const char *path)
 {
     const routes *all = req->service->routes;
+    const char *rest;
     bool is_path;
-    req->route_number = route_find(all, method, path, &is_path);
+    req->route_number = route_find(all, method, path, &rest, &is_path);
     req->route = route_at(all, req->route_number);
     if (req->route) {
-        if (take_name(req, path))
+        req->name = rest ? uri_decode(rest) : NULL;
+        if (!rest || req->name)
             return true;
         answer_code(req, HF_INVALID,
                     "the path %.200s has a %% without two hexadecimal digits behind it, or %%00",

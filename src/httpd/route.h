@@ -11,7 +11,7 @@
 typedef enum run_by { RUN_AT_ONCE, RUN_WORKER, RUN_SLOW_WORKER, RUN_AFTER_WAIT } run_by;
 
 struct route {
-    const char *method, *path; /* "{...}" stands for anything, also with "/" in it */
+    const char *method, *path; /* "{...}" at the end stands for the rest */
     const char *keys;          /* of its parameters: "prefix cursor" */
     role role;                 /* the least that may call it */
     run_by run_by;
@@ -26,12 +26,10 @@ struct routes {
 /* NULL: there is none of that number. */
 const route *route_at(const routes *in, size_t number);
 
-/* Finds the route of a method and a path as it was sent; of paths that fit, the first in the table
- * counts. Returns in->n if there is none; *is_path: there is one with another method. */
-size_t route_find(const routes *in, const char *method, const char *path, bool *is_path);
-
-/* The part of a route's path for {...}, in new memory; NULL: it has none. */
-char *route_rest(const route *r, const char *path);
+/* Finds the route of a method and a path as it was sent. *rest is the part for {...}; NULL: none.
+ * Returns in->n if there is no route; *is_path: there is one with another method. */
+size_t route_find(const routes *in, const char *method, const char *path, const char **rest,
+                  bool *is_path);
 
 /* "GET, DELETE" for a path, in new memory. */
 char *route_methods(const routes *in, const char *path);

@@ -46,14 +46,12 @@ static char *read_target(const char *target)
     static const char *const methods[] = {"GET", "POST", "PUT", "DELETE", "BREW"};
     char *name = NULL;
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        const char *rest;
         bool is_path;
-        size_t number = route_find(&routes_all, methods[i], target, &is_path);
-        const route *found = route_at(&routes_all, number);
-        char *rest = found ? route_rest(found, target) : NULL;
+        size_t number = route_find(&routes_all, methods[i], target, &rest, &is_path);
         MUST(number <= routes_all.n && (number == routes_all.n || is_path));
         if (rest && !name)
             name = uri_decode(rest);
-        free(rest);
     }
     free(route_methods(&routes_all, target));
     return name;

@@ -167,7 +167,7 @@ static void test_why_a_lock_is_waited_for(void **state)
     (void)state;
     library.links = links;
     library.n_links = N(links);
-    const char *answer = bed_ask("GET /v1/locks/x%2F/why", "", NULL);
+    const char *answer = bed_ask("GET /v1/why/x%2F", "", NULL);
     assert_string_equal(library.name, "x/");
     assert_non_null(strstr(answer, "\"actor\":\"a\",\"waits_for\":\"y\",\"next\":\"follows\""));
     assert_non_null(strstr(answer, "\"waits_for\":null,\"next\":\"unknown\""));
