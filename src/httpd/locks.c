@@ -70,17 +70,11 @@ void answer_lock(request *req)
     answer_json(req, MHD_HTTP_OK, lock);
 }
 
-static bool add_link(void *ctx, const hf_why_link *link)
-{
-    json_append(ctx, json_of_why_link(link));
-    return true;
-}
-
 void answer_why(request *req)
 {
     json_t *links = json_array_new();
     hf_error err = {0};
-    if (hf_why(req->service->config.client, req->name, add_link, links, &err)) {
+    if (hf_why(req->service->config.client, req->name, json_add_why_link, links, &err)) {
         json_decref(links);
         answer_error(req, &err);
         return;

@@ -201,7 +201,7 @@ json_t *json_of_leader(const char *name, const hf_leader *leader)
     return out;
 }
 
-json_t *json_of_why_link(const hf_why_link *link)
+bool json_add_why_link(void *links, const hf_why_link *link)
 {
     static const char *const names[] = {
         [HF_WHY_ROOT] = "root", [HF_WHY_FOLLOWS] = "follows", [HF_WHY_CYCLE] = "cycle",
@@ -216,7 +216,8 @@ json_t *json_of_why_link(const hf_why_link *link)
     if (link->waits_for)
         json_put_text(out, "waits_for", link->waits_for);
     json_put_text(out, "next", names[link->next]);
-    return out;
+    json_append(links, out);
+    return true;
 }
 
 json_t *json_of_why(const char *name, json_t *links)

@@ -1,16 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open.c: decides which store a URI means; the only place that names those that are built in. The
- * client calls it. */
+/* open.c: decides which store a URI means: one that is built in, which only this file names, or one
+ * that the program has registered. The client calls it. */
+#include "core/alloc.h"
 #include "core/error.h"
 #include "store/memory/memory.h"
 #include "store/mongo/mongo.h"
-#include "store/schemes.h"
 #include "store/sqlite/sqlite.h"
+#include "sync/mutex_scope.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define SCHEMES "sqlite:PATH, memory:, memory:NAME, mongodb://... and mongodb+srv://..."
+
+/* ---- Stores that were registered ---- */
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+#define LENGTH_MOST 32
+
+typedef struct registered {
+    struct registered *next;
+    char *name;
+    hf_store_open_fn open;
+} registered;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static registered *stores; /* under the mutex */
+
+static bool is_scheme(const char *name)
+{
+    size_t length = strspn(name, LETTERS "0123456789+-.");
+    return strchr(LETTERS, name[0]) && length && length <= LENGTH_MOST && !name[length];
+}
+
+static bool is_built_in(const char *name)
+{
+    static const char *const names[] = {"memory", "sqlite", "mongodb", "mongodb+srv"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        is |= strcmp(name, names[i]) == 0;
+    return is;
+}
+
+static const registered *find_locked(const char *name, size_t length)
+{
+    const registered *s = stores;
+    while (s && (strlen(s->name) != length || strncmp(s->name, name, length) != 0))
+        s = s->next;
+    return s;
+}
+
+static hf_code check(const char *name, int version, hf_error *err)
+{
+    if (version != HF_STORE_VERSION)
+        return error_set(
+            err, HF_INVALID,
+            "store scheme \"%.32s\": compiled with version %d of holdfast/store.h, this "
+            "library has version %d: compile it anew",
+            name, version, HF_STORE_VERSION);
+    if (!is_scheme(name))
+        return error_set(err, HF_INVALID,
+                         "\"%.40s\" is no scheme for a store: 1 to 32 small letters, digits, '+', "
+                         "'-' and '.', of which the first is a letter",
+                         name);
+    return HF_OK;
+}
+
+hf_code hf_store_register(const char *name, int version, hf_store_open_fn open, hf_error *err)
+{
+    hf_code code = check(name, version, err);
+    if (code)
+        return code;
+    MUTEX_SCOPE(&mutex);
+    if (is_built_in(name) || find_locked(name, strlen(name)))
+        return error_set(err, HF_INVALID, "store scheme \"%.32s\" is known already", name);
+    registered *new = alloc_zeroed(sizeof *new);
+    *new = (registered){.next = stores, .name = alloc_text(name), .open = open};
+    stores = new;
+    return HF_OK;
+}
+
+/* How to open it, and the URI behind its scheme; NULL: nobody has registered that. */
+static hf_store_open_fn find_registered(const char *uri, const char **rest)
+{
+    size_t length = strcspn(uri, ":");
+    if (uri[length] != ':')
+        return NULL;
+    *rest = uri + length + 1;
+    MUTEX_SCOPE(&mutex);
+    const registered *found = find_locked(uri, length);
+    return found ? found->open : NULL;
+}
+
+/* ---- Opening ---- */
 
 /* The part after the scheme, or NULL if the URI has another scheme. */
 static const char *after(const char *uri, const char *scheme)
@@ -43,7 +125,7 @@ hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store *
         return *rest ? sqlite_open(rest, config, out, err) : refuse(err, uri, "no path given");
     if (after(uri, "mongodb://") || after(uri, "mongodb+srv://"))
         return mongo_open(uri, config, out, patience_ms, err);
-    hf_store_open_fn open = schemes_find(uri, &rest);
+    hf_store_open_fn open = find_registered(uri, &rest);
     if (open)
         return open(rest, config, out, err);
     return refuse(err, uri, "no such scheme");

@@ -135,16 +135,10 @@ static hf_code why_text(hf_client *client, const char *name, hf_error *err)
 
 /* ---- As JSON ---- */
 
-static bool add_link(void *ctx, const hf_why_link *link)
-{
-    json_append(ctx, json_of_why_link(link));
-    return true;
-}
-
 static hf_code why_json(hf_client *client, const char *name, hf_error *err)
 {
     json_t *links = json_array_new();
-    hf_code code = hf_why(client, name, add_link, links, err);
+    hf_code code = hf_why(client, name, json_add_why_link, links, err);
     json_t *out = json_of_why(name, links);
     if (!code)
         json_print(out);

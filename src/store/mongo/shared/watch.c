@@ -364,7 +364,7 @@ static void leave_stream(mongo_store *store)
     disconnect(store, false);
 }
 
-/* The stream of a program that claims lets more through. Whoever waits looks once at its beginning.
+/* The stream of a program that claims lets more through. Every waiter looks once at its beginning.
  */
 static void widen(mongo_store *store)
 {
