@@ -171,9 +171,7 @@ static hf_code close_it(faulty *f, faulty_call call, const void *arg)
     return HF_OK;
 }
 
-typedef hf_code (*faulty_hook)(faulty *f, faulty_call call, const void *arg);
-
-static hf_code acquire_in_a_loss(const char *uri, faulty_hook hook, loss *l)
+static hf_code acquire_in_a_loss(const char *uri, faulty_hook *hook, loss *l)
 {
     hf_lease lease;
     *l = (loss){.other = open_client(uri, 10000)};

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static hf_code run_hook(faulty *f, hf_code (*hook)(faulty *, faulty_call, const void *),
-                        faulty_call call, const void *arg, hf_error *err)
+static hf_code run_hook(faulty *f, faulty_hook *hook, faulty_call call, const void *arg,
+                        hf_error *err)
 {
     hf_code code = hook ? hook(f, call, arg) : HF_OK;
     return code ? error_set(err, code, "injected") : HF_OK;
@@ -35,8 +35,9 @@ static hf_code after(faulty *f, faulty_call call, const void *arg, hf_code code,
 
 static hf_code edit_states(faulty *f, hf_session_state *states, size_t n, hf_code code)
 {
-    for (size_t i = 0; i < n && !code && f->edits_state; i++)
-        f->edits_state(f, &states[i]);
+    faulty_edit_state *edit = f->edits_state;
+    for (size_t i = 0; i < n && !code && edit; i++)
+        edit(f, &states[i]);
     return code;
 }
 
@@ -51,10 +52,11 @@ static bool show_record(void *ctx, const hf_record *record)
 {
     viewer *to = ctx;
     hf_record copy;
-    if (!to->of->edits_record)
+    faulty_edit_record *edit = to->of->edits_record;
+    if (!edit)
         return to->each(to->ctx, record);
     record_copy(&copy, record);
-    to->of->edits_record(to->of, &copy);
+    edit(to->of, &copy);
     bool more = to->each(to->ctx, &copy);
     record_done(&copy);
     return more;
@@ -103,12 +105,18 @@ FORWARD(waits,
         FAULTY_WAITS, ids, (void)0, to->ops->waits(to, ids, n, each, ctx, err))
 FORWARD(ask, (hf_store * base, hf_id session, const hf_ask *asked, hf_error *err), FAULTY_ASK,
         asked, (void)0, to->ops->ask(to, session, asked, err))
+
+static hf_code sweep_on(faulty *f, hf_store *to, hf_session_state *overdue, size_t max, size_t *n,
+                        bool *more, hf_error *err)
+{
+    faulty_sweep *sweep = f->sweep;
+    return sweep ? sweep(f, overdue, max, n, more) : to->ops->sweep(to, overdue, max, n, more, err);
+}
+
 FORWARD(sweep,
         (hf_store * base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
          hf_error *err),
-        FAULTY_SWEEP, overdue, (void)0,
-        f->sweep ? f->sweep(f, overdue, max, n, more)
-                 : to->ops->sweep(to, overdue, max, n, more, err))
+        FAULTY_SWEEP, overdue, (void)0, sweep_on(f, to, overdue, max, n, more, err))
 
 static hf_code look(hf_store *base, const char *const *names, size_t n, hf_stamp stamp,
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
@@ -159,10 +167,12 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     hf_code code = before(f, FAULTY_STEP, &arg, err);
     if (code)
         return code;
-    if (f->swallows && f->swallows(f, &arg))
+    faulty_swallow *swallows = f->swallows;
+    if (swallows && swallows(f, &arg))
         return swallow(f, &arg, out, reply, err);
-    if (f->claims && !name[0]) /* of a claim that was never answered */
-        name = f->claims;
+    const char *claims = f->claims;
+    if (claims && !name[0]) /* of a claim that was never answered */
+        name = claims;
     code = pass_on(f, name, taken, out, reply, err);
     hf_code hooked = after(f, FAULTY_STEP, &arg, code, err);
     if (!code && hooked && out)
@@ -180,8 +190,9 @@ static hf_code claim(hf_store *base, const hf_claim *wanted, const hf_enter *ent
     if (code)
         return code;
     code = pass_on(f, f->claims, &taken, out, reply, err);
-    if (!code && f->document)
-        out->document = alloc_text(f->document);
+    const char *document = f->document;
+    if (!code && document)
+        out->document = alloc_text(document);
     hf_code hooked = after(f, FAULTY_CLAIM, enter, code, err);
     if (!code && hooked)
         record_done(out);
@@ -249,9 +260,11 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     faulty *f = (faulty *)base;
     hf_store *to = f->inner;
     hf_notice notice;
-    if (f->awaits)
-        return f->awaits(f, session, from, timeout_ms, each, ctx, err);
-    if (f->notice && f->notice(f, &notice)) {
+    faulty_await *awaits = f->awaits;
+    if (awaits)
+        return awaits(f, session, from, timeout_ms, each, ctx, err);
+    faulty_notice *says = f->notice;
+    if (says && says(f, &notice)) {
         each(ctx, &notice);
         return HF_OK;
     }

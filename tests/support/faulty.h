@@ -36,6 +36,17 @@ struct faulty_look {
     bool linearizable;
 };
 
+typedef struct faulty faulty;
+typedef hf_code faulty_hook(faulty *faulty, faulty_call call, const void *arg);
+typedef hf_code faulty_sweep(faulty *faulty, hf_session_state *out, size_t max, size_t *n,
+                             bool *more);
+typedef bool faulty_swallow(faulty *faulty, const struct faulty_step *step);
+typedef bool faulty_notice(faulty *faulty, hf_notice *out);
+typedef hf_code faulty_await(faulty *faulty, hf_id session, hf_stamp from, int64_t timeout_ms,
+                             hf_notice_fn each, void *ctx, hf_error *err);
+typedef void faulty_edit_record(faulty *faulty, hf_record *record);
+typedef void faulty_edit_state(faulty *faulty, hf_session_state *state);
+
 /* before: a code other than HF_OK is the answer, and the store behind has not heard of the call.
  * after: such a code takes the place of the answer to a call that was made. Each may sleep.
  * swallows: a step that is answered, and does nothing, as by a primary that is none any more.
@@ -45,23 +56,22 @@ struct faulty_look {
  * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let;
  * document: and shows of it.
  * again_ms: when a store without a queue wants to be asked again. edits_record, edits_state: what a
- * look, a listing or a beat shows is changed. */
-typedef struct faulty {
+ * look, a listing or a beat shows is changed.
+ * A test may set each of them at any time: the client's threads read it once for each call. What a
+ * hook reads is set before the hook. */
+struct faulty {
     hf_store base;
     hf_store *inner;
-    hf_code (*before)(struct faulty *faulty, faulty_call call, const void *arg);
-    hf_code (*after)(struct faulty *faulty, faulty_call call, const void *arg);
-    hf_code (*sweep)(struct faulty *faulty, hf_session_state *out, size_t max, size_t *n,
-                     bool *more);
-    bool (*swallows)(struct faulty *faulty, const struct faulty_step *step);
-    bool (*notice)(struct faulty *faulty, hf_notice *out);
-    hf_code (*awaits)(struct faulty *faulty, hf_id session, hf_stamp from, int64_t timeout_ms,
-                      hf_notice_fn each, void *ctx, hf_error *err);
-    bool hides_tokens, hides_blocks, is_deaf;
-    const char *claims, *document;
-    int64_t again_ms;
-    void (*edits_record)(struct faulty *faulty, hf_record *record);
-    void (*edits_state)(struct faulty *faulty, hf_session_state *state);
+    _Atomic(faulty_hook *) before, after;
+    _Atomic(faulty_sweep *) sweep;
+    _Atomic(faulty_swallow *) swallows;
+    _Atomic(faulty_notice *) notice;
+    _Atomic(faulty_await *) awaits;
+    atomic_bool hides_tokens, hides_blocks, is_deaf;
+    _Atomic(const char *) claims, document;
+    atomic_llong again_ms;
+    _Atomic(faulty_edit_record *) edits_record;
+    _Atomic(faulty_edit_state *) edits_state;
     hf_env env;             /* the store's and, where it stands still, the client's */
     atomic_llong passed_ms; /* on that clock */
     atomic_int calls[FAULTY_CALLS];
@@ -72,10 +82,10 @@ typedef struct faulty {
     size_t n_sessions;   /* looked at, */
     int64_t trust_ms;    /* and trusted so far */
     hf_code answer;      /* after it */
-} faulty;
+};
 
-/* A client whose store is a faulty one before that of the URI; the client closes both. Set `before`
- * and the rest before the client is used. options may be NULL. */
+/* A client whose store is a faulty one before that of the URI; the client closes both. options may
+ * be NULL. */
 faulty *faulty_open(const char *uri, const hf_options *options, hf_client **client);
 
 /* The same with the clocks that the options name. */
