@@ -62,7 +62,7 @@ class Standalone(unittest.TestCase):
         waiter.ask("acquire", "waits")
         asked = boot_ns()
         holder.ask("release", "release")
-        self.assertLess(idle_seconds(asked, waiter.wait("acquired", 5)["at"]), 0.5)
+        self.assertLess(idle_seconds(asked, waiter.wait("acquired", 30)["at"]), 5)
 
     def test_four_processes_lose_no_update(self):
         contest = self.contest()
@@ -107,7 +107,7 @@ class Standalone(unittest.TestCase):
         second.ask("release", "release")
         released = boot_ns()
         at, _ = waiter.line("had", 10)
-        self.assertLess(idle_seconds(released, at), 0.5 + 1)  # and the start of echo
+        self.assertLess(idle_seconds(released, at), 4)  # without the ring: a look each 5 to 10 s
         self.assertEqual(waiter.status(10), 0)
         self.assertNotIn("polling", waiter.errors)
 

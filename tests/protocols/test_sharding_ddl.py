@@ -1,6 +1,7 @@
 # Protocol `sharding` and MongoDB itself on one config server: Holdfast holds MongoDB's DDL up,
 # waits for it, lists its locks beside ours, and is overtaken by it after a crash.
 # SPDX-License-Identifier: Apache-2.0
+import datetime
 import json
 import signal
 import unittest
@@ -195,6 +196,9 @@ class Crash(OnACluster):
 
     skew = 0
 
+    def ping_of_holder(self):
+        return self.cluster.ping(self.lock()["process"])
+
     def test_mongodb_overtakes_a_holdfast_that_was_killed(self):
         self.options = "hfPingMS=100"
         self.cluster.create_database(self.name)
@@ -202,7 +206,11 @@ class Crash(OnACluster):
         drop = self.cluster.drop_database(self.name)
         self.assertTrue(drop.is_waiting(2))
         member = self.cluster.config.members[0]
-        member.set_skew(member.skew + QUARTER + 60)
+        for _ in range(8):  # it pings after each step, however slow this machine is
+            before = self.ping_of_holder()
+            member.set_skew(member.skew + (QUARTER + 60) / 8)
+            until(lambda: self.ping_of_holder() > before + datetime.timedelta(seconds=60), 30,
+                  "a ping by the new time")
         self.assertTrue(drop.is_waiting(4), "it pings: it must not be overtaken")
         run.signal(signal.SIGKILL)
         self.assertTrue(drop.is_waiting(1))
