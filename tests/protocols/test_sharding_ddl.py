@@ -196,6 +196,11 @@ class Crash(OnACluster):
 
     skew = 0
 
+    def move_clock(self, member, seconds):
+        at = member.hello()["localTime"] + datetime.timedelta(seconds=seconds)
+        member.set_skew(member.skew + seconds)
+        until(lambda: (member.hello() or {"localTime": at})["localTime"] > at, 30, "the new time")
+
     def ping_of_holder(self):
         return self.cluster.ping(self.lock()["process"])
 
@@ -207,10 +212,9 @@ class Crash(OnACluster):
         self.assertTrue(drop.is_waiting(2))
         member = self.cluster.config.members[0]
         for _ in range(8):  # it pings after each step, however slow this machine is
-            before = self.ping_of_holder()
-            member.set_skew(member.skew + (QUARTER + 60) / 8)
-            until(lambda: self.ping_of_holder() > before + datetime.timedelta(seconds=60), 30,
-                  "a ping by the new time")
+            self.move_clock(member, (QUARTER + 60) / 8)
+            ping = self.ping_of_holder()
+            until(lambda: self.ping_of_holder() > ping, 30, "a ping")
         self.assertTrue(drop.is_waiting(4), "it pings: it must not be overtaken")
         run.signal(signal.SIGKILL)
         self.assertTrue(drop.is_waiting(1))
