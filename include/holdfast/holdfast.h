@@ -490,8 +490,9 @@ hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 /* MongoDB's protocol `document` (hfProtocol=document&hfCollection=ORDERS in the URI) keeps the lock
  * in two fields of the user's own document. A lock's name is the document's _id: text that is
  * extended JSON of an ObjectId, a number, an object or a quoted string means that value; any other
- * text is the string itself. With other stores and protocols, these calls give HF_UNSUPPORTED and
- * say which one has them. */
+ * text is the string itself. With hfElement=lines.id in the URI, locks are in the elements of the
+ * array `lines`, and a name is a JSON array of the document's _id and the element's id: ["A17",7].
+ * With other stores and protocols, these calls give HF_UNSUPPORTED and say which one has them. */
 
 /* Takes the lock of the document with this _id, like hf_lock_acquire(). HF_NOT_FOUND: there is no
  * such document, and none is made. HF_SHAPE: its lock fields are of other types; it is left alone.
@@ -501,14 +502,18 @@ hf_code hf_document_acquire(hf_client *client, const char *id_json, const hf_loc
 
 /* Takes the first document, in the order of sort_json (NULL: any), that matches filter_json (NULL:
  * all) and is free or stale. One command, however many claim at once. hf_lock_name() says which
- * document. Without HF_TRY it waits for a document, or gives HF_TIMEOUT.
+ * document. Without HF_TRY it waits for a document, or gives HF_TIMEOUT. With hfElement it takes an
+ * element, by three commands; filter and order are about documents with one element in place of the
+ * array, as $unwind gives them.
  *   - HF_NOT_FOUND (HF_TRY): there is none.
  *   - HF_INVALID: the filter or the order is not extended JSON, or the server refuses it. */
 hf_code hf_document_claim(hf_client *client, const char *filter_json, const char *sort_json,
                           const hf_lock_options *options, hf_lock **out, hf_error *err);
 
 /* The user's document as it was when it was locked, as relaxed extended JSON. NULL with other
- * protocols. It lives as long as the lock. */
+ * protocols. With hfElement, the element stands in place of the array. It lives as long as the
+ * lock.
+ */
 const char *hf_lock_document(const hf_lock *lock);
 
 /* Renews a lock that was taken with no_refresh. Waits for the acknowledgement; the lock lasts a ttl

@@ -101,6 +101,15 @@ void bed_end(void)
         rmdir(folder);
 }
 
+/* The name of an element of the document that mongo_place() makes. */
+static const char *element_of(char name[64])
+{
+    char document[64];
+    memcpy(document, name, sizeof document);
+    snprintf(name, 64, "[\"%.40s\",1]", document);
+    return name;
+}
+
 const char *bed_name(const char *stem)
 {
     static char names[16][64];
@@ -109,7 +118,7 @@ const char *bed_name(const char *stem)
     snprintf(name, sizeof names[0], "%s-%u", stem, n++);
     if (strstr(bed.uri, "hfProtocol=document"))
         mongo_place(bed.uri, name);
-    return name;
+    return strstr(bed.uri, "hfElement") ? element_of(name) : name;
 }
 
 /* ---- Checks ---- */

@@ -16,7 +16,7 @@ static int run_all(void)
         failed += run_plain_lease_cases();
     if (strstr(bed.uri, "hfProtocol=ttl"))
         failed += run_ttl_cases();
-    if (strstr(bed.uri, "hfProtocol=document"))
+    if (strstr(bed.uri, "hfProtocol=document") && !strstr(bed.uri, "hfElement"))
         failed += run_document_cases();
     if (bed.is_mongo && bed.can & HF_CAN_QUEUE)
         failed += run_mongo_cases() + run_wire_cases() + run_batch_cases();

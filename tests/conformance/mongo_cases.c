@@ -39,7 +39,8 @@ void mongo_place(const char *uri, const char *name)
     char database[128];
     mongoc_client_t *client = connect_to(uri, database, sizeof database);
     mongoc_collection_t *documents = mongoc_client_get_collection(client, database, "locks");
-    bson_t *doc = BCON_NEW("_id", BCON_UTF8(name));
+    bson_t *doc = BCON_NEW("_id", BCON_UTF8(name), "lines", "[", "{", "id", BCON_INT32(0), "}", "{",
+                           "id", BCON_INT32(1), "}", "]");
     bson_t *options = BCON_NEW("writeConcern", "{", "w", BCON_UTF8("majority"), "}");
     mongoc_collection_insert_one(documents, doc, options, NULL, NULL);
     bson_destroy(options);

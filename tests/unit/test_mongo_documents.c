@@ -36,6 +36,7 @@ static int end(void **state)
 static hf_code read_as(const char *json, hf_record *out, hf_error *err)
 {
     bson_t *doc = pipeline_json(json);
+    record_init(out, "");
     hf_code code = mongo_document_read(store, doc, out, err);
     bson_destroy(doc);
     return code;
@@ -305,6 +306,7 @@ static void test_what_was_taken_is_known(void **state)
 
 static hf_code read_taken(const bson_t *doc, hf_record *out, hf_error *err)
 {
+    record_init(out, "");
     return mongo_document_read_taken(store, doc, &(hf_entry){.ticket = id_of(7)}, out, err);
 }
 

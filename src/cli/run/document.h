@@ -9,6 +9,8 @@
 /* What the options said; collection is NULL without --document. */
 typedef struct document_words {
     const char *collection, *id, *filter, *sort;
+    char *element;   /* "lines.id"; NULL: the document itself */
+    const char *key; /* what an element has there; NULL: any */
     bool is_each;
 } document_words;
 
@@ -29,7 +31,7 @@ int document_input(const hf_lock *lock);
 /* ---- --each: which documents this run has had ---- */
 
 typedef struct document_round {
-    char **had; /* _id as JSON */
+    char **had; /* a query for each, as JSON */
     bool *is_out;
     size_t n;
     char *filter; /* the user's, without those that are out; NULL: as it is */

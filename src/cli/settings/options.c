@@ -159,14 +159,17 @@ char *options_store(const settings *given)
 }
 
 /* The same database with protocol document; NULL after a message. Takes uri. */
-static char *document_store(char *uri, const char *collection)
+static char *document_store(char *uri, const settings *given)
 {
     char *out = NULL;
     if (strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0) {
-        char *escaped = text_escape_uri(collection);
-        out = text_print("%s%chfProtocol=document&hfCollection=%s", uri,
-                         strchr(uri, '?') ? '&' : '?', escaped);
-        free(escaped);
+        char *collection = text_escape_uri(given->collection);
+        char *element = text_escape_uri(given->element ? given->element : "");
+        out = text_print("%s%chfProtocol=document&hfCollection=%s%s%s", uri,
+                         strchr(uri, '?') ? '&' : '?', collection,
+                         given->element ? "&hfElement=" : "", element);
+        free(collection);
+        free(element);
     } else {
         terminal_error("--document needs a MongoDB store: name it with --store or HOLDFAST_STORE, "
                        "like mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME");
@@ -180,7 +183,7 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
     hf_options options = more ? *more : (hf_options){0};
     hf_error err = {0};
     char *uri = options_store(given);
-    if (uri && given->collection && !(uri = document_store(uri, given->collection)))
+    if (uri && given->collection && !(uri = document_store(uri, given)))
         return STATUS_VALUE;
     if (!uri)
         return STATUS_STORE;

@@ -23,6 +23,7 @@ typedef struct settings {
     const char *store; /* its URI; NULL: the default */
     int64_t ttl_ms;
     const char *collection; /* of documents to be locked, in that store; NULL: locks */
+    const char *element;    /* "lines.id": not they, but the elements of an array in them */
     bool is_json;
     int verbosity; /* -1: -q, 1: -v, 2: -vv */
 } settings;

@@ -115,6 +115,7 @@ static void plan_document(words *w)
     p->document = &w->document;
     p->n_names = 1; /* which has none yet */
     p->given->collection = w->document.collection;
+    p->given->element = w->document.element;
 }
 
 /* Of each that is free now. */

@@ -182,7 +182,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     hf_code code = mongo_uri_read(uri, &read, err);
     if (code)
         return code;
-    const mongo_protocol *protocol = protocols[read.protocol].is;
+    const mongo_protocol *protocol = read.array ? &mongo_element : protocols[read.protocol].is;
     if (protocol->check && (code = protocol->check(&read, config->ttl_ms, err))) {
         mongo_uri_done(&read);
         return code;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* claim.c: protocol `document`: takes the first free document of many in one command; the
  * client calls it through the store interface. */
-#include "core/error.h"
 #include "core/record.h"
 #include "store/mongo/document/document.h"
+#include "store/mongo/document/element.h"
+#include "store/mongo/document/filter.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -13,31 +14,6 @@
 #include "store/mongo/shared/watch.h"
 
 #define PASSED_MOST 100 /* documents that one claim takes and gives back */
-
-static hf_code refuse(const char *what, const char *text, hf_error *err)
-{
-    bson_error_t error;
-    bson_t *any = bson_new_from_json((const uint8_t *)text, -1, &error); /* for its words */
-    hf_code code =
-        error_set(err, HF_INVALID, "the %s %.200s is not an object in extended JSON: %.200s", what,
-                  text, any ? "one object is wanted" : error.message);
-    bson_destroy(any);
-    return code;
-}
-
-static hf_code append_json(bson_t *to, const char *field, const char *what, const char *text,
-                           hf_error *err)
-{
-    bson_t *doc;
-    bson_iter_t value;
-    if (!mongo_json_parse(text, &doc, &value))
-        return refuse(what, text, err);
-    bool is_object = BSON_ITER_HOLDS_DOCUMENT(&value);
-    if (is_object)
-        bson_append_iter(to, field, -1, &value);
-    bson_destroy(doc);
-    return is_object ? HF_OK : refuse(what, text, err);
-}
 
 /* Longer texts have no name. */
 static const char short_text[] =
@@ -66,14 +42,15 @@ static hf_code append_claim(const mongo_store *store, const hf_claim *claim, con
     mongo_begin(command, "findAndModify", store->uri.collection);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_ARRAY_BEGIN(&query, "$and", &all);
-    hf_code code = append_json(&all, "0", "filter", claim->filter ? claim->filter : "{}", err);
+    hf_code code =
+        mongo_filter_append(&all, "0", "filter", claim->filter ? claim->filter : "{}", err);
     mongo_document_append_free(store, &all, "1");
     mongo_document_append_sound(store, &all, "2");
     append_nameable(&all, passed);
     bson_append_array_end(&query, &all);
     bson_append_document_end(command, &query);
     if (!code && claim->sort)
-        code = append_json(command, "sort", "sort order", claim->sort, err);
+        code = mongo_filter_append(command, "sort", "sort order", claim->sort, err);
     return code;
 }
 
@@ -82,18 +59,6 @@ static void name_held(mongo_store *store, const char *name, const hf_enter *ente
 {
     mongo_held_drop(store, enter->entry.ticket);
     mongo_document_expect(store, name, enter);
-}
-
-/* The server's errors for a query that it does not understand. */
-static hf_code explain(hf_code code, int32_t server_code, hf_error *err)
-{
-    bool is_query = server_code == 2    /* BadValue */
-                    || server_code == 9 /* FailedToParse */
-                    || server_code == 14 /* TypeMismatch */;
-    if (code != HF_UNUSABLE || !is_query || !err)
-        return code;
-    hf_error said = *err;
-    return error_set(err, HF_INVALID, "the filter or the sort order is refused: %s", said.text);
 }
 
 /* The document was given back, because it has no name or cannot be read. */
@@ -127,7 +92,7 @@ static hf_code send_claim(mongo_store *store, const bson_t *command, const hf_en
     *reply = (hf_step_reply){
         .stamp = answer.stamp, .confirmed = is_taken, .again_ms = store->uri.poll_ms};
     bson_destroy(&answer.doc);
-    return explain(code, answer.server_code, err);
+    return mongo_filter_explain(code, answer.server_code, err);
 }
 
 static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_enter *entrant,
@@ -136,7 +101,7 @@ static hf_code claim_once(mongo_store *store, const hf_claim *wanted, const hf_e
     bson_t command = BSON_INITIALIZER;
     hf_code code = append_claim(store, wanted, passed, &command, err);
     if (!code) {
-        mongo_document_append_taking(store, entrant, &command);
+        mongo_document_append_taking(store, "", entrant, &command);
         code = send_claim(store, &command, entrant, passed, out, reply, err);
     }
     bson_destroy(&command);
@@ -152,6 +117,8 @@ hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_en
     bson_t passed = BSON_INITIALIZER;
     record_init(out, "");
     hf_code code = mongo_ready(store, err);
+    if (!code && store->uri.array)
+        return mongo_element_claim(store, wanted, entrant, out, reply, err);
     if (!code)
         code = claim_once(store, wanted, entrant, &passed, out, reply, err);
     for (uint32_t n = 1; code == HF_SHAPE && n <= PASSED_MOST && bson_count_keys(&passed) == n;

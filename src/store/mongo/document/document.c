@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
+#include "store/mongo/document/element.h"
 #include "store/mongo/document/lock_id.h"
+#include "store/mongo/document/parts.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
@@ -23,96 +25,16 @@
 #define LEAST_BEAT_MS 100
 #define RACES 3 /* seen free after it was not: tried again at once */
 
-/* ---- Parts of commands ---- */
-
-static void append_id(bson_t *query, const char *name)
-{
-    bson_t equal;
-    BSON_APPEND_DOCUMENT_BEGIN(query, "_id", &equal);
-    mongo_id_append(&equal, "$eq", name);
-    bson_append_document_end(query, &equal);
-}
-
-static void append_no_array(const mongo_store *store, bson_t *query)
-{
-    const char *const fields[] = {store->uri.lock_field, NULL};
-    mongo_append_no_array(query, fields);
-}
-
-/* The document of this name (any, for ""), as long as it carries this ticket. */
-static void append_own(const mongo_store *store, bson_t *query, const char *name, hf_id ticket)
-{
-    if (name[0])
-        append_id(query, name);
-    mongo_lock_id_append(&store->uri, query, store->uri.lock_field, ticket);
-    append_no_array(store, query);
-}
-
-static void append_token(const mongo_store *store, bson_t *set)
-{
-    char *json = mongo_document_text(
-        store, "{'$add': [{'$toLong': {'$ifNull': ['$%', 0]}}, {'$toLong': 1}]}");
-    bson_t *next = pipeline_json(json);
-    bson_append_document(set, store->uri.token_field, -1, next);
-    bson_destroy(next);
-    bson_free(json);
-}
-
-/* lockTs: "$$NOW", or when that becomes stale. */
-static void append_time(const mongo_store *store, bson_t *set)
-{
-    bson_t sum, terms;
-    if (store->uri.time_means == MONGO_TIME_REFRESHED) {
-        bson_append_utf8(set, store->uri.time_field, -1, "$$NOW", -1);
-        return;
-    }
-    bson_append_document_begin(set, store->uri.time_field, -1, &sum);
-    BSON_APPEND_ARRAY_BEGIN(&sum, "$add", &terms);
-    BSON_APPEND_UTF8(&terms, "0", "$$NOW");
-    BSON_APPEND_INT64(&terms, "1", mongo_document_stale_ms(&store->uri));
-    bson_append_array_end(&sum, &terms);
-    bson_append_document_end(set, &sum);
-}
-
-/* [{$set: {lockId: ticket, lockTs: "$$NOW", token: token + 1}}]; without a ticket lockTs only. */
-static void append_change(const mongo_store *store, bson_t *command, const char *field,
-                          const hf_id *ticket)
-{
-    bson_t stages, stage, set;
-    bson_append_array_begin(command, field, -1, &stages);
-    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
-    BSON_APPEND_DOCUMENT_BEGIN(&stage, "$set", &set);
-    if (ticket)
-        mongo_lock_id_append(&store->uri, &set, store->uri.lock_field, *ticket);
-    append_time(store, &set);
-    if (ticket && store->uri.token_field)
-        append_token(store, &set);
-    bson_append_document_end(&stage, &set);
-    bson_append_document_end(&stages, &stage);
-    bson_append_array_end(command, &stages);
-}
-
 /* ---- Leaving ---- */
-
-static void append_set_free(const mongo_store *store, bson_t *update)
-{
-    bson_t change, set;
-    BSON_APPEND_DOCUMENT_BEGIN(update, "u", &change);
-    BSON_APPEND_DOCUMENT_BEGIN(&change, "$set", &set);
-    bson_append_null(&set, store->uri.lock_field, -1);
-    bson_append_null(&set, store->uri.time_field, -1);
-    bson_append_document_end(&change, &set);
-    bson_append_document_end(update, &change);
-}
 
 static void append_leave(const mongo_store *store, const char *name, const hf_leave *leave,
                          bson_t *update)
 {
     bson_t query;
     BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
-    append_own(store, &query, name, leave->ticket);
+    mongo_document_append_own(store, &query, name, leave->ticket);
     bson_append_document_end(update, &query);
-    append_set_free(store, update);
+    mongo_document_append_set_free(store, update);
 }
 
 static hf_code leave(mongo_store *store, const mongo_call *call, const hf_step *step,
@@ -152,9 +74,9 @@ static void give_back(mongo_store *store, const bson_t *doc, hf_id ticket)
     BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
     if (bson_iter_init_find(&id, doc, "_id"))
         bson_append_iter(&query, "_id", -1, &id);
-    mongo_lock_id_append(&store->uri, &query, store->uri.lock_field, ticket);
+    mongo_document_append_own(store, &query, "", ticket);
     bson_append_document_end(&update, &query);
-    append_set_free(store, &update);
+    mongo_document_append_set_free(store, &update);
     bson_append_document_end(&updates, &update);
     bson_append_array_end(&command, &updates);
     mongo_append_write_concern(store, &command, false);
@@ -165,47 +87,19 @@ static void give_back(mongo_store *store, const bson_t *doc, hf_id ticket)
 
 /* ---- Taking ---- */
 
-/* {lockId: {$in: [ours, those that this step leaves]}} */
-static void append_tickets(const mongo_store *store, const hf_step *step, bson_t *to)
+void mongo_document_append_taking(const mongo_store *store, const char *name, const hf_enter *enter,
+                                  bson_t *command)
 {
-    bson_t field, in;
-    char key[16];
-    bson_append_document_begin(to, store->uri.lock_field, -1, &field);
-    BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
-    mongo_lock_id_append(&store->uri, &in, "0", step->enter->entry.ticket);
-    for (size_t i = 0; i < step->n_leaves; i++)
-        mongo_lock_id_append(&store->uri, &in, mongo_key(i + 1, key), step->leaves[i].ticket);
-    bson_append_array_end(&field, &in);
-    bson_append_document_end(to, &field);
-    append_no_array(store, to);
-}
-
-static void append_query(const mongo_store *store, const char *name, const hf_step *step,
-                         bson_t *command)
-{
-    bson_t query, all, any, each;
-    BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
-    append_id(&query, name);
-    BSON_APPEND_ARRAY_BEGIN(&query, "$and", &all);
-    mongo_document_append_sound(store, &all, "0");
-    BSON_APPEND_DOCUMENT_BEGIN(&all, "1", &each);
-    BSON_APPEND_ARRAY_BEGIN(&each, "$or", &any);
-    mongo_document_append_free(store, &any, "0");
-    bson_t ours = BSON_INITIALIZER;
-    append_tickets(store, step, &ours);
-    BSON_APPEND_DOCUMENT(&any, "1", &ours);
-    bson_destroy(&ours);
-    bson_append_array_end(&each, &any);
-    bson_append_document_end(&all, &each);
-    bson_append_array_end(&query, &all);
-    bson_append_document_end(command, &query);
-}
-
-void mongo_document_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command)
-{
-    append_change(store, command, "update", &enter->entry.ticket);
+    mongo_document_append_taken(store, command, "update", name, enter->entry.ticket);
     BSON_APPEND_BOOL(command, "new", true);
     mongo_append_write_concern(store, command, false);
+}
+
+static hf_code read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
+                          hf_record *out, hf_error *err)
+{
+    return store->uri.array ? mongo_element_read_taken(store, doc, entry, out, err)
+                            : mongo_document_read_taken(store, doc, entry, out, err);
 }
 
 hf_code mongo_document_read_answer(mongo_store *store, const bson_t *answer, const hf_enter *enter,
@@ -215,7 +109,7 @@ hf_code mongo_document_read_answer(mongo_store *store, const bson_t *answer, con
     *is_taken = mongo_view(answer, "value", &value);
     if (!*is_taken)
         return HF_OK;
-    hf_code code = mongo_document_read_taken(store, &value, &enter->entry, out, err);
+    hf_code code = read_taken(store, &value, &enter->entry, out, err);
     if (code)
         give_back(store, &value, enter->entry.ticket);
     return code;
@@ -228,8 +122,8 @@ static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_st
     mongo_reply answer;
     *is_taken = false;
     mongo_begin(&command, "findAndModify", store->uri.collection);
-    append_query(store, call->name, step, &command);
-    mongo_document_append_taking(store, step->enter, &command);
+    mongo_document_append_query(store, call->name, step, &command);
+    mongo_document_append_taking(store, call->name, step->enter, &command);
     hf_code code = mongo_run(store, call, &command, &answer, err);
     if (!code)
         code = mongo_document_read_answer(store, &answer.doc, step->enter, out, is_taken, err);
@@ -243,10 +137,16 @@ static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_st
 static hf_code see(mongo_store *store, const char *name, hf_stamp after, hf_record *out,
                    hf_error *err)
 {
-    hf_code code = mongo_look_at(store, name, after, out, err);
+    hf_code code = store->uri.array ? mongo_element_see(store, name, after, out, err)
+                                    : mongo_look_at(store, name, after, out, err);
     if (code || out->exists)
         return code;
     record_done(out);
+    if (store->uri.array)
+        return error_set(err, HF_NOT_FOUND,
+                         "there is no element %.200s in %.120s: a name is the document's _id and "
+                         "the element's %.80s",
+                         name, store->uri.collection, store->uri.element);
     return error_set(err, HF_NOT_FOUND,
                      "there is no document with _id %.200s in %.120s: with protocol document only "
                      "what is there can be locked",
@@ -317,42 +217,14 @@ static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *
 
 /* ---- Renewing ---- */
 
-/* {_id: {$in: names}, lockId: {$in: tickets}} */
-static void append_held(const mongo_store *store, const mongo_held *all, size_t n, bson_t *update)
-{
-    bson_t query, part, in;
-    char key[16];
-    BSON_APPEND_DOCUMENT_BEGIN(update, "q", &query);
-    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &part);
-    BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
-    for (size_t i = 0; i < n; i++)
-        mongo_id_append(&in, mongo_key(i, key), all[i].name);
-    bson_append_array_end(&part, &in);
-    bson_append_document_end(&query, &part);
-    bson_append_document_begin(&query, store->uri.lock_field, -1, &part);
-    BSON_APPEND_ARRAY_BEGIN(&part, "$in", &in);
-    for (size_t i = 0; i < n; i++)
-        mongo_lock_id_append(&store->uri, &in, mongo_key(i, key), all[i].ticket);
-    bson_append_array_end(&part, &in);
-    bson_append_document_end(&query, &part);
-    append_no_array(store, &query);
-    bson_append_document_end(update, &query);
-}
-
-/* How many documents were renewed. */
+/* How many were renewed. */
 static hf_code renew(mongo_store *store, const mongo_call *call, const mongo_held *all, size_t n,
                      int64_t *n_matched, hf_error *err)
 {
-    bson_t command = BSON_INITIALIZER, updates, update;
+    bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     mongo_begin(&command, "update", store->uri.collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
-    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    append_held(store, all, n, &update);
-    append_change(store, &update, "u", NULL);
-    BSON_APPEND_BOOL(&update, "multi", true);
-    bson_append_document_end(&updates, &update);
-    bson_append_array_end(&command, &updates);
+    mongo_document_append_renewals(store, &command, all, n);
     mongo_append_write_concern(store, &command, call->is_beat);
     hf_code code = mongo_run(store, call, &command, &reply, err);
     *n_matched = mongo_int_at(&reply.doc, "n", 0);
@@ -392,16 +264,16 @@ static void append_lease_renewal(mongo_store *store, const char *name, hf_id tic
 {
     bson_t query;
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
-    append_own(store, &query, name, ticket);
+    mongo_document_append_own(store, &query, name, ticket);
     bson_append_document_end(command, &query);
-    append_change(store, command, "update", NULL);
+    mongo_document_append_renewed(store, command, "update", ticket);
 }
 
 static hf_code read_lease(mongo_store *store, const char *name, hf_id ticket, const bson_t *doc,
                           hf_record *out, hf_error *err)
 {
     const hf_entry entry = {.ticket = ticket};
-    return doc ? mongo_document_read_taken(store, doc, &entry, out, err) : lost(store, name, err);
+    return doc ? read_taken(store, doc, &entry, out, err) : lost(store, name, err);
 }
 
 hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, hf_error *err)
@@ -421,7 +293,9 @@ hf_code mongo_document_refresh(hf_store *base, const char *name, hf_id ticket, h
 hf_code mongo_document_canonical(hf_store *base, const char *given, char name[HF_NAME_MAX + 1],
                                  hf_error *err)
 {
-    (void)base;
+    const mongo_uri *uri = &((mongo_store *)base)->uri;
+    if (uri->array)
+        return mongo_element_canonical(uri, given, name, err);
     if (mongo_id_canonical(given, name))
         return HF_OK;
     return error_set(err, HF_INVALID, "the _id %.80s...: at most %d bytes are taken", given,
@@ -432,6 +306,10 @@ hf_code mongo_document_canonical(hf_store *base, const char *given, char name[HF
 static void append_listed(const mongo_store *store, bson_t *filter)
 {
     bson_t field;
+    if (store->uri.array) {
+        mongo_element_append_listed(store, filter);
+        return;
+    }
     bson_append_document_begin(filter, store->uri.lock_field, -1, &field);
     bson_append_null(&field, "$ne", -1);
     bson_append_document_end(filter, &field);
@@ -442,10 +320,11 @@ static void append_listed(const mongo_store *store, bson_t *filter)
 static void append_doubtful(mongo_store *store, bson_t *filter)
 {
     bson_t field, in;
-    char key[16];
+    char key[16], path[MONGO_DOCUMENT_PATH];
     size_t n;
     mongo_held *all = mongo_held_copy_doubtful(store, &n);
-    bson_append_document_begin(filter, store->uri.lock_field, -1, &field);
+    bson_append_document_begin(filter, mongo_document_path(store, ".", store->uri.lock_field, path),
+                               -1, &field);
     BSON_APPEND_ARRAY_BEGIN(&field, "$in", &in);
     for (size_t i = 0; i < n; i++)
         mongo_lock_id_append(&store->uri, &in, mongo_key(i, key), all[i].ticket);
@@ -476,21 +355,27 @@ static void open_protocol(mongo_store *store)
         store->uri.refresh_ms > LEAST_BEAT_MS ? store->uri.refresh_ms : LEAST_BEAT_MS;
 }
 
+#define COMMON                                                                                     \
+    .check = mongo_document_check, .open = open_protocol, .close = mongo_document_refresh_close,   \
+    .take = enter, .leave = leave, .append_lease_renewal = append_lease_renewal,                   \
+    .read_lease = read_lease, .read = mongo_document_read, .append_listed = append_listed,         \
+    .append_doubtful = append_doubtful
+
 const mongo_protocol mongo_document = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
-    .check = mongo_document_check,
-    .open = open_protocol,
-    .close = mongo_document_refresh_close,
-    .take = enter,
-    .leave = leave,
-    .append_lease_renewal = append_lease_renewal,
-    .read_lease = read_lease,
-    .read = mongo_document_read,
+    COMMON,
+    .append_left = mongo_document_append_left,
     .append_key = mongo_id_append,
     .read_key = mongo_id_read,
-    .append_left = mongo_document_append_left,
-    .append_listed = append_listed,
     .changing = changing,
     .read_ticket = read_ticket,
-    .append_doubtful = append_doubtful,
+};
+
+/* A change event tells the place of an element in the array, and not which one it is: so there are
+ * no notices. */
+const mongo_protocol mongo_element = {
+    .can = HF_CAN_PROCESSES,
+    COMMON,
+    .append_left = mongo_element_append_left,
+    .append_name = mongo_element_append_name,
 };

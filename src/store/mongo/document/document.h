@@ -7,6 +7,7 @@
 #include "store/mongo/shared/protocol.h"
 
 extern const mongo_protocol mongo_document;
+extern const mongo_protocol mongo_element; /* the same for elements of arrays */
 
 hf_code mongo_document_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err);
@@ -19,19 +20,31 @@ hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_en
 /* ---- What documents say (shape.c) ---- */
 
 hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
-/* A template: @ stands for the field of lockId, # for that of lockTs, % for that of the token. */
+/* A template: @ stands for the field of lockId, # for that of lockTs, % for that of the token, *
+ * for the array and & for the key of its elements. */
 char *mongo_document_text(const mongo_store *store, const char *text);
+#define MONGO_DOCUMENT_PATH 208
+/* A field, or where it is in an array: the array's name, `between`, and the field. Returns out. */
+const char *mongo_document_path(const mongo_store *store, const char *between, const char *field,
+                                char out[MONGO_DOCUMENT_PATH]);
 /* {$and: [... ]}: conditions for a query: the document is unlocked or stale, and its fields can be
  * written without touching any other. */
 void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field);
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field);
+/* The same as templates of expressions. */
+void mongo_document_write_free(const mongo_uri *uri, bson_string_t *out);
+void mongo_document_write_sound(const mongo_uri *uri, bson_string_t *out);
 /* The calls of `mongo_protocol` on documents from a look, which come without the user's own fields.
  */
-void mongo_document_append_left(mongo_store *store, bson_t *stages, const char *key);
+void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter);
 hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err);
 /* The user's document, which has just been locked with this ticket. */
 hf_code mongo_document_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
                                   hf_record *out, hf_error *err);
+/* The same, if its name is known. */
+hf_code mongo_document_read_named(mongo_store *store, const char *name, const bson_t *doc,
+                                  const hf_entry *entry, hf_record *out, hf_error *err);
+hf_code mongo_document_unnamed(const mongo_store *store, hf_error *err); /* HF_SHAPE */
 
 /* Extended JSON, for the caller to bson_free(); bytes that are not UTF-8 become U+FFFD. NULL: the
  * document cannot be read to its end (json.c). */
@@ -53,7 +66,8 @@ void mongo_document_note_refresh(mongo_store *store, const char *name, hf_id tic
  * found. */
 void mongo_document_expect(mongo_store *store, const char *name, const hf_enter *enter);
 /* The change, and what else a findAndModify has. */
-void mongo_document_append_taking(const mongo_store *store, const hf_enter *enter, bson_t *command);
+void mongo_document_append_taking(const mongo_store *store, const char *name, const hf_enter *enter,
+                                  bson_t *command);
 /* Its answer: *is_taken, and the record of what it took. */
 hf_code mongo_document_read_answer(mongo_store *store, const bson_t *answer, const hf_enter *enter,
                                    hf_record *out, bool *is_taken, hf_error *err);

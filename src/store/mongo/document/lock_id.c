@@ -6,6 +6,7 @@
 #include "store/mongo/document/lock_id.h"
 #include "core/id.h"
 #include "store/document.h"
+#include "store/mongo/driver/command.h"
 
 #include <stdio.h>
 
@@ -72,6 +73,18 @@ void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, h
         bson_append_utf8(to, field, -1, text, -1);
         break;
     }
+}
+
+void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *field,
+                              const hf_step *step)
+{
+    bson_t all;
+    char key[16];
+    bson_append_array_begin(to, field, -1, &all);
+    mongo_lock_id_append(uri, &all, "0", step->enter->entry.ticket);
+    for (size_t i = 0; i < step->n_leaves; i++)
+        mongo_lock_id_append(uri, &all, mongo_key(i + 1, key), step->leaves[i].ticket);
+    bson_append_array_end(to, &all);
 }
 
 /* Binary values compare by length and subtype first, so these bounds admit UUIDs only. */

@@ -8,6 +8,10 @@
 
 void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, hf_id ticket);
 
+/* The tickets of a step's enter and leaves, as an array. */
+void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *field,
+                              const hf_step *step);
+
 /* An expression that says whether a field, "$path", is of the type that the URI says. */
 void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const char *path);
 

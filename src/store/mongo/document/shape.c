@@ -2,15 +2,17 @@
 /* shape.c: reads the lock in the user's own documents: whether it is free, or held and by whom, or
  * foreign; document.c calls it.
  *
- * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token. A
- * lockId that is none of the type that we write is waited for and never taken: the programs that
- * write it have rules of their own. */
+ * In the texts @ stands for the path of lockId, # for that of lockTs, % for that of the token, *
+ * for the array and & for its elements' key. A lockId that is none of the type that we write is
+ * waited for and never taken: the programs that write it have rules of their own. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/document/document.h"
+#include "store/mongo/document/element.h"
 #include "store/mongo/document/lock_id.h"
+#include "store/mongo/driver/command.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
@@ -19,19 +21,46 @@
 
 #include <stdio.h>
 
+static const char *field_of(const mongo_uri *uri, char placeholder)
+{
+    switch (placeholder) {
+    case '@':
+        return uri->lock_field;
+    case '#':
+        return uri->time_field;
+    case '%':
+        return uri->token_field;
+    case '*':
+        return uri->array;
+    case '&':
+        return uri->element_key;
+    default:
+        return NULL;
+    }
+}
+
+/* In an element, "$@" becomes "$$e.lockId". */
 char *mongo_document_text(const mongo_store *store, const char *text)
 {
     bson_string_t *out = bson_string_new(NULL);
-    for (; *text; text++)
-        if (*text == '@')
-            bson_string_append(out, store->uri.lock_field);
-        else if (*text == '#')
-            bson_string_append(out, store->uri.time_field);
-        else if (*text == '%')
-            bson_string_append(out, store->uri.token_field);
+    for (; *text; text++) {
+        const char *field = field_of(&store->uri, *text);
+        if (field)
+            bson_string_append(out, field);
         else
             bson_string_append_c(out, *text);
+        if (store->uri.array && *text == '$' && text[1] && strchr("@#%", text[1]))
+            bson_string_append(out, "$e.");
+    }
     return bson_string_free(out, false);
+}
+
+const char *mongo_document_path(const mongo_store *store, const char *between, const char *field,
+                                char out[MONGO_DOCUMENT_PATH])
+{
+    const char *array = store->uri.array;
+    snprintf(out, MONGO_DOCUMENT_PATH, "%s%s%s", array ? array : "", array ? between : "", field);
+    return out;
 }
 
 /* ---- The URI ---- */
@@ -60,7 +89,9 @@ hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err
                          "stale and others take it (hfRefreshMS=%lld times hfStaleMultiplier=%lld)",
                          (long long)ttl_ms, (long long)stale_ms, (long long)uri->refresh_ms,
                          (long long)uri->multiplier);
-    hf_code code = check_paths(uri->lock_field, uri->time_field, err);
+    hf_code code = mongo_element_check(uri, err);
+    if (!code)
+        code = check_paths(uri->lock_field, uri->time_field, err);
     if (!code && uri->token_field)
         code = check_paths(uri->lock_field, uri->token_field, err);
     if (!code && uri->token_field)
@@ -87,14 +118,14 @@ static int64_t age_ms(const mongo_uri *uri)
 
 /* A document can be taken if lockId is absent or null, or if lockTs is too old by the server's
  * clock. Fields of other types are foreign. ~ is the test of lockId's type, ! the age. */
-static const char free_text[] = "{'$expr': {'$or': ["
+static const char free_text[] = "{'$or': ["
                                 "{'$and': [{'$in': [{'$type': '$@'}, ['missing', 'null']]},"
                                 " {'$in': [{'$type': '$#'}, ['missing', 'null', 'date']]}]},"
                                 " {'$and': [~, {'$eq': [{'$type': '$#'}, 'date']},"
                                 " {'$lte': ['$#', {'$subtract': ['$$NOW', !]}]}]}";
 static const char no_time_text[] =
     ", {'$and': [~, {'$in': [{'$type': '$#'}, ['missing', 'null']]}]}";
-static const char free_end[] = "]}}";
+static const char free_end[] = "]}";
 
 static void append_text(const mongo_uri *uri, bson_string_t *out, const char *text)
 {
@@ -107,14 +138,19 @@ static void append_text(const mongo_uri *uri, bson_string_t *out, const char *te
             bson_string_append_c(out, *text);
 }
 
+void mongo_document_write_free(const mongo_uri *uri, bson_string_t *out)
+{
+    append_text(uri, out, free_text);
+    if (uri->no_time_means == MONGO_NO_TIME_STALE)
+        append_text(uri, out, no_time_text);
+    append_text(uri, out, free_end);
+}
+
 void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field)
 {
-    const mongo_uri *uri = &store->uri;
-    bson_string_t *text = bson_string_new(NULL);
-    append_text(uri, text, free_text);
-    if (uri->no_time_means == MONGO_NO_TIME_STALE)
-        append_text(uri, text, no_time_text);
-    append_text(uri, text, free_end);
+    bson_string_t *text = bson_string_new("{'$expr': ");
+    mongo_document_write_free(&store->uri, text);
+    bson_string_append(text, "}");
     append_json(store, to, field, text->str);
     bson_string_free(text, true);
 }
@@ -134,17 +170,23 @@ static const char token_text[] =
 
 /* A write to a.b would replace a if it is not an object, and would change all elements if it is an
  * array. */
+void mongo_document_write_sound(const mongo_uri *uri, bson_string_t *out)
+{
+    bson_string_append(out, "{'$and': [");
+    append_parents(out, uri->lock_field);
+    append_parents(out, uri->time_field);
+    if (uri->token_field) {
+        append_parents(out, uri->token_field);
+        bson_string_append(out, token_text);
+    }
+    bson_string_append(out, "true]}");
+}
+
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field)
 {
-    const char *token = store->uri.token_field;
-    bson_string_t *text = bson_string_new("{'$expr': {'$and': [");
-    append_parents(text, store->uri.lock_field);
-    append_parents(text, store->uri.time_field);
-    if (token) {
-        append_parents(text, token);
-        bson_string_append(text, token_text);
-    }
-    bson_string_append(text, "true]}}");
+    bson_string_t *text = bson_string_new("{'$expr': ");
+    mongo_document_write_sound(&store->uri, text);
+    bson_string_append(text, "}");
     append_json(store, to, field, text->str);
     bson_string_free(text, true);
 }
@@ -167,28 +209,36 @@ static void append_odd(bson_string_t *out, const char *path)
 static void append_look_text(const mongo_store *store, bson_string_t *out)
 {
     const mongo_uri *uri = &store->uri;
-    bson_string_append_printf(out, "{'hf': {'lock': '$%s', 'time': '$%s',", uri->lock_field,
-                              uri->time_field);
+    char lock[MONGO_DOCUMENT_PATH], time[MONGO_DOCUMENT_PATH], token[MONGO_DOCUMENT_PATH];
+    mongo_document_path(store, ".", uri->lock_field, lock);
+    mongo_document_path(store, ".", uri->time_field, time);
+    bson_string_append_printf(out, "{'hf': {'lock': '$%s', 'time': '$%s',", lock, time);
     if (uri->token_field)
-        bson_string_append_printf(out, " 'token': '$%s',", uri->token_field);
+        bson_string_append_printf(out, " 'token': '$%s',",
+                                  mongo_document_path(store, ".", uri->token_field, token));
     bson_string_append_printf(out,
                               " 'left': {'$cond': [{'$eq': [{'$type': '$%s'}, 'date']},"
                               " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
                               " {'$subtract': ['$$NOW', %lld]}]}, null]},"
                               " 'odd': {'$switch': {'branches': [",
-                              uri->time_field, uri->time_field, (long long)age_ms(uri));
-    append_odd(out, uri->lock_field);
-    append_odd(out, uri->time_field);
-    append_odd(out, uri->token_field);
-    bson_string_append(out, "{'case': false, 'then': null}], 'default': null}}}}");
+                              time, time, (long long)age_ms(uri));
+    append_odd(out, lock);
+    append_odd(out, time);
+    append_odd(out, uri->token_field ? token : NULL);
+    bson_string_append(out, "{'case': false, 'then': null}], 'default': null}}}");
+    if (uri->array)
+        bson_string_append_printf(out, ", '_id': ['$_id', '$%s']", uri->element);
+    bson_string_append(out, "}");
 }
 
-void mongo_document_append_left(mongo_store *store, bson_t *stages, const char *key)
+void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter)
 {
     bson_string_t *text = bson_string_new(NULL);
+    char key[16];
+    (void)filter;
     append_look_text(store, text);
     bson_t stage, *fields = pipeline_json(text->str);
-    BSON_APPEND_DOCUMENT_BEGIN(stages, key, &stage);
+    BSON_APPEND_DOCUMENT_BEGIN(stages, mongo_key(n, key), &stage);
     BSON_APPEND_DOCUMENT(&stage, "$project", fields);
     bson_append_document_end(stages, &stage);
     bson_destroy(fields);
@@ -257,17 +307,26 @@ static hf_code check_shape(const mongo_store *store, const bson_t *doc, const ch
     return HF_OK;
 }
 
-static hf_code read_name(const mongo_store *store, const bson_t *doc, hf_record *out, hf_error *err)
+hf_code mongo_document_unnamed(const mongo_store *store, hf_error *err)
+{
+    return shape(store, "(it cannot be shown)", store->uri.array ? store->uri.element : "_id",
+                 "at most 512 bytes as JSON, in UTF-8", err);
+}
+
+static hf_code read_name(const mongo_store *store, const bson_t *doc, char name[HF_NAME_MAX + 1],
+                         hf_error *err)
 {
     bson_iter_t id;
-    char name[HF_NAME_MAX + 1];
-    if (!bson_iter_init_find(&id, doc, "_id") || !mongo_id_read(&id, name))
-        return shape(store, "(it cannot be shown)", "_id", "at most 512 bytes as JSON, in UTF-8",
-                     err);
+    bool is_well = bson_iter_init_find(&id, doc, "_id") &&
+                   (store->uri.array ? mongo_element_name_of(&id, name) : mongo_id_read(&id, name));
+    return is_well ? HF_OK : mongo_document_unnamed(store, err);
+}
+
+static void begin_record(hf_record *out, const char *name)
+{
     record_init(out, name);
     out->exists = true;
     out->limit = HF_LIMIT_RW;
-    return HF_OK;
 }
 
 /* The document does not name its holder. We know our own tickets, and every ObjectId contains the
@@ -315,12 +374,13 @@ hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *ou
 {
     bson_iter_t lock;
     mongo_lock_id id;
-    char text[MONGO_LOCK_ID_TEXT];
-    hf_code code = read_name(store, doc, out, err);
+    char text[MONGO_LOCK_ID_TEXT], name[HF_NAME_MAX + 1];
+    hf_code code = read_name(store, doc, name, err);
     if (!code)
-        code = check_shape(store, doc, out->name, err);
+        code = check_shape(store, doc, name, err);
     if (code)
         return code;
+    begin_record(out, name);
     out->token = mongo_int_at(doc, "hf.token", 0);
     out->lease_left_ms = mongo_int_at(doc, "hf.left", 0);
     if (mongo_path_find(doc, "hf.lock", &lock) && mongo_lock_id_read(&store->uri, &lock, &id)) {
@@ -334,20 +394,29 @@ hf_code mongo_document_read(mongo_store *store, const bson_t *doc, hf_record *ou
     return HF_OK;
 }
 
-hf_code mongo_document_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
-                                  hf_record *out, hf_error *err)
+hf_code mongo_document_read_named(mongo_store *store, const char *name, const bson_t *doc,
+                                  const hf_entry *entry, hf_record *out, hf_error *err)
 {
-    hf_code code = read_name(store, doc, out, err);
-    if (code)
-        return code;
+    char token[MONGO_DOCUMENT_PATH];
     char *json = mongo_document_json(doc);
     if (!json)
-        return shape(store, out->name, "(any)", "BSON that can be read", err);
+        return shape(store, name, "(any)", "BSON that can be read", err);
     const mongo_lock_id id = {.ticket = entry->ticket, .is_exact = true};
-    out->token = store->uri.token_field ? mongo_int_at(doc, store->uri.token_field, 0) : 0;
+    begin_record(out, name);
+    if (store->uri.token_field)
+        out->token =
+            mongo_int_at(doc, mongo_document_path(store, ".", store->uri.token_field, token), 0);
     out->lease_left_ms = mongo_document_stale_ms(&store->uri);
     add_holder(store, &id, "", out);
     out->document = alloc_text(json);
     bson_free(json);
     return HF_OK;
+}
+
+hf_code mongo_document_read_taken(mongo_store *store, const bson_t *doc, const hf_entry *entry,
+                                  hf_record *out, hf_error *err)
+{
+    char name[HF_NAME_MAX + 1];
+    hf_code code = read_name(store, doc, name, err);
+    return code ? code : mongo_document_read_named(store, name, doc, entry, out, err);
 }

@@ -80,6 +80,7 @@ static const special keys[] = {
     {KEY("hfNamePrefix", "queue ttl sharding", PREFIX, name_prefix)},
     {KEY("hfLockField", "document", FIELD, lock_field)},
     {KEY("hfTokenField", "document", FIELD, token_field)},
+    {KEY("hfElement", "document", FIELD, element)},
     {KEY("hfLockIdType", "document", WORD, lock_id_type),
      .words = {[MONGO_LOCK_ID_OBJECT_ID] = "objectId",
                [MONGO_LOCK_ID_UUID] = "uuid",
@@ -218,7 +219,7 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
         "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
         "hfWeakWrites, hfNamePrefix, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
         "hfExpireAfterSeconds, hfFair, for document hfLockField, hfTimeField, hfTokenField, "
-        "hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
+        "hfElement, hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
         "for sharding hfPingMS, hfExpiryMS, "
         "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
         name);
@@ -290,8 +291,19 @@ static void set_stale_time(mongo_uri *out)
     out->multiplier = enough > 3 ? enough : 3;
 }
 
+static void split_element(mongo_uri *out)
+{
+    const char *dot = out->element ? strchr(out->element, '.') : NULL;
+    if (!dot)
+        return;
+    out->array = alloc_text(out->element);
+    out->array[dot - out->element] = '\0';
+    out->element_key = dot + 1;
+}
+
 static void set_defaults(mongo_uri *out)
 {
+    split_element(out);
     if (out->protocol == MONGO_DOCUMENT)
         set_default(&out->time_field, "lockTs");
     set_default(&out->lock_field, "lockId");
@@ -435,6 +447,8 @@ void mongo_uri_done(mongo_uri *uri)
     free(uri->owner_field);
     free(uri->lock_field);
     free(uri->token_field);
+    free(uri->element);
+    free(uri->array);
     free(uri->process);
     free(uri->lock_session);
     free(uri->name_prefix);

@@ -37,13 +37,16 @@ typedef struct mongo_uri {
     char *database;
     char *collection;
     mongo_protocol_id protocol;
-    bool expires_at;        /* hfShape=expire-at */
-    char *time_field;       /* hfTimeField */
-    char *owner_field;      /* hfOwnerField */
-    int64_t expire_after_s; /* hfExpireAfterSeconds: of the index that is made */
-    char *lock_field;       /* hfLockField: of protocol document, a dotted path as time_field is */
-    char *token_field;      /* hfTokenField, or NULL */
-    unsigned lock_id_type;  /* a mongo_lock_id_type */
+    bool expires_at;         /* hfShape=expire-at */
+    char *time_field;        /* hfTimeField */
+    char *owner_field;       /* hfOwnerField */
+    int64_t expire_after_s;  /* hfExpireAfterSeconds: of the index that is made */
+    char *lock_field;        /* hfLockField: of protocol document, a dotted path as time_field is */
+    char *token_field;       /* hfTokenField, or NULL */
+    char *element;           /* hfElement: "lines.id", if elements of arrays are locked, or NULL: */
+    char *array;             /* the array's part of it, */
+    const char *element_key; /* and the field that tells its elements apart */
+    unsigned lock_id_type;   /* a mongo_lock_id_type */
     unsigned time_means;    /* hfTimeMeans: lockTs is when a lock was refreshed, or becomes stale */
     unsigned no_time_means; /* hfNoTimeMeans: a lockId without lockTs is held for ever, or stale */
     int64_t refresh_ms;     /* hfRefreshMS, and ... */

@@ -67,7 +67,7 @@ static bool begins_with_operator(const bson_iter_t *value)
 }
 
 /* MongoDB has neither arrays nor expressions as an _id, nor objects whose keys begin with $. */
-static bool can_be_id(const bson_iter_t *value)
+bool mongo_id_is_possible(const bson_iter_t *value)
 {
     switch ((int)bson_iter_type(value)) {
     case BSON_TYPE_ARRAY:
@@ -86,7 +86,7 @@ static bool parse(const char *text, bson_t **doc, bson_iter_t *value)
 {
     if (!may_be_json(text) || is_too_large(text) || !mongo_json_parse(text, doc, value))
         return false;
-    if (can_be_id(value))
+    if (mongo_id_is_possible(value))
         return true;
     bson_destroy(*doc);
     return false;
@@ -199,6 +199,11 @@ bool mongo_id_read(const bson_iter_t *id, char name[HF_NAME_MAX + 1])
     default:
         return write_json(id, name);
     }
+}
+
+bool mongo_id_json(const bson_iter_t *id, char json[HF_NAME_MAX + 1])
+{
+    return BSON_ITER_HOLDS_UTF8(id) ? write_json(id, json) : mongo_id_read(id, json);
 }
 
 bool mongo_id_canonical(const char *given, char name[HF_NAME_MAX + 1])

@@ -14,6 +14,10 @@ bool mongo_json_parse(const char *text, bson_t **doc, bson_iter_t *value);
 void mongo_id_append(bson_t *to, const char *field, const char *name);
 /* The one name of an _id; false: it is too long, or its text is not UTF-8. */
 bool mongo_id_read(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
+/* The same as JSON, strings too. */
+bool mongo_id_json(const bson_iter_t *id, char json[HF_NAME_MAX + 1]);
+/* Whether MongoDB takes the value as an _id. */
+bool mongo_id_is_possible(const bson_iter_t *value);
 /* The one name of the _id that a given name means; false: too long. */
 bool mongo_id_canonical(const char *given, char name[HF_NAME_MAX + 1]);
 

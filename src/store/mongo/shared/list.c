@@ -132,7 +132,7 @@ static void append_stages(const listing *l, bson_t *stages, const bson_t *filter
         BSON_APPEND_INT64(&stage, "$limit", (int64_t)l->page);
         bson_append_document_end(stages, &stage);
     }
-    l->store->protocol->append_left(l->store, stages, l->page ? "3" : "2");
+    l->store->protocol->append_left(l->store, stages, l->page ? 3 : 2, filter);
 }
 
 static mongoc_cursor_t *aggregate(const listing *l, mongoc_collection_t *locks,

@@ -20,6 +20,11 @@ typedef struct wanted {
     size_t n, left;
 } wanted;
 
+static bool is_named(const char *name)
+{
+    return name && name[0];
+}
+
 /* {_id: {$in: [names]}} */
 static void append_in(const mongo_store *store, bson_t *filter, const wanted *want)
 {
@@ -29,7 +34,7 @@ static void append_in(const mongo_store *store, bson_t *filter, const wanted *wa
     BSON_APPEND_DOCUMENT_BEGIN(filter, "_id", &id);
     BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
     for (size_t i = 0; i < want->n; i++) {
-        if (!want->names[i] || !want->names[i][0])
+        if (!is_named(want->names[i]))
             continue;
         const char *at = mongo_key(used++, key);
         if (store->protocol->append_key)
@@ -41,6 +46,32 @@ static void append_in(const mongo_store *store, bson_t *filter, const wanted *wa
     bson_append_document_end(filter, &id);
 }
 
+/* {$or: [a query for each name]}; false: there is none. */
+static bool append_each(const mongo_store *store, bson_t *filter, const wanted *want)
+{
+    bson_t any = BSON_INITIALIZER, each;
+    char key[16];
+    size_t used = 0;
+    for (size_t i = 0; i < want->n; i++) {
+        if (!is_named(want->names[i]))
+            continue;
+        const char *at = mongo_key(used++, key);
+        BSON_APPEND_DOCUMENT_BEGIN(&any, at, &each);
+        store->protocol->append_name(store, &each, want->names[i]);
+        bson_append_document_end(&any, &each);
+    }
+    if (used)
+        BSON_APPEND_ARRAY(filter, "$or", &any);
+    bson_destroy(&any);
+    return used;
+}
+
+static void append_named(const mongo_store *store, bson_t *filter, const wanted *want)
+{
+    if (!store->protocol->append_name || !append_each(store, filter, want))
+        append_in(store, filter, want);
+}
+
 static bool wants_unnamed(const mongo_store *store, const wanted *want)
 {
     for (size_t i = 0; i < want->n && store->protocol->append_doubtful; i++)
@@ -49,29 +80,30 @@ static bool wants_unnamed(const mongo_store *store, const wanted *want)
     return false;
 }
 
-static void append_names(mongo_store *store, bson_t *command, const char *field, const wanted *want)
+static void append_filter(mongo_store *store, bson_t *filter, const wanted *want)
 {
-    bson_t filter, any, each;
-    bson_append_document_begin(command, field, -1, &filter);
-    if (wants_unnamed(store, want)) {
-        BSON_APPEND_ARRAY_BEGIN(&filter, "$or", &any);
-        BSON_APPEND_DOCUMENT_BEGIN(&any, "0", &each);
-        append_in(store, &each, want);
-        bson_append_document_end(&any, &each);
-        BSON_APPEND_DOCUMENT_BEGIN(&any, "1", &each);
-        store->protocol->append_doubtful(store, &each);
-        bson_append_document_end(&any, &each);
-        bson_append_array_end(&filter, &any);
-    } else {
-        append_in(store, &filter, want);
+    bson_t any, each;
+    if (!wants_unnamed(store, want)) {
+        append_named(store, filter, want);
+        return;
     }
-    bson_append_document_end(command, &filter);
+    BSON_APPEND_ARRAY_BEGIN(filter, "$or", &any);
+    BSON_APPEND_DOCUMENT_BEGIN(&any, "0", &each);
+    append_named(store, &each, want);
+    bson_append_document_end(&any, &each);
+    BSON_APPEND_DOCUMENT_BEGIN(&any, "1", &each);
+    store->protocol->append_doubtful(store, &each);
+    bson_append_document_end(&any, &each);
+    bson_append_array_end(filter, &any);
 }
 
 static void append_find(mongo_store *store, const wanted *want, bson_t *command)
 {
+    bson_t filter;
     mongo_begin(command, "find", store->uri.collection);
-    append_names(store, command, "filter", want);
+    BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
+    append_filter(store, &filter, want);
+    bson_append_document_end(command, &filter);
     BSON_APPEND_INT32(command, "batchSize", (int32_t)want->left + 1);
     BSON_APPEND_BOOL(command, "singleBatch", true);
 }
@@ -79,18 +111,20 @@ static void append_find(mongo_store *store, const wanted *want, bson_t *command)
 /* Adds what is left of the lease, by the server's clock. */
 static void append_aggregate(mongo_store *store, const wanted *want, bson_t *command)
 {
-    bson_t stages, stage, cursor;
+    bson_t filter = BSON_INITIALIZER, stages, stage, cursor;
+    append_filter(store, &filter, want);
     mongo_begin(command, "aggregate", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
-    append_names(store, &stage, "$match", want);
+    BSON_APPEND_DOCUMENT(&stage, "$match", &filter);
     bson_append_document_end(&stages, &stage);
-    store->protocol->append_left(store, &stages, "1");
+    store->protocol->append_left(store, &stages, 1, &filter);
     bson_append_array_end(command, &stages);
     BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
     int32_t unnamed = wants_unnamed(store, want) ? UNNAMED_MOST : 0;
     BSON_APPEND_INT32(&cursor, "batchSize", (int32_t)want->left + 1 + unnamed);
     bson_append_document_end(command, &cursor);
+    bson_destroy(&filter);
 }
 
 static void append_look(mongo_store *store, const wanted *want, hf_stamp after, bool linearizable,

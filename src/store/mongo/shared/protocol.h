@@ -36,7 +36,10 @@ typedef struct mongo_protocol {
     /* NULL: as `queue`, whose names are the _id and whose documents say all that is asked. */
     void (*append_key)(bson_t *to, const char *field, const char *name); /* as the _id */
     bool (*read_key)(const bson_iter_t *id, char name[HF_NAME_MAX + 1]);
-    void (*append_left)(mongo_store *store, bson_t *stages, const char *key); /* `left`, ms */
+    /* To a query: which document has the lock; NULL: the one with that _id. */
+    void (*append_name)(const mongo_store *store, bson_t *query, const char *name);
+    /* To n stages that begin with that filter: those that give `left`, ms. */
+    void (*append_left)(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter);
     void (*append_listed)(const mongo_store *store, bson_t *filter);
     const char *in_use; /* the filter for locks in use, as a text; NULL: others do not stay */
     const char *(*changing)(const mongo_store *store); /* the field whose change is news */

@@ -239,10 +239,12 @@ static void append_judged(const mongo_store *store, bson_t *to, const char *fiel
     bson_free(whole);
 }
 
-static void append_left(mongo_store *store, bson_t *stages, const char *key)
+static void append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter)
 {
     bson_t stage, fields;
-    BSON_APPEND_DOCUMENT_BEGIN(stages, key, &stage);
+    char key[16];
+    (void)filter;
+    BSON_APPEND_DOCUMENT_BEGIN(stages, mongo_key(n, key), &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$addFields", &fields);
     append_judged(store, &fields, "hf_left", left_text, mongo_ttl_foreign_ms(store));
     bson_append_document_end(&stage, &fields);
