@@ -107,6 +107,35 @@ static void tell_seen(FILE *out, metrics *m)
     fprintf(out, "holdfast_looks_total %" PRIuFAST64 "\n", atomic_load(&m->looks));
 }
 
+static void tell_gauge(FILE *out, const char *name, double value, const char *help)
+{
+    head(out, name, "gauge", help);
+    fprintf(out, "%s %g\n", name, value);
+}
+
+/* Of all locks of the store, whoever took them. */
+static void tell_locks(FILE *out, httpd *service)
+{
+    watcher_counts counts = watcher_count(&service->watcher);
+    const census *c = &counts.of;
+    tell_gauge(out, "holdfast_store_up", counts.is_reached,
+               "1: the last look at the store's locks was answered.");
+    if (!counts.is_known)
+        return;
+    tell_gauge(out, "holdfast_locks_held", (double)c->held, "Locks that somebody holds.");
+    tell_gauge(out, "holdfast_locks_overdue", (double)c->overdue,
+               "Of them, those whose lease is over: the holder has died or is cut off.");
+    tell_gauge(out, "holdfast_locks_waiting", (double)c->waiting, "Places in all queues.");
+    tell_gauge(out, "holdfast_oldest_hold_seconds", (double)c->oldest_hold_ms / 1000,
+               "How long a lock has been held at most.");
+    tell_gauge(out, "holdfast_longest_wait_seconds", (double)c->longest_wait_ms / 1000,
+               "How long somebody has waited at most.");
+    tell_gauge(out, "holdfast_look_seconds", (double)c->took_ms / 1000,
+               "How long it took the store to list the locks that are in use.");
+    tell_gauge(out, "holdfast_look_age_seconds", (double)counts.age_ms / 1000,
+               "How old these counts are.");
+}
+
 static void tell_store(FILE *out, const httpd *service)
 {
     static const char name[] = "holdfast_store_round_trips_total";
@@ -138,6 +167,7 @@ void answer_metrics(request *req)
     tell_waits(out, &req->service->metrics);
     tell_holds(out, &req->service->metrics);
     tell_seen(out, &req->service->metrics);
+    tell_locks(out, req->service);
     tell_store(out, req->service);
     tell_now(out, req->service);
     fclose(out);

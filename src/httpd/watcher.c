@@ -12,8 +12,11 @@
 #include "show/json.h"
 #include "show/text.h"
 
-#define LOOK_MS 500     /* between two looks */
-#define LINGER_MS 30000 /* it goes on when the last has gone */
+#define LOOK_MS 500            /* between two looks */
+#define LINGER_MS 30000        /* it goes on when the last has gone */
+#define COUNT_MS 10000         /* between two looks that are made for counts alone */
+#define COUNT_LINGER_MS 180000 /* scrapes are a minute apart, and one may fail */
+#define COUNT_SHARE 20         /* at most this part of the time is spent on them */
 #define BEAT_MS 15000
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
 
@@ -77,6 +80,15 @@ static void take_locked(watcher *w, listing *found)
     w->now = *found;
 }
 
+/* From the beginning of one look to that of the next. */
+static int64_t interval_of_locked(const watcher *w, int64_t took_ms)
+{
+    bool is_followed = clock_now_ms() < w->wanted_until_ms;
+    int64_t least_ms = took_ms * (is_followed ? BOARD_SHARE : COUNT_SHARE);
+    int64_t usual_ms = is_followed ? LOOK_MS : COUNT_MS;
+    return least_ms > usual_ms ? least_ms : usual_ms;
+}
+
 /* Looks once; returns when to look again. */
 static int64_t look_locked(watcher *w)
 {
@@ -92,8 +104,7 @@ static int64_t look_locked(watcher *w)
         set_trouble(w, err.text);
     else
         take_locked(w, &found);
-    int64_t took_ms = clock_now_ms() - began_ms;
-    return began_ms + (took_ms * BOARD_SHARE > LOOK_MS ? took_ms * BOARD_SHARE : LOOK_MS);
+    return began_ms + interval_of_locked(w, clock_now_ms() - began_ms);
 }
 
 /* Nobody has listened for long, so events from now on are not noticed. */
@@ -111,7 +122,7 @@ static bool is_wanted_locked(watcher *w, int64_t now_ms)
     for (const follower *f = w->followers; f; f = f->after)
         if (!f->in_use)
             w->free_until_ms = now_ms + LINGER_MS;
-    return now_ms < w->wanted_until_ms;
+    return now_ms < w->wanted_until_ms || now_ms < w->counted_until_ms;
 }
 
 static void beat_locked(watcher *w, int64_t now_ms)
@@ -132,6 +143,15 @@ static void wake_all_locked(watcher *w)
         }
 }
 
+/* A follower that comes meanwhile is not kept waiting for a look that was made for counts. */
+static void pause_locked(watcher *w, int64_t next_ms)
+{
+    struct timespec next = clock_at(next_ms);
+    bool was_followed = w->n_followers;
+    while (!w->is_closing && clock_now_ms() < next_ms && (was_followed || !w->n_followers))
+        pthread_cond_clockwait(&w->changed, &w->mutex, CLOCK_MONOTONIC, &next);
+}
+
 static void watch_once_locked(watcher *w)
 {
     int64_t now_ms = clock_now_ms();
@@ -143,9 +163,7 @@ static void watch_once_locked(watcher *w)
     int64_t next_ms = look_locked(w);
     beat_locked(w, now_ms);
     wake_all_locked(w);
-    struct timespec next = clock_at(next_ms);
-    while (!w->is_closing && clock_now_ms() < next_ms)
-        pthread_cond_clockwait(&w->changed, &w->mutex, CLOCK_MONOTONIC, &next);
+    pause_locked(w, next_ms);
 }
 
 static void *watch(void *ctx)
@@ -184,6 +202,22 @@ void watcher_leave(watcher *w, follower *f)
         w->followers = f->after;
     w->n_followers--;
     pthread_mutex_unlock(&w->mutex);
+}
+
+watcher_counts watcher_count(watcher *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    int64_t now_ms = clock_now_ms();
+    bool is_known = w->now.locks;
+    watcher_counts out = {.is_known = is_known, .is_reached = is_known && !w->trouble};
+    if (is_known) {
+        out.of = census_of(&w->now.board);
+        out.age_ms = now_ms - w->now.at_ms;
+    }
+    w->counted_until_ms = now_ms + COUNT_LINGER_MS;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    return out;
 }
 
 static bool is_crowded_locked(const watcher *w)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watcher.h: follows events in the store, once for all followers. One thread lists the locks while
- * anybody listens, and keeps the last events for followers that come back. */
+ * anybody listens, and keeps the last events for followers that come back. While only /metrics is
+ * asked for, it lists more rarely. */
 #ifndef HTTPD_WATCHER_H
 #define HTTPD_WATCHER_H
 
@@ -10,6 +11,7 @@
 
 #include "httpd/listing.h"
 #include "httpd/metrics.h"
+#include "show/census.h"
 
 #define EVENTS_KEPT 1024
 
@@ -40,6 +42,7 @@ typedef struct watcher {
     uint64_t first, next;      /* the numbers of those that are kept */
     uint64_t epoch;           /* event numbers go on within one watch; a new id means a new watch */
     int64_t wanted_until_ms;  /* a client that comes back by then has missed nothing */
+    int64_t counted_until_ms; /* somebody reads the counts of locks */
     int64_t free_until_ms;    /* the same, for one that wants free locks, too */
     int64_t crowded_until_ms; /* they were too many, and are not read again before */
     uint64_t free_since;      /* from this number on, events are of free locks, too */
@@ -54,6 +57,14 @@ bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m);
 
 void watcher_join(watcher *w, follower *f);
 void watcher_leave(watcher *w, follower *f);
+
+/* What the last look counted. From now on, and for some minutes, looks are made for it. */
+typedef struct watcher_counts {
+    census of; /* where is_known */
+    bool is_known, is_reached;
+    int64_t age_ms; /* of the look */
+} watcher_counts;
+watcher_counts watcher_count(watcher *w);
 
 /* Wakes all followers so that they end, and ends the thread. */
 void watcher_close(watcher *w);

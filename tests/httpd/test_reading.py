@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import shutil
+import time
 import urllib.parse
 
 import serving
@@ -214,6 +215,26 @@ class Health(serving.Case):
             service.metric('holdfast_http_request_seconds_bucket{%s,le="+Inf"}' % path), 3)
         self.assertGreater(service.metric("holdfast_http_request_seconds_sum{%s}" % path), 0)
         self.assertEqual(service.metric('holdfast_errors_total{code="HF_NOT_FOUND"}'), 1)
+
+    def test_all_locks_are_counted(self):
+        service = self.serve()
+        self.assertEqual(service.metric("holdfast_locks_held"), 0)  # which begins the counting
+        self.hold("x")
+        self.start("run", "x", "--", "true")
+        self.assertEqual(service.acquire("y", ttl_ms=1000).status, 201)
+        self.await_metrics(service, held=2, waiting=1, overdue=1)
+        self.assertEqual(service.metric("holdfast_store_up"), 1)
+        self.assertGreater(service.metric("holdfast_oldest_hold_seconds"), 0)
+        self.assertGreater(service.metric("holdfast_longest_wait_seconds"), 0)
+
+    def await_metrics(self, service, **expected):
+        """The counts come with a look, of which there is one each 10 s."""
+        deadline = time.monotonic() + serving.PATIENCE
+        seen = {}
+        while seen != expected:
+            self.assertLess(time.monotonic(), deadline, seen)
+            time.sleep(0.2)
+            seen = {name: service.metric("holdfast_locks_" + name) for name in expected}
 
     def test_round_trips_are_those_of_a_network(self):
         service = self.serve()

@@ -335,7 +335,8 @@ static void test_a_lock_is_passed_on(void **state)
 
 static void test_what_is_not_free(void **state)
 {
-    static const hf_entry_info holders[] = {{.session = "01", .who = "me", .why = "work"}};
+    static const hf_entry_info holders[] = {
+        {.session = "01", .who = "me", .actor = "", .why = "work"}};
     static const hf_lock_info held = {.name = "x", .holders = holders, .n_holders = 1};
     (void)state;
     id_in(take("x", "", LONG));
