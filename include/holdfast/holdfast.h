@@ -372,7 +372,7 @@ typedef struct hf_last {
     /* For work done once per period: the start of that holder's period and its end (exclusive),
      * Unix time in ms by the store's clock. 0, 0: not such work, or it was not done. */
     int64_t period_start_ms, period_end_ms;
-    const char *reason; /* why its watchdog ended it; "" when nothing was said */
+    const char *reason; /* why its watchdog ended it, or who broke it and why; "" otherwise */
     hf_done done;
 } hf_last;
 

@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "core/utf8.h"
 
+#include <stdio.h>
+
 #include <string.h>
 
 hf_code text_check_name(const char *name, hf_error *err)
@@ -26,4 +28,14 @@ hf_code text_check(const char *what, const char *text, size_t max, hf_error *err
     if (!utf8_is_valid(text))
         return error_set(err, HF_INVALID, "%s is not valid UTF-8", what);
     return HF_OK;
+}
+
+void text_broken(char out[HF_TEXT_MAX + 1], const hf_ask *ask)
+{
+    char whole[2 * HF_TEXT_MAX + 20] = "";
+    if (ask->by[0])
+        snprintf(whole, sizeof whole, "broken by %s: %s", ask->by, ask->reason);
+    memcpy(out, whole, HF_TEXT_MAX);
+    out[HF_TEXT_MAX] = '\0';
+    utf8_end_whole(out);
 }

@@ -11,4 +11,8 @@ hf_code text_check_name(const char *name, hf_error *err);
 /* HF_INVALID unless text is NULL, or UTF-8 of at most max bytes; what: "why", "reason" ... */
 hf_code text_check(const char *what, const char *text, size_t max, hf_error *err);
 
+/* What `last` says of a holder that was asked to leave: who asked, and why; cut to fit. "" of an
+ * ask of nobody, which is the release of a lease. */
+void text_broken(char out[HF_TEXT_MAX + 1], const hf_ask *ask);
+
 #endif

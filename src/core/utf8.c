@@ -34,6 +34,16 @@ size_t utf8_character(const char *text)
     return (size_t)n + 1;
 }
 
+void utf8_end_whole(char *text)
+{
+    while (*text) {
+        size_t length = utf8_character(text);
+        if (!length)
+            *text = '\0';
+        text += length;
+    }
+}
+
 bool utf8_is_valid(const char *text)
 {
     while (*text) {

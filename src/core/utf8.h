@@ -11,4 +11,7 @@ bool utf8_is_valid(const char *text);
 /* How many bytes the first character of a text takes, which is not empty; 0: it is not UTF-8. */
 size_t utf8_character(const char *text);
 
+/* Ends a text before its first byte that is not UTF-8: a character may have been cut in two. */
+void utf8_end_whole(char *text);
+
 #endif

@@ -261,7 +261,8 @@ class ForPeople(cli.Case):
         self.assertEqual([row["HELD BY"] for row in self.table("list", "-a")],
                          ["- (abandoned)", "- (released)"])
         out = self.check(0, "show", "x").out
-        self.assertRegex(out, r"(?m)^last +abandoned by sh@.*, token \d+, exit status 143$")
+        self.assertRegex(out, r"(?m)^last +abandoned by sh@.*, token \d+, exit status 143"
+                              r".*broken by holdfast@.*: why not$")
         self.assertNotRegex(out, "(?m)^done")
 
     def test_work_that_was_done_before_the_last_holder_died(self):

@@ -503,7 +503,7 @@ static void test_a_lock_that_lingers_is_recalled(void **state)
                  "3200 b look at x\n"
                  "3300 b look at x\n"
                  "3333 a beat, seen 1\n"
-                 "3333 a x: leave=3+\n"
+                 "3333 a x: leave=3+(broken by b@:1: maintenance)\n"
                  "3400 b look at x\n"
                  "3400 broken x: yes\n");
     end();

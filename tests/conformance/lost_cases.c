@@ -297,6 +297,7 @@ static void test_a_broken_holder_is_told_and_the_lock_is_free(void **state)
     bed_release(other);
     lock = bed_acquire(two, name, NULL);
     assert_int_equal(bed_last(lock).outcome, HF_OUTCOME_ABANDONED);
+    assert_string_equal(bed_last(lock).reason, "broken by the admin: it is stuck");
     bed_release(lock);
 }
 
@@ -340,12 +341,14 @@ static void test_break_by_force_is_at_once(void **state)
     hf_error err;
     hf_client *slow = bed_client("slow", 30000);
     hf_lock *lock = bed_acquire(slow, name, NULL), *next = NULL;
-    hf_break_options options = {.reason = "r", .force = true};
+    hf_break_options options = {.reason = "r", .by = "me", .force = true};
     int64_t began = idle_ms(), token = hf_lock_token(lock);
     assert_code(HF_OK, hf_break(two, name, &options, &err), &err);
     assert_in_range(idle_ms() - began, 0, 3000);
     assert_int_equal(bed_try(two, name, HF_EXCLUSIVE, &next), HF_OK);
     bed_rises(token, hf_lock_token(next));
+    if (bed.can & HF_CAN_QUEUE)
+        assert_string_equal(bed_last(next).reason, "broken by me: r");
     assert_code(HF_LOST, hf_lock_release(lock, &err), &err); /* it has not been told yet */
     bed_release(next);
     hf_lock_close(lock);

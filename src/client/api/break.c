@@ -138,16 +138,22 @@ static hf_code look_at_session(breaking *b, target *t, bool *is_dead, hf_error *
     return HF_OK;
 }
 
-/* A missing session cannot be asked. The break waits for it all the same, and then bars it. */
-static hf_code ask_once(breaking *b, target *t, hf_error *err)
+static hf_ask ask_for(const breaking *b, const target *t)
 {
-    hf_store *store = b->client->store;
     hf_ask ask = {.ticket = t->holder.ticket};
     snprintf(ask.reason, sizeof ask.reason, "%s", b->options->reason);
     if (b->options->by && *b->options->by) /* an ask of nobody is a release (lease_release.c) */
         snprintf(ask.by, sizeof ask.by, "%s", b->options->by);
     else
         client_who(b->client, ask.by);
+    return ask;
+}
+
+/* A missing session cannot be asked. The break waits for it all the same, and then bars it. */
+static hf_code ask_once(breaking *b, target *t, hf_error *err)
+{
+    hf_store *store = b->client->store;
+    const hf_ask ask = ask_for(b, t);
     bool is_dead = false;
     hf_code code = look_at_session(b, t, &is_dead, err);
     if (is_dead)
@@ -241,6 +247,8 @@ static hf_leave *leaves_of(const breaking *b)
         leaves[i] = (hf_leave){
             .ticket = b->targets[i].holder.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
         memcpy(leaves[i].who, b->targets[i].who, sizeof leaves[i].who);
+        const hf_ask ask = ask_for(b, &b->targets[i]);
+        text_broken(leaves[i].reason, &ask);
     }
     return leaves;
 }

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/period.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,16 @@ hf_leave lock_leave_before(const struct hf_lock *lock)
     return leave;
 }
 
+/* Why it was lost, if its watchdog or somebody else's break did it. */
+static void say_why(const struct hf_lock *lock, char reason[HF_TEXT_MAX + 1])
+{
+    const session_ask *asked = session_find_ask_locked(lock->client, lock->grant.ticket);
+    if (lock->belief.watchdog.has_bitten)
+        watchdog_reason(&lock->belief.watchdog, reason);
+    else if (asked && lock->state == LOCK_LOST)
+        text_broken(reason, &asked->ask);
+}
+
 hf_leave lock_leave(const struct hf_lock *lock)
 {
     const struct leaving *leaving = &lock->leaving;
@@ -224,8 +235,7 @@ hf_leave lock_leave(const struct hf_lock *lock)
         leave.period = lock->grant.period;
     if (lock->turn.has_block)
         leave.used_token = lock->grant.token;
-    if (lock->belief.watchdog.has_bitten)
-        watchdog_reason(&lock->belief.watchdog, leave.reason);
+    say_why(lock, leave.reason);
     client_who(lock->client, leave.who);
     return leave;
 }
