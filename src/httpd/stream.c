@@ -139,4 +139,6 @@ void answer_events(request *req)
     answer_made(req, "text/event-stream",
                 MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, next_part, s,
                                                   close_stream));
+    answer_header(req, "Holdfast-Role",
+                  role_name(req->service->config.is_read_only ? ROLE_READ : req->caller.role));
 }

@@ -2,7 +2,8 @@
 // One lock: who holds it, who waits, what happened to it. Made anew when it changes; update() lets
 // the time pass.
 
-const ALL = 2 ** 30, LONG_MS = 60000;
+const ALL = 2 ** 30;
+const LONG_MS = 60000, LONGER = 3; // what is long: that, and so many times what the lock has seen
 const WORDS = {wait: "waits", grant: "has it", release: "gave it back", loss: "lost it",
   gave_up: "gave up waiting", left: "waits no more"};
 
@@ -24,8 +25,22 @@ function duration(ms) {
 }
 
 const who = entry => entry.who || "(session gone)";
-const since = entry => make("span", {className: "since", data: {since: Date.parse(entry.since) || ""},
+const since = (entry, usual) => make("span", {className: "since",
+  data: {since: Date.parse(entry.since) || "", usual},
   title: entry.since ? `since ${new Date(entry.since).toLocaleString()}` : ""});
+
+// The longest time from one of these events to one of those, as far as this page has seen; 0: none.
+function longest(events, from, to) {
+  const begun = new Map();
+  let most = 0;
+  for (const {event, who: whose, at} of [...events].reverse()) {
+    if (from.includes(event))
+      begun.set(whose, Date.parse(at));
+    if (to.includes(event) && begun.has(whose))
+      most = Math.max(most, Date.parse(at) - begun.get(whose));
+  }
+  return most;
+}
 
 function kindOf(lock) {
   if (lock.limit !== ALL) {
@@ -35,23 +50,23 @@ function kindOf(lock) {
   return lock.holders.length && lock.holders[0].permits !== ALL ? " shared" : "";
 }
 
-function holderRow(lock, holder, ask) {
+function holderRow(lock, holder, usual, ask) {
   const key = "break " + (holder.token || holder.session);
-  const button = make("button", {type: "button", className: "break", data: {key},
+  const button = ask && make("button", {type: "button", className: "break", data: {key},
     ariaLabel: `Break ${lock.name}, held by ${who(holder)}`, onclick: () => ask(lock.name, holder)}, "Break");
   return make("div", {className: "holder", data: {session: holder.session}},
     make("div", {},
-      make("b", {className: "who"}, who(holder)), " for ", since(holder), " ",
+      make("b", {className: "who"}, who(holder)), " for ", since(holder, usual), " ",
       make("span", {className: "why"}, holder.why), " ",
-      make("span", {className: "quiet"}, "lease ", make("span", {className: "left"}),
-        holder.token ? `, token ${holder.token}` : "")),
-    button,
+      make("span", {className: "quiet small"}, "\u00b7 lease ", make("span", {className: "left"}),
+        holder.token ? ` \u00b7 token ${holder.token}` : "")),
+    button || "",
     make("progress", {max: 1, value: 0, ariaLabel: "what is left of the lease"}));
 }
 
-function queueRow(entry) {
+function queueRow(entry, usual) {
   return make("li", {value: entry.position}, make("b", {className: "who"}, who(entry)), " for ",
-    since(entry), " ", make("span", {className: "why"}, entry.why));
+    since(entry, usual), " ", make("span", {className: "why"}, entry.why));
 }
 
 function lastRow({outcome, who: holder, reason, at, exit_status: status}) {
@@ -85,11 +100,14 @@ export function card(element, lock, events, {open, ask}) {
   const state = lock.queue.length || lock.waiting_here ? "waits" : lock.holders.length ? "held" : "free";
   element.className = `lock ${state}`;
   element.dataset.name = lock.name;
+  const held = longest(events, ["grant"], ["release", "loss"]);
+  const waited = longest(events, ["wait"], ["grant", "gave_up", "left"]);
   element.replaceChildren(
     make("h2", {}, make("span", {className: "name"}, lock.name),
       make("span", {className: "kind"}, kindOf(lock), state === "free" ? " free" : "")),
-    ...lock.holders.map(holder => holderRow(lock, holder, ask)),
-    ...(lock.queue.length ? [make("ol", {className: "queue"}, ...lock.queue.map(queueRow))] : []),
+    ...lock.holders.map(holder => holderRow(lock, holder, held, ask)),
+    ...(lock.queue.length ? [make("ol", {className: "queue"},
+      ...lock.queue.map(entry => queueRow(entry, waited)))] : []),
     ...(lock.waiting_here > 1 ? [make("p", {className: "here quiet"},
       `${lock.waiting_here} requests wait at this service, behind one place in the queue`)] : []),
     ...history(lock, events, open));
@@ -99,6 +117,7 @@ function updateLease(row, lease) {
   const left = lease ? lease.until - Date.now() : 0, bar = row.querySelector("progress");
   bar.value = lease ? Math.max(0, left) / Math.max(1, lease.most) : 0;
   row.classList.toggle("low", bar.value < 0.25);
+  row.classList.toggle("over", lease !== undefined && left < 0);
   row.querySelector(".left").textContent =
     !lease ? "not known" : left < 0 ? `over by ${duration(-left)}` : duration(left);
 }
@@ -106,9 +125,11 @@ function updateLease(row, lease) {
 export function update(element, {leases, skew}) {
   for (const row of element.querySelectorAll(".holder"))
     updateLease(row, leases.get(row.dataset.session));
+  element.classList.toggle("overdue", element.querySelector(".over") !== null);
   for (const time of element.querySelectorAll(".since")) {
     const ms = Date.now() + skew - Number(time.dataset.since);
     time.textContent = time.dataset.since ? duration(ms) : "some time";
-    time.classList.toggle("long", time.dataset.since !== "" && ms > LONG_MS);
+    const usual = Number(time.dataset.usual);
+    time.classList.toggle("long", usual > 0 && ms > Math.max(LONG_MS, LONGER * usual));
   }
 }

@@ -14,6 +14,7 @@ const headers = () => token.get() ? {Authorization: "Bearer " + token.get()} : {
 // What is known of the store. leases: session -> {until, most}, in this machine's time.
 const known = {locks: new Map(), leases: new Map(), history: new Map(), skew: 0};
 const cards = new Map(), open = new Set(), NOTHING = [];
+let mayBreak = false;
 
 // ---- What is told
 
@@ -37,12 +38,13 @@ const told = {
     takeLeases(leases);
     told.store(reach);
     if (free_left_off && reach.reachable)
-      show("live", "live; too many free ones to show");
+      show("live", `live, ${location.host}; too many free ones to show`);
   },
   lock: lock => isShown(lock) ? known.locks.set(lock.name, lock) : known.locks.delete(lock.name),
   gone: ({name}) => known.locks.delete(name),
   leases: takeLeases,
-  store: ({reachable, detail}) => show(reachable ? "live" : "lost", reachable ? "live" : detail),
+  store: ({reachable, detail}) => reachable ? show("live", `live, ${location.host}`) :
+    show("lost", `the service does not reach its store: ${detail}`),
 };
 for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
   told[kind] = remember;
@@ -52,7 +54,7 @@ for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
 const asked = {prefix: "", idle: false};
 
 function isShown(lock) {
-  return asked.idle || lock.holders.length || lock.queue.length;
+  return find("#idle").checked || lock.holders.length || lock.queue.length;
 }
 
 function address() {
@@ -83,21 +85,49 @@ function show(kind, text) {
   state.textContent = text;
 }
 
-// Who has waited for longest comes first, then who has held for longest, then the last that were left.
-function rank(lock) {
-  const since = (entries, key) => Math.min(...entries.map(e => Date.parse(e[key]) || Infinity));
-  if (lock.queue.length)
-    return [0, since(lock.queue, "since")];
-  return lock.holders.length ? [1, since(lock.holders, "since")] : [2, -Date.parse(lock.last.at) || 0];
+const oldest = entries => Math.min(...entries.map(e => Date.parse(e.since) || Infinity));
+const isOverdue = lock =>
+  lock.holders.some(holder => known.leases.get(holder.session)?.until < Date.now());
+
+// Each gives a class and a time: the lower comes first.
+const orders = {
+  // Leases that are over, then who has waited for longest, then who has held for longest, then the
+  // last that were left.
+  trouble: lock => isOverdue(lock) ? [0, oldest(lock.holders)] : lock.queue.length ?
+    [1, oldest(lock.queue)] : lock.holders.length ?
+    [2, oldest(lock.holders)] : [3, -Date.parse(lock.last.at) || 0],
+  name: () => [0, 0],
+  held: lock => lock.holders.length ? [0, oldest(lock.holders)] : [1, 0],
+  waited: lock => lock.queue.length ? [0, oldest(lock.queue)] : [1, 0],
+};
+
+function has(lock, word) {
+  const texts = [lock.name, ...[...lock.holders, ...lock.queue].flatMap(e => [e.who, e.why])];
+  return texts.some(text => text.toLowerCase().includes(word));
 }
 
 function chosen() {
-  const prefix = find("#prefix").value, idle = find("#idle").checked;
+  const prefix = find("#prefix").value, rank = orders[find("#order").value];
+  const word = find("#search").value.toLowerCase();
   return [...known.locks.values()]
-    .filter(lock => lock.name.startsWith(prefix) && (idle || lock.holders.length || lock.queue.length))
+    .filter(lock => lock.name.startsWith(prefix) && isShown(lock) && (!word || has(lock, word)))
     .map(lock => [rank(lock), lock])
     .sort(([[a, since], x], [[b, until], y]) => a - b || since - until || (x.name < y.name ? -1 : 1))
     .map(([, lock]) => lock);
+}
+
+let lastOverdue = 0;
+function showTotals() {
+  let held = 0, waiting = 0, overdue = 0;
+  for (const lock of known.locks.values()) {
+    held += lock.holders.length > 0;
+    waiting += lock.queue.length;
+    overdue += isOverdue(lock);
+  }
+  find("#totals").textContent = `${held} held, ${waiting} waiting` + (overdue ? `, ${overdue} overdue` : "");
+  if (overdue !== lastOverdue)
+    drawSoon();
+  lastOverdue = overdue;
 }
 
 // A card stays the same element for as long as its lock is shown, and keeps the focus.
@@ -107,7 +137,7 @@ function cardOf(lock) {
     return had.element;
   const element = had?.element || document.createElement("li");
   const focused = element.contains(document.activeElement) && document.activeElement.dataset.key;
-  card(element, lock, history, {open, ask: askToBreak});
+  card(element, lock, history, {open, ask: mayBreak ? askToBreak : null});
   if (focused)
     find(`[data-key="${CSS.escape(focused)}"]`, element)?.focus();
   cards.set(lock.name, {element, lock, events: history});
@@ -122,12 +152,13 @@ function draw() {
     list.lastChild.remove();
   const more = locks.length - wanted.length;
   none.hidden = locks.length > 0 && !more;
-  none.textContent = more ? `${more} more; say how their names begin` :
+  none.textContent = more ? `${more} more; say more of what you look for` :
     known.locks.size ? "No such lock is held or waited for." : "Nobody holds a lock.";
   tick();
 }
 
 function tick() {
+  showTotals();
   for (const {element} of cards.values())
     if (element.isConnected)
       update(element, known);
@@ -185,19 +216,22 @@ const tokenBox = dialog("#ask", (form, box) => {
   stream.again();
 });
 
-function askForToken() {
+function askForToken(problem = "") {
   find("form", tokenBox).reset();
+  find(".problem", tokenBox).textContent = problem;
   if (!tokenBox.open)
     tokenBox.showModal();
 }
 
-find("#token").addEventListener("click", askForToken);
+find("#token").addEventListener("click", () => askForToken());
 find("#prefix").addEventListener("input", choose);
+find("#search").addEventListener("input", draw);
+find("#order").addEventListener("change", draw);
 find("#idle").addEventListener("change", choose);
 addEventListener("keydown", event => {
   if (event.key === "/" && !event.target.closest("input, dialog")) {
     event.preventDefault();
-    find("#prefix").focus();
+    find("#search").focus();
   }
 });
 
@@ -205,10 +239,13 @@ const stream = follow(address, {
   headers,
   begun: answer => {
     known.skew = Date.parse(answer.headers.get("Date")) - Date.now() || 0;
-    show("live", "live");
+    if (mayBreak !== (answer.headers.get("Holdfast-Role") === "admin"))
+      cards.clear();
+    mayBreak = answer.headers.get("Holdfast-Role") === "admin";
+    show("live", `live, ${location.host}`);
   },
   event: (kind, data) => { told[kind]?.(data); drawSoon(); },
   lost: text => show("lost", text),
-  refused: text => { show("lost", text); askForToken(); },
+  refused: text => { show("lost", text); askForToken(token.get() ? text : ""); },
 });
 setInterval(tick, 500);
