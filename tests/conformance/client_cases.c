@@ -542,7 +542,7 @@ int run_client_cases(void)
         CASE(test_release_twice_and_check_after_it),
         CASE_IF(HF_CAN_TOKENS, test_tokens_rise),
         CASE(test_close_is_ordered_before_the_next_acquire),
-        CASE_IF(HF_CAN_QUEUE, test_the_previous_outcome_is_told),
+        CASE_IF(HF_CAN_LAST, test_the_previous_outcome_is_told),
         CASE_IF(BED_MAKES, test_one_session_holds_many),
         CASE(test_locks_outlive_their_client_as_lost),
         CASE_IF(HF_CAN_QUEUE, test_show_tells_who_and_why),

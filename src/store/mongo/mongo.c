@@ -19,6 +19,7 @@
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
+#include "store/mongo/shared/outcome.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/shared/reading.h"
 #include "store/mongo/shared/watch.h"
@@ -43,6 +44,7 @@ static void close_store(hf_store *base)
     }
     free(store->watch);
     mongo_held_clear(store);
+    mongo_outcomes_clear(store);
     mongo_uri_done(&store->uri);
     free(store);
 }
@@ -87,6 +89,8 @@ static const hf_store_ops ttl_ops = {
     .wake = mongo_wake,
     .sweep = mongo_plain_sweep,
     .doctor = mongo_doctor,
+    .previous = mongo_outcome_previous,
+    .lasts = mongo_outcome_lasts,
 };
 
 static const hf_store_ops document_ops = {
@@ -110,6 +114,8 @@ static const hf_store_ops document_ops = {
     .wake = mongo_wake,
     .sweep = mongo_plain_sweep,
     .doctor = mongo_doctor,
+    .previous = mongo_outcome_previous,
+    .lasts = mongo_outcome_lasts,
 };
 
 static const hf_store_ops sharding_ops = {
@@ -131,6 +137,8 @@ static const hf_store_ops sharding_ops = {
     .wake = mongo_wake,
     .sweep = sharding_sweep,
     .doctor = mongo_doctor,
+    .previous = mongo_outcome_previous,
+    .lasts = mongo_outcome_lasts,
 };
 
 static const struct {

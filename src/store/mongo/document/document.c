@@ -477,7 +477,7 @@ static void open_protocol(mongo_store *store)
 }
 
 const mongo_protocol mongo_document = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
     .check = mongo_document_check,
     .open = open_protocol,
     .close = mongo_document_refresh_close,

@@ -654,7 +654,7 @@ static void close_protocol(mongo_store *store, bool is_ours)
 }
 
 const mongo_protocol mongo_ttl = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
     .wait_ms = 10000,
     .open = open_protocol,
     .close = close_protocol,
