@@ -25,6 +25,12 @@ def now():
 class Outcomes(OnASet):
     """What is so in each of the three; the name is a document's _id, where there must be one."""
 
+    def setUp(self):
+        super().setUp()
+        self.database = "once_%s_%s" % (self.keys["Protocol"], self.database[5:30])
+        self.db = self.mongo[self.database]
+        self.uri = self.store()
+
     def ours(self, *words, uri=None):
         return self.start(Command("--store", uri or self.uri, "-v", *words))
 
@@ -58,6 +64,11 @@ class Outcomes(OnASet):
         self.assertEqual(done["holders"], [])
         self.once("--skip-code", "9", status=9)
         self.assertEqual(self.outcomes(), done)
+        for listed in (as_json(self.run_command("list", "--all", "--json"))[0],
+                       as_json(self.run_command("show", "x", "--json"))):
+            self.assertEqual((listed["name"], listed["holders"]), ("x", []))
+            self.assertEqual(listed["last"]["outcome"], "released")
+            self.assertEqual(listed["last"]["done"]["exit_status"], 0)
 
     def check_failure(self):
         self.run_command("run", "--once-per", TEN_YEARS, "x", "--", "sh", "-c", "exit 3", status=3)

@@ -413,6 +413,50 @@ static void test_they_are_shown(void **state)
     transcript_end("outcomes-shown");
 }
 
+static bool count_down(void *ctx, const hf_record *record)
+{
+    transcript_say("   %s, %zu holders", record->name, record->holders);
+    return --*(int *)ctx > 0;
+}
+
+static void list(const char *what, hf_list_part part, int most)
+{
+    transcript_say("\n%s", what);
+    transcript_code(store->base.ops->list(&store->base, &part, count_down, &most, &err), &err);
+}
+
+#define HELD "{'ok': 1, 'docs': [{'_id': 'b'}, {'_id': 'd'}]}"
+#define KNOWN CURSOR("{'_id': 'a'}, {'_id': 'b'}, {'_id': 'c'}, {'_id': 'e'}")
+
+static void test_free_locks_are_listed_in_between(void **state)
+{
+    (void)state;
+    answers_give_always("list", HELD);
+    answers_give("find", KNOWN);
+    list("all", (hf_list_part){.prefix = "", .after = ""}, 99);
+    answers_give("find", KNOWN);
+    list("three at most", (hf_list_part){.prefix = "", .after = "", .limit = 3}, 99);
+    answers_give("find", KNOWN);
+    list("two are enough", (hf_list_part){.prefix = "", .after = ""}, 2);
+    list("what is in use", (hf_list_part){.prefix = "", .after = "", .in_use = true}, 99);
+    answers_give("find", DENIED);
+    list("no right", (hf_list_part){.prefix = "", .after = ""}, 99);
+    answers_give("find", NULL);
+    list("no answer", (hf_list_part){.prefix = "", .after = ""}, 99);
+    transcript_end("outcomes-listed");
+}
+
+static void test_free_locks_of_a_prefix(void **state)
+{
+    (void)state;
+    answers_give_always("list", "{'ok': 1, 'docs': []}");
+    answers_give("find", CURSOR("{'_id': 'x/1'}, {'_id': 5}, {'_id': 'y'}, {'_id': 'x/2'}"));
+    list("to its end", (hf_list_part){.prefix = "x/", .after = ""}, 99);
+    answers_give("find", CURSOR("{'_id': 'x/2'}"));
+    list("behind a name", (hf_list_part){.prefix = "x/", .after = "x/1"}, 99);
+    transcript_end("outcomes-listed-prefix");
+}
+
 static void test_what_is_idle_is_pruned_by_those_who_use_it(void **state)
 {
     (void)state;
@@ -451,6 +495,8 @@ int main(void)
         TEST(test_without_the_right_to_write_it),
         TEST(test_a_break_says_that_it_was_abandoned),
         TEST(test_they_are_shown),
+        TEST(test_free_locks_are_listed_in_between),
+        TEST(test_free_locks_of_a_prefix),
         TEST(test_what_is_idle_is_pruned_by_those_who_use_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

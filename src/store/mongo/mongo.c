@@ -20,6 +20,7 @@
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/outcome.h"
+#include "store/mongo/shared/outcome_list.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/shared/reading.h"
 #include "store/mongo/shared/watch.h"
@@ -107,7 +108,7 @@ static const hf_store_ops document_ops = {
     .lease_renew = mongo_plain_lease_renew,
     .canonical = mongo_document_canonical,
     .look = mongo_look,
-    .list = mongo_list,
+    .list = mongo_outcome_list,
     .list_sessions = mongo_plain_list_sessions,
     .ask = mongo_plain_ask,
     .await = mongo_await,
@@ -130,7 +131,7 @@ static const hf_store_ops sharding_ops = {
     .lease_renew = sharding_lease_renew,
     .unlock_all = sharding_process_end,
     .look = mongo_look,
-    .list = mongo_list,
+    .list = mongo_outcome_list,
     .list_sessions = sharding_list_sessions,
     .ask = mongo_plain_ask,
     .await = mongo_await,

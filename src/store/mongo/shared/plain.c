@@ -186,7 +186,7 @@ static bool collect_holder(void *ctx, const hf_record *record)
 
 hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
 {
-    static const hf_list_part every = {.prefix = "", .after = ""};
+    static const hf_list_part every = {.prefix = "", .after = "", .in_use = true};
     holders all = {NULL, 0};
     hf_code code = base->ops->list(base, &every, collect_holder, &all, err);
     bool goes_on = !code;

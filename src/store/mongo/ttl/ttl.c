@@ -18,8 +18,8 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
-#include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
+#include "store/mongo/shared/outcome_list.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/ttl/fair.h"
 
@@ -632,7 +632,7 @@ hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn ea
                        hf_error *err)
 {
     hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
-    return code ? code : mongo_list(base, part, each, ctx, err);
+    return code ? code : mongo_outcome_list(base, part, each, ctx, err);
 }
 
 static const char *changing(const mongo_store *store)
