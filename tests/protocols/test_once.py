@@ -52,7 +52,7 @@ class Outcomes(OnASet):
 
     def crash(self):
         """A holder that dies; its lock can be had a ttl later."""
-        holder = self.ours("--ttl", "3s", "run", "--once-per", TEN_YEARS, "x", "--", "sh", "-c",
+        holder = self.ours("run", "--once-per", TEN_YEARS, "x", "--", "sh", "-c",
                            "echo up; exec sleep 60 >/dev/null 2>&1")  # it is left behind
         holder.line("up", 30)
         holder.kill()
@@ -121,7 +121,7 @@ class WithTtl(Outcomes):
 
     def test_one_that_stops_before_its_release_overwrites_nothing(self):
         """It is stopped for longer than its lease, as its work ends."""
-        stopped = self.ours("--ttl", "3s", "run", "--once-per", TEN_YEARS, "x", "--", "sh", "-c",
+        stopped = self.ours("run", "--once-per", TEN_YEARS, "x", "--", "sh", "-c",
                             "echo up; read line; exit 5")
         stopped.line("up", 30)
         stopped.signal(signal.SIGSTOP)
