@@ -155,7 +155,8 @@ hf_mono belief_end_of_grant_locked(const struct lock_request *request)
         return (hf_mono){0};
     if (!request->claim && !request->options->no_refresh)
         return client->session.lease_end;
-    return mono_min(client->session.lease_end, lease_end(request->sent, client->ttl_ms));
+    hf_mono own = lease_end(request->sent, request->client->ttl_ms);
+    return mono_min(client->session.lease_end, own);
 }
 
 hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err)
