@@ -379,8 +379,10 @@ typedef struct hf_last {
 /* How the holder before this one left. Its strings live as long as the lock, or until it is
  * upgraded; after that it says how the last of those that shared it left. The first call asks the
  * database if the lock was handed over while this one waited, because a notice carries only the
- * token. HF_LOST: it is not known, and the lock is no longer held. HF_UNREACHABLE and related
- * codes: not known now. */
+ * token. In protocols without a queue it asks in any case, and notes the caller, so that the next
+ * holder learns how this one left; HF_DENIED there: docs/protocols.md says which right is needed.
+ * HF_LOST: it is not known, and the lock is no longer held. HF_UNREACHABLE and related codes: not
+ * known now. */
 hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err);
 
 /* Whether the work of this lock's period was done. The lock must have been taken with period_ms. If

@@ -302,6 +302,7 @@ enum {
     HF_CAN_PROCESSES = 1 << 5, /* other processes see the same locks */
     HF_CAN_SEE_CRASH = 1 << 6, /* a crash shows at once (R10): waiters look at once */
     HF_CAN_TELL_LOST = 1 << 7, /* await() tells holders what they have lost: they listen, too */
+    HF_CAN_LAST = 1 << 8,      /* without a queue: previous() and lasts() say how locks were left */
 };
 
 typedef struct hf_store hf_store;
@@ -320,8 +321,16 @@ typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
 
 /* A store without HF_CAN_QUEUE accepts an entry only as a holder. Inside the step, it decides
- * itself whether the present holder's time is over. It keeps no `last`; its sessions are not judged
- * and cannot be asked. */
+ * itself whether the present holder's time is over. Its records have no `last` (see previous());
+ * its sessions are not judged and cannot be asked. */
+
+/* A holder that asks how the one before it left. */
+typedef struct hf_successor {
+    const hf_entry *holder; /* its ticket, session, ttl and token */
+    const char *who;
+    int64_t period_ms; /* of work that is done once per period: the period's length; 0: none */
+    hf_mono until;     /* the end of its belief */
+} hf_successor;
 
 /* Unless its comment says otherwise, a call is one atomic database command. It may be made from any
  * thread, also at the same time as others. The store bounds its time. It returns HF_OK or fills
@@ -435,6 +444,19 @@ typedef struct hf_store_ops {
     int (*keep_fd)(hf_store *store, hf_id session);
 
     hf_code (*doctor)(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);
+
+    /* For stores with HF_CAN_LAST; both are NULL elsewhere, where the records say it.
+     *
+     * Tells a holder how the one before it left, and notes the holder, so that the next one learns
+     * how it left, too: by its leave, or, if it wrote none, as abandoned. A holder whose period has
+     * its work done already is not noted. *now: the store's clock, at the time of that note or
+     * reading. A few commands. The read is of the present, not of a past (R1). HF_UNREACHABLE: also
+     * if the belief ended before the answer was there; never HF_UNKNOWN. */
+    hf_code (*previous)(hf_store *store, const char *name, const hf_successor *asks,
+                        hf_last_mark *out, hf_dbtime *now, hf_error *err);
+    /* Fills `last` of n records (n <= 1000) that look() or list() gave. One that does not exist,
+     * but of which it is known how it was left, exists from now on. For display. */
+    hf_code (*lasts)(hf_store *store, hf_record *records, size_t n, hf_error *err);
 } hf_store_ops;
 
 struct hf_store {

@@ -19,9 +19,10 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Set, Type
 
 from . import _library
 from ._client import Client, name_for
+from ._election import Observation, Seen
 from ._errors import ClosedError, HoldfastError, LostError, call, error_of
 from ._handle import ClientHandle, callback
-from ._info import LockInfo
+from ._info import Leader, LockInfo, WhyLink
 from ._lease import Lease
 from ._library import LEASE_FN, lib
 from ._options import lease_options
@@ -330,6 +331,30 @@ class AsyncClient:
     async def locks(self, prefix: Optional[str] = None) -> List[LockInfo]:
         """The locks whose names begin with prefix."""
         return cast(List[LockInfo], await self.in_background(self.client.locks, prefix))
+
+    async def why(self, name: str) -> List[WhyLink]:
+        """Why a lock is waited for; see Client.why()."""
+        return cast(List[WhyLink], await self.in_background(self.client.why, name))
+
+    async def observe(self, name: str) -> AsyncIterator[Optional[Leader]]:
+        """Yields the leader of an election, None while nobody leads: at once, and after each change, for
+        ever. A thread of its own looks; it ends with the iterator (aclose(), or cancelling the task).
+
+        A change is seen within about half a second. Errors: UnreachableError after `patience`; ClosedError.
+        """
+        loop = asyncio.get_running_loop()
+        seen: asyncio.Queue[Seen] = asyncio.Queue()
+
+        def put(item: Seen) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(seen.put_nowait, item)
+
+        observation = Observation(self._handle, name, put)
+        try:
+            while True:
+                yield observation.leader(await seen.get())
+        finally:
+            await asyncio.shield(loop.run_in_executor(None, observation.end))
 
     async def close(self) -> None:
         """Ends waits (ClosedError), and loses the locks that are still held; release them before.

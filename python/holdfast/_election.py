@@ -6,7 +6,7 @@ import ctypes
 import queue
 import threading
 from types import TracebackType
-from typing import Any, Iterator, List, Optional, Type, Union
+from typing import Any, Callable, Iterator, List, Optional, Type, Union
 
 from . import _library
 from ._errors import CancelledError, ClosedError, call, error_of, made
@@ -108,42 +108,59 @@ class Election:
 Seen = Union[Leader, BaseException, None]
 
 
-def _look(client: ClientHandle, name: Optional[bytes], wait: Wait, seen: queue.SimpleQueue[Seen]) -> None:
-    """Puts each leader into the queue, and in the end the error."""
-    raised: List[BaseException] = []
+class Observation:
+    """A thread that looks who leads. It puts each leader, None while nobody leads, and in the end the error,
+    by the function `put`."""
 
-    def each(_ctx: Any, leader: Any) -> bool:
+    def __init__(self, client: ClientHandle, name: str, put: Callable[[Seen], Any]) -> None:
+        self._client = client
+        self._name = text(name, "name")
+        self._put = put
+        self._wait = Wait(None)
+        client.begin_wait(self._wait.stop)
+        self._looker = threading.Thread(target=self._look, daemon=True, name="holdfast-observe")
+        self._looker.start()
+
+    def _look(self) -> None:
+        raised: List[BaseException] = []
+
+        def each(_ctx: Any, leader: Any) -> bool:
+            try:
+                self._put(Leader.of(leader.contents) if leader else None)
+            except BaseException as error:
+                raised.append(error)
+            return not raised
+
         try:
-            seen.put(Leader.of(leader.contents) if leader else None)
+            with self._client as pointer:
+                call(lib.hf_election_observe, pointer, self._name, _library.LEADER_FN(each), None,
+                     self._wait.cancel)
         except BaseException as error:
             raised.append(error)
-        return not raised
+        self._put(raised[0] if raised else ClosedError("the observation has ended"))
 
-    try:
-        with client as pointer:
-            call(lib.hf_election_observe, pointer, name, _library.LEADER_FN(each), None, wait.cancel)
-    except BaseException as error:
-        raised.append(error)
-    seen.put(raised[0] if raised else ClosedError("the observation has ended"))
+    def leader(self, seen: Seen) -> Optional[Leader]:
+        """What was put; raises it if it is the error."""
+        if isinstance(seen, CancelledError) and self._client.state is not State.OPEN:
+            raise ClosedError("this client was closed")
+        if isinstance(seen, BaseException):
+            raise seen
+        return seen
+
+    def end(self) -> None:
+        """Waits until the thread has ended, which takes no longer than one look."""
+        self._wait.stop()
+        self._looker.join()
+        self._client.end_wait(self._wait.stop)
+        lib.hf_cancel_free(self._wait.cancel)
 
 
 def observe(client: ClientHandle, name: str) -> Iterator[Optional[Leader]]:
     """See Client.observe()."""
-    wait, seen = Wait(None), queue.SimpleQueue()  # type: ignore[var-annotated]
-    client.begin_wait(wait.stop)
-    looker = threading.Thread(target=_look, args=(client, text(name, "name"), wait, seen), daemon=True,
-                              name="holdfast-observe")
-    looker.start()
+    seen: queue.SimpleQueue[Seen] = queue.SimpleQueue()
+    observation = Observation(client, name, seen.put)
     try:
         while True:
-            leader = seen.get()
-            if isinstance(leader, CancelledError) and client.state is not State.OPEN:
-                raise ClosedError("this client was closed")
-            if isinstance(leader, BaseException):
-                raise leader
-            yield leader
+            yield observation.leader(seen.get())
     finally:
-        wait.stop()
-        looker.join()
-        client.end_wait(wait.stop)
-        lib.hf_cancel_free(wait.cancel)
+        observation.end()

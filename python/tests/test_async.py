@@ -219,6 +219,57 @@ class Asyncio(OnAStore):
             with self.assertRaises(holdfast.HeldError):
                 await client.acquire("y", permits=1, limit=2, wait=0)
 
+    @staticmethod
+    async def in_thread(function):
+        return await asyncio.get_running_loop().run_in_executor(None, function)
+
+    @in_loop
+    async def test_observers_see_who_leads(self, client):
+        leaders = client.observe("x")
+        self.assertIsNone(await leaders.__anext__())
+        with self.one.election("x", value="here") as election:
+            await self.in_thread(election.campaign)
+            self.assertEqual((await leaders.__anext__()).value, "here")
+        self.assertIsNone(await leaders.__anext__())
+        await leaders.aclose()
+
+    @in_loop
+    async def test_an_observer_that_is_cancelled_leaves_no_thread(self, client):
+        async def follow():
+            async for _ in client.observe("x"):
+                seen.set()
+
+        seen = asyncio.Event()
+        task = asyncio.create_task(follow())
+        await seen.wait()
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        self.assertNotIn("holdfast-observe", [each.name for each in threading.enumerate()])
+
+    def test_closing_ends_observers(self):
+        async def main():
+            client = holdfast.AsyncClient(self.uri, ttl=self.ttl)
+            leaders = client.observe("x")
+            self.assertIsNone(await leaders.__anext__())
+            following = asyncio.ensure_future(leaders.__anext__())
+            await client.close()
+            with self.assertRaises(holdfast.ClosedError):
+                await following
+        asyncio.run(asyncio.wait_for(main(), 2 * SOON))
+
+    @in_loop
+    async def test_why_a_lock_is_waited_for(self, client):
+        self.assertEqual(await self.free_why(client), [])
+        with self.one.lock("x", why="work"):
+            [link] = await client.why("x")
+            self.assertEqual((link.name, link.depth, link.holder.why), ("x", 0, "work"))
+
+    async def free_why(self, client):
+        async with client.lock("x"):
+            pass
+        return await client.why("x")
+
     def test_closing_ends_waits_and_locks(self):
         async def main():
             client = holdfast.AsyncClient(self.uri)

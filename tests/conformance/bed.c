@@ -83,6 +83,7 @@ void bed_begin(const char *kind)
     bed.expires = strcmp(store->protocol ? store->protocol : "", "sharding") == 0;
     bed.can = store->can | (bed.expires ? 0 : BED_CAN_SAY_WHO) |
               (strstr(bed.uri, "hfProtocol=document") ? 0 : BED_MAKES) |
+              (store->can & HF_CAN_QUEUE ? HF_CAN_LAST : 0) |
               (store->ops->waits ? BED_TELLS_WAITS : 0);
     store->ops->close(store);
 }
@@ -400,6 +401,7 @@ static const char *lacking(unsigned needs)
            : lacks & BED_MAKES        ? "documents of its own"
            : lacks & HF_CAN_PROCESSES ? "other processes"
            : lacks & HF_CAN_NOTIFY    ? "notices"
+           : lacks & HF_CAN_LAST      ? "a memory of how the last holder left"
            : lacks & BED_CAN_SAY_WHO  ? "sessions that say whose they are"
            : lacks & BED_TELLS_WAITS  ? "sessions that say what they wait for"
                                       : NULL;

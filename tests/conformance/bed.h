@@ -30,7 +30,7 @@
 
 struct bed {
     char uri[1024];
-    unsigned can; /* HF_CAN_... */
+    unsigned can; /* HF_CAN_...; HF_CAN_LAST with a queue, too */
     bool is_mongo;
     bool is_loaded;   /* the store is none of the library's */
     size_t name_most; /* bytes of a lock's name: HF_NAME_MAX, or what such a store has room for */

@@ -283,6 +283,24 @@ static void test_the_previous_outcome_is_told(void **state)
     bed_release(lock);
 }
 
+static void test_an_exit_status_is_told_by_who_has_not_asked(void **state)
+{
+    (void)state;
+    const char *name = bed_name("unasked");
+    hf_lock *lock = bed_acquire(one, name, NULL);
+    int64_t token = hf_lock_token(lock);
+    hf_lock_set_exit_status(lock, 4);
+    bed_release(lock);
+    lock = bed_acquire(two, name, NULL);
+    hf_last last = bed_last(lock);
+    assert_int_equal(last.outcome, HF_OUTCOME_RELEASED);
+    assert_contains(last.who, "one@");
+    assert_int_equal(last.exit_status, 4);
+    assert_int_equal(last.done.exit_status, 4);
+    assert_int_equal(last.token, token);
+    bed_release(lock);
+}
+
 static void test_one_session_holds_many(void **state)
 {
     (void)state;
@@ -542,7 +560,8 @@ int run_client_cases(void)
         CASE(test_release_twice_and_check_after_it),
         CASE_IF(HF_CAN_TOKENS, test_tokens_rise),
         CASE(test_close_is_ordered_before_the_next_acquire),
-        CASE_IF(HF_CAN_QUEUE, test_the_previous_outcome_is_told),
+        CASE_IF(HF_CAN_LAST, test_the_previous_outcome_is_told),
+        CASE_IF(HF_CAN_LAST, test_an_exit_status_is_told_by_who_has_not_asked),
         CASE_IF(BED_MAKES, test_one_session_holds_many),
         CASE(test_locks_outlive_their_client_as_lost),
         CASE_IF(HF_CAN_QUEUE, test_show_tells_who_and_why),

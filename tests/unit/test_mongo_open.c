@@ -23,7 +23,7 @@ static void assert_can(const char *keys, unsigned can, const char *protocol, int
 static void test_what_each_protocol_can(void **state)
 {
     (void)state;
-    const unsigned plain = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST;
+    const unsigned plain = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST;
     assert_can("",
                HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
                    HF_CAN_PROCESSES,

@@ -315,6 +315,7 @@ static void look(const char *const *names, size_t n, bool linearizable, const ch
 static void list(int most, const char *prefix, const char *docs)
 {
     answers_give("list", docs);
+    answers_give("find", CURSOR(""));
     transcript_code(store->base.ops->list(
                         &store->base, &(hf_list_part){.prefix = prefix ? prefix : "", .after = ""},
                         show, &most, &err),

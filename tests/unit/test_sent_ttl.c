@@ -219,6 +219,7 @@ static void test_looks_and_lists(void **state)
                                           &err),
                     &err);
     answers_give("list", "{'ok': 1, 'docs': [" THEIRS("5") ", {'_id': 'odd'}]}");
+    answers_give("find", CURSOR(""));
     transcript_code(store->base.ops->list(&store->base, &(hf_list_part){.prefix = "a", .after = ""},
                                           show, NULL, &err),
                     &err);

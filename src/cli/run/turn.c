@@ -94,11 +94,18 @@ static void note_abandoned(const char *name, const hf_last *before)
     free(when);
 }
 
+/* A document that was claimed says itself whether its work is done: it matches no longer. */
+static bool is_claim(const plan *p)
+{
+    return p->document && !p->document->id;
+}
+
 static void note_taken(const plan *p, hf_lock **locks)
 {
     for (size_t i = 0; i < p->n_names; i++) {
-        hf_last before;
-        hf_lock_previous(locks[i], &before, NULL);
+        hf_last before = {.who = ""};
+        if (!is_claim(p))
+            hf_lock_previous(locks[i], &before, NULL);
         char *token = text_token(hf_lock_token(locks[i]));
         terminal_note("have \"%s\" after %" PRId64 "ms%s", hf_lock_name(locks[i]),
                       hf_lock_waited_ms(locks[i]), token);
@@ -153,7 +160,7 @@ static bool release_all(const plan *p, const hf_client *client, hf_lock **locks,
     bool is_left = false;
     for (size_t i = 0; i < p->n_names; i++) {
         hf_error err = {0};
-        if (how->has_run || !p->once)
+        if (!is_claim(p) && (how->has_run || !p->once))
             hf_lock_set_exit_status(locks[i], how->status);
         hf_code code = how->is_lost ? HF_OK : hf_lock_release(locks[i], &err);
         if (code)
@@ -166,7 +173,7 @@ static bool release_all(const plan *p, const hf_client *client, hf_lock **locks,
 
 static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
 {
-    bool has_none = code == HF_NOT_FOUND && p->document && !p->document->id;
+    bool has_none = code == HF_NOT_FOUND && is_claim(p);
     bool is_refusal = has_none || hf_code_exit(code) == STATUS_NOT_ACQUIRED;
     if (code == HF_CANCELLED && signal)
         return STATUS_SIGNAL + signal;

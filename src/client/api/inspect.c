@@ -26,14 +26,17 @@ typedef struct collection {
     struct session_states sessions; /* that the entries of the records name */
 } collection;
 
-static bool collect(void *ctx, const hf_record *record)
+static bool collect_any(void *ctx, const hf_record *record)
 {
     collection *c = ctx;
-    if (!record->exists)
-        return true;
     c->records = alloc_array(c->records, c->n_records + 1, sizeof *c->records);
     record_copy(&c->records[c->n_records++], record);
     return true;
+}
+
+static bool collect(void *ctx, const hf_record *record)
+{
+    return !record->exists || collect_any(ctx, record);
 }
 
 static void collection_done(collection *c)
@@ -42,6 +45,13 @@ static void collection_done(collection *c)
         record_done(&c->records[i]);
     free(c->records);
     session_states_done(&c->sessions);
+}
+
+/* Where the records do not say how locks were left. */
+static hf_code read_lasts(hf_client *client, collection *c, hf_error *err)
+{
+    hf_store *store = client->store;
+    return store->ops->lasts ? store->ops->lasts(store, c->records, c->n_records, err) : HF_OK;
 }
 
 static hf_code look_at_sessions(hf_client *client, collection *c, hf_error *err)
@@ -109,7 +119,9 @@ static bool tell_one(void *ctx, const hf_lock_info *info)
 
 static void tell_part(listing *l)
 {
-    l->code = tell_all(l->client, &l->found, tell_one, l, l->err);
+    l->code = read_lasts(l->client, &l->found, l->err);
+    if (!l->code)
+        l->code = tell_all(l->client, &l->found, tell_one, l, l->err);
     collection_done(&l->found);
     l->found = (collection){.n_records = 0};
     l->most = PART_NEXT;
@@ -199,9 +211,11 @@ hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void 
     code = client_name(client, name, known_as, err);
     name = known_as;
     if (!code)
-        code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect, &c,
-                                        err);
-    if (!code && !c.n_records)
+        code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect_any,
+                                        &c, err);
+    if (!code)
+        code = read_lasts(client, &c, err);
+    if (!code && (!c.n_records || !c.records[0].exists))
         code = entry_info_no_record(client, name, err);
     if (!code)
         code = tell_all(client, &c, each, ctx, err);

@@ -148,6 +148,17 @@ static hf_mono end_locked(const struct hf_lock *lock)
     return mono_min(mono_min(lock->client->session.lease_end, lock->belief.lease_end), bitten);
 }
 
+hf_mono belief_end_of_grant_locked(const struct lock_request *request)
+{
+    const hf_client *client = request->client;
+    if (!session_is_present_locked(client, request->enter.entry.session))
+        return (hf_mono){0};
+    if (!request->claim && !request->options->no_refresh)
+        return client->session.lease_end;
+    hf_mono own = lease_end(request->sent, request->client->ttl_ms);
+    return mono_min(client->session.lease_end, own);
+}
+
 hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err)
 {
     hf_client *client = lock->client;

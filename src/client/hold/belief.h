@@ -19,6 +19,10 @@ struct belief {
 /* The request's lock is believed from now on. */
 void belief_begin_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now);
 
+/* Until when the request could believe a grant of the enter that it sent last; a time that is over:
+ * its session has ended. */
+hf_mono belief_end_of_grant_locked(const struct lock_request *request);
+
 /* HF_OK: it is held now, for *left_ms milliseconds more. HF_LOST: *left_ms is the time left for
  * stopping the work. */
 hf_code belief_check_locked(struct hf_lock *lock, int64_t *left_ms, hf_mono now, hf_error *err);

@@ -33,10 +33,14 @@ void lock_unlink_locked(struct hf_lock *lock)
     lock->link = NULL;
 }
 
-static bool shows_grant(const hf_record *record, hf_id ticket)
+/* Whether it is known how the holder before left: the record shows the grant, and says it, or it
+ * was asked for. */
+static bool knows_previous(const struct lock_request *request, const hf_record *record,
+                           hf_id ticket)
 {
     const hf_entry *entry = record_find(record, ticket);
-    return entry && record_position(record, entry) == 0;
+    bool is_said = !request->client->store->ops->previous || request->options->period_ms;
+    return is_said && entry && record_position(record, entry) == 0;
 }
 
 static struct hf_lock *make_locked(hf_client *client, const char *name)
@@ -76,7 +80,7 @@ struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_ent
     lock->grant.period = period_at(entry->granted_at, request->options->period_ms);
     lock->grant.document = record->document ? alloc_text(record->document) : NULL;
     lock->previous.mark = record->last;
-    lock->previous.is_known = shows_grant(record, entry->ticket);
+    lock->previous.is_known = knows_previous(request, record, entry->ticket);
     lock_fill_locked(lock, request, now);
     return lock;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* previous.c: how the holder before this one left. The answer to the enter says it, or the look
- * that showed the grant. After a grant by notice, it is looked up when the caller first asks. */
+ * that showed the grant. After a grant by notice, it is looked up when the caller first asks; and
+ * so it is in protocols without a queue, unless the work is done once per period. */
 #include "client/hold/hold.h"
 
 #include "core/error.h"
@@ -92,6 +93,52 @@ static hf_code look(hf_client *client, hf_lock *lock, hf_error *err)
     return HF_OK;
 }
 
+/* ---- Without a queue ---- */
+
+hf_code previous_ask(hf_client *client, const char *name, const hf_successor *asks,
+                     hf_last_mark *out, hf_dbtime *now, hf_error *err)
+{
+    char who[HF_TEXT_MAX + 1];
+    hf_successor named = *asks;
+    client_who(client, who);
+    named.who = who;
+    return client->store->ops->previous(client->store, name, &named, out, now, err);
+}
+
+static hf_code holder_of(struct hf_lock *lock, hf_entry *holder, hf_mono *until, hf_error *err)
+{
+    hf_client *client = lock->client;
+    int64_t left_ms;
+    MUTEX_SCOPE(&client->mutex);
+    hf_mono now = client_now(client);
+    *holder = lock->grant.enter.entry;
+    holder->ticket = lock->grant.ticket;
+    holder->session = lock->grant.session;
+    holder->token = lock->grant.token;
+    hf_code code = belief_check_locked(lock, &left_ms, now, err);
+    *until = mono_add_ms(now, left_ms);
+    return code;
+}
+
+static hf_code ask(struct hf_lock *lock, hf_error *err)
+{
+    hf_client *client = lock->client;
+    hf_entry holder;
+    hf_last_mark last;
+    hf_dbtime now;
+    hf_successor asks = {.holder = &holder};
+    hf_code code = holder_of(lock, &holder, &asks.until, err);
+    if (!code)
+        code = previous_ask(client, lock->name, &asks, &last, &now, err);
+    if (code)
+        return code;
+    MUTEX_SCOPE(&client->mutex);
+    previous_set_locked(lock, &last);
+    return HF_OK;
+}
+
+/* ---- Asked by the holder ---- */
+
 static bool is_known(struct hf_lock *lock)
 {
     if (!lock->client)
@@ -109,7 +156,7 @@ hf_code previous_learn(struct hf_lock *lock, hf_error *err)
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = look(client, lock, err);
+    code = client->store->ops->previous ? ask(lock, err) : look(client, lock, err);
     client_end(client);
     return code;
 }

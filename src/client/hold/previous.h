@@ -13,6 +13,9 @@ struct previous {
 };
 
 void previous_set_locked(struct hf_lock *lock, const hf_last_mark *mark);
+/* Asks a store with HF_CAN_LAST; see hf_store_ops. */
+hf_code previous_ask(hf_client *client, const char *name, const hf_successor *asks,
+                     hf_last_mark *out, hf_dbtime *now, hf_error *err);
 /* Looks it up, unless it is known. */
 hf_code previous_learn(struct hf_lock *lock, hf_error *err);
 hf_last previous_text(const hf_last_mark *mark); /* its strings are the mark's */

@@ -36,7 +36,7 @@ static hf_code check_period(const hf_client *client, const hf_lock_options *opti
         return error_set(err, HF_INVALID,
                          "once per period is for exclusive locks: of several that hold at once, "
                          "none would see that another has run");
-    if (client->store->can & HF_CAN_QUEUE)
+    if (client->store->can & (HF_CAN_QUEUE | HF_CAN_LAST))
         return HF_OK;
     return error_set(err, HF_UNSUPPORTED,
                      "protocol %s does not keep how a lock was left, so nothing is done once per "

@@ -267,12 +267,30 @@ static hf_mono held_by_others(struct attempt *attempt, hf_mono now)
     return come_back(attempt, ATTEMPT_BUSY, ms, now);
 }
 
+/* Once per period: how the last holder left decides whether there is work. The period is that of
+ * the time when this is read, by the store's clock. */
+static hf_code ask_previous(struct attempt *attempt, hf_entry *entry)
+{
+    hf_client *client = attempt->request.client;
+    hf_record *record = &attempt->ahead.record;
+    hf_successor asks = {.holder = entry, .period_ms = attempt->request.options->period_ms};
+    pthread_mutex_lock(&client->mutex);
+    asks.until = belief_end_of_grant_locked(&attempt->request);
+    pthread_mutex_unlock(&client->mutex);
+    return previous_ask(client, record->name, &asks, &record->last, &entry->granted_at,
+                        &attempt->err);
+}
+
 /* Without a queue. The record may name a lease's session, which is no session of this client. */
 static hf_mono granted(struct attempt *attempt, const hf_entry *own, hf_mono now)
 {
     hf_entry entry = *own;
     entry.session = attempt->request.enter.entry.session;
-    return attempt_believe(attempt, &entry, now);
+    hf_code code = attempt->request.options->period_ms ? ask_previous(attempt, &entry) : HF_OK;
+    now = client_now(attempt->request.client);
+    if (code && attempt->request.claim) /* another try would claim another document */
+        return attempt_give_up(attempt, code, now);
+    return code ? attempt_failed(attempt, code, now) : attempt_believe(attempt, &entry, now);
 }
 
 static hf_mono judge_answer(struct attempt *attempt, hf_mono now)

@@ -19,6 +19,8 @@
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
+#include "store/mongo/shared/outcome.h"
+#include "store/mongo/shared/outcome_list.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/shared/reading.h"
 #include "store/mongo/shared/watch.h"
@@ -43,6 +45,7 @@ static void close_store(hf_store *base)
     }
     free(store->watch);
     mongo_held_clear(store);
+    mongo_outcomes_clear(store);
     mongo_uri_done(&store->uri);
     free(store);
 }
@@ -87,6 +90,8 @@ static const hf_store_ops ttl_ops = {
     .wake = mongo_wake,
     .sweep = mongo_plain_sweep,
     .doctor = mongo_doctor,
+    .previous = mongo_outcome_previous,
+    .lasts = mongo_outcome_lasts,
 };
 
 static const hf_store_ops document_ops = {
@@ -103,13 +108,15 @@ static const hf_store_ops document_ops = {
     .lease_renew = mongo_plain_lease_renew,
     .canonical = mongo_document_canonical,
     .look = mongo_look,
-    .list = mongo_list,
+    .list = mongo_outcome_list,
     .list_sessions = mongo_plain_list_sessions,
     .ask = mongo_plain_ask,
     .await = mongo_await,
     .wake = mongo_wake,
     .sweep = mongo_plain_sweep,
     .doctor = mongo_doctor,
+    .previous = mongo_outcome_previous,
+    .lasts = mongo_outcome_lasts,
 };
 
 static const hf_store_ops sharding_ops = {
@@ -124,13 +131,15 @@ static const hf_store_ops sharding_ops = {
     .lease_renew = sharding_lease_renew,
     .unlock_all = sharding_process_end,
     .look = mongo_look,
-    .list = mongo_list,
+    .list = mongo_outcome_list,
     .list_sessions = sharding_list_sessions,
     .ask = mongo_plain_ask,
     .await = mongo_await,
     .wake = mongo_wake,
     .sweep = sharding_sweep,
     .doctor = mongo_doctor,
+    .previous = mongo_outcome_previous,
+    .lasts = mongo_outcome_lasts,
 };
 
 static const struct {

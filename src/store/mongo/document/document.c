@@ -362,7 +362,7 @@ static void open_protocol(mongo_store *store)
     .append_doubtful = append_doubtful
 
 const mongo_protocol mongo_document = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
     COMMON,
     .append_left = mongo_document_append_left,
     .append_key = mongo_id_append,
@@ -374,7 +374,7 @@ const mongo_protocol mongo_document = {
 /* A change event tells the place of an element in the array, and not which one it is: so there are
  * no notices. */
 const mongo_protocol mongo_element = {
-    .can = HF_CAN_PROCESSES,
+    .can = HF_CAN_PROCESSES | HF_CAN_LAST,
     COMMON,
     .append_left = mongo_element_append_left,
     .append_name = mongo_element_append_name,

@@ -27,6 +27,9 @@ struct mongo_store {
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
     hf_session self;           /* of this client; written under the mutex, when a session begins */
     struct mongo_held *held;   /* see shared/held.h; guarded by the mutex */
+    struct mongo_noted *noted; /* see shared/outcome.c; guarded by the mutex, as the next two */
+    bool notes_any;            /* a ticket was noted there since the store was opened */
+    bool says_untold;          /* it was logged that outcomes are not kept */
     struct mongo_watch *watch; /* see shared/watch.h; the pointer is constant, as those below */
 
     /* A protocol's own data; NULL with other protocols. Its struct says what guards it. */

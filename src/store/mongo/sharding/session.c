@@ -18,6 +18,7 @@
 #include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/shared/outcome.h"
 #include "sync/mutex_scope.h"
 
 #include <stdio.h>
@@ -390,5 +391,5 @@ hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, si
     hf_code code = mongo_ready(store, err);
     if (!code)
         settle_indexes(store);
-    return code;
+    return code ? code : mongo_outcomes_prune(store, err);
 }

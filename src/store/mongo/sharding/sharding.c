@@ -554,7 +554,7 @@ static const char *changing(const mongo_store *store)
 }
 
 const mongo_protocol mongo_sharding_protocol = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
     .wait_ms = 20000,
     .check = check,
     .open = open_protocol,

@@ -10,6 +10,7 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
 #include "store/mongo/shared/held.h"
+#include "store/mongo/shared/outcome.h"
 #include "store/mongo/shared/protocol.h"
 
 #include <stdio.h>
@@ -36,6 +37,22 @@ hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char
                      store->uri.collection, name, field, expected, store->base.protocol);
 }
 
+/* Before the tickets are taken out: whoever has the lock next finds how it was left. */
+static hf_code tell_outcomes(mongo_store *store, const char *name, const hf_step *step,
+                             hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < step->n_leaves && !code; i++)
+        code = mongo_outcome_tell(store, name, &step->leaves[i], err);
+    return code;
+}
+
+static void forget_outcomes(mongo_store *store, const hf_step *step)
+{
+    for (size_t i = 0; i < step->n_leaves; i++)
+        mongo_outcome_forget(store, step->leaves[i].ticket);
+}
+
 hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                          hf_step_reply *reply, hf_error *err)
 {
@@ -45,12 +62,18 @@ hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, 
         .what = step->enter ? "acquiring" : "releasing", .name = name, .writes = true};
     hf_record unwanted, *record = out ? out : &unwanted;
     hf_step_reply answer = {.confirmed = false};
+    if (reply)
+        *reply = answer;
     hf_code code = mongo_ready(store, err);
+    if (!code)
+        code = tell_outcomes(store, name, step, err);
     if (code)
         return code;
     record_init(record, name);
     code = step->enter ? protocol->take(store, &call, step, record, &answer, err)
                        : protocol->leave(store, &call, step, &answer, err);
+    if (!code && answer.confirmed)
+        forget_outcomes(store, step);
     if (!out)
         record_done(&unwanted);
     if (reply)
@@ -163,7 +186,7 @@ static bool collect_holder(void *ctx, const hf_record *record)
 
 hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_error *err)
 {
-    static const hf_list_part every = {.prefix = "", .after = ""};
+    static const hf_list_part every = {.prefix = "", .after = "", .in_use = true};
     holders all = {NULL, 0};
     hf_code code = base->ops->list(base, &every, collect_holder, &all, err);
     bool goes_on = !code;
@@ -176,11 +199,9 @@ hf_code mongo_plain_list_sessions(hf_store *base, hf_state_fn each, void *ctx, h
 hf_code mongo_plain_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n,
                           bool *more, hf_error *err)
 {
-    (void)base;
     (void)overdue;
     (void)max;
-    (void)err;
     *n = 0;
     *more = false;
-    return HF_OK;
+    return mongo_outcomes_prune((mongo_store *)base, err);
 }

@@ -18,8 +18,8 @@
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/held.h"
-#include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
+#include "store/mongo/shared/outcome_list.h"
 #include "store/mongo/shared/plain.h"
 #include "store/mongo/ttl/fair.h"
 
@@ -634,7 +634,7 @@ hf_code mongo_ttl_list(hf_store *base, const hf_list_part *part, hf_record_fn ea
                        hf_error *err)
 {
     hf_code code = mongo_ttl_read_index((mongo_store *)base, err);
-    return code ? code : mongo_list(base, part, each, ctx, err);
+    return code ? code : mongo_outcome_list(base, part, each, ctx, err);
 }
 
 static const char *changing(const mongo_store *store)
@@ -656,7 +656,7 @@ static void close_protocol(mongo_store *store, bool is_ours)
 }
 
 const mongo_protocol mongo_ttl = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
     .wait_ms = 10000,
     .open = open_protocol,
     .close = close_protocol,
