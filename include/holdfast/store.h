@@ -180,6 +180,7 @@ typedef struct hf_enter {
      * record names this session as its holder, no beat renews it, and the record's entry says how
      * long it lasts. NULL: a lock of this client. */
     const struct hf_session *lease;
+    hf_id lock_session; /* only for stores that have unlock_session(); 0: the store's own choice */
 } hf_enter;
 
 /* Chooses one document out of many: what it must match, and the order; extended JSON, NULL: any. */
@@ -314,6 +315,7 @@ typedef struct hf_list_part {
     const char *after;  /* and come behind this name, by their bytes; "": from the first on */
     bool in_use;        /* only those that are held or waited for */
     size_t limit;       /* at most so many, and no more are read at once; 0: all */
+    hf_id lock_session; /* only those that were last taken with it, as in hf_enter; 0: all */
 } hf_list_part;
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
@@ -435,6 +437,11 @@ typedef struct hf_store_ops {
     int (*keep_fd)(hf_store *store, hf_id session);
 
     hf_code (*doctor)(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);
+
+    /* Unlocks what was taken with a lock session id; name NULL: all of it. *n: how many. May be
+     * NULL: locks are taken with none. */
+    hf_code (*unlock_session)(hf_store *store, hf_id lock_session, const char *name, int64_t *n,
+                              hf_error *err);
 } hf_store_ops;
 
 struct hf_store {

@@ -284,6 +284,47 @@ static void test_an_outcome_without_words(void **state)
     transcript_end("sharding-wordless");
 }
 
+static void enter_session(const char *what, unsigned ticket, unsigned lock_session)
+{
+    hf_enter in = {.entry = {.ticket = id_of(ticket), .session = id_of(1), .permits = 1},
+                   .lock_session = id_of(lock_session)};
+    step(what, &(hf_step){.enter = &in});
+}
+
+static void unlock_session(const char *what, unsigned lock_session, const char *name)
+{
+    int64_t n = -1;
+    transcript_say("\n%s", what);
+    hf_code code =
+        store->base.ops->unlock_session(&store->base, id_of(lock_session), name, &n, &err);
+    transcript_code(code, &err);
+    transcript_say("   %lld unlocked", (long long)n);
+}
+
+static void test_lock_sessions(void **state)
+{
+    (void)state;
+    answers_give("findAndModify", GRABBED);
+    enter_session("takes", 7, 0x0b);
+    enter_session("another thread with the same id", 8, 0x0b);
+    answers_give("findAndModify", REFUSED);
+    answers_give("find", CURSOR(LOCK("2", "0b")));
+    answers_give("find", PING("1000"));
+    answers_give("serverStatus", SERVER("2000"));
+    enter_session("one with another id", 8, 0x0c);
+    answers_give("update", WELL);
+    leave("leaves", (const unsigned[]){7}, 1);
+    answers_give("findAndModify", REFUSED);
+    answers_give("find", CURSOR(LOCK("2", "0b")));
+    answers_give("findAndModify", GRABBED);
+    enter_session("a former life holds it", 9, 0x0b);
+    answers_give("update", WELL);
+    unlock_session("all of the id", 0x0b, NULL);
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    unlock_session("one name, without the right", 0x0b, "a");
+    transcript_end("sharding-lock-sessions");
+}
+
 /* ---- Leaving ---- */
 
 static void test_leavings(void **state)
@@ -436,6 +477,9 @@ static void test_lists_of_locks(void **state)
     part.in_use = true;
     answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
     transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
+    part.lock_session = id_of(7);
+    answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
+    transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
     transcript_end("sharding-lists-of-locks");
 }
 
@@ -538,6 +582,7 @@ int main(void)
         TEST(test_servers_that_say_less),
         TEST(test_takings_that_fail),
         TEST(test_an_outcome_without_words),
+        TEST(test_lock_sessions),
         TEST(test_leavings),
         TEST(test_a_break),
         TEST(test_one_leaves_and_one_enters),

@@ -123,6 +123,7 @@ static const hf_store_ops sharding_ops = {
     .step = mongo_plain_step,
     .lease_renew = sharding_lease_renew,
     .unlock_all = sharding_process_end,
+    .unlock_session = sharding_lock_session_end,
     .look = mongo_look,
     .list = mongo_list,
     .list_sessions = sharding_list_sessions,

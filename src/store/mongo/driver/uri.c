@@ -153,7 +153,7 @@ static hf_code set_process(const special *k, const char *value, char **out, hf_e
 static hf_code set_lock_session(const special *k, const char *value, char **out, hf_error *err)
 {
     hf_id id;
-    if (strlen(value) != ID_TEXT_SIZE - 1 || !id_read(value, &id))
+    if (!id_read_whole(value, &id))
         return error_set(err, HF_INVALID, "%s=%.40s: it is 24 hexadecimal digits", k->name, value);
     free(*out);
     *out = alloc_text(value);

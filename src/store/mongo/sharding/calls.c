@@ -252,6 +252,19 @@ hf_code sharding_unlock_process(mongo_store *store, const char *process, shardin
     return code;
 }
 
+hf_code sharding_unlock_lock_session(mongo_store *store, hf_id lock_session, const char *name,
+                                     sharding_sent *out, hf_error *err)
+{
+    bson_t query = BSON_INITIALIZER;
+    document_append_id(&query, "ts", lock_session);
+    if (name)
+        BSON_APPEND_UTF8(&query, "_id", name);
+    mongo_append_no_array(&query, owner_fields);
+    hf_code code = unlock_matching(store, &query, false, out, err);
+    bson_destroy(&query);
+    return code;
+}
+
 /* ---- Reading ---- */
 
 bool sharding_first(const mongo_reply *reply, bson_t *out)
