@@ -23,8 +23,6 @@ typedef struct sharding_settings {
     int64_t poll_ms;       /* between two rounds of a waiter */
     int64_t wait_ms;       /* 0: one round; negative: for ever */
     int64_t still_ms;      /* "still waiting" is logged so often */
-    int64_t wtimeout_ms;   /* of write concern majority */
-    int64_t max_time_ms;   /* of a command, on the server */
     unsigned grab_repeats; /* immediate ones in one round, each after an unlock */
     unsigned tries;        /* of one command, where its error is tried again */
 } sharding_settings;

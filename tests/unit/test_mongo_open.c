@@ -56,6 +56,12 @@ static void test_how_long_commands_may_take(void **state)
     assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_CONNECTTIMEOUTMS, 0), 333);
     assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_SOCKETTIMEOUTMS, 0), 500);
     answers_close(store);
+    store = answers_open("&hfProtocol=sharding&hfCommandMS=15000");
+    assert_int_equal(store->work.wait_ms, 15000);
+    assert_int_equal(mongoc_uri_get_option_as_int32(store->work.uri, MONGOC_URI_SOCKETTIMEOUTMS, 0),
+                     16000);
+    assert_int_equal(store->beats.wait_ms, 500);
+    answers_close(store);
 }
 
 static hf_code open_it(const char *uri, int64_t ttl_ms, int64_t *patience_ms)

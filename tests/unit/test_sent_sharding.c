@@ -52,7 +52,8 @@ static int begin(void **state)
 static int begin_with_names(void **state)
 {
     (void)state;
-    open_with("&hfProtocol=sharding&hfProcess=shard:1&hfLockSession=0000abcd0000000000000000");
+    open_with("&hfProtocol=sharding&hfProcess=shard:1&hfLockSession=0000abcd0000000000000000"
+              "&hfCommandMS=15000");
     return 0;
 }
 

@@ -154,12 +154,16 @@ static void start_driver(void)
     mongoc_init();
 }
 
+#define REPLY_MS 1000 /* so much longer than the server, the socket waits for its answer */
+
 /* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
  * member once; then the command is sent. */
 static void prepare_pools(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;
-    mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
+    int64_t command_ms = store->uri.command_ms;
+    mongo_limits work = {
+        .connect_ms = 1000, .socket_ms = command_ms + REPLY_MS, .wait_ms = command_ms};
     mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
     mongo_pool_init(&store->work, store->uri.driver, work);
     mongo_pool_init(&store->beats, store->uri.driver, beats);
