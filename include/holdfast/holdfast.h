@@ -120,7 +120,9 @@ typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 
 typedef struct hf_options {
     size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 0.1 */
-    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000 */
+    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000; with protocol
+                             * sharding three pings (90,000), if that is at most a tenth of
+                             * hfExpiryMS */
     int64_t stop_margin_ms; /* the stop margin: the loss warning comes this long before the lease
                              * ends, so that work can stop while the lease still runs; default 0; at
                              * most ttl_ms / 2 */

@@ -455,6 +455,7 @@ struct hf_store {
     int64_t await_ms; /* the best timeout of await(); 0: a second. More if wake() and the beginning
                        * of a session certainly end it */
     uint64_t round_trips; /* made over a network; any thread raises it, atomically */
+    int64_t ttl_ms; /* what it has chosen (hf_store_config.chooses_ttl); 0: what it was given */
 };
 
 /* What a store is told at opening. */
@@ -463,6 +464,7 @@ typedef struct hf_store_config {
     const hf_env *env;
     void (*log)(void *ctx, hf_log_level level, const char *text); /* never NULL, any thread */
     void *log_ctx;
+    bool chooses_ttl; /* nobody has asked for that ttl: the store may choose another */
 } hf_store_config;
 
 /* Opens the store of a URI. If the URI sets patience_ms, it is written there; otherwise that stays

@@ -50,7 +50,7 @@ class Client:
     """A store that was opened: "sqlite:PATH", "memory:", "memory:NAME", "mongodb://...".
 
     Options, None for the default; all times are in seconds:
-      ttl            the lease: 1 to 3600; default 10
+      ttl            the lease: 1 to 3600; default 10, with protocol `sharding` 90
       stop_margin    the loss warning comes this long before the lease ends; default 0
       patience       how long an unreachable store is retried; default 30
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this

@@ -9,7 +9,7 @@ import unittest
 import bson
 
 from contest import Command, boot_ns, check_exclusion, idle_seconds
-from foreign import OnASet, as_json, start_set
+from foreign import OnASet, as_json, start_set, store_of
 from mongod import until
 
 TTL = 3  # seconds
@@ -134,6 +134,18 @@ class Settings(Sharding):
     def test_a_ttl_longer_than_the_expiry_is_refused(self):
         run = self.run_command("--ttl", "5s", "run", "x", "--", "true", status=65)
         self.assertIn("longer than hfExpiryMS=4000", run.errors)
+
+    def test_a_client_pings_as_rarely_as_mongodb_by_default(self):
+        """With the ttl of other protocols it would ping each 3.3 s."""
+        uri = store_of(self.database, Protocol="sharding")
+        run = self.start(Command("--store", uri, "run", "x", "--", "sh", "-c",
+                                 "echo holding; exec sleep 8"))
+        run.line("holding", 20)
+        first = self.db.lockpings.find_one()
+        time.sleep(7)
+        self.assertEqual(self.db.lockpings.find_one(), first)
+        self.assertEqual(run.status(30), 0, run)
+        self.assertEqual(self.lock()["state"], 0)
 
     def test_keys_are_checked(self):
         for key, value in ("LockSession", "12"), ("ExpiryMS", "0"), ("Process", ""):

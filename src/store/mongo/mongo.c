@@ -178,6 +178,14 @@ static void warn_if_weak(mongo_store *store)
             "give one lock to two holders; use it in tests only");
 }
 
+static int64_t ttl_of(const mongo_protocol *protocol, const mongo_uri *uri,
+                      const hf_store_config *config)
+{
+    return config->chooses_ttl && protocol->default_ttl_ms
+               ? protocol->default_ttl_ms(uri, config->ttl_ms)
+               : config->ttl_ms;
+}
+
 hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
                    int64_t *patience_ms, hf_error *err)
 {
@@ -188,7 +196,8 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     if (code)
         return code;
     const mongo_protocol *protocol = read.array ? &mongo_element : protocols[read.protocol].is;
-    if (protocol->check && (code = protocol->check(&read, config->ttl_ms, err))) {
+    int64_t ttl_ms = ttl_of(protocol, &read, config);
+    if (protocol->check && (code = protocol->check(&read, ttl_ms, err))) {
         mongo_uri_done(&read);
         return code;
     }
@@ -202,6 +211,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
                              .name_prefix = read.name_prefix,
                              .protocol = mongo_protocol_names[read.protocol]};
     store->config = *config;
+    store->config.ttl_ms = store->base.ttl_ms = ttl_ms;
     store->owner = getpid();
     store->uri = read;
     pthread_mutex_init(&store->mutex, NULL);

@@ -499,6 +499,16 @@ static hf_code take_step(mongo_store *store, const mongo_call *call, const hf_st
     return code ? code : enter(store, call->name, step->enter, out, reply, err);
 }
 
+/* Three pings, so that a client pings as often as MongoDB does. Others wait for the expiry in any
+ * case, and a tenth of it leaves them in no doubt. */
+static int64_t default_ttl_ms(const mongo_uri *uri, int64_t given)
+{
+    int64_t pings_ms = 3 * uri->ping_ms, tenth_ms = uri->expiry_ms / 10;
+    int64_t ttl_ms = pings_ms < tenth_ms ? pings_ms : tenth_ms;
+    ttl_ms = ttl_ms < LEASE_TTL_MAX_MS ? ttl_ms : LEASE_TTL_MAX_MS;
+    return ttl_ms > given ? ttl_ms : given;
+}
+
 static hf_code check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
 {
     if (ttl_ms <= uri->expiry_ms)
@@ -560,6 +570,7 @@ static const char *changing(const mongo_store *store)
 const mongo_protocol mongo_sharding_protocol = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST,
     .wait_ms = 20000,
+    .default_ttl_ms = default_ttl_ms,
     .check = check,
     .open = open_protocol,
     .close = close_protocol,
