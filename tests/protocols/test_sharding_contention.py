@@ -184,7 +184,8 @@ class Settings(Sharding):
                                       "when": datetime.datetime.now(), "why": ""})
         one = self.run_command("--ttl", "3s", "unlock-all", "--lock-session", session, "y")
         self.assertEqual(one.lines, ['1 lock of "%s" unlocked' % session])
-        self.assertEqual(as_json(self.run_command("--ttl", "3s", "--json", "unlock-all", "--lock-session", session)),
+        rest = self.run_command("--ttl", "3s", "--json", "unlock-all", "--lock-session", session)
+        self.assertEqual(as_json(rest),
                          {"lock_session": session, "unlocked": 1})
         self.assertEqual([self.db.locks.find_one({"_id": name})["state"] for name in "xyz"], [0, 0, 2])
         self.run_command("unlock-all", "--lock-session", session, status=65,

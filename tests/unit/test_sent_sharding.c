@@ -176,6 +176,27 @@ static void test_takeovers(void **state)
     transcript_end("sharding-takeovers");
 }
 
+#define ELECTED(ms)                                                                                \
+    "{'ok': 1, 'localTime': " DATE(ms) ", 'repl': {'isWritablePrimary': true, 'electionId': " OID( \
+        "0a") "}}"
+
+/* The first primary was seen 15 minutes ago by our own clock; the other has another time. */
+static void test_takeovers_after_an_election(void **state)
+{
+    (void)state;
+    give_holder(PING("1000"), SERVER("2000"));
+    enter("seen for the first time", 7);
+    answers_pass(900000);
+    give_holder(PING("1000"), ELECTED("5"));
+    enter("what two clocks may differ by is not over", 7);
+    answers_pass(1805);
+    give_holder(PING("1000"), ELECTED("6"));
+    answers_give("find", PING("1000"));
+    answers_give("findAndModify", GRABBED);
+    enter("it is", 7);
+    transcript_end("sharding-election");
+}
+
 #define OLD_SERVER(ms)                                                                             \
     "{'ok': 1, 'localTime': " DATE(ms) ", 'repl': {'ismaster': true, 'electionId': " OID("09") "}" \
                                                                                                "}"
@@ -579,6 +600,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_takings),
         TEST(test_takeovers),
+        TEST(test_takeovers_after_an_election),
         TEST(test_what_counts_as_expired),
         TEST(test_servers_that_say_less),
         TEST(test_takings_that_fail),

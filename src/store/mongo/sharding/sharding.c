@@ -224,6 +224,7 @@ static hf_code read_reply(acquiring *a, const sharding_sent *sent, int64_t took_
         return sent->code ? HF_OK : read_ping(a, &sent->reply, to);
     case SHARDING_READ_SERVER:
         to->server.round_trip_ms = took_ms;
+        to->server.arrived = mongo_mono(a->store);
         if (!sent->code)
             return read_server(a, &sent->reply.doc, &to->server);
         if (sent->number == UNAUTHORIZED)
