@@ -49,6 +49,13 @@ static int begin(void **state)
     return 0;
 }
 
+static int begin_fair(void **state)
+{
+    (void)state;
+    open_with("&hfProtocol=sharding&hfFair=1");
+    return 0;
+}
+
 static int begin_with_names(void **state)
 {
     (void)state;
@@ -347,6 +354,25 @@ static void test_lock_sessions(void **state)
     transcript_end("sharding-lock-sessions");
 }
 
+/* Those that poll get their turn after ours. */
+static void test_after_a_turn_of_ours_others_get_theirs(void **state)
+{
+    (void)state;
+    answers_give("findAndModify", GRABBED);
+    enter("ours", 7);
+    answers_give("findAndModify", GRABBED);
+    enter("ours again: no other is known", 7);
+    give_holder(PING("1000"), SERVER("2000"));
+    enter("another holds", 7);
+    answers_give("findAndModify", GRABBED);
+    enter("ours: it was their turn", 7);
+    assert_string_equal(answers_paused(), "");
+    answers_give("findAndModify", GRABBED);
+    enter("ours once more, after a pause", 7);
+    assert_string_equal(answers_paused(), "500 ");
+    transcript_end("sharding-fair");
+}
+
 /* ---- Leaving ---- */
 
 static void test_leavings(void **state)
@@ -615,6 +641,8 @@ int main(void)
         TEST(test_indexes),
         TEST(test_the_stream),
         cmocka_unit_test_setup_teardown(test_given_names, begin_with_names, end),
+        cmocka_unit_test_setup_teardown(test_after_a_turn_of_ours_others_get_theirs, begin_fair,
+                                        end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

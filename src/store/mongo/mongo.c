@@ -16,6 +16,7 @@
 #include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/shared/fair.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
@@ -41,6 +42,7 @@ static void close_store(hf_store *base)
         mongo_pool_done(store, &store->work);
         pthread_mutex_destroy(&store->mutex);
     }
+    mongo_fair_close(store);
     free(store->watch);
     mongo_held_clear(store);
     mongo_uri_done(&store->uri);
@@ -217,6 +219,7 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     pthread_mutex_init(&store->mutex, NULL);
     prepare_pools(store);
     mongo_watch_init(store);
+    mongo_fair_open(store);
     warn_if_weak(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
                                                   (int32_t)*patience_ms);

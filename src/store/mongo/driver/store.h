@@ -28,11 +28,11 @@ struct mongo_store {
     hf_session self;           /* of this client; written under the mutex, when a session begins */
     struct mongo_held *held;   /* see shared/held.h; guarded by the mutex */
     struct mongo_watch *watch; /* see shared/watch.h; the pointer is constant, as those below */
+    struct mongo_fair *fair;   /* see shared/fair.c; NULL without hfFair */
 
     /* A protocol's own data; NULL with other protocols. Its struct says what guards it. */
     struct mongo_queue_state *queue;
     struct mongo_ttl_index *ttl;
-    struct mongo_fair *fair;
     struct mongo_refreshes *refreshes;
     struct mongo_sharding *sharding;
 };

@@ -74,7 +74,7 @@ static const special keys[] = {
     {KEY("hfTimeField", "ttl document", FIELD, time_field)},
     {KEY("hfOwnerField", "ttl", FIELD, owner_field)},
     {KEY("hfExpireAfterSeconds", "ttl", NUMBER, expire_after_s), .most = INT32_MAX},
-    {KEY("hfFair", "ttl", NUMBER, fair), .most = 1},
+    {KEY("hfFair", "ttl document sharding", NUMBER, fair), .most = 1},
     {KEY("hfPollMS", "ttl document sharding", NUMBER, poll_ms), .most = 3600000},
     {KEY("hfStreamWrites", "ttl document sharding", NUMBER, stream_writes), .most = INT32_MAX},
     {KEY("hfNamePrefix", "queue ttl sharding", PREFIX, name_prefix)},
@@ -220,10 +220,10 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
         err, HF_INVALID,
         "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
         "hfWeakWrites, hfNamePrefix, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
-        "hfExpireAfterSeconds, hfFair, for document hfLockField, hfTimeField, hfTokenField, "
+        "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
         "hfElement, hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
         "for sharding hfPingMS, hfExpiryMS, hfCommandMS, "
-        "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
+        "hfProcess, hfLockSession, and for all three hfPollMS, hfFair, hfStreamWrites",
         name);
 }
 

@@ -23,6 +23,7 @@
 #include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/waits.h"
+#include "store/mongo/shared/fair.h"
 
 #include <stdio.h>
 
@@ -414,6 +415,12 @@ static hf_code go_round_for_lease(acquiring *a, hf_record *out)
     return code;
 }
 
+/* Of locks that are no leases, the document does not say whether Holdfast took them. */
+static bool is_of_ours(mongo_store *store, const hf_record *record)
+{
+    return (record->holders && record->entries[0].ttl_ms > 0) || mongo_fair_is_self(store, record);
+}
+
 static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err)
 {
@@ -422,7 +429,11 @@ static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter
     if (code)
         return code;
     acquiring_init(&a, store, name, enter, err);
+    if (!enter->try_only)
+        mongo_fair_wait(store, name);
     code = a.lease ? go_round_for_lease(&a, out) : go_round(&a, out);
+    if (!code)
+        mongo_fair_note(store, out, is_of_ours(store, out));
     reply->stamp = a.stamp;
     reply->again_ms = store->sharding->settings.poll_ms;
     record_done(&a.holder);
