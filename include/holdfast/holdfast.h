@@ -120,7 +120,9 @@ typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 
 typedef struct hf_options {
     size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 0.1 */
-    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000 */
+    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000; with protocol
+                             * sharding three pings (90,000), if that is at most a tenth of
+                             * hfExpiryMS */
     int64_t stop_margin_ms; /* the stop margin: the loss warning comes this long before the lease
                              * ends, so that work can stop while the lease still runs; default 0; at
                              * most ttl_ms / 2 */
@@ -234,6 +236,12 @@ typedef struct hf_lock_options {
     int64_t max_hold_ms; /* the lock is lost this long after the grant, fed or not; 0: never */
     int64_t period_ms;   /* for work done once per period: the period's length, 1,000 ms to ten
                           * years; see hf_lock_has_run() */
+    /* Protocol sharding: the lock session id that the lock's document gets (`ts`), 24 hexadecimal
+     * digits, not all 0. A document that has it already is taken over at once, unless a lock of
+     * this client holds it: so a program that is started again has its lock back. Programs with the
+     * same id take each other's locks, and the one that has lost learns it with its next ping.
+     * NULL: what the URI says (hfLockSession), or a new one. */
+    const char *lock_session;
 } hf_lock_options;
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes. Errors: HF_HELD (HF_TRY),
@@ -584,6 +592,8 @@ typedef struct hf_list_options {
     const char *after;  /* only names behind this one, in byte order; NULL: from the first on */
     bool in_use;        /* only locks that somebody holds or waits for */
     size_t limit;       /* at most so many locks, which are then read at once; 0: all */
+    const char *lock_session; /* protocol sharding: only locks that were last taken with this lock
+                               * session id (hf_lock_options); NULL: all */
 } hf_list_options;
 
 /* Lists locks in the byte order of their names. Locks that nobody holds or waits for are included
@@ -670,6 +680,14 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
  * *n, if not NULL: how many were unlocked. A process that lives, this client too, learns only with
  * its next ping that it has lost its locks. HF_UNSUPPORTED: other protocols. */
 hf_code hf_unlock_all(hf_client *client, const char *process, int64_t *n, hf_error *err);
+
+/* Unlocks what was taken with a lock session id (hf_lock_options.lock_session): the lock of that
+ * name, or, with name NULL, all of them, whatever their names. Protocol sharding. hf_list_locks()
+ * with that id finds them. *n, if not NULL: how many were unlocked. Whoever holds them, this client
+ * too, learns only with its next ping that it has lost them, so that program must be gone.
+ * Thread-safe. HF_INVALID: the id or the name. HF_UNSUPPORTED: other protocols. */
+hf_code hf_unlock_session(hf_client *client, const char *lock_session, const char *name, int64_t *n,
+                          hf_error *err);
 
 typedef struct hf_finding {
     const char *topic; /* "reach", "server", "members", "notices", "write concern", "latency",

@@ -180,6 +180,7 @@ typedef struct hf_enter {
      * record names this session as its holder, no beat renews it, and the record's entry says how
      * long it lasts. NULL: a lock of this client. */
     const struct hf_session *lease;
+    hf_id lock_session; /* only for stores that have unlock_session(); 0: the store's own choice */
 } hf_enter;
 
 /* Chooses one document out of many: what it must match, and the order; extended JSON, NULL: any. */
@@ -315,6 +316,7 @@ typedef struct hf_list_part {
     const char *after;  /* and come behind this name, by their bytes; "": from the first on */
     bool in_use;        /* only those that are held or waited for */
     size_t limit;       /* at most so many, and no more are read at once; 0: all */
+    hf_id lock_session; /* only those that were last taken with it, as in hf_enter; 0: all */
 } hf_list_part;
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
@@ -457,6 +459,11 @@ typedef struct hf_store_ops {
     /* Fills `last` of n records (n <= 1000) that look() or list() gave. One that does not exist,
      * but of which it is known how it was left, exists from now on. For display. */
     hf_code (*lasts)(hf_store *store, hf_record *records, size_t n, hf_error *err);
+
+    /* Unlocks what was taken with a lock session id; name NULL: all of it. *n: how many. May be
+     * NULL: locks are taken with none. */
+    hf_code (*unlock_session)(hf_store *store, hf_id lock_session, const char *name, int64_t *n,
+                              hf_error *err);
 } hf_store_ops;
 
 struct hf_store {
@@ -470,6 +477,7 @@ struct hf_store {
     int64_t await_ms; /* the best timeout of await(); 0: a second. More if wake() and the beginning
                        * of a session certainly end it */
     uint64_t round_trips; /* made over a network; any thread raises it, atomically */
+    int64_t ttl_ms; /* what it has chosen (hf_store_config.chooses_ttl); 0: what it was given */
 };
 
 /* What a store is told at opening. */
@@ -478,6 +486,7 @@ typedef struct hf_store_config {
     const hf_env *env;
     void (*log)(void *ctx, hf_log_level level, const char *text); /* never NULL, any thread */
     void *log_ctx;
+    bool chooses_ttl; /* nobody has asked for that ttl: the store may choose another */
 } hf_store_config;
 
 /* Opens the store of a URI. If the URI sets patience_ms, it is written there; otherwise that stays

@@ -50,7 +50,7 @@ class Client:
     """A store that was opened: "sqlite:PATH", "memory:", "memory:NAME", "mongodb://...".
 
     Options, None for the default; all times are in seconds:
-      ttl            the lease: 1 to 3600; default 10
+      ttl            the lease: 1 to 3600; default 10, with protocol `sharding` 90
       stop_margin    the loss warning comes this long before the lease ends; default 0
       patience       how long an unreachable store is retried; default 30
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
@@ -106,6 +106,8 @@ class Client:
           feed           the lock is lost unless Lock.feed() is called within each so many seconds
           max_hold       the lock is lost so long after the grant
           period         for work done once per period, of this length; see once_per()
+          lock_session   protocol `sharding`: the lock session id, 24 hexadecimal digits; what it holds
+                         already is taken over at once
 
         Errors: HeldError, TimeoutError, DeadlockError, CancelledError, LimitError, InvalidError,
         ShapeError, UnreachableError and its like, ForkedError, ClosedError. After any error nothing stays
@@ -269,12 +271,13 @@ class Client:
     # ---- Who holds what ----
 
     def locks(self, prefix: Optional[str] = None, *, after: Optional[str] = None, in_use: bool = False,
-              limit: Optional[int] = None) -> List[LockInfo]:
+              limit: Optional[int] = None, lock_session: Optional[str] = None) -> List[LockInfo]:
         """The locks in the byte order of their names: those that begin with prefix, come after that name,
-        are in use; at most so many."""
+        are in use, were last taken with that lock session id; at most so many."""
         options = _library.ListOptions(
             struct_size=ctypes.sizeof(_library.ListOptions), prefix=text(prefix, "prefix"),
-            after=text(after, "after"), in_use=in_use, limit=number(limit, "limit"))
+            after=text(after, "after"), in_use=in_use, limit=number(limit, "limit"),
+            lock_session=text(lock_session, "lock_session"))
         return self._collect(_library.LOCK_INFO_FN, LockInfo.of, lib.hf_list_locks, options)
 
     def show(self, name: str) -> LockInfo:
@@ -337,6 +340,15 @@ class Client:
         unlocked = ctypes.c_int64()
         with self.handle as client:
             call(lib.hf_unlock_all, client, text(process, "process"), unlocked)
+        return unlocked.value
+
+    def unlock_session(self, lock_session: str, name: Optional[str] = None) -> int:
+        """Unlocks what was taken with a lock session id (protocol sharding): that name, or all; returns how
+        many. Whoever holds them must be gone."""
+        unlocked = ctypes.c_int64()
+        with self.handle as client:
+            call(lib.hf_unlock_session, client, text(lock_session, "lock_session"), text(name, "name"),
+                 unlocked)
         return unlocked.value
 
     # ---- The client ----

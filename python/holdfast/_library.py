@@ -51,7 +51,8 @@ class LockOptions(Structure):
                 ("wait_ms", c_int64), ("why", c_char_p), ("actor", c_char_p), ("cancel", c_void_p),
                 ("on_wait", WAIT_FN), ("wait_ctx", c_void_p), ("on_lost", LOST_FN),
                 ("lost_ctx", c_void_p), ("linger_ms", c_int64), ("no_refresh", c_bool),
-                ("feed_ms", c_int64), ("max_hold_ms", c_int64), ("period_ms", c_int64)]
+                ("feed_ms", c_int64), ("max_hold_ms", c_int64), ("period_ms", c_int64),
+                ("lock_session", c_char_p)]
 
 
 class Done(Structure):
@@ -106,7 +107,7 @@ class SessionInfo(Structure):
 
 class ListOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("prefix", c_char_p), ("after", c_char_p),
-                ("in_use", c_bool), ("limit", c_size_t)]
+                ("in_use", c_bool), ("limit", c_size_t), ("lock_session", c_char_p)]
 
 
 class BreakOptions(Structure):
@@ -189,6 +190,7 @@ FUNCTIONS = {
     "hf_sessions": (c_int, c_void_p, SESSION_INFO_FN, c_void_p, _ERR),
     "hf_break": (c_int, c_void_p, c_char_p, POINTER(BreakOptions), _ERR),
     "hf_unlock_all": (c_int, c_void_p, c_char_p, POINTER(c_int64), _ERR),
+    "hf_unlock_session": (c_int, c_void_p, c_char_p, c_char_p, POINTER(c_int64), _ERR),
     "hf_doctor": (c_int, c_void_p, FINDING_FN, c_void_p, _ERR),
     "hf_election_open": (c_int, c_void_p, c_char_p, POINTER(ElectionOptions), _OUT, _ERR),
     "hf_election_campaign": (c_int, c_void_p, POINTER(CampaignOptions), _ERR),

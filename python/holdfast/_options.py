@@ -30,13 +30,15 @@ if TYPE_CHECKING:
         feed: Optional[Seconds]
         max_hold: Optional[Seconds]
         period: Optional[Seconds]
+        lock_session: Optional[str]
 
 
 def lock_options(wait: Optional[Seconds] = None, shared: bool = False, permits: Optional[int] = None,
                  limit: Optional[int] = None, why: Optional[str] = None, actor: Optional[str] = None,
                  linger: Optional[Seconds] = None, no_refresh: bool = False,
                  feed: Optional[Seconds] = None, max_hold: Optional[Seconds] = None,
-                 period: Optional[Seconds] = None) -> _library.LockOptions:
+                 period: Optional[Seconds] = None,
+                 lock_session: Optional[str] = None) -> _library.LockOptions:
     """Those of an acquire, but for the callbacks and the cancel."""
     return _library.LockOptions(
         struct_size=ctypes.sizeof(_library.LockOptions),
@@ -44,7 +46,7 @@ def lock_options(wait: Optional[Seconds] = None, shared: bool = False, permits: 
         limit=number(limit, "limit"), wait_ms=wait_ms(wait), why=text(why, "why"),
         actor=text(actor, "actor"), linger_ms=milliseconds(linger, "linger"), no_refresh=no_refresh,
         feed_ms=milliseconds(feed, "feed"), max_hold_ms=milliseconds(max_hold, "max_hold"),
-        period_ms=milliseconds(period, "period"))
+        period_ms=milliseconds(period, "period"), lock_session=text(lock_session, "lock_session"))
 
 
 def lease_options(ttl: Optional[Seconds] = None, owner: Optional[str] = None, key: Optional[str] = None,

@@ -53,6 +53,11 @@ bool id_read(const char *text, hf_id *out)
     return true;
 }
 
+bool id_read_whole(const char *text, hf_id *out)
+{
+    return strlen(text) == ID_TEXT_SIZE - 1 && id_read(text, out);
+}
+
 uint64_t id_hash(uint64_t hash, const void *bytes, size_t n)
 {
     const uint8_t *at = bytes;

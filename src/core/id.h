@@ -17,7 +17,8 @@ uint64_t id_hash(uint64_t hash, const void *bytes, size_t n);
 hf_id id_of_hash(uint64_t hash);
 /* Writes a byte as two hexadecimal digits; returns the place behind them. */
 char *id_write_byte(char *to, uint8_t byte);
-int id_read_byte(const char *from);         /* -1: no two such digits, of lower case */
-bool id_read(const char *text, hf_id *out); /* 24 digits; what follows is not looked at */
+int id_read_byte(const char *from);               /* -1: no two such digits, of lower case */
+bool id_read(const char *text, hf_id *out);       /* 24 digits; what follows is not looked at */
+bool id_read_whole(const char *text, hf_id *out); /* 24 digits and nothing else */
 
 #endif

@@ -21,8 +21,6 @@ const sharding_settings sharding_defaults = {
     .poll_ms = 500,
     .wait_ms = 20000,
     .still_ms = 10000,
-    .wtimeout_ms = 15000,
-    .max_time_ms = 30000,
     .grab_repeats = 2,
     .tries = 3,
 };

@@ -23,8 +23,6 @@ typedef struct sharding_settings {
     int64_t poll_ms;       /* between two rounds of a waiter */
     int64_t wait_ms;       /* 0: one round; negative: for ever */
     int64_t still_ms;      /* "still waiting" is logged so often */
-    int64_t wtimeout_ms;   /* of write concern majority */
-    int64_t max_time_ms;   /* of a command, on the server */
     unsigned grab_repeats; /* immediate ones in one round, each after an unlock */
     unsigned tries;        /* of one command, where its error is tried again */
 } sharding_settings;
@@ -70,6 +68,7 @@ typedef struct sharding_lock {
 typedef struct sharding_server {
     hf_dbtime local_time;
     int64_t round_trip_ms; /* from the sending of the call to its reply, on our own clock */
+    hf_mono arrived;       /* when the reply came, on our own clock */
     bool is_primary;       /* also true of a standalone server */
     bool has_election;
     hf_id election;
@@ -86,7 +85,9 @@ typedef struct sharding_memory {
     char process[SHARDING_PROCESS_MAX + 1];
     hf_id ts, election;
     int64_t when_ms, ping_ms;
-    hf_dbtime server_time; /* not earlier than the ping was read */
+    hf_dbtime server_time; /* not earlier than the ping was read, by the primary of that election */
+    hf_mono seen_at;       /* not earlier either, on our own clock, whatever primary it was */
+    bool has_moved;        /* that was at a primary before: only our own clock counts from there */
 } sharding_memory;
 
 #define SHARDING_MEMORIES                                                                          \
@@ -112,8 +113,10 @@ typedef struct sharding_look {
     const sharding_server *server;
 } sharding_look;
 
-/* Compares a look with what was seen before, and remembers it. *went_back is set when the server's
- * time was before that of the memory: worth a warning. */
+/* Compares a look with what was seen before, and remembers it. The primary's clock judges, as long
+ * as it is the same primary. If another was elected meanwhile, our own clock counts from the first
+ * look on, plus what two clocks may differ by (lease_watch_end()). *went_back is set when the
+ * server's time was before that of the memory: worth a warning. */
 sharding_verdict sharding_judge(sharding_history *history, const sharding_look *look,
                                 int64_t expiry_ms, bool *went_back);
 

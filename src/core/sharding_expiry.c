@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sharding_expiry.c: decides whether the owner of a lock has stopped pinging, from two looks by
- * one manager that lie at least the expiry apart on the server's clock; asked by sharding.c. */
+ * one manager that lie at least the expiry apart: on the server's clock, or, if another primary was
+ * elected between them, on the manager's own; asked by sharding.c. */
 #include "core/alloc.h"
 #include "core/id.h"
+#include "core/lease.h"
 #include "core/sharding.h"
 
 #include <stdio.h>
@@ -17,14 +19,28 @@ static sharding_memory *find(const sharding_history *history, const char *name)
 
 /* The server's time as it is, without subtracting half of the round trip. It was read after the
  * ping, so no span that starts here starts before the ping was read. */
+static void remember_server(sharding_memory *memory, const sharding_server *server)
+{
+    memory->election = server->election;
+    memory->server_time = server->local_time;
+}
+
 static void remember(sharding_memory *memory, const sharding_look *look)
 {
     snprintf(memory->process, sizeof memory->process, "%s", look->lock->process);
     memory->ts = look->lock->ts;
     memory->when_ms = look->lock->when_ms;
-    memory->election = look->server->election;
     memory->ping_ms = look->ping_ms;
-    memory->server_time = look->server->local_time;
+    remember_server(memory, look->server);
+    memory->seen_at = look->server->arrived;
+    memory->has_moved = false;
+}
+
+/* The clocks of two primaries cannot be compared. */
+static void move(sharding_memory *memory, const sharding_server *server)
+{
+    remember_server(memory, server);
+    memory->has_moved = true;
 }
 
 static sharding_memory *oldest(const sharding_history *history)
@@ -55,7 +71,6 @@ static bool is_unchanged(const sharding_memory *memory, const sharding_look *loo
 {
     return memory->ping_ms == look->ping_ms && id_equal(memory->ts, look->lock->ts) &&
            memory->when_ms == look->lock->when_ms &&
-           id_equal(memory->election, look->server->election) &&
            strcmp(memory->process, look->lock->process) == 0;
 }
 
@@ -65,28 +80,49 @@ static int64_t half(int64_t ms)
     return ms / 2 + ms % 2;
 }
 
-sharding_verdict sharding_judge(sharding_history *history, const sharding_look *look,
-                                int64_t expiry_ms, bool *went_back)
+static bool is_over_there(const sharding_memory *memory, const sharding_server *server,
+                          int64_t expiry_ms, bool *went_back)
 {
-    const sharding_server *server = look->server;
-    *went_back = false;
-    if (!server->is_primary)
-        return SHARDING_NOT_EXPIRED;
-    if (!server->has_election)
-        return SHARDING_NO_ELECTION;
-    sharding_memory *memory = find(history, look->name);
-    if (!memory) {
-        add(history, look);
-        return SHARDING_NOT_EXPIRED;
-    }
+    int64_t passed_ms = server->local_time.ms - memory->server_time.ms;
+    *went_back = passed_ms < 0;
+    return !*went_back && passed_ms - half(server->round_trip_ms) >= expiry_ms;
+}
+
+static bool is_over_here(const sharding_memory *memory, const sharding_server *server,
+                         int64_t expiry_ms)
+{
+    return memory->has_moved &&
+           mono_reached(lease_watch_end(memory->seen_at, expiry_ms), server->arrived);
+}
+
+/* A look at a lock that has been looked at before. */
+static sharding_verdict judge_again(sharding_memory *memory, const sharding_look *look,
+                                    int64_t expiry_ms, bool *went_back)
+{
     if (!is_unchanged(memory, look)) {
         remember(memory, look);
         return SHARDING_NOT_EXPIRED;
     }
-    int64_t passed_ms = server->local_time.ms - memory->server_time.ms;
-    *went_back = passed_ms < 0;
-    bool is_over = !*went_back && passed_ms - half(server->round_trip_ms) >= expiry_ms;
+    if (!id_equal(memory->election, look->server->election))
+        move(memory, look->server);
+    bool is_over = is_over_there(memory, look->server, expiry_ms, went_back) ||
+                   is_over_here(memory, look->server, expiry_ms);
     return is_over ? SHARDING_EXPIRED : SHARDING_NOT_EXPIRED;
+}
+
+sharding_verdict sharding_judge(sharding_history *history, const sharding_look *look,
+                                int64_t expiry_ms, bool *went_back)
+{
+    *went_back = false;
+    if (!look->server->is_primary)
+        return SHARDING_NOT_EXPIRED;
+    if (!look->server->has_election)
+        return SHARDING_NO_ELECTION;
+    sharding_memory *memory = find(history, look->name);
+    if (memory)
+        return judge_again(memory, look, expiry_ms, went_back);
+    add(history, look);
+    return SHARDING_NOT_EXPIRED;
 }
 
 void sharding_forget(sharding_history *history, const char *name)

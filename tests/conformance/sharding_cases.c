@@ -287,6 +287,51 @@ static void test_a_lock_session_is_overtaken_at_once(void **state)
     assert_string_equal(get(name, "state"), "0");
 }
 
+static bool count_one(void *ctx, const hf_lock_info *info)
+{
+    (void)info;
+    ++*(int *)ctx;
+    return true;
+}
+
+static int count_of_session(hf_client *client, const char *lock_session)
+{
+    int n = 0;
+    const hf_list_options part = {.lock_session = lock_session, .in_use = true};
+    assert_code(HF_OK, hf_list_locks(client, &part, count_one, &n, &err), &err);
+    return n;
+}
+
+static void test_an_acquire_has_a_lock_session_of_its_own(void **state)
+{
+    (void)state;
+    static const char one[] = "0000000000000000000000a1", other[] = "0000000000000000000000a2";
+    const hf_lock_options first = {.lock_session = one, .wait_ms = HF_TRY},
+                          second = {.lock_session = other, .wait_ms = HF_TRY};
+    hf_client *client = bed_client("client", BED_TTL), *next = bed_client("next", BED_TTL);
+    hf_lock *held = bed_acquire(client, name, &first), *again;
+    int64_t n;
+    assert_string_equal(get(name, "ts"), one);
+    assert_int_equal(count_of_session(next, one), 1);
+    assert_int_equal(count_of_session(next, other), 0);
+    assert_code(HF_HELD, hf_lock_acquire(client, name, &first, &again, &err), &err);
+    assert_code(HF_HELD, hf_lock_acquire(next, name, &second, &again, &err), &err);
+    again = bed_acquire(next, name, &first); /* a later life */
+    assert_code(HF_LOST, hf_lock_release(held, &err), &err);
+    assert_code(HF_OK, hf_unlock_session(client, other, NULL, &n, &err), &err);
+    assert_int_equal(n, 0);
+    assert_code(HF_OK, hf_unlock_session(client, one, bed_name("none"), &n, &err), &err);
+    assert_int_equal(n, 0);
+    assert_code(HF_OK, hf_unlock_session(client, one, name, &n, &err), &err);
+    assert_int_equal(n, 1);
+    assert_string_equal(get(name, "state"), "0");
+    assert_code(HF_LOST, hf_lock_release(again, &err), &err);
+    hf_lock_close(again);
+    hf_lock_close(held);
+    hf_close(next);
+    hf_close(client);
+}
+
 /* ---- What a ping does besides ---- */
 
 static void test_a_grab_that_landed_late_is_unlocked_at_the_next_ping(void **state)
@@ -423,6 +468,7 @@ int run_sharding_cases(void)
         CASE(test_the_look_after_a_refusal_is_no_older_than_it),
         CASE(test_an_owner_that_never_pinged_is_overtaken),
         CASE(test_a_lock_session_is_overtaken_at_once),
+        CASE(test_an_acquire_has_a_lock_session_of_its_own),
         CASE(test_a_grab_that_landed_late_is_unlocked_at_the_next_ping),
         CASE(test_what_is_not_held_any_more_is_missed),
         CASE(test_under_one_process_each_has_its_own),

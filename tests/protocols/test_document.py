@@ -163,6 +163,13 @@ class BothKinds(OnASet):
         self.assertGreater(min(sum(ours), sum(theirs)), 0)
         self.assertEqual(self.find("one"), {"_id": "one", **rest, "lockId": None, "lockTs": None})
 
+    def test_programs_that_poll_get_their_turn(self):
+        self.insert(_id="one")
+        ours, theirs, counted = self.contend("one", 4, SECONDS, Fair=1, PollMS=20)
+        print("ours %s, theirs %s, in %d s" % (ours, theirs, SECONDS))
+        self.assertEqual(counted, sum(ours) + sum(theirs))
+        self.assertGreater(min(sum(ours), sum(theirs)), 0)
+
     def test_paths_lose_no_update(self):
         self.insert(_id="one", meta={"by": "us"})
         ours, theirs, counted = self.contend(

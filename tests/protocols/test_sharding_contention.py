@@ -1,14 +1,15 @@
 # Protocol sharding on a three-node set: contention among ours, with a manager written after article
 # 001, and under faults; how it is woken, and what it says.
 # SPDX-License-Identifier: Apache-2.0
+import datetime
 import signal
 import time
 import unittest
 
 import bson
 
-from contest import boot_ns, check_exclusion, idle_seconds
-from foreign import OnASet, as_json, start_set
+from contest import Command, boot_ns, check_exclusion, idle_seconds
+from foreign import OnASet, as_json, start_set, store_of
 from mongod import until
 
 TTL = 3  # seconds
@@ -51,6 +52,17 @@ class Contention(Sharding):
 
     def test_with_managers_that_are_not_ours(self):
         contest = self.mixed()
+        for _ in range(4):
+            contest.add_other("manager.py", self.database)
+        for _ in range(4):
+            contest.add_endless("--ttl=%d" % (TTL * 1000), "--pause=60")
+        time.sleep(self.SECONDS)
+        contest.finish(60)
+        contest.check(self)
+        self.assert_all_left()
+
+    def test_managers_that_poll_get_their_turn(self):
+        contest = self.mixed(self.store(Fair=1))
         for _ in range(4):
             contest.add_other("manager.py", self.database)
         for _ in range(4):
@@ -134,6 +146,18 @@ class Settings(Sharding):
         run = self.run_command("--ttl", "5s", "run", "x", "--", "true", status=65)
         self.assertIn("longer than hfExpiryMS=4000", run.errors)
 
+    def test_a_client_pings_as_rarely_as_mongodb_by_default(self):
+        """With the ttl of other protocols it would ping each 3.3 s."""
+        uri = store_of(self.database, Protocol="sharding")
+        run = self.start(Command("--store", uri, "run", "x", "--", "sh", "-c",
+                                 "echo holding; exec sleep 8"))
+        run.line("holding", 20)
+        first = self.db.lockpings.find_one()
+        time.sleep(7)
+        self.assertEqual(self.db.lockpings.find_one(), first)
+        self.assertEqual(run.status(30), 0, run)
+        self.assertEqual(self.lock()["state"], 0)
+
     def test_keys_are_checked(self):
         for key, value in ("LockSession", "12"), ("ExpiryMS", "0"), ("Process", ""):
             run = self.run_command("run", "x", "--", "true", uri=self.store(**{key: value}),
@@ -149,6 +173,34 @@ class Settings(Sharding):
         first.signal(signal.SIGKILL)
         self.run_command("--ttl", "3s", "run", "-n", "x", "--", "true", uri=uri)
         self.assertEqual(self.lock()["state"], 0)
+
+    def test_a_lock_session_of_one_run_is_found_and_taken_back(self):
+        session = "0123456789abcdef01234567"
+        run = self.start(Command("--store", self.uri, "--ttl", "3s", "run", "--lock-session", session,
+                                 "x", "--", "sh", "-c", "echo holding; exec sleep 60"))
+        run.line("holding", 20)
+        self.assertEqual(self.lock()["ts"], bson.ObjectId(session))
+        run.signal(signal.SIGKILL)
+        listed = self.run_command("--ttl", "3s", "list", "--names", "--lock-session", session)
+        self.assertEqual(listed.lines, ["x"])
+        self.run_command("--ttl", "3s", "run", "-n", "x", "--", "true", status=75)
+        self.run_command("--ttl", "3s", "run", "-n", "--lock-session", session, "x", "--", "true")
+        self.assertEqual(self.lock()["state"], 0)
+
+    def test_what_a_lock_session_has_left_is_unlocked(self):
+        session = "0123456789abcdef01234567"
+        for name in "x", "y", "z":
+            self.db.locks.insert_one({"_id": name, "state": 2, "process": "gone", "who": "gone:main",
+                                      "ts": bson.ObjectId(session if name < "z" else None),
+                                      "when": datetime.datetime.now(), "why": ""})
+        one = self.run_command("--ttl", "3s", "unlock-all", "--lock-session", session, "y")
+        self.assertEqual(one.lines, ['1 lock of "%s" unlocked' % session])
+        rest = self.run_command("--ttl", "3s", "--json", "unlock-all", "--lock-session", session)
+        self.assertEqual(as_json(rest),
+                         {"lock_session": session, "unlocked": 1})
+        self.assertEqual([self.db.locks.find_one({"_id": name})["state"] for name in "xyz"], [0, 0, 2])
+        self.run_command("unlock-all", "--lock-session", session, status=65,
+                         uri=self.store(Protocol="queue"))
 
     def test_what_a_former_life_has_left_is_unlocked_at_its_start(self):
         uri = self.store(Process="nightly", ExpiryMS=900000)

@@ -39,6 +39,39 @@ class Expiry(OnACluster):
         self.assertEqual(waiter.status(20), 0, waiter)
         self.assertNotEqual(self.lock()["process"], owner)
 
+    def step_down(self):
+        self.cluster.config.members[0].admin("replSetStepDown", 1, force=True)
+        self.cluster.config.wait_primary()
+
+    def test_a_step_down_does_not_begin_the_expiry_anew(self):
+        """Another primary's clock cannot be compared, but the waiter's own counts on."""
+        expiry = 14
+        self.options = POLL + "&hfPingMS=300&hfExpiryMS=%d000" % expiry
+        run = self.run_holder("--ttl", "3s")
+        waiter = self.run_waiter("--ttl", "3s", "-w", "120s")
+        run.signal(signal.SIGKILL)
+        killed = boot_ns()
+        time.sleep(expiry - 4)
+        self.step_down()
+        had, _ = waiter.line("had", 90)
+        print("    overtaken %.1f s after the kill, the expiry being %d s" % (
+            (had - killed) / 1e9, expiry))
+        self.assertGreater((had - killed) / 1e9, expiry - 1)
+        self.assertLess(idle_seconds(killed, had), 2 * expiry - 5)
+        self.assertEqual(waiter.status(20), 0, waiter)
+
+    def test_an_owner_that_pings_over_step_downs_is_never_overtaken(self):
+        expiry = 12
+        self.options = POLL + "&hfPingMS=300&hfExpiryMS=%d000" % expiry
+        run = self.run_holder("--ttl", "%ds" % expiry)
+        waiter = self.run_waiter("--ttl", "3s", "-w", "%ds" % (2 * expiry))
+        for _ in range(3):
+            time.sleep(expiry / 3)
+            self.step_down()
+        self.assertEqual(waiter.status(90), NOT_ACQUIRED, waiter)
+        self.assertEqual(waiter.lines, [])
+        self.end(run)
+
     def test_an_owner_that_was_stopped_has_lost_it(self):
         run = self.run_holder()
         waiter = self.run_waiter()

@@ -24,6 +24,15 @@ static int begin(void **state)
     return (int)store->base.ops->session_begin(&store->base, &self, &err);
 }
 
+static int begin_fair(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_session self = {.id = id_of(1), .app = "app", .host = "here", .pid = 5};
+    store = answers_open("&hfProtocol=document&hfCollection=things&hfFair=1");
+    return (int)store->base.ops->session_begin(&store->base, &self, &err);
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -300,6 +309,42 @@ static void test_what_was_taken_is_known(void **state)
     assert_int_equal(record.lease_left_ms, mongo_document_stale_ms(&store->uri));
     assert_true(is_held());
     record_done(&record);
+}
+
+static void take_it(void)
+{
+    hf_record record;
+    hf_step_reply reply;
+    answers_give("findAndModify", "{'ok': 1, 'value': {'_id': 'a'}}");
+    assert_int_equal(enter(&record, &reply), HF_OK);
+    record_done(&record);
+}
+
+static void see_another(void)
+{
+    hf_record record;
+    hf_step_reply reply;
+    answers_give("findAndModify", "{'ok': 1, 'value': null}");
+    answers_give("aggregate",
+                 "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 'a', 'hf': {'lock': " OID(
+                     "000000990000000000000000") ", 'time': " DATE("5") ", 'left': 5}}]}}");
+    assert_int_equal(enter(&record, &reply), HF_OK);
+    assert_int_equal(record.holders, 1);
+    record_done(&record);
+}
+
+/* A document does not say whether another client of ours has locked it: it counts as another
+ * program. */
+static void test_after_a_turn_of_ours_others_get_theirs(void **state)
+{
+    (void)state;
+    take_it();
+    take_it();
+    see_another();
+    take_it();
+    assert_string_equal(answers_paused(), "");
+    take_it();
+    assert_string_equal(answers_paused(), "100 ");
 }
 
 /* ---- Texts that are no UTF-8 ---- */
@@ -681,6 +726,8 @@ int main(void)
         TEST(test_a_beat_says_whether_all_was_there),
         TEST(test_a_refresh_says_what_is_lost),
         TEST(test_what_was_taken_is_known),
+        cmocka_unit_test_setup_teardown(test_after_a_turn_of_ours_others_get_theirs, begin_fair,
+                                        end),
         TEST(test_what_is_no_utf8_is_handed_over_all_the_same),
         TEST(test_what_cannot_be_read_is_not_handed_over),
         TEST(test_what_cannot_be_named_is_given_back),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mongo_open.c: what a mongo store says of itself when it is opened, by its URI. */
+#include "client/base/env.h"
 #include "faults/mongo_answers.h"
 #include "store/mongo/mongo.h"
 #include "store/mongo/sharding/sharding.h"
@@ -55,6 +56,12 @@ static void test_how_long_commands_may_take(void **state)
     assert_int_equal(store->beats.wait_ms, 500);
     assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_CONNECTTIMEOUTMS, 0), 333);
     assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_SOCKETTIMEOUTMS, 0), 500);
+    answers_close(store);
+    store = answers_open("&hfProtocol=sharding&hfCommandMS=15000");
+    assert_int_equal(store->work.wait_ms, 15000);
+    assert_int_equal(mongoc_uri_get_option_as_int32(store->work.uri, MONGOC_URI_SOCKETTIMEOUTMS, 0),
+                     16000);
+    assert_int_equal(store->beats.wait_ms, 500);
     answers_close(store);
 }
 
@@ -115,6 +122,53 @@ static void test_settings_of_sharding(void **state)
     answers_close(store);
 }
 
+static void drop_log(void *ctx, hf_log_level level, const char *text)
+{
+    (void)ctx, (void)level, (void)text;
+}
+
+static int64_t chosen_ttl_ms(const char *keys, bool chooses, int64_t *ping_ms)
+{
+    char uri[200];
+    hf_store *opened;
+    hf_error err;
+    int64_t patience_ms = 0;
+    const hf_store_config config = {
+        .ttl_ms = 10000, .env = &env_linux, .log = drop_log, .chooses_ttl = chooses};
+    snprintf(uri, sizeof uri, "mongodb://a/app?%s", keys);
+    assert_int_equal(mongo_open(uri, &config, &opened, &patience_ms, &err), HF_OK);
+    int64_t ttl_ms = opened->ttl_ms;
+    assert_int_equal(ttl_ms, ((mongo_store *)opened)->config.ttl_ms);
+    *ping_ms = opened->beat_ms;
+    opened->ops->close(opened);
+    return ttl_ms;
+}
+
+/* Three pings, at most a tenth of the expiry, at least what other protocols have. */
+static void test_the_ttl_that_nobody_asked_for(void **state)
+{
+    static const struct {
+        const char *keys;
+        bool chooses;
+        int64_t ttl_ms, ping_ms;
+    } of[] = {
+        {"hfProtocol=sharding", true, 90000, 30000},
+        {"hfProtocol=sharding", false, 10000, 3333},
+        {"hfProtocol=sharding&hfPingMS=5000", true, 15000, 5000},
+        {"hfProtocol=sharding&hfPingMS=60000", true, 90000, 30000},
+        {"hfProtocol=sharding&hfExpiryMS=300000", true, 30000, 10000},
+        {"hfProtocol=sharding&hfExpiryMS=15000", true, 10000, 3333},
+        {"hfProtocol=sharding&hfPingMS=3600000&hfExpiryMS=604800000", true, 3600000, 1200000},
+        {"hfProtocol=ttl", true, 10000, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        int64_t ping_ms;
+        assert_int_equal(chosen_ttl_ms(of[i].keys, of[i].chooses, &ping_ms), of[i].ttl_ms);
+        assert_int_equal(ping_ms, of[i].ping_ms);
+    }
+}
+
 static bool warns(const char *database, const char *expiry_ms)
 {
     char uri[200];
@@ -143,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_how_patient_a_client_is),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_settings_of_sharding),
+        cmocka_unit_test(test_the_ttl_that_nobody_asked_for),
         cmocka_unit_test(test_a_short_expiry_on_a_config_server_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,16 +19,27 @@ static mongo_store *store;
 static hf_record record;
 static hf_step_reply reply;
 
-static int begin(void **state)
+static int begin_with(const char *keys)
 {
-    (void)state;
     hf_error err;
     hf_session self = {.id = id_of(1), .app = "app", .host = "here", .pid = 5};
-    store = answers_open("&hfProtocol=ttl");
+    store = answers_open(keys);
     answers_give("listIndexes", LOOK("{'key': {'updated': 1}, 'expireAfterSeconds': 60}"));
     answers_give("find", LOOK(""));
     record = (hf_record){.limit = 0};
     return (int)store->base.ops->session_begin(&store->base, &self, &err);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return begin_with("&hfProtocol=ttl");
+}
+
+static int begin_fair(void **state)
+{
+    (void)state;
+    return begin_with("&hfProtocol=ttl&hfFair=1");
 }
 
 static int end(void **state)
@@ -460,7 +471,6 @@ static void enter_and_see_others(void)
 static void test_after_a_turn_of_ours_others_that_poll_get_theirs(void **state)
 {
     (void)state;
-    store->uri.fair = 1;
     enter_and_take();
     enter_and_take(); /* no other program is known */
     assert_string_equal(answers_paused(), "");
@@ -512,7 +522,8 @@ int main(void)
         TEST(test_a_beat_ends_what_the_index_does_not_spare),
         TEST(test_nothing_is_taken_where_the_index_would_not_spare_it),
         TEST(test_an_index_read_before_a_takeover_must_spare_ours),
-        TEST(test_after_a_turn_of_ours_others_that_poll_get_theirs),
+        cmocka_unit_test_setup_teardown(test_after_a_turn_of_ours_others_that_poll_get_theirs,
+                                        begin_fair, end),
         TEST(test_unless_told_nobody_waits_for_those_who_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

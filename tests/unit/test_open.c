@@ -115,10 +115,60 @@ static void test_the_prefix_of_names(void **state)
     hf_close(client);
 }
 
+static bool see_none(void *ctx, const hf_lock_info *info)
+{
+    (void)ctx;
+    (void)info;
+    return false;
+}
+
+static void test_lock_session_ids_are_refused_where_locks_have_none(void **state)
+{
+    (void)state;
+    static const char id[] = "0123456789abcdef01234567";
+    const char *uris[] = {"memory:", "mongodb://host/app?hfProtocol=ttl"};
+    const hf_lock_options options = {.lock_session = id};
+    const hf_list_options part = {.lock_session = id};
+    hf_lock *lock;
+    hf_client *client;
+    hf_error err;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(hf_open(uris[i], NULL, &client, &err), HF_OK);
+        assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_UNSUPPORTED);
+        assert_non_null(strstr(err.text, "has no lock session ids: hfProtocol=sharding has them"));
+        assert_int_equal(hf_unlock_session(client, id, NULL, NULL, &err), HF_UNSUPPORTED);
+        assert_int_equal(hf_list_locks(client, &part, see_none, NULL, &err), HF_UNSUPPORTED);
+        hf_close(client);
+    }
+}
+
+static void test_lock_session_ids_are_checked(void **state)
+{
+    (void)state;
+    const char *bad[] = {"", "0123456789abcdef0123456", "0123456789abcdef012345678",
+                         "0123456789abcdef0123456x", "000000000000000000000000"};
+    hf_lock *lock;
+    hf_client *client;
+    hf_error err;
+    assert_int_equal(hf_open("mongodb://host/app?hfProtocol=sharding", NULL, &client, &err), HF_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const hf_lock_options options = {.lock_session = bad[i]};
+        assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_INVALID);
+        assert_non_null(strstr(err.text, "24 hexadecimal digits, not all 0"));
+        assert_int_equal(hf_unlock_session(client, bad[i], NULL, NULL, &err), HF_INVALID);
+    }
+    assert_int_equal(hf_unlock_session(client, NULL, NULL, NULL, &err), HF_INVALID);
+    assert_int_equal(hf_unlock_session(client, "0123456789abcdef01234567", "", NULL, &err),
+                     HF_INVALID);
+    hf_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_prefix_of_names),
+        cmocka_unit_test(test_lock_session_ids_are_refused_where_locks_have_none),
+        cmocka_unit_test(test_lock_session_ids_are_checked),
         cmocka_unit_test(test_what_is_refused_is_named_without_its_secrets),
         cmocka_unit_test(test_none_is_refused),
         cmocka_unit_test(test_the_scheme_says_which),

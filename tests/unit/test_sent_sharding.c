@@ -49,10 +49,18 @@ static int begin(void **state)
     return 0;
 }
 
+static int begin_fair(void **state)
+{
+    (void)state;
+    open_with("&hfProtocol=sharding&hfFair=1");
+    return 0;
+}
+
 static int begin_with_names(void **state)
 {
     (void)state;
-    open_with("&hfProtocol=sharding&hfProcess=shard:1&hfLockSession=0000abcd0000000000000000");
+    open_with("&hfProtocol=sharding&hfProcess=shard:1&hfLockSession=0000abcd0000000000000000"
+              "&hfCommandMS=15000");
     return 0;
 }
 
@@ -175,6 +183,27 @@ static void test_takeovers(void **state)
     transcript_end("sharding-takeovers");
 }
 
+#define ELECTED(ms)                                                                                \
+    "{'ok': 1, 'localTime': " DATE(ms) ", 'repl': {'isWritablePrimary': true, 'electionId': " OID( \
+        "0a") "}}"
+
+/* The first primary was seen 15 minutes ago by our own clock; the other has another time. */
+static void test_takeovers_after_an_election(void **state)
+{
+    (void)state;
+    give_holder(PING("1000"), SERVER("2000"));
+    enter("seen for the first time", 7);
+    answers_pass(900000);
+    give_holder(PING("1000"), ELECTED("5"));
+    enter("what two clocks may differ by is not over", 7);
+    answers_pass(1805);
+    give_holder(PING("1000"), ELECTED("6"));
+    answers_give("find", PING("1000"));
+    answers_give("findAndModify", GRABBED);
+    enter("it is", 7);
+    transcript_end("sharding-election");
+}
+
 #define OLD_SERVER(ms)                                                                             \
     "{'ok': 1, 'localTime': " DATE(ms) ", 'repl': {'ismaster': true, 'electionId': " OID("09") "}" \
                                                                                                "}"
@@ -282,6 +311,66 @@ static void test_an_outcome_without_words(void **state)
         store->base.ops->step(&store->base, "a", &(hf_step){.enter = &in}, &out, NULL, NULL),
         HF_UNKNOWN);
     transcript_end("sharding-wordless");
+}
+
+static void enter_session(const char *what, unsigned ticket, unsigned lock_session)
+{
+    hf_enter in = {.entry = {.ticket = id_of(ticket), .session = id_of(1), .permits = 1},
+                   .lock_session = id_of(lock_session)};
+    step(what, &(hf_step){.enter = &in});
+}
+
+static void unlock_session(const char *what, unsigned lock_session, const char *name)
+{
+    int64_t n = -1;
+    transcript_say("\n%s", what);
+    hf_code code =
+        store->base.ops->unlock_session(&store->base, id_of(lock_session), name, &n, &err);
+    transcript_code(code, &err);
+    transcript_say("   %lld unlocked", (long long)n);
+}
+
+static void test_lock_sessions(void **state)
+{
+    (void)state;
+    answers_give("findAndModify", GRABBED);
+    enter_session("takes", 7, 0x0b);
+    enter_session("another thread with the same id", 8, 0x0b);
+    answers_give("findAndModify", REFUSED);
+    answers_give("find", CURSOR(LOCK("2", "0b")));
+    answers_give("find", PING("1000"));
+    answers_give("serverStatus", SERVER("2000"));
+    enter_session("one with another id", 8, 0x0c);
+    answers_give("update", WELL);
+    leave("leaves", (const unsigned[]){7}, 1);
+    answers_give("findAndModify", REFUSED);
+    answers_give("find", CURSOR(LOCK("2", "0b")));
+    answers_give("findAndModify", GRABBED);
+    enter_session("a former life holds it", 9, 0x0b);
+    answers_give("update", WELL);
+    unlock_session("all of the id", 0x0b, NULL);
+    answers_give("update", "{'ok': 0, 'code': 13}");
+    unlock_session("one name, without the right", 0x0b, "a");
+    transcript_end("sharding-lock-sessions");
+}
+
+/* Those that poll get their turn after ours. */
+static void test_after_a_turn_of_ours_others_get_theirs(void **state)
+{
+    (void)state;
+    answers_give("findAndModify", GRABBED);
+    enter("ours", 7);
+    answers_give("findAndModify", GRABBED);
+    enter("ours again: no other is known", 7);
+    give_holder(PING("1000"), SERVER("2000"));
+    enter("another holds", 7);
+    answers_give("findAndModify", GRABBED);
+    enter("ours: it was their turn", 7);
+    assert_string_equal(answers_paused(), "");
+    answers_give("findAndModify", GRABBED);
+    enter("ours once more, after a pause", 7);
+    assert_string_equal(answers_paused(), "500 ");
+    transcript_end("sharding-fair");
 }
 
 /* ---- Leaving ---- */
@@ -437,6 +526,9 @@ static void test_lists_of_locks(void **state)
     part.in_use = true;
     answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
     transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
+    part.lock_session = id_of(7);
+    answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
+    transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
     transcript_end("sharding-lists-of-locks");
 }
 
@@ -535,10 +627,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_takings),
         TEST(test_takeovers),
+        TEST(test_takeovers_after_an_election),
         TEST(test_what_counts_as_expired),
         TEST(test_servers_that_say_less),
         TEST(test_takings_that_fail),
         TEST(test_an_outcome_without_words),
+        TEST(test_lock_sessions),
         TEST(test_leavings),
         TEST(test_a_break),
         TEST(test_one_leaves_and_one_enters),
@@ -548,6 +642,8 @@ int main(void)
         TEST(test_indexes),
         TEST(test_the_stream),
         cmocka_unit_test_setup_teardown(test_given_names, begin_with_names, end),
+        cmocka_unit_test_setup_teardown(test_after_a_turn_of_ours_others_get_theirs, begin_fair,
+                                        end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,8 +108,6 @@ static void test_the_defaults_are_those_of_mongodb(void **state)
     assert_int_equal(s->poll_ms, 500);
     assert_int_equal(s->wait_ms, 20 * 1000);
     assert_int_equal(s->still_ms, 10 * 1000);
-    assert_int_equal(s->wtimeout_ms, 15 * 1000);
-    assert_int_equal(s->max_time_ms, 30 * 1000);
     assert_int_equal(s->grab_repeats, 2);
     assert_int_equal(s->tries, 3);
 }

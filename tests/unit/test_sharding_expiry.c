@@ -123,6 +123,72 @@ static void test_another_election_renews(void **state)
     assert_renewed(m);
 }
 
+/* ---- After an election ---- */
+
+#define WATCH (EXPIRY + EXPIRY / 500 + 5) /* what two clocks may differ by is added */
+
+/* A look at our own time; the server's clock stands still, or is far away. */
+static sharding_verdict look_here_at(manager *m, int64_t mono_ms, int64_t server_ms)
+{
+    m->server.arrived.ns = mono_ms * 1000000;
+    return look_at(m, server_ms);
+}
+
+static void test_our_own_clock_counts_on_over_elections(void **state)
+{
+    manager *m = *state;
+    look_here_at(m, 1000, 5000);
+    m->server.election = id_of(10);
+    assert_int_equal(look_here_at(m, 2000, 5000 + EXPIRY), SHARDING_NOT_EXPIRED);
+    m->server.election = id_of(11);
+    assert_int_equal(look_here_at(m, 3000, 1), SHARDING_NOT_EXPIRED);
+    assert_int_equal(look_here_at(m, 1000 + WATCH - 1, 1), SHARDING_NOT_EXPIRED);
+    assert_int_equal(look_here_at(m, 1000 + WATCH, 1), SHARDING_EXPIRED);
+}
+
+/* As long as the primary stays, its clock judges, like MongoDB's manager. */
+static void test_our_own_clock_does_not_count_without_an_election(void **state)
+{
+    manager *m = *state;
+    look_here_at(m, 0, 5000);
+    assert_int_equal(look_here_at(m, 2 * WATCH, 5000 + EXPIRY - 1), SHARDING_NOT_EXPIRED);
+}
+
+static void test_an_owner_that_pings_after_an_election_is_seen_anew(void **state)
+{
+    manager *m = *state;
+    look_here_at(m, 0, 0);
+    m->server.election = id_of(10);
+    look_here_at(m, WATCH / 2, 0);
+    m->ping_ms++;
+    assert_int_equal(look_here_at(m, WATCH, 0), SHARDING_NOT_EXPIRED);
+    m->server.election = id_of(11);
+    assert_int_equal(look_here_at(m, 2 * WATCH - 1, 0), SHARDING_NOT_EXPIRED);
+    assert_int_equal(look_here_at(m, 2 * WATCH, 0), SHARDING_EXPIRED);
+}
+
+static void test_who_holds_since_an_election_is_seen_anew(void **state)
+{
+    manager *m = *state;
+    look_here_at(m, 0, 0);
+    m->server.election = id_of(10);
+    m->lock.when_ms++;
+    assert_int_equal(look_here_at(m, WATCH, 0), SHARDING_NOT_EXPIRED);
+    assert_int_equal(look_here_at(m, 3 * WATCH, EXPIRY - 1), SHARDING_NOT_EXPIRED);
+}
+
+/* Until there is a primary again nothing is judged, and nothing is forgotten. */
+static void test_our_own_clock_counts_while_there_is_no_primary(void **state)
+{
+    manager *m = *state;
+    look_here_at(m, 0, 5000);
+    m->server.is_primary = m->server.has_election = false;
+    assert_int_equal(look_here_at(m, WATCH, 5000), SHARDING_NOT_EXPIRED);
+    m->server.is_primary = m->server.has_election = true;
+    m->server.election = id_of(10);
+    assert_int_equal(look_here_at(m, WATCH, 1), SHARDING_EXPIRED);
+}
+
 static void test_another_owner_renews(void **state)
 {
     manager *m = *state;
@@ -301,6 +367,11 @@ int main(void)
         TEST(test_another_ts_renews),
         TEST(test_the_same_ts_at_another_date_renews),
         TEST(test_another_election_renews),
+        TEST(test_our_own_clock_counts_on_over_elections),
+        TEST(test_our_own_clock_does_not_count_without_an_election),
+        TEST(test_an_owner_that_pings_after_an_election_is_seen_anew),
+        TEST(test_who_holds_since_an_election_is_seen_anew),
+        TEST(test_our_own_clock_counts_while_there_is_no_primary),
         TEST(test_another_owner_renews),
         TEST(test_an_owner_without_a_ping_is_first_stored_then_expires),
         TEST(test_a_ping_that_comes_or_goes_renews),

@@ -31,7 +31,8 @@ static void add(unsigned ticket, unsigned ts, unsigned session, int64_t when_ms,
                           .ts = id_of(ts),
                           .session = id_of(session),
                           .when_ms = when_ms};
-    sharding_grab_add(store, &grab);
+    sharding_grab other;
+    assert_true(sharding_grab_add(store, &grab, &other));
 }
 
 static void hold(unsigned ticket, unsigned ts, unsigned session, int64_t when_ms, char *name)
@@ -122,16 +123,32 @@ static void test_a_date_and_a_stage_are_of_one_ticket(void **state)
     assert_int_equal(other.stage, SHARDING_ASKED);
 }
 
-static void test_a_name_is_found_with_another_ticket_only(void **state)
+static bool may_ask(unsigned ticket, unsigned ts, const char *name, sharding_grab *other)
+{
+    sharding_grab grab = {
+        .name = (char *)(uintptr_t)name, .ticket = id_of(ticket), .ts = id_of(ts)};
+    return sharding_grab_add(store, &grab, other);
+}
+
+/* It could overtake what has its ts, also while the first still asks or is leaving. */
+static void test_of_two_with_one_ts_the_second_does_not_ask(void **state)
 {
     (void)state;
-    sharding_grab found;
-    add(1, 11, 21, 1, "a");
-    add(2, 12, 21, 1, "b");
-    assert_false(sharding_grab_of_name(store, "a", id_of(1), &found));
-    assert_false(sharding_grab_of_name(store, "c", id_of(1), &found));
-    assert_true(sharding_grab_of_name(store, "a", id_of(2), &found));
-    assert_true(id_equal(found.ticket, id_of(1)));
+    sharding_grab other;
+    add(1, 11, 21, 5, "a");
+    for (int stage = SHARDING_ASKED; stage <= SHARDING_LEAVING; stage++) {
+        sharding_grab_set_stage(store, id_of(1), (sharding_stage)stage);
+        assert_false(may_ask(2, 11, "a", &other));
+        assert_true(id_equal(other.ticket, id_of(1)));
+        assert_int_equal(other.when_ms, 5);
+        assert_null(other.name);
+        assert_false(is_known(2));
+    }
+    assert_true(may_ask(2, 12, "a", &other));
+    assert_true(may_ask(3, 11, "b", &other));
+    assert_true(may_ask(1, 11, "a", &other));
+    sharding_grab_drop(store, id_of(1));
+    assert_true(may_ask(4, 11, "a", &other));
 }
 
 static void test_a_lock_is_found_by_ts_date_and_name(void **state)
@@ -207,7 +224,7 @@ int main(void)
         TEST(test_one_ticket_stands_there_once),
         TEST(test_a_drop_takes_one_and_an_end_takes_all_of_a_session),
         TEST(test_a_date_and_a_stage_are_of_one_ticket),
-        TEST(test_a_name_is_found_with_another_ticket_only),
+        TEST(test_of_two_with_one_ts_the_second_does_not_ask),
         TEST(test_a_lock_is_found_by_ts_date_and_name),
         TEST(test_an_older_one_is_held_with_the_same_ts_since_another_date),
         TEST(test_what_is_asked_for_accounts_for_any_date),

@@ -25,6 +25,7 @@ typedef struct plan {
     char **command;
     lock_args lock_args;
     const char *why;
+    const char *lock_session; /* of protocol sharding; NULL: the URI's, or a new one */
     int lost_status;
     int64_t grace_ms;              /* from SIGTERM to SIGKILL; -1: the default for the ttl */
     int64_t margin_ms;             /* from SIGKILL to the end of the lease */

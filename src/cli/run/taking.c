@@ -53,6 +53,7 @@ static hf_code take(taking *t)
         .limit = p->lock_args.limit,
         .wait_ms = p->lock_args.wait_ms,
         .why = p->why,
+        .lock_session = p->lock_session,
         .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,
         .wait_ctx = t,

@@ -188,7 +188,7 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
     if (!uri)
         return STATUS_STORE;
     options.struct_size = sizeof options;
-    options.ttl_ms = given->ttl_ms;
+    options.ttl_ms = config_ms(&given->config, SETTING_TTL, 0); /* the default is the library's */
     options.name_prefix = given->config.values[SETTING_NAME_PREFIX].text;
     options.log = terminal_log;
     hf_code code = hf_open(uri, &options, out, &err);

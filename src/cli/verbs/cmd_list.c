@@ -16,16 +16,19 @@
 typedef struct request {
     settings *given;
     const char *name; /* the prefix, or the lock */
+    const char *lock_session;
     bool names_only, all;
 } request;
 
-enum { KEY_NAMES = 2000 };
+enum { KEY_NAMES = 2000, KEY_LOCK_SESSION };
 
 #define ROWS_AT_ONCE 1000 /* so that a list of very many locks needs no more memory */
 
 static const struct argp_option list[] = {
     {"all", 'a', NULL, 0, "also those that nobody holds or waits for", 0},
     {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
+    {"lock-session", KEY_LOCK_SESSION, "ID", 0,
+     "protocol sharding: only those that were last taken with this lock session id", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -44,7 +47,9 @@ static error_t parse_list(int key, char *arg, struct argp_state *state)
     request *req = state->input;
     if (key == ARGP_KEY_END && req->names_only && req->given->is_json)
         argp_error(state, "--names and --json exclude each other");
-    if (key != KEY_NAMES && key != 'a')
+    if (key == KEY_LOCK_SESSION)
+        req->lock_session = arg;
+    else if (key != KEY_NAMES && key != 'a')
         return parse(key, arg, state);
     req->names_only |= key == KEY_NAMES;
     req->all |= key == 'a';
@@ -148,11 +153,14 @@ static bool give_exact(void *ctx, const hf_lock_info *info)
 
 /* A lock that was asked for by its whole name is shown even if nobody uses it. It comes first, as
  * its name is the first that begins so. */
-static hf_code list_exact(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
+static hf_code list_exact(hf_client *client, const request *req, hf_lock_info_fn each, void *ctx,
                           hf_error *err)
 {
-    exact e = {name, each, ctx};
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = name, .limit = 1};
+    exact e = {req->name, each, ctx};
+    const hf_list_options part = {.struct_size = sizeof part,
+                                  .prefix = req->name,
+                                  .limit = 1,
+                                  .lock_session = req->lock_session};
     return hf_list_locks(client, &part, give_exact, &e, err);
 }
 
@@ -163,8 +171,9 @@ static hf_code list_locks(hf_client *client, const request *req, hf_lock_info_fn
     const hf_list_options part = {.struct_size = sizeof part,
                                   .prefix = req->name,
                                   .after = is_exact ? req->name : NULL,
-                                  .in_use = !req->all};
-    hf_code code = is_exact ? list_exact(client, req->name, each, ctx, err) : HF_OK;
+                                  .in_use = !req->all,
+                                  .lock_session = req->lock_session};
+    hf_code code = is_exact ? list_exact(client, req, each, ctx, err) : HF_OK;
     return code ? code : hf_list_locks(client, &part, each, ctx, err);
 }
 

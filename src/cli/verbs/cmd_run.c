@@ -13,10 +13,13 @@
 
 /* ---- The words ---- */
 
-enum { KEY_LOST_CODE = 2000 };
+enum { KEY_LOST_CODE = 2000, KEY_LOCK_SESSION };
 
 static const struct argp_option list[] = {
     {"lost-code", KEY_LOST_CODE, "CODE", 0, "the exit status if a lock was lost; default 76", 0},
+    {"lock-session", KEY_LOCK_SESSION, "ID", 0,
+     "protocol sharding: take over at once what this lock session id holds; 24 hexadecimal digits",
+     0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -58,6 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LOST_CODE:
         w->plan.lost_status = (int)value_number("--lost-code", arg, 0, 255);
+        return 0;
+    case KEY_LOCK_SESSION:
+        w->plan.lock_session = arg;
         return 0;
     case ARGP_KEY_END:
         check_usage(w, state);

@@ -104,6 +104,7 @@ typedef struct listing {
     size_t most; /* records of the part that is read now */
     collection found;
     bool goes_on;
+    hf_id lock_session; /* 0: any */
     hf_lock_info_fn each;
     void *ctx;
     hf_code code; /* of telling */
@@ -161,8 +162,11 @@ static hf_code list_part(listing *l, const hf_list_options *o)
     bool is_first = !o->after || !*o->after;
     char *prefix = with_prefix(l->client, o->prefix);
     char *after = is_first ? alloc_text("") : with_prefix(l->client, o->after);
-    const hf_list_part part = {
-        .prefix = prefix, .after = after, .in_use = o->in_use, .limit = o->limit};
+    const hf_list_part part = {.prefix = prefix,
+                               .after = after,
+                               .in_use = o->in_use,
+                               .limit = o->limit,
+                               .lock_session = l->lock_session};
     hf_code code = list(l, &part);
     free(prefix);
     free(after);
@@ -186,6 +190,8 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     code = text_check("the prefix", o->prefix, HF_NAME_MAX, err);
     if (!code)
         code = text_check("the name that a listing begins after", o->after, HF_NAME_MAX, err);
+    if (!code)
+        code = client_lock_session(client, o->lock_session, &l.lock_session, err);
     if (!code)
         code = list_part(&l, o);
     client_end(client);

@@ -144,8 +144,11 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
     if (code)
         return code;
     hf_client *client = client_new(options);
-    hf_store_config config = {
-        .ttl_ms = client->ttl_ms, .env = &client->env, .log = log_for_store, .log_ctx = client};
+    hf_store_config config = {.ttl_ms = client->ttl_ms,
+                              .env = &client->env,
+                              .log = log_for_store,
+                              .log_ctx = client,
+                              .chooses_ttl = !options->ttl_ms};
     int64_t patience_ms = 0;
     code = hf_store_open(uri, &config, &client->store, &patience_ms, err);
     if (code) {
@@ -154,6 +157,8 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
     }
     if (patience_ms > 0 && !options->patience_ms)
         client->patience_ms = patience_ms;
+    if (client->store->ttl_ms)
+        client->ttl_ms = client->store->ttl_ms;
     code = set_prefix(client, options, err);
     if (code)
         hf_close(client);

@@ -4,6 +4,7 @@
 
 #include "core/backoff.h"
 #include "core/error.h"
+#include "core/id.h"
 #include "core/text.h"
 
 #include <stdarg.h>
@@ -136,6 +137,21 @@ hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX 
     memcpy(name, client->name_prefix, prefix);
     memcpy(name + prefix, given, length + 1);
     return HF_OK;
+}
+
+hf_code client_lock_session(const hf_client *client, const char *text, hf_id *out, hf_error *err)
+{
+    *out = (hf_id){{0}};
+    if (!text)
+        return HF_OK;
+    if (!client->store->ops->unlock_session)
+        return error_set(err, HF_UNSUPPORTED,
+                         "protocol %s has no lock session ids: hfProtocol=sharding has them",
+                         client->store->protocol);
+    if (id_read_whole(text, out) && !id_is_zero(*out))
+        return HF_OK;
+    return error_set(err, HF_INVALID,
+                     "the lock session id %.40s: it is 24 hexadecimal digits, not all 0", text);
 }
 
 const char *client_shown_name(const hf_client *client, const char *name)

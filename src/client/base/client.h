@@ -104,6 +104,8 @@ bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, 
 /* Checks a name, and gives it in the form that the store's records and notices use. */
 hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],
                     hf_error *err);
+/* Reads a lock session id; NULL gives 0. HF_UNSUPPORTED: the store's locks have none. */
+hf_code client_lock_session(const hf_client *client, const char *text, hf_id *out, hf_error *err);
 /* The name without the client's prefix, within `name`. */
 const char *client_shown_name(const hf_client *client, const char *name);
 

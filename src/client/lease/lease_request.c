@@ -16,12 +16,12 @@
 static hf_code check_lock(const hf_lock_options *lock, hf_error *err)
 {
     bool wants_process = lock->on_lost || lock->linger_ms || lock->no_refresh || lock->feed_ms ||
-                         lock->max_hold_ms || lock->period_ms;
+                         lock->max_hold_ms || lock->period_ms || lock->lock_session;
     if (!wants_process)
         return HF_OK;
     return error_set(err, HF_INVALID,
                      "no process keeps a lease: on_lost, linger_ms, no_refresh, feed_ms, "
-                     "max_hold_ms and period_ms are for locks");
+                     "max_hold_ms, period_ms and lock_session are for locks");
 }
 
 bool lease_is_plain(const hf_client *client)

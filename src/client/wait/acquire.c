@@ -105,6 +105,7 @@ static hf_code start_notifier(hf_client *client, const hf_lock_options *options,
 
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
+    hf_id lock_session; /* the attempt reads it again */
     hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
     if (!code)
         code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
@@ -120,6 +121,8 @@ hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_erro
         code = check_linger(client, options, err);
     if (!code)
         code = check_can(client, options, err);
+    if (!code)
+        code = client_lock_session(client, options->lock_session, &lock_session, err);
     return code ? code : start_notifier(client, options, err);
 }
 

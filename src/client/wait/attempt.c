@@ -27,6 +27,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     snprintf(entry->actor, sizeof entry->actor, "%s", options->actor ? options->actor : "");
     attempt->request.enter.queue_max = HF_QUEUE_MAX;
     attempt->request.enter.by_hand = options->no_refresh;
+    client_lock_session(client, options->lock_session, &attempt->request.enter.lock_session, NULL);
     attempt->request.enter.try_only = options->wait_ms < 0;
     attempt->request.started = attempt->enter_due = client_now(client);
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;

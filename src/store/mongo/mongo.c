@@ -16,6 +16,7 @@
 #include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/sharding.h"
+#include "store/mongo/shared/fair.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
@@ -43,6 +44,7 @@ static void close_store(hf_store *base)
         mongo_pool_done(store, &store->work);
         pthread_mutex_destroy(&store->mutex);
     }
+    mongo_fair_close(store);
     free(store->watch);
     mongo_held_clear(store);
     mongo_outcomes_clear(store);
@@ -130,6 +132,7 @@ static const hf_store_ops sharding_ops = {
     .step = mongo_plain_step,
     .lease_renew = sharding_lease_renew,
     .unlock_all = sharding_process_end,
+    .unlock_session = sharding_lock_session_end,
     .look = mongo_look,
     .list = mongo_outcome_list,
     .list_sessions = sharding_list_sessions,
@@ -162,12 +165,16 @@ static void start_driver(void)
     mongoc_init();
 }
 
+#define REPLY_MS 1000 /* so much longer than the server, the socket waits for its answer */
+
 /* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
  * member once; then the command is sent. */
 static void prepare_pools(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;
-    mongo_limits work = {.connect_ms = 1000, .socket_ms = 5000, .wait_ms = 4000};
+    int64_t command_ms = store->uri.command_ms;
+    mongo_limits work = {
+        .connect_ms = 1000, .socket_ms = command_ms + REPLY_MS, .wait_ms = command_ms};
     mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
     mongo_pool_init(&store->work, store->uri.driver, work);
     mongo_pool_init(&store->beats, store->uri.driver, beats);
@@ -182,6 +189,14 @@ static void warn_if_weak(mongo_store *store)
             "give one lock to two holders; use it in tests only");
 }
 
+static int64_t ttl_of(const mongo_protocol *protocol, const mongo_uri *uri,
+                      const hf_store_config *config)
+{
+    return config->chooses_ttl && protocol->default_ttl_ms
+               ? protocol->default_ttl_ms(uri, config->ttl_ms)
+               : config->ttl_ms;
+}
+
 hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
                    int64_t *patience_ms, hf_error *err)
 {
@@ -192,7 +207,8 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     if (code)
         return code;
     const mongo_protocol *protocol = read.array ? &mongo_element : protocols[read.protocol].is;
-    if (protocol->check && (code = protocol->check(&read, config->ttl_ms, err))) {
+    int64_t ttl_ms = ttl_of(protocol, &read, config);
+    if (protocol->check && (code = protocol->check(&read, ttl_ms, err))) {
         mongo_uri_done(&read);
         return code;
     }
@@ -206,11 +222,13 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
                              .name_prefix = read.name_prefix,
                              .protocol = mongo_protocol_names[read.protocol]};
     store->config = *config;
+    store->config.ttl_ms = store->base.ttl_ms = ttl_ms;
     store->owner = getpid();
     store->uri = read;
     pthread_mutex_init(&store->mutex, NULL);
     prepare_pools(store);
     mongo_watch_init(store);
+    mongo_fair_open(store);
     warn_if_weak(store);
     *patience_ms = mongoc_uri_get_option_as_int32(read.driver, MONGOC_URI_SERVERSELECTIONTIMEOUTMS,
                                                   (int32_t)*patience_ms);

@@ -16,6 +16,7 @@
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
+#include "store/mongo/shared/fair.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/id_text.h"
 #include "store/mongo/shared/look.h"
@@ -207,9 +208,13 @@ static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *
     for (size_t i = 0; i < step->n_leaves; i++)
         mongo_held_drop(store, step->leaves[i].ticket);
     mongo_document_expect(store, call->name, step->enter);
+    if (!step->enter->try_only)
+        mongo_fair_wait(store, call->name);
     code = take(store, call, step, out, reply, &is_taken, err);
     mongo_document_settle(store, step->enter, code,
                           !code && record_find(out, step->enter->entry.ticket));
+    if (!code)
+        mongo_fair_note(store, out, is_taken || mongo_fair_is_self(store, out));
     reply->confirmed = is_taken;
     reply->again_ms = store->uri.poll_ms;
     return code;

@@ -80,7 +80,7 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
     if (after.value && !alone)
         mongo_append_stamp(&concern, "afterClusterTime", after);
     bson_append_document_end(command, &concern);
-    BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
+    BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.wait_ms);
 }
 
 /* A linearizable read is by _id and outside a session; it does not allow afterClusterTime (R8). */
@@ -94,7 +94,7 @@ void mongo_append_linearizable(mongo_store *store, bson_t *command)
     BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
     BSON_APPEND_UTF8(&concern, "level", "linearizable");
     bson_append_document_end(command, &concern);
-    BSON_APPEND_INT32(command, "maxTimeMS", MONGO_READ_MS);
+    BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.wait_ms);
 }
 
 /* Remembers the latest stamp, for looks at sessions (R1). */

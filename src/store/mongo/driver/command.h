@@ -5,8 +5,6 @@
 
 #include "store/mongo/driver/store.h"
 
-#define MONGO_READ_MS 4000 /* a read takes no longer on the server */
-
 typedef struct mongo_call {
     const char *what;     /* for error texts: "acquiring" */
     const char *name;     /* of the lock, or NULL */

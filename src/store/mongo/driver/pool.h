@@ -15,7 +15,7 @@ typedef struct mongo_call mongo_call;
 /* Connections with time-outs of their own, each for one call at a time. */
 typedef struct mongo_pool {
     mongoc_uri_t *uri;     /* constant after its init, as the next */
-    int64_t wait_ms;       /* wtimeout */
+    int64_t wait_ms;       /* wtimeout, and maxTimeMS */
     pthread_mutex_t mutex; /* all below */
     mongoc_client_t *idle[MONGO_IDLE_MAX];
     size_t n_idle;

@@ -31,11 +31,11 @@ struct mongo_store {
     bool notes_any;            /* a ticket was noted there since the store was opened */
     bool says_untold;          /* it was logged that outcomes are not kept */
     struct mongo_watch *watch; /* see shared/watch.h; the pointer is constant, as those below */
+    struct mongo_fair *fair;   /* see shared/fair.c; NULL without hfFair */
 
     /* A protocol's own data; NULL with other protocols. Its struct says what guards it. */
     struct mongo_queue_state *queue;
     struct mongo_ttl_index *ttl;
-    struct mongo_fair *fair;
     struct mongo_refreshes *refreshes;
     struct mongo_sharding *sharding;
 };

@@ -62,8 +62,8 @@ static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
 typedef struct special {
     const char *name, *protocol;
     enum { FIELD, NUMBER, WORD, PROCESS, LOCK_SESSION, PREFIX } kind;
-    size_t offset; /* in mongo_uri: of an int64_t (NUMBER), an unsigned (WORD), or a char * */
-    int64_t most;  /* of a NUMBER */
+    size_t offset;       /* in mongo_uri: of an int64_t (NUMBER), an unsigned (WORD), or a char * */
+    int64_t least, most; /* of a NUMBER; least 0: 1 */
     const char *words[5]; /* of a WORD: the first is the default */
 } special;
 
@@ -74,7 +74,7 @@ static const special keys[] = {
     {KEY("hfTimeField", "ttl document", FIELD, time_field)},
     {KEY("hfOwnerField", "ttl", FIELD, owner_field)},
     {KEY("hfExpireAfterSeconds", "ttl", NUMBER, expire_after_s), .most = INT32_MAX},
-    {KEY("hfFair", "ttl", NUMBER, fair), .most = 1},
+    {KEY("hfFair", "ttl document sharding", NUMBER, fair), .most = 1},
     {KEY("hfPollMS", "ttl document sharding", NUMBER, poll_ms), .most = 3600000},
     {KEY("hfStreamWrites", "ttl document sharding", NUMBER, stream_writes), .most = INT32_MAX},
     {KEY("hfNamePrefix", "queue ttl sharding", PREFIX, name_prefix)},
@@ -94,6 +94,7 @@ static const special keys[] = {
     {KEY("hfStaleMultiplier", "document", NUMBER, multiplier), .most = 1000},
     {KEY("hfPingMS", "sharding", NUMBER, ping_ms), .most = 3600000},
     {KEY("hfExpiryMS", "sharding", NUMBER, expiry_ms), .most = INT64_C(7) * 86400000},
+    {KEY("hfCommandMS", "sharding", NUMBER, command_ms), .least = 1000, .most = 60000},
     {KEY("hfProcess", "sharding", PROCESS, process)},
     {KEY("hfLockSession", "sharding", LOCK_SESSION, lock_session)},
 };
@@ -133,9 +134,10 @@ static hf_code set_number(const special *k, const char *value, int64_t *out, hf_
 {
     char *end;
     long long number = strtoll(value, &end, 10);
-    if (!value[0] || *end || number < 1 || number > k->most)
-        return error_set(err, HF_INVALID, "%s=%.40s: it is a whole number from 1 to %lld", k->name,
-                         value, (long long)k->most);
+    long long least = k->least ? k->least : 1;
+    if (!value[0] || *end || number < least || number > k->most)
+        return error_set(err, HF_INVALID, "%s=%.40s: it is a whole number from %lld to %lld",
+                         k->name, value, least, (long long)k->most);
     *out = number;
     return HF_OK;
 }
@@ -153,7 +155,7 @@ static hf_code set_process(const special *k, const char *value, char **out, hf_e
 static hf_code set_lock_session(const special *k, const char *value, char **out, hf_error *err)
 {
     hf_id id;
-    if (strlen(value) != ID_TEXT_SIZE - 1 || !id_read(value, &id))
+    if (!id_read_whole(value, &id))
         return error_set(err, HF_INVALID, "%s=%.40s: it is 24 hexadecimal digits", k->name, value);
     free(*out);
     *out = alloc_text(value);
@@ -218,10 +220,10 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
         err, HF_INVALID,
         "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
         "hfWeakWrites, hfNamePrefix, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
-        "hfExpireAfterSeconds, hfFair, for document hfLockField, hfTimeField, hfTokenField, "
+        "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
         "hfElement, hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
-        "for sharding hfPingMS, hfExpiryMS, "
-        "hfProcess, hfLockSession, and for all three hfPollMS, hfStreamWrites",
+        "for sharding hfPingMS, hfExpiryMS, hfCommandMS, "
+        "hfProcess, hfLockSession, and for all three hfPollMS, hfFair, hfStreamWrites",
         name);
 }
 
@@ -316,6 +318,8 @@ static void set_defaults(mongo_uri *out)
         out->stream_writes = 500;
     if (!out->ping_ms)
         out->ping_ms = sharding_defaults.ping_ms;
+    if (!out->command_ms)
+        out->command_ms = MONGO_COMMAND_MS;
     if (!out->expiry_ms)
         out->expiry_ms = sharding_defaults.expiry_ms;
     if (!out->expires_at && !out->expire_after_s)

@@ -9,6 +9,9 @@
 /* Locks are in a collection of that name only where protocol `document` is asked to. */
 #define MONGO_SESSIONS "sessions"
 
+/* How long a command may take on the server, unless hfCommandMS says otherwise. */
+#define MONGO_COMMAND_MS 4000
+
 /* The form of the documents, which the URI names. */
 typedef enum mongo_protocol_id {
     MONGO_QUEUE,
@@ -58,6 +61,7 @@ typedef struct mongo_uri {
     int64_t stream_writes; /* hfStreamWrites: up to so many a second, change streams are read */
     int64_t ping_ms;       /* hfPingMS, hfExpiryMS */
     int64_t expiry_ms;
+    int64_t command_ms; /* hfCommandMS: how long a command may take on the server */
     char *name_prefix;  /* hfNamePrefix, or NULL */
     char *process;      /* hfProcess, or NULL */
     char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */

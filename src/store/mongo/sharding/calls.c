@@ -74,7 +74,7 @@ static hf_code run(mongo_store *store, sharding_call kind, const mongo_call *cal
 static void end_write(mongo_store *store, bson_t *command, bool is_beat)
 {
     mongo_append_write_concern(store, command, is_beat);
-    BSON_APPEND_INT64(command, "maxTimeMS", is_beat ? store->beats.wait_ms : MONGO_READ_MS);
+    BSON_APPEND_INT64(command, "maxTimeMS", is_beat ? store->beats.wait_ms : store->work.wait_ms);
 }
 
 /* ---- Taking ---- */
@@ -252,6 +252,19 @@ hf_code sharding_unlock_process(mongo_store *store, const char *process, shardin
     return code;
 }
 
+hf_code sharding_unlock_lock_session(mongo_store *store, hf_id lock_session, const char *name,
+                                     sharding_sent *out, hf_error *err)
+{
+    bson_t query = BSON_INITIALIZER;
+    document_append_id(&query, "ts", lock_session);
+    if (name)
+        BSON_APPEND_UTF8(&query, "_id", name);
+    mongo_append_no_array(&query, owner_fields);
+    hf_code code = unlock_matching(store, &query, false, out, err);
+    bson_destroy(&query);
+    return code;
+}
+
 /* ---- Reading ---- */
 
 bool sharding_first(const mongo_reply *reply, bson_t *out)
@@ -302,7 +315,7 @@ hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *er
     static const mongo_call call = {.what = "asking for the server's clock", .database = "admin"};
     bson_t command = BSON_INITIALIZER;
     mongo_append_server_status(&command);
-    BSON_APPEND_INT32(&command, "maxTimeMS", MONGO_READ_MS);
+    BSON_APPEND_INT32(&command, "maxTimeMS", (int32_t)store->work.wait_ms);
     return run(store, SHARDING_SERVER_INFO, &call, &command, out, err);
 }
 

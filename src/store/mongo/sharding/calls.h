@@ -50,6 +50,9 @@ hf_code sharding_unlock_all(mongo_store *store, hf_id session, bool is_beat, sha
 /* Whatever that process has locked, by the name that the documents give it. */
 hf_code sharding_unlock_process(mongo_store *store, const char *process, sharding_sent *out,
                                 hf_error *err);
+/* Whatever was taken with that lock session id; name NULL: under any name. */
+hf_code sharding_unlock_lock_session(mongo_store *store, hf_id lock_session, const char *name,
+                                     sharding_sent *out, hf_error *err);
 /* Not older than `after`. */
 hf_code sharding_get_lock(mongo_store *store, const char *name, hf_stamp after, sharding_sent *out,
                           hf_error *err);

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/id.h"
 #include "store/mongo/sharding/sharding.h"
+#include "sync/mutex_scope.h"
 
 int64_t sharding_date(mongo_store *store)
 {
@@ -58,17 +59,43 @@ static bool has_session(const sharding_grab *grab, hf_id session)
     return id_equal(grab->session, session);
 }
 
-void sharding_grab_add(mongo_store *store, const sharding_grab *from)
+static const sharding_grab *rival_locked(const struct mongo_sharding *own,
+                                         const sharding_grab *asked)
 {
-    struct mongo_sharding *own = store->sharding;
+    const sharding_grab *grab = own->grabs;
+    while (grab && (id_equal(grab->ticket, asked->ticket) || !id_equal(grab->ts, asked->ts) ||
+                    strcmp(grab->name, asked->name) != 0))
+        grab = grab->next;
+    return grab;
+}
+
+static void copy_of(const sharding_grab *grab, sharding_grab *out)
+{
+    *out = *grab;
+    out->name = NULL;
+    out->next = NULL;
+}
+
+static void add_locked(struct mongo_sharding *own, const sharding_grab *from)
+{
     sharding_grab *grab = alloc_zeroed(sizeof *grab);
     *grab = *from;
     grab->name = alloc_text(from->name);
-    pthread_mutex_lock(&own->mutex);
     drop_locked(own, has_ticket, from->ticket);
     grab->next = own->grabs;
     own->grabs = grab;
-    pthread_mutex_unlock(&own->mutex);
+}
+
+bool sharding_grab_add(mongo_store *store, const sharding_grab *from, sharding_grab *other)
+{
+    struct mongo_sharding *own = store->sharding;
+    MUTEX_SCOPE(&own->mutex);
+    const sharding_grab *rival = rival_locked(own, from);
+    if (rival)
+        copy_of(rival, other);
+    else
+        add_locked(own, from);
+    return !rival;
 }
 
 void sharding_grab_set_date(mongo_store *store, hf_id ticket, int64_t when_ms)
@@ -129,11 +156,8 @@ static bool find(mongo_store *store, bool (*fits)(const sharding_grab *, const w
     sharding_grab *grab = store->sharding->grabs;
     while (grab && !fits(grab, wanted))
         grab = grab->next;
-    if (grab && out) {
-        *out = *grab;
-        out->name = NULL;
-        out->next = NULL;
-    }
+    if (grab && out)
+        copy_of(grab, out);
     pthread_mutex_unlock(&store->sharding->mutex);
     return grab != NULL;
 }
@@ -146,11 +170,6 @@ static bool fits_ticket(const sharding_grab *grab, const wish *wanted)
 static bool fits_session(const sharding_grab *grab, const wish *wanted)
 {
     return id_equal(grab->session, wanted->ticket);
-}
-
-static bool fits_name(const sharding_grab *grab, const wish *wanted)
-{
-    return strcmp(grab->name, wanted->name) == 0 && !id_equal(grab->ticket, wanted->ticket);
 }
 
 static bool fits_lock(const sharding_grab *grab, const wish *wanted)
@@ -180,11 +199,6 @@ bool sharding_grab_find(mongo_store *store, hf_id ticket, sharding_grab *out)
 bool sharding_grabs_any_of(mongo_store *store, hf_id session)
 {
     return find(store, fits_session, &(wish){.ticket = session}, NULL);
-}
-
-bool sharding_grab_of_name(mongo_store *store, const char *name, hf_id but, sharding_grab *out)
-{
-    return find(store, fits_name, &(wish){.name = name, .ticket = but}, out);
 }
 
 bool sharding_grab_of_lock(mongo_store *store, const char *name, const sharding_lock *lock,

@@ -12,7 +12,7 @@ typedef enum sharding_stage { SHARDING_ASKED, SHARDING_HELD, SHARDING_LEAVING } 
 typedef struct sharding_grab {
     struct sharding_grab *next;
     char *name;
-    hf_id ticket; /* as the client knows it; the ts too, but for hfLockSession */
+    hf_id ticket; /* as the client knows it; the ts too, unless the lock session id was given */
     hf_id ts, session;
     int64_t when_ms; /* as it was last written */
     sharding_stage stage;
@@ -22,8 +22,10 @@ typedef struct sharding_grab {
 int64_t sharding_date(mongo_store *store);
 
 /* Notes a grab that is asked for, with a date of its own. It replaces an earlier grab of the same
- * ticket. */
-void sharding_grab_add(mongo_store *store, const sharding_grab *grab);
+ * ticket. False: this store asks for that name, or has it, with the same ts under another ticket,
+ * and nothing is noted; *other is that grab, without its name. Of several threads with one lock
+ * session id, one asks: each could overtake what has that ts. */
+bool sharding_grab_add(mongo_store *store, const sharding_grab *grab, sharding_grab *other);
 void sharding_grab_set_date(mongo_store *store, hf_id ticket, int64_t when_ms);
 void sharding_grab_set_stage(mongo_store *store, hf_id ticket, sharding_stage stage);
 void sharding_grab_drop(mongo_store *store, hf_id ticket);
@@ -32,8 +34,6 @@ void sharding_grabs_clear(mongo_store *store);
 bool sharding_grab_find(mongo_store *store, hf_id ticket, sharding_grab *out); /* without name */
 bool sharding_grabs_any_of(mongo_store *store, hf_id session);
 
-/* Whether this store has that name already, with another ticket; out has no name. */
-bool sharding_grab_of_name(mongo_store *store, const char *name, hf_id but, sharding_grab *out);
 /* Finds the grab of a document with this ts and date; out has no name. */
 bool sharding_grab_of_lock(mongo_store *store, const char *name, const sharding_lock *lock,
                            sharding_grab *out);

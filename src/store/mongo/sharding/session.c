@@ -263,6 +263,20 @@ hf_code sharding_process_end(hf_store *base, const char *process, int64_t *n, hf
     return code;
 }
 
+hf_code sharding_lock_session_end(hf_store *base, hf_id lock_session, const char *name, int64_t *n,
+                                  hf_error *err)
+{
+    mongo_store *store = (mongo_store *)base;
+    sharding_sent sent;
+    hf_code code = mongo_ready(store, err);
+    if (code)
+        return code;
+    code = sharding_unlock_lock_session(store, lock_session, name, &sent, err);
+    *n = mongo_int_at(&sent.reply.doc, "nModified", 0);
+    sharding_sent_done(&sent);
+    return code;
+}
+
 /* ---- Listing ---- */
 
 /* MongoDB's servers are among them: "host:port:seconds:number", or the name of a shard. */

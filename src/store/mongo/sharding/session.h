@@ -7,6 +7,9 @@
 
 /* Unlocks all of a process, and removes its ping. */
 hf_code sharding_process_end(hf_store *base, const char *process, int64_t *n, hf_error *err);
+/* Unlocks what was taken with a lock session id: the lock of that name, or all (NULL). */
+hf_code sharding_lock_session_end(hf_store *base, hf_id lock_session, const char *name, int64_t *n,
+                                  hf_error *err);
 hf_code sharding_session_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code sharding_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                               hf_error *err);

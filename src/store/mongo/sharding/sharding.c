@@ -3,7 +3,8 @@
  * server those very locks. src/core/sharding.c decides which command comes next, and whether an
  * owner has expired; this file takes and releases. The client calls it through the store interface.
  *
- * The ticket of an acquire is its ts, which stays the same over its retries. */
+ * The ticket of an acquire is its ts, which stays the same over its retries, unless the caller gave
+ * a lock session id: that is its ts then. */
 #include "store/mongo/sharding/sharding.h"
 
 #include "core/alloc.h"
@@ -22,6 +23,7 @@
 #include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/waits.h"
+#include "store/mongo/shared/fair.h"
 
 #include <stdio.h>
 
@@ -58,19 +60,27 @@ static void name_owner(acquiring *a)
     sharding_who(a->store, a->entry->session, a->who);
 }
 
+/* A lease's ticket is always its ts: whoever knows the id finds it by that. */
+static hf_id ts_of(const struct mongo_sharding *own, const hf_enter *enter)
+{
+    if (enter->lease)
+        return enter->entry.ticket;
+    if (!id_is_zero(enter->lock_session))
+        return enter->lock_session;
+    return own->has_lock_session ? own->lock_session : enter->entry.ticket;
+}
+
 static void acquiring_init(acquiring *a, mongo_store *store, const char *name,
                            const hf_enter *enter, hf_error *err)
 {
-    struct mongo_sharding *own = store->sharding;
     const hf_entry *entry = &enter->entry;
-    bool has_own_ts = !own->has_lock_session || enter->lease;
     *a = (acquiring){.store = store, .entry = entry, .lease = enter->lease, .err = err};
     name_owner(a);
     a->taking = (sharding_taking){.name = name,
                                   .process = a->process,
                                   .who = a->who,
                                   .why = entry->why,
-                                  .ts = has_own_ts ? entry->ticket : own->lock_session};
+                                  .ts = ts_of(store->sharding, enter)};
     a->until = mono_add_ms(mongo_mono(store), ROUND_MS);
     record_init(&a->holder, name);
 }
@@ -215,6 +225,7 @@ static hf_code read_reply(acquiring *a, const sharding_sent *sent, int64_t took_
         return sent->code ? HF_OK : read_ping(a, &sent->reply, to);
     case SHARDING_READ_SERVER:
         to->server.round_trip_ms = took_ms;
+        to->server.arrived = mongo_mono(a->store);
         if (!sent->code)
             return read_server(a, &sent->reply.doc, &to->server);
         if (sent->number == UNAUTHORIZED)
@@ -359,14 +370,29 @@ static hf_code failed(acquiring *a, hf_code code)
     return error_set(a->err, HF_UNKNOWN, "%s", why.text);
 }
 
+/* Another thread with the same lock session id holds the lock, or asks for it: this one must not
+ * overtake it. */
+static hf_code tell_other(acquiring *a, const sharding_grab *other, hf_record *out)
+{
+    hf_entry entry = {.ticket = other->ticket, .session = other->session, .permits = HF_LIMIT_RW};
+    entry.since.ms = entry.granted_at.ms = other->when_ms;
+    out->exists = true;
+    out->limit = HF_LIMIT_RW;
+    out->who = alloc_text(a->who);
+    record_append(out, &entry, true);
+    return HF_OK;
+}
+
 static hf_code go_round(acquiring *a, hf_record *out)
 {
     sharding_grab grab = {.name = (char *)(uintptr_t)a->taking.name,
                           .ticket = a->entry->ticket,
                           .session = a->entry->session,
-                          .ts = a->taking.ts};
+                          .ts = a->taking.ts},
+                  other;
     hf_code code = HF_OK;
-    sharding_grab_add(a->store, &grab);
+    if (!sharding_grab_add(a->store, &grab, &other))
+        return tell_other(a, &other, out);
     sharding_begin(&a->round, a->taking.name, a->taking.ts, &a->store->sharding->settings);
     while (!code && sharding_is_command(a->round.action))
         code = advance(a);
@@ -389,21 +415,10 @@ static hf_code go_round_for_lease(acquiring *a, hf_record *out)
     return code;
 }
 
-/* With hfLockSession, all locks have one ts, and a lock with that ts may be overtaken; but one
- * thread must not overtake another. */
-static bool is_ours_already(acquiring *a, hf_record *out)
+/* Of locks that are no leases, the document does not say whether Holdfast took them. */
+static bool is_of_ours(mongo_store *store, const hf_record *record)
 {
-    sharding_grab grab;
-    if (!a->store->sharding->has_lock_session ||
-        !sharding_grab_of_name(a->store, a->taking.name, a->entry->ticket, &grab))
-        return false;
-    hf_entry entry = {.ticket = grab.ticket, .session = grab.session, .permits = HF_LIMIT_RW};
-    entry.since.ms = entry.granted_at.ms = grab.when_ms;
-    out->exists = true;
-    out->limit = HF_LIMIT_RW;
-    out->who = alloc_text(a->who);
-    record_append(out, &entry, true);
-    return true;
+    return (record->holders && record->entries[0].ttl_ms > 0) || mongo_fair_is_self(store, record);
 }
 
 static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter, hf_record *out,
@@ -414,10 +429,11 @@ static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter
     if (code)
         return code;
     acquiring_init(&a, store, name, enter, err);
-    if (a.lease)
-        code = go_round_for_lease(&a, out);
-    else if (!is_ours_already(&a, out))
-        code = go_round(&a, out);
+    if (!enter->try_only)
+        mongo_fair_wait(store, name);
+    code = a.lease ? go_round_for_lease(&a, out) : go_round(&a, out);
+    if (!code)
+        mongo_fair_note(store, out, is_of_ours(store, out));
     reply->stamp = a.stamp;
     reply->again_ms = store->sharding->settings.poll_ms;
     record_done(&a.holder);
@@ -495,6 +511,16 @@ static hf_code take_step(mongo_store *store, const mongo_call *call, const hf_st
     return code ? code : enter(store, call->name, step->enter, out, reply, err);
 }
 
+/* Three pings, so that a client pings as often as MongoDB does. Others wait for the expiry in any
+ * case, and a tenth of it leaves them in no doubt. */
+static int64_t default_ttl_ms(const mongo_uri *uri, int64_t given)
+{
+    int64_t pings_ms = 3 * uri->ping_ms, tenth_ms = uri->expiry_ms / 10;
+    int64_t ttl_ms = pings_ms < tenth_ms ? pings_ms : tenth_ms;
+    ttl_ms = ttl_ms < LEASE_TTL_MAX_MS ? ttl_ms : LEASE_TTL_MAX_MS;
+    return ttl_ms > given ? ttl_ms : given;
+}
+
 static hf_code check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err)
 {
     if (ttl_ms <= uri->expiry_ms)
@@ -556,6 +582,7 @@ static const char *changing(const mongo_store *store)
 const mongo_protocol mongo_sharding_protocol = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
     .wait_ms = 20000,
+    .default_ttl_ms = default_ttl_ms,
     .check = check,
     .open = open_protocol,
     .close = close_protocol,

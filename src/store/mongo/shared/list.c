@@ -5,7 +5,9 @@
  * server keeps nothing. */
 #include "store/mongo/shared/list.h"
 #include "core/alloc.h"
+#include "core/id.h"
 #include "core/record.h"
+#include "store/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/log.h"
@@ -83,6 +85,8 @@ static void append_filter(const listing *l, bson_t *filter)
         l->store->protocol->append_listed(l->store, filter);
     else
         append_range(filter, l);
+    if (!id_is_zero(l->part->lock_session))
+        document_append_id(filter, l->store->protocol->ticket_field, l->part->lock_session);
     if (l->part->in_use && l->store->protocol->in_use)
         append_in_use(l->store, filter);
 }

@@ -11,6 +11,9 @@ typedef struct mongo_protocol {
     unsigned can;
     int64_t wait_ms; /* the default wait; 0: for ever */
 
+    /* The ttl of clients that ask for none, not less than `given`. NULL: that. */
+    int64_t (*default_ttl_ms)(const mongo_uri *uri, int64_t given);
+
     /* Checks the URI's keys and the ttl. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
     void (*open)(mongo_store *store); /* NULL: nothing more to do */

@@ -17,11 +17,11 @@
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/text.h"
+#include "store/mongo/shared/fair.h"
 #include "store/mongo/shared/held.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/outcome_list.h"
 #include "store/mongo/shared/plain.h"
-#include "store/mongo/ttl/fair.h"
 
 #include <stdio.h>
 
@@ -387,6 +387,12 @@ static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_st
     return code || !has_passed(out) ? code : take_over(store, call, step, out, stamp, err);
 }
 
+/* Only our documents do. */
+static bool says_its_ttl(const hf_record *record)
+{
+    return record->holders && record->entries[0].ttl_ms > 0;
+}
+
 static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err)
 {
@@ -412,7 +418,7 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
     if (code)
         record_done(out);
     else
-        mongo_fair_note(store, out);
+        mongo_fair_note(store, out, says_its_ttl(out));
     *reply = (hf_step_reply){.stamp = stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
     return code;
 }
@@ -646,13 +652,11 @@ static const char *changing(const mongo_store *store)
 static void open_protocol(mongo_store *store)
 {
     mongo_ttl_index_open(store);
-    mongo_fair_open(store);
 }
 
 static void close_protocol(mongo_store *store, bool is_ours)
 {
     mongo_ttl_index_close(store, is_ours);
-    mongo_fair_close(store);
 }
 
 const mongo_protocol mongo_ttl = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fair.c: hfFair of protocol `ttl`. Other programs poll, and we are told when a lock is free, so
- * that we would take most turns. With hfFair, after a turn of ours beside such programs we wait one
- * poll interval before the next try. ttl.c calls it. */
-#include "store/mongo/ttl/fair.h"
+/* fair.c: hfFair. Other programs poll, and we are told when a lock is free, so that we would take
+ * most turns. With hfFair, after a turn of ours beside such programs we wait one poll interval
+ * before the next try. The protocols without a queue call it when they take a lock by its name. */
+#include "store/mongo/shared/fair.h"
 #include "core/alloc.h"
 #include "core/id.h"
 #include "core/lease.h"
@@ -26,7 +26,8 @@ struct mongo_fair {
 
 void mongo_fair_open(mongo_store *store)
 {
-    store->fair = alloc_zeroed(sizeof *store->fair);
+    if (store->uri.fair)
+        store->fair = alloc_zeroed(sizeof *store->fair);
 }
 
 void mongo_fair_close(mongo_store *store)
@@ -65,13 +66,19 @@ static bool yields(mongo_store *store, const char *name)
 
 void mongo_fair_wait(mongo_store *store, const char *name)
 {
-    if (store->uri.fair && yields(store, name))
+    if (store->fair && yields(store, name))
         mongo_pause(store, store->uri.poll_ms);
 }
 
-void mongo_fair_note(mongo_store *store, const hf_record *record)
+bool mongo_fair_is_self(mongo_store *store, const hf_record *record)
 {
-    if (!store->uri.fair || !record->holders)
+    MUTEX_SCOPE(&store->mutex);
+    return record->holders && id_equal(record->entries[0].session, store->self.id);
+}
+
+void mongo_fair_note(mongo_store *store, const hf_record *record, bool is_ours)
+{
+    if (!store->fair || !record->holders)
         return;
     MUTEX_SCOPE(&store->mutex);
     uint64_t hash = hash_of(record->name);
@@ -79,7 +86,7 @@ void mongo_fair_note(mongo_store *store, const hf_record *record)
     if (last->name != hash)
         *last = (turn){.name = hash};
     last->seen_at = mongo_mono(store);
-    last->was_ours = record->entries[0].ttl_ms > 0; /* only our documents say how long they last */
-    if (!last->was_ours)
+    last->was_ours = is_ours;
+    if (!is_ours)
         last->theirs_at = last->seen_at;
 }
