@@ -419,7 +419,7 @@ hf_code mongo_outcomes_prune(mongo_store *store, hf_error *err)
     mongo_outcomes_name(store, collection);
     mongo_begin(&command, "delete", collection);
     append_idle(&command);
-    BSON_APPEND_INT32(&command, "maxTimeMS", MONGO_READ_MS);
+    BSON_APPEND_INT32(&command, "maxTimeMS", (int32_t)store->uri.command_ms);
     mongo_append_write_concern(store, &command, false);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     bson_destroy(&reply.doc);
