@@ -317,7 +317,7 @@ static hf_code forgive(mongo_store *store, const hf_leave *leave, hf_code code, 
     store->says_untold = true;
     pthread_mutex_unlock(&store->mutex);
     if (!is_said)
-        mongo_log(store, HF_LOG_WARNING, "how locks are left is not kept: %.300s",
+        mongo_log(store, HF_LOG_INFO, "how locks are left is not kept: %.300s",
                   err ? err->text : hf_code_text(code));
     return HF_OK;
 }
