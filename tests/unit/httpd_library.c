@@ -20,11 +20,22 @@ static void keep(char *out, size_t size, const char *text)
     pthread_mutex_unlock(&mutex);
 }
 
+void library_fails(hf_code code, bool retryable, const char *text)
+{
+    pthread_mutex_lock(&mutex);
+    library.err = (hf_error){.code = code, .retryable = retryable};
+    snprintf(library.err.text, sizeof library.err.text, "%s", text);
+    pthread_mutex_unlock(&mutex);
+}
+
 static hf_code result(const hf_error *wanted, hf_error *err)
 {
-    if (wanted->code && err)
-        *err = *wanted;
-    return wanted->code;
+    pthread_mutex_lock(&mutex);
+    const hf_error found = *wanted;
+    pthread_mutex_unlock(&mutex);
+    if (found.code && err)
+        *err = found;
+    return found.code;
 }
 
 hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
@@ -33,8 +44,9 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     (void)client;
     keep(library.prefix, sizeof library.prefix, options ? options->prefix : NULL);
     keep(library.after, sizeof library.after, options ? options->after : NULL);
-    if (library.on_list)
-        library.on_list();
+    void (*on_list)(void) = library.on_list;
+    if (on_list)
+        on_list();
     size_t n = 0;
     bool more = true;
     while (more && n < library.n_locks) {
@@ -61,10 +73,10 @@ hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void 
 {
     (void)client;
     keep(library.name, sizeof library.name, name);
-    if (library.err.code || !library.n_locks)
-        return result(&library.err, err);
-    each(ctx, &library.locks[0]);
-    return HF_OK;
+    hf_code code = result(&library.err, err);
+    if (!code && library.n_locks)
+        each(ctx, &library.locks[0]);
+    return code;
 }
 
 hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, hf_error *err)

@@ -11,16 +11,16 @@
 #include <holdfast/holdfast.h>
 
 struct library {
-    hf_error err;          /* with a code: what listings, breaks, renewals and releases fail with */
-    hf_error begin_err;    /* the same for hf_lease_begin() */
-    int64_t ends_at_ns;    /* of a lease that was granted, by CLOCK_BOOTTIME; 0: as it is */
-    bool has_previous;     /* such a lease had a holder before, which did the work of its period */
-    int64_t renewed_till;  /* the same after a renewal */
-    hf_code renew_code;    /* what renewals fail with, once they have been counted */
-    void (*on_list)(void); /* called while locks are listed; NULL: nothing */
+    hf_error err; /* library_fails(): what listings, breaks, renewals and releases fail with */
+    hf_error begin_err;   /* the same for hf_lease_begin() */
+    int64_t ends_at_ns;   /* of a lease that was granted, by CLOCK_BOOTTIME; 0: as it is */
+    bool has_previous;    /* such a lease had a holder before, which did the work of its period */
+    int64_t renewed_till; /* the same after a renewal */
+    hf_code renew_code;   /* what renewals fail with, once they have been counted */
+    void (*_Atomic on_list)(void);       /* called while locks are listed; NULL: nothing */
     void (*on_break)(hf_cancel *cancel); /* the same for a break */
-    const hf_lock_info *locks;
-    size_t n_locks;
+    _Atomic(const hf_lock_info *) locks;
+    atomic_size_t n_locks;
     const hf_why_link *links;
     size_t n_links;
     const hf_session_info *sessions;
@@ -39,5 +39,8 @@ struct library {
 };
 
 extern struct library library;
+
+/* From now on, also while the service's threads make calls; HF_OK: they do not fail. */
+void library_fails(hf_code code, bool retryable, const char *text);
 
 #endif

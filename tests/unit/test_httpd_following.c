@@ -199,7 +199,7 @@ static void test_only_locks_of_the_prefix(void **state)
     text = read_until(fd, "}\n\n");
     assert_null(strstr(text, "a/2"));
     assert_non_null(strstr(text, "b/2"));
-    library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
+    library_fails(HF_UNREACHABLE, false, "gone");
     look_again();
     assert_non_null(strstr(read_until(fd, "}\n\n"), "event: store")); /* it is about all */
     close(fd);

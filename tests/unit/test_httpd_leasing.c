@@ -259,12 +259,12 @@ static void test_what_cannot_be_released_says_why(void **state)
 {
     (void)state;
     const char *id = id_in(take("x", "", LONG));
-    library.err = (hf_error){.code = HF_UNREACHABLE, .retryable = true, .text = "not now"};
+    library_fails(HF_UNREACHABLE, true, "not now");
     assert_says(call_lease("DELETE", id), 503, "\"detail\":\"not now\"");
     assert_says(call_lease("PUT", id), 503, "\"detail\":\"not now\"");
     assert_true(bed_metric("holdfast_hold_seconds_count{}") == 0);
     assert_true(bed_metric("holdfast_renew_margin_seconds_count{}") == 0);
-    library.err.code = HF_OK;
+    library_fails(HF_OK, false, "");
     release(id);
     assert_true(bed_metric("holdfast_hold_seconds_count{}") == 1);
 }

@@ -50,7 +50,7 @@ struct MHD_Response *__wrap_MHD_create_response_from_buffer(size_t size, void *b
 
 static void fail_once(void)
 {
-    library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
+    library_fails(HF_UNREACHABLE, false, "gone");
 }
 
 /* A service in a process of its own, which is asked this. With memory it ends with 0. */

@@ -48,8 +48,7 @@ static int end(void **state)
 
 static void fail_all_calls(hf_code code)
 {
-    library.err = (hf_error){.code = code, .retryable = hf_code_retryable(code)};
-    snprintf(library.err.text, sizeof library.err.text, "the store's own words");
+    library_fails(code, hf_code_retryable(code), "the store's own words");
 }
 
 /* The body of an answer. */

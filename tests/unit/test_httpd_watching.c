@@ -326,8 +326,7 @@ static void test_leases_of_those_that_wait_are_told_apart(void **state)
 
 static void fail_with(const char *text)
 {
-    library.err = (hf_error){.code = text ? HF_UNREACHABLE : HF_OK};
-    snprintf(library.err.text, sizeof library.err.text, "%s", text ? text : "");
+    library_fails(text ? HF_UNREACHABLE : HF_OK, false, text ? text : "");
     look_again();
 }
 
@@ -354,7 +353,7 @@ static void test_a_store_that_is_lost_and_found(void **state)
 static void test_it_is_ready_when_it_has_looked(void **state)
 {
     (void)state;
-    library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
+    library_fails(HF_UNREACHABLE, false, "gone");
     assert_false(is_ready());
     follow();
     assert_true(is_ready());
@@ -467,7 +466,7 @@ static void test_a_snapshot_has_all_of_a_prefix(void **state)
 static void test_without_a_listing_a_snapshot_is_empty(void **state)
 {
     (void)state;
-    library.err = (hf_error){.code = HF_UNREACHABLE, .text = "gone"};
+    library_fails(HF_UNREACHABLE, false, "gone");
     follow();
     assert_snapshot("", "{\"locks\":[],\"leases\":{},\"free_left_off\":false,\"reachable\":false,"
                         "\"detail\":\"gone\"}");
