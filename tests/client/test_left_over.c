@@ -39,7 +39,7 @@ static void go_on(int64_t ms)
 
 static void close_still(void)
 {
-    f->before = f->after = NULL;
+    f->before = f->after = (faulty_hook *)NULL;
     go_on(5000);
     hf_close(client);
 }
@@ -109,7 +109,7 @@ static void test_a_session_with_something_to_release_is_kept(void **state)
     hf_id session = client->session.self.id;
     hf_lock *lock = take(client, "y");
     assert_true(id_equal(client->session.self.id, session));
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     go_on(5000);
     assert_int_equal(count_releases(), 0);
     assert_int_equal(look_at(f->inner, "x").holders, 0);
@@ -159,7 +159,7 @@ static void test_a_release_that_is_carried_ends_with_its_session(void **state)
     assert_int_equal(count_releases(), 0);
     upkeep_tick(client, now());
     assert_int_equal(ends, 1);
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     attempt_cancel(&a, now());
     attempt_done(&a);
     close_still();
@@ -177,7 +177,7 @@ static void test_an_upgrade_ends_a_downgrade_that_is_still_to_be_sent(void **sta
     let_fail(is_change, HF_UNREACHABLE);
     assert_int_equal(hf_lock_downgrade(lock, &err), HF_UNREACHABLE);
     assert_int_equal(hf_lock_mode(lock), HF_SHARED);
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     assert_int_equal(hf_lock_upgrade(lock, &err), HF_OK);
     int steps = f->calls[FAULTY_STEP];
     go_on(5000);

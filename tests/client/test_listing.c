@@ -210,7 +210,7 @@ static void test_a_session_that_cannot_be_read_is_warned_of_and_hides_nothing(vo
     f->after = be_odd;
     assert_int_equal(list(client, NULL, 0).n, 1);
     assert_int_equal(warnings, 1);
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     hf_lock_close(lock);
     hf_close(client);
 }

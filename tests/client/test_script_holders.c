@@ -73,7 +73,7 @@ static void test_a_session_that_cannot_be_read_ends_the_wait(void **state)
                  "400 b hears HF_SHAPE\n"
                  "400 b x: leave-unused\n"
                  "400 b is told HF_SHAPE: injected\n");
-    stage_store(b)->edits_state = NULL;
+    stage_store(b)->edits_state = (faulty_edit_state *)NULL;
     end();
 }
 

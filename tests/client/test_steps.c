@@ -30,7 +30,7 @@ static void open_still(const char *uri)
 /* There are no threads that send what is left to be sent: it is sent here. */
 static void close_still(void)
 {
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     faulty_pass(f, 1000);
     upkeep_tick(client, now());
     hf_close(client);
@@ -270,7 +270,7 @@ static void upgrade_meanwhile(faulty *of, hf_record *record)
     upgraded = NULL;
     if (!lock)
         return;
-    of->edits_record = NULL;
+    of->edits_record = (faulty_edit_record *)NULL;
     assert_int_equal(hf_lock_upgrade(lock, &err), HF_OK);
 }
 
@@ -317,7 +317,7 @@ static void test_an_upgrade_without_an_answer_still_knows_who_was_before(void **
     assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_OK);
     f->after = lose_answers_to_enters;
     assert_int_equal(hf_lock_upgrade(lock, &err), HF_UNKNOWN);
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     lock->previous.is_known = false; /* as after a grant by notice */
     assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
     assert_int_equal(hf_lock_mode(lock), HF_SHARED);
@@ -382,7 +382,7 @@ static void test_all_suspects_are_looked_at(void **state)
             upkeep_tick(client, now());
     }
     assert_int_equal(f->calls[FAULTY_LOOK], 2); /* at the suspects, and at what is held */
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     upkeep_tick(client, now());
     assert_int_equal(look_at(f->inner, "s0").holders, 0);
     assert_int_equal(look_at(f->inner, "s1099").holders, 0);

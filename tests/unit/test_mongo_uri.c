@@ -225,8 +225,8 @@ static void test_numbers(void **state)
     assert_int_equal(uri.ping_ms, 3600000);
     assert_int_equal(uri.expiry_ms, 604800000);
     mongo_uri_done(&uri);
-    assert_read("hfProtocol=sharding&hfCommandMS=1000");
-    assert_read("hfProtocol=sharding&hfCommandMS=60000");
+    assert_taken("hfProtocol=sharding&hfCommandMS=1000");
+    assert_taken("hfProtocol=sharding&hfCommandMS=60000");
     assert_refused("hfProtocol=sharding&hfCommandMS=999", "a whole number from 1000 to 60000");
     assert_refused("hfProtocol=sharding&hfCommandMS=60001", "a whole number from 1000 to 60000");
     assert_refused("hfProtocol=ttl&hfCommandMS=5000", "hfCommandMS is for hfProtocol=sharding");
