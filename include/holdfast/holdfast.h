@@ -683,8 +683,8 @@ hf_code hf_unlock_all(hf_client *client, const char *process, int64_t *n, hf_err
 
 /* Unlocks what was taken with a lock session id (hf_lock_options.lock_session): the lock of that
  * name, or, with name NULL, all of them, whatever their names. Protocol sharding. hf_list_locks()
- * with that id finds them. *n, if not NULL: how many were unlocked. Whoever holds them, this client
- * too, learns only with its next ping that it has lost them, so that program must be gone.
+ * with that id finds them. *n, if not NULL: how many were unlocked. A client that holds them, this
+ * one too, learns only with its next ping that it has lost them, so that program must be gone.
  * Thread-safe. HF_INVALID: the id or the name. HF_UNSUPPORTED: other protocols. */
 hf_code hf_unlock_session(hf_client *client, const char *lock_session, const char *name, int64_t *n,
                           hf_error *err);

@@ -113,7 +113,7 @@ static void tell_gauge(FILE *out, const char *name, double value, const char *he
     fprintf(out, "%s %g\n", name, value);
 }
 
-/* Of all locks of the store, whoever took them. */
+/* Of all locks of the store, taken here or elsewhere. */
 static void tell_locks(FILE *out, httpd *service)
 {
     watcher_counts counts = watcher_count(&service->watcher);

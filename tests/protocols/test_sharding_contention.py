@@ -50,8 +50,7 @@ class Contention(Sharding):
         contest.check(self)
         self.assert_all_left()
 
-    def test_with_managers_that_are_not_ours(self):
-        contest = self.mixed()
+    def contend_with_managers(self, contest):
         for _ in range(4):
             contest.add_other("manager.py", self.database)
         for _ in range(4):
@@ -61,16 +60,11 @@ class Contention(Sharding):
         contest.check(self)
         self.assert_all_left()
 
+    def test_with_managers_that_are_not_ours(self):
+        self.contend_with_managers(self.mixed())
+
     def test_managers_that_poll_get_their_turn(self):
-        contest = self.mixed(self.store(Fair=1))
-        for _ in range(4):
-            contest.add_other("manager.py", self.database)
-        for _ in range(4):
-            contest.add_endless("--ttl=%d" % (TTL * 1000), "--pause=60")
-        time.sleep(self.SECONDS)
-        contest.finish(60)
-        contest.check(self)
-        self.assert_all_left()
+        self.contend_with_managers(self.mixed(self.store(Fair=1)))
 
     def test_ours_while_the_primary_steps_down_and_processes_stop_and_die(self):
         contest = self.mixed()

@@ -38,12 +38,12 @@ const told = {
     takeLeases(leases);
     told.store(reach);
     if (free_left_off && reach.reachable)
-      show("live", `live, ${location.host}; too many free ones to show`);
+      showLive("; too many free ones to show");
   },
   lock: lock => isShown(lock) ? known.locks.set(lock.name, lock) : known.locks.delete(lock.name),
   gone: ({name}) => known.locks.delete(name),
   leases: takeLeases,
-  store: ({reachable, detail}) => reachable ? show("live", `live, ${location.host}`) :
+  store: ({reachable, detail}) => reachable ? showLive() :
     show("lost", `the service does not reach its store: ${detail}`),
 };
 for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
@@ -84,6 +84,8 @@ function show(kind, text) {
   state.className = kind;
   state.textContent = text;
 }
+
+const showLive = (more = "") => show("live", `live, ${location.host}${more}`);
 
 const oldest = entries => Math.min(...entries.map(e => Date.parse(e.since) || Infinity));
 const isOverdue = lock =>
@@ -239,10 +241,11 @@ const stream = follow(address, {
   headers,
   begun: answer => {
     known.skew = Date.parse(answer.headers.get("Date")) - Date.now() || 0;
-    if (mayBreak !== (answer.headers.get("Holdfast-Role") === "admin"))
+    const isAdmin = answer.headers.get("Holdfast-Role") === "admin";
+    if (mayBreak !== isAdmin)
       cards.clear();
-    mayBreak = answer.headers.get("Holdfast-Role") === "admin";
-    show("live", `live, ${location.host}`);
+    mayBreak = isAdmin;
+    showLive();
   },
   event: (kind, data) => { told[kind]?.(data); drawSoon(); },
   lost: text => show("lost", text),

@@ -20,9 +20,10 @@ hf_code mongo_document_claim(hf_store *base, const hf_claim *wanted, const hf_en
 /* ---- What documents say (shape.c) ---- */
 
 hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);
-/* A template: @ stands for the field of lockId, # for that of lockTs, % for that of the token, *
- * for the array and & for the key of its elements. */
-char *mongo_document_text(const mongo_store *store, const char *text);
+/* Appends the document of a template: @ stands for the field of lockId, # for that of lockTs, % for
+ * that of the token, * for the array and & for the key of its elements. */
+void mongo_document_append_text(const mongo_store *store, bson_t *to, const char *field,
+                                const char *text);
 #define MONGO_DOCUMENT_PATH 208
 /* A field, or where it is in an array: the array's name, `between`, and the field. Returns out. */
 const char *mongo_document_path(const mongo_store *store, const char *between, const char *field,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element.c: which element of an array is meant, taken, and changed; parts.c, shape.c, document.c
- * and element_claim.c call it.
+/* element.c: which element of an array is meant, taken, and changed; parts.c, document.c and
+ * element_claim.c call it.
  *
  * The server's clock can only be asked for in expressions, and those see an array as a whole. So a
  * taking asks whether the element fits, and changes it by mapping the array. A command changes one
@@ -15,15 +15,6 @@
 #include "store/mongo/shared/look.h"
 
 /* ---- Which element ---- */
-
-static void append_json(const mongo_store *store, bson_t *to, const char *field, const char *text)
-{
-    char *json = mongo_document_text(store, text);
-    bson_t *doc = pipeline_json(json);
-    bson_append_document(to, field, -1, doc);
-    bson_destroy(doc);
-    bson_free(json);
-}
 
 static void append_equal(bson_t *query, const char *field, const bson_iter_t *value)
 {
@@ -55,13 +46,6 @@ void mongo_element_append_name(const mongo_store *store, bson_t *query, const ch
     mongo_element_name_done(&parsed);
 }
 
-static void append_ticket(const mongo_store *store, bson_t *query, hf_id ticket)
-{
-    const char *const fields[] = {store->uri.lock_field, NULL};
-    mongo_lock_id_append(&store->uri, query, store->uri.lock_field, ticket);
-    mongo_append_no_array(query, fields);
-}
-
 /* {lines: {$elemMatch: {id: key, lockId: ticket}}}: the update finds it as `lines.$`. */
 static void append_match(const mongo_store *store, bson_t *query, const bson_iter_t *key,
                          hf_id ticket)
@@ -71,7 +55,7 @@ static void append_match(const mongo_store *store, bson_t *query, const bson_ite
     BSON_APPEND_DOCUMENT_BEGIN(&array, "$elemMatch", &one);
     if (key)
         append_equal(&one, store->uri.element_key, key);
-    append_ticket(store, &one, ticket);
+    mongo_lock_id_append_is(&store->uri, &one, ticket);
     bson_append_document_end(&array, &one);
     bson_append_document_end(query, &array);
 }
@@ -120,7 +104,7 @@ static void append_conditions(const mongo_store *store, bson_t *to, const char *
 {
     bson_string_t *whole = bson_string_new(NULL);
     write_conditions(&store->uri, whole, text);
-    append_json(store, to, field, whole->str);
+    mongo_document_append_text(store, to, field, whole->str);
     bson_string_free(whole, true);
 }
 
@@ -141,7 +125,7 @@ static void append_fits(const mongo_store *store, const bson_iter_t *key, const 
     BSON_APPEND_DOCUMENT_BEGIN(&let, "vars", &vars);
     append_literal(&vars, "key", key);
     mongo_lock_id_append_all(&store->uri, &vars, "tickets", step);
-    append_json(store, &vars, "all", all_text);
+    mongo_document_append_text(store, &vars, "all", all_text);
     bson_append_document_end(&let, &vars);
     append_conditions(store, &let, "in", fits_text);
     bson_append_document_end(&expr, &let);
@@ -232,27 +216,18 @@ void mongo_element_append_set(const mongo_store *store, bson_t *stage, const bso
 
 /* ---- Looking ---- */
 
-static void append_stage(bson_t *stages, size_t *n, const char *verb, const bson_t *what)
-{
-    bson_t stage;
-    char key[16];
-    bson_append_document_begin(stages, mongo_key((*n)++, key), -1, &stage);
-    bson_append_document(&stage, verb, -1, what);
-    bson_append_document_end(stages, &stage);
-}
-
 /* What is no array would be taken for its only element. */
 size_t mongo_element_append_unwind(const mongo_store *store, bson_t *stages, size_t n,
                                    const bson_t *filter)
 {
     char path[MONGO_DOCUMENT_PATH];
     bson_t is_array = BSON_INITIALIZER, unwind = BSON_INITIALIZER;
-    append_json(store, &is_array, store->uri.array, "{'$type': 'array'}");
-    append_stage(stages, &n, "$match", &is_array);
+    mongo_document_append_text(store, &is_array, store->uri.array, "{'$type': 'array'}");
+    mongo_append_stage(stages, &n, "$match", &is_array);
     snprintf(path, sizeof path, "$%s", store->uri.array);
     BSON_APPEND_UTF8(&unwind, "path", path);
-    append_stage(stages, &n, "$unwind", &unwind);
-    append_stage(stages, &n, "$match", filter);
+    mongo_append_stage(stages, &n, "$unwind", &unwind);
+    mongo_append_stage(stages, &n, "$match", filter);
     bson_destroy(&is_array);
     bson_destroy(&unwind);
     return n;

@@ -33,15 +33,6 @@ typedef struct claim {
 
 /* ---- Looking ---- */
 
-static void append_stage(bson_t *stages, size_t *n, const char *verb, const bson_t *what)
-{
-    bson_t stage;
-    char key[16];
-    bson_append_document_begin(stages, mongo_key((*n)++, key), -1, &stage);
-    bson_append_document(&stage, verb, -1, what);
-    bson_append_document_end(stages, &stage);
-}
-
 static void append_limit(bson_t *stages, size_t *n)
 {
     bson_t stage;
@@ -61,7 +52,7 @@ static void append_names(const claim *c, bson_t *stages, size_t *n)
     BSON_APPEND_UTF8(&both, "0", "$_id");
     BSON_APPEND_UTF8(&both, "1", key);
     bson_append_array_end(&fields, &both);
-    append_stage(stages, n, "$project", &fields);
+    mongo_append_stage(stages, n, "$project", &fields);
     bson_destroy(&fields);
 }
 
@@ -78,10 +69,10 @@ static hf_code append_stages(const claim *c, bson_t *stages, const bson_t *first
     bson_append_array_end(&filter, &all);
     if (!code && c->wanted->sort)
         code = mongo_filter_append(&sort, "by", "sort order", c->wanted->sort, err);
-    append_stage(stages, &n, "$match", first);
+    mongo_append_stage(stages, &n, "$match", first);
     n = mongo_element_append_unwind(c->store, stages, n, &filter);
     if (mongo_view(&sort, "by", &by))
-        append_stage(stages, &n, "$sort", &by);
+        mongo_append_stage(stages, &n, "$sort", &by);
     append_limit(stages, &n);
     append_names(c, stages, &n);
     bson_destroy(&filter);

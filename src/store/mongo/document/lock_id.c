@@ -75,6 +75,18 @@ void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, h
     }
 }
 
+void mongo_lock_id_append_no_array(const mongo_uri *uri, bson_t *query)
+{
+    const char *const fields[] = {uri->lock_field, NULL};
+    mongo_append_no_array(query, fields);
+}
+
+void mongo_lock_id_append_is(const mongo_uri *uri, bson_t *query, hf_id ticket)
+{
+    mongo_lock_id_append(uri, query, uri->lock_field, ticket);
+    mongo_lock_id_append_no_array(uri, query);
+}
+
 void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *field,
                               const hf_step *step)
 {

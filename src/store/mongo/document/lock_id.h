@@ -8,6 +8,10 @@
 
 void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, hf_id ticket);
 
+/* To a query: lockId is this ticket, and no array that has it. */
+void mongo_lock_id_append_is(const mongo_uri *uri, bson_t *query, hf_id ticket);
+void mongo_lock_id_append_no_array(const mongo_uri *uri, bson_t *query);
+
 /* The tickets of a step's enter and leaves, as an array. */
 void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *field,
                               const hf_step *step);

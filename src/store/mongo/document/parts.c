@@ -19,18 +19,6 @@ static void append_id(bson_t *query, const char *name)
     bson_append_document_end(query, &equal);
 }
 
-static void append_no_array(const mongo_store *store, bson_t *query)
-{
-    const char *const fields[] = {store->uri.lock_field, NULL};
-    mongo_append_no_array(query, fields);
-}
-
-static void append_ticket(const mongo_store *store, bson_t *query, hf_id ticket)
-{
-    mongo_lock_id_append(&store->uri, query, store->uri.lock_field, ticket);
-    append_no_array(store, query);
-}
-
 void mongo_document_append_own(const mongo_store *store, bson_t *query, const char *name,
                                hf_id ticket)
 {
@@ -40,7 +28,7 @@ void mongo_document_append_own(const mongo_store *store, bson_t *query, const ch
     }
     if (name[0])
         append_id(query, name);
-    append_ticket(store, query, ticket);
+    mongo_lock_id_append_is(&store->uri, query, ticket);
 }
 
 /* {lockId: {$in: [ours, those that this step leaves]}} */
@@ -50,7 +38,7 @@ static void append_any_ticket(const mongo_store *store, const hf_step *step, bso
     bson_append_document_begin(to, store->uri.lock_field, -1, &field);
     mongo_lock_id_append_all(&store->uri, &field, "$in", step);
     bson_append_document_end(to, &field);
-    append_no_array(store, to);
+    mongo_lock_id_append_no_array(&store->uri, to);
 }
 
 static void append_takeable(const mongo_store *store, const char *name, const hf_step *step,
@@ -88,12 +76,8 @@ void mongo_document_append_query(const mongo_store *store, const char *name, con
 
 static void append_token(const mongo_store *store, bson_t *set)
 {
-    char *json = mongo_document_text(
-        store, "{'$add': [{'$toLong': {'$ifNull': ['$%', 0]}}, {'$toLong': 1}]}");
-    bson_t *next = pipeline_json(json);
-    bson_append_document(set, store->uri.token_field, -1, next);
-    bson_destroy(next);
-    bson_free(json);
+    mongo_document_append_text(store, set, store->uri.token_field,
+                               "{'$add': [{'$toLong': {'$ifNull': ['$%', 0]}}, {'$toLong': 1}]}");
 }
 
 /* lockTs: "$$NOW", or when that becomes stale. */
@@ -183,7 +167,7 @@ static void append_held(const mongo_store *store, const mongo_held *all, size_t 
         mongo_lock_id_append(&store->uri, &in, mongo_key(i, key), all[i].ticket);
     bson_append_array_end(&part, &in);
     bson_append_document_end(query, &part);
-    append_no_array(store, query);
+    mongo_lock_id_append_no_array(&store->uri, query);
 }
 
 static void append_renewal(const mongo_store *store, bson_t *updates, const char *at,

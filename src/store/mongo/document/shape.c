@@ -40,7 +40,7 @@ static const char *field_of(const mongo_uri *uri, char placeholder)
 }
 
 /* In an element, "$@" becomes "$$e.lockId". */
-char *mongo_document_text(const mongo_store *store, const char *text)
+static char *filled_in(const mongo_store *store, const char *text)
 {
     bson_string_t *out = bson_string_new(NULL);
     for (; *text; text++) {
@@ -101,9 +101,10 @@ hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err
 
 /* ---- Queries ---- */
 
-static void append_json(const mongo_store *store, bson_t *to, const char *field, const char *text)
+void mongo_document_append_text(const mongo_store *store, bson_t *to, const char *field,
+                                const char *text)
 {
-    char *json = mongo_document_text(store, text);
+    char *json = filled_in(store, text);
     bson_t *doc = pipeline_json(json);
     bson_append_document(to, field, -1, doc);
     bson_destroy(doc);
@@ -151,7 +152,7 @@ void mongo_document_append_free(const mongo_store *store, bson_t *to, const char
     bson_string_t *text = bson_string_new("{'$expr': ");
     mongo_document_write_free(&store->uri, text);
     bson_string_append(text, "}");
-    append_json(store, to, field, text->str);
+    mongo_document_append_text(store, to, field, text->str);
     bson_string_free(text, true);
 }
 
@@ -187,7 +188,7 @@ void mongo_document_append_sound(const mongo_store *store, bson_t *to, const cha
     bson_string_t *text = bson_string_new("{'$expr': ");
     mongo_document_write_sound(&store->uri, text);
     bson_string_append(text, "}");
-    append_json(store, to, field, text->str);
+    mongo_document_append_text(store, to, field, text->str);
     bson_string_free(text, true);
 }
 
@@ -234,13 +235,10 @@ static void append_look_text(const mongo_store *store, bson_string_t *out)
 void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter)
 {
     bson_string_t *text = bson_string_new(NULL);
-    char key[16];
     (void)filter;
     append_look_text(store, text);
-    bson_t stage, *fields = pipeline_json(text->str);
-    BSON_APPEND_DOCUMENT_BEGIN(stages, mongo_key(n, key), &stage);
-    BSON_APPEND_DOCUMENT(&stage, "$project", fields);
-    bson_append_document_end(stages, &stage);
+    bson_t *fields = pipeline_json(text->str);
+    mongo_append_stage(stages, &n, "$project", fields);
     bson_destroy(fields);
     bson_string_free(text, true);
 }

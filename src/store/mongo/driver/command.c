@@ -171,3 +171,12 @@ void mongo_kill_cursor(mongo_store *store, const mongo_call *call, const char *c
     bson_destroy(&reply.doc);
     bson_destroy(&command);
 }
+
+void mongo_append_stage(bson_t *stages, size_t *n, const char *verb, const bson_t *what)
+{
+    bson_t stage;
+    char key[16];
+    bson_append_document_begin(stages, mongo_key((*n)++, key), -1, &stage);
+    bson_append_document(&stage, verb, -1, what);
+    bson_append_document_end(stages, &stage);
+}

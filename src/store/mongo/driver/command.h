@@ -46,6 +46,8 @@ void mongo_begin(bson_t *command, const char *verb, const char *collection);
 void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
 /* To a query: none of these fields (up to a NULL) is an array. Equality looks into arrays, too. */
 void mongo_append_no_array(bson_t *query, const char *const *fields);
+/* Appends the stage {verb: what} to n stages of a pipeline, which are one more then. */
+void mongo_append_stage(bson_t *stages, size_t *n, const char *verb, const bson_t *what);
 /* The key of an array's item. */
 const char *mongo_key(size_t i, char buffer[16]);
 

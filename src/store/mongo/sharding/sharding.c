@@ -60,7 +60,7 @@ static void name_owner(acquiring *a)
     sharding_who(a->store, a->entry->session, a->who);
 }
 
-/* A lease's ticket is always its ts: whoever knows the id finds it by that. */
+/* A lease's ticket is always its ts: any client that knows the id finds it by that. */
 static hf_id ts_of(const struct mongo_sharding *own, const hf_enter *enter)
 {
     if (enter->lease)

@@ -111,14 +111,13 @@ static void append_find(mongo_store *store, const wanted *want, bson_t *command)
 /* Adds what is left of the lease, by the server's clock. */
 static void append_aggregate(mongo_store *store, const wanted *want, bson_t *command)
 {
-    bson_t filter = BSON_INITIALIZER, stages, stage, cursor;
+    bson_t filter = BSON_INITIALIZER, stages, cursor;
+    size_t n = 0;
     append_filter(store, &filter, want);
     mongo_begin(command, "aggregate", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
-    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
-    BSON_APPEND_DOCUMENT(&stage, "$match", &filter);
-    bson_append_document_end(&stages, &stage);
-    store->protocol->append_left(store, &stages, 1, &filter);
+    mongo_append_stage(&stages, &n, "$match", &filter);
+    store->protocol->append_left(store, &stages, n, &filter);
     bson_append_array_end(command, &stages);
     BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
     int32_t unnamed = wants_unnamed(store, want) ? UNNAMED_MOST : 0;

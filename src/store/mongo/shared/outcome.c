@@ -7,7 +7,7 @@
  * Three rules keep a late command from undoing a later one:
  *  - Each change compares the version that it was made from, and raises it.
  *  - A holder notes itself only if it still believed in its lock after it had read the version: so
- *    whoever is noted in that version held before it.
+ *    the holder that is noted in that version held before it.
  *  - A ticket that was not noted writes how it leaves only if the lock's document has that ticket
  *    after the version was read. */
 #include "store/mongo/shared/outcome.h"

@@ -72,13 +72,12 @@ static void append_clock(bson_t *stages)
 static void begin_read(const mongo_store *store, const bson_t *match, int32_t n, bson_t *command)
 {
     char collection[MONGO_OUTCOMES_SIZE];
-    bson_t stages, stage, cursor;
+    bson_t stages, cursor;
+    size_t n_stages = 0;
     mongo_outcomes_name(store, collection);
     mongo_begin(command, "aggregate", collection);
     BSON_APPEND_ARRAY_BEGIN(command, "pipeline", &stages);
-    BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
-    BSON_APPEND_DOCUMENT(&stage, "$match", match);
-    bson_append_document_end(&stages, &stage);
+    mongo_append_stage(&stages, &n_stages, "$match", match);
     append_clock(&stages);
     bson_append_array_end(command, &stages);
     BSON_APPEND_DOCUMENT_BEGIN(command, "cursor", &cursor);
