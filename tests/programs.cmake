@@ -9,3 +9,11 @@ function(test_program name)
     add_executable(${name} ${ARGN})
     target_link_libraries(${name} PRIVATE test_support holdfast_objects PkgConfig::CMOCKA)
 endfunction()
+
+# What several of them are linked with, compiled once.
+function(test_part name)
+    add_library(${name} OBJECT ${ARGN})
+    target_include_directories(${name}
+        PRIVATE $<TARGET_PROPERTY:test_support,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_link_libraries(${name} PRIVATE PkgConfig::CMOCKA PkgConfig::MONGOC)
+endfunction()

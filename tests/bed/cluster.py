@@ -44,12 +44,21 @@ class Ddl(threading.Thread):
         self.start()
 
     def run(self):
+        while self.is_given_up():
+            pass
+        self.ended = boot_seconds()
+
+    def is_given_up(self):
+        """One round. A call to the config server runs out of time when the clock there is moved, and
+        the shard gives the command up: it may come again."""
         try:
             self.database.command(*self.words, codec_options=self.database.codec_options,
                                   writeConcern=MAJORITY, **self.fields)
+        except pymongo.errors.ExecutionTimeout:
+            return True
         except pymongo.errors.PyMongoError as error:
             self.failure = error
-        self.ended = boot_seconds()
+        return False
 
     def is_waiting(self, seconds):
         """It does not end within these seconds."""

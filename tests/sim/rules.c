@@ -48,18 +48,23 @@ void rules_begin(void)
 
 /* ---- P1, P2: nobody believes in what excludes another's belief ---- */
 
+/* Its lease runs, by its own clock. */
+static bool may_believe(const node *n)
+{
+    return !n->is_dead && n->client->session.state == SESSION_ALIVE &&
+           node_clock_ns(n) < n->client->session.lease_end.ns;
+}
+
+/* Of a node that may believe. */
 static bool believes_in(const node *n, const struct hf_lock *lock)
 {
-    const hf_client *client = n->client;
-    return lock && !n->is_dead && lock->state == LOCK_HELD &&
-           client->session.state == SESSION_ALIVE &&
-           id_equal(client->session.self.id, lock->grant.session) &&
-           node_clock_ns(n) < client->session.lease_end.ns;
+    return lock && lock->state == LOCK_HELD &&
+           id_equal(n->client->session.self.id, lock->grant.session);
 }
 
 static bool believes(const worker *w)
 {
-    return believes_in(w->node, w->lock);
+    return w->lock && may_believe(w->node) && believes_in(w->node, w->lock);
 }
 
 /* ---- P20: a victim was in a deadlock ---- */
@@ -85,17 +90,6 @@ static const worker *other_of(const worker *w)
     return w - first < WORKERS ? NULL : w - WORKERS;
 }
 
-static int64_t permits_stuck(int name)
-{
-    int64_t sum = 0;
-    for (const wait *s = stuck; s < stuck + n_stuck; s++) {
-        const worker *other = s->by ? other_of(s->by) : NULL;
-        if (other && other->name == name && believes(other))
-            sum += other->lock->grant.permits;
-    }
-    return sum;
-}
-
 static size_t place_of(const struct attempt *attempt, int name)
 {
     const history *h = &histories[name];
@@ -105,23 +99,44 @@ static size_t place_of(const struct attempt *attempt, int name)
     return at;
 }
 
-static bool can_go_on(const wait *s)
+/* Of each lock: the place of the first that is stuck, and the permits of those that are. */
+typedef struct queues {
+    size_t first[NAMES];
+    int64_t held[NAMES];
+} queues;
+
+static void look_at_queues(queues *q)
 {
-    const hf_enter *enter = &s->attempt->request.enter;
-    for (const wait *u = stuck; u < stuck + n_stuck; u++)
-        if (u->name == s->name && u->place < s->place)
-            return false;
-    return permits_stuck(s->name) + enter->entry.permits <= enter->limit;
+    for (int i = 0; i < NAMES; i++) {
+        q->first[i] = SIZE_MAX;
+        q->held[i] = 0;
+    }
+    for (const wait *s = stuck; s < stuck + n_stuck; s++) {
+        const worker *other = s->by ? other_of(s->by) : NULL;
+        q->first[s->name] = s->place < q->first[s->name] ? s->place : q->first[s->name];
+        if (other && believes(other))
+            q->held[other->name] += other->lock->grant.permits;
+    }
 }
 
-static bool free_one(void)
+static bool can_go_on(const wait *s, const queues *q)
 {
-    for (wait *s = stuck; s < stuck + n_stuck; s++)
-        if (can_go_on(s)) {
+    const hf_enter *enter = &s->attempt->request.enter;
+    return s->place == q->first[s->name] && q->held[s->name] + enter->entry.permits <= enter->limit;
+}
+
+/* Takes out those that can go on; whether there were any. */
+static bool free_some(void)
+{
+    queues q;
+    size_t before = n_stuck;
+    look_at_queues(&q);
+    for (wait *s = stuck; s < stuck + n_stuck;)
+        if (can_go_on(s, &q))
             *s = stuck[--n_stuck];
-            return true;
-        }
-    return false;
+        else
+            s++;
+    return n_stuck < before;
 }
 
 static worker *worker_of(node *n, const struct attempt *attempt)
@@ -173,7 +188,7 @@ static void check_deadlocks(void)
     for (node *n = sim.nodes; any && n; n = n->next)
         if (!n->is_dead)
             add_waits(n);
-    while (free_one())
+    while (free_some())
         ;
     for (const wait *s = stuck; s < stuck + n_stuck; s++)
         if (s->by)
@@ -185,6 +200,15 @@ void rules_victim(const worker *w)
     if (!w->was_stuck)
         sim_violation("P20: who waited for %s was told of a deadlock that was none",
                       sim_name(w->name));
+}
+
+static void add_workers(const node *n, int64_t sum[NAMES], int32_t limit[NAMES])
+{
+    for (const worker *w = n->workers; w < n->workers + SLOTS; w++)
+        if (believes_in(n, w->lock)) {
+            sum[w->name] += w->lock->grant.permits;
+            limit[w->name] = w->limit;
+        }
 }
 
 static void add_errands(const node *n, int64_t sum[NAMES], int32_t limit[NAMES])
@@ -202,13 +226,11 @@ void rules_check_beliefs(void)
     int64_t sum[NAMES] = {0};
     int32_t limit[NAMES] = {0};
     for (const node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; !n->is_dead && i < SLOTS; i++)
-            if (believes(&n->workers[i])) {
-                sum[n->workers[i].name] += n->workers[i].lock->grant.permits;
-                limit[n->workers[i].name] = n->workers[i].limit;
-            }
+        if (may_believe(n))
+            add_workers(n, sum, limit);
     for (const node *n = sim.nodes; n; n = n->next)
-        add_errands(n, sum, limit);
+        if (may_believe(n))
+            add_errands(n, sum, limit);
     for (int i = 0; i < NAMES; i++) {
         int32_t of_leases = leases_limit(i, &sum[i]);
         limit[i] = of_leases ? of_leases : limit[i];
