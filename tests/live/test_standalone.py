@@ -55,6 +55,12 @@ class Standalone(unittest.TestCase):
         self.assertEqual(run.status(30), 65, str(run))
         self.assertIn("needs a replica set (one member is enough)", run.errors)
 
+    def test_a_set_that_it_does_not_belong_to(self):
+        uri = self.uri + ("&" if "?" in self.uri else "?") + "replicaSet=rs7"
+        run = self.start(Command("--store", uri, "run", "x", "--", "true"))
+        self.assertEqual(run.status(30), 65, str(run))
+        self.assertRegex(run.errors, "replicaSet=rs7: mongodb at .* belongs to no set: leave out")
+
     def test_protocol_ttl_polls(self):
         uri = self.uri_of(Protocol="ttl")
         holder, waiter = (self.start(Worker(uri, "--script", "--name=x")) for _ in range(2))

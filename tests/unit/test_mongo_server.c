@@ -3,6 +3,7 @@
  * none. */
 #include "core/record.h"
 #include "faults/mongo_answers.h"
+#include "store/mongo/driver/set.h"
 #include "store/mongo/queue/batch.h"
 
 static mongo_store *store;
@@ -136,6 +137,47 @@ static void test_no_server_is_asked_for_again(void **state)
     assert_int_equal(mongo_ready(store, &err), HF_UNREACHABLE);
     assert_int_equal(found.asked, 2);
     bson_destroy(found.hello);
+}
+
+/* ---- Another set than the URI names ---- */
+
+static void hear_hello(const char *text)
+{
+    bson_t *hello = pipeline_json(text);
+    mongo_note_set(store, hello);
+    bson_destroy(hello);
+}
+
+static hf_code find_nobody(void)
+{
+    find(NULL, "{}");
+    bson_destroy(found.hello);
+    return mongo_ready(store, &err);
+}
+
+static void test_another_set_is_told_of(void **state)
+{
+    (void)state;
+    hear_hello("{'isreplicaset': true}"); /* its initiation may be under way */
+    assert_int_equal(find_nobody(), HF_UNREACHABLE);
+    hear_hello("{'setName': 'wrong'}");
+    assert_int_equal(find_nobody(), HF_INVALID);
+    assert_non_null(strstr(err.text, "replicaSet=rs0: mongodb at "));
+    assert_non_null(strstr(err.text, "belongs to the set \"wrong\": name that one"));
+    hear_hello("{}");
+    assert_int_equal(find_nobody(), HF_INVALID);
+    assert_non_null(strstr(err.text, "belongs to no set: leave out replicaSet"));
+    hear_hello("{'setName': 'rs0'}"); /* of one host of several */
+    assert_int_equal(find_nobody(), HF_UNREACHABLE);
+}
+
+static void test_any_set_will_do_where_none_is_named(void **state)
+{
+    (void)state;
+    answers_close(store);
+    store = answers_open_uri("mongodb://a,b,c/app");
+    hear_hello("{'setName': 'wrong'}");
+    assert_int_equal(find_nobody(), HF_UNREACHABLE);
 }
 
 /* ---- Calls where there is none ---- */
@@ -374,6 +416,8 @@ int main(void)
         TEST(test_each_kind_of_server),
         TEST(test_servers_before_4_2_are_refused),
         TEST(test_no_server_is_asked_for_again),
+        TEST(test_another_set_is_told_of),
+        TEST(test_any_set_will_do_where_none_is_named),
         TEST(test_calls_say_so_and_send_nothing),
         TEST(test_a_batch_without_a_connection_was_not_done),
         TEST(test_calls_without_a_connection_say_so),

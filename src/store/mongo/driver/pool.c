@@ -10,6 +10,7 @@
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
+#include "store/mongo/driver/set.h"
 
 /* We use only the primary, and throw clients away after errors. So no call has to visit all
  * members, one of which may be slow to answer. */
@@ -77,11 +78,18 @@ static void on_error(const mongoc_apm_command_failed_t *event)
     count(mongoc_apm_command_failed_get_context(event));
 }
 
-static void count_commands(mongo_store *store, mongoc_client_t *client)
+static void on_hello(const mongoc_apm_server_heartbeat_succeeded_t *event)
+{
+    mongo_note_set(mongoc_apm_server_heartbeat_succeeded_get_context(event),
+                   mongoc_apm_server_heartbeat_succeeded_get_reply(event));
+}
+
+static void hear_of_answers(mongo_store *store, mongoc_client_t *client)
 {
     mongoc_apm_callbacks_t *callbacks = mongoc_apm_callbacks_new();
     mongoc_apm_set_command_succeeded_cb(callbacks, on_answer);
     mongoc_apm_set_command_failed_cb(callbacks, on_error);
+    mongoc_apm_set_server_heartbeat_succeeded_cb(callbacks, on_hello);
     mongoc_client_set_apm_callbacks(client, callbacks, store);
     mongoc_apm_callbacks_destroy(callbacks);
 }
@@ -99,7 +107,7 @@ hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *
     if (!*out)
         return mongo_fault(store, call, &error, NULL, err);
     mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
-    count_commands(store, *out);
+    hear_of_answers(store, *out);
     return HF_OK;
 }
 

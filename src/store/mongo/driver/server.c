@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c: finds out, once, what kind of server there is. Also reads the server's status for
- * protocol `sharding`, whose rules depend on which server is primary and what its clock says. */
+/* server.c: finds out, once, what kind of server there is, and whether it belongs to the set that
+ * the URI names. Also reads the server's status for protocol `sharding`, whose rules depend on
+ * which server is primary and what its clock says. */
 #include "store/mongo/driver/server.h"
 #include "core/error.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
+#include "store/mongo/driver/set.h"
 
 #define WIRE_4_2 8 /* the first server with update pipelines and $$NOW */
 
@@ -35,6 +37,14 @@ static hf_code note_server(mongo_store *store, const mongoc_server_description_t
     return HF_OK;
 }
 
+/* Nobody is there, or they belong to another set than the URI names. */
+static hf_code refuse_found(mongo_store *store, const mongo_call *call, const bson_error_t *error,
+                            hf_error *err)
+{
+    hf_code code = mongo_other_set(store, err);
+    return code ? code : mongo_fault(store, call, error, NULL, err);
+}
+
 hf_code mongo_ready(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {.what = "connecting"};
@@ -46,7 +56,7 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     if (code)
         return code;
     mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
-    code = server ? note_server(store, server, err) : mongo_fault(store, &call, &error, NULL, err);
+    code = server ? note_server(store, server, err) : refuse_found(store, &call, &error, err);
     mongoc_server_description_destroy(server);
     mongo_pool_give(&store->work, client, code != HF_OK);
     return code;

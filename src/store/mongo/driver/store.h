@@ -24,6 +24,11 @@ struct mongo_store {
     atomic_int topology, wire;    /* found out at the first use */
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
 
+    struct {
+        bool is_right;   /* a server belongs to the set that the URI names */
+        char other[128]; /* what another server belongs to, in words; "": there was none */
+    } set_seen;          /* see set.c; guarded by the mutex */
+
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
     hf_session self;           /* of this client; written under the mutex, when a session begins */
     struct mongo_held *held;   /* see shared/held.h; guarded by the mutex */
