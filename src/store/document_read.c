@@ -10,11 +10,16 @@
 
 #define TOKEN_MAX ((int64_t)1 << 53)
 
+/* A later format has another number in `format`, and a type that programs of this one refuse in
+ * `notify` (a record) or `beat` (a session): they leave such documents alone, and say why. */
+#define FORMAT 1
+
 /* The place in a document: at its top (list NULL), in `last`, or in item `key` of a list.
  */
 typedef struct reader {
     const char *collection;
     char id[160];
+    int64_t format; /* of the document; FORMAT if it does not say */
     const char *list, *key;
     hf_error *err;
 } reader;
@@ -43,9 +48,21 @@ static bool find(fields *f, const char *name, bson_iter_t *out)
     return true;
 }
 
+static void refuse_newer(const reader *r)
+{
+    error_set(r->err, HF_SHAPE,
+              "document %s in collection %s has format %lld, of a newer Holdfast; this one knows "
+              "format %d and left it alone: upgrade this program",
+              r->id, r->collection, (long long)r->format, FORMAT);
+}
+
 /* Says what is wrong with a field; always false. */
 static bool refuse(const reader *r, const char *field, const char *expected)
 {
+    if (r->format > FORMAT) {
+        refuse_newer(r);
+        return false;
+    }
     error_set(r->err, HF_SHAPE,
               "document %s in collection %s is not Holdfast's: field %s%s%.10s%s%s should be %s; "
               "it was left alone: move it away, or use another collection",
@@ -292,9 +309,11 @@ static bool read_notify(const reader *r, fields *doc, char **out)
 
 static reader reader_of(const bson_t *doc, const char *collection, hf_error *err)
 {
-    reader r = {.collection = collection, .id = "without _id", .err = err};
+    reader r = {.collection = collection, .id = "without _id", .format = FORMAT, .err = err};
     bson_iter_t it;
     char hex[25];
+    if (bson_iter_init_find(&it, doc, "format"))
+        integral(&it, &r.format);
     if (!bson_iter_init_find(&it, doc, "_id"))
         return r;
     if (BSON_ITER_HOLDS_UTF8(&it))

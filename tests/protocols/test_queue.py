@@ -1,4 +1,5 @@
 # Protocol queue: its documents, byte for byte. SPDX-License-Identifier: Apache-2.0
+import re
 import unittest
 
 import bson
@@ -48,6 +49,21 @@ class Documents(OnASet):
     def test_why_it_was_lost(self):
         self.run_command("run", "--max-hold", "500ms", "x", "--", "sleep", "60", status=76)
         self.assertEqual(self.lock(), golden.load("queue.json")["held for too long"])
+
+    def test_what_a_newer_format_looks_like_is_left_alone(self):
+        self.run_command("run", "x", "--", "true")
+        self.db.locks.update_one({"_id": "x"}, {"$set": {"notify": {}, "format": 2}})
+        before = self.db.locks.find_one({"_id": "x"})
+        for words in (["run", "-n", "x", "--", "true"], ["run", "x", "--", "true"], ["show", "x"]):
+            told = self.run_command(*words, status=65).errors
+            self.assertIn("has format 2, of a newer Holdfast", told)
+        self.assertEqual(self.db.locks.find_one({"_id": "x"}), before)
+
+    def test_a_set_of_another_name(self):
+        uri = re.sub("replicaSet=[^&]*", "replicaSet=other", self.uri)
+        result = self.run_command("run", "x", "--", "true", uri=uri, status=65)
+        self.assertRegex(result.errors,
+                         "replicaSet=other: mongodb at .* belongs to the set \"[^\"]+\": name")
 
     def test_a_session(self):
         holder = self.holder("--ttl=1000")

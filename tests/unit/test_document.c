@@ -501,6 +501,24 @@ static void test_each_field_of_a_session_has_a_type(void **state)
     CHECK_ALL(session_text, all, read_state);
 }
 
+static void test_a_newer_format_is_named(void **state)
+{
+    (void)state;
+    static const change of_record[] = {
+        {"'notify':'news'", "'notify':{},'format':2",
+         "\"name\" in collection locks has format 2, of a newer Holdfast; this one knows format 1 "
+         "and left it alone: upgrade"},
+        {"'notify':'news'", "'notify':{},'format':1", "field notify "},
+        {"'notify':'news'", "'notify':'news','format':2", NULL},
+    };
+    static const change of_session[] = {
+        {"'beat':51", "'beat':{},'format':" LONG(3), "in collection sessions has format 3"},
+        {"'beat':51", "'beat':{},'format':'3'", "field beat "},
+    };
+    CHECK_ALL(record_text, of_record, read_record);
+    CHECK_ALL(session_text, of_session, read_state);
+}
+
 static void test_asks_beyond_those_that_fit_are_not_read(void **state)
 {
     (void)state;
@@ -551,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_a_plain_record_is_short),
         cmocka_unit_test(test_a_session_is_read),
         cmocka_unit_test(test_each_field_of_a_session_has_a_type),
+        cmocka_unit_test(test_a_newer_format_is_named),
         cmocka_unit_test(test_asks_beyond_those_that_fit_are_not_read),
         cmocka_unit_test(test_sessions_and_asks_are_written),
     };
