@@ -127,7 +127,8 @@ typedef struct hf_options {
                              * ends, so that work can stop while the lease still runs; default 0; at
                              * most ttl_ms / 2 */
     int64_t patience_ms;    /* how long an unreachable store is retried before HF_UNREACHABLE;
-                             * default 30,000, or the URI's serverSelectionTimeoutMS */
+                             * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
+                             * for requests that may not wait (HF_TRY) */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on

@@ -9,7 +9,14 @@ import subprocess
 import cli
 from idle import boot_ns, idle_seconds
 
-NOBODY = 65534
+NOBODY = NOGROUP = 65534
+
+
+def as_member():
+    """In the child: another user, of the group only."""
+    os.setgroups([])
+    os.setgid(NOGROUP)
+    os.setuid(NOBODY)
 
 
 class SqliteFile(cli.Case):
@@ -64,6 +71,20 @@ class SqliteFile(cli.Case):
         self.refused(69, "read-only", **more)
         os.chmod(self.folder, 0o755)
 
+    def test_a_folder_that_a_group_shares(self):
+        """What one of them makes, the others can use, whatever the umask."""
+        more = {}
+        if os.getuid() == 0:
+            os.chown(self.folder, -1, NOGROUP)
+            more["preexec_fn"] = as_member
+        os.chmod(self.folder, 0o2770)
+        ours = self.check(0, "run", "x", "--", "sh", "-c", "stat -c '%a %n' *", cwd=self.folder,
+                          preexec_fn=lambda: os.umask(0o077)).out.splitlines()
+        self.assertEqual(len(ours), 4, ours)  # database, log, index of the log, kernel locks
+        for each in ours:
+            self.assertRegex(each, "^66[04] ")
+        self.check(0, "run", "x", "--", "true", **more)
+
     def test_not_readable(self):
         self.check(0, "run", "x", "--", "true")
         more = self.as_other_user()
@@ -117,6 +138,14 @@ class NoServer(cli.Case):
             begun = boot_ns()
             result = self.check(69, "--store", uri, *words)
             self.assertLess(idle_seconds(begun), 10)
+            self.assertRegex(result.err, "^holdfast: .*127.0.0.1")
+
+    def test_what_may_not_wait_is_told_so_soon(self):
+        uri = "mongodb://127.0.0.1:%d/" % self.closed_port()
+        for words in (["run", "-n", "x", "--", "true"], ["acquire", "-n", "x", "--for", "1h"]):
+            begun = boot_ns()
+            result = self.check(69, "--store", uri, *words)
+            self.assertLess(idle_seconds(begun), 15)  # patience with one that waits is 30 s
             self.assertRegex(result.err, "^holdfast: .*127.0.0.1")
 
     def test_what_fails_prints_its_complaint_only(self):

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 30000
+#define TRY_PATIENCE_MS 4000 /* of requests that may not wait */
 #define CLOCK_TRUST_MS 300000
 #define DEADLOCK_MS 1000
 #define DEADLOCK_LEAST_MS 10
@@ -99,6 +100,7 @@ static void set_options(hf_client *client, const hf_options *options)
     client->ttl_ms = options->ttl_ms ? options->ttl_ms : LEASE_TTL_DEFAULT_MS;
     client->stop_margin_ms = options->stop_margin_ms;
     client->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+    client->try_patience_ms = options->patience_ms ? options->patience_ms : TRY_PATIENCE_MS;
     client->clock_trust_ms = options->clock_trust_ms ? options->clock_trust_ms : CLOCK_TRUST_MS;
     client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;
     client->log.fn = options->log;
@@ -156,7 +158,7 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
         return code;
     }
     if (patience_ms > 0 && !options->patience_ms)
-        client->patience_ms = patience_ms;
+        client->patience_ms = client->try_patience_ms = patience_ms;
     if (client->store->ttl_ms)
         client->ttl_ms = client->store->ttl_ms;
     code = set_prefix(client, options, err);

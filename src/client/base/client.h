@@ -54,7 +54,8 @@ struct hf_client {
     struct identity identity;
     char *name_prefix; /* constant; "": none */
     struct log_to log;
-    int64_t ttl_ms, stop_margin_ms, patience_ms, clock_trust_ms, deadlock_ms; /* constant */
+    int64_t ttl_ms, stop_margin_ms, clock_trust_ms, deadlock_ms; /* constant */
+    int64_t patience_ms, try_patience_ms; /* the latter of requests that may not wait; constant */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* an attempt, a call or a callback ended, or a release was sent */

@@ -162,6 +162,15 @@ hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now)
     return attempt_give_up(attempt, HF_LIMIT, now);
 }
 
+/* A try never starts its patience anew. */
+static hf_mono patience_end(const struct attempt *attempt)
+{
+    const hf_client *client = attempt->request.client;
+    if (attempt->request.enter.try_only)
+        return mono_add_ms(attempt->request.started, client->try_patience_ms);
+    return mono_add_ms(attempt->trouble.since, client->patience_ms);
+}
+
 /* A call failed. An error that may pass is retried until patience ends. */
 hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
 {
@@ -170,10 +179,7 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
         return attempt_give_up(attempt, code, now);
     if (attempt->trouble.failures++ == 0)
         attempt->trouble.since = now;
-    /* a try never starts its patience anew */
-    hf_mono since =
-        attempt->request.enter.try_only ? attempt->request.started : attempt->trouble.since;
-    if (mono_reached(mono_add_ms(since, client->patience_ms), now))
+    if (mono_reached(patience_end(attempt), now))
         return attempt_give_up(attempt, code, now);
     if (attempt->trouble.failures == 1)
         client_log(client, HF_LOG_INFO, "%s: trying again: %s",

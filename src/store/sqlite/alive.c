@@ -10,6 +10,7 @@
 #include "store/sqlite/alive.h"
 
 #include "core/error.h"
+#include "store/sqlite/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,12 +72,14 @@ static hf_code identify(const char *path, int fd, alive_identity *out, hf_error 
     return HF_OK;
 }
 
-/* The mode follows the umask, as the database's does. */
+/* The mode is as the database's. */
 hf_code alive_open(const char *path, bool make, int *out_fd, alive_identity *out, hf_error *err)
 {
     *out_fd = open(path, O_RDONLY | O_CLOEXEC | (make ? O_CREAT : 0), 0666);
     if (*out_fd < 0)
         return errno == ENOENT && !make ? HF_OK : fail(path, "open it", err);
+    if (make)
+        sqlite_share(path);
     hf_code code = identify(path, *out_fd, out, err);
     if (code) {
         close(*out_fd);

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "store/sqlite/share.h"
 #include "store/sqlite/sqlite_internal.h"
 
 #include <errno.h>
@@ -91,8 +92,10 @@ static hf_code make_fails(const char *path, int os, hf_error *err)
  * of any connection of this process to it. Where this call is missing, SQLite makes it. */
 static hf_code make_file(const char *path, hf_error *err)
 {
-    if (mknod(path, S_IFREG | 0666, 0) == 0)
+    if (mknod(path, S_IFREG | 0666, 0) == 0) {
+        sqlite_share(path);
         return HF_OK;
+    }
     int os = errno;
     bool is_clear = os == EROFS || os == EACCES || os == ENOENT || os == ENOSPC || os == EDQUOT;
     return is_clear ? make_fails(path, os, err) : HF_OK;
