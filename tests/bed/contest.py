@@ -141,9 +141,10 @@ class Command(Program):
 
 class Worker(Program):
     """live_worker: its events as dictionaries."""
+    program = WORKER
 
     def __init__(self, store, *words):
-        super().__init__(WORKER, "--store=" + store, *words)
+        super().__init__(self.program, "--store=" + store, *words)
 
     def events(self, kind=None):
         with self.changed:
@@ -186,15 +187,15 @@ class Contest:
             each.kill()
         self.folder.cleanup()
 
-    def add(self, *words):
+    def add(self, *words, worker=Worker):
         number = len(self.workers)
-        self.workers.append(Worker(self.store, "--name=" + self.name, "--id=w%d" % number,
+        self.workers.append(worker(self.store, "--name=" + self.name, "--id=w%d" % number,
                                    "--counter=" + self.counter, *words))
         return self.workers[-1]
 
-    def add_endless(self, *words):
+    def add_endless(self, *words, **more):
         """Takes turns until finish()."""
-        return self.add("--until=" + self.end, *words)
+        return self.add("--until=" + self.end, *words, **more)
 
     def add_command(self, *words):
         """A shell loop of `holdfast run`, each of which counts up by one, until finish()."""
