@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import pwd
 import re
 import select
 import shutil
@@ -23,6 +24,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "bed"))
 import unignored  # noqa: E402,F401
 
 BIN = os.environ.get("HOLDFAST_BIN") or os.path.join(HERE, "..", "..", "build", "holdfast")
+USER = pwd.getpwuid(os.getuid()).pw_name
 PATIENCE = 120  # seconds, for what should come at once: only what hangs takes longer
 
 

@@ -60,7 +60,7 @@ class Acquire(cli.Case):
         self.assertRegex(holder["who"], "^backup@")
         self.assertEqual(holder["why"], "nightly")
         self.take("b")
-        self.assertRegex(self.json("show", "b", "--json")["holders"][0]["who"], "^holdfast@")
+        self.assertRegex(self.json("show", "b", "--json")["holders"][0]["who"], "^[^/]+/holdfast@")
 
     def test_shared_and_permits(self):
         for _ in range(2):

@@ -66,7 +66,7 @@ class Offers(Completion):
     def test_who_holds_a_lock(self):
         self.hold("nightly")
         out = self.check(0, "complete", "show", "").out
-        self.assertRegex(out, r"(?m)^nightly\tsh@\S+$")
+        self.assertRegex(out, r"(?m)^nightly\t\S+/sh@\S+$")
         self.assertRegex(out, r"(?m)^two words\tfree$")
 
     def test_no_more_than_a_thousand_locks(self):

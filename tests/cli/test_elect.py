@@ -71,7 +71,7 @@ class Leading(Elections):
         self.leads(candidate)  # long before the lease has ended
         self.assertTrue(cli.ended(leader.child, 0))
         self.assertGreater(candidate.token, leader.token)
-        candidate.err.expect('"x" was abandoned by sh@')
+        candidate.err.expect('"x" was abandoned by [^ ]+/sh@')
 
     def test_a_leader_that_was_paused_stands_by_and_leads_again(self):
         leader = self.lead("--ttl", "1s")
@@ -158,12 +158,12 @@ class Following(Elections):
         self.assertEqual(follower.out.line(), "nobody")
         leader = self.lead("--ttl", "1h", "--why", "in\tOslo")
         self.assertRegex(follower.out.line(),
-                         r"^sh@\S+:%d since \d\d:\d\d:\d\d, token %d: in\\x09Oslo$"
+                         r"^\S+/sh@\S+:%d since \d\d:\d\d:\d\d, token %d: in\\x09Oslo$"
                          % (leader.pid, leader.token))
         candidate = self.stand_by("--ttl", "1h")
         leader.signal(signal.SIGKILL)
         self.leads(candidate)
-        self.assertRegex(follower.out.line(), r"^sh@\S+:%d since \S+, token %d$"
+        self.assertRegex(follower.out.line(), r"^\S+/sh@\S+:%d since \S+, token %d$"
                          % (candidate.pid, candidate.token))
         candidate.close_input()
         self.assertEqual(follower.out.line(), "nobody")

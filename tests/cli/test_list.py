@@ -35,7 +35,7 @@ class Json(cli.Case):
         self.assertEqual((lock["name"], lock["limit"]), ("x", MUTEX))
         [entry] = lock["holders"]
         self.check_entry(entry)
-        self.assertEqual(entry["who"], "sh@%s:%d" % (socket.gethostname(), holder.pid))
+        self.assertEqual(entry["who"], "%s/sh@%s:%d" % (cli.USER, socket.gethostname(), holder.pid))
         self.assertEqual((entry["why"], entry["token"], entry["permits"]),
                          ("first", lock["token"], MUTEX))
         self.assertTrue(0 < entry["lease_left_ms"] <= 10000)
@@ -57,7 +57,7 @@ class Json(cli.Case):
         last = lock["last"]
         self.assertEqual((last["outcome"], last["exit_status"], last["token"]),
                          ("released", 3, lock["token"]))
-        self.assertRegex(last["who"], "^sh@")
+        self.assertRegex(last["who"], "^[^/]+/sh@")
         self.assertRegex(last["at"], ISO)
 
     def test_a_semaphore_and_readers(self):
@@ -137,7 +137,7 @@ class Json(cli.Case):
                                          "lease_left_ms", "dead"])
         self.assertEqual((session["app"], session["host"], session["pid"], session["ttl_ms"],
                           session["dead"]),
-                         ("sh", socket.gethostname(), holder.pid, 7000, False))
+                         (cli.USER + "/sh", socket.gethostname(), holder.pid, 7000, False))
         self.assertRegex(session["started"], ISO)
         self.check(0, "run", "y", "--", "true")
         self.assertEqual(len(self.json("sessions", "--json")), 1)
@@ -197,14 +197,14 @@ class ForPeople(cli.Case):
         self.wait("--why", "second\x1b", "x")
         out = self.check(0, "show", "x").out
         self.assertRegex(out, r"(?m)^name +x$")
-        self.assertRegex(out, r"(?m)^holder +sh@.*:%d, exclusive, since .*, lease .*, token \d+, "
+        self.assertRegex(out, r"(?m)^holder +\S+/sh@.*:%d, exclusive, since .*, lease .*, token \d+, "
                               r"session [0-9a-f]+: first$" % holder.pid)
-        self.assertRegex(out, r"(?m)^waiting +1\. true@.*: second\\x1b$")
+        self.assertRegex(out, r"(?m)^waiting +1\. \S+/true@.*: second\\x1b$")
 
     def test_show_how_it_was_left(self):
         self.check(3, "run", "x", "--", "sh", "-c", "exit 3")
         self.assertRegex(self.check(0, "show", "x").out,
-                         r"(?m)^last +released by sh@.* at .*, token \d+, exit status 3$")
+                         r"(?m)^last +released by \S+/sh@.* at .*, token \d+, exit status 3$")
 
     def test_sessions(self):
         holder = self.hold("x")
@@ -261,15 +261,15 @@ class ForPeople(cli.Case):
         self.assertEqual([row["HELD BY"] for row in self.table("list", "-a")],
                          ["- (abandoned)", "- (released)"])
         out = self.check(0, "show", "x").out
-        self.assertRegex(out, r"(?m)^last +abandoned by sh@.*, token \d+, exit status 143"
-                              r".*broken by holdfast@.*: why not$")
+        self.assertRegex(out, r"(?m)^last +abandoned by \S+/sh@.*, token \d+, exit status 143"
+                              r".*broken by \S+/holdfast@.*: why not$")
         self.assertNotRegex(out, "(?m)^done")
 
     def test_work_that_was_done_before_the_last_holder_died(self):
         self.check(3, "run", "--once-per", "87600h", "x", "--", "sh", "-c", "exit 3")
         self.kill(self.hold("--once-per", "87600h", "--retry", "--ttl", "1s", "x"))
         self.check(0, "run", "-s", "x", "--", "true")
-        done = r"(?m)^done +by sh@.* at .*, token \d+, exit status 3, period .* 00:00:00 to .*$"
+        done = r"(?m)^done +by \S+/sh@.* at .*, token \d+, exit status 3, period .* 00:00:00 to .*$"
         self.assertRegex(self.check(0, "show", "x").out, done)
 
     def test_show_shared_and_permits(self):
@@ -277,10 +277,10 @@ class ForPeople(cli.Case):
         self.hold("--permits", "2", "--limit", "3", "s")
         out = self.check(0, "show", "r").out
         self.assertRegex(out, r"(?m)^limit +none: one exclusive holder, or any number of shared")
-        self.assertRegex(out, r"(?m)^holder +sh@[^ ]+, shared, since ")
+        self.assertRegex(out, r"(?m)^holder +\S+/sh@[^ ]+, shared, since ")
         self.assertNotRegex(out, "(?m)^(last|done|waiting)")
         out = self.check(0, "show", "s").out
-        self.assertRegex(out, r"(?m)^limit +3 permits\ntoken +\d+\nholder +sh@[^ ]+, 2 of 3, ")
+        self.assertRegex(out, r"(?m)^limit +3 permits\ntoken +\d+\nholder +\S+/sh@[^ ]+, 2 of 3, ")
 
     def test_doctor(self):
         out = self.check(0, "doctor").out

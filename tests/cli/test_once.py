@@ -39,7 +39,7 @@ class Once(cli.Case):
         self.assertEqual(self.times(), 1)
         self.assertEqual(sorted(bool(text) for text in said), [False] + 7 * [True])
         for text in filter(None, said):
-            self.assertRegex(text, r'^holdfast: "job" has run in this period: by sh@.*:\d+, until '
+            self.assertRegex(text, r'^holdfast: "job" has run in this period: by \S+/sh@.*:\d+, until '
                                    r"\d\d:\d\d:\d\d, with exit status 0\n$")
 
     def test_who_skips_leaves_the_record_as_it_is(self):

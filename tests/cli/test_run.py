@@ -99,7 +99,7 @@ class Usage(cli.Case):
             ("only one name", "elect", "--print", "x", "y"),
             ("no command", "elect", "--print", "x", "--", "true"),
             ("no --why", "elect", "--print", "--why", "w", "x"),
-            ("no --grace", "elect", "--print", "--grace", "1s", "x"),
+            ("--owner or --grace", "elect", "--print", "--grace", "1s", "x"),
             ("unrecognized option '--each'", "elect", "--each", "x", "--", "true"),
             ('do you mean "elect"', "elekt"),
             ("only one name", "show", "a", "b"),
@@ -357,7 +357,7 @@ class Command(cli.Case):
         holder.signal(signal.SIGKILL)
         holder.status()
         self.assertRegex(self.check(0, "-v", "run", "x", "--", "true").err,
-                         r'"x" was abandoned by sh@.*, token \d+')
+                         r'"x" was abandoned by \S+/sh@.*, token \d+')
 
 
 class Names(cli.Case):

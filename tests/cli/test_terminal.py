@@ -30,7 +30,7 @@ class WaitingLine(cli.TerminalCase):
         holder = self.hold("--why", "release 2.3", "x")
         waiter = self.open([cli.BIN, "run", "x", "--", "echo", "mine"])
         line = waiter.screen.expect(r'waiting for "x" \d+s, 1 of 1 in the queue, held by '
-                                    r'sh@[^ ]+:%d since \d\d:\d\d:\d\d' % holder.pid)
+                                    r'[^ ]+/sh@[^ ]+:%d since \d\d:\d\d:\d\d' % holder.pid)
         self.assertTrue(line)
         waiter.screen.expect(r'waiting for "x" [1-9]s, ')  # written anew
         holder.close_input()

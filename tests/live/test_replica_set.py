@@ -1,6 +1,8 @@
 # Locks on a real replica set of three servers, while processes and servers die, pause and err.
 # SPDX-License-Identifier: Apache-2.0
 import datetime
+import os
+import pwd
 import signal
 import time
 import unittest
@@ -156,7 +158,7 @@ class Crashes(OnASet):
         follower = self.start(Command("--store", self.rs.uri, "elect", "--print", self.name))
         follower.line("nobody", 20)
         leader = self.check_followed("elect")
-        self.assertIn(":%d since" % leader.pid, follower.line("bash@", 5)[1])
+        self.assertIn(":%d since" % leader.pid, follower.line(pwd.getpwuid(os.getuid()).pw_name + "/bash@", 5)[1])
         # the candidate has resigned, too, as its command has ended
         follower.until(lambda: follower.lines[-1] == "nobody", 5, "that nobody leads")
 

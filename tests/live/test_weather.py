@@ -354,7 +354,7 @@ class Listings(OnASet):
         first, = lock["holders"]
         self.assertEqual(set(first), {"session", "who", "why", "token", "permits", "since",
                                       "lease_left_ms"})
-        self.assertRegex(first["who"], r"^bash@.+:%d$" % holder.pid)
+        self.assertRegex(first["who"], r"^[^/]+/bash@.+:%d$" % holder.pid)
         self.assertEqual((first["why"], first["token"]), ("for \"fun\"", lock["token"]))
         since = datetime.datetime.fromisoformat(first["since"].replace("Z", "+00:00"))
         self.assertLess(abs(datetime.datetime.now(datetime.timezone.utc) - since),
@@ -367,7 +367,7 @@ class Listings(OnASet):
         self.assertEqual(self.json_of("list", "no such prefix"), [])
         shown = self.run_to_end("show", self.name)
         self.assertEqual(shown.ended_with, 0)
-        self.assertRegex("\n".join(shown.lines), "holder +bash@")
+        self.assertRegex("\n".join(shown.lines), r"holder +\S+/bash@")
         alive = {each["pid"]: each for each in self.json_of("sessions") if not each["dead"]}
         self.assertEqual(alive[holder.pid]["app"], "bash")
         self.assertEqual(alive[holder.pid]["ttl_ms"], 20000)
@@ -377,7 +377,7 @@ class Listings(OnASet):
         waiter.wait("acquired", 10)
         lock, = self.json_of("list", self.name)
         self.assertEqual((lock["last"]["outcome"], lock["last"]["exit_status"]), ("released", 3))
-        self.assertRegex(lock["last"]["who"], r"^bash@.+:%d$" % holder.pid)
+        self.assertRegex(lock["last"]["who"], r"^[^/]+/bash@.+:%d$" % holder.pid)
         until(lambda: holder.pid in {each["pid"] for each in self.json_of("sessions", "--all")
                                      if each["dead"]}, 30, "its end is a mark")
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/settings/options.h"
+#include "cli/settings/owner.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
@@ -21,10 +22,12 @@
 
 /* ---- The words ---- */
 
-enum { KEY_WHY = 4000, KEY_GRACE };
+enum { KEY_WHY = 4000, KEY_GRACE, KEY_OWNER };
 
 static const struct argp_option list[] = {
     {"why", KEY_WHY, "TEXT", 0, "shown to those who wait", 0},
+    {"owner", KEY_OWNER, "TEXT", 0,
+     "shown as the holder, with this host; default: the user and the command", 0},
     {"grace", KEY_GRACE, "D", 0,
      "from SIGTERM to SIGKILL when a lock is lost; default: a quarter of the ttl, at most 5s", 0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -53,6 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_WHY:
         p->why = arg;
+        return 0;
+    case KEY_OWNER:
+        p->given->owner = owner_read(arg);
         return 0;
     case KEY_GRACE:
         p->grace_ms = value_duration("--grace", arg);

@@ -9,6 +9,7 @@
 
 #include "cli/terminal/terminal.h"
 #include "folder.h"
+#include "owner.h"
 #include "secret.h"
 #include "show/text.h"
 #include "status.h"
@@ -191,9 +192,13 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
     options.ttl_ms = config_ms(&given->config, SETTING_TTL, 0); /* the default is the library's */
     options.name_prefix = given->config.values[SETTING_NAME_PREFIX].text;
     options.log = terminal_log;
+    char *app =
+        given->owner ? text_copy(given->owner) : owner_of(options.app ? options.app : "holdfast");
+    options.app = app;
     hf_code code = hf_open(uri, &options, out, &err);
     if (code)
         terminal_error("%s", err.text);
+    free(app);
     free(uri);
     return hf_code_exit(code);
 }

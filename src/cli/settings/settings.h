@@ -5,7 +5,7 @@
  * This folder reads words and files. options.h has the flags and opens the store that they name.
  * config.h decides which source counts. Both read values with value.h. ini.h reads a file,
  * duration.h a length of time; folder.h finds the user's folders, secret.h hides passwords,
- * status.h has the exit statuses. It uses only terminal/. */
+ * owner.h names the user, status.h has the exit statuses. It uses only terminal/. */
 #ifndef HOLDFAST_CLI_SETTINGS_H
 #define HOLDFAST_CLI_SETTINGS_H
 
@@ -24,6 +24,7 @@ typedef struct settings {
     int64_t ttl_ms;         /* a default that any store keeps at least, if none was said */
     const char *collection; /* of documents to be locked, in that store; NULL: locks */
     const char *element;    /* "lines.id": not they, but the elements of an array in them */
+    const char *owner;      /* shown as the holder; NULL: the user and the program */
     bool is_json;
     int verbosity; /* -1: -q, 1: -v, 2: -vv */
 } settings;

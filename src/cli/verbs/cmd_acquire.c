@@ -17,6 +17,7 @@
 #include "cli/run/keeper.h"
 #include "cli/run/lock_args.h"
 #include "cli/settings/options.h"
+#include "cli/settings/owner.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
 #include "cli/terminal/terminal.h"
@@ -39,7 +40,7 @@ typedef struct request {
 
 static const struct argp_option list[] = {
     {"why", KEY_WHY, "TEXT", 0, "shown to those who wait", 0},
-    {"owner", KEY_OWNER, "TEXT", 0, "shown as its holder, with this host; default: holdfast", 0},
+    {"owner", KEY_OWNER, "TEXT", 0, "shown as its holder, with this host; default: this user", 0},
     {"while-pid", KEY_WHILE_PID, "PID", 0, "renew it until this process ends; then release it", 0},
     {"for", KEY_FOR, "D", 0, "renew it for this long, then release it", 0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -96,7 +97,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         req->why = arg;
         return 0;
     case KEY_OWNER:
-        req->owner = arg;
+        req->owner = owner_read(arg);
         return 0;
     case ARGP_KEY_ARG:
         options_take(&req->name, arg, "name", state);

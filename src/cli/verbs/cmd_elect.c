@@ -38,8 +38,8 @@ static void check_usage(words *w, struct argp_state *state)
         argp_error(state, "give only one name");
     if (!w->is_print && !p->command)
         argp_error(state, "which command? Give it after --; or --print who leads");
-    if (w->is_print && (p->command || p->why || p->grace_ms >= 0))
-        argp_error(state, "--print follows who leads: no command, no --why, no --grace");
+    if (w->is_print && (p->command || p->why || p->given->owner || p->grace_ms >= 0))
+        argp_error(state, "--print follows who leads: no command, no --why, --owner or --grace");
     health_check_usage(&w->health, state);
 }
 
