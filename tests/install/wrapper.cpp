@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+using namespace std::chrono_literals;
+
 static_assert(!std::is_copy_constructible_v<holdfast::lock>);
 static_assert(!std::is_copy_assignable_v<holdfast::lock>);
 static_assert(std::is_nothrow_move_constructible_v<holdfast::lock>);
@@ -53,9 +55,7 @@ struct pair {
     /* As is_free(), but a release in the background has time to arrive. */
     bool becomes_free()
     {
-        hf_lock_options patient{};
-        patient.wait_ms = 10000;
-        return thrown([&] { other.acquire("x", patient); }) == HF_OK;
+        return other.try_acquire_for("x", 10s).has_value();
     }
 };
 
@@ -117,9 +117,9 @@ static void what_is_not_had_is_thrown()
 {
     pair both("memory:thrown");
     holdfast::lock lock = both.holder.acquire("x");
-    hf_lock_options brief{};
-    brief.wait_ms = 1;
-    CHECK(thrown([&] { both.other.acquire("x", brief); }) == HF_TIMEOUT);
+    CHECK(thrown([&] { both.other.acquire("x", holdfast::lock_options().wait(1ms)); }) ==
+          HF_TIMEOUT);
+    CHECK(!both.other.try_acquire_for("x", 1ms));
     CHECK(thrown([&] { both.other.try_acquire(""); }) == HF_INVALID);
     CHECK(thrown([] { holdfast::client nowhere("nothing:"); }) == HF_INVALID);
     holdfast::cancel cancel;
@@ -167,8 +167,71 @@ static void a_lock_outlives_its_client()
     CHECK(!lock.is_held());
 }
 
+static void times_have_units()
+{
+    holdfast::options client = holdfast::options().ttl(20s).stop_margin(1s).patience(3s);
+    CHECK(client.ttl_ms == 20000 && client.stop_margin_ms == 1000 && client.patience_ms == 3000);
+    holdfast::lock_options lock = holdfast::lock_options().wait(2min).linger(1s).feed_within(5ms);
+    CHECK(lock.wait_ms == 120000 && lock.linger_ms == 1000 && lock.feed_ms == 5);
+    lock.max_hold(1h).period(24h).wait(0s);
+    CHECK(lock.max_hold_ms == 3600000 && lock.period_ms == 86400000 && lock.wait_ms == HF_TRY);
+    CHECK(lock.struct_size == sizeof(hf_lock_options));
+}
+
+static void a_lease_is_held_by_its_id()
+{
+    pair both("memory:lease");
+    std::string id;
+    {
+        holdfast::lease lease =
+            both.holder.acquire_lease("x", holdfast::lease_options().ttl(20s).wait(1s));
+        CHECK(lease.ttl() == 20s && lease.left() > 0s && lease.left() <= 20s && lease.token() > 0);
+        id = lease.id();
+    }
+    CHECK(!both.is_free());
+    holdfast::lease same = both.other.renew_lease(id);
+    same.renew();
+    CHECK(same.id() == id && same.left() > 0s);
+    same.release();
+    CHECK(both.is_free() && thrown([&] { same.renew(); }) == HF_LOST);
+    both.other.release_lease(id); // once more does no harm
+    CHECK(thrown([&] { both.other.renew_lease("no id"); }) == HF_INVALID);
+}
+
+static void one_leads()
+{
+    pair both("memory:election");
+    holdfast::election one(both.holder, "x"), other(both.other, "x");
+    CHECK(!one.is_leader() && thrown([&] { one.check(); }) == HF_LOST);
+    one.campaign();
+    CHECK(one.is_leader() && one.check() > 0s && one.token() > 0);
+    CHECK(!other.campaign_for(0s) && !other.campaign_for(1ms) && !other.is_leader());
+    one.resign();
+    CHECK(other.campaign_for(10s) && other.token() > one.token() && !one.is_leader());
+    int64_t seen = 0;
+    CHECK(both.holder.observe("x", [&](const hf_leader *leader) {
+        seen = leader ? leader->token : 0;
+        return !leader;
+    }));
+    CHECK(seen == other.token());
+    bool has_come_through = false;
+    try {
+        both.holder.observe("x", [](const hf_leader *) -> bool { throw 7; });
+    } catch (int number) {
+        has_come_through = number == 7;
+    }
+    CHECK(has_come_through);
+    holdfast::cancel end;
+    end.fire();
+    CHECK(!both.holder.observe(
+        "x", [](const hf_leader *) { return true; }, &end));
+}
+
 int main()
 {
+    times_have_units();
+    a_lease_is_held_by_its_id();
+    one_leads();
     a_scope_releases();
     an_exception_releases();
     a_lock_moves();
