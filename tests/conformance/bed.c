@@ -152,7 +152,7 @@ static void drop_log(void *ctx, hf_log_level level, const char *text)
 }
 
 /* No ttl may be longer than the expiry; here it is as long. */
-static const char *uri_for(int64_t ttl_ms, char out[sizeof bed.uri + 32])
+const char *bed_uri_for(int64_t ttl_ms, char out[sizeof bed.uri + 32])
 {
     bool is_sharding = strstr(bed.uri, "hfProtocol=sharding");
     snprintf(out, sizeof bed.uri + 32, "%s", bed.uri);
@@ -174,7 +174,7 @@ hf_store *bed_store_at(const char *uri, int64_t ttl_ms)
 hf_store *bed_store(void)
 {
     char uri[sizeof bed.uri + 32];
-    return bed_store_at(uri_for(BED_STORE_TTL, uri), BED_STORE_TTL);
+    return bed_store_at(bed_uri_for(BED_STORE_TTL, uri), BED_STORE_TTL);
 }
 
 hf_id bed_id(void)
@@ -250,7 +250,7 @@ static hf_client *client_of(const hf_options *options)
     hf_client *client = NULL;
     hf_error err;
     char uri[sizeof bed.uri + 32];
-    assert_code(HF_OK, hf_open(uri_for(options->ttl_ms, uri), options, &client, &err), &err);
+    assert_code(HF_OK, hf_open(bed_uri_for(options->ttl_ms, uri), options, &client, &err), &err);
     return client;
 }
 

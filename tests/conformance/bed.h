@@ -40,6 +40,9 @@ struct bed {
 
 extern struct bed bed;
 
+/* The store's URI for clients with that ttl. */
+const char *bed_uri_for(int64_t ttl_ms, char out[sizeof bed.uri + 32]);
+
 /* Loads a store from a shared object (path: with a slash); again, if a parent has. They exit when
  * that cannot be had. */
 void plugin_load(const char *path);
@@ -149,7 +152,8 @@ struct child {
 void child_start(struct child *child, const char *verb, const char *name, const char *arg);
 void child_read(struct child *child, char *line, size_t size); /* fails after BED_SOON */
 void child_say(struct child *child, const char *line);
-int child_wait(struct child *child); /* its wait status; kills it after BED_SOON */
+void child_stop(struct child *child); /* one that holds, until SIGCONT */
+int child_wait(struct child *child);  /* its wait status; kills it after BED_SOON */
 
 /* What main() does when it is a child. */
 int child_main(char **args);

@@ -2,9 +2,11 @@
 /* children.c: starts this program again as a child, and is what such a child does: a process of its
  * own that counts under a lock, or holds one; used by process_cases.c. */
 #include "conformance/bed.h"
+#include "support/faulty.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -45,6 +47,19 @@ void child_read(struct child *child, char *line, size_t size)
 void child_say(struct child *child, const char *line)
 {
     assert_int_equal(write(child->in, line, strlen(line)), strlen(line));
+}
+
+static bool has_stopped(void *ctx)
+{
+    struct child *child = ctx;
+    int status;
+    return waitpid(child->pid, &status, WNOHANG | WUNTRACED) == child->pid && WIFSTOPPED(status);
+}
+
+void child_stop(struct child *child)
+{
+    child_say(child, "stop\n");
+    assert_true(bed_until(BED_SOON, has_stopped, child));
 }
 
 struct ended {
@@ -108,7 +123,44 @@ static int count(hf_client *client, const char *name, const char *path)
     return 0;
 }
 
-/* Holds; on each line of input says what hf_lock_check() says; ends with the input. */
+/* A process that stops inside its store may keep the store's own lock from all others: this one
+ * stops between two calls. */
+static pthread_rwlock_t in_store = PTHREAD_RWLOCK_INITIALIZER;
+
+static hf_code enter_store(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f, (void)call, (void)arg;
+    pthread_rwlock_rdlock(&in_store);
+    return HF_OK;
+}
+
+static hf_code leave_store(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f, (void)call, (void)arg;
+    pthread_rwlock_unlock(&in_store);
+    return HF_OK;
+}
+
+static void stop(void)
+{
+    pthread_rwlock_wrlock(&in_store);
+    raise(SIGSTOP);
+    pthread_rwlock_unlock(&in_store);
+}
+
+static hf_client *client_that_stops(const char *verb)
+{
+    const hf_options options = {.ttl_ms = strcmp(verb, "hold") == 0 ? BED_TTL : 10000,
+                                .app = "child"};
+    hf_client *client;
+    char uri[sizeof bed.uri + 32];
+    faulty *store = faulty_open(bed_uri_for(options.ttl_ms, uri), &options, &client);
+    store->before = enter_store;
+    store->after = leave_store;
+    return client;
+}
+
+/* Holds; on each line of input says what hf_lock_check() says, or stops; ends with the input. */
 static int hold(hf_client *client, const char *name)
 {
     char line[64];
@@ -116,6 +168,10 @@ static int hold(hf_client *client, const char *name)
     printf("%lld\n", (long long)hf_lock_token(lock));
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
+        if (strcmp(line, "stop\n") == 0) {
+            stop();
+            continue;
+        }
         printf("%s\n", hf_code_name(hf_lock_check(lock, NULL, NULL)));
         fflush(stdout);
     }
@@ -129,8 +185,9 @@ int child_main(char **args)
     bed_use(args[1]);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* stopped it would keep the output of the tests open */
     alarm(10 * BED_SOON / 1000);
-    hf_client *client = bed_client("child", strcmp(verb, "hold") == 0 ? BED_TTL : 10000);
-    int status = strcmp(verb, "count") == 0 ? count(client, name, arg) : hold(client, name);
+    bool counts = strcmp(verb, "count") == 0;
+    hf_client *client = counts ? bed_client("child", 10000) : client_that_stops(verb);
+    int status = counts ? count(client, name, arg) : hold(client, name);
     hf_close(client);
     return status;
 }

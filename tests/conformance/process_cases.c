@@ -101,7 +101,7 @@ static void test_a_stopped_holder_has_lost_it_when_it_wakes(void **state)
     child_say(&child, "check\n");
     child_read(&child, line, sizeof line);
     assert_string_equal(line, "HF_OK");
-    kill(child.pid, SIGSTOP);
+    child_stop(&child);
     child_say(&child, "check\n"); /* waits there for it: its very first call */
     hf_lock *lock = bed_acquire(mine, name, NULL);
     bed_rises(token, hf_lock_token(lock));
@@ -121,7 +121,7 @@ static void test_a_stop_that_is_shorter_than_the_lease_costs_nothing(void **stat
     char line[64];
     struct child child;
     start_holder(&child, "keep", name);
-    kill(child.pid, SIGSTOP);
+    child_stop(&child);
     const hf_lock_options brief = {.wait_ms = 1000};
     hf_lock *lock = NULL;
     assert_int_equal(hf_lock_acquire(mine, name, &brief, &lock, NULL), HF_TIMEOUT);
