@@ -39,6 +39,14 @@ class Sharding(OnASet):
         until(lambda: self.lock()["state"] == 0, 10, "the lock to be free")
 
 
+class Indexes(Sharding):
+    def test_they_are_there_when_the_first_acquire_returns(self):
+        self.holder()
+        self.assertEqual(set(self.db.locks.index_information()),
+                         {"_id_", "ts_1", "state_1_process_1"})
+        self.assertEqual(set(self.db.lockpings.index_information()), {"_id_", "ping_1"})
+
+
 class Contention(Sharding):
     SECONDS = 15
 

@@ -16,6 +16,8 @@
 #define WELL "{'ok': 1, " STAMPED ", 'n': 1, 'nModified': 1}"
 #define GRABBED "{'ok': 1, " STAMPED ", 'value': {'_id': 'a'}}"
 #define REFUSED "{'ok': 0, " STAMPED ", 'code': 11000}"
+#define MADE                                                                                       \
+    "{'ok': 1, " STAMPED ", 'lastErrorObject': {'n': 1, 'upserted': 'a'}, 'value': {'_id': 'a'}}"
 #define NONE "{'ok': 1, " STAMPED ", 'value': null}"
 #define LOCK(state, ts)                                                                            \
     "{'_id': 'a', 'state': " state ", 'ts': " OID(ts) ", 'when': " DATE(                           \
@@ -575,6 +577,15 @@ static void test_indexes(void **state)
     sweep();
     sweep();
     transcript_say("%s", answers_log());
+    store->sharding->has_indexes = false;
+    answers_give("findAndModify", GRABBED);
+    enter("a lock whose document was there", 7);
+    answers_give("findAndModify", MADE);
+    answers_give("createIndexes", WELL);
+    answers_give("createIndexes", WELL);
+    enter("one whose document this acquire makes", 8);
+    answers_give("findAndModify", MADE);
+    enter("and one more", 9);
     transcript_end("sharding-indexes");
 }
 

@@ -17,6 +17,7 @@
 #include "store/mongo/sharding/calls.h"
 #include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
+#include "store/mongo/sharding/indexes.h"
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/outcome.h"
 #include "sync/mutex_scope.h"
@@ -349,50 +350,7 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
     return code;
 }
 
-/* ---- Indexes ---- */
-
-/* As a config server has them; there they are MongoDB's own business. */
-static const char *const indexes[][2] = {
-    {"locks", "[{'key': {'ts': 1}, 'name': 'ts_1'},"
-              " {'key': {'state': 1, 'process': 1}, 'name': 'state_1_process_1'}]"},
-    {SHARDING_PINGS, "[{'key': {'ping': 1}, 'name': 'ping_1'}]"},
-};
-
-static hf_code make_index(mongo_store *store, const char *collection, const char *text,
-                          hf_error *err)
-{
-    static const mongo_call call = {.what = "making the indexes", .writes = true};
-    bson_t command = BSON_INITIALIZER;
-    mongo_reply reply;
-    bson_string_t *wrapped = bson_string_new(NULL);
-    bson_string_append_printf(wrapped, "{'indexes': %s}", text);
-    bson_t *rest = pipeline_json(wrapped->str);
-    mongo_begin(&command, "createIndexes", collection);
-    bson_concat(&command, rest);
-    mongo_append_write_concern(store, &command, false);
-    hf_code code = mongo_run(store, &call, &command, &reply, err);
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
-    bson_destroy(rest);
-    bson_string_free(wrapped, true);
-    return code;
-}
-
-static void settle_indexes(mongo_store *store)
-{
-    hf_error error;
-    if (store->sharding->has_indexes || strcmp(store->uri.database, "config") == 0)
-        return;
-    hf_code code = make_index(store, store->uri.collection, indexes[0][1], &error);
-    if (!code)
-        code = make_index(store, SHARDING_PINGS, indexes[1][1], &error);
-    if (code && !error.retryable)
-        mongo_log(store, HF_LOG_WARNING,
-                  "%.300s. Looking after many locks is slow without; an administrator can run, in "
-                  "database %s: db.%s.createIndex({state: 1, process: 1})",
-                  error.text, store->uri.database, store->uri.collection);
-    store->sharding->has_indexes = !code || !error.retryable;
-}
+/* ---- Sweeping ---- */
 
 hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                        hf_error *err)
@@ -404,6 +362,6 @@ hf_code sharding_sweep(hf_store *base, hf_session_state *overdue, size_t max, si
     *more = false;
     hf_code code = mongo_ready(store, err);
     if (!code)
-        settle_indexes(store);
+        sharding_settle_indexes(store);
     return code ? code : mongo_outcomes_prune(store, err);
 }

@@ -20,6 +20,7 @@
 #include "store/mongo/sharding/calls.h"
 #include "store/mongo/sharding/document.h"
 #include "store/mongo/sharding/grabs.h"
+#include "store/mongo/sharding/indexes.h"
 #include "store/mongo/sharding/lease.h"
 #include "store/mongo/sharding/session.h"
 #include "store/mongo/sharding/waits.h"
@@ -90,9 +91,12 @@ static hf_code take(acquiring *a, sharding_sent *out)
 {
     a->taking.when_ms = sharding_date(a->store);
     sharding_grab_set_date(a->store, a->entry->ticket, a->taking.when_ms);
-    return a->round.action == SHARDING_GRAB
-               ? sharding_grab_lock(a->store, &a->taking, out, a->err)
-               : sharding_overtake_lock(a->store, &a->taking, &a->round.seen, out, a->err);
+    hf_code code = a->round.action == SHARDING_GRAB
+                       ? sharding_grab_lock(a->store, &a->taking, out, a->err)
+                       : sharding_overtake_lock(a->store, &a->taking, &a->round.seen, out, a->err);
+    if (!code && mongo_text_at(&out->reply.doc, "lastErrorObject.upserted", NULL))
+        sharding_settle_indexes(a->store);
+    return code;
 }
 
 /* Unlocks the grab before, by its date: a late unlock then undoes no later grab. */

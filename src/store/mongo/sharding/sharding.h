@@ -15,14 +15,15 @@
 #include "store/mongo/shared/protocol.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct mongo_sharding {
     sharding_settings settings; /* constant after opening, as the next two */
     bool has_lock_session;
     hf_id lock_session;
-    hf_session self;       /* all but its id; set once, by the first session */
-    bool has_indexes;      /* made, or cannot be; the thread that sweeps alone uses it */
-    pthread_mutex_t mutex; /* all below */
+    hf_session self;         /* all but its id; set once, by the first session */
+    atomic_bool has_indexes; /* made, or cannot be */
+    pthread_mutex_t mutex;   /* all below */
     bool knows_self, is_denied_said;
     sharding_history history;
     struct sharding_grab *grabs; /* see grabs.c */
