@@ -13,7 +13,8 @@ import threading
 
 import bson
 
-OP_MSG = 2013
+OP_MSG, OP_REPLY = 2013, 1
+OLD_REPLY = struct.Struct("<iqii")  # what stands before the document of the first `hello`
 HEADER = struct.Struct("<iiii")  # length, request id, response to, opcode
 
 
@@ -98,7 +99,11 @@ class Proxy:
     def _answer(self, asked, server, client):
         number, answers, opcode, rest = read_message(server)
         command = asked.pop(answers, None) if opcode == OP_MSG else None
-        if command:
+        if opcode == OP_REPLY:
+            reply = bson.decode(rest[OLD_REPLY.size:])
+            self.change("hello", {}, reply)
+            rest = rest[:OLD_REPLY.size] + bson.encode(reply)
+        elif command:
             flags, body, more = body_of(rest)
             reply = bson.decode(body)
             self.change(next(iter(command)), command, reply)

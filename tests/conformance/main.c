@@ -3,7 +3,7 @@
  * `conformance sqlite:` (a file of its own), `conformance mongodb` (a database of its own on
  * HOLDFAST_TEST_URI; `mongodb:hfProtocol=ttl` for another protocol); or a store from a shared
  * object, at a URI of its own that nobody else uses. A second argument runs only the cases whose
- * name has it in. */
+ * name has it in; --but leaves out those whose name has that in. */
 #include "conformance/bed.h"
 
 static int run_all(void)
@@ -26,8 +26,15 @@ static int run_all(void)
 }
 
 static const char usage[] =
-    "usage: conformance memory:|sqlite:|mongodb[:KEYS] [CASES]\n"
-    "       conformance --load FILE.so [--names-up-to BYTES] SCHEME:REST [CASES]\n";
+    "usage: conformance [--but CASES] memory:|sqlite:|mongodb[:KEYS] [CASES]\n"
+    "       conformance [--but CASES] --load FILE.so [--names-up-to BYTES] SCHEME:REST [CASES]\n";
+
+static void leave_out(const char *cases)
+{
+    static char pattern[256];
+    snprintf(pattern, sizeof pattern, "*%s*", cases);
+    cmocka_set_skip_filter(pattern);
+}
 
 /* Takes the options, and moves the rest of the words to the front. */
 static bool read_options(int *argc, char **argv)
@@ -38,6 +45,8 @@ static bool read_options(int *argc, char **argv)
             plugin_load(argv[at + 1]);
         else if (strcmp(argv[at], "--names-up-to") == 0)
             bed.name_most = (size_t)strtoul(argv[at + 1], NULL, 10);
+        else if (strcmp(argv[at], "--but") == 0)
+            leave_out(argv[at + 1]);
         else
             return false;
     }

@@ -141,7 +141,8 @@ static void find_members(doctor *to)
         find_set(to);
         find_names(to);
     } else if (topology == MONGO_ROUTER)
-        tell(to, "members", false, "a sharded cluster, through mongos");
+        tell(to, "members", false,
+             "a sharded cluster, through mongos: not tested with one, only with a stand-in");
     else
         tell(to, "members", false, "a standalone server: locks are safe, but there is no failover");
 }
