@@ -113,6 +113,19 @@ char *options_uri(const settings *given)
     return uri;
 }
 
+char *options_store_shown(const settings *given)
+{
+    const config_value *said = &given->config.values[SETTING_STORE];
+    char *uri = options_uri(given), *shown = secret_mask(uri ? uri : "none");
+    bool has_name = given->store && strcmp(said->text, given->store) != 0;
+    char *out = has_name       ? text_print("%s (%s)", said->text, shown)
+                : given->store ? text_copy(shown)
+                               : text_print("%s (this user's own file)", shown);
+    free(shown);
+    free(uri);
+    return out;
+}
+
 /* Makes the folder of the default store if it is missing; false after a message. */
 static bool make_default_folder(void)
 {

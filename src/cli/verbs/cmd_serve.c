@@ -3,6 +3,7 @@
  * signal ends it. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
@@ -177,9 +178,12 @@ int cmd_serve(settings *given, int argc, char **argv)
     int status = options_open(given, &options, &req.config.client);
     if (status)
         return status;
+    char *store = options_store_shown(given);
+    req.config.store = store;
     hf_code code = serve(module, &req.config, &signals, &err);
     if (code)
         terminal_error("%s", err.text);
     hf_close(req.config.client);
+    free(store);
     return hf_code_exit(code);
 }
