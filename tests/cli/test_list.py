@@ -307,5 +307,59 @@ class ForPeople(cli.Case):
         self.assertEqual(json.loads(self.check(0, "-q", "list", "--json").out), [])
 
 
+class OnATerminal(cli.TerminalCase):
+    NAME, WHY = "nightly-report/" + "of-the-shop-" * 8 + "north", "release 41 of everything " * 4
+
+    def setUp(self):
+        super().setUp()
+        self.holder = self.hold("--why", self.WHY, self.NAME)
+        self.hold("short")
+
+    def lines(self, *words, columns=80, **env):
+        """What is printed on a terminal of this width."""
+        running = self.open([cli.BIN, "list", *words], columns=columns, **env)
+        self.assertEqual(running.status(), 0)
+        return running.screen.rest().replace("\r", "").splitlines()
+
+    def test_it_fits_the_width(self):
+        for columns in (72, 80, 100, 132):
+            lines = self.lines(columns=columns)
+            self.assertLessEqual(max(map(len, lines)), columns, lines)
+            [row] = [line for line in lines if line.startswith("nig")]
+            self.assertRegex(row, r"^nig\S*\u2026\S*rth +exclusive +sh@\S*%d +\d\d:\d\d:\d\d .* "
+                             r"release .*\u2026$" % (self.holder.pid % 100))
+            self.assertNotIn("TOKEN", "".join(lines))
+
+    def test_a_wide_one_has_everything(self):
+        row = self.lines(columns=400)[-2]
+        self.assertIn(self.NAME, row)
+        self.assertIn(self.WHY.rstrip(), row)
+        self.assertIn(str(self.json("list", "--json")[0]["token"]), row)
+
+    def test_columns_say_how_wide(self):
+        self.assertGreater(len(self.lines(COLUMNS="100")[-2]), 80)
+
+    def test_in_full(self):
+        piped = self.check(0, "list").out.splitlines()
+        for words in (["-l"], ["--full"]):
+            self.assertIn(self.NAME, self.lines(*words)[-2])
+        self.assertIn("TOKEN", piped[0])
+        self.assertIn(self.NAME, piped[1])
+
+    def test_a_pipe_and_a_file_are_never_cut(self):
+        env = {"COLUMNS": "40"}
+        self.assertIn(self.WHY.rstrip(), self.check(0, "list", env={**self.env, **env}).out)
+        path = self.path("out")
+        with open(path, "w") as out:
+            running = self.start("list", stdout=out, env={**self.env, **env})
+            self.assertEqual(running.status(), 0)
+        with open(path) as out:
+            self.assertIn(self.WHY.rstrip(), out.read())
+
+    def test_a_narrow_one_is_cut_hard(self):
+        lines = self.lines(columns=30)
+        self.assertLessEqual(max(map(len, lines)), 30, lines)
+
+
 if __name__ == "__main__":
     cli.main()

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/settings/options.h"
 #include "cli/terminal/table.h"
@@ -17,7 +18,7 @@ typedef struct request {
     settings *given;
     const char *name; /* the prefix, or the lock */
     const char *lock_session;
-    bool names_only, all;
+    bool names_only, all, is_full;
 } request;
 
 enum { KEY_NAMES = 2000, KEY_LOCK_SESSION };
@@ -26,6 +27,7 @@ enum { KEY_NAMES = 2000, KEY_LOCK_SESSION };
 
 static const struct argp_option list[] = {
     {"all", 'a', NULL, 0, "also those that nobody holds or waits for", 0},
+    {"full", 'l', NULL, 0, "do not cut what is wider than the terminal", 0},
     {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
     {"lock-session", KEY_LOCK_SESSION, "ID", 0,
      "protocol sharding: only those that were last taken with this lock session id", 0},
@@ -49,9 +51,10 @@ static error_t parse_list(int key, char *arg, struct argp_state *state)
         argp_error(state, "--names and --json exclude each other");
     if (key == KEY_LOCK_SESSION)
         req->lock_session = arg;
-    else if (key != KEY_NAMES && key != 'a')
+    else if (key != KEY_NAMES && key != 'a' && key != 'l')
         return parse(key, arg, state);
     req->names_only |= key == KEY_NAMES;
+    req->is_full |= key == 'l';
     req->all |= key == 'a';
     return 0;
 }
@@ -181,8 +184,12 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
 {
     static const char *const heads[] = {"NAME",    "USE",   "HELD BY", "SINCE", "LEASE",
                                         "WAITING", "TOKEN", "WHY",     NULL};
+    static const table_cut cuts[] = {CUT_MIDDLE,  CUT_NOTHING, CUT_MIDDLE, CUT_NOTHING,
+                                     CUT_NOTHING, CUT_NOTHING, CUT_ALL,    CUT_END};
     table rows;
     table_init(&rows, heads);
+    if (!req->is_full)
+        table_fit(&rows, terminal_columns(STDOUT_FILENO), cuts);
     hf_code code = list_locks(client, req, print_row, &rows, err);
     if (!code)
         table_print(&rows);
