@@ -286,6 +286,18 @@ class ForPeople(cli.Case):
         out = self.check(0, "doctor").out
         self.assertRegex(out, r"^STATE +TOPIC +FINDING\nok ")
         self.assertNotIn("DANGER", out)
+        self.assertIn("ok     store ", out)
+        self.assertIn(self.store, out)
+
+    def test_the_doctor_looks_at_a_store_that_nobody_named(self):
+        del self.env["HOLDFAST_STORE"]
+        self.env["XDG_STATE_HOME"] = self.folder
+        self.assertRegex(self.check(0, "doctor").out,
+                         r"(?m)^LOOK +store +sqlite:.*/holdfast/locks\.db \(this user's own file\): no store is named")
+        first = json.loads(self.check(0, "doctor", "--json").out)[0]
+        self.assertEqual((first["topic"], first["wants_care"], first["is_danger"]), ("store", True, False))
+        self.env["HOLDFAST_STORE"] = "private"
+        self.assertRegex(self.check(0, "doctor").out, r"(?m)^ok +store .*\(this user's own file\)$")
 
     def test_the_doctor_finds_a_lease_that_is_over(self):
         """A lease that nobody renews; while nobody waits, it is not taken out."""
@@ -355,6 +367,33 @@ class OnATerminal(cli.TerminalCase):
             self.assertEqual(running.status(), 0)
         with open(path) as out:
             self.assertIn(self.WHY.rstrip(), out.read())
+
+    def test_the_store_stands_above(self):
+        self.assertEqual(self.lines(columns=200)[0], "store: " + self.store)
+        first = self.lines(columns=30)[0]
+        self.assertRegex(first, "^store: sqlite.*\u2026.*locks\\.db$")
+        self.assertEqual(len(first), 30)
+        self.assertEqual(self.lines("-l", columns=30)[0], "store: " + self.store)
+
+    def test_the_store_by_its_name_and_without_a_password(self):
+        with open(self.path("config"), "w") as out:
+            out.write("[stores]\ndesk = %s\nprod = mongodb://me:secret@127.0.0.1:1/x\n" % self.store)
+        os.chmod(self.path("config"), 0o600)
+        self.env.update(HOLDFAST_CONFIG=self.path("config"), HOLDFAST_STORE="desk")
+        self.assertEqual(self.lines(columns=200)[0], "store: desk (%s)" % self.store)
+
+    def test_where_there_is_none_it_says_where(self):
+        for words, said in (((), "no lock is held or waited for in %s"), (("-a",), "there is no lock in %s"),
+                            (("zz",), 'no lock whose name begins with "zz" is held or waited for in %s'),
+                            (("-a", "zz"), 'there is no lock whose name begins with "zz" in %s')):
+            if "zz" not in words:
+                self.env["HOLDFAST_STORE"] = "sqlite:" + self.path("empty.db")
+            self.assertEqual(self.lines(*words, columns=200),
+                             ["holdfast: " + said % self.env["HOLDFAST_STORE"]])
+            self.assertEqual(self.lines("-q", *words), [])
+            self.env["HOLDFAST_STORE"] = self.store
+            piped = self.check(0, "list", *words, "--store", "sqlite:" + self.path("empty.db"))
+            self.assertEqual((len(piped.out.splitlines()), piped.err), (1, ""))
 
     def test_a_narrow_one_is_cut_hard(self):
         lines = self.lines(columns=30)

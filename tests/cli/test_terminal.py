@@ -51,6 +51,16 @@ class WaitingLine(cli.TerminalCase):
         waiter = self.open([cli.BIN, "run", "deploy", "--", "true"], columns=50)
         waiter.screen.expect(r'waiting for "deploy" \d+s, held by sh@\S*%d(?=\r|$)' % (holder.pid % 10000))
 
+    def test_a_store_that_nobody_named_is_told(self):
+        del self.env["HOLDFAST_STORE"]
+        self.env["XDG_STATE_HOME"] = self.folder
+        self.hold("x")
+        waiter = self.open([cli.BIN, "run", "x", "--", "true"], columns=200)
+        waiter.screen.expect(r'waiting for "x" \d+s in this user\'s own file, 1 of 1 in the queue, held by ')
+        self.env["HOLDFAST_STORE"] = "private"
+        waiter = self.open([cli.BIN, "run", "x", "--", "true"], columns=200)
+        waiter.screen.expect(r'waiting for "x" \d+s, 2 of 2 in the queue, held by ')
+
     def test_it_is_cut_to_the_width(self):
         self.hold("--why", "字" * 60, "x")
         for columns in (20, 41, 80, 120):

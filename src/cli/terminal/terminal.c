@@ -19,6 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int level_shown; /* guarded by lock, as all of these */
 static bool has_line;   /* a wait stands on the terminal's last line */
 static bool has_noted;  /* the wait was noted, where there is no terminal */
+static const char *store_shown = "";
 
 void terminal_init(int verbosity)
 {
@@ -114,10 +115,25 @@ size_t terminal_columns(int fd)
     return n > 0 ? (size_t)n : width_of(fd);
 }
 
+void terminal_name_store(const char *text)
+{
+    pthread_mutex_lock(&lock);
+    store_shown = text;
+    pthread_mutex_unlock(&lock);
+}
+
+static char *line_of(const hf_wait_info *info, size_t columns)
+{
+    pthread_mutex_lock(&lock);
+    const char *store = store_shown;
+    pthread_mutex_unlock(&lock);
+    return wait_line(info, store, columns);
+}
+
 void terminal_wait(const hf_wait_info *info)
 {
     bool is_live = can_refresh();
-    char *text = wait_line(info, "", is_live ? width_of(STDERR_FILENO) - 1 : 0);
+    char *text = line_of(info, is_live ? width_of(STDERR_FILENO) - 1 : 0);
     pthread_mutex_lock(&lock);
     bool is_note = !is_live && !has_noted && level_shown > 0;
     has_noted = has_noted || !is_live;

@@ -132,12 +132,57 @@ static void add_row(table *rows, const hf_lock_info *info)
     table_add(rows, text_copy(first ? first->why : ""));
 }
 
+typedef struct listing {
+    const request *req;
+    table rows;
+    size_t columns; /* of the terminal; 0: there is none */
+} listing;
+
+/* People may look at another store than they think. */
+static void print_store(const listing *l)
+{
+    char *store = options_store_shown(l->req->given);
+    char *line = text_print("store: %s", store), *shown = text_escape(line);
+    char *cut = l->req->is_full ? text_copy(shown) : text_shorten_middle(shown, l->columns);
+    puts(cut);
+    free(cut);
+    free(shown);
+    free(line);
+    free(store);
+}
+
+/* In place of a table without rows. */
+static void say_none(const request *req)
+{
+    char *store = options_store_shown(req->given);
+    char *begin =
+        req->name ? text_print(" whose name begins with \"%s\"", req->name) : text_copy("");
+    if (req->all)
+        terminal_warn("there is no lock%s in %s", begin, store);
+    else
+        terminal_warn("no lock%s is held or waited for in %s", begin, store);
+    free(begin);
+    free(store);
+}
+
+static void print_rows(listing *l)
+{
+    bool is_first = !l->rows.has_begun, is_empty = l->rows.n_cells == l->rows.n_columns;
+    if (l->columns && is_first && is_empty) {
+        say_none(l->req);
+        return;
+    }
+    if (l->columns && is_first)
+        print_store(l);
+    table_print(&l->rows);
+}
+
 static bool print_row(void *ctx, const hf_lock_info *info)
 {
-    table *rows = ctx;
-    add_row(rows, info);
-    if (rows->n_cells >= ROWS_AT_ONCE * rows->n_columns)
-        table_print(rows);
+    listing *l = ctx;
+    add_row(&l->rows, info);
+    if (l->rows.n_cells >= ROWS_AT_ONCE * l->rows.n_columns)
+        print_rows(l);
     return true;
 }
 
@@ -186,14 +231,14 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
                                         "WAITING", "TOKEN", "WHY",     NULL};
     static const table_cut cuts[] = {CUT_MIDDLE,  CUT_NOTHING, CUT_MIDDLE, CUT_NOTHING,
                                      CUT_NOTHING, CUT_NOTHING, CUT_ALL,    CUT_END};
-    table rows;
-    table_init(&rows, heads);
+    listing l = {.req = req, .columns = terminal_columns(STDOUT_FILENO)};
+    table_init(&l.rows, heads);
     if (!req->is_full)
-        table_fit(&rows, terminal_columns(STDOUT_FILENO), cuts);
-    hf_code code = list_locks(client, req, print_row, &rows, err);
+        table_fit(&l.rows, l.columns, cuts);
+    hf_code code = list_locks(client, req, print_row, &l, err);
     if (!code)
-        table_print(&rows);
-    table_done(&rows);
+        print_rows(&l);
+    table_done(&l.rows);
     return code;
 }
 
