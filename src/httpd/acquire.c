@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "httpd/address.h"
 #include "httpd/answer.h"
 #include "httpd/asked.h"
 #include "httpd/clock.h"
@@ -48,12 +49,7 @@ static hf_code read_key(acquire *a, hf_error *err)
 
 static void name_client(acquire *a)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(a->req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *sock = info->client_addr;
-    socklen_t size =
-        sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    getnameinfo(sock, size, a->who, sizeof a->who, NULL, 0, NI_NUMERICHOST);
+    address_of_client(a->req->mhd, a->who, sizeof a->who);
     a->entry.who = *a->req->caller.secret ? a->req->caller.secret : a->who;
     a->entry.fd = a->req->connection->fd;
 }

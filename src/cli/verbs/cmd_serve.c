@@ -27,7 +27,8 @@ enum {
     KEY_ANYBODY,
     KEY_CONNECTIONS,
     KEY_WAITS,
-    KEY_TIMEOUT
+    KEY_TIMEOUT,
+    KEY_ACCESS_LOG
 };
 
 typedef struct request {
@@ -53,6 +54,8 @@ static const struct argp_option list[] = {
      "a client that takes longer to send a request, or to read the answer, is cut off; default "
      "10s",
      0},
+    {"access-log", KEY_ACCESS_LOG, "FILE", 0,
+     "log each request as a line of JSON; - is standard error", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -96,6 +99,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_TIMEOUT:
         how->patience_ms = timeout_of(arg);
+        return 0;
+    case KEY_ACCESS_LOG:
+        config_say(&req->given->config, SETTING_ACCESS_LOG, "--access-log", arg);
         return 0;
     case ARGP_KEY_END:
         if (!how->cert_file != !how->key_file)
@@ -180,6 +186,7 @@ int cmd_serve(settings *given, int argc, char **argv)
         return status;
     char *store = options_store_shown(given);
     req.config.store = store;
+    req.config.access_log = config_access_log(&given->config);
     hf_code code = serve(module, &req.config, &signals, &err);
     if (code)
         terminal_error("%s", err.text);
