@@ -22,7 +22,7 @@ struct acquire {
     request *req;
     asked asked;
     char *key;
-    char who[NI_MAXHOST]; /* without access tokens: the client's address */
+    char who[NI_MAXHOST]; /* the client's address */
     wait_entry entry;
     pthread_mutex_t mutex; /* guards the members below until the wait has begun */
     hf_lease_wait *wait;
@@ -140,6 +140,7 @@ void acquire_begin(request *req)
         code = read_key(a, &a->err);
     if (!a->asked.options.owner && *req->caller.name)
         a->asked.options.owner = req->caller.name;
+    a->asked.options.host = a->who;
     if (!code && a->asked.options.lock.wait_ms != HF_TRY)
         a->entry.lock = req->name;
     if (!code)
