@@ -222,6 +222,7 @@ class ForPeople(cli.Case):
 
     def kill(self, holder):
         """It dies, and its command too, without a word to the store."""
+        holder.signal(signal.SIGSTOP)
         os.killpg(holder.child, signal.SIGKILL)
         holder.signal(signal.SIGKILL)
         holder.status()
