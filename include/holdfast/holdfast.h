@@ -425,11 +425,13 @@ typedef struct hf_lease_options {
     hf_lock_options lock; /* only mode, permits, limit, wait_ms, why, cancel and on_wait */
     int64_t ttl_ms;       /* without a renewal the lock is free after this long; 1,000 to 3,600,000;
                            * default: the client's */
-    const char *owner;    /* shown as the holder, with this host; at most 256 bytes; default: the
+    const char *owner;    /* shown as the holder, with the host; at most 256 bytes; default: the
                            * client's app */
-    const char *key; /* the same key and name make the same id: a repeated call, here or on another
-                      * host, finds the lease that it made. Keep it as secret as the id. NULL: a new
-                      * id */
+    const char *key;  /* the same key and name make the same id: a repeated call, here or on another
+                       * host, finds the lease that it made. Keep it as secret as the id. NULL: a new
+                       * id */
+    const char *host; /* shown behind the owner; at most 256 bytes; default: this host. A service
+                       * names its caller's; a repeat may come from another */
 } hf_lease_options;
 
 typedef struct hf_lease {

@@ -223,17 +223,18 @@ class Client:
     def lease(self, name: str, *, ttl: Optional[Seconds] = None, owner: Optional[str] = None,
               key: Optional[str] = None, wait: Optional[Seconds] = None, shared: bool = False,
               permits: Optional[int] = None, limit: Optional[int] = None, why: Optional[str] = None,
-              cancel: Optional[Cancel] = None, on_wait: Optional[OnWait] = None) -> Lease:
+              host: Optional[str] = None, cancel: Optional[Cancel] = None,
+              on_wait: Optional[OnWait] = None) -> Lease:
         """Takes an ID lease: a lock that is held by an id, not by this process.
 
         ttl: without a renewal the lock is free after so many seconds; default: the client's. owner: shown
-        as the holder. key: the same key and name make the same id, so a repeated call finds its lease;
+        as the holder, with the host, which is this one by default. key: the same key and name make the same id, so a repeated call finds its lease;
         keep it as secret as the id. The other options are those of acquire().
 
         Errors: those of acquire(), LostError (the lease of this key has ended), KeyReusedError,
         UnknownError (a repeat with the same key finds out).
         """
-        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why)
+        options = lease_options(ttl, owner, key, wait, shared, permits, limit, why, host)
         answer = _library.Lease()
         with waiting(self.handle, on_wait, cancel) as wanted, self.handle as client:
             options.lock.cancel, options.lock.on_wait = wanted.cancel, wanted.on_wait

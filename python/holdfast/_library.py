@@ -69,7 +69,7 @@ class Last(Structure):
 
 class LeaseOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("lock", LockOptions), ("ttl_ms", c_int64),
-                ("owner", c_char_p), ("key", c_char_p)]
+                ("owner", c_char_p), ("key", c_char_p), ("host", c_char_p)]
 
 
 class Lease(Structure):

@@ -51,8 +51,9 @@ def lock_options(wait: Optional[Seconds] = None, shared: bool = False, permits: 
 
 def lease_options(ttl: Optional[Seconds] = None, owner: Optional[str] = None, key: Optional[str] = None,
                   wait: Optional[Seconds] = None, shared: bool = False, permits: Optional[int] = None,
-                  limit: Optional[int] = None, why: Optional[str] = None) -> _library.LeaseOptions:
+                  limit: Optional[int] = None, why: Optional[str] = None,
+                  host: Optional[str] = None) -> _library.LeaseOptions:
     lock = lock_options(wait=wait, shared=shared, permits=permits, limit=limit, why=why)
     return _library.LeaseOptions(
         struct_size=ctypes.sizeof(_library.LeaseOptions), lock=lock, ttl_ms=milliseconds(ttl, "ttl"),
-        owner=text(owner, "owner"), key=text(key, "key"))
+        owner=text(owner, "owner"), key=text(key, "key"), host=text(host, "host"))

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "httpd/address.h"
 #include "httpd/answer.h"
 #include "httpd/asked.h"
 #include "httpd/clock.h"
@@ -21,7 +22,7 @@ struct acquire {
     request *req;
     asked asked;
     char *key;
-    char who[NI_MAXHOST]; /* without access tokens: the client's address */
+    char who[NI_MAXHOST]; /* the client's address */
     wait_entry entry;
     pthread_mutex_t mutex; /* guards the members below until the wait has begun */
     hf_lease_wait *wait;
@@ -48,12 +49,7 @@ static hf_code read_key(acquire *a, hf_error *err)
 
 static void name_client(acquire *a)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(a->req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *sock = info->client_addr;
-    socklen_t size =
-        sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    getnameinfo(sock, size, a->who, sizeof a->who, NULL, 0, NI_NUMERICHOST);
+    address_of_client(a->req->mhd, a->who, sizeof a->who);
     a->entry.who = *a->req->caller.secret ? a->req->caller.secret : a->who;
     a->entry.fd = a->req->connection->fd;
 }
@@ -144,6 +140,7 @@ void acquire_begin(request *req)
         code = read_key(a, &a->err);
     if (!a->asked.options.owner && *req->caller.name)
         a->asked.options.owner = req->caller.name;
+    a->asked.options.host = a->who;
     if (!code && a->asked.options.lock.wait_ms != HF_TRY)
         a->entry.lock = req->name;
     if (!code)

@@ -12,6 +12,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <microhttpd.h>
+
 #include "httpd/fail.h"
 
 #define HOST_SIZE 256
@@ -120,4 +122,14 @@ hf_code address_listen(const address *at, int *fd, int *port, hf_error *err)
     }
     *port = port_of(*fd);
     return HF_OK;
+}
+
+void address_of_client(struct MHD_Connection *mhd, char *out, size_t size)
+{
+    const struct sockaddr *sock =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    socklen_t length =
+        sock->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    if (getnameinfo(sock, length, out, (socklen_t)size, NULL, 0, NI_NUMERICHOST))
+        snprintf(out, size, "?");
 }

@@ -7,6 +7,8 @@
 
 #include <holdfast/holdfast.h>
 
+struct MHD_Connection;
+
 typedef struct address {
     struct sockaddr_storage sock;
     socklen_t size;
@@ -24,5 +26,8 @@ hf_code address_listen(const address *at, int *fd, int *port, hf_error *err);
 /* Whether the name by which a client calls us, such as "localhost:8430", can only mean this
  * machine. */
 bool address_is_here(const char *host);
+
+/* The address of the client at the other end, in numbers and without its port. */
+void address_of_client(struct MHD_Connection *mhd, char *out, size_t size);
 
 #endif

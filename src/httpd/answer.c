@@ -50,6 +50,7 @@ void answer_nothing(request *req)
 
 static void give_memory(request *req, unsigned status, const char *type, char *text)
 {
+    req->n_bytes = strlen(text);
     give(req, status, type,
          MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
 }
@@ -67,6 +68,7 @@ void answer_text(request *req, const char *type, char *text)
 void answer_bytes(request *req, const char *type, const void *bytes, size_t size)
 {
     void *there = (void *)(uintptr_t)bytes; /* it is only read */
+    req->n_bytes = size;
     answer_made(req, type, MHD_create_response_from_buffer(size, there, MHD_RESPMEM_PERSISTENT));
 }
 

@@ -20,6 +20,7 @@ KEEP(page_css, "page/page.css");
 KEEP(page_js, "page/page.js");
 KEEP(events_js, "page/events.js");
 KEEP(card_js, "page/card.js");
+KEEP(one_js, "page/one.js");
 
 /* The page loads nothing from elsewhere, and no text in a name or a reason is ever run. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -35,6 +36,7 @@ static const struct file {
     {"/page.js", "text/javascript; charset=utf-8", page_js_begin, page_js_end},
     {"/events.js", "text/javascript; charset=utf-8", events_js_begin, events_js_end},
     {"/card.js", "text/javascript; charset=utf-8", card_js_begin, card_js_end},
+    {"/one.js", "text/javascript; charset=utf-8", one_js_begin, one_js_end},
 };
 
 void answer_file(request *req)

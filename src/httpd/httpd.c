@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "httpd/access_log.h"
 #include "httpd/address.h"
 #include "httpd/fail.h"
 #include "httpd/private.h"
@@ -159,6 +160,7 @@ static void close_all(httpd *service)
     waits_close(&service->waits);
     hold_times_done(&service->hold_times);
     connections_close(&service->connections);
+    access_log_close(&service->access_log);
     tokens_free(service->tokens);
     hf_cancel_free(service->stop);
     free(service);
@@ -182,6 +184,8 @@ static hf_code open_all(httpd *service, hf_error *err)
         code = fail(err, HF_INTERNAL, "there are no threads left");
     if (!code && service->config.token_file)
         code = tokens_read(service->config.token_file, &service->tokens, err);
+    if (!code)
+        code = access_log_open(&service->access_log, service->config.access_log, err);
     if (!code && !watcher_open(&service->watcher, service->config.client, &service->waits,
                                &service->metrics))
         code = fail(err, HF_INTERNAL, "there are no threads left");

@@ -19,9 +19,11 @@ typedef struct httpd_config {
     bool is_read_only;
     bool serves_anybody; /* beyond loopback, too, without tokens */
     int max_connections;
-    int max_waits;       /* of one client, or with one token, at the same time */
-    int64_t patience_ms; /* the time for a client to send a request, or to read the answer */
-    hf_log_fn log;       /* from any thread, also at the same time */
+    int max_waits;          /* of one client, or with one token, at the same time */
+    int64_t patience_ms;    /* the time for a client to send a request, or to read the answer */
+    const char *access_log; /* a file, or "-": standard error; NULL: requests are not logged */
+    const char *store;      /* for people, without passwords; NULL: not said */
+    hf_log_fn log;          /* from any thread, also at the same time */
     void *log_ctx;
 } httpd_config;
 

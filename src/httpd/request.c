@@ -2,9 +2,11 @@
 /* request.c: takes in a request, gets its answer made, and sends it; microhttpd calls it. */
 #include "httpd/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "httpd/access_log.h"
 #include "httpd/acquire.h"
 #include "httpd/answer.h"
 #include "httpd/clock.h"
@@ -14,7 +16,7 @@
 
 /* ---- Taking it in ---- */
 
-static request *begin(httpd *service, struct MHD_Connection *mhd)
+static request *begin(httpd *service, struct MHD_Connection *mhd, const char *method)
 {
     request *req = text_alloc(sizeof *req);
     req->service = service;
@@ -23,6 +25,8 @@ static request *begin(httpd *service, struct MHD_Connection *mhd)
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     req->began_us = clock_now_us();
     req->route_number = service->routes->n;
+    req->caller = (caller){ROLE_NONE, "", ""}; /* until its rights are looked at */
+    snprintf(req->method, sizeof req->method, "%s", method);
     connections_count_request(&service->connections, 1);
     return req;
 }
@@ -120,7 +124,7 @@ enum MHD_Result request_handle(void *ctx, struct MHD_Connection *mhd, const char
     request *req = *state;
     (void)version;
     if (!req) {
-        req = *state = begin(ctx, mhd);
+        req = *state = begin(ctx, mhd, method);
         rights_check(req, method, path);
         if (!is_too_large(req))
             return MHD_YES;
@@ -143,6 +147,7 @@ void request_end(void *ctx, struct MHD_Connection *mhd, void **state,
     (void)why;
     if (!req)
         return;
+    access_log_write(&service->access_log, req);
     connections_set_deadline(&service->connections,
                              req->connection); /* the next one of this connection */
     drop_answer(req);

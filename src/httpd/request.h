@@ -18,13 +18,15 @@ typedef struct request {
     struct MHD_Connection *mhd;
     connection *connection;
     size_t route_number;
+    char method[16];    /* as it was sent, perhaps cut */
     const route *route; /* NULL: there is none such */
     caller caller;
     char *name; /* what the path ends in, decoded; NULL: nothing */
     char *body; /* BODY_MOST bytes; NULL: none came */
     size_t body_size;
     int64_t began_us;
-    unsigned status; /* 0: there is no answer yet */
+    unsigned status;  /* 0: there is no answer yet */
+    uint64_t n_bytes; /* of the answer's body; of events: so far */
     struct MHD_Response *response;
     struct acquire *acquire; /* the wait for a lock; NULL: none, or not begun */
     struct request *next;    /* waits for a worker, too */

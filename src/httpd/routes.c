@@ -16,6 +16,7 @@ static const route table[] = {
     {"DELETE", "/v1/leases/" LEASE, "", ROLE_USE, RUN_WORKER, answer_release},
     {"DELETE", "/v1/locks/" NAME, "if_token reason", ROLE_ADMIN, RUN_SLOW_WORKER, answer_break},
     {"GET", "/v1/sessions", "all cursor limit", ROLE_READ, RUN_WORKER, answer_sessions},
+    {"GET", "/v1/service", "", ROLE_READ, RUN_AT_ONCE, answer_service},
     {"GET", "/v1/events", "prefix in_use", ROLE_READ, RUN_AT_ONCE, answer_events},
     {"GET", "/metrics", "", ROLE_READ, RUN_AT_ONCE, answer_metrics},
     {"GET", "/healthz", "", ROLE_NONE, RUN_AT_ONCE, answer_alive},
@@ -26,6 +27,7 @@ static const route table[] = {
     {"GET", "/page.js", "", ROLE_NONE, RUN_AT_ONCE, answer_file},
     {"GET", "/events.js", "", ROLE_NONE, RUN_AT_ONCE, answer_file},
     {"GET", "/card.js", "", ROLE_NONE, RUN_AT_ONCE, answer_file},
+    {"GET", "/one.js", "", ROLE_NONE, RUN_AT_ONCE, answer_file},
 };
 #define N_ROUTES (sizeof table / sizeof table[0])
 

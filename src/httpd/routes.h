@@ -19,6 +19,7 @@ void answer_sessions(request *req); /* sessions.c */
 void answer_alive(request *req);    /* health.c */
 void answer_ready(request *req);    /* health.c */
 void answer_metrics(request *req);  /* prometheus.c */
+void answer_service(request *req);  /* about.c */
 void answer_events(request *req);   /* stream.c */
 void answer_file(request *req);     /* files.c */
 

@@ -22,6 +22,13 @@
 
 typedef struct routes routes;
 
+/* Where requests are logged (access_log.h). */
+typedef struct access_log {
+    bool is_open, is_file; /* somewhere; not to standard error */
+    int fd;
+    uint64_t n_dropped; /* lines since the last that was written */
+} access_log;
+
 struct httpd {
     httpd_config config;
     const routes *routes;
@@ -33,6 +40,7 @@ struct httpd {
     metrics metrics;
     hold_times hold_times;
     watcher watcher;
+    access_log access_log;
     hf_cancel *stop; /* fires when the service ends */
     atomic_bool is_stopping;
     char url[URL_SIZE];

@@ -17,6 +17,7 @@
 typedef struct stream {
     follower follower; /* the watcher's part of it */
     httpd *service;
+    request *req; /* lives for as long as something is sent */
     connection *connection;
     char *prefix, *last_id;
     bool has_begun;
@@ -85,6 +86,7 @@ static ssize_t take(stream *s, char *out, size_t room)
     size_t n = s->size - s->sent < room ? s->size - s->sent : room;
     memcpy(out, s->text + s->sent, n);
     s->sent += n;
+    s->req->n_bytes += n;
     connections_set_deadline(&s->service->connections, s->connection);
     return (ssize_t)n;
 }
@@ -132,6 +134,7 @@ void answer_events(request *req)
     stream *s = text_alloc(sizeof *s);
     *s = (stream){.follower = {.mhd = req->mhd, .in_use = in_use},
                   .service = req->service,
+                  .req = req,
                   .connection = req->connection,
                   .prefix = prefix ? prefix : text_copy(""),
                   .last_id = last_id ? text_copy(last_id) : NULL};

@@ -19,6 +19,7 @@
 #define COUNT_SHARE 20         /* at most this part of the time is spent on them */
 #define BEAT_MS 15000
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
+#define LATE_MS 1500 /* a look that takes so much longer than twice the last is told as trouble */
 
 /* ---- Events ---- */
 
@@ -80,7 +81,7 @@ static void take_locked(watcher *w, listing *found)
     w->now = *found;
 }
 
-/* From the beginning of one look to that of the next. */
+/* From the beginning of one look to that of the next, if looks take this long. */
 static int64_t interval_of_locked(const watcher *w, int64_t took_ms)
 {
     bool is_followed = clock_now_ms() < w->wanted_until_ms;
@@ -89,22 +90,43 @@ static int64_t interval_of_locked(const watcher *w, int64_t took_ms)
     return least_ms > usual_ms ? least_ms : usual_ms;
 }
 
-/* Looks once; returns when to look again. */
+/* Reads without the mutex; meanwhile the guard watches the time. */
+static hf_code read_locked(watcher *w, listing *found, int64_t began_ms, hf_error *err)
+{
+    bool has_free = began_ms < w->free_until_ms && began_ms >= w->crowded_until_ms;
+    w->late_at_ms = began_ms + LATE_MS + 2 * w->usual_ms;
+    pthread_cond_broadcast(&w->looking);
+    pthread_mutex_unlock(&w->mutex);
+    hf_code code = listing_read(found, &w->now, has_free, w->client, w->waits, err);
+    pthread_mutex_lock(&w->mutex);
+    w->late_at_ms = 0;
+    return code;
+}
+
+/* One look alone may have met a store that stood still; two say how long it takes. */
+static void count_time_locked(watcher *w, int64_t took_ms)
+{
+    w->usual_ms = took_ms < w->took_ms ? took_ms : w->took_ms;
+    w->took_ms = took_ms;
+}
+
+/* Looks once; returns when to look again: after a failure soon, so that the end of it is noticed.
+ */
 static int64_t look_locked(watcher *w)
 {
     listing found;
     hf_error err;
     int64_t began_ms = clock_now_ms();
-    bool has_free = began_ms < w->free_until_ms && began_ms >= w->crowded_until_ms;
-    pthread_mutex_unlock(&w->mutex);
-    hf_code code = listing_read(&found, &w->now, has_free, w->client, w->waits, &err);
-    pthread_mutex_lock(&w->mutex);
+    hf_code code = read_locked(w, &found, began_ms, &err);
+    int64_t ended_ms = clock_now_ms();
     metrics_look(w->metrics);
-    if (code)
+    if (code) {
         set_trouble(w, err.text);
-    else
-        take_locked(w, &found);
-    return began_ms + interval_of_locked(w, clock_now_ms() - began_ms);
+        return ended_ms + interval_of_locked(w, 0);
+    }
+    take_locked(w, &found);
+    count_time_locked(w, ended_ms - began_ms);
+    return ended_ms + interval_of_locked(w, w->usual_ms) - w->usual_ms;
 }
 
 /* Nobody has listened for long, so events from now on are not noticed. */
@@ -164,6 +186,32 @@ static void watch_once_locked(watcher *w)
     beat_locked(w, now_ms);
     wake_all_locked(w);
     pause_locked(w, next_ms);
+}
+
+/* Followers that sleep learn of a store that does not answer, long before its call gives up. */
+static void tell_late_locked(watcher *w)
+{
+    w->late_at_ms = 0;
+    if (!w->trouble)
+        set_trouble(w, "it does not answer");
+    wake_all_locked(w);
+}
+
+static void *guard(void *ctx)
+{
+    watcher *w = ctx;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->is_closing) {
+        struct timespec late = clock_at(w->late_at_ms);
+        if (!w->late_at_ms)
+            pthread_cond_wait(&w->looking, &w->mutex);
+        else if (clock_now_ms() < w->late_at_ms)
+            pthread_cond_clockwait(&w->looking, &w->mutex, CLOCK_MONOTONIC, &late);
+        else
+            tell_late_locked(w);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
 }
 
 static void *watch(void *ctx)
@@ -267,6 +315,17 @@ void watcher_snapshot_locked(const watcher *w, const char *prefix, bool in_use, 
 
 /* ---- Its life ---- */
 
+/* From then on it closes. */
+static void end_guard(watcher *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    w->is_closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_cond_broadcast(&w->looking);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->guard, NULL);
+}
+
 bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m)
 {
     w->client = client;
@@ -276,15 +335,18 @@ bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m)
     w->first = w->next = 1;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->changed, NULL);
-    return pthread_create(&w->thread, NULL, watch, w) == 0;
+    pthread_cond_init(&w->looking, NULL);
+    if (pthread_create(&w->guard, NULL, guard, w))
+        return false;
+    if (!pthread_create(&w->thread, NULL, watch, w))
+        return true;
+    end_guard(w);
+    return false;
 }
 
 void watcher_close(watcher *w)
 {
-    pthread_mutex_lock(&w->mutex);
-    w->is_closing = true;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->mutex);
+    end_guard(w);
     pthread_join(w->thread, NULL);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watcher.h: follows events in the store, once for all followers. One thread lists the locks while
  * anybody listens, and keeps the last events for followers that come back. While only /metrics is
- * asked for, it lists more rarely. */
+ * asked for, it lists more rarely. A second thread, the guard, tells the followers when a look gets
+ * no answer for long. */
 #ifndef HTTPD_WATCHER_H
 #define HTTPD_WATCHER_H
 
@@ -32,12 +33,15 @@ typedef struct event {
 typedef struct watcher {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    pthread_t thread;
+    pthread_cond_t looking; /* a look has begun, or the watcher closes */
+    pthread_t thread, guard;
     hf_client *client;
     waits *waits;
     metrics *metrics;
     listing now;
-    char *trouble;             /* why the store is not reached; NULL: it is */
+    char *trouble;      /* why the store is not reached; NULL: it is */
+    int64_t late_at_ms; /* a look that is under way then is told as trouble; 0: there is none */
+    int64_t took_ms, usual_ms; /* the last look that was answered; the shorter of the last two */
     event events[EVENTS_KEPT]; /* number n at n % EVENTS_KEPT */
     uint64_t first, next;      /* the numbers of those that are kept */
     uint64_t epoch;           /* event numbers go on within one watch; a new id means a new watch */

@@ -162,6 +162,32 @@ size_t text_fit(const char *text, size_t columns)
     return (size_t)(p - text);
 }
 
+#define ELLIPSIS "\u2026"
+
+/* The first `head` and the last `tail` columns of it, of which it has more. */
+static char *keep_ends(const char *text, size_t head, size_t tail)
+{
+    size_t all = text_columns(text), passed = 0;
+    const char *rest = text;
+    while (all - passed > tail)
+        rest += measure(rest, &passed);
+    return text_print("%.*s" ELLIPSIS "%s", (int)text_fit(text, head), text, rest);
+}
+
+char *text_shorten(const char *text, size_t columns)
+{
+    if (text_columns(text) <= columns)
+        return text_copy(text);
+    return columns ? keep_ends(text, columns - 1, 0) : text_copy("");
+}
+
+char *text_shorten_middle(const char *text, size_t columns)
+{
+    if (text_columns(text) <= columns)
+        return text_copy(text);
+    return columns ? keep_ends(text, columns / 2, (columns - 1) / 2) : text_copy("");
+}
+
 char *text_escape_uri(const char *text)
 {
     char *out = text_alloc(strlen(text) * 3 + 1), *end = out;

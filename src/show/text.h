@@ -37,6 +37,11 @@ size_t text_columns(const char *text);
 /* How many bytes of escaped text fit into that many columns. */
 size_t text_fit(const char *text, size_t columns);
 
+/* A copy of escaped text that takes at most that many columns: "..." in one character stands for
+ * its end, or for its middle, if that does not fit. */
+char *text_shorten(const char *text, size_t columns);
+char *text_shorten_middle(const char *text, size_t columns);
+
 char *text_duration(int64_t ms);  /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */
 char *text_lease(int64_t ms);     /* what is left of one: "8s", "over by 3s", "-" for 0: unknown */
 char *text_token(int64_t token);  /* ", token 17"; "" where the protocol has none */

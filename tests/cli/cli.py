@@ -143,6 +143,7 @@ class Case(unittest.TestCase):
         self.store = "sqlite:" + self.path("locks.db")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")
                     or k.startswith("HOLDFAST_MUTANT")}
+        self.env.pop("COLUMNS", None)  # would count for more than a terminal's own width
         self.env["HOLDFAST_STORE"] = self.store
         self.env["HOLDFAST_CONFIG"] = os.devnull
         self.env["TZ"] = "UTC"

@@ -43,7 +43,7 @@ class Config(cli.Case):
 class Precedence(Config):
     def test_nobody_says_anything(self):
         settings = self.settings()
-        self.assertEqual(list(settings), ["store", "ttl", "grace", "wait", "name-prefix"])
+        self.assertEqual(list(settings), ["store", "ttl", "grace", "wait", "name-prefix", "access-log"])
         self.assertEqual({each["from"] for each in settings.values()}, {"default"})
         self.env["XDG_STATE_HOME"] = self.folder
         self.assertEqual(self.said("store")[0], "sqlite:%s/holdfast/locks.db" % self.folder)
@@ -249,6 +249,7 @@ class Refused(Config):
                 ("[stores]\na = b\n", 2, '"b" is not a URI'),
                 ("[stores]\na = memory:\na = memory:\n", 3, "a stands here a second time"),
                 ("[stores]\na = sqlite:x.db\n", 2, "sqlite:x.db would be another file"),
+                ("access-log = x.log\n", 1, "x.log would be another file in each folder"),
                 ("store = sqlite:x.db\n", 1, "sqlite:x.db would be another file")):
             with self.subTest(text=text):
                 self.refuses(text, line, pattern)

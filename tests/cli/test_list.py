@@ -222,6 +222,7 @@ class ForPeople(cli.Case):
 
     def kill(self, holder):
         """It dies, and its command too, without a word to the store."""
+        holder.signal(signal.SIGSTOP)
         os.killpg(holder.child, signal.SIGKILL)
         holder.signal(signal.SIGKILL)
         holder.status()
@@ -286,6 +287,18 @@ class ForPeople(cli.Case):
         out = self.check(0, "doctor").out
         self.assertRegex(out, r"^STATE +TOPIC +FINDING\nok ")
         self.assertNotIn("DANGER", out)
+        self.assertIn("ok     store ", out)
+        self.assertIn(self.store, out)
+
+    def test_the_doctor_looks_at_a_store_that_nobody_named(self):
+        del self.env["HOLDFAST_STORE"]
+        self.env["XDG_STATE_HOME"] = self.folder
+        self.assertRegex(self.check(0, "doctor").out,
+                         r"(?m)^LOOK +store +sqlite:.*/holdfast/locks\.db \(this user's own file\): no store is named")
+        first = json.loads(self.check(0, "doctor", "--json").out)[0]
+        self.assertEqual((first["topic"], first["wants_care"], first["is_danger"]), ("store", True, False))
+        self.env["HOLDFAST_STORE"] = "private"
+        self.assertRegex(self.check(0, "doctor").out, r"(?m)^ok +store .*\(this user's own file\)$")
 
     def test_the_doctor_finds_a_lease_that_is_over(self):
         """A lease that nobody renews; while nobody waits, it is not taken out."""
@@ -305,6 +318,87 @@ class ForPeople(cli.Case):
 
     def test_quiet_json_is_json_still(self):
         self.assertEqual(json.loads(self.check(0, "-q", "list", "--json").out), [])
+
+
+class OnATerminal(cli.TerminalCase):
+    NAME, WHY = "nightly-report/" + "of-the-shop-" * 8 + "north", "release 41 of everything " * 4
+
+    def setUp(self):
+        super().setUp()
+        self.holder = self.hold("--why", self.WHY, self.NAME)
+        self.hold("short")
+
+    def lines(self, *words, columns=80, **env):
+        """What is printed on a terminal of this width."""
+        running = self.open([cli.BIN, "list", *words], columns=columns, **env)
+        self.assertEqual(running.status(), 0)
+        return running.screen.rest().replace("\r", "").splitlines()
+
+    def test_it_fits_the_width(self):
+        for columns in (72, 80, 100, 132):
+            lines = self.lines(columns=columns)
+            self.assertLessEqual(max(map(len, lines)), columns, lines)
+            [row] = [line for line in lines if line.startswith("nig")]
+            self.assertRegex(row, r"^nig\S*\u2026\S*rth +exclusive +sh@\S*%d +\d\d:\d\d:\d\d .* "
+                             r"release .*\u2026$" % (self.holder.pid % 100))
+            self.assertNotIn("TOKEN", "".join(lines))
+
+    def test_a_wide_one_has_everything(self):
+        row = self.lines(columns=400)[-2]
+        self.assertIn(self.NAME, row)
+        self.assertIn(self.WHY.rstrip(), row)
+        self.assertIn(str(self.json("list", "--json")[0]["token"]), row)
+
+    def test_columns_say_how_wide(self):
+        self.assertGreater(len(self.lines(COLUMNS="100")[-2]), 80)
+
+    def test_in_full(self):
+        piped = self.check(0, "list").out.splitlines()
+        for words in (["-l"], ["--full"]):
+            self.assertIn(self.NAME, self.lines(*words)[-2])
+        self.assertIn("TOKEN", piped[0])
+        self.assertIn(self.NAME, piped[1])
+
+    def test_a_pipe_and_a_file_are_never_cut(self):
+        env = {"COLUMNS": "40"}
+        self.assertIn(self.WHY.rstrip(), self.check(0, "list", env={**self.env, **env}).out)
+        path = self.path("out")
+        with open(path, "w") as out:
+            running = self.start("list", stdout=out, env={**self.env, **env})
+            self.assertEqual(running.status(), 0)
+        with open(path) as out:
+            self.assertIn(self.WHY.rstrip(), out.read())
+
+    def test_the_store_stands_above(self):
+        self.assertEqual(self.lines(columns=200)[0], "store: " + self.store)
+        first = self.lines(columns=30)[0]
+        self.assertRegex(first, "^store: sqlite.*\u2026.*locks\\.db$")
+        self.assertEqual(len(first), 30)
+        self.assertEqual(self.lines("-l", columns=30)[0], "store: " + self.store)
+
+    def test_the_store_by_its_name_and_without_a_password(self):
+        with open(self.path("config"), "w") as out:
+            out.write("[stores]\ndesk = %s\nprod = mongodb://me:secret@127.0.0.1:1/x\n" % self.store)
+        os.chmod(self.path("config"), 0o600)
+        self.env.update(HOLDFAST_CONFIG=self.path("config"), HOLDFAST_STORE="desk")
+        self.assertEqual(self.lines(columns=200)[0], "store: desk (%s)" % self.store)
+
+    def test_where_there_is_none_it_says_where(self):
+        for words, said in (((), "no lock is held or waited for in %s"), (("-a",), "there is no lock in %s"),
+                            (("zz",), 'no lock whose name begins with "zz" is held or waited for in %s'),
+                            (("-a", "zz"), 'there is no lock whose name begins with "zz" in %s')):
+            if "zz" not in words:
+                self.env["HOLDFAST_STORE"] = "sqlite:" + self.path("empty.db")
+            self.assertEqual(self.lines(*words, columns=200),
+                             ["holdfast: " + said % self.env["HOLDFAST_STORE"]])
+            self.assertEqual(self.lines("-q", *words), [])
+            self.env["HOLDFAST_STORE"] = self.store
+            piped = self.check(0, "list", *words, "--store", "sqlite:" + self.path("empty.db"))
+            self.assertEqual((len(piped.out.splitlines()), piped.err), (1, ""))
+
+    def test_a_narrow_one_is_cut_hard(self):
+        lines = self.lines(columns=30)
+        self.assertLessEqual(max(map(len, lines)), 30, lines)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,21 @@ class WaitingLine(cli.TerminalCase):
             draw(os.path.join(os.environ["HOLDFAST_SCREENSHOTS"], "waiting.svg"),
                  ["$ holdfast run deploy -- ./deploy.sh", line[line.rindex("waiting"):]])
 
+    def test_the_holder_is_kept_in_fifty_columns(self):
+        holder = self.hold("--why", "release 2.3", "deploy")
+        waiter = self.open([cli.BIN, "run", "deploy", "--", "true"], columns=50)
+        waiter.screen.expect(r'waiting for "deploy" \d+s, held by sh@\S*%d(?=\r|$)' % (holder.pid % 10000))
+
+    def test_a_store_that_nobody_named_is_told(self):
+        del self.env["HOLDFAST_STORE"]
+        self.env["XDG_STATE_HOME"] = self.folder
+        self.hold("x")
+        waiter = self.open([cli.BIN, "run", "x", "--", "true"], columns=200)
+        waiter.screen.expect(r'waiting for "x" \d+s in this user\'s own file, 1 of 1 in the queue, held by ')
+        self.env["HOLDFAST_STORE"] = "private"
+        waiter = self.open([cli.BIN, "run", "x", "--", "true"], columns=200)
+        waiter.screen.expect(r'waiting for "x" \d+s, 2 of 2 in the queue, held by ')
+
     def test_it_is_cut_to_the_width(self):
         self.hold("--why", "字" * 60, "x")
         for columns in (20, 41, 80, 120):
@@ -55,7 +70,7 @@ class WaitingLine(cli.TerminalCase):
             shown = "waiting" + line.rstrip("\r")
             width = sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in shown)
             self.assertLess(width, columns, shown)
-            self.assertGreaterEqual(width, min(columns - 2, 40), shown)
+            self.assertGreaterEqual(width, min(columns - 2, 30), shown)
             waiter.signal(signal.SIGTERM)
             waiter.status()
 

@@ -363,6 +363,7 @@ class Events(cli.Case):
         holder = self.hold("--ttl", "1s", "x")
         self.watch()
         token = self.expect("grant")["token"]
+        holder.signal(signal.SIGSTOP)  # it is not to see the end of its command, and release
         os.killpg(holder.child, signal.SIGKILL)
         holder.signal(signal.SIGKILL)
         self.hold("x")

@@ -25,6 +25,7 @@ static void no_log(void *ctx, hf_log_level level, const char *text)
 static void start(void)
 {
     static httpd_config config = {.listen = "127.0.0.1:0",
+                                  .access_log = "/dev/null",
                                   .max_connections = 100,
                                   .max_waits = 10,
                                   .patience_ms = 1000,

@@ -296,7 +296,14 @@ class Leases(serving.Case):
         service.acquire("x", token)
         service.acquire("y", token, owner="till")
         who = [service.get("/v1/locks/" + x, token).json["holders"][0]["who"] for x in "xy"]
-        self.assertRegex(" ".join(who), "shop@.* .*till@")
+        self.assertRegex(" ".join(who), r"\bshop@127\.0\.0\.1\b.* \S*\btill@127\.0\.0\.1\b")
+
+    @needs("who")
+    def test_the_clients_address_is_shown_and_not_the_services_host(self):
+        service = self.serve()
+        service.acquire("x")
+        self.assertRegex(service.get("/v1/locks/x").json["holders"][0]["who"],
+                         r"\bholdfast@127\.0\.0\.1\b")
 
     def test_what_is_asked_for_is_checked(self):
         service = self.serve()

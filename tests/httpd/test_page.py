@@ -5,112 +5,18 @@ pictures of the README anew.
 """
 # SPDX-License-Identifier: Apache-2.0
 import os
+import shutil
 import signal
-import tempfile
+import socket
 import time
 
-from selenium import webdriver
-from selenium.common.exceptions import (ElementNotInteractableException,
-                                        StaleElementReferenceException)
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
-import serving
-
-TOKENS = {role: "%s-token-%s" % (role, "x" * 10) for role in ("read", "admin")}
-
-ANEW = [ElementNotInteractableException, StaleElementReferenceException]
+import browsing
+from browsing import TOKENS
 
 
-class Browser:
-    """One Chromium for all tests; pages are left, not closed."""
-
-    def __init__(self):
-        options = webdriver.ChromeOptions()
-        options.binary_location = "/usr/bin/chromium"
-        self.profile = tempfile.TemporaryDirectory(prefix="holdfast-page-")
-        for word in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--hide-scrollbars", "--user-data-dir=" + self.profile.name):
-            options.add_argument(word)
-        if os.getuid() == 0:
-            options.add_argument("--no-sandbox")
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        service = webdriver.chrome.service.Service("/usr/bin/chromedriver")
-        self.driver = webdriver.Chrome(options=options, service=service)
-
-    def quit(self):
-        self.driver.quit()
-        self.profile.cleanup()
-
-
-class Page(serving.Case):
-    @classmethod
-    def setUpClass(cls):
-        browser = Browser()
-        cls.addClassCleanup(browser.quit)
-        cls.driver = browser.driver
-
-    def setUp(self):
-        super().setUp()
-        self.show("light", 1000, 700)
-
-    def tearDown(self):
-        """Nothing was refused by the policy, nor went wrong in the scripts."""
-        said = [entry["message"] for entry in self.driver.get_log("browser")
-                if "net::ERR" not in entry["message"] and "status of" not in entry["message"]]
-        self.driver.get("about:blank")
-        self.assertEqual(said, [])
-        super().tearDown()
-
-    def show(self, scheme, width, height):
-        self.driver.set_window_size(width, height)
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
-
-    def open(self, service, path="/"):
-        self.driver.get(service.url + path)
-        self.state("live")
-
-    def picture(self, name):
-        folder = os.environ.get("HOLDFAST_SCREENSHOTS") or self.folder
-        path = os.path.join(folder, name)
-        self.driver.save_screenshot(path)
-        self.assertGreater(os.path.getsize(path), 5000)
-
-    def wait_for(self, claim, what):
-        """Asks again and again; an element may be made anew meanwhile."""
-        wait = WebDriverWait(self.driver, serving.PATIENCE, 0.05, ANEW)
-        return wait.until(lambda _: claim(), what)
-
-    def find(self, selector, within=None):
-        return (within or self.driver).find_element(By.CSS_SELECTOR, selector)
-
-    def texts(self, selector):
-        return self.driver.execute_script(
-            "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
-
-    def press(self, selector):
-        """With a key, as soon as it is there."""
-        self.wait_for(lambda: self.find(selector).send_keys(Keys.ENTER) is None, selector)
-
-    def lease_left(self):
-        return self.wait_for(lambda: self.find(".holder progress").get_property("value"), "a lease")
-
-    def names(self):
-        return self.texts("#locks .name")
-
-    def state(self, word):
-        self.wait_for(lambda: self.find("#state").get_attribute("class") == word, "state " + word)
-
-    def token(self, text):
-        self.wait_for(lambda: self.find("#ask").get_attribute("open"), "to be asked for a token")
-        self.find("#ask input[name=token]").send_keys(text, Keys.ENTER)
-
-    # The cases
-
+class Page(browsing.Case):
     def test_contention_as_it_happens(self):
         service = self.serve()
         self.open(service)
@@ -234,14 +140,6 @@ class Page(serving.Case):
         self.find("#search").send_keys("RELEASE")
         self.assertEqual(self.names(), ["a"])
 
-    def by_keyboard_break(self, reason):
-        self.press(".break")
-        box = self.find("#break")
-        self.assertTrue(box.get_attribute("open"))
-        self.find("input[name=reason]", box).send_keys(reason, Keys.ENTER)
-        self.assertTrue(box.get_attribute("open"), "it was not confirmed")
-        self.find("input[name=sure]", box).send_keys(" ", Keys.ENTER)
-
     def test_comes_back(self):
         service = self.serve()
         self.hold("x")
@@ -256,6 +154,48 @@ class Page(serving.Case):
         self.state("live")
         self.wait_for(lambda: sorted(self.names()) == ["x", "y"], "what came meanwhile")
 
+    # What is shown of the service and its store
+
+    def test_the_names_of_service_and_store(self):
+        service = self.serve()
+        self.open(service)
+        self.wait_for(lambda: self.texts("#store") == [self.store], "the store")
+        self.assertEqual(self.texts("#service"), ["%s, 127.0.0.1:%d" % (socket.gethostname(), service.port)])
+        self.assertEqual(self.driver.title, "%s \u00b7 Holdfast" % self.store)
+
+    def test_a_store_that_is_away(self):
+        folder = self.path("removed")
+        os.mkdir(folder)
+        self.env["HOLDFAST_STORE"] = "sqlite:%s/locks.db" % folder
+        service = self.serve()
+        self.hold("x")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        self.assertFalse(self.find("#away").is_displayed())
+        shutil.rmtree(folder)
+        self.state("lost")
+        self.assertRegex(self.find("#away-text").text, r"^The service does not reach its store\. What is "
+                         r"shown was so at \d.*\. Trying again\.$")
+        self.assertRegex(self.find("#away-detail").text, "was removed")
+        self.assertEqual(self.names(), ["x"])
+
+    def test_a_store_that_says_nothing(self):
+        """It is told of; no password is."""
+        door = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(door.close)
+        self.env["HOLDFAST_STORE"] = ("mongodb://me:secret@127.0.0.1:%d/x?serverSelectionTimeoutMS=600000"
+                                      % door.getsockname()[1])
+        service = self.serve()
+        self.driver.get(service.url)
+        self.wait_for(lambda: self.find("#away").is_displayed(), "to be told")
+        self.assertEqual(self.find("#away-text").text,
+                         "The service does not reach its store. Trying again.")
+        self.assertTrue(self.find("#away-detail").text)
+        self.assertFalse(self.find("#none").is_displayed(), "it is not known that nobody holds a lock")
+        self.wait_for(lambda: self.find("#store").text, "the store's name")
+        self.assertIn("me:***@127.0.0.1", self.find("#store").text)
+        self.assertNotIn("secret", self.driver.page_source)
+
     def test_html_stays_text(self):
         evil = "<img src=x onerror=document.title='bad'><b>&amp;</b>"
         service = self.serve()
@@ -267,7 +207,12 @@ class Page(serving.Case):
         self.press(".break")
         self.assertEqual(self.texts("#break .name"), [evil])
         self.assertEqual(self.texts("#locks img, #locks .why b, dialog img"), [])
-        self.assertEqual(self.driver.title, "Holdfast")
+        self.press("#break .cancel")
+        self.press("a.name")
+        self.wait_for(lambda: self.chain(), "the second look")
+        self.assertEqual(self.title(), [evil])
+        self.assertEqual(self.texts("#one img, #one .why b, #one h2 b"), [])
+        self.assertEqual(self.driver.title, "%s \u00b7 %s \u00b7 Holdfast" % (evil, self.store))
 
     def test_on_a_phone_and_in_the_dark(self):
         service = self.serve()
@@ -287,14 +232,19 @@ class Page(serving.Case):
         self.press("summary")
         if "HOLDFAST_SCREENSHOTS" in os.environ:
             time.sleep(45)  # for a picture in which something has happened
+            self.driver.execute_script(  # and not on a store of a test
+                "document.querySelector('#store').textContent = 'shop (mongodb://a,b,c/app?replicaSet=rs0)'")
         self.picture("page.png")
         for scheme, ground in (("light", "246, 247, 249"), ("dark", "15, 19, 23")):
             self.show(scheme, 390, 844)
             body = self.find("body")
             self.assertIn(ground, body.value_of_css_property("background-color"))
-            wide = self.driver.execute_script("return document.documentElement.scrollWidth")
-            self.assertLessEqual(wide, 390)
+            self.assert_narrow()
         self.picture("page-phone.png")
+        self.press("[data-name=deploy] a.name")
+        self.wait_for(lambda: self.chain(), "the second look")
+        self.assert_narrow()
+        self.picture("page-one.png")
 
     def test_needs_nothing_from_elsewhere(self):
         service = self.serve()
@@ -309,4 +259,4 @@ class Page(serving.Case):
 
 
 if __name__ == "__main__":
-    serving.main()
+    browsing.main()

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import shutil
+import socket
 import time
 import urllib.parse
 
@@ -247,6 +248,33 @@ class Health(serving.Case):
             self.assertGreaterEqual(made, 3)
         else:
             self.assertEqual(made, 0)
+
+
+class WhichService(serving.Case):
+    def test_its_host_and_its_store(self):
+        service = self.serve()
+        told = service.get("/v1/service").json
+        self.assertEqual((told["store"], told["host"], told["url"]),
+                         (self.store, socket.gethostname(), service.url))
+
+    def test_a_store_by_its_name_and_no_password(self):
+        uri = "mongodb://me:secret@127.0.0.1:1/x?serverSelectionTimeoutMS=100"
+        self.env["HOLDFAST_CONFIG"] = self.write("config", "[stores]\nprod = %s\n" % uri)
+        self.env["HOLDFAST_STORE"] = "prod"
+        self.assertEqual(self.serve().get("/v1/service").json["store"],
+                         "prod (%s)" % uri.replace("secret", "***"))
+
+    def test_this_users_own_file(self):
+        del self.env["HOLDFAST_STORE"]
+        self.env["XDG_STATE_HOME"] = self.folder
+        self.assertEqual(self.serve().get("/v1/service").json["store"],
+                         "sqlite:%s/holdfast/locks.db (this user's own file)" % self.folder)
+
+    def test_for_who_may_read(self):
+        token = "read-token-aaaaaaaaaa"
+        service = self.serve("--token-file", self.write("tokens", "read %s\n" % token))
+        self.assertEqual(service.get("/v1/service").status, 401)
+        self.assertEqual(service.get("/v1/service", token).json["store"], self.store)
 
 
 class Heads(serving.Case):

@@ -22,7 +22,7 @@ SQLITE = ("src/store/sqlite/", "src/store/document")
 FRONT = ("src/cli/", "src/httpd/")
 DEEP = ("test_elect", "test_once", "test_run", "test_acquire", "test_signals", "test_store",
         "test_leases")  # scripts about more than the front ends
-NOT_ASKED = ("test_bench", "test_man", "test_page")  # what they are about is not in C
+NOT_ASKED = ("test_bench", "test_man", "test_page", "test_page_one")  # what they are about is not in C
 FIRST_LIMIT = 300  # seconds for a part of which nothing is known
 
 SERVER = threading.Lock()  # its fail points are one test's at a time

@@ -154,6 +154,7 @@ hf_code hf_lease_begin(hf_client *client, const char *name, const hf_lease_optio
     keep(library.name, sizeof library.name, name);
     keep(library.why, sizeof library.why, options->lock.why);
     keep(library.owner, sizeof library.owner, options->owner);
+    keep(library.host, sizeof library.host, options->host);
     keep(library.key, sizeof library.key, options->key);
     pthread_mutex_lock(&mutex);
     library.lease = *options;

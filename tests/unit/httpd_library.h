@@ -35,7 +35,7 @@ struct library {
     int64_t if_token;
     atomic_int n_breaks, n_renewals, n_releases;
     hf_lease_options lease; /* its strings are gone */
-    char why[100], owner[100], key[600];
+    char why[100], owner[100], host[100], key[600];
 };
 
 extern struct library library;

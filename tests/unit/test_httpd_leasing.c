@@ -313,6 +313,7 @@ static void test_the_owner_is_the_tokens_name_or_what_is_said(void **state)
     assert_string_equal(library.owner, "till");
     take("z", BEARER(SECOND), LONG);
     assert_null(library.lease.owner);
+    assert_string_equal(library.host, "127.0.0.1");
 }
 
 /* ---- Waiting ---- */

@@ -274,14 +274,29 @@ static void test_what_a_break_asks_for(void **state)
     assert_int_equal(library.n_breaks, 1);
 }
 
+/* ---- The service ---- */
+
+static void test_which_service_it_is(void **state)
+{
+    char url[100], host[300] = "{\"store\":\"\",\"host\":\"";
+    (void)state;
+    gethostname(host + strlen(host), 200);
+    snprintf(url, sizeof url, "\",\"url\":\"%s\",\"version\":\"" HF_VERSION "\"}", bed_url());
+    assert_answer("GET /v1/service", "", NULL, 200, host);
+    assert_answer("GET /v1/service", "", NULL, 200, url);
+}
+
 /* ---- Files ---- */
 
 static void test_each_file_is_whole(void **state)
 {
-    static const char *const files[][3] = {
-        {"GET /", "text/html", "</html>\n"},     {"GET /page.css", "text/css", "}\n"},
-        {"GET /page.js", "text/javascript", ""}, {"GET /events.js", "text/javascript", ""},
-        {"GET /card.js", "text/javascript", ""}, {"GET /openapi.json", "application/json", "}\n"}};
+    static const char *const files[][3] = {{"GET /", "text/html", "</html>\n"},
+                                           {"GET /page.css", "text/css", "}\n"},
+                                           {"GET /page.js", "text/javascript", ""},
+                                           {"GET /events.js", "text/javascript", ""},
+                                           {"GET /card.js", "text/javascript", ""},
+                                           {"GET /one.js", "text/javascript", ""},
+                                           {"GET /openapi.json", "application/json", "}\n"}};
     (void)state;
     for (size_t i = 0; i < N(files); i++) {
         const char *answer = bed_ask(files[i][0], "", NULL), *body = body_of(answer);
@@ -492,6 +507,7 @@ int main(void)
         TEST(test_what_may_be_repeated),
         cmocka_unit_test_setup_teardown(test_whether_it_is_ready, begin_with_tokens, end),
         TEST(test_what_a_break_asks_for),
+        TEST(test_which_service_it_is),
         TEST(test_each_file_is_whole),
         TEST(test_requests_are_counted_by_their_route),
         TEST(test_buckets_go_on),

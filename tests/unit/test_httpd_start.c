@@ -389,21 +389,21 @@ static void test_the_limit_of_files_is_raised(void **state)
     assert_int_equal(n_limits_set, 0);
 }
 
-/* One for connections, one for waits, eight workers, and one that watches: each may be the one that
- * is missing. */
+/* One for connections, one for waits, eight workers, one that watches and its guard: each may be
+ * the one that is missing. */
 static void test_without_threads_it_does_not_start(void **state)
 {
     (void)state;
     const httpd_config config = bed_config(client);
-    for (int n = 0; n < 11; n++) {
+    for (int n = 0; n < 12; n++) {
         n_threads = 0;
         refused_thread = n;
         assert_refused(&config, HF_INTERNAL, "there are no threads left");
     }
     n_threads = 0;
-    refused_thread = 11;
+    refused_thread = 12;
     bed_serve(&config);
-    assert_int_equal(n_threads, 11);
+    assert_int_equal(n_threads, 12);
 }
 
 static void limit_files(size_t n)

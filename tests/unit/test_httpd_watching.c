@@ -167,7 +167,7 @@ static void pass_time(void)
     clock_set(clock_get() + look_takes_ms);
 }
 
-/* A look that takes long is followed by a pause four times as long. */
+/* Looks that take long are followed by pauses four times as long. */
 static void test_looks_take_a_fifth_of_the_time(void **state)
 {
     static const struct {
@@ -177,11 +177,38 @@ static void test_looks_take_a_fifth_of_the_time(void **state)
     follow();
     library.on_list = pass_time;
     for (size_t i = 0; i < N(looks); i++) {
-        int64_t began = pause_end();
         look_takes_ms = looks[i].took_ms;
+        look_again();
+        int64_t began = pause_end();
         look_at(began);
         assert_int_equal(pause_end() - began, looks[i].pause_ms);
     }
+}
+
+/* The store may have stood still meanwhile. */
+static void test_one_look_that_takes_long_puts_off_no_other(void **state)
+{
+    (void)state;
+    follow();
+    look_again();
+    library.on_list = pass_time;
+    look_takes_ms = 3000;
+    int64_t began = pause_end();
+    look_at(began);
+    assert_int_equal(pause_end() - began, 3500);
+}
+
+/* The store may be back at once, however long the call took that failed. */
+static void test_after_a_failure_it_looks_again_soon(void **state)
+{
+    (void)state;
+    follow();
+    library.on_list = pass_time;
+    look_takes_ms = 5000;
+    library_fails(HF_UNREACHABLE, true, "gone");
+    int64_t began = pause_end();
+    look_at(began);
+    assert_int_equal(pause_end() - began, 5500);
 }
 
 static void test_it_goes_on_for_a_while_when_all_have_gone(void **state)
@@ -350,6 +377,77 @@ static void test_a_store_that_is_lost_and_found(void **state)
     assert_true(w.next == next + 2);
 }
 
+static atomic_bool is_asked, may_answer;
+
+static void await_answer(void)
+{
+    is_asked = true;
+    while (!may_answer)
+        poll(NULL, 0, 1);
+}
+
+/* Until the look is under way, and the guard sleeps; returns until when it does. */
+static int64_t begin_to_hang(void)
+{
+    int64_t at = pause_end();
+    is_asked = may_answer = false;
+    library.on_list = await_answer;
+    clock_wake(&w.changed, BEGIN_MS + at);
+    while (!is_asked)
+        poll(NULL, 0, 1);
+    return clock_await_sleep(&w.looking) - BEGIN_MS - at;
+}
+
+static void answer_now(void)
+{
+    library.on_list = NULL;
+    may_answer = true;
+    pause_end();
+}
+
+static void await_event(uint64_t number)
+{
+    for (uint64_t next = 0; next <= number; poll(NULL, 0, 1)) {
+        pthread_mutex_lock(&w.mutex);
+        next = w.next;
+        pthread_mutex_unlock(&w.mutex);
+    }
+}
+
+/* Those that follow are told while the look is still under way. */
+static void test_a_store_that_does_not_answer(void **state)
+{
+    (void)state;
+    follow();
+    show(&is_free);
+    uint64_t next = w.next;
+    one.is_asleep = true;
+    int woken = resumed;
+    int64_t late_ms = begin_to_hang();
+    assert_int_equal(late_ms, 1500);
+    assert_true(w.next == next);
+    clock_wake(&w.looking, clock_get() + late_ms);
+    await_event(next);
+    assert_event(next, "store", "{\"reachable\":false,\"detail\":\"it does not answer\"}");
+    while (resumed == woken)
+        poll(NULL, 0, 1);
+    answer_now();
+    assert_event(next + 1, "store", "{\"reachable\":true,\"detail\":\"\"}");
+}
+
+/* Where there are very many locks, a look may take long. */
+static void test_how_long_a_look_may_take(void **state)
+{
+    (void)state;
+    follow();
+    library.on_list = pass_time;
+    look_takes_ms = 400;
+    look_again();
+    look_again();
+    assert_int_equal(begin_to_hang(), 2300);
+    answer_now();
+}
+
 static void test_it_is_ready_when_it_has_looked(void **state)
 {
     (void)state;
@@ -496,6 +594,8 @@ int main(void)
         TEST(test_it_looks_while_somebody_follows),
         TEST(test_who_joins_is_in_time_for_the_next_look),
         TEST(test_looks_take_a_fifth_of_the_time),
+        TEST(test_one_look_that_takes_long_puts_off_no_other),
+        TEST(test_after_a_failure_it_looks_again_soon),
         TEST(test_it_goes_on_for_a_while_when_all_have_gone),
         TEST(test_a_beat_comes_every_15_seconds),
         TEST(test_each_look_wakes_who_is_asleep),
@@ -505,6 +605,8 @@ int main(void)
         TEST(test_changes_are_events),
         TEST(test_leases_of_those_that_wait_are_told_apart),
         TEST(test_a_store_that_is_lost_and_found),
+        TEST(test_a_store_that_does_not_answer),
+        TEST(test_how_long_a_look_may_take),
         TEST(test_it_is_ready_when_it_has_looked),
         TEST(test_it_keeps_a_thousand_events),
         TEST(test_which_event_comes_next),

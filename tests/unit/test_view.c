@@ -131,6 +131,26 @@ static void test_cells_are_cut_and_stand_apart(void **state)
                                       "abcdefghijklmnopqrs why");
 }
 
+static void test_a_lease_that_is_over_is_never_cut(void **state)
+{
+    static const int columns[] = {41, 50, 61, 81, 121};
+    (void)state;
+    hf_entry_info holder = entry("abcdefghijklmnopqrstuvwxyz", 12000, 0);
+    hf_lock_info lock = held("ABCDEFGHIJKLMNOPQRSTUVWXYZ", &holder);
+    view v = view_of(&lock, 1);
+    holder.lease_left_ms = -190000;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        draw(&v, 24, columns[i]);
+        assert_non_null(strstr(seen.text[3], " 12s     over by 3m10s"));
+        assert_int_equal(strlen(seen.text[3]), columns[i] - 1);
+    }
+    draw(&v, 24, 81);
+    assert_string_equal(seen.text[2], "LOCK             STATE      FOR     LEASE          WHO"
+                                      "              WHY         ");
+    assert_string_equal(seen.text[3], "ABCDEFGHIJKLMNOP exclusive  12s     over by 3m10s  "
+                                      "abcdefghijklmnop why         ");
+}
+
 static void test_states(void **state)
 {
     static const struct {
@@ -391,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_a_line_in_eighty_columns),
         cmocka_unit_test(test_wide_screens_give_names_more_room),
         cmocka_unit_test(test_cells_are_cut_and_stand_apart),
+        cmocka_unit_test(test_a_lease_that_is_over_is_never_cut),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_what_is_wrong_with_a_holder_is_seen),
         cmocka_unit_test(test_a_clock_that_is_behind_makes_no_age_below_zero),

@@ -17,6 +17,7 @@
 
 #define LEAST_TTL_MS 1000
 #define MOST_TTL_MS 3600000
+#define LOG_NONE "none"
 /* Messages quote only these characters: the rest of a line may be a password. */
 #define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
@@ -46,7 +47,7 @@ const char *config_standard(setting which)
 /* Ends the program if it cannot be that setting; `from` opens the message. */
 static void check(setting which, const char *from, const char *text)
 {
-    if (which == SETTING_STORE || which == SETTING_NAME_PREFIX)
+    if (which == SETTING_STORE || which == SETTING_NAME_PREFIX || which == SETTING_ACCESS_LOG)
         return;
     int64_t ms = value_duration(from, text);
     if (which == SETTING_TTL && (ms < LEAST_TTL_MS || ms > MOST_TTL_MS))
@@ -110,6 +111,14 @@ static void check_uri(const reading *r, const ini_line *line)
                    line->path);
 }
 
+static void check_path(const ini_line *line)
+{
+    bool is_word = strcmp(line->value, "-") == 0 || strcmp(line->value, LOG_NONE) == 0;
+    if (!is_word && *line->value != '/')
+        ini_refuse(line, "%s would be another file in each folder: give a path that begins with /",
+                   line->value);
+}
+
 /* Twice in one file is an error; another file may name the same key. */
 static void check_once(const ini_line *line, const char *from)
 {
@@ -128,6 +137,8 @@ static void hear_setting(reading *r, const ini_line *line, const char *from)
         check(i, from, line->value);
         if (i == SETTING_STORE && !is_name(line->value))
             check_uri(r, line);
+        if (i == SETTING_ACCESS_LOG)
+            check_path(line);
         offer(v, from, line->value);
         return;
     }
@@ -222,6 +233,12 @@ int64_t config_ms(const config *c, setting which, int64_t standard)
 {
     const config_value *v = &c->values[which];
     return v->text ? value_duration(v->from, v->text) : standard;
+}
+
+const char *config_access_log(const config *c)
+{
+    const char *text = c->values[SETTING_ACCESS_LOG].text;
+    return text && strcmp(text, LOG_NONE) != 0 ? text : NULL;
 }
 
 /* "prod, test", or that there are none; in new memory. */

@@ -14,7 +14,8 @@
     X(TTL, "ttl", "HOLDFAST_TTL", "10s")                                                           \
     X(GRACE, "grace", "HOLDFAST_GRACE", "a quarter of the ttl, at most 5s")                        \
     X(WAIT, "wait", "HOLDFAST_WAIT", "for ever")                                                   \
-    X(NAME_PREFIX, "name-prefix", "HOLDFAST_NAME_PREFIX", "none")
+    X(NAME_PREFIX, "name-prefix", "HOLDFAST_NAME_PREFIX", "none")                                  \
+    X(ACCESS_LOG, "access-log", "HOLDFAST_ACCESS_LOG", "none")
 
 typedef enum setting {
 #define X(id, key, variable, standard) SETTING_##id,
@@ -61,6 +62,9 @@ void config_settle(config *c);
 
 /* A setting's duration, or `standard` if it is not set. */
 int64_t config_ms(const config *c, setting which, int64_t standard);
+
+/* The file in which `serve` logs requests, "-" for standard error; NULL: none. */
+const char *config_access_log(const config *c);
 
 /* Two words in place of a store: this user's own file, and that there is no default. */
 #define STORE_PRIVATE "private"

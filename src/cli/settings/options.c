@@ -16,6 +16,7 @@
 #include "value.h"
 
 #define STORE_FLAG "--store"
+#define OWN_FILE "this user's own file"
 
 enum { KEY_STORE = 1000, KEY_TTL, KEY_PREFIX, KEY_JSON };
 
@@ -114,6 +115,24 @@ char *options_uri(const settings *given)
     return uri;
 }
 
+char *options_store_shown(const settings *given)
+{
+    const config_value *said = &given->config.values[SETTING_STORE];
+    char *uri = options_uri(given), *shown = secret_mask(uri ? uri : "none");
+    bool has_name = given->store && strcmp(said->text, given->store) != 0;
+    char *out = has_name       ? text_print("%s (%s)", said->text, shown)
+                : given->store ? text_copy(shown)
+                               : text_print("%s (" OWN_FILE ")", shown);
+    free(shown);
+    free(uri);
+    return out;
+}
+
+bool options_has_store(const settings *given)
+{
+    return given->config.values[SETTING_STORE].text != NULL;
+}
+
 /* Makes the folder of the default store if it is missing; false after a message. */
 static bool make_default_folder(void)
 {
@@ -130,8 +149,9 @@ static bool make_default_folder(void)
 /* The user's own file excludes nobody else, which is seldom what is wanted from a lock. */
 static void say_private(const char *uri)
 {
+    terminal_name_store(OWN_FILE);
     terminal_warn(
-        "no store is named, so this user's own file is used, which excludes no other user "
+        "no store is named, so " OWN_FILE " is used, which excludes no other user "
         "and no other host: %s; name a store with --store, HOLDFAST_STORE or in a file of "
         "settings, or say --store " STORE_PRIVATE,
         uri);
@@ -153,7 +173,7 @@ char *options_store(const settings *given)
                      "HOLDFAST_STORE",
                      said->from);
     char *uri = given->store || make_default_folder() ? options_uri(given) : NULL;
-    if (uri && !said->text)
+    if (uri && !options_has_store(given))
         say_private(uri);
     say_open_secret(said);
     return uri;

@@ -27,9 +27,16 @@ void options_take(const char **word, char *arg, const char *what, struct argp_st
  * default store, or the settings say that there is none. */
 char *options_uri(const settings *given);
 
-/* The same; the default store's folders are made, and a warning says that it is used, unless that
- * was asked for. NULL after a message. Ends the program if the settings say that there is no
- * default. */
+/* The given or the default store for people, without passwords: its URI, behind its name in a file
+ * of settings if it has one; and whether it is this user's own file. In new memory. */
+char *options_store_shown(const settings *given);
+
+/* Whether anybody said which store to use; if not, it is this user's own file. */
+bool options_has_store(const settings *given);
+
+/* The same as options_uri(); the default store's folders are made, and a warning says that it is
+ * used, unless that was asked for. NULL after a message. Ends the program if the settings say that
+ * there is no default. */
 char *options_store(const settings *given);
 
 /* Opens that store. more may be NULL. Returns the exit status: 0, or after an error, which it

@@ -2,11 +2,14 @@
 /* table.c: prints a table in columns for people; called by the listings. */
 #include "table.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "show/text.h"
+
+#define GAP 2
+#define LEAST_COLUMNS 8 /* of a column that is cut */
 
 void table_init(table *t, const char *const *heads)
 {
@@ -15,6 +18,12 @@ void table_init(table *t, const char *const *heads)
         t->n_columns++;
     for (size_t i = 0; i < t->n_columns; i++)
         table_add(t, text_copy(heads[i]));
+}
+
+void table_fit(table *t, size_t columns, const table_cut *cuts)
+{
+    t->room = columns;
+    t->cuts = cuts;
 }
 
 /* The space doubles when the number of cells is a power of two. */
@@ -48,15 +57,83 @@ static void widen(table *t)
     }
 }
 
+/* ---- Fitting the screen ---- */
+
+static bool is_shown(const table *t, size_t column)
+{
+    return !t->is_short || t->cuts[column] != CUT_ALL;
+}
+
+static size_t sum(const table *t, const size_t *widths)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (is_shown(t, i))
+            all += widths[i] + (all ? GAP : 0);
+    return all;
+}
+
+/* The widest column that may be cut; n_columns: none can be cut any more. */
+static size_t find_widest(const table *t, const size_t *widths)
+{
+    size_t found = t->n_columns, most = LEAST_COLUMNS;
+    for (size_t i = 0; i < t->n_columns; i++) {
+        bool may_be_cut = t->cuts[i] == CUT_MIDDLE || t->cuts[i] == CUT_END;
+        if (may_be_cut && widths[i] > most) {
+            most = widths[i];
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Columns that were left out of the first rows stay so. */
+static void settle_widths(table *t, size_t *widths)
+{
+    memcpy(widths, t->widths, sizeof t->widths);
+    if (!t->room)
+        return;
+    t->is_short = t->is_short || (!t->has_begun && sum(t, widths) > t->room);
+    for (size_t i; sum(t, widths) > t->room && (i = find_widest(t, widths)) < t->n_columns;)
+        widths[i]--;
+}
+
+/* ---- Printing ---- */
+
+/* In new memory. */
+static char *shown_cell(const table *t, size_t column, const char *cell, size_t width)
+{
+    bool is_cut_in_the_middle = t->room && t->cuts[column] == CUT_MIDDLE;
+    return is_cut_in_the_middle ? text_shorten_middle(cell, width) : text_shorten(cell, width);
+}
+
+static char *line_of(const table *t, char *const *cells, const size_t *widths)
+{
+    char *line = text_copy("");
+    for (size_t i = 0; i < t->n_columns; i++) {
+        if (!is_shown(t, i))
+            continue;
+        char *cell = shown_cell(t, i, cells[i], widths[i]);
+        size_t pad = i + 1 == t->n_columns ? 0 : widths[i] - text_columns(cell) + GAP;
+        char *longer = text_print("%s%s%*s", line, cell, (int)pad, "");
+        free(cell);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
 void table_print(table *t)
 {
+    size_t widths[TABLE_COLUMNS_MOST];
     widen(t);
-    for (size_t i = 0; i < t->n_cells; i++) {
-        size_t column = i % t->n_columns;
-        bool is_last = column + 1 == t->n_columns;
-        size_t pad = is_last ? 0 : t->widths[column] - text_columns(t->cells[i]) + 2;
-        printf("%s%*s%s", t->cells[i], (int)pad, "", is_last ? "\n" : "");
+    settle_widths(t, widths);
+    for (size_t i = 0; i < t->n_cells; i += t->n_columns) {
+        char *line = line_of(t, t->cells + i, widths);
+        printf("%.*s\n", (int)(t->room ? text_fit(line, t->room) : strlen(line)), line);
+        free(line);
     }
+    t->has_begun = true;
     forget_cells(t);
 }
 

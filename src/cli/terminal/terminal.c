@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "show/text.h"
+#include "wait_line.h"
 
 #define DEFAULT_COLUMNS 80
 
@@ -18,6 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int level_shown; /* guarded by lock, as all of these */
 static bool has_line;   /* a wait stands on the terminal's last line */
 static bool has_noted;  /* the wait was noted, where there is no terminal */
+static const char *store_shown = "";
 
 void terminal_init(int verbosity)
 {
@@ -96,63 +98,47 @@ static bool can_refresh(void)
            tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-static size_t columns_here(void)
+static size_t width_of(int fd)
 {
     struct winsize size = {0};
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+    if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
         return DEFAULT_COLUMNS;
     return size.ws_col;
 }
 
-/* " by cron@web1:4711 and 2 more since 14:03:12", as far as it is known. */
-static char *holder_of(const hf_wait_info *info)
+size_t terminal_columns(int fd)
 {
-    char *since = info->held_since_ms ? text_when(info->held_since_ms) : text_copy("");
-    char *others =
-        info->n_holders > 1 ? text_print(" and %zu more", info->n_holders - 1) : text_copy("");
-    char *out = text_print("%s%s%s%s%s", *info->holder ? " by " : "", info->holder, others,
-                           *since ? " since " : "", since);
-    free(since);
-    free(others);
-    return out;
+    const char *said = getenv("COLUMNS");
+    long n = said ? strtol(said, NULL, 10) : 0;
+    if (!isatty(fd))
+        return 0;
+    return n > 0 ? (size_t)n : width_of(fd);
 }
 
-static char *place_of(const hf_wait_info *info)
+void terminal_name_store(const char *text)
 {
-    if (info->position == 0)
-        return text_copy("not in the queue yet");
-    return text_print("%zu of %zu in the queue", info->position,
-                      info->queued > info->position ? info->queued : info->position);
+    pthread_mutex_lock(&lock);
+    store_shown = text;
+    pthread_mutex_unlock(&lock);
 }
 
-/* The most important part comes first, because the end may be cut off. */
-static char *wait_text(const hf_wait_info *info)
+static char *line_of(const hf_wait_info *info, size_t columns)
 {
-    char *waited = text_duration(info->waited_ms - info->waited_ms % 1000);
-    char *holder = holder_of(info), *place = place_of(info);
-    const char *time = info->waited_ms < 1000 ? "0s" : waited;
-    char *raw = *info->trouble ? text_print("waiting for \"%s\" %s, trying again: %s", info->name,
-                                            time, info->trouble)
-                               : text_print("waiting for \"%s\" %s, %s%s%s%s%s", info->name, time,
-                                            place, info->n_holders ? ", held" : "", holder,
-                                            *info->why ? ": " : "", info->why);
-    char *out = text_escape(raw);
-    free(raw);
-    free(place);
-    free(holder);
-    free(waited);
-    return out;
+    pthread_mutex_lock(&lock);
+    const char *store = store_shown;
+    pthread_mutex_unlock(&lock);
+    return wait_line(info, store, columns);
 }
 
 void terminal_wait(const hf_wait_info *info)
 {
-    char *text = wait_text(info);
     bool is_live = can_refresh();
+    char *text = line_of(info, is_live ? width_of(STDERR_FILENO) - 1 : 0);
     pthread_mutex_lock(&lock);
     bool is_note = !is_live && !has_noted && level_shown > 0;
     has_noted = has_noted || !is_live;
     if (is_live && level_shown >= 0) {
-        char *line = text_print("\r\033[K%.*s", (int)text_fit(text, columns_here() - 1), text);
+        char *line = text_print("\r\033[K%s", text);
         put(line);
         free(line);
         has_line = true;

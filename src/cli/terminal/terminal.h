@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* terminal.h: everything that the command prints on stderr, and the one line that shows a wait.
  *
- * This folder decides how things look: table.h prints a listing; view.h draws the screen of
- * `watch`, for which refresher.h looks at the locks. It knows no settings, and all other folders of
- * the command may use it. */
+ * This folder decides how things look: table.h prints a listing; wait_line.h writes the line of a
+ * wait; view.h draws the screen of `watch`, for which refresher.h looks at the locks. It knows no
+ * settings, and all other folders of the command may use it. */
 #ifndef HOLDFAST_CLI_TERMINAL_H
 #define HOLDFAST_CLI_TERMINAL_H
+
+#include <stddef.h>
 
 #include <holdfast/holdfast.h>
 
@@ -17,6 +19,13 @@ void terminal_error(const char *format, ...) __attribute__((format(printf, 1, 2)
 void terminal_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void terminal_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void terminal_log(void *ctx, hf_log_level level, const char *text); /* an hf_log_fn */
+
+/* How wide the terminal is that is open there: what COLUMNS says, or else the terminal. 0: it is
+ * no terminal. */
+size_t terminal_columns(int fd);
+
+/* A few words on the store for the line of a wait, which live as long as the program; "": none. */
+void terminal_name_store(const char *text);
 
 /* Shows a wait: on a terminal in a line that each call rewrites, otherwise by one note when it
  * begins. Called in the thread that waits. */

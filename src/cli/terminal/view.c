@@ -13,6 +13,9 @@
 #define LINES_BELOW 1
 #define LEAST_COLUMNS 80
 #define N_CELLS 6
+#define LEASE_COLUMNS 8
+#define OVER_COLUMNS 15 /* "over by 23h59m " */
+#define LEAST_NAME 6
 
 /* A holder or waiter. */
 typedef struct row {
@@ -106,19 +109,32 @@ static char *add_cell(char *line, const char *text, size_t columns)
     return out;
 }
 
-/* What is left of the wide ones, LOCK, WHO and WHY, in the proportions of 80 columns. */
-static void set_widths(size_t widths[N_CELLS], size_t columns)
+static bool is_overdue(const view *v)
+{
+    for (size_t i = 0; i < v->board.n; i++)
+        for (size_t k = 0; k < v->board.locks[i].n_holders; k++)
+            if (v->board.locks[i].holders[k].lease_left_ms < 0)
+                return true;
+    return false;
+}
+
+/* What is left of the wide ones, LOCK, WHO and WHY, in the proportions of 80 columns. LOCK and WHO
+ * give way to leases that are over; on a narrow screen, LOCK does. */
+static void set_widths(size_t widths[N_CELLS], size_t columns, bool has_overdue)
 {
     size_t more = columns > LEAST_COLUMNS ? (columns - LEAST_COLUMNS) / 3 : 0;
-    const size_t all[N_CELLS] = {20 + more, 11, 8, 8, 20 + more, columns};
+    size_t lease = has_overdue ? OVER_COLUMNS : LEASE_COLUMNS, given = (lease - LEASE_COLUMNS) / 2;
+    size_t all[N_CELLS] = {20 + more - given, 11, 8, lease, 20 + more - given, columns};
+    size_t others = all[1] + all[2] + all[3];
+    if (has_overdue && all[0] + others > columns)
+        all[0] = columns > others + LEAST_NAME ? columns - others : LEAST_NAME;
     memcpy(widths, all, sizeof all);
 }
 
-static char *line_of(char *const cells[N_CELLS], size_t columns)
+static char *line_of(char *const cells[N_CELLS], const size_t widths[N_CELLS], size_t columns)
 {
-    size_t widths[N_CELLS], left = columns;
+    size_t left = columns;
     char *line = text_copy("");
-    set_widths(widths, columns);
     for (size_t i = 0; i < N_CELLS; i++) {
         size_t width = widths[i] < left ? widths[i] : left;
         char *shown = text_escape(cells[i]);
@@ -141,7 +157,7 @@ static char *state_of(const row *r)
     return text_copy(r->entry->permits == HF_LIMIT_RW ? "exclusive" : "shared");
 }
 
-static char *line_of_row(const view *v, const row *r, size_t columns)
+static char *line_of_row(const view *v, const row *r, const size_t widths[N_CELLS], size_t columns)
 {
     char *cells[N_CELLS] = {text_copy(r->lock->name),
                             state_of(r),
@@ -149,7 +165,7 @@ static char *line_of_row(const view *v, const row *r, size_t columns)
                             text_lease(r->entry->lease_left_ms),
                             text_copy(*r->entry->who ? r->entry->who : "(session gone)"),
                             text_copy(r->entry->why)};
-    char *line = line_of(cells, columns);
+    char *line = line_of(cells, widths, columns);
     for (size_t i = 0; i < N_CELLS; i++)
         free(cells[i]);
     return line;
@@ -190,26 +206,29 @@ static void put_top(const view *v, const screen *s, const rows *r, size_t column
         put(s, 1, LOOK_ALARM, text_copy(v->wrong), columns);
 }
 
-static void put_heads(const screen *s, size_t columns)
+static void put_heads(const screen *s, const size_t widths[N_CELLS], size_t columns)
 {
     char heads[N_CELLS][6] = {"LOCK", "STATE", "FOR", "LEASE", "WHO", "WHY"};
     char *cells[N_CELLS];
     for (size_t i = 0; i < N_CELLS; i++)
         cells[i] = heads[i];
-    char *line = line_of(cells, columns);
+    char *line = line_of(cells, widths, columns);
     s->put(LINES_ABOVE - 1, LOOK_HEAD, line);
     free(line);
 }
 
 static void put_rows(view *v, const screen *s, const rows *r, int lines, size_t columns)
 {
+    size_t widths[N_CELLS];
+    set_widths(widths, columns, is_overdue(v));
+    put_heads(s, widths, columns);
     size_t fit =
         lines > LINES_ABOVE + LINES_BELOW ? (size_t)(lines - LINES_ABOVE - LINES_BELOW) : 0;
     size_t most = r->n > fit ? r->n - fit : 0;
     v->first = v->first < most ? v->first : most;
     for (size_t i = 0; i < fit && v->first + i < r->n; i++) {
         const row *each = &r->all[v->first + i];
-        char *line = line_of_row(v, each, columns);
+        char *line = line_of_row(v, each, widths, columns);
         s->put(LINES_ABOVE + (int)i, look_of(each), line);
         free(line);
     }
@@ -224,7 +243,6 @@ void view_draw(view *v, const screen *s)
     fill(&r, v);
     s->clear();
     put_top(v, s, &r, columns);
-    put_heads(s, columns);
     put_rows(v, s, &r, lines, columns);
     put(s, lines - 1, LOOK_PLAIN,
         text_copy(v->is_typing ? "type what to look for; Enter keeps it, Esc shows all again"

@@ -2,6 +2,7 @@
 /* cmd_doctor.c: the verb doctor: checks what the locks depend on; fails if safety is in danger.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/settings/options.h"
 #include "cli/terminal/table.h"
@@ -11,6 +12,7 @@
 #include "verbs.h"
 
 typedef struct report {
+    const settings *given;
     table *rows;   /* for people, or */
     json_t *array; /* for programs */
     bool has_danger;
@@ -49,13 +51,33 @@ static bool add_finding(void *ctx, const hf_finding *finding)
     return true;
 }
 
+/* Which store it is: if nobody has said it, perhaps not the one that was meant. */
+static void add_store(report *rep)
+{
+    bool is_said = options_has_store(rep->given);
+    char *store = options_store_shown(rep->given);
+    char *text = text_print("%s%s", store,
+                            is_said ? ""
+                                    : ": no store is named, and this one excludes no other user "
+                                      "and no other host");
+    add_finding(rep, &(hf_finding){.topic = "store", .text = text, .wants_care = !is_said});
+    free(text);
+    free(store);
+}
+
+static hf_code check(hf_client *client, report *rep, hf_error *err)
+{
+    add_store(rep);
+    return hf_doctor(client, add_finding, rep, err);
+}
+
 static hf_code print_table(hf_client *client, report *rep, hf_error *err)
 {
     static const char *const heads[] = {"STATE", "TOPIC", "FINDING", NULL};
     table rows;
     table_init(&rows, heads);
     rep->rows = &rows;
-    hf_code code = hf_doctor(client, add_finding, rep, err);
+    hf_code code = check(client, rep, err);
     if (!code)
         table_print(&rows);
     table_done(&rows);
@@ -65,7 +87,7 @@ static hf_code print_table(hf_client *client, report *rep, hf_error *err)
 static hf_code print_json(hf_client *client, report *rep, hf_error *err)
 {
     rep->array = json_array_new();
-    hf_code code = hf_doctor(client, add_finding, rep, err);
+    hf_code code = check(client, rep, err);
     if (!code)
         json_print(rep->array);
     json_decref(rep->array);
@@ -76,7 +98,7 @@ int cmd_doctor(settings *given, int argc, char **argv)
 {
     hf_client *client = NULL;
     hf_error err = {0};
-    report rep = {0};
+    report rep = {.given = given};
     argp_parse(&doctor_argp, argc, argv, 0, NULL, given);
     int status = options_open(given, NULL, &client);
     if (status)

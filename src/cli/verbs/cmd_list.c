@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/settings/options.h"
 #include "cli/terminal/table.h"
@@ -17,7 +18,7 @@ typedef struct request {
     settings *given;
     const char *name; /* the prefix, or the lock */
     const char *lock_session;
-    bool names_only, all;
+    bool names_only, all, is_full;
 } request;
 
 enum { KEY_NAMES = 2000, KEY_LOCK_SESSION };
@@ -26,6 +27,7 @@ enum { KEY_NAMES = 2000, KEY_LOCK_SESSION };
 
 static const struct argp_option list[] = {
     {"all", 'a', NULL, 0, "also those that nobody holds or waits for", 0},
+    {"full", 'l', NULL, 0, "do not cut what is wider than the terminal", 0},
     {"names", KEY_NAMES, NULL, 0, "only their names, a line each", 0},
     {"lock-session", KEY_LOCK_SESSION, "ID", 0,
      "protocol sharding: only those that were last taken with this lock session id", 0},
@@ -49,9 +51,10 @@ static error_t parse_list(int key, char *arg, struct argp_state *state)
         argp_error(state, "--names and --json exclude each other");
     if (key == KEY_LOCK_SESSION)
         req->lock_session = arg;
-    else if (key != KEY_NAMES && key != 'a')
+    else if (key != KEY_NAMES && key != 'a' && key != 'l')
         return parse(key, arg, state);
     req->names_only |= key == KEY_NAMES;
+    req->is_full |= key == 'l';
     req->all |= key == 'a';
     return 0;
 }
@@ -129,12 +132,57 @@ static void add_row(table *rows, const hf_lock_info *info)
     table_add(rows, text_copy(first ? first->why : ""));
 }
 
+typedef struct listing {
+    const request *req;
+    table rows;
+    size_t columns; /* of the terminal; 0: there is none */
+} listing;
+
+/* People may look at another store than they think. */
+static void print_store(const listing *l)
+{
+    char *store = options_store_shown(l->req->given);
+    char *line = text_print("store: %s", store), *shown = text_escape(line);
+    char *cut = l->req->is_full ? text_copy(shown) : text_shorten_middle(shown, l->columns);
+    puts(cut);
+    free(cut);
+    free(shown);
+    free(line);
+    free(store);
+}
+
+/* In place of a table without rows. */
+static void say_none(const request *req)
+{
+    char *store = options_store_shown(req->given);
+    char *begin =
+        req->name ? text_print(" whose name begins with \"%s\"", req->name) : text_copy("");
+    if (req->all)
+        terminal_warn("there is no lock%s in %s", begin, store);
+    else
+        terminal_warn("no lock%s is held or waited for in %s", begin, store);
+    free(begin);
+    free(store);
+}
+
+static void print_rows(listing *l)
+{
+    bool is_first = !l->rows.has_begun, is_empty = l->rows.n_cells == l->rows.n_columns;
+    if (l->columns && is_first && is_empty) {
+        say_none(l->req);
+        return;
+    }
+    if (l->columns && is_first)
+        print_store(l);
+    table_print(&l->rows);
+}
+
 static bool print_row(void *ctx, const hf_lock_info *info)
 {
-    table *rows = ctx;
-    add_row(rows, info);
-    if (rows->n_cells >= ROWS_AT_ONCE * rows->n_columns)
-        table_print(rows);
+    listing *l = ctx;
+    add_row(&l->rows, info);
+    if (l->rows.n_cells >= ROWS_AT_ONCE * l->rows.n_columns)
+        print_rows(l);
     return true;
 }
 
@@ -181,12 +229,16 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
 {
     static const char *const heads[] = {"NAME",    "USE",   "HELD BY", "SINCE", "LEASE",
                                         "WAITING", "TOKEN", "WHY",     NULL};
-    table rows;
-    table_init(&rows, heads);
-    hf_code code = list_locks(client, req, print_row, &rows, err);
+    static const table_cut cuts[] = {CUT_MIDDLE,  CUT_NOTHING, CUT_MIDDLE, CUT_NOTHING,
+                                     CUT_NOTHING, CUT_NOTHING, CUT_ALL,    CUT_END};
+    listing l = {.req = req, .columns = terminal_columns(STDOUT_FILENO)};
+    table_init(&l.rows, heads);
+    if (!req->is_full)
+        table_fit(&l.rows, l.columns, cuts);
+    hf_code code = list_locks(client, req, print_row, &l, err);
     if (!code)
-        table_print(&rows);
-    table_done(&rows);
+        print_rows(&l);
+    table_done(&l.rows);
     return code;
 }
 

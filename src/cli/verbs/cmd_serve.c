@@ -3,6 +3,7 @@
  * signal ends it. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
@@ -26,7 +27,8 @@ enum {
     KEY_ANYBODY,
     KEY_CONNECTIONS,
     KEY_WAITS,
-    KEY_TIMEOUT
+    KEY_TIMEOUT,
+    KEY_ACCESS_LOG
 };
 
 typedef struct request {
@@ -52,6 +54,8 @@ static const struct argp_option list[] = {
      "a client that takes longer to send a request, or to read the answer, is cut off; default "
      "10s",
      0},
+    {"access-log", KEY_ACCESS_LOG, "FILE", 0,
+     "log each request as a line of JSON; - is standard error", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -95,6 +99,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_TIMEOUT:
         how->patience_ms = timeout_of(arg);
+        return 0;
+    case KEY_ACCESS_LOG:
+        config_say(&req->given->config, SETTING_ACCESS_LOG, "--access-log", arg);
         return 0;
     case ARGP_KEY_END:
         if (!how->cert_file != !how->key_file)
@@ -177,9 +184,13 @@ int cmd_serve(settings *given, int argc, char **argv)
     int status = options_open(given, &options, &req.config.client);
     if (status)
         return status;
+    char *store = options_store_shown(given);
+    req.config.store = store;
+    req.config.access_log = config_access_log(&given->config);
     hf_code code = serve(module, &req.config, &signals, &err);
     if (code)
         terminal_error("%s", err.text);
     hf_close(req.config.client);
+    free(store);
     return hf_code_exit(code);
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cli/settings/options.h"
-#include "cli/settings/secret.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
 #include "cli/terminal/refresher.h"
@@ -229,8 +228,7 @@ static const screen *load_screen(void)
 
 static void show_screen(const request *req, const screen *s, refresher *l)
 {
-    char *uri = options_uri(req->given);
-    char *store = secret_mask(uri);
+    char *store = options_store_shown(req->given);
     view v = {.store = store, .filter = text_copy(""), .wrong = text_copy("")};
     follow(&v, s, l);
     s->close();
@@ -238,7 +236,6 @@ static void show_screen(const request *req, const screen *s, refresher *l)
     free(v.wrong);
     free(v.filter);
     free(store);
-    free(uri);
 }
 
 /* The client is not closed: it has no session, and a look may be under way. */

@@ -40,6 +40,8 @@ static hf_code check(hf_client *client, const hf_lease_options *options, hf_erro
         return error_set(err, HF_INVALID, "a ttl of %lld ms: from 1,000 to 3,600,000",
                          (long long)ttl_ms);
     hf_code code = text_check("the owner", options->owner, HF_TEXT_MAX, err);
+    if (!code)
+        code = text_check("the host", options->host, HF_TEXT_MAX, err);
     return code ? code : check_lock(&options->lock, err);
 }
 
@@ -73,9 +75,9 @@ hf_session lease_request_session(const lease_request *r)
 {
     hf_session self = {
         .id = r->ids.session, .ttl_ms = (int32_t)r->ttl_ms, .started_at = client_wall(r->client)};
-    const char *owner = r->options->owner;
+    const char *owner = r->options->owner, *host = r->options->host;
     snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : r->client->identity.app);
-    snprintf(self.host, sizeof self.host, "%s", r->client->identity.host);
+    snprintf(self.host, sizeof self.host, "%s", host && *host ? host : r->client->identity.host);
     return self;
 }
 

@@ -17,7 +17,7 @@ struct hf_lease_wait {
     lease_request request;
     hf_lease lease;
     hf_lease_options options;
-    char *owner, *key, *why, *actor; /* of the options */
+    char *owner, *host, *key, *why, *actor; /* of the options */
     struct attempt attempt;
     bool is_entering; /* the attempt is there */
     bool is_running;  /* a thread is at it */
@@ -48,6 +48,7 @@ static struct hf_lease_wait *new_wait(const hf_lease_options *options)
     if (options)
         wait->options = *options;
     wait->options.owner = wait->owner = copy(wait->options.owner);
+    wait->options.host = wait->host = copy(wait->options.host);
     wait->options.key = wait->key = copy(wait->options.key);
     wait->options.lock.why = wait->why = copy(wait->options.lock.why);
     wait->options.lock.actor = wait->actor = copy(wait->options.lock.actor);
@@ -57,6 +58,7 @@ static struct hf_lease_wait *new_wait(const hf_lease_options *options)
 static void free_wait(struct hf_lease_wait *wait)
 {
     free(wait->owner);
+    free(wait->host);
     free(wait->key);
     free(wait->why);
     free(wait->actor);

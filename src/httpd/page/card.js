@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One lock: who holds it, who waits, what happened to it. Made anew when it changes; update() lets
-// the time pass.
+// One lock in the list: who holds it, who waits, what happened to it. Made anew when it changes;
+// update() lets the time pass. one.js uses the parts.
 
 const ALL = 2 ** 30;
 const LONG_MS = 60000, LONGER = 3; // what is long: that, and so many times what the lock has seen
@@ -8,7 +8,7 @@ const WORDS = {wait: "waits", grant: "has it", release: "gave it back", loss: "l
   gave_up: "gave up waiting", left: "waits no more"};
 
 // An element with these properties and children; texts become text.
-function make(name, properties, ...children) {
+export function make(name, properties, ...children) {
   const {data, ...rest} = properties;
   const element = Object.assign(document.createElement(name), rest);
   Object.assign(element.dataset, data);
@@ -24,8 +24,11 @@ function duration(ms) {
   return h ? `${h}h${two(m % 60)}m` : m ? `${m}m${two(s % 60)}s` : `${s}s`;
 }
 
-const who = entry => entry.who || "(session gone)";
-const since = (entry, usual) => make("span", {className: "since",
+// What leads to one lock, also from elsewhere.
+export const addressOf = name => "#lock=" + encodeURIComponent(name);
+
+export const who = entry => entry.who || "(session gone)";
+export const since = (entry, usual) => make("span", {className: "since",
   data: {since: Date.parse(entry.since) || "", usual},
   title: entry.since ? `since ${new Date(entry.since).toLocaleString()}` : ""});
 
@@ -42,7 +45,7 @@ function longest(events, from, to) {
   return most;
 }
 
-function kindOf(lock) {
+export function kindOf(lock) {
   if (lock.limit !== ALL) {
     const used = lock.holders.reduce((sum, e) => sum + e.permits, 0);
     return ` ${used} of ${lock.limit}`;
@@ -69,19 +72,21 @@ function queueRow(entry, usual) {
     since(entry, usual), " ", make("span", {className: "why"}, entry.why));
 }
 
-function lastRow({outcome, who: holder, reason, at, exit_status: status}) {
+const clock = ms => new Date(ms).toLocaleTimeString();
+const moment = at => make("time", {dateTime: at, title: new Date(at).toLocaleString()}, clock(Date.parse(at)));
+
+export function lastRow({outcome, who: holder, reason, at, exit_status: status}) {
   const how = outcome === "abandoned" ? "loss" : "release";
-  return make("li", {className: how}, clock(Date.parse(at)), ` ${holder} ${WORDS[how]}`,
+  return make("li", {className: how}, at ? moment(at) : "", ` ${holder} ${WORDS[how]}`,
     status === null ? "" : `, exit status ${status}`, reason ? `: ${reason}` : "");
 }
 
-const clock = ms => new Date(ms).toLocaleTimeString();
-
-function historyRow(event) {
-  return make("li", {className: event.event},
-    `${clock(Date.parse(event.at))} ${who(event)} ${WORDS[event.event]}`,
+export function historyRow(event) {
+  const isLong = event.event !== "wait" && event.for_ms >= 1000;
+  return make("li", {className: event.event}, moment(event.at), ` ${who(event)} ${WORDS[event.event]}`,
     event.exit_status === null ? "" : `, exit status ${event.exit_status}`,
-    event.reason ? `: ${event.reason}` : "", event.why && event.event === "grant" ? `: ${event.why}` : "");
+    event.reason ? `: ${event.reason}` : "", event.why && event.event === "grant" ? `: ${event.why}` : "",
+    isLong ? make("span", {className: "quiet"}, ` (after ${duration(event.for_ms)})`) : "");
 }
 
 // What this page has seen, or else how the lock was left before.
@@ -96,21 +101,43 @@ function history(lock, events, open) {
   return [box];
 }
 
-export function card(element, lock, events, {open, ask}) {
-  const state = lock.queue.length || lock.waiting_here ? "waits" : lock.holders.length ? "held" : "free";
-  element.className = `lock ${state}`;
-  element.dataset.name = lock.name;
+export const stateOf = lock =>
+  lock.queue.length || lock.waiting_here ? "waits" : lock.holders.length ? "held" : "free";
+
+// Its holders and those that wait.
+export function entries(lock, events, ask) {
   const held = longest(events, ["grant"], ["release", "loss"]);
   const waited = longest(events, ["wait"], ["grant", "gave_up", "left"]);
-  element.replaceChildren(
-    make("h2", {}, make("span", {className: "name"}, lock.name),
-      make("span", {className: "kind"}, kindOf(lock), state === "free" ? " free" : "")),
+  return [
     ...lock.holders.map(holder => holderRow(lock, holder, held, ask)),
     ...(lock.queue.length ? [make("ol", {className: "queue"},
       ...lock.queue.map(entry => queueRow(entry, waited)))] : []),
     ...(lock.waiting_here > 1 ? [make("p", {className: "here quiet"},
-      `${lock.waiting_here} requests wait at this service, behind one place in the queue`)] : []),
-    ...history(lock, events, open));
+      `${lock.waiting_here} requests wait at this service, behind one place in the queue`)] : [])];
+}
+
+// Puts new children into an element; what had the focus has it again.
+export function refill(element, children) {
+  const key = element.contains(document.activeElement) && document.activeElement.dataset.key;
+  element.replaceChildren(...children);
+  if (key)
+    element.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({preventScroll: true});
+}
+
+export function card(element, lock, events, {open, ask}) {
+  const state = stateOf(lock);
+  element.className = `lock ${state}`;
+  element.dataset.name = lock.name;
+  refill(element, [
+    make("h2", {}, make("a", {className: "name", href: addressOf(lock.name), data: {key: "name"}}, lock.name),
+      make("span", {className: "kind"}, kindOf(lock), state === "free" ? " free" : "")),
+    ...entries(lock, events, ask), ...history(lock, events, open)]);
+}
+
+// Writes only what is new, so that the browser has nothing to do for the rest.
+function write(element, text) {
+  if (element.textContent !== text)
+    element.textContent = text;
 }
 
 function updateLease(row, lease) {
@@ -118,8 +145,8 @@ function updateLease(row, lease) {
   bar.value = lease ? Math.max(0, left) / Math.max(1, lease.most) : 0;
   row.classList.toggle("low", bar.value < 0.25);
   row.classList.toggle("over", lease !== undefined && left < 0);
-  row.querySelector(".left").textContent =
-    !lease ? "not known" : left < 0 ? `over by ${duration(-left)}` : duration(left);
+  write(row.querySelector(".left"),
+    !lease ? "not known" : left < 0 ? `over by ${duration(-left)}` : duration(left));
 }
 
 export function update(element, {leases, skew}) {
@@ -128,7 +155,7 @@ export function update(element, {leases, skew}) {
   element.classList.toggle("overdue", element.querySelector(".over") !== null);
   for (const time of element.querySelectorAll(".since")) {
     const ms = Date.now() + skew - Number(time.dataset.since);
-    time.textContent = time.dataset.since ? duration(ms) : "some time";
+    write(time, time.dataset.since ? duration(ms) : "some time");
     const usual = Number(time.dataset.usual);
     time.classList.toggle("long", usual > 0 && ms > Math.max(LONG_MS, LONGER * usual));
   }

@@ -29,8 +29,11 @@ export function follow(url, on) {
     let text = "";
     for (let part; !(part = await reader.read()).done;) {
       silence();
+      on.heard();
       failures = 0;
-      text = split(text + part.value, (kind, data, id) => { lastId = id; on.event(kind, data); });
+      text += part.value;
+      if (part.value.includes("\n\n") || part.value.startsWith("\n")) // a long event comes in many parts
+        text = split(text, (kind, data, id) => { lastId = id; on.event(kind, data); });
     }
   }
 
@@ -66,7 +69,7 @@ export function follow(url, on) {
         isAnew = false;
         continue;
       }
-      on.lost("connection lost, trying again");
+      on.lost();
       await new Promise(done => setTimeout(done, Math.min(AGAIN_MS * 2 ** failures++, AGAIN_MOST_MS)));
     }
   }

@@ -2,8 +2,11 @@
 // The page follows /v1/events and shows what it tells. What comes from outside is only ever text.
 import {follow} from "./events.js";
 import {card, update} from "./card.js";
+import {showOne} from "./one.js";
 
-const SHOWN_MOST = 200, HISTORY_MOST = 20;
+const PAGE = 100;                                // cards at a time
+const HISTORY_MOST = 50, HISTORIES_MOST = 2000;  // events of a lock; locks with events
+const READ_MS = 3000, READ_MOST_MS = 10000;      // how often one lock is read; the longest wait for it
 const find = (selector, within = document) => within.querySelector(selector);
 const token = {
   get: () => sessionStorage.getItem("token") || "",
@@ -12,7 +15,9 @@ const token = {
 const headers = () => token.get() ? {Authorization: "Bearer " + token.get()} : {};
 
 // What is known of the store. leases: session -> {until, most}, in this machine's time.
-const known = {locks: new Map(), leases: new Map(), history: new Map(), skew: 0};
+// trouble: why the store is not reached; "": it is. heardAt: when the service was last heard of.
+const known = {locks: new Map(), leases: new Map(), history: new Map(), skew: 0,
+  hasList: false, trouble: "", heardAt: 0};
 const cards = new Map(), open = new Set(), NOTHING = [];
 let mayBreak = false;
 
@@ -25,37 +30,59 @@ function takeLeases(leases) {
   }
 }
 
+// The locks that something happened to last are kept.
 function remember(entry) {
   const list = known.history.get(entry.name) || [];
-  list.unshift(entry);
-  known.history.set(entry.name, list.slice(0, HISTORY_MOST));
+  known.history.delete(entry.name);
+  known.history.set(entry.name, [entry, ...list].slice(0, HISTORY_MOST));
+  if (known.history.size > HISTORIES_MOST)
+    known.history.delete(known.history.keys().next().value);
+}
+
+const oldest = entries => Math.min(...entries.map(e => Date.parse(e.since) || Infinity));
+
+// Times are read once, not at each comparison.
+function keepLock(lock) {
+  lock.heldSince = oldest(lock.holders);
+  lock.waitedSince = oldest(lock.queue);
+  known.locks.set(lock.name, lock);
 }
 
 const told = {
   snapshot({locks, leases, free_left_off, ...reach}) {
-    known.locks = new Map(locks.map(lock => [lock.name, lock]));
+    const looked = one && known.locks.get(one.name);
+    known.locks.clear();
+    if (looked && !isInUse(looked))
+      keepLock(looked);
+    locks.forEach(keepLock);
     known.leases.clear();
     takeLeases(leases);
+    known.hasList ||= reach.reachable;
     told.store(reach);
     if (free_left_off && reach.reachable)
       showLive("; too many free ones to show");
   },
-  lock: lock => isShown(lock) ? known.locks.set(lock.name, lock) : known.locks.delete(lock.name),
+  lock: lock => isShown(lock) || lock.name === one?.name ? keepLock(lock) : known.locks.delete(lock.name),
   gone: ({name}) => known.locks.delete(name),
   leases: takeLeases,
-  store: ({reachable, detail}) => reachable ? showLive() :
-    show("lost", `the service does not reach its store: ${detail}`),
+  store({reachable, detail}) {
+    known.trouble = reachable ? "" : detail;
+    showReach();
+  },
 };
 for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
   told[kind] = remember;
 
 // ---- What is asked for: no more than is shown
 
-const asked = {prefix: "", idle: false};
+const asked = {prefix: "", idle: false, since: Date.now()};
 
-function isShown(lock) {
-  return find("#idle").checked || lock.holders.length || lock.queue.length;
-}
+const isInUse = lock => lock.holders.length > 0 || lock.queue.length > 0;
+const isShown = (lock, idle = find("#idle").checked) => idle || isInUse(lock);
+
+// Of one lock, only that, unless the list is followed anyway.
+const wanted = () => one ? {prefix: one.name, idle: false} :
+  {prefix: find("#prefix").value, idle: find("#idle").checked};
 
 function address() {
   return "v1/events?" + new URLSearchParams({
@@ -63,16 +90,16 @@ function address() {
 }
 
 function askForMore() {
-  const prefix = find("#prefix").value, idle = find("#idle").checked;
+  const {prefix, idle} = wanted();
   if (prefix.startsWith(asked.prefix) && (asked.idle || !idle))
     return;
-  Object.assign(asked, {prefix, idle});
+  Object.assign(asked, {prefix, idle, since: Date.now()});
   stream.again();
 }
 
 let typing;
 function choose() {
-  draw();
+  drawAnew();
   clearTimeout(typing);
   typing = setTimeout(askForMore, 300);
 }
@@ -85,9 +112,43 @@ function show(kind, text) {
   state.textContent = text;
 }
 
-const showLive = (more = "") => show("live", `live, ${location.host}${more}`);
+function showAway(text, detail = "") {
+  find("#away").hidden = !text;
+  find("#away-text").textContent = text;
+  find("#away-detail").textContent = detail;
+}
 
-const oldest = entries => Math.min(...entries.map(e => Date.parse(e.since) || Infinity));
+function showLive(more = "") {
+  show("live", `live${more}`);
+  showAway("");
+}
+
+function showLost(text, detail) {
+  show("lost", text);
+  const heard = known.heardAt ? ` What is shown was so at ${new Date(known.heardAt).toLocaleTimeString()}.` : "";
+  showAway(`${text[0].toUpperCase()}${text.slice(1)}.${heard} Trying again.`, detail);
+}
+
+function showReach() {
+  if (known.trouble)
+    showLost("the service does not reach its store", known.trouble);
+  else
+    showLive();
+}
+
+// Which service and which store these are, if the service says it.
+async function showNames() {
+  const {store, host} = await read("v1/service").catch(() => ({}));
+  find("#where").hidden = !host;
+  find("#store").textContent = store || "";
+  find("#service").textContent = host ? `${host}, ${location.host}` : "";
+  showTitle();
+}
+
+const showTitle = () => {
+  document.title = [one?.name, find("#store").textContent, "Holdfast"].filter(Boolean).join(" \u00b7 ");
+};
+
 const isOverdue = lock =>
   lock.holders.some(holder => known.leases.get(holder.session)?.until < Date.now());
 
@@ -95,12 +156,12 @@ const isOverdue = lock =>
 const orders = {
   // Leases that are over, then who has waited for longest, then who has held for longest, then the
   // last that were left.
-  trouble: lock => isOverdue(lock) ? [0, oldest(lock.holders)] : lock.queue.length ?
-    [1, oldest(lock.queue)] : lock.holders.length ?
-    [2, oldest(lock.holders)] : [3, -Date.parse(lock.last.at) || 0],
+  trouble: lock => isOverdue(lock) ? [0, lock.heldSince] : lock.queue.length ?
+    [1, lock.waitedSince] : lock.holders.length ?
+    [2, lock.heldSince] : [3, -Date.parse(lock.last.at) || 0],
   name: () => [0, 0],
-  held: lock => lock.holders.length ? [0, oldest(lock.holders)] : [1, 0],
-  waited: lock => lock.queue.length ? [0, oldest(lock.queue)] : [1, 0],
+  held: lock => lock.holders.length ? [0, lock.heldSince] : [1, 0],
+  waited: lock => lock.queue.length ? [0, lock.waitedSince] : [1, 0],
 };
 
 function has(lock, word) {
@@ -110,12 +171,12 @@ function has(lock, word) {
 
 function chosen() {
   const prefix = find("#prefix").value, rank = orders[find("#order").value];
-  const word = find("#search").value.toLowerCase();
+  const word = find("#search").value.toLowerCase(), idle = find("#idle").checked;
   return [...known.locks.values()]
-    .filter(lock => lock.name.startsWith(prefix) && isShown(lock) && (!word || has(lock, word)))
-    .map(lock => [rank(lock), lock])
-    .sort(([[a, since], x], [[b, until], y]) => a - b || since - until || (x.name < y.name ? -1 : 1))
-    .map(([, lock]) => lock);
+    .filter(lock => lock.name.startsWith(prefix) && isShown(lock, idle) && (!word || has(lock, word)))
+    .map(lock => ({lock, rank: rank(lock)}))
+    .sort((x, y) => x.rank[0] - y.rank[0] || x.rank[1] - y.rank[1] || (x.lock.name < y.lock.name ? -1 : 1))
+    .map(({lock}) => lock);
 }
 
 let lastOverdue = 0;
@@ -138,39 +199,151 @@ function cardOf(lock) {
   if (had && had.lock === lock && had.events === history)
     return had.element;
   const element = had?.element || document.createElement("li");
-  const focused = element.contains(document.activeElement) && document.activeElement.dataset.key;
   card(element, lock, history, {open, ask: mayBreak ? askToBreak : null});
-  if (focused)
-    find(`[data-key="${CSS.escape(focused)}"]`, element)?.focus();
   cards.set(lock.name, {element, lock, events: history});
   return element;
 }
 
-function draw() {
-  const locks = chosen(), list = find("#locks"), none = find("#none");
-  const wanted = locks.slice(0, SHOWN_MOST).map(cardOf);
-  wanted.forEach((element, i) => list.children[i] === element || list.insertBefore(element, list.children[i]));
-  while (list.children.length > wanted.length)
+// Brings the cards into this order; those of other locks go.
+function place(shown) {
+  const list = find("#locks"), elements = shown.map(cardOf), names = new Set(shown.map(lock => lock.name));
+  elements.forEach((element, i) => list.children[i] === element || list.insertBefore(element, list.children[i]));
+  while (list.children.length > elements.length)
     list.lastChild.remove();
-  const more = locks.length - wanted.length;
-  none.hidden = locks.length > 0 && !more;
-  none.textContent = more ? `${more} more; say more of what you look for` :
-    known.locks.size ? "No such lock is held or waited for." : "Nobody holds a lock.";
+  for (const name of cards.keys())
+    if (!names.has(name))
+      cards.delete(name);
+}
+
+let room = PAGE; // for so many cards
+function drawList() {
+  const locks = chosen(), none = find("#none"), more = find("#more"), left = locks.length - room;
+  place(locks.slice(0, room));
+  none.hidden = locks.length > 0 || !known.hasList;
+  none.textContent = known.locks.size ? "No such lock is held or waited for." : "Nobody holds a lock.";
+  more.hidden = left <= 0;
+  more.textContent = `Show ${Math.min(PAGE, left)} more of ${left}`;
+}
+
+function drawOne() {
+  const lock = known.locks.get(one.name), events = known.history.get(one.name) || NOTHING;
+  const now = [one.name, lock, events, one.why, one.problem, mayBreak, asked.since];
+  if (now.every((each, i) => each === one.drawn?.[i]))
+    return;
+  one.drawn = now;
+  showOne(find("#one"), {name: one.name, lock, events, why: lock && isInUse(lock) ? one.why : undefined,
+    problem: lock ? "" : one.problem, openedAt: asked.since, ask: mayBreak ? askToBreak : null});
+}
+
+let tookMs = 0;
+function draw() {
+  const began = performance.now();
+  if (one)
+    drawOne();
+  else
+    drawList();
   tick();
+  tookMs = performance.now() - began;
+}
+
+// Another choice: from the beginning.
+function drawAnew() {
+  room = PAGE;
+  draw();
 }
 
 function tick() {
   showTotals();
-  for (const {element} of cards.values())
-    if (element.isConnected)
-      update(element, known);
+  const shown = one ? [find("#one")] : find("#locks").children;
+  for (const element of shown)
+    update(element, known);
 }
 
+// At most a fifth of the time is for drawing, however many locks there are.
 let isDue = false;
 function drawSoon() {
   if (!isDue)
-    setTimeout(() => { isDue = false; draw(); }, 50);
+    setTimeout(() => { isDue = false; draw(); }, Math.max(50, 4 * tookMs));
   isDue = true;
+}
+
+// ---- One lock, whose address is #lock=NAME
+
+let one = null; // {name, why, problem, isReading, drawn}; null: the list is shown
+
+function nameInAddress() {
+  const found = /^#lock=(.+)$/s.exec(location.hash);
+  try {
+    return found && decodeURIComponent(found[1]);
+  } catch {
+    return null;
+  }
+}
+
+async function read(path) {
+  const answer = await fetch(path, {headers: headers(), signal: AbortSignal.timeout(READ_MOST_MS)});
+  const body = await answer.json();
+  if (!answer.ok)
+    throw Object.assign(new Error(body.detail), {status: answer.status});
+  return body;
+}
+
+// An event may have said more meanwhile.
+function keepRead(lock) {
+  if (known.locks.has(lock.name))
+    return;
+  takeLeases(Object.fromEntries([...lock.holders, ...lock.queue].map(e => [e.session, e.lease_left_ms])));
+  keepLock(lock);
+}
+
+const isSame = (why, other) => {
+  const rest = each => JSON.stringify(each, (key, value) => key === "lease_left_ms" ? value < 0 : value);
+  return rest(why) === rest(other);
+};
+
+async function readWhy(looked) {
+  const lock = known.locks.get(looked.name);
+  const why = lock && isInUse(lock) ? await read("v1/why/" + encodeURIComponent(looked.name)) : undefined;
+  if (!isSame(why, looked.why))
+    looked.why = why;
+}
+
+// What events do not say: a lock that nobody uses, and why one is held.
+async function readOne() {
+  const looked = one;
+  if (!looked || looked.isReading || tokenBox.open)
+    return;
+  looked.isReading = true;
+  try {
+    if (!known.locks.has(looked.name))
+      keepRead(await read("v1/locks/" + encodeURIComponent(looked.name)));
+    await readWhy(looked);
+    looked.problem = "";
+  } catch (error) {
+    looked.problem = error.status === 404 ? "There is no record of this lock: nobody has taken it yet, " +
+      "or nobody has for long." : `It could not be read: ${error.message}`;
+  }
+  looked.isReading = false;
+  drawSoon();
+}
+
+function focusAfter(before) {
+  const link = before && cards.get(before.name)?.element.querySelector(".name");
+  (one ? find("#one-name") : link)?.focus();
+}
+
+function look() {
+  const name = nameInAddress(), before = one;
+  one = name === null ? null : {name, why: undefined, problem: ""};
+  document.body.classList.toggle("looks-at-one", one !== null);
+  find("#list").hidden = one !== null;
+  find("#one").hidden = one === null;
+  showTitle();
+  draw();
+  if (one || before)
+    focusAfter(before);
+  if (one)
+    scrollTo(0, 0);
 }
 
 // ---- What is asked
@@ -227,16 +400,28 @@ function askForToken(problem = "") {
 
 find("#token").addEventListener("click", () => askForToken());
 find("#prefix").addEventListener("input", choose);
-find("#search").addEventListener("input", draw);
-find("#order").addEventListener("change", draw);
+find("#search").addEventListener("input", drawAnew);
+find("#order").addEventListener("change", drawAnew);
+find("#more").addEventListener("click", () => { room += PAGE; draw(); });
 find("#idle").addEventListener("change", choose);
 addEventListener("keydown", event => {
-  if (event.key === "/" && !event.target.closest("input, dialog")) {
+  if (event.target.closest("input, dialog"))
+    return;
+  if (event.key === "Escape" && one)
+    location.hash = "";
+  if (event.key === "/" && !one) {
     event.preventDefault();
     find("#search").focus();
   }
 });
+addEventListener("hashchange", () => {
+  look();
+  askForMore();
+  readOne();
+});
 
+look();
+Object.assign(asked, wanted());
 const stream = follow(address, {
   headers,
   begun: answer => {
@@ -245,10 +430,23 @@ const stream = follow(address, {
     if (mayBreak !== isAdmin)
       cards.clear();
     mayBreak = isAdmin;
-    showLive();
+    showReach();
+    showNames();
+    readOne();
   },
-  event: (kind, data) => { told[kind]?.(data); drawSoon(); },
-  lost: text => show("lost", text),
+  heard() {
+    if (known.hasList && !known.trouble)
+      known.heardAt = Date.now();
+  },
+  event(kind, data) {
+    told[kind]?.(data);
+    if (kind !== "leases")
+      drawSoon();
+    if (data.name === one?.name)
+      readOne();
+  },
+  lost: () => showLost("the service does not answer"),
   refused: text => { show("lost", text); askForToken(token.get() ? text : ""); },
 });
 setInterval(tick, 500);
+setInterval(readOne, READ_MS);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second look at one lock: its holders and its queue, why it is not free, how it was left last,
+// and what this page has seen of it. page.js says when to draw it anew.
+import {addressOf, entries, historyRow, kindOf, lastRow, make, refill, since, stateOf, who} from "./card.js";
+
+const ENDS = {
+  root: " \u2190 the root: it waits for nothing, as far as is known",
+  cycle: " \u2190 a cycle: they wait for each other",
+  told: ", as above",
+  cut: ", not followed further",
+  unknown: "; whether it waits for anything is not known",
+};
+
+const linkTo = (name, key) => make("a", {href: addressOf(name), data: {key}}, name);
+
+// "deploy is held by ci@host1 for 12m", and one deeper "which waits for db, held by ops@host2 for 3h".
+function whyRow({name, depth, holder, waits_for: wanted, next}, i) {
+  const points = next !== "root" && next !== "follows" && wanted;
+  const row = make("li", {},
+    depth ? "which waits for " : "", linkTo(name, `why ${i}`), depth ? ", held by " : " is held by ",
+    make("b", {}, who(holder)), " for ", since(holder, 0), " ",
+    make("span", {className: "why"}, holder.why),
+    holder.lease_left_ms < 0 ? make("span", {className: "danger"}, " (its lease is over)") : "",
+    ...(points ? [", which waits for ", linkTo(wanted, `wanted ${i}`)] : []), ENDS[next] || "");
+  row.style.marginInlineStart = `${Math.min(depth, 8)}rem`;
+  return row;
+}
+
+function section(title, ...children) {
+  return make("section", {}, make("h3", {}, title), ...children);
+}
+
+function whySection(why) {
+  return why?.links.length ?
+    [section("Why it is not free", make("ol", {className: "chain"}, ...why.links.map(whyRow)))] : [];
+}
+
+function doneRow(done) {
+  return make("li", {}, `Work was finished by ${done.who || "a holder that is not known"}, ` +
+    `exit status ${done.exit_status}, token ${done.token}`);
+}
+
+function lastSection({last}) {
+  const rows = last.outcome === "none" ? [] : [lastRow(last)];
+  if (last.done && last.done.token !== last.token)
+    rows.push(doneRow(last.done));
+  return section("How it was left last", rows.length ? make("ul", {className: "history last"}, ...rows) :
+    make("p", {className: "quiet"}, "Nobody has left it yet, as far as the store knows."));
+}
+
+function seenSection(events, openedAt) {
+  return section(`Seen since ${new Date(openedAt).toLocaleTimeString()}`,
+    events.length ? make("ol", {className: "history seen"}, ...events.map(historyRow)) :
+      make("p", {className: "quiet"}, "Nothing has happened to it since this page looks."));
+}
+
+function heading(name, lock) {
+  const kind = lock ? kindOf(lock) + (stateOf(lock) === "free" ? " free" : "") : "";
+  const title = make("h2", {id: "one-name", tabIndex: -1, data: {key: "title"}},
+    make("span", {className: "name"}, name), make("span", {className: "kind"}, kind));
+  return [make("a", {className: "back", href: "#", data: {key: "back"}}, "\u2190 All locks"), title];
+}
+
+// lock, why: undefined where they are not known; problem: why not.
+export function showOne(element, {name, lock, events, why, problem, openedAt, ask}) {
+  element.className = lock ? `lock ${stateOf(lock)}` : "lock";
+  refill(element, [...heading(name, lock),
+    ...(problem ? [make("p", {className: "problem", role: "status"}, problem)] : []),
+    ...(lock ? [...entries(lock, events, ask), ...whySection(why), lastSection(lock)] : []),
+    seenSection(events, openedAt)]);
+}
