@@ -339,7 +339,7 @@ class OnATerminal(cli.TerminalCase):
             lines = self.lines(columns=columns)
             self.assertLessEqual(max(map(len, lines)), columns, lines)
             [row] = [line for line in lines if line.startswith("nig")]
-            self.assertRegex(row, r"^nig\S*\u2026\S*rth +exclusive +sh@\S*%d +\d\d:\d\d:\d\d .* "
+            self.assertRegex(row, r"^nig\S*\u2026\S*rth +exclusive +\S+%d +\d\d:\d\d:\d\d .* "
                              r"release .*\u2026$" % (self.holder.pid % 100))
             self.assertNotIn("TOKEN", "".join(lines))
 

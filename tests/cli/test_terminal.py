@@ -49,7 +49,7 @@ class WaitingLine(cli.TerminalCase):
     def test_the_holder_is_kept_in_fifty_columns(self):
         holder = self.hold("--why", "release 2.3", "deploy")
         waiter = self.open([cli.BIN, "run", "deploy", "--", "true"], columns=50)
-        waiter.screen.expect(r'waiting for "deploy" \d+s, held by sh@\S*%d(?=\r|$)' % (holder.pid % 10000))
+        waiter.screen.expect(r'waiting for "deploy" \d+s, held by \S*%d(?=\r|$)' % (holder.pid % 10000))
 
     def test_a_store_that_nobody_named_is_told(self):
         del self.env["HOLDFAST_STORE"]
