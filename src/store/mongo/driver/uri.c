@@ -7,6 +7,7 @@
 #include "core/id.h"
 #include "core/sharding.h"
 #include "core/text.h"
+#include "store/mongo/driver/builder.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -390,12 +391,10 @@ static char *hosts_of(const mongoc_uri_t *uri)
     const char *srv = mongoc_uri_get_srv_hostname(uri);
     if (srv)
         return alloc_text(srv);
-    bson_string_t *all = bson_string_new(NULL);
+    mongo_builder all = builder_begin("");
     for (const mongoc_host_list_t *each = mongoc_uri_get_hosts(uri); each; each = each->next)
-        bson_string_append_printf(all, "%s%s", all->len ? "," : "", each->host_and_port);
-    char *hosts = alloc_text(all->str);
-    bson_string_free(all, true);
-    return hosts;
+        builder_add_format(&all, "%s%s", all.length ? "," : "", each->host_and_port);
+    return all.text;
 }
 
 /* The driver quotes text that it cannot read, which may be a password. */

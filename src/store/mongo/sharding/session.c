@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/id.h"
 #include "core/lease.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/log.h"
@@ -364,9 +365,9 @@ static hf_code make_index(mongo_store *store, const char *collection, const char
     static const mongo_call call = {.what = "making the indexes", .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    bson_string_t *wrapped = bson_string_new(NULL);
-    bson_string_append_printf(wrapped, "{'indexes': %s}", text);
-    bson_t *rest = pipeline_json(wrapped->str);
+    mongo_builder wrapped = builder_begin("");
+    builder_add_format(&wrapped, "{'indexes': %s}", text);
+    bson_t *rest = pipeline_json(wrapped.text);
     mongo_begin(&command, "createIndexes", collection);
     bson_concat(&command, rest);
     mongo_append_write_concern(store, &command, false);
@@ -374,7 +375,7 @@ static hf_code make_index(mongo_store *store, const char *collection, const char
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     bson_destroy(rest);
-    bson_string_free(wrapped, true);
+    builder_done(&wrapped);
     return code;
 }
 
