@@ -62,7 +62,8 @@ class Installed(unittest.TestCase):
     def test_c_static_by_pkg_config(self):
         program = self.out("static")
         flags = self.pkg_config("--cflags", "holdfast")
-        private = self.pkg_config("--libs", "libmongoc-1.0", "sqlite3", "libmd")
+        needed = self.pkg_config("--print-requires-private", "holdfast")
+        private = self.pkg_config("--libs", *needed)
         run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program, *flags,
             os.path.join(self.lib, "libholdfast.a"), *private, "-pthread")
         self.assertNotIn("libholdfast", run("ldd", program))
