@@ -69,6 +69,24 @@ class Installed(unittest.TestCase):
         self.assertNotIn("libholdfast", run("ldd", program))
         self.assert_used(program)
 
+    def build_guarded(self, source, guard):
+        program = self.out("guarded-" + guard)
+        run("cc", "-std=gnu11", *STRICT, source, "-o", program,
+            *self.pkg_config("--cflags", "--libs", "holdfast-guard-" + guard))
+        return program
+
+    def test_guard_of_mongo(self):
+        """Program and library have one driver: the guard uses the program's collection."""
+        program = self.build_guarded(os.path.join(HERE, "guard_mongo.c"), "mongo")
+        said = run(program, LD_LIBRARY_PATH=self.lib)
+        self.assertRegex(said, 'HF_UNREACHABLE: guarded update of collection "reports": ')
+
+    def test_guard_of_sqlite(self):
+        source = os.path.join(HERE, "..", "..", "examples", "c", "counter.c")
+        program = self.build_guarded(source, "sqlite")
+        run(program, "sqlite:" + self.out("locks.db"), self.out("counted.db"),
+            LD_LIBRARY_PATH=self.lib)
+
     def test_cpp_by_cmake_package(self):
         folder = self.out("cmake")
         run("cmake", "-S", os.path.join(HERE, "package"), "-B", folder, "-G", "Ninja",
