@@ -216,7 +216,7 @@ static void test_names_of_random_texts_stay(void **state)
     uint64_t random = test_seed("names") | 1;
     for (int i = 0; i < 20000; i++) {
         char text[24], name[HF_NAME_MAX + 1], again[HF_NAME_MAX + 1];
-        size_t n = 1 + next_random(&random) % 20;
+        size_t n = 1 + (size_t)(next_random(&random) % 20);
         for (size_t j = 0; j < n; j++)
             text[j] = letters[next_random(&random) % (sizeof letters - 3)];
         text[n] = '\0';

@@ -344,6 +344,14 @@ static char *who_of(mongo_store *store, const hf_entry *entry, const char *lock_
     return alloc_text(who);
 }
 
+/* When an ObjectId was made. (libbson would say so in a time_t, which may be narrower than ours.)
+ */
+static int64_t made_ms(hf_id ticket)
+{
+    const uint8_t *at = ticket.bytes;
+    return ((int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]) * 1000;
+}
+
 static void add_holder(mongo_store *store, const mongo_lock_id *id, const char *text,
                        hf_record *out)
 {
@@ -351,11 +359,9 @@ static void add_holder(mongo_store *store, const mongo_lock_id *id, const char *
                       .ttl_ms = (int32_t)mongo_document_stale_ms(&store->uri),
                       .permits = HF_LIMIT_RW,
                       .token = out->token};
-    bson_oid_t made;
     entry.session = mongo_held_session(store, entry.ticket);
-    memcpy(made.bytes, id->ticket.bytes, sizeof made.bytes);
     if (id->is_exact)
-        entry.since.ms = entry.granted_at.ms = (int64_t)bson_oid_get_time_t(&made) * 1000;
+        entry.since.ms = entry.granted_at.ms = made_ms(id->ticket);
     out->who = who_of(store, &entry, text);
     record_append(out, &entry, true);
 }
