@@ -397,12 +397,24 @@ static char *hosts_of(const mongoc_uri_t *uri)
     return all.text;
 }
 
-/* The driver quotes text that it cannot read, which may be a password. */
+/* The last of its quotation marks, of both kinds. */
+static char *last_mark(char *message)
+{
+    char *last = message;
+    for (char *at = message; (at = strpbrk(at, "\"'")); at++)
+        last = at;
+    return last;
+}
+
+/* The driver quotes text that it cannot read, which may be a password. Version 2 does so more than
+ * once, and in marks of both kinds: nothing between the first and the last is shown. */
 static void mask_quoted(char *message)
 {
-    char *from = strchr(message, '"'), *to = strrchr(message, '"');
-    if (from < to)
-        memmove(from + 1, to, strlen(to) + 1);
+    char *from = strpbrk(message, "\"'"), *to = last_mark(message);
+    if (!from || from == to)
+        return;
+    *to = *from;
+    memmove(from + 1, to, strlen(to) + 1);
 }
 
 static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)
