@@ -3,9 +3,9 @@
 #ifndef STORE_MONGO_DRIVER_PATH_H
 #define STORE_MONGO_DRIVER_PATH_H
 
+#include "store/bson.h"
 #include "store/mongo/driver/builder.h"
 
-#include <bson/bson.h>
 #include <stdbool.h>
 
 /* A document's value at a path; false: there is none. */
