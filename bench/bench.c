@@ -28,7 +28,7 @@ int64_t now_ns(void)
 
 void pause_ms(int64_t ms)
 {
-    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+    struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
     while (nanosleep(&left, &left) != 0)
         continue;
 }

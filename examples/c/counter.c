@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* counter.c: counts up in an SQLite database, under a lock, with the fence where the data is.
  *
- *     cc counter.c -o counter $(pkg-config --cflags --libs holdfast sqlite3)
+ *     cc counter.c -o counter $(pkg-config --cflags --libs holdfast-guard-sqlite)
  *     ./counter 'mongodb://a,b,c/app?replicaSet=rs0' counter.db
  *
  * The lock lets one count at a time. The fence is for what no lock can stop: a holder that was

@@ -12,18 +12,20 @@
 #include <stdlib.h>
 
 static const module_file wanted = {MODULE_FILE, MODULE_SYMBOL, "the command's part for MongoDB",
-                                   "libmongoc 1.0"};
+                                   "libmongoc"};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const module *loaded;
 static hf_error failure; /* why there is none */
 
-/* libmongoc sets itself up while it is loaded; this keeps it from leaving a file in /dev/shm for
- * each process that is killed, and from warning on stderr about such files. */
+/* libmongoc sets itself up while it is loaded, or in mongo_start(); this keeps it from leaving a
+ * file in /dev/shm for each process that is killed, and from warning on stderr about such files. */
 static void load(void)
 {
     bool is_set = getenv("MONGOC_DISABLE_SHM");
     setenv("MONGOC_DISABLE_SHM", "1", 0);
     loaded = module_load(&wanted, failure.text, sizeof failure.text);
+    if (loaded)
+        loaded->start();
     if (!is_set)
         unsetenv("MONGOC_DISABLE_SHM");
 }

@@ -10,6 +10,7 @@
 
 typedef struct module {
     const char *version; /* HF_VERSION */
+    void (*start)(void); /* mongo_start() */
     hf_code (*open)(const char *uri, const hf_store_config *config, hf_store **out,
                     int64_t *patience_ms, hf_error *err); /* mongo_open() */
 } module;

@@ -5,7 +5,8 @@
 #ifndef STORE_DOCUMENT_H
 #define STORE_DOCUMENT_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 
 /* Writers. `out` is initialised here; the caller destroys it. */

@@ -21,7 +21,7 @@ static inline struct timespec kernel_time_in(int64_t ms)
     struct timespec then;
     clock_gettime(CLOCK_MONOTONIC, &then);
     then.tv_sec += ms / 1000;
-    then.tv_nsec += ms % 1000 * 1000000;
+    then.tv_nsec += (long)(ms % 1000) * 1000000;
     then.tv_sec += then.tv_nsec / 1000000000;
     then.tv_nsec %= 1000000000;
     return then;

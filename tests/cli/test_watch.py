@@ -363,9 +363,8 @@ class Events(cli.Case):
         holder = self.hold("--ttl", "1s", "x")
         self.watch()
         token = self.expect("grant")["token"]
-        holder.signal(signal.SIGSTOP)  # it is not to see the end of its command, and release
+        holder.signal(signal.SIGKILL)  # before its command, at whose end it would release
         os.killpg(holder.child, signal.SIGKILL)
-        holder.signal(signal.SIGKILL)
         self.hold("x")
         self.expect("loss", token=token)
         self.expect("grant")

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include <bson/bson.h>
 #include <cmocka.h>
 
 #include <holdfast/store.h>
 
+#include "store/bson.h"
 #include "support/idle.h"
 
 #define BED_SOON 60000 /* ms: what should happen has happened by then, or hangs */

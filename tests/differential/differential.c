@@ -420,7 +420,7 @@ static void fill_random(void *ctx, void *bytes, size_t n)
 static void pause_ms(void *ctx, int64_t ms)
 {
     (void)ctx;
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
 }
 
 static bool run(const char *uri, uint64_t seed, size_t steps)

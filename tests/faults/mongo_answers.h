@@ -46,6 +46,9 @@ void answers_give_always(const char *verb, const char *json);
 int answers_sent(const char *verb);
 const char *answers_last(const char *verb);
 
+/* A document as JSON, the same in each version of libbson; bson_free() it. */
+char *answers_json(const bson_t *doc);
+
 /* Tells of each command from now on; NULL: does not. where: "app", "app by beats", "app.locks
  * primary" of a cursor. opts: NULL if there are none. */
 typedef void (*answers_fn)(const char *where, const bson_t *command, const bson_t *opts);

@@ -62,11 +62,30 @@ class Installed(unittest.TestCase):
     def test_c_static_by_pkg_config(self):
         program = self.out("static")
         flags = self.pkg_config("--cflags", "holdfast")
-        private = self.pkg_config("--libs", "libmongoc-1.0", "sqlite3", "libmd")
+        needed = self.pkg_config("--print-requires-private", "holdfast")
+        private = self.pkg_config("--libs", *needed)
         run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program, *flags,
             os.path.join(self.lib, "libholdfast.a"), *private, "-pthread")
         self.assertNotIn("libholdfast", run("ldd", program))
         self.assert_used(program)
+
+    def build_guarded(self, source, guard):
+        program = self.out("guarded-" + guard)
+        run("cc", "-std=gnu11", *STRICT, source, "-o", program,
+            *self.pkg_config("--cflags", "--libs", "holdfast-guard-" + guard))
+        return program
+
+    def test_guard_of_mongo(self):
+        """Program and library have one driver: the guard uses the program's collection."""
+        program = self.build_guarded(os.path.join(HERE, "guard_mongo.c"), "mongo")
+        said = run(program, LD_LIBRARY_PATH=self.lib)
+        self.assertRegex(said, 'HF_UNREACHABLE: guarded update of collection "reports": ')
+
+    def test_guard_of_sqlite(self):
+        source = os.path.join(HERE, "..", "..", "examples", "c", "counter.c")
+        program = self.build_guarded(source, "sqlite")
+        run(program, "sqlite:" + self.out("locks.db"), self.out("counted.db"),
+            LD_LIBRARY_PATH=self.lib)
 
     def test_cpp_by_cmake_package(self):
         folder = self.out("cmake")

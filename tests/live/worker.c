@@ -183,7 +183,7 @@ static bool write_counter(int64_t value)
 
 static void pause_ms(int64_t ms)
 {
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * NS_PER_MS}, NULL);
+    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000 * NS_PER_MS)}, NULL);
 }
 
 /* The small work: some time passes between the counter's reading and its writing. */

@@ -277,7 +277,7 @@ bool player_await(struct player *p, int64_t ms)
     clock_gettime(CLOCK_REALTIME, &until);
     int64_t ns = until.tv_nsec + ms % 1000 * 1000000;
     until.tv_sec += ms / 1000 + ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
+    until.tv_nsec = (long)(ns % 1000000000);
     pthread_mutex_lock(&p->mutex);
     bool in_time = true;
     while (p->step && in_time)

@@ -97,7 +97,7 @@ static void say_written(const thread *t, const turn *it, const char *counter, hf
 
 static void pause_us(int64_t us)
 {
-    nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+    nanosleep(&(struct timespec){us / 1000000, (long)(us % 1000000) * 1000}, NULL);
 }
 
 /* A lost lock's descriptor must say so too. */

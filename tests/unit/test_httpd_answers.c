@@ -172,7 +172,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    holdfast_httpd.stop(service);
+    (holdfast_httpd.stop)(service); /* cmocka has a macro of this name */
     hf_close(client);
     return 0;
 }

@@ -435,7 +435,7 @@ static void test_without_files_it_does_not_start(void **state)
     do {
         limit_files((size_t)(least + n));
         code = bed_try_to_serve(&config, &err);
-        limit_files(was.rlim_cur);
+        limit_files((size_t)was.rlim_cur);
         assert_int_equal(lowest_free() > least, code == HF_OK);
         assert_true(!code || code == HF_INTERNAL || code == HF_UNUSABLE);
     } while (code && ++n < 50);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_lock_id.c: tickets as lockIds of each type, and what other programs write. */
 #include "store/mongo/document/lock_id.h"
+#include "store/mongo/driver/builder.h"
 #include "unit/unit.h"
 
 static const hf_id ticket = {
@@ -179,11 +180,11 @@ static void test_each_type_has_its_test(void **state)
     static const char *const parts[] = {"'objectId'", "'subType': '04'", "'subType': '03'",
                                         "'string'"};
     for (size_t i = 0; i < 4; i++) {
-        bson_string_t *out = bson_string_new(NULL);
-        mongo_lock_id_append_test(&uris[i], out, "$a.b");
-        assert_non_null(strstr(out->str, parts[i]));
-        assert_non_null(strstr(out->str, "'$a.b'"));
-        bson_string_free(out, true);
+        mongo_builder out = builder_begin("");
+        mongo_lock_id_append_test(&uris[i], &out, "$a.b");
+        assert_non_null(strstr(out.text, parts[i]));
+        assert_non_null(strstr(out.text, "'$a.b'"));
+        builder_done(&out);
     }
 }
 

@@ -57,7 +57,7 @@ void __wrap_mongoc_client_destroy(mongoc_client_t *client)
     strcat(ended, "d");
     int64_t ns = now.tv_nsec + takes_ms[n_ended++] * 1000000;
     now.tv_sec += ns / 1000000000;
-    now.tv_nsec = ns % 1000000000;
+    now.tv_nsec = (long)(ns % 1000000000);
     __real_mongoc_client_destroy(client);
 }
 

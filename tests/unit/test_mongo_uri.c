@@ -374,8 +374,8 @@ static void test_secrets_are_not_quoted(void **state)
             fail_msg("%s: %s", refused[i], err.text);
     }
     assert_int_equal(mongo_uri_read("mongodb://u:p@a/app?appname=%zz", &uri, &err), HF_INVALID);
-    assert_non_null(strstr(err.text, "cannot be read: Value for URI option \"\" contains invalid "
-                                     "UTF-8; it is like"));
+    assert_non_null(strstr(err.text, "cannot be read: Value for URI option \"\""));
+    assert_null(strstr(err.text, "appname"));
     assert_int_equal(mongo_uri_read("mongodb://a/app?appname=%zz", &uri, &err), HF_INVALID);
     assert_non_null(strstr(err.text, "URI option \"appname\" contains"));
 }

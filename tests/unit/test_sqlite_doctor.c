@@ -7,7 +7,7 @@
 
 #include <sys/vfs.h>
 
-static long file_system; /* 0: the one that is there */
+static uint32_t file_system; /* 0: the one that is there */
 
 int __real_statfs(const char *name, struct statfs *out);
 int __wrap_statfs(const char *name, struct statfs *out);
@@ -16,7 +16,7 @@ int __wrap_statfs(const char *name, struct statfs *out)
 {
     int rc = __real_statfs(name, out);
     if (file_system)
-        out->f_type = file_system;
+        out->f_type = (__fsword_t)file_system;
     return rc;
 }
 
@@ -99,7 +99,7 @@ static void test_a_file_system_of_several_machines_is_a_danger(void **state)
 {
     (void)state;
     static const struct {
-        long type;
+        uint32_t type;
         const char *name;
     } networks[] = {{0x6969, "NFS"}, {0xff534d42, "CIFS"}, {0x73757245, "Coda"}};
     hf_store *store = open_store();

@@ -34,7 +34,8 @@ int __wrap_sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, in
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
     assert_int_equal(clock, CLOCK_MONOTONIC);
-    *out = (struct timespec){.tv_sec = clock_ms / 1000, .tv_nsec = clock_ms % 1000 * 1000000};
+    *out =
+        (struct timespec){.tv_sec = clock_ms / 1000, .tv_nsec = (long)(clock_ms % 1000) * 1000000};
     return 0;
 }
 

@@ -405,6 +405,17 @@ static void test_looks_take_a_fifth_of_the_time_at_most(void **state)
     assert_int_equal(board_pause_ms(&b, 50), 50);
 }
 
+/* Also where a long has 32 bits. */
+static void test_times_that_32_bits_cannot_hold(void **state)
+{
+    (void)state;
+    char *late = text_iso(INT64_C(4102444800123)), *early = text_iso(INT64_C(-2208988800001));
+    assert_string_equal(late, "2100-01-01T00:00:00.123Z");
+    assert_string_equal(early, "1899-12-31T23:59:59.999Z");
+    free(late);
+    free(early);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_cells_are_cut_and_stand_apart),
         cmocka_unit_test(test_a_lease_that_is_over_is_never_cut),
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_times_that_32_bits_cannot_hold),
         cmocka_unit_test(test_what_is_wrong_with_a_holder_is_seen),
         cmocka_unit_test(test_a_clock_that_is_behind_makes_no_age_below_zero),
         cmocka_unit_test(test_a_holder_is_as_old_as_its_grant),

@@ -35,7 +35,7 @@ static void fill_random(void *ctx, void *bytes, size_t n)
 static void pause_ms(void *ctx, int64_t ms)
 {
     (void)ctx;
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
 }
 
 const hf_env env_linux = {NULL, mono, wall, fill_random, pause_ms};

@@ -18,7 +18,7 @@ static void sleep_until(struct ticker *ticker, hf_mono due)
     struct itimerspec at = {.it_value = {0, 0}};
     if (due.ns != MONO_NEVER.ns) {
         at.it_value.tv_sec = due.ns / 1000000000;
-        at.it_value.tv_nsec = due.ns % 1000000000;
+        at.it_value.tv_nsec = (long)(due.ns % 1000000000);
         if (due.ns <= 0)
             at.it_value.tv_nsec = 1;
     }
@@ -127,7 +127,7 @@ void ticker_poke(hf_client *client, unsigned which)
 void ticker_poke_later_locked(hf_client *client, unsigned which, int64_t delay_ns)
 {
     struct ticker *ticker = &client->tickers.of[which];
-    struct itimerspec after = {.it_value = {0, delay_ns}};
+    struct itimerspec after = {.it_value = {0, (long)delay_ns}};
     if (!client->tickers.is_threaded)
         ticker->is_poked = true;
     if (!ticker->is_started || ticker->is_poked_later)

@@ -4,6 +4,7 @@
 #include "store/mongo/doctor.h"
 #include "core/error.h"
 #include "store/document.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
@@ -86,7 +87,7 @@ static hf_code find_reach(doctor *to, hf_error *err)
     return code;
 }
 
-static bool list_members(const bson_t *status, bson_string_t *out)
+static bool list_members(const bson_t *status, mongo_builder *out)
 {
     bson_t members, member;
     bson_iter_t it;
@@ -95,9 +96,9 @@ static bool list_members(const bson_t *status, bson_string_t *out)
         return true;
     while (mongo_next(&it, &member)) {
         all_well &= mongo_int_at(&member, "health", 0) == 1;
-        bson_string_append_printf(out, "%s%s %s", out->len ? ", " : "",
-                                  mongo_text_at(&member, "name", "?"),
-                                  mongo_text_at(&member, "stateStr", "?"));
+        builder_add_format(out, "%s%s %s", out->length ? ", " : "",
+                           mongo_text_at(&member, "name", "?"),
+                           mongo_text_at(&member, "stateStr", "?"));
     }
     return all_well;
 }
@@ -118,19 +119,19 @@ static void find_set(doctor *to)
 {
     hf_error error;
     mongo_reply reply;
-    bson_string_t *members = bson_string_new(NULL);
+    mongo_builder members = builder_begin("");
     hf_code code = ask_admin(to->store, "{'replSetGetStatus': 1}", &reply, &error);
     if (code == HF_DENIED)
         tell(to, "members", false,
              "a replica set; this user may not see its members (role clusterMonitor on admin)");
     else if (code)
         tell(to, "members", false, "a replica set; its members are not shown: %s", error.text);
-    else if (list_members(&reply.doc, members))
-        tell(to, "members", false, "%s", members->str);
+    else if (list_members(&reply.doc, &members))
+        tell(to, "members", false, "%s", members.text);
     else
         tell(to, "members", false, "%s: one does not answer, the next failure may stop writes",
-             members->str);
-    bson_string_free(members, true);
+             members.text);
+    builder_done(&members);
     bson_destroy(&reply.doc);
 }
 
@@ -398,9 +399,7 @@ static void find_offset(doctor *to, mongoc_client_t *client,
                         const mongoc_server_description_t *server, offsets *all)
 {
     double offset_ms;
-    const char *host =
-        mongoc_server_description_host((mongoc_server_description_t *)(uintptr_t)server)
-            ->host_and_port;
+    const char *host = mongoc_server_description_host(server)->host_and_port;
     if (!measure(to, client, mongoc_server_description_id(server), &offset_ms)) {
         tell(to, "clock", false, "%s does not answer", host);
         return;

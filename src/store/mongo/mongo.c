@@ -165,6 +165,12 @@ static void start_driver(void)
     mongoc_init();
 }
 
+void mongo_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_driver);
+}
+
 #define REPLY_MS 1000 /* so much longer than the server, the socket waits for its answer */
 
 /* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
@@ -200,9 +206,8 @@ static int64_t ttl_of(const mongo_protocol *protocol, const mongo_uri *uri,
 hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
                    int64_t *patience_ms, hf_error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, start_driver);
     mongo_uri read;
+    mongo_start();
     hf_code code = mongo_uri_read(uri, &read, err);
     if (code)
         return code;

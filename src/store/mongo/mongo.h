@@ -6,6 +6,9 @@
 
 #include <holdfast/store.h>
 
+/* Sets the driver up, at the first call. mongo_open() does so, too. Any thread. */
+void mongo_start(void);
+
 /* Keys of the URI that begin with `hf` are ours: hfProtocol=queue, hfCollection=locks,
  * hfWeakWrites=yes. *patience_ms gets the URI's serverSelectionTimeoutMS, if it has one.
  * HF_INVALID: URI or key; HF_UNSUPPORTED: unknown protocol. Sends nothing yet. */

@@ -68,7 +68,7 @@ static void find_file_system(report *to)
              "MongoDB for several machines",
              path, network);
     else
-        find(to, false, "file system", "local (type 0x%lx)", (unsigned long)info.f_type);
+        find(to, false, "file system", "local (type 0x%x)", (unsigned)info.f_type);
 }
 
 static hf_code find_server(report *to, hf_error *err)

@@ -4,6 +4,7 @@
 #ifndef STORE_MONGO_DOCUMENT_H
 #define STORE_MONGO_DOCUMENT_H
 
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/shared/protocol.h"
 
 extern const mongo_protocol mongo_document;
@@ -33,8 +34,8 @@ const char *mongo_document_path(const mongo_store *store, const char *between, c
 void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field);
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field);
 /* The same as templates of expressions. */
-void mongo_document_write_free(const mongo_uri *uri, bson_string_t *out);
-void mongo_document_write_sound(const mongo_uri *uri, bson_string_t *out);
+void mongo_document_write_free(const mongo_uri *uri, mongo_builder *out);
+void mongo_document_write_sound(const mongo_uri *uri, mongo_builder *out);
 /* The calls of `mongo_protocol` on documents from a look, which come without the user's own fields.
  */
 void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter);

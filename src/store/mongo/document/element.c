@@ -10,6 +10,7 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/document/lock_id.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/text.h"
 #include "store/mongo/shared/look.h"
@@ -88,7 +89,7 @@ static const char fits_text[] =
     "{'$eq': ['$$e.&', '$$key']}, ~, {'$or': [!, {'$in': ['$@', '$$tickets']}]}]}}}]}]}";
 static const char all_text[] = "{'$cond': [{'$isArray': ['$*']}, '$*', []]}";
 
-static void write_conditions(const mongo_uri *uri, bson_string_t *out, const char *text)
+static void write_conditions(const mongo_uri *uri, mongo_builder *out, const char *text)
 {
     for (; *text; text++)
         if (*text == '~')
@@ -96,16 +97,16 @@ static void write_conditions(const mongo_uri *uri, bson_string_t *out, const cha
         else if (*text == '!')
             mongo_document_write_free(uri, out);
         else
-            bson_string_append_c(out, *text);
+            builder_add_char(out, *text);
 }
 
 static void append_conditions(const mongo_store *store, bson_t *to, const char *field,
                               const char *text)
 {
-    bson_string_t *whole = bson_string_new(NULL);
-    write_conditions(&store->uri, whole, text);
-    mongo_document_append_text(store, to, field, whole->str);
-    bson_string_free(whole, true);
+    mongo_builder whole = builder_begin("");
+    write_conditions(&store->uri, &whole, text);
+    mongo_document_append_text(store, to, field, whole.text);
+    builder_done(&whole);
 }
 
 static void append_literal(bson_t *to, const char *field, const bson_iter_t *value)

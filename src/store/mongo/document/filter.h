@@ -3,7 +3,8 @@
 #ifndef STORE_MONGO_DOCUMENT_FILTER_H
 #define STORE_MONGO_DOCUMENT_FILTER_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 
 /* Appends the user's filter or sort order, which is an object in extended JSON. */

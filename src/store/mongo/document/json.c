@@ -3,19 +3,19 @@
  * texts are UTF-8, but libbson refuses to write others, so they are mended in a copy. */
 #include "core/utf8.h"
 #include "store/mongo/document/document.h"
+#include "store/mongo/driver/builder.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-static bson_string_t *mend(const char *text, size_t length)
+static mongo_builder mend(const char *text, size_t length)
 {
-    bson_string_t *out = bson_string_new(NULL);
+    mongo_builder out = builder_begin("");
     for (size_t i = 0; i < length;) {
         size_t n = utf8_character(text + i);
         if (!n)
-            bson_string_append(out, REPLACEMENT);
-        for (size_t end = i + n; i < end; i++)
-            bson_string_append_c(out, text[i]);
-        i += !n;
+            builder_add(&out, REPLACEMENT);
+        builder_add_bytes(&out, text + i, n);
+        i += n ? n : 1;
     }
     return out;
 }
@@ -34,9 +34,9 @@ static void append_text(bson_t *to, const char *key, const bson_iter_t *at)
 {
     uint32_t length;
     const char *text = bson_iter_utf8(at, &length);
-    bson_string_t *mended = mend(text, length);
-    bson_append_utf8(to, key, -1, mended->str, (int)mended->len);
-    bson_string_free(mended, true);
+    mongo_builder mended = mend(text, length);
+    bson_append_utf8(to, key, -1, mended.text, (int)mended.length);
+    builder_done(&mended);
 }
 
 static bool append_all(bson_t *to, bson_iter_t *from);
@@ -80,9 +80,9 @@ static bool append_all(bson_t *to, bson_iter_t *from)
     bool is_read = true;
     while (is_read && bson_iter_next(from)) {
         const char *key = bson_iter_key(from);
-        bson_string_t *mended = mend(key, strlen(key));
-        is_read = append_mended(to, mended->str, from);
-        bson_string_free(mended, true);
+        mongo_builder mended = mend(key, strlen(key));
+        is_read = append_mended(to, mended.text, from);
+        builder_done(&mended);
     }
     return is_read && !from->err_off;
 }

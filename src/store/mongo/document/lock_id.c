@@ -6,6 +6,7 @@
 #include "store/mongo/document/lock_id.h"
 #include "core/id.h"
 #include "store/document.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 
 #include <stdio.h>
@@ -100,9 +101,9 @@ void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *fiel
 }
 
 /* Binary values compare by length and subtype first, so these bounds admit UUIDs only. */
-static void append_uuid_test(bson_string_t *out, const char *path, const char *subtype)
+static void append_uuid_test(mongo_builder *out, const char *path, const char *subtype)
 {
-    bson_string_append_printf(
+    builder_add_format(
         out,
         "{'$and': [{'$gte': ['%s', {'$binary': {'base64': 'AAAAAAAAAAAAAAAAAAAAAA==',"
         " 'subType': '%s'}}]}, {'$lte': ['%s', {'$binary': {'base64':"
@@ -110,11 +111,11 @@ static void append_uuid_test(bson_string_t *out, const char *path, const char *s
         path, subtype, path, subtype);
 }
 
-void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const char *path)
+void mongo_lock_id_append_test(const mongo_uri *uri, mongo_builder *out, const char *path)
 {
     switch ((mongo_lock_id_type)uri->lock_id_type) {
     case MONGO_LOCK_ID_OBJECT_ID:
-        bson_string_append_printf(out, "{'$eq': [{'$type': '%s'}, 'objectId']}", path);
+        builder_add_format(out, "{'$eq': [{'$type': '%s'}, 'objectId']}", path);
         break;
     case MONGO_LOCK_ID_UUID:
         append_uuid_test(out, path, "04");
@@ -123,7 +124,7 @@ void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const c
         append_uuid_test(out, path, "03");
         break;
     case MONGO_LOCK_ID_STRING:
-        bson_string_append_printf(out, "{'$eq': [{'$type': '%s'}, 'string']}", path);
+        builder_add_format(out, "{'$eq': [{'$type': '%s'}, 'string']}", path);
         break;
     }
 }

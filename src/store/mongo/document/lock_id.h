@@ -4,6 +4,7 @@
 #ifndef STORE_MONGO_DOCUMENT_LOCK_ID_H
 #define STORE_MONGO_DOCUMENT_LOCK_ID_H
 
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/store.h"
 
 void mongo_lock_id_append(const mongo_uri *uri, bson_t *to, const char *field, hf_id ticket);
@@ -17,7 +18,7 @@ void mongo_lock_id_append_all(const mongo_uri *uri, bson_t *to, const char *fiel
                               const hf_step *step);
 
 /* An expression that says whether a field, "$path", is of the type that the URI says. */
-void mongo_lock_id_append_test(const mongo_uri *uri, bson_string_t *out, const char *path);
+void mongo_lock_id_append_test(const mongo_uri *uri, mongo_builder *out, const char *path);
 
 /* What a lockId says. */
 typedef struct mongo_lock_id {

@@ -12,6 +12,7 @@
 #include "store/mongo/document/document.h"
 #include "store/mongo/document/element.h"
 #include "store/mongo/document/lock_id.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
@@ -42,17 +43,17 @@ static const char *field_of(const mongo_uri *uri, char placeholder)
 /* In an element, "$@" becomes "$$e.lockId". */
 static char *filled_in(const mongo_store *store, const char *text)
 {
-    bson_string_t *out = bson_string_new(NULL);
+    mongo_builder out = builder_begin("");
     for (; *text; text++) {
         const char *field = field_of(&store->uri, *text);
         if (field)
-            bson_string_append(out, field);
+            builder_add(&out, field);
         else
-            bson_string_append_c(out, *text);
+            builder_add_char(&out, *text);
         if (store->uri.array && *text == '$' && text[1] && strchr("@#%", text[1]))
-            bson_string_append(out, "$e.");
+            builder_add(&out, "$e.");
     }
-    return bson_string_free(out, false);
+    return out.text;
 }
 
 const char *mongo_document_path(const mongo_store *store, const char *between, const char *field,
@@ -108,7 +109,7 @@ void mongo_document_append_text(const mongo_store *store, bson_t *to, const char
     bson_t *doc = pipeline_json(json);
     bson_append_document(to, field, -1, doc);
     bson_destroy(doc);
-    bson_free(json);
+    free(json);
 }
 
 /* How old lockTs may be. */
@@ -128,18 +129,18 @@ static const char no_time_text[] =
     ", {'$and': [~, {'$in': [{'$type': '$#'}, ['missing', 'null']]}]}";
 static const char free_end[] = "]}";
 
-static void append_text(const mongo_uri *uri, bson_string_t *out, const char *text)
+static void append_text(const mongo_uri *uri, mongo_builder *out, const char *text)
 {
     for (; *text; text++)
         if (*text == '!')
-            bson_string_append_printf(out, "%lld", (long long)age_ms(uri));
+            builder_add_format(out, "%lld", (long long)age_ms(uri));
         else if (*text == '~')
             mongo_lock_id_append_test(uri, out, "$@");
         else
-            bson_string_append_c(out, *text);
+            builder_add_char(out, *text);
 }
 
-void mongo_document_write_free(const mongo_uri *uri, bson_string_t *out)
+void mongo_document_write_free(const mongo_uri *uri, mongo_builder *out)
 {
     append_text(uri, out, free_text);
     if (uri->no_time_means == MONGO_NO_TIME_STALE)
@@ -149,14 +150,14 @@ void mongo_document_write_free(const mongo_uri *uri, bson_string_t *out)
 
 void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field)
 {
-    bson_string_t *text = bson_string_new("{'$expr': ");
-    mongo_document_write_free(&store->uri, text);
-    bson_string_append(text, "}");
-    mongo_document_append_text(store, to, field, text->str);
-    bson_string_free(text, true);
+    mongo_builder text = builder_begin("{'$expr': ");
+    mongo_document_write_free(&store->uri, &text);
+    builder_add(&text, "}");
+    mongo_document_append_text(store, to, field, text.text);
+    builder_done(&text);
 }
 
-static void append_parents(bson_string_t *out, const char *path)
+static void append_parents(mongo_builder *out, const char *path)
 {
     mongo_path_parents(out, path, "{'$in': [{'$type': '$", "'}, ['missing', 'object']]},");
 }
@@ -171,76 +172,76 @@ static const char token_text[] =
 
 /* A write to a.b would replace a if it is not an object, and would change all elements if it is an
  * array. */
-void mongo_document_write_sound(const mongo_uri *uri, bson_string_t *out)
+void mongo_document_write_sound(const mongo_uri *uri, mongo_builder *out)
 {
-    bson_string_append(out, "{'$and': [");
+    builder_add(out, "{'$and': [");
     append_parents(out, uri->lock_field);
     append_parents(out, uri->time_field);
     if (uri->token_field) {
         append_parents(out, uri->token_field);
-        bson_string_append(out, token_text);
+        builder_add(out, token_text);
     }
-    bson_string_append(out, "true]}");
+    builder_add(out, "true]}");
 }
 
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field)
 {
-    bson_string_t *text = bson_string_new("{'$expr': ");
-    mongo_document_write_sound(&store->uri, text);
-    bson_string_append(text, "}");
-    mongo_document_append_text(store, to, field, text->str);
-    bson_string_free(text, true);
+    mongo_builder text = builder_begin("{'$expr': ");
+    mongo_document_write_sound(&store->uri, &text);
+    builder_add(&text, "}");
+    mongo_document_append_text(store, to, field, text.text);
+    builder_done(&text);
 }
 
 /* ---- What a look gives ---- */
 
 /* The first parent, on any of the three paths, that is not an object; null if there is none. */
-static void append_odd(bson_string_t *out, const char *path)
+static void append_odd(mongo_builder *out, const char *path)
 {
     for (const char *dot = path ? strchr(path, '.') : NULL; dot; dot = strchr(dot + 1, '.')) {
         int length = (int)(dot - path);
-        bson_string_append_printf(out,
-                                  "{'case': {'$not': [{'$in': [{'$type': '$%.*s'},"
-                                  " ['missing', 'object']]}]}, 'then': '%.*s'},",
-                                  length, path, length, path);
+        builder_add_format(out,
+                           "{'case': {'$not': [{'$in': [{'$type': '$%.*s'},"
+                           " ['missing', 'object']]}]}, 'then': '%.*s'},",
+                           length, path, length, path);
     }
 }
 
 /* Nothing is added to lockTs: another program may have set it as far ahead as there are dates. */
-static void append_look_text(const mongo_store *store, bson_string_t *out)
+static void append_look_text(const mongo_store *store, mongo_builder *out)
 {
     const mongo_uri *uri = &store->uri;
     char lock[MONGO_DOCUMENT_PATH], time[MONGO_DOCUMENT_PATH], token[MONGO_DOCUMENT_PATH];
     mongo_document_path(store, ".", uri->lock_field, lock);
     mongo_document_path(store, ".", uri->time_field, time);
-    bson_string_append_printf(out, "{'hf': {'lock': '$%s', 'time': '$%s',", lock, time);
+    builder_add_format(out, "{'hf': {'lock': '$%s', 'time': '$%s',", lock, time);
     if (uri->token_field)
-        bson_string_append_printf(out, " 'token': '$%s',",
-                                  mongo_document_path(store, ".", uri->token_field, token));
-    bson_string_append_printf(out,
-                              " 'left': {'$cond': [{'$eq': [{'$type': '$%s'}, 'date']},"
-                              " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
-                              " {'$subtract': ['$$NOW', %lld]}]}, null]},"
-                              " 'odd': {'$switch': {'branches': [",
-                              time, time, (long long)age_ms(uri));
+        builder_add_format(out, " 'token': '$%s',",
+                           mongo_document_path(store, ".", uri->token_field, token));
+    builder_add_format(out,
+                       " 'left': {'$cond': [{'$eq': [{'$type': '$%s'}, 'date']},"
+                       " {'$subtract': [{'$max': ['$%s', {'$date': {'$numberLong': '0'}}]},"
+                       " {'$subtract': ['$$NOW', %lld]}]}, null]},"
+                       " 'odd': {'$switch': {'branches': [",
+                       time, time, (long long)age_ms(uri));
     append_odd(out, lock);
     append_odd(out, time);
     append_odd(out, uri->token_field ? token : NULL);
-    bson_string_append(out, "{'case': false, 'then': null}], 'default': null}}}");
+    builder_add(out, "{'case': false, 'then': null}], 'default': null}}}");
     if (uri->array)
-        bson_string_append_printf(out, ", '_id': ['$_id', '$%s']", uri->element);
-    bson_string_append(out, "}");
+        builder_add_format(out, ", '_id': ['$_id', '$%s']", uri->element);
+    builder_add(out, "}");
 }
 
 void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter)
 {
-    bson_string_t *text = bson_string_new(NULL);
+    mongo_builder text = builder_begin("");
     (void)filter;
-    append_look_text(store, text);
-    bson_t *fields = pipeline_json(text->str);
+    append_look_text(store, &text);
+    bson_t *fields = pipeline_json(text.text);
     mongo_append_stage(stages, &n, "$project", fields);
     bson_destroy(fields);
-    bson_string_free(text, true);
+    builder_done(&text);
 }
 
 /* ---- Reading it ---- */
@@ -343,6 +344,14 @@ static char *who_of(mongo_store *store, const hf_entry *entry, const char *lock_
     return alloc_text(who);
 }
 
+/* When an ObjectId was made. (libbson would say so in a time_t, which may be narrower than ours.)
+ */
+static int64_t made_ms(hf_id ticket)
+{
+    const uint8_t *at = ticket.bytes;
+    return ((int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3]) * 1000;
+}
+
 static void add_holder(mongo_store *store, const mongo_lock_id *id, const char *text,
                        hf_record *out)
 {
@@ -350,11 +359,9 @@ static void add_holder(mongo_store *store, const mongo_lock_id *id, const char *
                       .ttl_ms = (int32_t)mongo_document_stale_ms(&store->uri),
                       .permits = HF_LIMIT_RW,
                       .token = out->token};
-    bson_oid_t made;
     entry.session = mongo_held_session(store, entry.ticket);
-    memcpy(made.bytes, id->ticket.bytes, sizeof made.bytes);
     if (id->is_exact)
-        entry.since.ms = entry.granted_at.ms = (int64_t)bson_oid_get_time_t(&made) * 1000;
+        entry.since.ms = entry.granted_at.ms = made_ms(id->ticket);
     out->who = who_of(store, &entry, text);
     record_append(out, &entry, true);
 }

@@ -2,6 +2,7 @@
 /* path.c: finds the value at a dotted path, in a document and in a change event; protocol
  * `document` and watch.c call it. */
 #include "store/mongo/driver/path.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/text.h"
 
 bool mongo_path_find(const bson_t *doc, const char *path, bson_iter_t *out)
@@ -46,10 +47,10 @@ bool mongo_path_find_updated(const bson_t *fields, const char *path, bson_iter_t
     return false;
 }
 
-void mongo_path_parents(bson_string_t *out, const char *path, const char *before, const char *after)
+void mongo_path_parents(mongo_builder *out, const char *path, const char *before, const char *after)
 {
     for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.'))
-        bson_string_append_printf(out, "%s%.*s%s", before, (int)(dot - path), path, after);
+        builder_add_format(out, "%s%.*s%s", before, (int)(dot - path), path, after);
 }
 
 /* ---- Change streams ---- */
@@ -69,15 +70,15 @@ static const char path_filter_text[] =
 
 bson_t *mongo_path_filter(const char *path)
 {
-    bson_string_t *text = bson_string_new(NULL);
+    mongo_builder text = builder_begin("");
     for (const char *from = path_filter_text; *from; from++)
         if (*from == '@')
-            bson_string_append(text, path);
+            builder_add(&text, path);
         else if (*from == '#')
-            mongo_path_parents(text, path, "'", "',");
+            mongo_path_parents(&text, path, "'", "',");
         else
-            bson_string_append_c(text, *from);
-    bson_t *stages = pipeline_json(text->str);
-    bson_string_free(text, true);
+            builder_add_char(&text, *from);
+    bson_t *stages = pipeline_json(text.text);
+    builder_done(&text);
     return stages;
 }

@@ -3,7 +3,9 @@
 #ifndef STORE_MONGO_DRIVER_PATH_H
 #define STORE_MONGO_DRIVER_PATH_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+#include "store/mongo/driver/builder.h"
+
 #include <stdbool.h>
 
 /* A document's value at a path; false: there is none. */
@@ -14,7 +16,7 @@ bool mongo_path_find_updated(const bson_t *fields, const char *path, bson_iter_t
 /* The stages of a change stream that tells of changes of the field at a path with dots. */
 bson_t *mongo_path_filter(const char *path);
 /* Appends each parent of a path, a and a.b of a.b.c, between two texts. */
-void mongo_path_parents(bson_string_t *out, const char *path, const char *before,
+void mongo_path_parents(mongo_builder *out, const char *path, const char *before,
                         const char *after);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef STORE_MONGO_DRIVER_POOL_H
 #define STORE_MONGO_DRIVER_POOL_H
 
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 #include <mongoc/mongoc.h>
 #include <pthread.h>

@@ -3,7 +3,8 @@
 #ifndef STORE_MONGO_DRIVER_REPLY_H
 #define STORE_MONGO_DRIVER_REPLY_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 
 /* A document inside a reply, for as long as the reply lives. False: there is none. */

@@ -3,18 +3,19 @@
  * "; called by the files that have such texts. Everything from outside is in one $literal, the
  * variable x, so that the server never reads it as an expression. */
 #include "store/mongo/driver/text.h"
+#include "store/mongo/driver/builder.h"
 
 #include <assert.h>
 
 bson_t *pipeline_json(const char *text)
 {
     bson_error_t error;
-    bson_string_t *json = bson_string_new(NULL);
+    mongo_builder json = builder_begin("");
     for (; *text; text++)
-        bson_string_append_c(json, *text == '\'' ? '"' : *text);
-    bson_t *body = bson_new_from_json((const uint8_t *)json->str, -1, &error);
+        builder_add_char(&json, *text == '\'' ? '"' : *text);
+    bson_t *body = bson_new_from_json((const uint8_t *)json.text, -1, &error);
     assert(body);
-    bson_string_free(json, true);
+    builder_done(&json);
     return body;
 }
 

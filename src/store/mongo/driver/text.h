@@ -3,7 +3,7 @@
 #ifndef STORE_MONGO_DRIVER_TEXT_H
 #define STORE_MONGO_DRIVER_TEXT_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
 
 /* The document for a text in which ' stands for "; the caller destroys it. */
 bson_t *pipeline_json(const char *text);

@@ -7,6 +7,7 @@
 #include "core/id.h"
 #include "core/sharding.h"
 #include "core/text.h"
+#include "store/mongo/driver/builder.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -390,20 +391,30 @@ static char *hosts_of(const mongoc_uri_t *uri)
     const char *srv = mongoc_uri_get_srv_hostname(uri);
     if (srv)
         return alloc_text(srv);
-    bson_string_t *all = bson_string_new(NULL);
+    mongo_builder all = builder_begin("");
     for (const mongoc_host_list_t *each = mongoc_uri_get_hosts(uri); each; each = each->next)
-        bson_string_append_printf(all, "%s%s", all->len ? "," : "", each->host_and_port);
-    char *hosts = alloc_text(all->str);
-    bson_string_free(all, true);
-    return hosts;
+        builder_add_format(&all, "%s%s", all.length ? "," : "", each->host_and_port);
+    return all.text;
 }
 
-/* The driver quotes text that it cannot read, which may be a password. */
+/* The last of its quotation marks, of both kinds. */
+static char *last_mark(char *message)
+{
+    char *last = message;
+    for (char *at = message; (at = strpbrk(at, "\"'")); at++)
+        last = at;
+    return last;
+}
+
+/* The driver quotes text that it cannot read, which may be a password. Version 2 does so more than
+ * once, and in marks of both kinds: nothing between the first and the last is shown. */
 static void mask_quoted(char *message)
 {
-    char *from = strchr(message, '"'), *to = strrchr(message, '"');
-    if (from < to)
-        memmove(from + 1, to, strlen(to) + 1);
+    char *from = strpbrk(message, "\"'"), *to = last_mark(message);
+    if (!from || from == to)
+        return;
+    *to = *from;
+    memmove(from + 1, to, strlen(to) + 1);
 }
 
 static hf_code read_driver(mongo_uri *out, const char *rest, hf_error *err)

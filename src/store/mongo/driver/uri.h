@@ -3,6 +3,8 @@
 #ifndef STORE_MONGO_DRIVER_URI_H
 #define STORE_MONGO_DRIVER_URI_H
 
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 #include <mongoc/mongoc.h>
 

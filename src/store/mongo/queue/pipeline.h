@@ -3,7 +3,8 @@
 #ifndef STORE_MONGO_QUEUE_PIPELINE_H
 #define STORE_MONGO_QUEUE_PIPELINE_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 #include <pthread.h>
 

@@ -9,6 +9,7 @@
  * element and the result so far, in a $filter, $map or $reduce.
  */
 #include "store/mongo/queue/pipeline_text.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/text.h"
 
 #include <assert.h>
@@ -496,11 +497,11 @@ static const char *find(const parts *p, const char *name, size_t length)
     return "";
 }
 
-static void expand(bson_string_t *out, const parts *p, const char *text)
+static void expand(mongo_builder *out, const parts *p, const char *text)
 {
     for (; *text; text++) {
         if (*text != '@') {
-            bson_string_append_c(out, *text);
+            builder_add_char(out, *text);
             continue;
         }
         size_t length = name_length(text + 1);
@@ -511,10 +512,10 @@ static void expand(bson_string_t *out, const parts *p, const char *text)
 
 static bson_t *make(const parts *p, const char *text)
 {
-    bson_string_t *json = bson_string_new(NULL);
-    expand(json, p, text);
-    bson_t *body = pipeline_json(json->str);
-    bson_string_free(json, true);
+    mongo_builder json = builder_begin("");
+    expand(&json, p, text);
+    bson_t *body = pipeline_json(json.text);
+    builder_done(&json);
     return body;
 }
 

@@ -3,7 +3,7 @@
 #ifndef STORE_MONGO_QUEUE_PIPELINE_TEXT_H
 #define STORE_MONGO_QUEUE_PIPELINE_TEXT_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
 
 /* The tickets that leave: none, that of the only leave, or those of several leaves or deaths. */
 typedef enum pipeline_edit {

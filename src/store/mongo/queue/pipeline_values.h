@@ -3,7 +3,8 @@
 #ifndef STORE_MONGO_QUEUE_PIPELINE_VALUES_H
 #define STORE_MONGO_QUEUE_PIPELINE_VALUES_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 
 void pipeline_values(const char *name, const hf_step *step, bson_t *x); /* initialises x */

@@ -2,6 +2,7 @@
 /* indexes.c: makes the indexes of protocol `sharding`: before the acquire returns that has made a
  * lock's document, and when a client sweeps. */
 #include "store/mongo/sharding/indexes.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/text.h"
@@ -23,9 +24,9 @@ static hf_code make_index(mongo_store *store, const char *collection, const char
     static const mongo_call call = {.what = "making the indexes", .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
-    bson_string_t *wrapped = bson_string_new(NULL);
-    bson_string_append_printf(wrapped, "{'indexes': %s}", text);
-    bson_t *rest = pipeline_json(wrapped->str);
+    mongo_builder wrapped = builder_begin("");
+    builder_add_format(&wrapped, "{'indexes': %s}", text);
+    bson_t *rest = pipeline_json(wrapped.text);
     mongo_begin(&command, "createIndexes", collection);
     bson_concat(&command, rest);
     mongo_append_write_concern(store, &command, false);
@@ -33,7 +34,7 @@ static hf_code make_index(mongo_store *store, const char *collection, const char
     bson_destroy(&reply.doc);
     bson_destroy(&command);
     bson_destroy(rest);
-    bson_string_free(wrapped, true);
+    builder_done(&wrapped);
     return code;
 }
 

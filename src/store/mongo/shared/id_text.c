@@ -4,6 +4,7 @@
  * {"$numberLong": "42"}, have one name, so that names can be compared as texts. */
 #include "store/mongo/shared/id_text.h"
 #include "core/alloc.h"
+#include "store/mongo/driver/builder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,11 +37,10 @@ static bool is_too_large(const char *text)
 static bson_t *wrap(const char *text)
 {
     bson_error_t error;
-    bson_string_t *json = bson_string_new("{\"_id\":");
-    bson_string_append(json, text);
-    bson_string_append(json, ",\"" LAST "\":1}");
-    bson_t *doc = bson_new_from_json((const uint8_t *)json->str, -1, &error);
-    bson_string_free(json, true);
+    mongo_builder json = builder_begin("");
+    builder_add_format(&json, "{\"_id\":%s,\"" LAST "\":1}", text);
+    bson_t *doc = bson_new_from_json((const uint8_t *)json.text, -1, &error);
+    builder_done(&json);
     return doc;
 }
 

@@ -3,7 +3,8 @@
 #ifndef STORE_MONGO_SHARED_ID_TEXT_H
 #define STORE_MONGO_SHARED_ID_TEXT_H
 
-#include <bson/bson.h>
+#include "store/bson.h"
+
 #include <holdfast/store.h>
 
 /* Reads a text as the extended JSON of a value. If true, doc holds the value, and the caller

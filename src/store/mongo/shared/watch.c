@@ -11,6 +11,7 @@
 #include "core/id.h"
 #include "core/notify.h"
 #include "store/kernel_time.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/path.h"
@@ -97,14 +98,14 @@ static const char *ticket_field_of(const mongo_store *store)
 
 static bson_t *filled_in(const char *from, const char *at, const char *hash)
 {
-    bson_string_t *text = bson_string_new(NULL);
+    mongo_builder text = builder_begin("");
     for (; *from; from++)
         if (*from == '@' || *from == '#')
-            bson_string_append(text, *from == '@' ? at : hash);
+            builder_add(&text, *from == '@' ? at : hash);
         else
-            bson_string_append_c(text, *from);
-    bson_t *stages = pipeline_json(text->str);
-    bson_string_free(text, true);
+            builder_add_char(&text, *from);
+    bson_t *stages = pipeline_json(text.text);
+    builder_done(&text);
     return stages;
 }
 

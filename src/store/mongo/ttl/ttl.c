@@ -13,6 +13,7 @@
 #include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/reply.h"
@@ -71,18 +72,18 @@ static const char *part_of(const mongo_store *store, char letter)
 
 static char *text_of(const mongo_store *store, const char *text)
 {
-    bson_string_t *out = bson_string_new(NULL);
+    mongo_builder out = builder_begin("");
     for (; *text; text++)
         if (*text == '@') {
-            bson_string_append(out, store->uri.time_field);
+            builder_add(&out, store->uri.time_field);
         } else if (*text == '#') {
             char *part = text_of(store, part_of(store, *++text));
-            bson_string_append(out, part);
-            bson_free(part);
+            builder_add(&out, part);
+            free(part);
         } else {
-            bson_string_append_c(out, *text);
+            builder_add_char(&out, *text);
         }
-    return bson_string_free(out, false);
+    return out.text;
 }
 
 static void append_text(const mongo_store *store, bson_t *to, const char *field, const char *text,
@@ -90,7 +91,7 @@ static void append_text(const mongo_store *store, bson_t *to, const char *field,
 {
     char *whole = text_of(store, text);
     pipeline_append_text(to, field, whole, x);
-    bson_free(whole);
+    free(whole);
 }
 
 /* ---- Documents ---- */
@@ -221,9 +222,9 @@ static void append_judged(const mongo_store *store, bson_t *to, const char *fiel
 {
     bson_t let, part, vars, x;
     char *whole = text_of(store, text);
-    bson_string_t *wrapped = bson_string_new(NULL);
-    bson_string_append_printf(wrapped, "{'in': %s}", whole);
-    bson_t *in = pipeline_json(wrapped->str);
+    mongo_builder wrapped = builder_begin("");
+    builder_add_format(&wrapped, "{'in': %s}", whole);
+    bson_t *in = pipeline_json(wrapped.text);
     bson_append_document_begin(to, field, -1, &let);
     BSON_APPEND_DOCUMENT_BEGIN(&let, "$let", &part);
     BSON_APPEND_DOCUMENT_BEGIN(&part, "vars", &vars);
@@ -235,8 +236,8 @@ static void append_judged(const mongo_store *store, bson_t *to, const char *fiel
     bson_append_document_end(&let, &part);
     bson_append_document_end(to, &let);
     bson_destroy(in);
-    bson_string_free(wrapped, true);
-    bson_free(whole);
+    builder_done(&wrapped);
+    free(whole);
 }
 
 static void append_left(mongo_store *store, bson_t *stages, size_t n, const bson_t *filter)
