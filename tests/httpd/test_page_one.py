@@ -4,6 +4,7 @@
 import sqlite3
 import time
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 import browsing
@@ -29,7 +30,7 @@ class One(browsing.Case):
         self.press(".chain li:nth-child(2) a")
         self.wait_for(lambda: self.title() == ["storage"], "the root")
         self.assertEqual(self.texts("#one .queue .why"), ["migration"])
-        self.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        ActionChains(self.driver).send_keys(Keys.ESCAPE).perform()
         self.wait_for(lambda: self.find("#list").is_displayed(), "the list")
         self.assertEqual(self.focused(), "storage")
         self.driver.back()
@@ -92,7 +93,7 @@ class One(browsing.Case):
 class VeryMany(browsing.Case):
     def fill(self, n):
         """So many locks that are held, all by one session."""
-        self.hold("--why", "one of many", "lock%06d" % 0)
+        self.hold("--ttl", "10m", "--why", "one of many", "lock%06d" % 0)
         with sqlite3.connect(self.path("locks.db")) as db:
             [[record]] = db.execute("SELECT record FROM locks")
             for i in range(1, n):

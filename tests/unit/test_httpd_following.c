@@ -150,6 +150,26 @@ static void test_it_waits_for_the_first_look(void **state)
     close(fd);
 }
 
+/* What there was when the store was found again would be no news. */
+static void test_who_began_without_a_store_gets_all_locks_when_it_is_found(void **state)
+{
+    char expected[300];
+    (void)state;
+    library_fails(HF_UNREACHABLE, true, "gone");
+    int fd = follow("", "");
+    assert_non_null(strstr(read_until(fd, "\"detail\":\"gone\"}\n\n"), "\"reachable\":false"));
+    library_fails(HF_OK, false, "");
+    show(a, 1);
+    const char *text = read_until(fd, "\"detail\":\"\"}\n\n");
+    snprintf(expected, sizeof expected,
+             "id: %s\nevent: snapshot\ndata: {\"locks\":[{\"name\":\"a\"", id_at(w->next - 1));
+    assert_memory_equal(text, expected, strlen(expected));
+    show(ab, 2);
+    text = read_until(fd, "}\n\n");
+    assert_non_null(strstr(text, "event: lock\ndata: {\"name\":\"b\""));
+    close(fd);
+}
+
 /* ---- What comes then ---- */
 
 static void test_nothing_comes_twice(void **state)
@@ -402,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_it_begins_with_a_greeting_and_all_locks),
         TEST(test_it_waits_for_the_first_look),
+        TEST(test_who_began_without_a_store_gets_all_locks_when_it_is_found),
         TEST(test_nothing_comes_twice),
         TEST(test_a_beat_is_a_comment),
         TEST(test_only_locks_of_the_prefix),
