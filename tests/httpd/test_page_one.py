@@ -19,7 +19,7 @@ class One(browsing.Case):
         waiter = self.wait("--ttl", "6s", "--why", "migration", "deploy", "storage")
         self.wait_for(lambda: sorted(self.names()) == ["deploy", "storage"], "both")
         self.press("[data-name=deploy] a.name")
-        self.assertEqual(self.title(), ["deploy"])
+        self.wait_for(lambda: self.title() == ["deploy"], "the second look")
         self.assertEqual(self.focused(), "deploy")
         self.assertFalse(self.find("#list").is_displayed() or self.find("#search").is_displayed())
         self.wait_for(lambda: len(self.chain()) == 2, "the chain to the root")
