@@ -231,7 +231,7 @@ class Following(serving.Case):
 
     def test_no_store(self):
         self.env["HOLDFAST_STORE"] = "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100"
-        snapshot = self.follow(self.serve()).until("snapshot")
+        snapshot = self.follow(self.serve()).until("snapshot", is_away=True)
         self.assertEqual((snapshot["locks"], snapshot["reachable"]), ([], False))
         self.assertRegex(snapshot["detail"], "127.0.0.1:1")
 
