@@ -123,7 +123,7 @@ class OnQueue(OnMongo, unittest.TestCase):
     def check_break(self, holder, command):
         self.start(holder).ask("acquire", "acquired")
         self.done(command("--store", self.uri, "break", "x", "--reason", "age"))
-        holder.wait("lost", 60)
+        holder.wait("told", 60)
         holder.kill()
 
     def test_one_breaks_the_lock_of_the_other(self):

@@ -18,6 +18,16 @@ static const char *const indexes[][2] = {
     {SHARDING_PINGS, "[{'key': {'ping': 1}, 'name': 'ping_1'}]"},
 };
 
+/* An acquire waits for it, and where they are there already nothing is to be waited for. No lock
+ * rests on an index. */
+static void append_one_server(bson_t *command)
+{
+    bson_t concern;
+    BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
+    BSON_APPEND_INT32(&concern, "w", 1);
+    bson_append_document_end(command, &concern);
+}
+
 static hf_code make_index(mongo_store *store, const char *collection, const char *text,
                           hf_error *err)
 {
@@ -29,7 +39,7 @@ static hf_code make_index(mongo_store *store, const char *collection, const char
     bson_t *rest = pipeline_json(wrapped.text);
     mongo_begin(&command, "createIndexes", collection);
     bson_concat(&command, rest);
-    mongo_append_write_concern(store, &command, false);
+    append_one_server(&command);
     hf_code code = mongo_run(store, &call, &command, &reply, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
