@@ -75,7 +75,7 @@ class Ages:
         self.start(dead).ask("acquire", "acquired")
         dead.signal(signal.SIGKILL)
         dead.process.wait()
-        self.start(heir).send("acquire")
+        self.start(heir).send("acquire 300000")
         heir.wait("acquired", 120)
         heir.ask("release", "release")
 

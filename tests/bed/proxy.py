@@ -101,7 +101,7 @@ class Proxy:
         command = asked.pop(answers, None) if opcode == OP_MSG else None
         if opcode == OP_REPLY:
             reply = bson.decode(rest[OLD_REPLY.size:])
-            self.change("hello", {}, reply)
+            self.change("hello", {"hello": 1}, reply)
             rest = rest[:OLD_REPLY.size] + bson.encode(reply)
         elif command:
             flags, body, more = body_of(rest)

@@ -369,7 +369,7 @@ class Listings(OnASet):
         self.assertEqual(shown.ended_with, 0)
         self.assertRegex("\n".join(shown.lines), r"holder +\S+/bash@")
         alive = {each["pid"]: each for each in self.json_of("sessions") if not each["dead"]}
-        self.assertEqual(alive[holder.pid]["app"], "bash")
+        self.assertRegex(alive[holder.pid]["app"], "^[^/]+/bash$")
         self.assertEqual(alive[holder.pid]["ttl_ms"], 20000)
         self.assertIn(waiter.pid, alive)
         holder.send("end")
