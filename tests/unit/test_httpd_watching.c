@@ -400,7 +400,7 @@ static int64_t begin_to_hang(void)
 
 static void answer_now(void)
 {
-    library.on_list = NULL;
+    library.on_list = (void (*)(void))NULL;
     may_answer = true;
     pause_end();
 }
