@@ -14,9 +14,11 @@
 #ifndef HOLDFAST_HPP
 #define HOLDFAST_HPP
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -71,13 +73,23 @@ template <auto close> struct closer {
 
 template <typename T, auto close> using owned = std::unique_ptr<T, closer<close>>;
 
-/* Calls the function with an hf_error as the last argument, and throws the error. */
+/* Calls the function with an hf_error as the last argument, and throws the error, unless it is one
+ * of the expected ones. */
+template <typename Function, typename... Arguments>
+hf_code call_for(std::initializer_list<hf_code> expected, Function *function,
+                 Arguments... arguments)
+{
+    hf_error err{};
+    hf_code code = function(arguments..., &err);
+    if (code != HF_OK && std::find(expected.begin(), expected.end(), code) == expected.end())
+        throw error(err);
+    return code;
+}
+
 template <typename Function, typename... Arguments>
 void call(Function *function, Arguments... arguments)
 {
-    hf_error err{};
-    if (function(arguments..., &err) != HF_OK)
-        throw error(err);
+    call_for({}, function, arguments...);
 }
 
 /* As wait_ms: nothing to wait means to take it now or not at all. */
@@ -240,11 +252,7 @@ class lock
     /* false: others share it, or wait. */
     bool try_upgrade()
     {
-        hf_error err{};
-        hf_code code = hf_lock_upgrade(get(), &err);
-        if (code != HF_OK && code != HF_HELD)
-            throw error(err);
-        return code == HF_OK;
+        return detail::call_for({HF_HELD}, hf_lock_upgrade, get()) == HF_OK;
     }
 
     /* How the holder before this one left. Its strings live as long as this lock. */
@@ -295,8 +303,8 @@ class lock
     detail::owned<hf_lock, hf_lock_close> handle_;
 };
 
-/* An ID lease. Its scope ends nothing: whoever knows the id may hold on to it. Renew it after a
- * third of its ttl. Uses the client, which must live longer. */
+/* An ID lease. The end of its scope does not end it: another process that knows the id may go on
+ * with it. Renew it after a third of its ttl. Uses the client, which must live longer. */
 class lease
 {
   public:
@@ -334,13 +342,13 @@ class lease
     void renew()
     {
         auto renewed = std::make_unique<hf_lease>();
-        detail::call(hf_lease_renew, client_, static_cast<const char *>(had_->id), renewed.get());
+        detail::call(hf_lease_renew, client_, had_->id, renewed.get());
         had_ = std::move(renewed);
     }
 
     void release()
     {
-        detail::call(hf_lease_release, client_, static_cast<const char *>(had_->id));
+        detail::call(hf_lease_release, client_, had_->id);
     }
 
     const hf_lease &get() const noexcept
@@ -383,14 +391,10 @@ class client
                                         hf_lock_options options = {})
     {
         options.wait_ms = detail::wait_ms(wait);
-        hf_error err{};
         hf_lock *handle = nullptr;
-        hf_code code = hf_lock_acquire(get(), name.c_str(), &options, &handle, &err);
-        if (code == HF_HELD || code == HF_TIMEOUT)
-            return std::nullopt;
-        if (code != HF_OK)
-            throw error(err);
-        return lock(handle);
+        hf_code code = detail::call_for({HF_HELD, HF_TIMEOUT}, hf_lock_acquire, get(), name.c_str(),
+                                        &options, &handle);
+        return code == HF_OK ? std::optional<lock>(handle) : std::nullopt;
     }
 
     /* All of them, in the order of the names, or an error. */
@@ -488,11 +492,8 @@ class election
     bool campaign_for(milliseconds wait, hf_campaign_options options = {})
     {
         options.wait_ms = detail::wait_ms(wait);
-        hf_error err{};
-        hf_code code = hf_election_campaign(get(), &options, &err);
-        if (code != HF_OK && code != HF_HELD && code != HF_TIMEOUT)
-            throw error(err);
-        return code == HF_OK;
+        return detail::call_for({HF_HELD, HF_TIMEOUT}, hf_election_campaign, get(), &options) ==
+               HF_OK;
     }
 
     bool is_leader() const noexcept
