@@ -19,7 +19,7 @@
 typedef struct reader {
     const char *collection;
     char id[160];
-    int64_t format; /* of the document; FORMAT if it does not say */
+    const bson_t *doc; /* the whole one */
     const char *list, *key;
     hf_error *err;
 } reader;
@@ -48,29 +48,6 @@ static bool find(fields *f, const char *name, bson_iter_t *out)
     return true;
 }
 
-static void refuse_newer(const reader *r)
-{
-    error_set(r->err, HF_SHAPE,
-              "document %s in collection %s has format %lld, of a newer Holdfast; this one knows "
-              "format %d and left it alone: upgrade this program",
-              r->id, r->collection, (long long)r->format, FORMAT);
-}
-
-/* Says what is wrong with a field; always false. */
-static bool refuse(const reader *r, const char *field, const char *expected)
-{
-    if (r->format > FORMAT) {
-        refuse_newer(r);
-        return false;
-    }
-    error_set(r->err, HF_SHAPE,
-              "document %s in collection %s is not Holdfast's: field %s%s%.10s%s%s should be %s; "
-              "it was left alone: move it away, or use another collection",
-              r->id, r->collection, r->list ? r->list : "", r->list ? "." : "",
-              r->key ? r->key : "", r->key ? "." : "", field, expected);
-    return false;
-}
-
 static bool integral(const bson_iter_t *it, int64_t *out)
 {
     if (BSON_ITER_HOLDS_INT32(it) || BSON_ITER_HOLDS_INT64(it)) {
@@ -84,6 +61,31 @@ static bool integral(const bson_iter_t *it, int64_t *out)
         return false;
     *out = (int64_t)value;
     return (double)*out == value;
+}
+
+static bool is_newer(const bson_t *doc, int64_t *format)
+{
+    bson_iter_t it;
+    return bson_iter_init_find(&it, doc, "format") && integral(&it, format) && *format > FORMAT;
+}
+
+/* Says what is wrong with a field; always false. */
+static bool refuse(const reader *r, const char *field, const char *expected)
+{
+    int64_t format;
+    if (is_newer(r->doc, &format)) {
+        error_set(r->err, HF_SHAPE,
+                  "document %s in collection %s has format %lld, of a newer Holdfast; this one "
+                  "knows format %d and left it alone: upgrade this program",
+                  r->id, r->collection, (long long)format, FORMAT);
+        return false;
+    }
+    error_set(r->err, HF_SHAPE,
+              "document %s in collection %s is not Holdfast's: field %s%s%.10s%s%s should be %s; "
+              "it was left alone: move it away, or use another collection",
+              r->id, r->collection, r->list ? r->list : "", r->list ? "." : "",
+              r->key ? r->key : "", r->key ? "." : "", field, expected);
+    return false;
 }
 
 enum { OPTIONAL = false, REQUIRED = true };
@@ -309,11 +311,9 @@ static bool read_notify(const reader *r, fields *doc, char **out)
 
 static reader reader_of(const bson_t *doc, const char *collection, hf_error *err)
 {
-    reader r = {.collection = collection, .id = "without _id", .format = FORMAT, .err = err};
+    reader r = {.collection = collection, .id = "without _id", .doc = doc, .err = err};
     bson_iter_t it;
     char hex[25];
-    if (bson_iter_init_find(&it, doc, "format"))
-        integral(&it, &r.format);
     if (!bson_iter_init_find(&it, doc, "_id"))
         return r;
     if (BSON_ITER_HOLDS_UTF8(&it))
