@@ -148,13 +148,19 @@ void mongo_document_write_free(const mongo_uri *uri, mongo_builder *out)
     append_text(uri, out, free_end);
 }
 
-void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field)
+static void append_expr(const mongo_store *store, bson_t *to, const char *field,
+                        void (*write)(const mongo_uri *uri, mongo_builder *out))
 {
     mongo_builder text = builder_begin("{'$expr': ");
-    mongo_document_write_free(&store->uri, &text);
+    write(&store->uri, &text);
     builder_add(&text, "}");
     mongo_document_append_text(store, to, field, text.text);
     builder_done(&text);
+}
+
+void mongo_document_append_free(const mongo_store *store, bson_t *to, const char *field)
+{
+    append_expr(store, to, field, mongo_document_write_free);
 }
 
 static void append_parents(mongo_builder *out, const char *path)
@@ -186,11 +192,7 @@ void mongo_document_write_sound(const mongo_uri *uri, mongo_builder *out)
 
 void mongo_document_append_sound(const mongo_store *store, bson_t *to, const char *field)
 {
-    mongo_builder text = builder_begin("{'$expr': ");
-    mongo_document_write_sound(&store->uri, &text);
-    builder_add(&text, "}");
-    mongo_document_append_text(store, to, field, text.text);
-    builder_done(&text);
+    append_expr(store, to, field, mongo_document_write_sound);
 }
 
 /* ---- What a look gives ---- */

@@ -51,18 +51,25 @@ const char *mongo_key(size_t i, char buffer[16])
     return key;
 }
 
-void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat)
+void mongo_append_quick_write_concern(bson_t *command)
 {
     bson_t concern;
     BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
+    BSON_APPEND_INT32(&concern, "w", 1);
+    bson_append_document_end(command, &concern);
+}
+
+void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool is_beat)
+{
+    bson_t concern;
     if (store->uri.weak) {
-        BSON_APPEND_INT32(&concern, "w", 1);
-    } else {
-        BSON_APPEND_UTF8(&concern, "w", "majority");
-        BSON_APPEND_BOOL(&concern, "j", true);
-        BSON_APPEND_INT64(&concern, "wtimeout",
-                          is_beat ? store->beats.wait_ms : store->work.wait_ms);
+        mongo_append_quick_write_concern(command);
+        return;
     }
+    BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
+    BSON_APPEND_UTF8(&concern, "w", "majority");
+    BSON_APPEND_BOOL(&concern, "j", true);
+    BSON_APPEND_INT64(&concern, "wtimeout", is_beat ? store->beats.wait_ms : store->work.wait_ms);
     bson_append_document_end(command, &concern);
 }
 

@@ -43,6 +43,8 @@ void mongo_append_stamp(bson_t *to, const char *field, hf_stamp stamp); /* as a 
 /* Begins a command that names a collection: {command: collection ... }. */
 void mongo_begin(bson_t *command, const char *verb, const char *collection);
 /* Appends {_id: id} as `field`. */
+/* A write that waits for the primary alone: nothing depends on it. */
+void mongo_append_quick_write_concern(bson_t *command);
 void mongo_append_by_id(bson_t *command, const char *field, hf_id id);
 /* To a query: none of these fields (up to a NULL) is an array. Equality looks into arrays, too. */
 void mongo_append_no_array(bson_t *query, const char *const *fields);

@@ -93,16 +93,14 @@ void mongo_bell_ring(mongo_store *store, int32_t bell, hf_id session, const char
 {
     static const mongo_call call = {.what = "ringing a bell", .writes = true};
     char name[MONGO_BELL_NAME_SIZE];
-    bson_t command = BSON_INITIALIZER, rings, concern;
+    bson_t command = BSON_INITIALIZER, rings;
     mongo_reply reply;
     mongo_bell_name(store, bell, name);
     mongo_begin(&command, "insert", name);
     BSON_APPEND_ARRAY_BEGIN(&command, "documents", &rings);
     append_ring(&rings, session, lock, text, stamp);
     bson_append_array_end(&command, &rings);
-    BSON_APPEND_DOCUMENT_BEGIN(&command, "writeConcern", &concern);
-    BSON_APPEND_INT32(&concern, "w", 1);
-    bson_append_document_end(&command, &concern);
+    mongo_append_quick_write_concern(&command);
     mongo_run(store, &call, &command, &reply, NULL);
     bson_destroy(&reply.doc);
     bson_destroy(&command);

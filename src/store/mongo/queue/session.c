@@ -192,7 +192,7 @@ hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *e
 {
     static const mongo_call call = {.what = "ending a session", .writes = true};
     mongo_store *store = (mongo_store *)base;
-    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER, concern;
+    bson_t command = BSON_INITIALIZER, x = BSON_INITIALIZER;
     mongo_reply reply;
     hf_code code = mongo_ready(store, err);
     if (code)
@@ -200,9 +200,7 @@ hf_code mongo_session_end(hf_store *base, hf_id id, bool leaves_any, hf_error *e
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);
     pipeline_append_text(&command, "update", leaves_any ? end_text : clean_end_text, &x);
-    BSON_APPEND_DOCUMENT_BEGIN(&command, "writeConcern", &concern);
-    BSON_APPEND_INT32(&concern, "w", 1);
-    bson_append_document_end(&command, &concern);
+    mongo_append_quick_write_concern(&command);
     code = mongo_run(store, &call, &command, &reply, err);
     bson_destroy(&reply.doc);
     bson_destroy(&command);
