@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FOLDERS = ("src/core", "src/client", "src/store", "src/guard", "src/httpd", "src/cli")
 COPIED = ("CMakeLists.txt", "CMakePresets.json", "src", "include", "tests", "bench", "docs",
           "completion", "tools", "examples", "debian", "CHANGELOG.md", "README.md",
-          "holdfast.pc.in", "LICENSE")
+          "holdfast.pc.in", "holdfast-guard.pc.in", "LICENSE")
 PER_FILE = 4096  # numbers; so a change in one file leaves the others as they were built
 FORMS = ("value", "truth", "statement", "code", "before")  # from the inside to the outside
 
