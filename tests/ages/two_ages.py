@@ -12,7 +12,7 @@ import unittest
 
 import pymongo
 
-from contest import Command, Contest, Program, Worker, check_counter, check_exclusion, check_failures
+from contest import Command, Contest, Worker, check_counter, check_exclusion, check_failures
 from mongod import ReplicaSet
 
 OLD = os.environ["HOLDFAST_OLD"]
@@ -29,8 +29,8 @@ class OldWorker(Worker):
     program = os.path.join(OLD, "live_worker")
 
 
-def old_command(*words):
-    return Program(os.path.join(OLD, "holdfast"), *words)
+class OldCommand(Command):
+    program = os.path.join(OLD, "holdfast")
 
 
 class Ages:
@@ -93,7 +93,7 @@ class Ages:
 
     def test_one_sees_the_other(self):
         words = (self.uri, "--script", "--name=x")
-        self.check_seen(Worker(*words), old_command)
+        self.check_seen(Worker(*words), OldCommand)
         self.check_seen(OldWorker(*words), Command)
 
 
@@ -104,9 +104,9 @@ class OnSqlite(Ages, unittest.TestCase):
         self.uri = "sqlite:" + os.path.join(folder.name, "locks.db")
 
     def test_a_file_of_the_old_one(self):
-        self.done(old_command("--store", self.uri, "run", "x", "--", "true"))
+        self.done(OldCommand("--store", self.uri, "run", "x", "--", "true"))
         self.done(Command("--store", self.uri, "run", "x", "--", "true"))
-        self.done(old_command("--store", self.uri, "run", "x", "--", "true"))
+        self.done(OldCommand("--store", self.uri, "run", "x", "--", "true"))
 
 
 class OnMongo(Ages):
@@ -128,7 +128,7 @@ class OnQueue(OnMongo, unittest.TestCase):
 
     def test_one_breaks_the_lock_of_the_other(self):
         words = (self.uri, "--script", "--name=x", "--ttl=3000")
-        self.check_break(Worker(*words), old_command)
+        self.check_break(Worker(*words), OldCommand)
         self.check_break(OldWorker(*words), Command)
 
 

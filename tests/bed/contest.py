@@ -134,9 +134,10 @@ class Program:
 
 class Command(Program):
     """The command `holdfast`, with what is left of the environment's own settings taken out."""
+    program = COMMAND
 
     def __init__(self, *words, env=None):
-        super().__init__(COMMAND, *words, env=dict({"HOLDFAST_STORE": ""}, **(env or {})))
+        super().__init__(self.program, *words, env=dict({"HOLDFAST_STORE": ""}, **(env or {})))
 
 
 class Worker(Program):

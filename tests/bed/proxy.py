@@ -42,6 +42,7 @@ def body_of(rest):
 
 class Proxy:
     """Leaving `with` closes everything."""
+    options = {"directConnection": "true"}  # of its URIs
 
     def __init__(self, host, change):
         self.target = host.split(":")
@@ -62,10 +63,9 @@ class Proxy:
                 pass
             each.close()
 
-    def uri(self, database, **options):
-        options = dict(options, directConnection="true")
+    def uri(self, database="", **options):
         return "mongodb://127.0.0.1:%d/%s?%s" % (
-            self.port, database, "&".join("%s=%s" % each for each in options.items()))
+            self.port, database, "&".join("%s=%s" % each for each in {**options, **self.options}.items()))
 
     def _accept(self):
         while True:

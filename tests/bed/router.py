@@ -20,10 +20,7 @@ def as_router(name, _command, reply):
 
 class Router(Proxy):
     """In front of the primary; a test that moves it makes another one."""
+    options = {}
 
     def __init__(self, replica_set):
         super().__init__(replica_set.primary().host, as_router)
-
-    def uri(self, database="", **options):
-        return "mongodb://127.0.0.1:%d/%s?%s" % (
-            self.port, database, "&".join("%s=%s" % each for each in options.items()))
