@@ -806,9 +806,9 @@ struct _bson_t;
 /* Updates one document, unless a later holder has written to it. If the field `fence` (NULL:
  * "fence") of the one document that matches filter is absent or not above the token, this applies
  * update (operators such as $set) and sets that field to the token: one atomic command with
- * majority write concern. For exclusive holders. The collection must be of
- * the libmongoc, 1 or 2, that this library was built with, so take the program's flags from
- * `pkg-config --cflags --libs holdfast-guard-mongo`.
+ * majority write concern. For exclusive holders. The collection must be of the libmongoc, 1 or 2,
+ * that this library was built with, so take the program's flags from `pkg-config --cflags --libs
+ * holdfast-guard-mongo`.
  *   - HF_FENCED: a later holder has written, and nothing was changed.
  *   - HF_NOT_FOUND: no such document.
  *   - HF_UNKNOWN: sent, no answer; repeat it, which is safe if the update is idempotent. */

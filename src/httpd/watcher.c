@@ -19,7 +19,7 @@
 #define COUNT_SHARE 20         /* at most this part of the time is spent on them */
 #define BEAT_MS 15000
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
-#define LATE_MS 1500 /* a look that takes so much longer than twice the last is told as trouble */
+#define LATE_MS 1500     /* a look that takes so much longer than twice the usual is trouble */
 
 /* ---- Events ---- */
 
