@@ -62,13 +62,13 @@ class Mixed(Contest):
 
 
 class OnASet(unittest.TestCase):
-    """Each test has a database of its own."""
+    """Each test has a database of its own, also where two classes have a test of one name."""
 
     rs = shared
     keys = {}
 
     def setUp(self):
-        self.database = self.id().rsplit(".", 1)[1][:38]
+        self.database = "-".join(self.id().split(".")[-2:])[:63]  # as long as it may be
         self.mongo = self.rs.client()
         self.addCleanup(self.mongo.close)
         self.db = self.mongo[self.database]

@@ -81,7 +81,6 @@ class Odd(OnASet):
 
     def setUp(self):
         super().setUp()
-        self.mongo.drop_database(self.database)
         self.documents = self.db.get_collection(
             self.COLLECTION, codec_options=bson.CodecOptions(document_class=RawBSONDocument))
         self.n = 0

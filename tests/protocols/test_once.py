@@ -25,12 +25,6 @@ def now():
 class Outcomes(OnASet):
     """What is so in each of the three; the name is a document's _id, where there must be one."""
 
-    def setUp(self):
-        super().setUp()
-        self.database = "once_%s_%s" % (self.keys["Protocol"], self.database[5:30])
-        self.db = self.mongo[self.database]
-        self.uri = self.store()
-
     def ours(self, *words, uri=None):
         return self.start(Command("--store", uri or self.uri, "-v", *words))
 

@@ -21,7 +21,6 @@ class Cases:
 
     def setUp(self):
         super().setUp()
-        self.mongo.drop_database(self.database)  # the other classes have tests of this name
         self.prepare()
         self.options = "&appName=unacknowledged"
         self.addCleanup(self.rs.heal)
