@@ -74,6 +74,40 @@ static bool is_change(faulty_call call, const void *arg)
     return call == FAULTY_STEP && ((const struct faulty_step *)arg)->step->change;
 }
 
+/* ---- Breaks ---- */
+
+static hf_id of_nobody;
+static hf_presence when_it_left;
+
+static hf_code note_presence(faulty *of, faulty_call call, const void *arg)
+{
+    hf_session_state state;
+    hf_error err;
+    if (!is_leave(call, arg))
+        return HF_OK;
+    assert_int_equal(of->inner->ops->sessions_look(of->inner, &of_nobody, 1, -1, &state, &err),
+                     HF_OK);
+    when_it_left = state.presence;
+    return HF_OK;
+}
+
+/* It could begin again while its ticket is being taken out, and believe. */
+static void test_a_session_that_is_missing_is_barred_before_its_ticket_is_taken_out(void **state)
+{
+    (void)state;
+    hf_error err;
+    open_still("memory:barred");
+    of_nobody = begin_dead(f->inner, 9, 1000);
+    enter_as(f->inner, "x", of_nobody, 1);
+    assert_int_equal(f->inner->ops->session_end(f->inner, of_nobody, false, &err), HF_OK);
+    f->before = note_presence;
+    assert_int_equal(hf_break(client, "x", &(hf_break_options){.reason = "it is gone"}, &err),
+                     HF_OK);
+    assert_int_equal(when_it_left, HF_DEAD);
+    assert_int_equal(look_at(f->inner, "x").holders, 0);
+    close_still();
+}
+
 /* ---- Releases ---- */
 
 static void close_while_refused(const char *name)
@@ -594,6 +628,7 @@ static void test_sessions_are_ended_if_the_store_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_session_that_is_missing_is_barred_before_its_ticket_is_taken_out),
         cmocka_unit_test(test_what_is_being_released_is_not_released_twice),
         cmocka_unit_test(test_a_session_with_something_to_release_is_kept),
         cmocka_unit_test(test_an_idle_session_with_suspects_is_replaced),
