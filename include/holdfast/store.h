@@ -259,8 +259,9 @@ typedef struct hf_session_state {
 typedef struct hf_beat {
     const hf_id *answered; /* asks to be taken out */
     size_t n_answered;
-    const char *waits; /* the wait report, as text (core/waits.h); NULL: none */
-    int64_t seen;      /* the last beat that had been answered when this one was made */
+    const char *waits;  /* the wait report, as text (core/waits.h); NULL: none */
+    int64_t seen;       /* the last beat that had been answered when this one was made */
+    bool holds_nothing; /* no lock depends on it: it may be as slow as any other call */
 } hf_beat;
 
 /* The wait report of a living session's last beat. */

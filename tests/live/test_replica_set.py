@@ -138,6 +138,26 @@ class Contention(OnASet):
                         "nobody ever held together with another")
 
 
+class Connections(OnASet):
+    def connections(self, member):
+        with member.client() as client:
+            return len(list(client.admin.aggregate([
+                {"$currentOp": {"allUsers": True, "idleConnections": True}},
+                {"$match": {"appName": self.name, "connectionId": {"$exists": True}}}])))
+
+    def test_a_waiter_has_two_to_the_primary_and_one_to_the_others(self):
+        holder = self.holder("--ttl=" + LONG_TTL)
+        waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.rs.uri + "&appName=" + self.name)
+        until(lambda: self.session_of(waiter)["beat"] > 2, 60, "beats of the waiter")
+        primary = self.rs.primary()
+        self.assertLessEqual(self.connections(primary), 2)
+        for member in self.rs.members:
+            if member is not primary:
+                self.assertLessEqual(self.connections(member), 1)
+        holder.ask("release", "release")
+        waiter.wait("acquired", 10)
+
+
 class Crashes(OnASet):
     def test_a_killed_holder_is_followed_within_a_ttl_and_a_second(self):
         holder = self.holder("--ttl=" + SHORT_TTL)

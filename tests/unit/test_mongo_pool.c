@@ -5,7 +5,9 @@
 
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/pool.h"
+#include "store/mongo/driver/set.h"
 #include "store/mongo/driver/store.h"
+#include "store/mongo/driver/text.h"
 
 #include <time.h>
 
@@ -22,6 +24,7 @@ static int64_t takes_ms[20]; /* to destroy the first, the second... */
 static int n_ended;
 static struct timespec now;
 static bool is_refused;
+static mongoc_uri_t *went_to; /* the last one */
 static int32_t error_api;
 static mongoc_apm_command_succeeded_cb_t on_success;
 static mongoc_apm_command_failed_cb_t on_failure;
@@ -46,6 +49,8 @@ void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_fail
 mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t *uri,
                                                               bson_error_t *error)
 {
+    mongoc_uri_destroy(went_to);
+    went_to = mongoc_uri_copy(uri);
     if (!is_refused)
         return __real_mongoc_client_new_from_uri_with_error(uri, error);
     bson_set_error(error, MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_NOT_READY, "no");
@@ -119,12 +124,18 @@ static hf_mono read_mono(void *ctx)
 
 /* ---- The pool ---- */
 
+static void open_pool_with(const char *text, bool is_direct)
+{
+    mongo_limits limits = {
+        .connect_ms = 1001, .socket_ms = 1002, .wait_ms = 1003, .is_direct = is_direct};
+    mongoc_uri_destroy(store.uri.driver);
+    store.uri.driver = mongoc_uri_new(text);
+    mongo_pool_init(&pool, store.uri.driver, limits);
+}
+
 static void open_pool(const char *text)
 {
-    mongoc_uri_t *uri = mongoc_uri_new(text);
-    mongo_limits limits = {.connect_ms = 1001, .socket_ms = 1002, .wait_ms = 1003};
-    mongo_pool_init(&pool, uri, limits);
-    mongoc_uri_destroy(uri);
+    open_pool_with(text, false);
 }
 
 static int begin(void **state)
@@ -162,7 +173,7 @@ static void keep(size_t n)
     for (size_t i = 0; i < n; i++)
         all[i] = take();
     for (size_t i = 0; i < n; i++)
-        mongo_pool_give(&pool, all[i], false);
+        mongo_pool_give(&store, &pool, all[i], false);
 }
 
 /* ---- Settings ---- */
@@ -188,7 +199,7 @@ static void assert_settings(void)
     assert_int_equal(number(MONGOC_URI_CONNECTTIMEOUTMS), 1001);
     assert_int_equal(number(MONGOC_URI_SOCKETTIMEOUTMS), 1002);
     assert_int_equal(number(MONGOC_URI_HEARTBEATFREQUENCYMS), 600000);
-    assert_int_equal(pool.wait_ms, 1003);
+    assert_int_equal(pool.limits.wait_ms, 1003);
 }
 
 static void test_a_uri_that_says_nothing(void **state)
@@ -218,10 +229,10 @@ static void test_one_that_was_given_back_is_taken_again(void **state)
     (void)state;
     mongoc_client_t *one = take(), *other = take();
     assert_ptr_not_equal(one, other);
-    mongo_pool_give(&pool, one, false);
+    mongo_pool_give(&store, &pool, one, false);
     assert_ptr_equal(take(), one);
-    mongo_pool_give(&pool, one, false);
-    mongo_pool_give(&pool, other, false);
+    mongo_pool_give(&store, &pool, one, false);
+    mongo_pool_give(&store, &pool, other, false);
     assert_string_equal(ended, "");
 }
 
@@ -229,7 +240,7 @@ static void test_after_a_failure_none_is_kept(void **state)
 {
     (void)state;
     keep(3);
-    mongo_pool_give(&pool, take(), true);
+    mongo_pool_give(&store, &pool, take(), true);
     assert_int_equal(pool.n_idle, 0);
     assert_string_equal(ended, "rdrdrd");
     keep(1);
@@ -245,7 +256,7 @@ static void test_sixteen_are_kept(void **state)
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
         all[i] = take();
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
-        mongo_pool_give(&pool, all[i], false);
+        mongo_pool_give(&store, &pool, all[i], false);
     assert_string_equal(ended, "d"); /* the one too many is destroyed */
     assert_int_equal(pool.n_idle, MONGO_IDLE_MAX);
 }
@@ -264,13 +275,93 @@ static void test_a_connection_that_cannot_be_made(void **state)
 static void test_a_new_one_tells_of_errors_and_of_its_commands(void **state)
 {
     (void)state;
-    mongo_pool_give(&pool, take(), false);
+    mongo_pool_give(&store, &pool, take(), false);
     assert_int_equal(error_api, MONGOC_ERROR_API_VERSION_2);
     store.base.round_trips = 0;
     on_success(NULL);
     assert_int_equal(store.base.round_trips, 1);
     on_failure(NULL);
     assert_int_equal(store.base.round_trips, 2);
+}
+
+/* ---- The primary alone ---- */
+
+static void hear(const char *text)
+{
+    bson_t *hello = pipeline_json(text);
+    mongo_note_hello(&store, hello);
+    bson_destroy(hello);
+}
+
+/* Where a new connection goes, which is then given back. */
+static const char *goes_to(bool fails)
+{
+    mongo_pool_give(&store, &pool, take(), fails);
+    return mongoc_uri_get_hosts(went_to)->host_and_port;
+}
+
+static void open_direct(const char *text)
+{
+    mongo_pool_done(&store, &pool);
+    open_pool_with(text, true);
+    mongo_forget_primary(&store);
+}
+
+#define SET "mongodb://u:p%40@a:1,b:2/app?replicaSet=rs0&socketTimeoutMS=7"
+#define PRIMARY "{'setName': 'rs0', 'me': 'b:2', 'ismaster': true}"
+
+static void test_it_goes_to_the_primary_alone(void **state)
+{
+    (void)state;
+    open_direct(SET);
+    assert_string_equal(goes_to(false), "a:1");
+    hear("{'setName': 'rs0', 'me': 'a:1', 'ismaster': false}");
+    hear(PRIMARY);
+    mongoc_client_t *idle = take();
+    assert_string_equal(goes_to(false), "b:2");
+    assert_null(mongoc_uri_get_hosts(went_to)->next);
+    assert_true(mongoc_uri_get_option_as_bool(went_to, MONGOC_URI_DIRECTCONNECTION, false));
+    assert_int_equal(mongoc_uri_get_option_as_int32(went_to, MONGOC_URI_SOCKETTIMEOUTMS, 0), 1002);
+    assert_string_equal(mongoc_uri_get_username(went_to), "u");
+    assert_string_equal(mongoc_uri_get_password(went_to), "p@");
+    assert_string_equal(mongoc_uri_get_replica_set(went_to), "rs0");
+    assert_string_equal(mongoc_uri_get_database(went_to), "app");
+    mongo_pool_give(&store, &pool, idle, false);
+}
+
+static void test_after_a_failure_the_primary_is_looked_for(void **state)
+{
+    (void)state;
+    open_direct(SET);
+    hear("{'setName': 'rs0', 'me': 'b:2', 'isWritablePrimary': true}");
+    assert_string_equal(goes_to(true), "b:2");
+    assert_string_equal(goes_to(true), "a:1");
+    assert_false(mongoc_uri_get_option_as_bool(went_to, MONGOC_URI_DIRECTCONNECTION, false));
+}
+
+static void test_where_no_set_is_looked_for_it_goes_as_the_uri_says(void **state)
+{
+    static const char *const uris[] = {"mongodb://a:1/app", "mongodb://a:1/?directConnection=true",
+                                       "mongodb://a:1/?directConnection=true&replicaSet=rs0"};
+    (void)state;
+    for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
+        open_direct(uris[i]);
+        hear(PRIMARY);
+        assert_string_equal(goes_to(false), "a:1");
+    }
+    open_direct(SET);
+    hear("{'me': 'b:2', 'ismaster': true}"); /* a standalone server, or a router */
+    assert_string_equal(goes_to(false), "a:1");
+}
+
+static void test_one_for_other_calls_knows_all_members(void **state)
+{
+    (void)state;
+    mongo_pool_done(&store, &pool);
+    open_pool(SET);
+    hear(PRIMARY);
+    assert_string_equal(goes_to(false), "a:1");
+    mongo_forget_primary(&store);
 }
 
 /* ---- The end ---- */
@@ -310,6 +401,10 @@ int main(void)
         TEST(test_sixteen_are_kept),
         TEST(test_a_connection_that_cannot_be_made),
         TEST(test_a_new_one_tells_of_errors_and_of_its_commands),
+        TEST(test_it_goes_to_the_primary_alone),
+        TEST(test_after_a_failure_the_primary_is_looked_for),
+        TEST(test_where_no_set_is_looked_for_it_goes_as_the_uri_says),
+        TEST(test_one_for_other_calls_knows_all_members),
         TEST(test_servers_that_answer_are_told),
         TEST(test_after_a_slow_good_bye_nobody_is_told),
     };

@@ -144,7 +144,7 @@ static void test_no_server_is_asked_for_again(void **state)
 static void hear_hello(const char *text)
 {
     bson_t *hello = pipeline_json(text);
-    mongo_note_set(store, hello);
+    mongo_note_hello(store, hello);
     bson_destroy(hello);
 }
 

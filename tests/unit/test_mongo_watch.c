@@ -498,7 +498,7 @@ static void test_a_wake_is_no_excuse_for_a_dead_line(void **state)
     answers_give("getMore", NULL);
     answers_tell(wake_at_once);
     assert_int_equal(await_since((hf_stamp){0}, 5000), HF_UNREACHABLE);
-    assert_int_equal(store->work.n_idle, 0);
+    assert_int_equal(store->listens.n_idle, 0);
 }
 
 static void test_a_wake_while_it_opens_ends_it_before_it_reads(void **state)
@@ -555,7 +555,7 @@ static void test_a_reply_without_a_cursor_ends_the_stream(void **state)
     answers_give("aggregate", NONE);
     answers_give("getMore", "{'ok': 1}");
     await();
-    assert_int_equal(store->work.n_idle, 1);
+    assert_int_equal(store->listens.n_idle, 1);
     answers_give("aggregate", NONE);
     await();
     assert_string_equal(heard, "<look - 00000000 0 at 0>");
@@ -579,7 +579,7 @@ static void test_everybody_looks_once(void **state)
     (void)state;
     answers_give("aggregate", NULL);
     assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
-    assert_int_equal(store->work.n_idle, 0);
+    assert_int_equal(store->listens.n_idle, 0);
     answers_give("aggregate", NULL);
     assert_int_equal(await_since((hf_stamp){0}, 1), HF_UNREACHABLE);
     assert_string_equal(heard, "");
@@ -610,7 +610,7 @@ static mongoc_client_t *take_one(void)
     hf_error err;
     mongoc_client_t *client;
     const mongo_call call = {.what = "trying"};
-    assert_int_equal(mongo_pool_take(store, &store->work, &call, &client, &err), HF_OK);
+    assert_int_equal(mongo_pool_take(store, &store->listens, &call, &client, &err), HF_OK);
     return client;
 }
 
@@ -622,11 +622,11 @@ static void test_another_session_listens_on_the_same_connection(void **state)
     answers_give_always("getMore", NONE);
     answers_give_always("killCursors", "{'ok': 1}");
     await();
-    mongo_pool_give(&store->work, take_one(), false); /* one that is idle */
-    assert_int_equal(store->work.n_idle, 1);
+    mongo_pool_give(store, &store->listens, take_one(), false); /* one that is idle */
+    assert_int_equal(store->listens.n_idle, 1);
     assert_int_equal(store->base.ops->await(&store->base, id_of(2), STAMP(0), 1, hear, NULL, &err),
                      HF_OK);
-    assert_int_equal(store->work.n_idle, 1);
+    assert_int_equal(store->listens.n_idle, 1);
 }
 
 /* ---- What is skipped of what is not open ---- */

@@ -85,6 +85,11 @@ static void test_beats(void **state)
     beat("that answers", &says, "{'ok': 1, 'value': " SESSION("01", "") "}");
     beat("marked", &says, "{'ok': 1, 'value': null}");
     beat("no answer", &says, NULL);
+    const hf_beat idle = {.holds_nothing = true};
+    beat("that no lock depends on", &idle, "{'ok': 1, 'value': null}");
+    store->shares_beats = true;
+    beat("the same, where other calls do not hang for long", &idle, "{'ok': 1, 'value': null}");
+    beat("that a lock depends on", &(hf_beat){0}, "{'ok': 1, 'value': null}");
     transcript_end("sessions-beats");
 }
 

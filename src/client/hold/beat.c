@@ -94,6 +94,7 @@ hf_mono beat_tick(hf_client *client, hf_mono now)
     hf_beat says = {.answered = answered, .seen = session->seen};
     char *waits = is_due ? long_waits_say_locked(client, now) : NULL;
     says.waits = waits;
+    says.holds_nothing = hold_is_empty_locked(client);
     says.n_answered = is_due ? session_answered_locked(client, answered) : 0;
     pthread_mutex_unlock(&client->mutex);
     if (is_due)

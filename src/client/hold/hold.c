@@ -21,3 +21,11 @@ void hold_free(struct hold *hold)
     free(hold->endings.of);
     free(hold);
 }
+
+bool hold_is_empty_locked(const hf_client *client)
+{
+    for (const struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD)
+            return false;
+    return true;
+}

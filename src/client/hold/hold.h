@@ -29,5 +29,7 @@ struct hold {
 
 struct hold *hold_new(int32_t local_turns);
 void hold_free(struct hold *hold); /* its lists are empty */
+/* Whether no lock depends on the next beat. */
+bool hold_is_empty_locked(const hf_client *client);
 
 #endif

@@ -335,7 +335,7 @@ static void find_writes(doctor *to)
 {
     hf_error error;
     double best_ms = 0, worst_ms = 0;
-    double patience_ms = (double)to->store->beats.wait_ms;
+    double patience_ms = (double)to->store->beats.limits.wait_ms;
     if (to->store->uri.weak)
         tell(to, "write concern", true,
              "hfWeakWrites=yes: a failover can give one lock to two holders; take it out");
@@ -448,7 +448,7 @@ static void find_clocks(doctor *to)
     for (size_t i = 0; i < n; i++)
         find_offset(to, client, servers[i], &all);
     mongoc_server_descriptions_destroy_all(servers, n);
-    mongo_pool_give(&to->store->work, client, false);
+    mongo_pool_give(to->store, &to->store->work, client, false);
     judge_offsets(to, &all);
 }
 

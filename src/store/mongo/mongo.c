@@ -40,6 +40,7 @@ static void close_store(hf_store *base)
         store->protocol->close(store, is_ours);
     if (is_ours) {
         mongo_watch_done(store);
+        mongo_pool_done(store, &store->listens);
         mongo_pool_done(store, &store->beats);
         mongo_pool_done(store, &store->work);
         pthread_mutex_destroy(&store->mutex);
@@ -174,16 +175,22 @@ void mongo_start(void)
 #define REPLY_MS 1000 /* so much longer than the server, the socket waits for its answer */
 
 /* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
- * member once; then the command is sent. */
+ * member once; then the command is sent. A beat that keeps no lock may go with the other calls, if
+ * one that hangs there leaves time for another in the lease. */
 static void prepare_pools(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;
     int64_t command_ms = store->uri.command_ms;
     mongo_limits work = {
         .connect_ms = 1000, .socket_ms = command_ms + REPLY_MS, .wait_ms = command_ms};
-    mongo_limits beats = {.connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2};
+    mongo_limits beats = {
+        .connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2, .is_direct = true};
+    mongo_limits listens = work;
+    listens.is_direct = true;
     mongo_pool_init(&store->work, store->uri.driver, work);
     mongo_pool_init(&store->beats, store->uri.driver, beats);
+    mongo_pool_init(&store->listens, store->uri.driver, listens);
+    store->shares_beats = work.socket_ms <= store->config.ttl_ms / 2;
 }
 
 static void warn_if_weak(mongo_store *store)

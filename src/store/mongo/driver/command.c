@@ -69,7 +69,8 @@ void mongo_append_write_concern(const mongo_store *store, bson_t *command, bool 
     BSON_APPEND_DOCUMENT_BEGIN(command, "writeConcern", &concern);
     BSON_APPEND_UTF8(&concern, "w", "majority");
     BSON_APPEND_BOOL(&concern, "j", true);
-    BSON_APPEND_INT64(&concern, "wtimeout", is_beat ? store->beats.wait_ms : store->work.wait_ms);
+    BSON_APPEND_INT64(&concern, "wtimeout",
+                      is_beat ? store->beats.limits.wait_ms : store->work.limits.wait_ms);
     bson_append_document_end(command, &concern);
 }
 
@@ -87,7 +88,7 @@ void mongo_append_read_concern(mongo_store *store, bson_t *command, hf_stamp aft
     if (after.value && !alone)
         mongo_append_stamp(&concern, "afterClusterTime", after);
     bson_append_document_end(command, &concern);
-    BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.wait_ms);
+    BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.limits.wait_ms);
 }
 
 /* A linearizable read is by _id and outside a session; it does not allow afterClusterTime (R8). */
@@ -101,7 +102,7 @@ void mongo_append_linearizable(mongo_store *store, bson_t *command)
     BSON_APPEND_DOCUMENT_BEGIN(command, "readConcern", &concern);
     BSON_APPEND_UTF8(&concern, "level", "linearizable");
     bson_append_document_end(command, &concern);
-    BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.wait_ms);
+    BSON_APPEND_INT32(command, "maxTimeMS", (int32_t)store->work.limits.wait_ms);
 }
 
 /* Remembers the latest stamp, for looks at sessions (R1). */
@@ -118,7 +119,7 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
                   mongo_reply *reply, hf_error *err)
 {
     bson_error_t error;
-    mongo_pool *pool = call->is_beat ? &store->beats : &store->work;
+    mongo_pool *pool = call->is_beat && !call->is_idle ? &store->beats : &store->work;
     const char *database = call->database ? call->database : store->uri.database;
     mongoc_client_t *client;
     hf_code code = mongo_pool_take(store, pool, call, &client, err);
@@ -133,7 +134,7 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
         code = mongo_fault(store, call, &error, &reply->doc, err);
     }
-    mongo_pool_give(pool, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
+    mongo_pool_give(store, pool, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
     return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
 }
 

@@ -10,7 +10,8 @@ typedef struct mongo_call {
     const char *name;     /* of the lock, or NULL */
     const char *database; /* NULL: the store's */
     bool writes;          /* without an answer the outcome is unknown */
-    bool is_beat;         /* uses a connection of its own */
+    bool is_beat;         /* does not wait for long, and uses a connection of its own, unless: */
+    bool is_idle;         /* no lock depends on it */
 } mongo_call;
 
 /* doc is always the caller's to destroy. server_code: the server's error code, or 0. */

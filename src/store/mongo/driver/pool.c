@@ -8,6 +8,7 @@
  * refuses a lost server for 5 s. So a client that met an error is thrown away, and the next call
  * starts with a new one (R7). */
 #include "store/mongo/driver/pool.h"
+#include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/set.h"
@@ -23,19 +24,24 @@ static void set_number(mongoc_uri_t *uri, const char *key, int64_t value)
     mongoc_uri_set_option_as_int32(uri, key, (int32_t)value);
 }
 
+static void set_limits(mongoc_uri_t *uri, const mongo_limits *limits)
+{
+    mongoc_uri_set_option_as_bool(uri, MONGOC_URI_RETRYWRITES, false);
+    mongoc_uri_set_option_as_bool(uri, MONGOC_URI_RETRYREADS, false);
+    mongoc_uri_set_option_as_bool(uri, MONGOC_URI_SERVERSELECTIONTRYONCE, true);
+    set_number(uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS, limits->connect_ms);
+    set_number(uri, MONGOC_URI_CONNECTTIMEOUTMS, limits->connect_ms);
+    set_number(uri, MONGOC_URI_SOCKETTIMEOUTMS, limits->socket_ms);
+    set_number(uri, MONGOC_URI_HEARTBEATFREQUENCYMS, REVISIT_MS);
+    if (!mongoc_uri_get_appname(uri))
+        mongoc_uri_set_appname(uri, "holdfast");
+}
+
 void mongo_pool_init(mongo_pool *pool, const mongoc_uri_t *uri, mongo_limits limits)
 {
-    *pool = (mongo_pool){.uri = mongoc_uri_copy(uri), .wait_ms = limits.wait_ms};
+    *pool = (mongo_pool){.uri = mongoc_uri_copy(uri), .limits = limits};
     pthread_mutex_init(&pool->mutex, NULL);
-    mongoc_uri_set_option_as_bool(pool->uri, MONGOC_URI_RETRYWRITES, false);
-    mongoc_uri_set_option_as_bool(pool->uri, MONGOC_URI_RETRYREADS, false);
-    mongoc_uri_set_option_as_bool(pool->uri, MONGOC_URI_SERVERSELECTIONTRYONCE, true);
-    set_number(pool->uri, MONGOC_URI_SERVERSELECTIONTIMEOUTMS, limits.connect_ms);
-    set_number(pool->uri, MONGOC_URI_CONNECTTIMEOUTMS, limits.connect_ms);
-    set_number(pool->uri, MONGOC_URI_SOCKETTIMEOUTMS, limits.socket_ms);
-    set_number(pool->uri, MONGOC_URI_HEARTBEATFREQUENCYMS, REVISIT_MS);
-    if (!mongoc_uri_get_appname(pool->uri))
-        mongoc_uri_set_appname(pool->uri, "holdfast");
+    set_limits(pool->uri, &limits);
 }
 
 /* Sends nothing to the server, which may not answer. */
@@ -80,8 +86,8 @@ static void on_error(const mongoc_apm_command_failed_t *event)
 
 static void on_hello(const mongoc_apm_server_heartbeat_succeeded_t *event)
 {
-    mongo_note_set(mongoc_apm_server_heartbeat_succeeded_get_context(event),
-                   mongoc_apm_server_heartbeat_succeeded_get_reply(event));
+    mongo_note_hello(mongoc_apm_server_heartbeat_succeeded_get_context(event),
+                     mongoc_apm_server_heartbeat_succeeded_get_reply(event));
 }
 
 static void hear_of_answers(mongo_store *store, mongoc_client_t *client)
@@ -94,6 +100,44 @@ static void hear_of_answers(mongo_store *store, mongoc_client_t *client)
     mongoc_apm_callbacks_destroy(callbacks);
 }
 
+/* The URI's text with this host instead of its own. What is before the last '@' are a name and a
+ * password. */
+static char *text_to(const char *text, const char *host)
+{
+    const char *from = strstr(text, "://") + 3, *end = from + strcspn(from, "/?");
+    for (const char *at = from; at < end; at++)
+        if (*at == '@')
+            from = at + 1;
+    mongo_builder out = builder_begin("");
+    builder_add_format(&out, "%.*s%s%s", (int)(from - text), text, host, end);
+    return out.text;
+}
+
+/* To the primary alone; NULL: it is not known. */
+static mongoc_uri_t *uri_to_primary(mongo_store *store, const mongo_pool *pool)
+{
+    char primary[MONGO_HOST_SIZE];
+    if (!pool->limits.is_direct || !mongo_primary_of(store, primary))
+        return NULL;
+    char *text = text_to(mongoc_uri_get_string(pool->uri), primary);
+    mongoc_uri_t *uri = mongoc_uri_new(text);
+    free(text);
+    if (!uri)
+        return NULL;
+    set_limits(uri, &pool->limits);
+    mongoc_uri_set_option_as_bool(uri, MONGOC_URI_DIRECTCONNECTION, true);
+    return uri;
+}
+
+static mongoc_client_t *new_client(mongo_store *store, mongo_pool *pool, bson_error_t *error)
+{
+    mongoc_uri_t *uri = uri_to_primary(store, pool);
+    mongoc_client_t *client = mongoc_client_new_from_uri_with_error(uri ? uri : pool->uri, error);
+    if (uri)
+        mongoc_uri_destroy(uri);
+    return client;
+}
+
 hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
                         mongoc_client_t **out, hf_error *err)
 {
@@ -103,7 +147,7 @@ hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *
     pthread_mutex_unlock(&pool->mutex);
     if (*out)
         return HF_OK;
-    *out = mongoc_client_new_from_uri_with_error(pool->uri, &error);
+    *out = new_client(store, pool, &error);
     if (!*out)
         return mongo_fault(store, call, &error, NULL, err);
     mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
@@ -124,9 +168,10 @@ static void throw_idle_away(mongo_pool *pool)
         throw_away(idle[i]);
 }
 
-void mongo_pool_give(mongo_pool *pool, mongoc_client_t *client, bool has_failed)
+void mongo_pool_give(mongo_store *store, mongo_pool *pool, mongoc_client_t *client, bool has_failed)
 {
     if (has_failed) {
+        mongo_forget_primary(store);
         throw_away(client);
         throw_idle_away(pool);
         return;

@@ -14,18 +14,23 @@ typedef struct mongo_call mongo_call;
 
 #define MONGO_IDLE_MAX 16 /* connections that are kept for the next call */
 
+typedef struct mongo_limits {
+    int64_t connect_ms, socket_ms;
+    int64_t wait_ms; /* wtimeout, and maxTimeMS */
+    /* They go to the primary alone, as soon as it is known, and not to the other members, too. Not
+     * for reads that only a primary may answer: a server that is one no more does not refuse these.
+     */
+    bool is_direct;
+} mongo_limits;
+
 /* Connections with time-outs of their own, each for one call at a time. */
 typedef struct mongo_pool {
-    mongoc_uri_t *uri;     /* constant after its init, as the next */
-    int64_t wait_ms;       /* wtimeout, and maxTimeMS */
+    mongoc_uri_t *uri; /* constant after its init, as the next */
+    mongo_limits limits;
     pthread_mutex_t mutex; /* all below */
     mongoc_client_t *idle[MONGO_IDLE_MAX];
     size_t n_idle;
 } mongo_pool;
-
-typedef struct mongo_limits {
-    int64_t connect_ms, socket_ms, wait_ms;
-} mongo_limits;
 
 void mongo_pool_init(mongo_pool *pool, const mongoc_uri_t *uri, mongo_limits limits);
 void mongo_pool_done(mongo_store *store, mongo_pool *pool);
@@ -35,6 +40,7 @@ hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *
                         mongoc_client_t **out, hf_error *err);
 /* has_failed: this connection and all idle ones may lead to a server that is no longer the primary.
  */
-void mongo_pool_give(mongo_pool *pool, mongoc_client_t *client, bool has_failed);
+void mongo_pool_give(mongo_store *store, mongo_pool *pool, mongoc_client_t *client,
+                     bool has_failed);
 
 #endif

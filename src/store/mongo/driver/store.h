@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#define MONGO_HOST_SIZE 280 /* "host:port" */
+
 struct mongo_store {
     hf_store base; /* constant after opening, but for round_trips, which is atomic */
 
@@ -20,14 +22,18 @@ struct mongo_store {
     pid_t owner; /* who opened it */
     mongo_uri uri;
 
-    mongo_pool work, beats;       /* each has a mutex of its own */
-    atomic_int topology, wire;    /* found out at the first use */
+    /* Connections: for most calls; for beats of sessions that hold something (R7); for the
+     * listener. Each pool has a mutex of its own. */
+    mongo_pool work, beats, listens;
+    bool shares_beats;         /* constant: `work` is quick enough for a beat that keeps no lock */
+    atomic_int topology, wire; /* found out at the first use */
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
 
     struct {
         bool is_right;   /* a server belongs to the set that the URI names */
         char other[128]; /* what another server belongs to, in words; "": there was none */
     } set_seen;          /* see set.c; guarded by the mutex */
+    char primary[MONGO_HOST_SIZE]; /* see set.c; guarded by the mutex; "": not known */
 
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
     hf_session self;           /* of this client; written under the mutex, when a session begins */

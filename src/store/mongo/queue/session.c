@@ -147,9 +147,11 @@ static hf_code modify(mongo_store *store, const mongo_call *call, bson_t *comman
 hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                            hf_error *err)
 {
-    static const mongo_call call = {
-        .what = "the beat of the session", .writes = true, .is_beat = true};
     mongo_store *store = (mongo_store *)base;
+    const mongo_call call = {.what = "the beat of the session",
+                             .writes = true,
+                             .is_beat = true,
+                             .is_idle = says->holds_nothing && store->shares_beats};
     bson_t command = BSON_INITIALIZER;
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);

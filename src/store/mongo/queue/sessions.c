@@ -260,6 +260,6 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     mongoc_cursor_t *cursor = open_list(store, client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(&store->work, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, client, code != HF_OK);
     return code;
 }

@@ -74,7 +74,8 @@ static hf_code run(mongo_store *store, sharding_call kind, const mongo_call *cal
 static void end_write(mongo_store *store, bson_t *command, bool is_beat)
 {
     mongo_append_write_concern(store, command, is_beat);
-    BSON_APPEND_INT64(command, "maxTimeMS", is_beat ? store->beats.wait_ms : store->work.wait_ms);
+    BSON_APPEND_INT64(command, "maxTimeMS",
+                      is_beat ? store->beats.limits.wait_ms : store->work.limits.wait_ms);
 }
 
 /* ---- Taking ---- */
@@ -315,7 +316,7 @@ hf_code sharding_get_server(mongo_store *store, sharding_sent *out, hf_error *er
     static const mongo_call call = {.what = "asking for the server's clock", .database = "admin"};
     bson_t command = BSON_INITIALIZER;
     mongo_append_server_status(&command);
-    BSON_APPEND_INT32(&command, "maxTimeMS", (int32_t)store->work.wait_ms);
+    BSON_APPEND_INT32(&command, "maxTimeMS", (int32_t)store->work.limits.wait_ms);
     return run(store, SHARDING_SERVER_INFO, &call, &command, out, err);
 }
 

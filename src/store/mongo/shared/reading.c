@@ -13,7 +13,7 @@ hf_code mongo_reading_connect(mongo_store *store, mongo_reading *reading, const 
     bson_error_t error;
     if (reading->client)
         return HF_OK;
-    hf_code code = mongo_pool_take(store, &store->work, call, &reading->client, err);
+    hf_code code = mongo_pool_take(store, &store->listens, call, &reading->client, err);
     if (code)
         return code;
     reading->session = mongoc_client_start_session(reading->client, NULL, &error);
@@ -26,7 +26,7 @@ void mongo_reading_disconnect(mongo_store *store, mongo_reading *reading, bool h
     if (reading->session)
         mongoc_client_session_destroy(reading->session);
     if (reading->client)
-        mongo_pool_give(&store->work, reading->client, has_failed);
+        mongo_pool_give(store, &store->listens, reading->client, has_failed);
     reading->session = NULL;
     reading->client = NULL;
 }
