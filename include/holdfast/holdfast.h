@@ -171,6 +171,14 @@ void hf_close(hf_client *client);
  */
 int hf_client_keep_fd(hf_client *client);
 
+/* For a process that this one starts and then waits for: names what this client holds, and what
+ * HOLDFAST_HELD named when it was opened, at most 32 locks in all; "" if there are none. Put the
+ * text into that process's environment as HOLDFAST_HELD, as `holdfast run` does. A client that is
+ * opened there knows that these locks stay held while it waits, so that deadlocks through processes
+ * are found (HF_DEADLOCK). Writes at most size bytes with the final 0; returns the length of the
+ * whole text, like snprintf(). Thread-safe. */
+size_t hf_client_held(hf_client *client, char *out, size_t size);
+
 /* The protocol of this client's store: "queue", which embedded stores always have, or what
  * hfProtocol in the URI says: "ttl", "document", "sharding". With "queue", a lock ends with its
  * holder's lease. With the others, which foreign programs read, a lock that could not be released

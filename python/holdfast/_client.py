@@ -366,6 +366,18 @@ class Client:
         with self.handle as client:
             return int(lib.hf_round_trips(client))
 
+    def held(self) -> str:
+        """What this client holds, for the environment of a process that this one starts and waits for:
+        as HOLDFAST_HELD there, it lets deadlocks through processes be found."""
+        with self.handle as client:
+            size = lib.hf_client_held(client, None, 0) + 1
+            while True:
+                held = ctypes.create_string_buffer(size)
+                length = int(lib.hf_client_held(client, held, size))
+                if length < size:
+                    return held.value.decode()
+                size = length + 1
+
     def keep_fd(self) -> int:
         """A new descriptor that stands for this client's session in an embedded store, for a child process
         to inherit; -1 if there is none. The caller closes it."""

@@ -152,6 +152,7 @@ FUNCTIONS = {
     "hf_code_text": (c_char_p, c_int),
     "hf_open": (c_int, c_char_p, POINTER(Options), _OUT, _ERR),
     "hf_close": (None, c_void_p),
+    "hf_client_held": (c_size_t, c_void_p, c_char_p, c_size_t),
     "hf_client_keep_fd": (c_int, c_void_p),
     "hf_client_protocol": (c_char_p, c_void_p),
     "hf_round_trips": (c_uint64, c_void_p),

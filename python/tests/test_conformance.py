@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import holdfast
 from holdfast import Mode, Outcome, WhyNext
@@ -666,6 +667,14 @@ class Deadlocks(OnAStore):
         text, = found
         self.assertIn("a", text)
         self.assertIn("held by", text)
+
+
+    def test_what_the_parent_holds(self):
+        with self.one.lock("x"):
+            with unittest.mock.patch.dict(os.environ, HOLDFAST_HELD=self.one.held()):
+                child = self.client(deadlock=0.1)
+            with self.assertRaisesRegex(holdfast.DeadlockError, "held by what started it"):
+                child.acquire("x", wait=SOON)
 
 
 class Why(OnAStore):

@@ -39,6 +39,19 @@ bool waits_write(char **text, const waits_entry *entry)
     return fits;
 }
 
+char *waits_items_write(const waits_items *items)
+{
+    size_t most = items->n * (ITEM_SIZE + 1) + 1, n = 0;
+    char *out = alloc_array(NULL, most, 1);
+    out[0] = '\0';
+    for (size_t i = 0; i < items->n; i++) {
+        if (i)
+            out[n++] = ' ';
+        n += write_item(out + n, most - n, &items->of[i]);
+    }
+    return out;
+}
+
 /* ---- Reading ---- */
 
 static bool read_number(const char **at, char end, size_t most, size_t *out)
@@ -112,4 +125,17 @@ void waits_free(waits_entry *entries, size_t n)
     for (size_t i = 0; i < n; i++)
         free(entries[i].holds);
     free(entries);
+}
+
+waits_items waits_items_read(const char *text)
+{
+    waits_items out = {NULL, 0};
+    bool goes_on = *text;
+    while (goes_on && out.n < WAITS_HOLDS_MAX) {
+        out.of = alloc_array(out.of, out.n + 1, sizeof *out.of);
+        goes_on = read_item(&text, &out.of[out.n]);
+        out.n += goes_on;
+        goes_on = goes_on && *text++ == ' ';
+    }
+    return out;
 }

@@ -23,6 +23,18 @@ typedef struct waits_entry {
     size_t n_holds;
 } waits_entry;
 
+/* What a process tells those that it starts and waits for: it holds these as long as they run. */
+typedef struct waits_items {
+    waits_item *of;
+    size_t n;
+} waits_items;
+
+/* "TICKET LENGTH:NAME", one behind the other with a space between: the caller's to free. */
+char *waits_items_write(const waits_items *items);
+
+/* Up to the first that is none, WAITS_HOLDS_MAX at most; free `of`. */
+waits_items waits_items_read(const char *text);
+
 /* The text goes to *text, which is NULL at first and the caller's to free. false: it was full. */
 bool waits_write(char **text, const waits_entry *entry);
 

@@ -74,7 +74,7 @@ bool waits_graph_holds(const waits_node *node, const hf_entry *holder)
 {
     for (size_t i = 0; i < node->wait.n_holds; i++)
         if (id_equal(node->wait.holds[i].ticket, holder->ticket))
-            return id_equal(node->session, holder->session);
+            return true;
     return false;
 }
 
@@ -131,18 +131,18 @@ void waits_graph_reduce(struct waits_graph *graph)
 
 /* ---- Who waits for each other ---- */
 
-static bool holds_in(const waits_node *node, const hf_record *record)
+static const hf_entry *held_in(const waits_node *node, const hf_record *record)
 {
     for (size_t i = 0; i < record->holders; i++)
         if (waits_graph_holds(node, &record->entries[i]))
-            return true;
-    return false;
+            return &record->entries[i];
+    return NULL;
 }
 
 /* For what the other holds, or behind it. */
 static bool waits_for(const waits_node *node, const waits_node *other)
 {
-    return holds_in(other, node->record) ||
+    return held_in(other, node->record) ||
            (other->record == node->record && other->entry < node->entry);
 }
 
@@ -196,7 +196,7 @@ static bool is_younger(const waits_node *a, const waits_node *b)
 static bool is_wanted(const struct waits_graph *graph, const waits_node *node)
 {
     for (size_t i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i].is_in_deadlock && holds_in(node, graph->nodes[i].record))
+        if (graph->nodes[i].is_in_deadlock && held_in(node, graph->nodes[i].record))
             return true;
     return false;
 }
@@ -247,6 +247,22 @@ static void name_node(const waits_node *node, char *out, size_t size)
              actor[0] ? ")" : "");
 }
 
+/* How the other one is in the way: it holds, or a process that waits for it, or it stands before.
+ */
+static const char *relation(const waits_node *node, const waits_node *other)
+{
+    const hf_entry *held = held_in(other, node->record);
+    if (!held)
+        return "behind";
+    return id_equal(held->session, other->session) ? "held by" : "held by what started";
+}
+
+static const char *itself(const waits_node *node)
+{
+    const hf_entry *held = held_in(node, node->record);
+    return held && !id_equal(held->session, node->session) ? "it" : "itself";
+}
+
 static void append_edge(const waits_node *node, const waits_node *other, char *out, size_t size)
 {
     char a[128], b[128];
@@ -254,8 +270,7 @@ static void append_edge(const waits_node *node, const waits_node *other, char *o
     name_node(node, a, sizeof a);
     name_node(other, b, sizeof b);
     snprintf(out + used, size - used, "%s%s waits for %.80s %s %s", used ? "; " : "", a,
-             node->wait.on.name, holds_in(other, node->record) ? "held by" : "behind",
-             node == other ? "itself" : b);
+             node->wait.on.name, relation(node, other), node == other ? itself(node) : b);
 }
 
 void waits_graph_describe(const struct waits_graph *graph, hf_id ticket, char *out, size_t size)

@@ -37,7 +37,8 @@ const hf_record *waits_graph_record(const struct waits_graph *graph,
                                     const char *name); /* NULL: not added */
 void waits_graph_add_waits(struct waits_graph *graph, const hf_waits *waits, const char *who);
 
-/* Whether the actor that waits has this place in a record. */
+/* Whether the actor that waits has this place in a record, or a process has it that waits for it.
+ */
 bool waits_graph_holds(const waits_node *node, const hf_entry *holder);
 
 /* Finds all waiters that are stuck. Add everything before, and nothing after. */

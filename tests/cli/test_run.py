@@ -313,7 +313,7 @@ class Command(cli.Case):
         env = {"B": "1", "A": "2", "PATH": os.environ["PATH"]}
         env.update((key, value) for key, value in self.env.items() if key.startswith("HOLDFAST_"))
         lines = self.check(0, "run", "x", "--", "env", env=env).out.splitlines()
-        self.assertEqual(lines[2:], ["%s=%s" % pair for pair in env.items()])
+        self.assertEqual(lines[3:], ["%s=%s" % pair for pair in env.items()])
 
     def test_who_waits_sleeps(self):
         """A wait that shows nothing wakes up for its beats, and for a look now and then; not more
@@ -459,6 +459,22 @@ class Nested(cli.Case):
                                      (0, ["--permits", "1", "--limit", "2", "x"],
                                       ["run", "--permits", "1", "--limit", "2", "x", "--", "true"])):
             self.assertNotIn(self.WARNING, self.nest(status, outer, inner))
+
+    def test_it_ends_as_a_deadlock(self):
+        err = self.nest(75, ["x"], ["run", "x", "--", "true"])
+        self.assertIn("deadlock", err)
+        self.assertIn("held by what started it", err)
+        self.nest(75, ["x"], [*("run y --".split()), cli.BIN, *("run x -- true".split())])  # through a third
+
+    def test_two_that_cross(self):
+        """Each waits for the other's lock in a command under its own; one of them is told."""
+        script = 'echo here; read go; exec "$0" run "$1" -- true'
+        both = [self.start("run", a, "--", "sh", "-c", script, cli.BIN, b) for a, b in ("xy", "yx")]
+        for each in both:
+            self.assertEqual(each.out.line(), "here")
+        for each in both:
+            each.say("go\n")
+        self.assertEqual(sorted(each.status() for each in both), [0, 75])
 
     def test_the_same_name_in_another_store_is_not(self):
         other = "sqlite:" + self.path("other.db")

@@ -102,6 +102,33 @@ static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
     hf_close(two);
 }
 
+/* What a process holds that waits for this one counts only while that one is known to live. */
+static void test_a_parent_that_is_gone_is_in_no_deadlock(void **state)
+{
+    (void)state;
+    char held[1024];
+    hf_client *parent, *child;
+    hf_lock *x;
+    const hf_options options = {.ttl_ms = 20000, .patience_ms = 100, .deadlock_ms = 100};
+    faulty *f = faulty_open("memory:parent", &options, &parent);
+    assert_int_equal(wait_as(parent, "x", 0, &x), HF_OK);
+    assert_true(hf_client_held(parent, held, sizeof held) < sizeof held);
+    setenv("HOLDFAST_HELD", held, 1);
+    faulty *g = faulty_open("memory:parent", &options, &child);
+    unsetenv("HOLDFAST_HELD");
+    struct waiting w = {.client = child, .name = "x", .ms = 60000};
+    begin_to_wait(&w, f->inner);
+    await_looks(g, 10, &w);
+    assert_false(w.is_over);
+    send_beat(f, parent);
+    send_beat(f, parent);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.code, HF_DEADLOCK);
+    hf_lock_close(x);
+    hf_close(child);
+    hf_close(parent);
+}
+
 static atomic_bool is_blind;
 
 /* It sees nobody else's waits. */
@@ -186,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest deadlock_tests[] = {
         cmocka_unit_test(test_who_has_given_up_unheard_is_in_no_deadlock),
+        cmocka_unit_test(test_a_parent_that_is_gone_is_in_no_deadlock),
         cmocka_unit_test(test_the_last_to_come_gives_up),
         cmocka_unit_test(test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held),
         cmocka_unit_test(test_it_can_be_turned_off),

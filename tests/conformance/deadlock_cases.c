@@ -134,6 +134,81 @@ static void test_who_waits_for_what_it_holds_itself(void **state)
     bed_release(lock);
 }
 
+/* A client of a process that the first one started and waits for. */
+static hf_client *child_of(hf_client *parent)
+{
+    char held[2048];
+    hf_options options = {.ttl_ms = 2 * BED_TTL, .deadlock_ms = DEADLOCK_MS};
+    hf_client *child;
+    hf_error err;
+    assert_true(hf_client_held(parent, held, sizeof held) < sizeof held);
+    setenv("HOLDFAST_HELD", held, 1);
+    assert_code(HF_OK, hf_open(bed.uri, &options, &child, &err), &err);
+    unsetenv("HOLDFAST_HELD");
+    return child;
+}
+
+static void test_what_the_parent_holds(void **state)
+{
+    (void)state;
+    const char *name = bed_name("dl-parent");
+    hf_lock *lock = bed_acquire(clients[0], name, NULL), *again;
+    hf_client *child = child_of(clients[0]);
+    hf_error err;
+    assert_code(HF_DEADLOCK, hf_lock_acquire(child, name, NULL, &again, &err), &err);
+    assert_contains(err.text, "held by what started it");
+    hf_close(child);
+    bed_release(lock);
+}
+
+/* A process that wants a lock, and gives back its parent's, who holds until it has ended. */
+typedef struct heir {
+    pthread_t thread;
+    hf_client *client;
+    const char *wanted;
+    hf_lock *parents;
+    hf_code code;
+    hf_error err;
+} heir;
+
+static void *live(void *arg)
+{
+    heir *h = arg;
+    hf_lock *lock = NULL;
+    hf_lock_options patient = {.wait_ms = BED_SOON};
+    h->code = hf_lock_acquire(h->client, h->wanted, &patient, &lock, &h->err);
+    hf_lock_close(lock);
+    bed_release(h->parents);
+    return NULL;
+}
+
+/* What each parent holds, the other's grandchild wants. */
+static void test_two_through_their_children(void **state)
+{
+    (void)state;
+    const char *names[] = {bed_name("dl-heir-a"), bed_name("dl-heir-b")};
+    hf_client *children[2];
+    heir heirs[2];
+    for (int i = 0; i < 2; i++) {
+        heirs[i] =
+            (heir){.parents = bed_acquire(clients[i], names[i], NULL), .wanted = names[1 - i]};
+        children[i] = child_of(clients[i]);
+        heirs[i].client = child_of(children[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_create(&heirs[i].thread, NULL, live, &heirs[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(heirs[i].thread, NULL);
+    assert_int_equal((heirs[0].code == HF_DEADLOCK) + (heirs[1].code == HF_DEADLOCK), 1);
+    const heir *victim = &heirs[heirs[0].code == HF_DEADLOCK ? 0 : 1];
+    assert_contains(victim->err.text, "held by what started");
+    assert_code(HF_OK, heirs[heirs[0].code == HF_DEADLOCK ? 1 : 0].code, &heirs[0].err);
+    for (int i = 0; i < 2; i++) {
+        hf_close(heirs[i].client);
+        hf_close(children[i]);
+    }
+}
+
 /* The system gives a thread's pthread_t to another when it has ended; what it took may live on. */
 static void test_a_thread_that_has_ended_is_not_taken_for_another(void **state)
 {
@@ -297,6 +372,8 @@ int run_deadlock_cases(void)
         CASE_IF(needed, test_a_circle_of_four_threads_in_two_processes),
         CASE_IF(needed, test_two_readers_that_want_to_write),
         CASE_IF(needed, test_who_waits_for_what_it_holds_itself),
+        CASE_IF(needed, test_what_the_parent_holds),
+        CASE_IF(needed, test_two_through_their_children),
         CASE_IF(needed, test_a_thread_that_has_ended_is_not_taken_for_another),
         CASE_IF(needed, test_two_semaphores),
         CASE_IF(needed, test_no_deadlock_where_another_holder_goes_on),

@@ -3,6 +3,7 @@
  * clock of its own, and workers that take locks. */
 #include "sim/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Its clock ---- */
@@ -111,8 +112,9 @@ static void lost(void *ctx, hf_lock *lock, const hf_error *why, int64_t left_ms)
 /* Fibers have one thread: they are told apart by their actors. */
 static const char *actor_of(const worker *w)
 {
-    static const char *const actors[WORKERS] = {"one", "two", "three"};
-    return actors[(w - w->node->workers) % WORKERS];
+    static const char *const actors[] = {"one", "two", "three", "first", "second", "third"};
+    ptrdiff_t i = w - w->node->workers;
+    return actors[i < CHILDREN ? i % WORKERS : i - WORKERS];
 }
 
 static void choose(worker *w, hf_lock_options *options)
@@ -136,6 +138,8 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
     node *n = w->node;
     struct attempt a;
     attempt_init(&a, n->client, sim_name(w->name), options);
+    if (w->parent)
+        a.request.inherited = &w->inherited;
     w->attempt = &a;
     w->was_stuck = false;
     w->trying_since = sim_now_ns;
@@ -204,22 +208,75 @@ static void give_back(worker *w)
     hf_lock_close(lock);
 }
 
-/* While it holds one: so deadlocks come about. */
-static void take_another(worker *first)
+static void take_second(worker *w)
 {
-    worker *w = first + WORKERS;
     hf_lock_options options;
     hf_lock *lock = NULL;
-    if (first >= &first->node->workers[WORKERS] || sim.is_draining)
-        return;
     choose(w, &options);
     if (attempt(w, &options, &lock))
         return;
     sim.grants++;
     w->lock = lock;
     rules_believed(w);
-    fiber_sleep_until(sim_now_ns + time_to_hold());
+    for (int64_t until = sim_now_ns + time_to_hold(); sim_now_ns < until && !sim.is_draining;)
+        fiber_sleep_until(sim_now_ns + SECOND < until ? sim_now_ns + SECOND : until);
     give_back(w);
+}
+
+static void live_as_child(void *arg)
+{
+    worker *w = arg;
+    take_second(w);
+    w->parent = NULL;
+}
+
+/* Of those whose workers stand in no line together: the first in a line speaks for all, and
+ * inherits what they inherit, as long as they are one process. */
+static node *another_node(const node *than)
+{
+    int64_t i = sim_below(NODES - 2);
+    for (node *n = sim.nodes; n; n = n->next)
+        if (!n->is_dead && n != than && n->number != NODES - 1 && !i--)
+            return n->client->hold->turns.bound < 0 ? n : NULL;
+    return NULL;
+}
+
+/* It is killed if its parent learns in time that the lock is lost: then it keeps up nobody. */
+static void wait_for(worker *child, const worker *parent)
+{
+    while (child->parent == parent && !child->node->is_dead) {
+        if (hf_lock_check(parent->lock, NULL, NULL)) {
+            child->inherited.n = 0;
+            child->parent = NULL;
+        }
+        fiber_sleep_until(sim_now_ns + 20 * MS);
+    }
+}
+
+/* A process that takes a lock while this one waits for it. */
+static void run_child(const worker *parent)
+{
+    node *n = another_node(parent->node);
+    worker *child = n ? &n->workers[CHILDREN + (parent - parent->node->workers)] : NULL;
+    if (!child || child->parent || child->attempt || child->lock)
+        return;
+    child->parent = parent;
+    child->held.ticket = parent->lock->grant.ticket;
+    snprintf(child->held.name, sizeof child->held.name, "%s", sim_name(parent->name));
+    child->inherited = (waits_items){&child->held, 1};
+    fiber_start(n, live_as_child, child);
+    wait_for(child, parent);
+}
+
+/* While it holds one: so deadlocks come about. */
+static void take_another(worker *first)
+{
+    if (first >= &first->node->workers[WORKERS] || sim.is_draining)
+        return;
+    if (sim_chance(500))
+        run_child(first);
+    else
+        take_second(first + WORKERS);
 }
 
 static void hold(worker *w)

@@ -83,11 +83,11 @@ typedef struct wait {
 static wait stuck[WAITS];
 static size_t n_stuck;
 
-/* What its thread holds while it waits for a second one. */
+/* What its thread holds while it waits for a second one, or its parent. */
 static const worker *other_of(const worker *w)
 {
-    const worker *first = w->node->workers;
-    return w - first < WORKERS ? NULL : w - WORKERS;
+    ptrdiff_t i = w - w->node->workers;
+    return i < WORKERS ? NULL : i < CHILDREN ? w - WORKERS : w->parent;
 }
 
 static size_t place_of(const struct attempt *attempt, int name)

@@ -11,7 +11,10 @@
 #define SECOND (1000 * MS)
 #define NODES 6 /* the last one only looks whether all is free in the end */
 #define WORKERS 3
-#define SLOTS (2 * WORKERS) /* each worker may hold a second lock: slot WORKERS further on */
+#define CHILDREN                                                                                   \
+    (2 * WORKERS)           /* before: each worker may hold a second lock, WORKERS further on      \
+                             */
+#define SLOTS (3 * WORKERS) /* from there on: children of other nodes' workers */
 #define PLAIN_NAMES 3       /* what workers and users of leases contend for */
 #define SEMAPHORE 2         /* of 3; the others are read-write locks */
 enum { NAME_X = PLAIN_NAMES, NAME_Y, NAME_JOB, NAME_FED, NAME_LEAD, NAMES };
@@ -35,6 +38,10 @@ typedef struct worker {
     int32_t limit;
     int64_t trying_since;
     bool was_stuck; /* in a deadlock, at some time of this attempt */
+    /* A child: a process that the one of another worker has started and waits for. */
+    const struct worker *parent; /* NULL: it is none, or runs by itself */
+    waits_item held;             /* the parent's lock, and: */
+    waits_items inherited;
 } worker;
 
 /* One of the other things that a node does with locks: errands.c. */

@@ -85,12 +85,54 @@ static void test_rubbish_ends_it(void **state)
     waits_free(heard, 1);
 }
 
+static void test_items_written_and_read_back(void **state)
+{
+    (void)state;
+    waits_item held[] = {item(1, "a b 3:c"), item(2, "line\nfeed"), item(3, " ")};
+    char *text = waits_items_write(&(waits_items){held, 3});
+    waits_items heard = waits_items_read(text);
+    assert_int_equal(heard.n, 3);
+    for (size_t i = 0; i < heard.n; i++)
+        assert_item(&heard.of[i], &held[i]);
+    free(text);
+    free(heard.of);
+    text = waits_items_write(&(waits_items){NULL, 0});
+    assert_string_equal(text, "");
+    free(text);
+}
+
+static void test_rubbish_ends_the_items(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n;
+    } cases[] = {{"", 0},
+                 {" ", 0},
+                 {"x", 0},
+                 {TICKET, 0},
+                 {TICKET " 2:a", 0},
+                 {TICKET " 513:a", 0},
+                 {TICKET " 1:a", 1},
+                 {TICKET " 1:a ", 1},
+                 {TICKET " 1:ab", 1},
+                 {TICKET " 1:a " TICKET, 1},
+                 {TICKET " 1:a " TICKET " 1:b", 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        waits_items heard = waits_items_read(cases[i].text);
+        assert_int_equal(heard.n, cases[i].n);
+        free(heard.of);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_written_and_read_back),
         cmocka_unit_test(test_what_does_not_fit_is_not_said),
         cmocka_unit_test(test_rubbish_ends_it),
+        cmocka_unit_test(test_items_written_and_read_back),
+        cmocka_unit_test(test_rubbish_ends_the_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

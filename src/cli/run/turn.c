@@ -36,9 +36,21 @@ static char *joined(const char *variable, const plan *p, hf_lock **locks, bool i
     return out;
 }
 
+/* So that clients in the command know which locks stay held while they wait. */
+static char *held(const char *variable, hf_client *client)
+{
+    size_t size = hf_client_held(client, NULL, 0) + 1;
+    char *text = text_alloc(size);
+    hf_client_held(client, text, size);
+    char *out = text_print("%s=%s", variable, text);
+    free(text);
+    return out;
+}
+
 /* The variables for a command; inherited ones belong to another run. */
-static const char *const variables[] = {"HOLDFAST_NAME", "HOLDFAST_TOKEN", "HOLDFAST_DOCUMENT_ID"};
-#define N_VARIABLES (sizeof variables / sizeof *variables)
+enum variable { HELD, NAME, TOKEN, DOCUMENT_ID, N_VARIABLES };
+static const char *const variables[N_VARIABLES] = {"HOLDFAST_HELD", "HOLDFAST_NAME",
+                                                   "HOLDFAST_TOKEN", "HOLDFAST_DOCUMENT_ID"};
 
 static bool is_variable(const char *entry)
 {
@@ -52,18 +64,19 @@ static bool is_variable(const char *entry)
 
 static size_t n_own(const plan *p)
 {
-    return p->document ? N_VARIABLES : N_VARIABLES - 1;
+    return p->document ? N_VARIABLES : DOCUMENT_ID;
 }
 
 /* This process's environment with the variables, which stand first. */
-static char **environment_of(const plan *p, hf_lock **locks)
+static char **environment_of(const plan *p, hf_client *client, hf_lock **locks)
 {
     size_t n = 0, kept = n_own(p);
     while (environ && environ[n])
         n++;
     char **out = text_alloc((n + N_VARIABLES + 1) * sizeof *out);
-    for (size_t i = 0; i < kept; i++)
-        out[i] = joined(variables[i], p, locks, i == 1);
+    out[HELD] = held(variables[HELD], client);
+    for (size_t i = NAME; i < kept; i++)
+        out[i] = joined(variables[i], p, locks, i == TOKEN);
     for (size_t i = 0; i < n; i++)
         if (!is_variable(environ[i]))
             out[kept++] = environ[i];
@@ -125,7 +138,7 @@ static void run_command(const plan *p, hf_client *client, signals *events, hf_lo
                         turn *out)
 {
     child started;
-    char **environment = environment_of(p, locks);
+    char **environment = environment_of(p, client, locks);
     int input = p->document ? document_input(locks[0]) : -1;
     int keep_fd = hf_client_keep_fd(client);
     int failed = p->document && input < 0

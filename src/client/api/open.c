@@ -3,6 +3,7 @@
 #include "client/hold/beat.h"
 #include "client/hold/handle.h"
 #include "client/hold/hold.h"
+#include "client/hold/long_waits.h"
 #include "client/lease/lease.h"
 #include "client/wait/listen.h"
 
@@ -76,6 +77,13 @@ static hf_code set_prefix(hf_client *client, const hf_options *options, hf_error
                      client->name_prefix, store->protocol);
 }
 
+/* What the processes hold that started this one and wait for it. */
+static void inherit(hf_client *client)
+{
+    const char *held = secure_getenv("HOLDFAST_HELD");
+    client->inherited = waits_items_read(held ? held : "");
+}
+
 static void init_threading(hf_client *client)
 {
     pthread_condattr_t attr;
@@ -116,6 +124,7 @@ static hf_client *client_new(const hf_options *options)
 {
     hf_client *client = alloc_zeroed(sizeof *client);
     set_options(client, options);
+    inherit(client);
     init_threading(client);
     client->tickers.ticks = ticks;
     client->hold = hold_new(options->local_turns);
@@ -128,6 +137,7 @@ static void client_free(hf_client *client)
     waker_free_all(&client->wakers);
     hold_free(client->hold);
     free(client->name_prefix);
+    free(client->inherited.of);
     free(client);
 }
 
@@ -200,6 +210,19 @@ int hf_client_keep_fd(hf_client *client)
     hf_id id = client->session.self.id;
     pthread_mutex_unlock(&client->mutex);
     return alive ? client->store->ops->keep_fd(client->store, id) : -1;
+}
+
+size_t hf_client_held(hf_client *client, char *out, size_t size)
+{
+    waits_item *held = alloc_array(NULL, WAITS_HOLDS_MAX, sizeof *held);
+    pthread_mutex_lock(&client->mutex);
+    size_t n = long_waits_all_holds_locked(client, held);
+    pthread_mutex_unlock(&client->mutex);
+    char *text = waits_items_write(&(waits_items){held, n});
+    int length = snprintf(out, size, "%s", text);
+    free(text);
+    free(held);
+    return (size_t)length;
 }
 
 /* ---- Closing ---- */

@@ -19,6 +19,7 @@
 #include "client/base/waker.h"
 
 #include "core/wait_estimate.h"
+#include "core/waits.h"
 #include "sync/mutex_scope.h"
 
 #include <pthread.h>
@@ -52,7 +53,8 @@ struct hf_client {
     hf_store *store; /* constant */
     hf_env env;      /* constant */
     struct identity identity;
-    char *name_prefix; /* constant; "": none */
+    char *name_prefix;     /* constant; "": none */
+    waits_items inherited; /* constant: what is held by processes that wait for this one */
     struct log_to log;
     int64_t ttl_ms, stop_margin_ms, clock_trust_ms, deadlock_ms; /* constant */
     int64_t patience_ms, try_patience_ms; /* the latter of requests that may not wait; constant */

@@ -138,6 +138,11 @@ static bool stands_for(const struct hf_lock *lock, hf_id ticket)
            (id_equal(lock->grant.ticket, ticket) || id_equal(lock->change.upgrade, ticket));
 }
 
+bool lock_is_used_locked(const struct hf_lock *lock)
+{
+    return lock->state == LOCK_HELD && !lock->turn.lingers && !lock->leaving.is_passing;
+}
+
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket)
 {
     for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)

@@ -67,6 +67,8 @@ void lock_discard_locked(struct hf_lock *lock); /* frees one that nobody has a h
 void lock_unlink_locked(struct hf_lock *lock);
 void lock_free(struct hf_lock *lock); /* one that was unlinked */
 
+/* Whether a thread has it: it is neither lost, nor lingers, nor is on its way to an ID lease. */
+bool lock_is_used_locked(const struct hf_lock *lock);
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
 /* Finds the lock that an ask is for. An upgrade may have replaced the ticket since. */
 struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket);

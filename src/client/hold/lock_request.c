@@ -63,8 +63,7 @@ static bool is_actor(const struct hf_lock *lock, const struct lock_request *requ
 
 bool lock_request_holds_locked(const struct lock_request *request, const struct hf_lock *lock)
 {
-    return lock->state == LOCK_HELD && !lock->turn.lingers && !lock->leaving.is_passing &&
-           is_actor(lock, request);
+    return lock_is_used_locked(lock) && is_actor(lock, request);
 }
 
 const char *lock_request_title(const struct lock_request *request)

@@ -24,12 +24,13 @@ struct place {
 };
 
 struct lock_request {
-    hf_client *client;                 /* constant */
-    const hf_lock_options *options;    /* constant */
-    const hf_claim *claim;             /* constant; NULL: of the lock `name`; else that is "" */
-    const char *name;                  /* constant */
-    uint64_t thread;                   /* constant: whose it is */
-    hf_mono started;                   /* constant */
+    hf_client *client;              /* constant */
+    const hf_lock_options *options; /* constant */
+    const hf_claim *claim;          /* constant; NULL: of the lock `name`; else that is "" */
+    const char *name;               /* constant */
+    uint64_t thread;                /* constant: whose it is */
+    const waits_items *inherited;   /* constant: held until its actor is done: hf_client_held() */
+    hf_mono started;                /* constant */
     struct lock_request *next, **link; /* mutex: of the client's */
     hf_enter enter;                    /* own thread */
     hf_mono sent;                      /* own thread: the last enter */

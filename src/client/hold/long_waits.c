@@ -11,16 +11,40 @@ bool long_waits_are_off(const hf_client *client)
     return client->deadlock_ms < 0 || !client->store->ops->waits;
 }
 
-size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
+static waits_item item_of(const struct hf_lock *lock)
+{
+    waits_item item = {.ticket = lock->grant.ticket};
+    snprintf(item.name, sizeof item.name, "%s", lock->name);
+    return item;
+}
+
+static size_t add_inherited(const waits_items *inherited, waits_item *out, size_t n)
+{
+    for (size_t i = 0; i < inherited->n && n < WAITS_HOLDS_MAX; i++)
+        out[n++] = inherited->of[i];
+    return n;
+}
+
+/* request NULL: of all threads. */
+static size_t held_locked(const hf_client *client, const struct lock_request *request,
+                          waits_item out[WAITS_HOLDS_MAX])
 {
     size_t n = 0;
-    const struct hf_lock *lock = request->client->hold->locks;
+    const struct hf_lock *lock = client->hold->locks;
     for (; lock && n < WAITS_HOLDS_MAX; lock = lock->next)
-        if (lock_request_holds_locked(request, lock)) {
-            out[n].ticket = lock->grant.ticket;
-            snprintf(out[n++].name, sizeof out->name, "%s", lock->name);
-        }
+        if (request ? lock_request_holds_locked(request, lock) : lock_is_used_locked(lock))
+            out[n++] = item_of(lock);
     return n;
+}
+
+size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
+{
+    return add_inherited(request->inherited, out, held_locked(request->client, request, out));
+}
+
+size_t long_waits_all_holds_locked(const hf_client *client, waits_item out[WAITS_HOLDS_MAX])
+{
+    return add_inherited(&client->inherited, out, held_locked(client, NULL, out));
 }
 
 static void say_locked(const hf_client *client, hf_mono now, bool holding, char **text)

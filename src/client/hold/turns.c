@@ -31,7 +31,8 @@ static bool suits(const struct lock_request *request)
            (request->client->store->can & needed) == needed;
 }
 
-/* If it waited in line, a search for deadlocks could not see what it holds. */
+/* If it waited in line, a search for deadlocks could not see what it holds. What it has inherited
+ * is seen: the first in line has inherited the same. */
 static bool holds_any_locked(const struct lock_request *request)
 {
     for (const struct hf_lock *lock = request->client->hold->locks; lock; lock = lock->next)

@@ -18,8 +18,11 @@
 void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
                   const hf_lock_options *options)
 {
-    *attempt = (struct attempt){
-        .request = {.client = client, .name = name, .options = options, .thread = client_thread()}};
+    *attempt = (struct attempt){.request = {.client = client,
+                                            .name = name,
+                                            .options = options,
+                                            .thread = client_thread(),
+                                            .inherited = &client->inherited}};
     hf_entry *entry = &attempt->request.enter.entry;
     lock_request_set_permits(&attempt->request.enter, options);
     entry->ttl_ms = (int32_t)client->ttl_ms;

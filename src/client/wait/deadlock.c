@@ -4,13 +4,11 @@
  * beats and the doctor.
  *
  * It reads records and the wait reports in beats (core/waits.h); core/waits_graph.c finds the
- * deadlock. That is no proof yet: the reads happen at different times, and the leave of a waiter
- * that gave up may not have arrived. So the deadlock is noted together with the beats of its
- * sessions. It is believed once each session has repeated its part in a beat that was made after it
- * saw the answer to another beat that followed the note. Then each of these waits lasted from
- * before the note until after it, so all of them existed at one moment.
+ * deadlock, and deadlock_proof.c believes it.
  */
 #include "client/wait/deadlock.h"
+
+#include "client/wait/deadlock_proof.h"
 
 #include "client/hold/hold.h"
 #include "client/hold/long_waits.h"
@@ -28,18 +26,6 @@
 #define SESSIONS_MOST 1000
 #define QUICK_LOOKS 4
 #define LONG_WAIT_MS 60000
-
-/* A deadlock in which this request is the youngest, as it was when it was noted. */
-typedef struct member {
-    hf_id ticket, session;
-    int64_t beat;
-} member;
-
-struct deadlock {
-    member *members;
-    size_t n;
-    unsigned looks; /* that found none */
-};
 
 /* ---- Looking around ---- */
 
@@ -142,71 +128,6 @@ static hf_code look_around(survey *s, struct lock_request *request, const waits_
     return code;
 }
 
-/* ---- The proof ---- */
-
-static void loosen(struct deadlock *deadlock)
-{
-    free(deadlock->members);
-    deadlock->members = NULL;
-    deadlock->n = 0;
-}
-
-static const member *find_member(const struct deadlock *deadlock, hf_id ticket)
-{
-    for (size_t i = 0; i < deadlock->n; i++)
-        if (id_equal(deadlock->members[i].ticket, ticket))
-            return &deadlock->members[i];
-    return NULL;
-}
-
-/* Whether it is the same deadlock as noted. */
-static bool is_same(const struct deadlock *deadlock, const struct waits_graph *graph, size_t n)
-{
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i].is_in_deadlock &&
-            !find_member(deadlock, graph->nodes[i].wait.on.ticket))
-            return false;
-    return deadlock->n == n;
-}
-
-static bool note_beat(void *ctx, const hf_waits *waits)
-{
-    struct deadlock *deadlock = ctx;
-    for (size_t i = 0; i < deadlock->n; i++)
-        if (id_equal(deadlock->members[i].session, waits->session.id))
-            deadlock->members[i].beat = waits->beat;
-    return true;
-}
-
-/* Reads the beats now, after the whole deadlock has been seen. A session whose beat is missing can
- * never be confirmed. */
-static void mark(struct deadlock *deadlock, const struct waits_graph *graph, hf_store *store)
-{
-    hf_error err;
-    hf_id sessions[SESSIONS_MOST];
-    loosen(deadlock);
-    deadlock->members = alloc_array(NULL, graph->n_nodes, sizeof *deadlock->members);
-    for (size_t i = 0; i < graph->n_nodes && deadlock->n < SESSIONS_MOST; i++)
-        if (graph->nodes[i].is_in_deadlock) {
-            sessions[deadlock->n] = graph->nodes[i].session;
-            deadlock->members[deadlock->n++] =
-                (member){graph->nodes[i].wait.on.ticket, graph->nodes[i].session, INT64_MAX - 1};
-        }
-    if (store->ops->waits(store, sessions, deadlock->n, note_beat, deadlock, &err))
-        loosen(deadlock);
-}
-
-/* Whether this beat was made after the answer to a beat that followed the note had arrived. */
-static bool is_confirmed(const struct deadlock *deadlock, const struct waits_graph *graph)
-{
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const waits_node *node = &graph->nodes[i];
-        if (node->is_in_deadlock && node->seen <= find_member(deadlock, node->wait.on.ticket)->beat)
-            return false;
-    }
-    return true;
-}
-
 /* ---- The verdict ---- */
 
 static void tell(const struct lock_request *request, const struct waits_graph *graph, hf_error *err)
@@ -226,13 +147,9 @@ static bool weigh(const struct lock_request *request, struct deadlock *deadlock,
     waits_graph_reduce(graph);
     size_t n = waits_graph_mark(graph, ticket);
     deadlock->looks = n ? 0 : deadlock->looks;
-    if (!n || !id_equal(waits_graph_youngest(graph)->wait.on.ticket, ticket)) {
-        loosen(deadlock);
-        return false;
-    }
-    if (is_same(deadlock, graph, n))
-        return is_confirmed(deadlock, graph);
-    mark(deadlock, graph, request->client->store);
+    if (n && id_equal(waits_graph_youngest(graph)->wait.on.ticket, ticket))
+        return deadlock_is_proven(deadlock, graph, n, request->client);
+    deadlock_forget(deadlock);
     return false;
 }
 
@@ -294,7 +211,7 @@ void deadlock_done(struct deadlock_watch *watch)
 {
     if (!watch->found)
         return;
-    loosen(watch->found);
+    deadlock_forget(watch->found);
     free(watch->found);
 }
 
