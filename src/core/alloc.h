@@ -18,6 +18,12 @@ static inline void *alloc_array(void *old, size_t count, size_t size)
     return p;
 }
 
+/* Room for one more than count, in an array that grows only so: its room doubles. */
+static inline void *alloc_more(void *old, size_t count, size_t size)
+{
+    return count & (count - 1) ? old : alloc_array(old, count ? 2 * count : 1, size);
+}
+
 static inline void *alloc_zeroed(size_t size)
 {
     void *p = calloc(1, size);

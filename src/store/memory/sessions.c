@@ -24,8 +24,7 @@ hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err)
         memory_unlock(memory);
         return error_set(err, HF_HELD, "a session of this id has begun before");
     }
-    memory->sessions =
-        alloc_array(memory->sessions, memory->n_sessions + 1, sizeof *memory->sessions);
+    memory->sessions = alloc_more(memory->sessions, memory->n_sessions, sizeof *memory->sessions);
     memory->sessions[memory->n_sessions++] = (struct presence){
         .state = {.session = *self, .presence = HF_LIVE, .beat = 1},
         .expires = mono_add_ms(memory_mono((struct memory_store *)base), self->ttl_ms),
