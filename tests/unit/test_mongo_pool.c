@@ -261,6 +261,29 @@ static void test_sixteen_are_kept(void **state)
     assert_int_equal(pool.n_idle, MONGO_IDLE_MAX);
 }
 
+/* The one that was given back first is needed least. */
+static void test_what_is_not_needed_for_ten_seconds_is_closed(void **state)
+{
+    (void)state;
+    mongoc_client_t *one = take(), *two = take(), *three = take();
+    mongo_pool_give(&store, &pool, one, false);
+    mongo_pool_give(&store, &pool, two, false);
+    now.tv_sec += 9;
+    mongo_pool_give(&store, &pool, three, false);
+    assert_int_equal(pool.n_idle, 3);
+    now.tv_sec += 1;
+    mongo_pool_give(&store, &pool, take(), false);
+    assert_int_equal(pool.n_idle, 2);
+    assert_string_equal(ended, "rd");
+    assert_ptr_equal(pool.idle[0], two);
+    now.tv_sec += 100;
+    for (int i = 0; i < 2; i++)
+        mongo_pool_give(&store, &pool, take(), false);
+    assert_int_equal(pool.n_idle, 1); /* one stays */
+    assert_ptr_equal(take(), three);
+    mongo_pool_give(&store, &pool, three, false);
+}
+
 static void test_a_connection_that_cannot_be_made(void **state)
 {
     (void)state;
@@ -399,6 +422,7 @@ int main(void)
         TEST(test_one_that_was_given_back_is_taken_again),
         TEST(test_after_a_failure_none_is_kept),
         TEST(test_sixteen_are_kept),
+        TEST(test_what_is_not_needed_for_ten_seconds_is_closed),
         TEST(test_a_connection_that_cannot_be_made),
         TEST(test_a_new_one_tells_of_errors_and_of_its_commands),
         TEST(test_it_goes_to_the_primary_alone),

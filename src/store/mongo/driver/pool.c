@@ -8,6 +8,7 @@
  * refuses a lost server for 5 s. So a client that met an error is thrown away, and the next call
  * starts with a new one (R7). */
 #include "store/mongo/driver/pool.h"
+#include "core/lease.h"
 #include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
@@ -16,6 +17,8 @@
 /* We use only the primary, and throw clients away after errors. So no call has to visit all
  * members, one of which may be slow to answer. */
 #define REVISIT_MS 600000
+#define IDLE_MS                                                                                    \
+    10000 /* a connection beside another one that was not needed for so long is closed */
 #define POLITE_NS                                                                                  \
     250000000 /* if saying good-bye takes longer than this, later clients do not say it */
 
@@ -168,6 +171,19 @@ static void throw_idle_away(mongo_pool *pool)
         throw_away(idle[i]);
 }
 
+/* The one that was idle for the longest time; NULL: all were needed lately, or it is the only one.
+ */
+static mongoc_client_t *take_unneeded_locked(mongo_pool *pool, hf_mono now)
+{
+    if (pool->n_idle < 2 || !mono_reached(mono_add_ms(pool->idle_since[0], IDLE_MS), now))
+        return NULL;
+    mongoc_client_t *client = pool->idle[0];
+    pool->n_idle--;
+    memmove(pool->idle, pool->idle + 1, pool->n_idle * sizeof *pool->idle);
+    memmove(pool->idle_since, pool->idle_since + 1, pool->n_idle * sizeof *pool->idle_since);
+    return client;
+}
+
 void mongo_pool_give(mongo_store *store, mongo_pool *pool, mongoc_client_t *client, bool has_failed)
 {
     if (has_failed) {
@@ -176,11 +192,17 @@ void mongo_pool_give(mongo_store *store, mongo_pool *pool, mongoc_client_t *clie
         throw_idle_away(pool);
         return;
     }
+    hf_mono now = mongo_mono(store);
     pthread_mutex_lock(&pool->mutex);
     bool has_room = pool->n_idle < MONGO_IDLE_MAX;
-    if (has_room)
+    if (has_room) {
+        pool->idle_since[pool->n_idle] = now;
         pool->idle[pool->n_idle++] = client;
+    }
+    mongoc_client_t *unneeded = take_unneeded_locked(pool, now);
     pthread_mutex_unlock(&pool->mutex);
     if (!has_room)
         mongoc_client_destroy(client);
+    if (unneeded)
+        throw_away(unneeded);
 }

@@ -27,8 +27,9 @@ typedef struct mongo_limits {
 typedef struct mongo_pool {
     mongoc_uri_t *uri; /* constant after its init, as the next */
     mongo_limits limits;
-    pthread_mutex_t mutex; /* all below */
-    mongoc_client_t *idle[MONGO_IDLE_MAX];
+    pthread_mutex_t mutex;                 /* all below */
+    mongoc_client_t *idle[MONGO_IDLE_MAX]; /* the one that was used last is taken next */
+    hf_mono idle_since[MONGO_IDLE_MAX];
     size_t n_idle;
 } mongo_pool;
 
