@@ -160,6 +160,18 @@ class Settings(Sharding):
         self.assertEqual(run.status(30), 0, run)
         self.assertEqual(self.lock()["state"], 0)
 
+    def test_a_command_that_is_late_names_the_key_that_gives_it_longer(self):
+        """Each grab is answered after three seconds."""
+        self.addCleanup(self.rs.heal)
+        self.rs.fail_command("findAndModify", mode="alwaysOn", appName="late", blockConnection=True,
+                             blockTimeMS=3000, namespace=self.database + ".locks")
+        for command_ms, status in (1000, 69), (20000, 0):
+            uri = self.store(CommandMS=command_ms) + "&appName=late"
+            run = self.run_command("--ttl", "3s", "run", "-n", "x", "--", "true", uri=uri,
+                                   status=status)
+            self.assertEqual("a command may take 1000 ms: hfCommandMS" in run.errors, status != 0,
+                             str(run))
+
     def test_keys_are_checked(self):
         for key, value in ("LockSession", "12"), ("ExpiryMS", "0"), ("Process", ""):
             run = self.run_command("run", "x", "--", "true", uri=self.store(**{key: value}),

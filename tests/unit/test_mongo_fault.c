@@ -104,6 +104,39 @@ static void test_a_text_names_the_place_the_lock_and_the_remedy(void **state)
                                   "readWrite on this database");
 }
 
+static const char *sharding_text(uint32_t domain, uint32_t number, bool is_beat)
+{
+    static const mongo_store sharding = {
+        .uri = {.hosts = "db", .database = "d", .protocol = MONGO_SHARDING, .command_ms = 1500}};
+    static hf_error err;
+    bson_error_t error;
+    const mongo_call call = {.what = "acquiring", .name = "x", .writes = true, .is_beat = is_beat};
+    bool is_of_server = domain == MONGOC_ERROR_SERVER;
+    bson_t *reply = BCON_NEW("ok", BCON_DOUBLE(0), "code", BCON_INT32((int32_t)number));
+    bson_set_error(&error, domain, number, "no.");
+    mongo_fault(&sharding, &call, &error, is_of_server ? reply : NULL, &err);
+    bson_destroy(reply);
+    return err.text;
+}
+
+/* Of protocol sharding it can be set, and of no other. */
+static void test_what_may_be_late_names_the_key_of_its_limit(void **state)
+{
+    (void)state;
+    hf_error err;
+    const char *limit = "look (a command may take 1500 ms: hfCommandMS)";
+    assert_non_null(strstr(sharding_text(MONGOC_ERROR_SERVER, 50, false), limit));
+    assert_non_null(strstr(sharding_text(MONGOC_ERROR_SERVER, 64, false), limit));
+    assert_non_null(
+        strstr(sharding_text(MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_SOCKET, false), limit));
+    assert_null(strstr(sharding_text(MONGOC_ERROR_SERVER, 50, true), "hfCommandMS"));
+    assert_null(strstr(sharding_text(MONGOC_ERROR_SERVER, 91, false), "hfCommandMS"));
+    assert_null(strstr(sharding_text(MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_CONNECT, false),
+                       "hfCommandMS"));
+    told(MONGOC_ERROR_STREAM, MONGOC_ERROR_STREAM_SOCKET, NULL, true, &err);
+    assert_null(strstr(err.text, "hfCommandMS"));
+}
+
 static void assert_worded(const char *message, const char *as)
 {
     hf_error err;
@@ -180,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_what_never_began_may_be_tried_again),
         cmocka_unit_test(test_what_trying_again_does_not_mend),
         cmocka_unit_test(test_a_text_names_the_place_the_lock_and_the_remedy),
+        cmocka_unit_test(test_what_may_be_late_names_the_key_of_its_limit),
         cmocka_unit_test(test_what_a_text_has_of_a_message),
         cmocka_unit_test(test_errors_of_writes_inside_a_reply),
         cmocka_unit_test(test_errors_that_stand_inside_a_reply),

@@ -97,18 +97,41 @@ static const char *remedy_of(hf_code code)
     return "see the server's log";
 }
 
-static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code,
+#define MAX_TIME_EXPIRED 50
+#define WRITE_CONCERN_FAILED 64 /* no majority within wtimeout */
+
+/* code: the server's, or 0. A socket's error may be a time-out, too; the driver does not tell. */
+static bool may_be_late(int64_t code, const bson_error_t *error)
+{
+    if (code)
+        return code == MAX_TIME_EXPIRED || code == WRITE_CONCERN_FAILED;
+    return error->domain == MONGOC_ERROR_STREAM && error->code == MONGOC_ERROR_STREAM_SOCKET;
+}
+
+/* How long a command may take, where a key says so; the limits of beats follow from the ttl. */
+static const char *limit_of(const mongo_store *store, const mongo_call *call, bool is_late,
+                            char out[80])
+{
+    out[0] = '\0';
+    if (is_late && store->uri.protocol == MONGO_SHARDING && !call->is_beat)
+        snprintf(out, 80, " (a command may take %lld ms: hfCommandMS)",
+                 (long long)store->uri.command_ms);
+    return out;
+}
+
+static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code, bool is_late,
                     const char *message, hf_error *err)
 {
+    char limit[80];
     int length = (int)strcspn(message, "{"); /* some quote the whole command */
     if (length > 160)
         length = 160;
     while (length && strchr(". :", message[length - 1]))
         length--;
-    return error_set(err, code, "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s; %s",
+    return error_set(err, code, "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s; %s%s",
                      store->uri.hosts, store->uri.database, call->what, call->name ? " \"" : "",
                      call->name ? call->name : "", call->name ? "\"" : "", length, message,
-                     remedy_of(code));
+                     remedy_of(code), limit_of(store, call, is_late, limit));
 }
 
 hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
@@ -116,7 +139,7 @@ hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson
 {
     int64_t code = reply ? mongo_int_at(reply, "code", 0) : 0;
     hf_code meaning = code ? judge_server((int32_t)code, call->writes) : judge(error, call->writes);
-    return word(store, call, meaning, error->message, err);
+    return word(store, call, meaning, may_be_late(code, error), error->message, err);
 }
 
 /* The message beside the code, for an error inside a reply. */
@@ -135,19 +158,20 @@ hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mong
     int64_t code = mongo_int_at(&reply->doc, "writeErrors.0.code", 0);
     if (code) {
         reply->server_code = (int32_t)code;
-        return word(store, call, judge_server((int32_t)code, true),
+        return word(store, call, judge_server((int32_t)code, true), code == MAX_TIME_EXPIRED,
                     message_at(&reply->doc, "writeErrors.0.errmsg"), err);
     }
     if (bson_has_field(&reply->doc, "writeConcernError")) {
         char text[200];
         snprintf(text, sizeof text, "not acknowledged by a majority: %.150s",
                  message_at(&reply->doc, "writeConcernError.errmsg"));
-        return word(store, call, HF_UNKNOWN, text, err);
+        code = mongo_int_at(&reply->doc, "writeConcernError.code", 0);
+        return word(store, call, HF_UNKNOWN, code == WRITE_CONCERN_FAILED, text, err);
     }
     return HF_OK;
 }
 
 hf_code mongo_odd_reply(const mongo_store *store, const mongo_call *call, hf_error *err)
 {
-    return word(store, call, HF_UNUSABLE, "the reply is not that of a MongoDB server", err);
+    return word(store, call, HF_UNUSABLE, false, "the reply is not that of a MongoDB server", err);
 }
