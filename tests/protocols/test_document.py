@@ -165,7 +165,7 @@ class BothKinds(OnASet):
 
     def test_programs_that_poll_get_their_turn(self):
         self.insert(_id="one")
-        ours, theirs, counted = self.contend("one", 4, SECONDS, Fair=1, PollMS=20)
+        ours, theirs, counted = self.contend("one", 4, SECONDS, hfFair=1, hfPollMS=20)
         print("ours %s, theirs %s, in %d s" % (ours, theirs, SECONDS))
         self.assertEqual(counted, sum(ours) + sum(theirs))
         self.assertGreater(min(sum(ours), sum(theirs)), 0)

@@ -340,11 +340,12 @@ static void test_after_a_turn_of_ours_others_get_theirs(void **state)
     (void)state;
     take_it();
     take_it();
-    see_another();
-    take_it();
     assert_string_equal(answers_paused(), "");
+    see_another();
+    take_it(); /* it may have been one of ours */
+    assert_string_equal(answers_paused(), "26 ");
     take_it();
-    assert_string_equal(answers_paused(), "100 ");
+    assert_string_equal(answers_paused(), "26 26 ");
 }
 
 /* ---- Texts that are no UTF-8 ---- */

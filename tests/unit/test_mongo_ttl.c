@@ -478,11 +478,11 @@ static void test_after_a_turn_of_ours_others_that_poll_get_theirs(void **state)
     enter_and_take(); /* it was their turn */
     assert_string_equal(answers_paused(), "");
     enter_and_take();
-    assert_string_equal(answers_paused(), "100 ");
+    assert_string_equal(answers_paused(), "26 ");
     answers_pass(60001);
     answers_give("listIndexes", LOOK("{'key': {'updated': 1}, 'expireAfterSeconds': 60}"));
     enter_and_take(); /* they have not come for long */
-    assert_string_equal(answers_paused(), "100 ");
+    assert_string_equal(answers_paused(), "26 ");
 }
 
 static void test_unless_told_nobody_waits_for_those_who_poll(void **state)

@@ -236,6 +236,8 @@ static void test_numbers(void **state)
     assert_refused("hfProtocol=sharding&hfPollMS=5s", "a whole number");
     assert_refused("hfProtocol=sharding&hfPollMS=3600001", "a whole number");
     assert_refused("hfProtocol=sharding&hfExpiryMS=604800001", "from 1 to 604800000");
+    assert_taken("hfProtocol=ttl&hfFair=1&hfPollMS=2000");
+    assert_refused("hfProtocol=ttl&hfFair=1&hfPollMS=2001", "with hfFair=1 it is 2000 at most");
     assert_taken("hfProtocol=document&hfStaleMultiplier=1000");
     assert_refused("hfProtocol=document&hfStaleMultiplier=1001", "from 1 to 1000");
     assert_taken("hfProtocol=ttl&hfExpireAfterSeconds=2147483647");

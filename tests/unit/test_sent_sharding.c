@@ -367,11 +367,11 @@ static void test_after_a_turn_of_ours_others_get_theirs(void **state)
     give_holder(PING("1000"), SERVER("2000"));
     enter("another holds", 7);
     answers_give("findAndModify", GRABBED);
-    enter("ours: it was their turn", 7);
-    assert_string_equal(answers_paused(), "");
+    enter("ours, after a pause: the turn before may have been one of ours", 7);
+    assert_string_equal(answers_paused(), "232 ");
     answers_give("findAndModify", GRABBED);
     enter("ours once more, after a pause", 7);
-    assert_string_equal(answers_paused(), "500 ");
+    assert_string_equal(answers_paused(), "232 232 ");
     transcript_end("sharding-fair");
 }
 

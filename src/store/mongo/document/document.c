@@ -214,7 +214,7 @@ static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *
     mongo_document_settle(store, step->enter, code,
                           !code && record_find(out, step->enter->entry.ticket));
     if (!code)
-        mongo_fair_note(store, out, is_taken || mongo_fair_is_self(store, out));
+        mongo_fair_note(store, out, is_taken ? MONGO_FAIR_OURS : mongo_fair_guess(store, out));
     reply->confirmed = is_taken;
     reply->again_ms = store->uri.poll_ms;
     return code;

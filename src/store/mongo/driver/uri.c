@@ -240,6 +240,19 @@ static hf_code check_field(const mongo_uri *uri, const special *k, hf_error *err
     return is_well ? HF_OK : refuse_field(k, value, err);
 }
 
+/* Nothing interrupts these pauses: no wait and no close is late by much more. */
+#define FAIR_MOST_MS 2000
+
+static hf_code check_fair(const mongo_uri *uri, hf_error *err)
+{
+    if (!uri->fair || uri->poll_ms <= FAIR_MOST_MS)
+        return HF_OK;
+    return error_set(
+        err, HF_INVALID,
+        "hfPollMS=%lld: with hfFair=1 it is %d at most, because tries wait for as long",
+        (long long)uri->poll_ms, FAIR_MOST_MS);
+}
+
 static hf_code check_keys(const mongo_uri *uri, hf_error *err)
 {
     const char *name = mongo_protocol_names[uri->protocol];
@@ -256,7 +269,7 @@ static hf_code check_keys(const mongo_uri *uri, hf_error *err)
         if (code)
             return code;
     }
-    return HF_OK;
+    return check_fair(uri, err);
 }
 
 static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_error *err)

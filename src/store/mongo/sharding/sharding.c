@@ -420,9 +420,10 @@ static hf_code go_round_for_lease(acquiring *a, hf_record *out)
 }
 
 /* Of locks that are no leases, the document does not say whether Holdfast took them. */
-static bool is_of_ours(mongo_store *store, const hf_record *record)
+static mongo_fair_holder holder_of(mongo_store *store, const hf_record *record)
 {
-    return (record->holders && record->entries[0].ttl_ms > 0) || mongo_fair_is_self(store, record);
+    bool is_lease = record->holders && record->entries[0].ttl_ms > 0;
+    return is_lease ? MONGO_FAIR_OURS : mongo_fair_guess(store, record);
 }
 
 static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter, hf_record *out,
@@ -437,7 +438,7 @@ static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter
         mongo_fair_wait(store, name);
     code = a.lease ? go_round_for_lease(&a, out) : go_round(&a, out);
     if (!code)
-        mongo_fair_note(store, out, is_of_ours(store, out));
+        mongo_fair_note(store, out, holder_of(store, out));
     reply->stamp = a.stamp;
     reply->again_ms = store->sharding->settings.poll_ms;
     record_done(&a.holder);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fair.c: hfFair. Other programs poll, and we are told when a lock is free, so that we would take
- * most turns. With hfFair, after a turn of ours beside such programs we wait one poll interval
- * before the next try. The protocols without a queue call it when they take a lock by its name. */
+ * most turns. With hfFair, after a turn that may have been one of ours, we wait for a random part
+ * of a poll interval before the next try, as a program that polls does. The protocols without a
+ * queue call it when they take a lock by its name. */
 #include "store/mongo/shared/fair.h"
 #include "core/alloc.h"
 #include "core/id.h"
@@ -13,10 +14,10 @@
 
 /* What is known of one lock. */
 typedef struct turn {
-    uint64_t name;     /* its hash */
-    hf_mono seen_at;   /* when anything of it was seen */
-    hf_mono theirs_at; /* when another program was last seen to hold it; 0: never */
-    bool was_ours;     /* the last holder that was seen */
+    uint64_t name;            /* its hash */
+    hf_mono seen_at;          /* when anything of it was seen */
+    hf_mono theirs_at;        /* when anyone but us was last seen to hold it; 0: never */
+    mongo_fair_holder holder; /* that was seen last */
 } turn;
 
 /* Guarded by the store's mutex. */
@@ -54,29 +55,38 @@ static uint64_t hash_of(const char *name)
     return id_hash(ID_HASH, name, strlen(name));
 }
 
+/* Others use the lock, and the turn before was not certainly theirs. */
 static bool yields(mongo_store *store, const char *name)
 {
     MUTEX_SCOPE(&store->mutex);
     uint64_t hash = hash_of(name);
     const turn *last = slot_of_locked(store, hash);
     hf_mono until = mono_add_ms(last->theirs_at, THEIRS_MS);
-    return last->name == hash && last->was_ours && last->theirs_at.ns &&
+    return last->name == hash && last->holder != MONGO_FAIR_THEIRS && last->theirs_at.ns &&
            !mono_reached(until, mongo_mono(store));
+}
+
+static int64_t part_of_poll_ms(const mongo_store *store)
+{
+    uint32_t chance;
+    store->config.env->random(store->config.env->ctx, &chance, sizeof chance);
+    return (int64_t)(chance % (uint64_t)(store->uri.poll_ms + 1));
 }
 
 void mongo_fair_wait(mongo_store *store, const char *name)
 {
     if (store->fair && yields(store, name))
-        mongo_pause(store, store->uri.poll_ms);
+        mongo_pause(store, part_of_poll_ms(store));
 }
 
-bool mongo_fair_is_self(mongo_store *store, const hf_record *record)
+mongo_fair_holder mongo_fair_guess(mongo_store *store, const hf_record *record)
 {
     MUTEX_SCOPE(&store->mutex);
-    return record->holders && id_equal(record->entries[0].session, store->self.id);
+    bool is_self = record->holders && id_equal(record->entries[0].session, store->self.id);
+    return is_self ? MONGO_FAIR_OURS : MONGO_FAIR_UNTOLD;
 }
 
-void mongo_fair_note(mongo_store *store, const hf_record *record, bool is_ours)
+void mongo_fair_note(mongo_store *store, const hf_record *record, mongo_fair_holder holder)
 {
     if (!store->fair || !record->holders)
         return;
@@ -86,7 +96,7 @@ void mongo_fair_note(mongo_store *store, const hf_record *record, bool is_ours)
     if (last->name != hash)
         *last = (turn){.name = hash};
     last->seen_at = mongo_mono(store);
-    last->was_ours = is_ours;
-    if (!is_ours)
+    last->holder = holder;
+    if (holder != MONGO_FAIR_OURS)
         last->theirs_at = last->seen_at;
 }

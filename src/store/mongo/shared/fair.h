@@ -5,15 +5,21 @@
 
 #include "store/mongo/driver/store.h"
 
+/* Whose turn it was, as far as the lock's document says. */
+typedef enum mongo_fair_holder {
+    MONGO_FAIR_THEIRS, /* another program's */
+    MONGO_FAIR_UNTOLD, /* another client's, of Holdfast or not */
+    MONGO_FAIR_OURS    /* a client's of Holdfast */
+} mongo_fair_holder;
+
 void mongo_fair_open(mongo_store *store);
 void mongo_fair_close(mongo_store *store);
-/* Before a try: pauses if the last known turn was one of ours, and others use the lock. */
+/* Before a try: pauses for up to hfPollMS, if others use the lock, and the turn before was not
+ * certainly theirs. */
 void mongo_fair_wait(mongo_store *store, const char *name);
-/* After a try: who holds the lock now. is_ours: a client of Holdfast, as far as the document says.
- */
-void mongo_fair_note(mongo_store *store, const hf_record *record, bool is_ours);
-/* Whether this very client holds the lock: what documents say that do not tell whose program it is.
- */
-bool mongo_fair_is_self(mongo_store *store, const hf_record *record);
+/* After a try: who holds the lock now. */
+void mongo_fair_note(mongo_store *store, const hf_record *record, mongo_fair_holder holder);
+/* Of documents that do not tell whose program it is: whether it is this very client. */
+mongo_fair_holder mongo_fair_guess(mongo_store *store, const hf_record *record);
 
 #endif

@@ -419,7 +419,7 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
     if (code)
         record_done(out);
     else
-        mongo_fair_note(store, out, says_its_ttl(out));
+        mongo_fair_note(store, out, says_its_ttl(out) ? MONGO_FAIR_OURS : MONGO_FAIR_THEIRS);
     *reply = (hf_step_reply){.stamp = stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
     return code;
 }
