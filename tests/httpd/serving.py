@@ -25,10 +25,11 @@ PATIENCE = cli.PATIENCE
 main = cli.main
 
 # What a protocol can do, for the tests that want it. history: how the last lease ended, also for a
-# key. ttl: a lease lasts as long as was asked. why, who: the lock says them.
+# key. ttl: a lease lasts as long as was asked. why, who: the lock says them. names: any can be locked.
 PROTOCOL = os.environ.get("HOLDFAST_TEST_PROTOCOL", "queue")
-CAN = {"queue": {"queue", "share", "tokens", "history", "ttl", "why", "who"},
-       "ttl": {"ttl", "why", "who"}, "document": {"tokens"}, "sharding": {"why", "who"}}[PROTOCOL]
+CAN = {"queue": {"queue", "share", "tokens", "history", "ttl", "why", "who", "names"},
+       "ttl": {"ttl", "why", "who", "names"}, "document": {"tokens"},
+       "sharding": {"why", "who", "names"}}[PROTOCOL]
 
 
 def needs(*abilities):
@@ -204,12 +205,16 @@ OPTIONS = {"queue": "", "ttl": "&hfProtocol=ttl", "sharding": "&hfProtocol=shard
            "document": "&hfProtocol=document&hfCollection=work&hfTokenField=token"}
 
 
+DOCUMENTS = ["a/b", "a b%?", "\u00e4", "<i>&amp;", "..", "other", *("job/%d" % i for i in range(5)),
+             "job/free", "job/held", "a/1", "a/2", "b/1", "b/2"]
+
+
 def make_documents(uri):
     """For the names that the tests lock."""
     import pymongo
     with pymongo.MongoClient(uri, w="majority") as client:
         client.get_default_database().work.insert_many(
-            {"_id": name} for name in ("x", "y", "\u00fc/b c"))
+            {"_id": name} for name in [*"uvwxyz", "\u00fc/b c", *DOCUMENTS])
 
 
 class Case(cli.Case):
@@ -217,7 +222,7 @@ class Case(cli.Case):
         super().setUp()
         uri = os.environ.get("HOLDFAST_TEST_URI")
         if uri:
-            database = "httpd%d_%s" % (os.getpid(), self.id().rpartition(".")[2][:40])
+            database = "httpd%d_%s" % (os.getpid(), "-".join(self.id().split(".")[-2:])[-45:])
             uri = uri.replace("/?", "/%s?" % database)
             self.store = self.env["HOLDFAST_STORE"] = uri + OPTIONS[PROTOCOL]
             if PROTOCOL == "document":

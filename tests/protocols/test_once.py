@@ -217,6 +217,18 @@ class WithSharding(Outcomes):
         self.check_once()
         self.assertEqual(self.db.locks.find_one({"_id": "x"})["state"], 0)
 
+    def test_a_program_of_the_article_in_between(self):
+        self.once()
+        ts = bson.ObjectId()
+        taken = self.db.locks.find_one_and_update(
+            {"_id": "x", "state": 0},
+            {"$set": {"ts": ts, "state": 2, "who": "them:main", "process": "them", "when": now(),
+                      "why": "counting"}})
+        self.assertIsNotNone(taken)
+        self.run_command("run", "-n", "x", "--", "true", status=75)
+        self.db.locks.update_one({"_id": "x", "ts": ts}, {"$set": {"state": 0}})
+        self.once("--skip-code", "9", status=9)
+
     def test_a_failure_is_repeated_only_when_asked(self):
         self.check_failure()
 
