@@ -128,5 +128,25 @@ class Pages(cli.Case):
                     self.assertIn("%s.%s" % (name, section), there, path)
 
 
+class Protocols(cli.Case):
+    """docs/protocols.md: what each article has, and what it is here."""
+
+    @staticmethod
+    def rows(heading):
+        """The cells of each row of the tables under a heading, but for what is above and in the line."""
+        text = re.search(r"\n## %s\n(.*?)\n## " % re.escape(heading), read("docs", "protocols.md"), re.S)
+        for table in re.findall(r"\n\|-[-|]+\n((?:\|.*\n)+)", text.group(1)):
+            for line in table.splitlines():
+                yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+    def test_every_cell_says_something(self):
+        for heading in ("From the articles", "For C++ users of MongoDB's lock manager"):
+            rows = list(self.rows(heading))
+            self.assertGreater(len(rows), 15)
+            for row in rows:
+                self.assertEqual(len(row), 3, row)
+                self.assertTrue(all(row), row)
+
+
 if __name__ == "__main__":
     cli.main()

@@ -303,6 +303,16 @@ class Ids(Ttl):
         doctor = self.run_command("doctor")
         self.assertRegex("\n".join(doctor.lines), "LOOK +names +locks has a document whose _id")
 
+    def test_a_prefix_is_a_part_of_it(self):
+        """Another program locks "shop/x": the "x" of ours with that prefix, and no other."""
+        self.db.locks.insert_one({"_id": "shop/x", "acquirer": "somebody", "updated": minutes_ago(0)})
+        shop = self.store(NamePrefix="shop%2F")
+        self.run_command("run", "-n", "x", "--", "true", uri=shop, status=75)
+        self.run_command("run", "-n", "x", "--", "true")
+        self.assertEqual(self.run_command("list", "--names", uri=shop).lines, ["x"])
+        self.db.locks.delete_one({"_id": "shop/x"})
+        self.run_command("run", "-n", "x", "--", "true", uri=shop)
+
     def test_where_all_are_strings_nothing_is_said(self):
         self.db.locks.insert_one({"_id": "5", "acquirer": "somebody", "updated": minutes_ago(0)})
         run = self.run_command("-v", "run", "-n", "x", "--", "true")
@@ -352,12 +362,14 @@ class Crashes(Ttl):
         self.assertEqual(holder.ask("check", "check")["code"], "HF_LOST")
 
     def test_the_index_alone_cleans_up(self):
+        """A program that only polls has its turn then."""
         holder = self.holder("--ttl=1000", uri=self.store(ExpireAfterSeconds=2))
+        self.other("insert.py", "acquirer", "2")
         primary = self.rs.primary()
         primary.admin("setParameter", 1, ttlMonitorSleepSecs=1)
         self.addCleanup(primary.admin, "setParameter", 1, ttlMonitorSleepSecs=60)
         holder.signal(signal.SIGKILL)
-        until(lambda: not self.db.locks.find_one({"_id": "x"}), 90, "the TTL monitor")
+        until(lambda: self.db.locks.find_one({"_id": "x", "ticket": None}), 90, "the TTL monitor")
 
 
 class Documents(Ttl):
