@@ -172,10 +172,11 @@ hf_id sharding_ticket(mongo_store *store, const sharding_document *document)
     pthread_mutex_unlock(&store->mutex);
     if (is_own && !store->sharding->has_lock_session && !sharding_grab_is_older(store, lock))
         return lock->ts;
-    sharding_mark mark;
-    memset(&mark, 0, sizeof mark);
-    mark.ts = lock->ts;
-    mark.when_ms = lock->when_ms;
+    const struct {
+        hf_id ts;
+        int32_t unused; /* the same bytes on each processor */
+        int64_t when_ms;
+    } mark = {.ts = lock->ts, .when_ms = lock->when_ms};
     return hash_of(lock->process, &mark, sizeof mark);
 }
 
