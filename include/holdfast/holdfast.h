@@ -251,6 +251,7 @@ typedef struct hf_lock_options {
      * same id take each other's locks, and the one that has lost learns it with its next ping.
      * NULL: what the URI says (hfLockSession), or a new one. */
     const char *lock_session;
+    int64_t reserved[8]; /* 0: room for later versions, in whose leases this struct stands, too */
 } hf_lock_options;
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes. Errors: HF_HELD (HF_TRY),
@@ -670,7 +671,7 @@ hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, h
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
 typedef struct hf_break_options {
-    size_t struct_size;
+    size_t struct_size; /* sizeof(hf_break_options), or 0 for the members of version 0.1 */
     const char *reason; /* told to the holder; required; at most 256 bytes */
     const char *by;     /* who breaks it; default: this program */
     int64_t if_token;   /* only the holder with this token; 0: all holders */

@@ -52,7 +52,7 @@ class LockOptions(Structure):
                 ("on_wait", WAIT_FN), ("wait_ctx", c_void_p), ("on_lost", LOST_FN),
                 ("lost_ctx", c_void_p), ("linger_ms", c_int64), ("no_refresh", c_bool),
                 ("feed_ms", c_int64), ("max_hold_ms", c_int64), ("period_ms", c_int64),
-                ("lock_session", c_char_p)]
+                ("lock_session", c_char_p), ("reserved", c_int64 * 8)]
 
 
 class Done(Structure):

@@ -152,6 +152,16 @@ static void test_texts_have_their_bounds(void **state)
     assert_int_equal(hf_lock_acquire(one, bed_name("why"), &options, &lock, NULL), HF_INVALID);
 }
 
+static void test_what_a_later_version_would_ask_for_is_refused(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lock *lock;
+    const hf_lock_options later = {.wait_ms = HF_TRY, .reserved = {[7] = 1}};
+    assert_code(HF_INVALID, hf_lock_acquire(one, bed_name("later"), &later, &lock, &err), &err);
+    assert_contains(err.text, "that version's library");
+}
+
 static void test_uris_and_options_that_cannot_be(void **state)
 {
     (void)state;
@@ -554,6 +564,7 @@ int run_client_cases(void)
         CASE_IF(BED_MAKES, test_names_that_can_be),
         CASE(test_names_that_cannot_be),
         CASE(test_texts_have_their_bounds),
+        CASE(test_what_a_later_version_would_ask_for_is_refused),
         CASE(test_uris_and_options_that_cannot_be),
         CASE(test_a_negative_wait_is_refused),
         CASE(test_a_lock_is_held_past_its_ttl),

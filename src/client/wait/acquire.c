@@ -103,10 +103,26 @@ static hf_code start_notifier(hf_client *client, const hf_lock_options *options,
     return options->on_lost ? ticker_start_locked(client, TICK_NOTIFY, err) : HF_OK;
 }
 
+/* What a later version has there, this one would ignore. */
+static hf_code check_reserved(const hf_lock_options *options, hf_error *err)
+{
+    for (size_t i = 0; i < sizeof options->reserved / sizeof *options->reserved; i++)
+        if (options->reserved[i])
+            return error_set(
+                err, HF_INVALID,
+                "a reserved member of hf_lock_options is not 0: start from {0}; if the "
+                "program was compiled with a later version of Holdfast, it needs that "
+                "version's library, and this is %s",
+                HF_VERSION);
+    return HF_OK;
+}
+
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err)
 {
     hf_id lock_session; /* the attempt reads it again */
-    hf_code code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
+    hf_code code = check_reserved(options, err);
+    if (!code)
+        code = text_check("the reason (why)", options->why, HF_TEXT_MAX, err);
     if (!code)
         code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
     if (!code)
