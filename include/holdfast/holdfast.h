@@ -670,6 +670,61 @@ hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, h
 /* Lists every session that holds or waits. Ended ones are included; they are kept for a day. */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
+/* How a turn ended. */
+typedef enum hf_turn_end {
+    HF_TURN_RELEASED,  /* its holder released it */
+    HF_TURN_LOST,      /* its holder lost it, and lives */
+    HF_TURN_BROKEN,    /* somebody broke it */
+    HF_TURN_ABANDONED, /* its holder died, or its lease ran out, and the next one took it over */
+} hf_turn_end;
+
+/* A turn that has ended: somebody had the lock from granted_ms to ended_ms. A change between shared
+ * and exclusive begins no new turn; token and permits are those at the end. Strings are valid
+ * during the callback; "": none, or not known. */
+typedef struct hf_turn {
+    const char *name;
+    const char *session; /* hexadecimal id */
+    const char *who;     /* "app@host:pid" */
+    const char *actor;
+    const char *why;
+    int64_t token; /* 0: none, or not known; of an abandoned lock as in hf_last */
+    int32_t permits;
+    int32_t limit;
+    int64_t granted_ms; /* Unix time in ms, as far as is known by the store's clock; 0: not known */
+    int64_t ended_ms;
+    hf_turn_end end;
+    const char *reason; /* why it was lost, or who broke it and why; "" otherwise */
+    bool has_exit_status;
+    int exit_status;
+    int64_t more; /* so many turns of the same client came just before this one, in a few seconds,
+                   * and are not told one by one */
+} hf_turn;
+
+typedef bool (*hf_turn_fn)(void *ctx, const hf_turn *turn); /* false: stop */
+
+typedef struct hf_history_options {
+    size_t struct_size; /* sizeof(hf_history_options) */
+    int64_t since_ms;   /* Unix time in ms: only turns that ended then or later; 0: all */
+    size_t limit;       /* at most so many turns; 0: 1,000; at most 10,000 */
+} hf_history_options;
+
+/* Gives the turns of the lock of that name that have ended, the newest first; name NULL or "": of
+ * all locks. hf_show() says who has it now.
+ *
+ * Each client notes the turns that it ends and writes them within 5 s, and when it is closed, so
+ * even the shortest is seen. It notes at most 20 turns of a lock at a time, and counts the others.
+ * The history is no proof, and nothing waits for it: what a client had not written when it was
+ * killed is missing (the turn that its death ended is noted by whoever takes the lock over), and
+ * so are the turns of other programs in protocols ttl, document and sharding. Old turns are
+ * dropped: docs/operations.md says when. options NULL: the defaults. From any thread; `each` is
+ * called in the caller's.
+ *   - HF_INVALID: the name, or a value.
+ *   - HF_UNSUPPORTED: this store keeps no history.
+ *   - HF_DENIED: docs/operations.md says which right is needed.
+ *   - HF_UNREACHABLE and related codes. */
+hf_code hf_history(hf_client *client, const char *name, const hf_history_options *options,
+                   hf_turn_fn each, void *ctx, hf_error *err);
+
 typedef struct hf_break_options {
     size_t struct_size; /* sizeof(hf_break_options), or 0 for the members of version 0.1 */
     const char *reason; /* told to the holder; required; at most 256 bytes */

@@ -305,6 +305,7 @@ enum {
     HF_CAN_SEE_CRASH = 1 << 6, /* a crash shows at once (R10): waiters look at once */
     HF_CAN_TELL_LOST = 1 << 7, /* await() tells holders what they have lost: they listen, too */
     HF_CAN_LAST = 1 << 8,      /* without a queue: previous() and lasts() say how locks were left */
+    HF_CAN_HISTORY = 1 << 9,   /* history_add() keeps turns that have ended */
 };
 
 typedef struct hf_store hf_store;
@@ -322,6 +323,36 @@ typedef struct hf_list_part {
 typedef bool (*hf_state_fn)(void *ctx, const hf_session_state *state);
 typedef bool (*hf_waits_fn)(void *ctx, const hf_waits *waits);
 typedef void (*hf_notice_fn)(void *ctx, const hf_notice *notice);
+
+/* ---- History ---- */
+
+/* A turn that has ended: somebody had the lock from granted_at to ended_at. Texts are never NULL;
+ * "": there is none. */
+typedef struct hf_turn_note {
+    const char *name, *who, *actor, *why;
+    const char *reason; /* why it did not end by a release */
+    hf_id ticket, session;
+    int64_t token; /* 0: the lock has none, or it is not known */
+    bool is_block; /* its client passed the lock on among its threads, with tokens from this one on;
+                    * which of them was the last is not known */
+    int32_t permits, limit;
+    hf_dbtime granted_at; /* 0: not known */
+    hf_dbtime ended_at;
+    hf_turn_end end;
+    bool has_exit_status;
+    int32_t exit_status;
+    int64_t more; /* that many turns of its client came just before it, and were not noted */
+} hf_turn_note;
+
+/* Which turns of the history are wanted. */
+typedef struct hf_history_part {
+    const char *name;   /* of this lock; "": of all */
+    const char *prefix; /* of locks whose names begin with it */
+    hf_dbtime since;    /* that ended then or later */
+    size_t limit;       /* the newest, at most so many; at least 1 */
+} hf_history_part;
+
+typedef bool (*hf_turn_note_fn)(void *ctx, const hf_turn_note *turn); /* false: stop */
 
 /* A store without HF_CAN_QUEUE accepts an entry only as a holder. Inside the step, it decides
  * itself whether the present holder's time is over. Its records have no `last` (see previous());
@@ -465,6 +496,16 @@ typedef struct hf_store_ops {
      * NULL: locks are taken with none. */
     hf_code (*unlock_session)(hf_store *store, hf_id lock_session, const char *name, int64_t *n,
                               hf_error *err);
+
+    /* Adds n turns (n <= 1000) to the history, the oldest first. One that is there already, with
+     * the same ticket, is_block and token (without one: granted_at, or ended_at), stays as it is.
+     * Waits for no majority, and a crash of the machine may undo it: no rule depends on the
+     * history. Takes out the oldest when there are too many. May be NULL, with the next. */
+    hf_code (*history_add)(hf_store *store, const hf_turn_note *turns, size_t n, hf_error *err);
+    /* Gives the turns of a part that were added last, in any order. `each` must not call the store.
+     * What cannot be read is skipped. A store without HF_CAN_HISTORY may give what others add. */
+    hf_code (*history)(hf_store *store, const hf_history_part *part, hf_turn_note_fn each,
+                       void *ctx, hf_error *err);
 } hf_store_ops;
 
 struct hf_store {

@@ -18,8 +18,8 @@ from ._errors import (CancelledError, ClosedError, Code, DeadlockError, DeniedEr
                       FullError, HeldError, HoldfastError, InternalError, InvalidError, KeyReusedError,
                       LimitError, LostError, NotFoundError, ReadonlyError, ShapeError, TimeoutError,
                       UnknownError, UnreachableError, UnsupportedError, UnusableError)
-from ._info import (Done, Entry, Finding, Last, Leader, LockInfo, Mode, Outcome, SessionInfo, WaitInfo,
-                    WhyLink, WhyNext, string)
+from ._info import (Done, Entry, Finding, Last, Leader, LockInfo, Mode, Outcome, SessionInfo, Turn,
+                    TurnEnd, WaitInfo, WhyLink, WhyNext, string)
 from ._lease import Lease
 from ._library import lib
 from ._lock import Lock
@@ -38,7 +38,7 @@ __all__ = [
     "DeadlockError", "DeniedError", "Done", "Election", "Entry", "FencedError", "Finding", "ForkedError",
     "FullError", "HeldError", "HoldfastError", "InternalError", "InvalidError", "KeyReusedError", "Last",
     "Leader", "Lease", "LimitError", "Lock", "LockInfo", "LostError", "Mode", "NotFoundError", "Outcome",
-    "ReadonlyError", "SessionInfo", "ShapeError", "TimeoutError", "UnknownError", "UnreachableError",
-    "UnsupportedError", "UnusableError", "WaitInfo", "WhyLink", "WhyNext",
+    "ReadonlyError", "SessionInfo", "ShapeError", "TimeoutError", "Turn", "TurnEnd", "UnknownError",
+    "UnreachableError", "UnsupportedError", "UnusableError", "WaitInfo", "WhyLink", "WhyNext",
     "library_version",
 ]

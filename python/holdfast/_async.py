@@ -22,7 +22,7 @@ from ._client import Client, name_for
 from ._election import Observation, Seen
 from ._errors import ClosedError, HoldfastError, LostError, call, error_of
 from ._handle import ClientHandle, callback
-from ._info import Leader, LockInfo, WhyLink
+from ._info import Leader, LockInfo, Turn, WhyLink
 from ._lease import Lease
 from ._library import LEASE_FN, lib
 from ._options import lease_options
@@ -335,6 +335,12 @@ class AsyncClient:
     async def why(self, name: str) -> List[WhyLink]:
         """Why a lock is waited for; see Client.why()."""
         return cast(List[WhyLink], await self.in_background(self.client.why, name))
+
+    async def history(self, name: Optional[str] = None, *, since: Optional[float] = None,
+                      limit: Optional[int] = None) -> List[Turn]:
+        """The turns of a lock that have ended, the newest first; see Client.history()."""
+        return cast(List[Turn], await self.in_background(
+            functools.partial(self.client.history, name, since=since, limit=limit)))
 
     async def observe(self, name: str) -> AsyncIterator[Optional[Leader]]:
         """Yields the leader of an election, None while nobody leads: at once, and after each change, for

@@ -15,7 +15,7 @@ from . import _lease, _library
 from ._election import Election, observe
 from ._errors import call, made
 from ._handle import ClientHandle
-from ._info import Finding, Leader, LockInfo, SessionInfo, WhyLink, string
+from ._info import Finding, Leader, LockInfo, SessionInfo, Turn, WhyLink, string
 from ._lease import Lease
 from ._library import LOG_FN, lib
 from ._lock import Lock
@@ -293,6 +293,19 @@ class Client:
         A wait is seen once it has lasted `deadlock`, and its session has sent its next heartbeat.
         """
         return self._collect(_library.WHY_FN, WhyLink.of, lib.hf_why, text(name, "name"))
+
+    def history(self, name: Optional[str] = None, *, since: Optional[float] = None,
+                limit: Optional[int] = None) -> List[Turn]:
+        """The turns of a lock that have ended, the newest first; name None: of all locks.
+
+        since: Unix time in seconds; only turns that ended then or later. limit: at most so many; 1000 if it is
+        not said, and no more than 10000. A client writes what it notes within 5 s, and when it is closed.
+        UnsupportedError: this store keeps no history.
+        """
+        options = _library.HistoryOptions(
+            struct_size=ctypes.sizeof(_library.HistoryOptions),
+            since_ms=milliseconds(since, "since"), limit=number(limit, "limit"))
+        return self._collect(_library.TURN_FN, Turn.of, lib.hf_history, text(name, "name"), options)
 
     def sessions(self) -> List[SessionInfo]:
         """All sessions that hold or wait, and those that ended within a day."""

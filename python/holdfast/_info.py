@@ -158,6 +158,44 @@ class WhyLink:
                    None if c.waits_for is None else string(c.waits_for), WhyNext(c.next))
 
 
+class TurnEnd(enum.IntEnum):
+    """How a turn ended. ABANDONED: its holder died, or its lease ran out, and the next one took it over."""
+    RELEASED = _library.TURN_RELEASED
+    LOST = _library.TURN_LOST
+    BROKEN = _library.TURN_BROKEN
+    ABANDONED = _library.TURN_ABANDONED
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn that has ended: somebody had the lock from `granted` to `ended`. token 0: none, or not known.
+
+    limit is None for a mutex or read-write lock, reason why it did not end by a release. more: so many turns
+    of the same client came just before it, and are not told one by one.
+    """
+    name: str
+    session: str
+    who: str
+    actor: str
+    why: str
+    token: int
+    permits: int
+    limit: Optional[int]
+    granted: Optional[float]
+    ended: float
+    end: TurnEnd
+    reason: str
+    exit_status: Optional[int]
+    more: int
+
+    @classmethod
+    def of(cls, c: _library.Turn) -> Turn:
+        return cls(string(c.name), string(c.session), string(c.who), string(c.actor), string(c.why),
+                   c.token, c.permits, None if c.limit == _library.LIMIT_RW else c.limit,
+                   moment(c.granted_ms), c.ended_ms / 1000, TurnEnd(c.end), string(c.reason),
+                   c.exit_status if c.has_exit_status else None, c.more)
+
+
 @dataclass(frozen=True)
 class SessionInfo:
     """A client's session."""

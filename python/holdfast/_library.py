@@ -18,6 +18,7 @@ EXCLUSIVE, SHARED = 0, 1
 LOG_DEBUG, LOG_INFO, LOG_WARNING = 0, 1, 2
 OUTCOME_NONE, OUTCOME_RELEASED, OUTCOME_ABANDONED = 0, 1, 2
 WHY_ROOT, WHY_FOLLOWS, WHY_CYCLE, WHY_TOLD, WHY_CUT, WHY_UNKNOWN = 0, 1, 2, 3, 4, 5
+TURN_RELEASED, TURN_LOST, TURN_BROKEN, TURN_ABANDONED = 0, 1, 2, 3
 LIMIT_RW = 1 << 30
 LEASE_ID_SIZE = 1572
 
@@ -110,6 +111,17 @@ class ListOptions(Structure):
                 ("in_use", c_bool), ("limit", c_size_t), ("lock_session", c_char_p)]
 
 
+class Turn(Structure):
+    _fields_ = [("name", c_char_p), ("session", c_char_p), ("who", c_char_p), ("actor", c_char_p),
+                ("why", c_char_p), ("token", c_int64), ("permits", c_int32), ("limit", c_int32),
+                ("granted_ms", c_int64), ("ended_ms", c_int64), ("end", c_int), ("reason", c_char_p),
+                ("has_exit_status", c_bool), ("exit_status", c_int), ("more", c_int64)]
+
+
+class HistoryOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("since_ms", c_int64), ("limit", c_size_t)]
+
+
 class BreakOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("reason", c_char_p), ("by", c_char_p),
                 ("if_token", c_int64), ("force", c_bool), ("cancel", c_void_p)]
@@ -136,6 +148,7 @@ class Leader(Structure):
 
 LOCK_INFO_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(LockInfo))
 WHY_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(WhyLink))
+TURN_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(Turn))
 SESSION_INFO_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(SessionInfo))
 FINDING_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(Finding))
 LEADER_FN = CFUNCTYPE(c_bool, c_void_p, POINTER(Leader))
@@ -188,6 +201,7 @@ FUNCTIONS = {
     "hf_list_locks": (c_int, c_void_p, POINTER(ListOptions), LOCK_INFO_FN, c_void_p, _ERR),
     "hf_show": (c_int, c_void_p, c_char_p, LOCK_INFO_FN, c_void_p, _ERR),
     "hf_why": (c_int, c_void_p, c_char_p, WHY_FN, c_void_p, _ERR),
+    "hf_history": (c_int, c_void_p, c_char_p, POINTER(HistoryOptions), TURN_FN, c_void_p, _ERR),
     "hf_sessions": (c_int, c_void_p, SESSION_INFO_FN, c_void_p, _ERR),
     "hf_break": (c_int, c_void_p, c_char_p, POINTER(BreakOptions), _ERR),
     "hf_unlock_all": (c_int, c_void_p, c_char_p, POINTER(c_int64), _ERR),

@@ -279,6 +279,19 @@ class Waits(OnAStore):
         with self.two.lock("x") as lock:
             self.assertEqual((lock.previous().token, lock.previous().exit_status), (token, 99))
 
+    def test_history_has_the_shortest_turns(self):
+        with holdfast.Client(self.uri, app="brief") as brief:
+            with brief.lock("x", why="in a moment") as lock:
+                token = lock.token
+        [turn] = self.one.history("x", limit=1)
+        self.assertEqual((turn.name, turn.why, turn.token, turn.limit, turn.end, turn.exit_status, turn.more),
+                         ("x", "in a moment", token, None, holdfast.TurnEnd.RELEASED, None, 0))
+        self.assertIn("brief@", turn.who)
+        self.assertLessEqual(turn.granted, turn.ended + 1)
+        self.assertEqual(self.one.history("x", since=turn.ended + 3600), [])
+        with self.assertRaises(holdfast.InvalidError):
+            self.one.history("x", limit=10001)
+
     def test_cancel_ends_a_wait(self):
         cancel = holdfast.Cancel()
         with self.one.lock("x"):

@@ -18,7 +18,8 @@ STRUCTS = {
     "hf_lease_options": _library.LeaseOptions, "hf_lease": _library.Lease,
     "hf_entry_info": _library.EntryInfo, "hf_lock_info": _library.LockInfo,
     "hf_why_link": _library.WhyLink, "hf_session_info": _library.SessionInfo,
-    "hf_list_options": _library.ListOptions,
+    "hf_list_options": _library.ListOptions, "hf_turn": _library.Turn,
+    "hf_history_options": _library.HistoryOptions,
     "hf_break_options": _library.BreakOptions, "hf_finding": _library.Finding,
     "hf_election_options": _library.ElectionOptions, "hf_campaign_options": _library.CampaignOptions,
     "hf_leader": _library.Leader,
@@ -33,6 +34,8 @@ NUMBERS = {
     "HF_WHY_ROOT": _library.WHY_ROOT, "HF_WHY_FOLLOWS": _library.WHY_FOLLOWS,
     "HF_WHY_CYCLE": _library.WHY_CYCLE, "HF_WHY_TOLD": _library.WHY_TOLD,
     "HF_WHY_CUT": _library.WHY_CUT, "HF_WHY_UNKNOWN": _library.WHY_UNKNOWN,
+    "HF_TURN_RELEASED": _library.TURN_RELEASED, "HF_TURN_LOST": _library.TURN_LOST,
+    "HF_TURN_BROKEN": _library.TURN_BROKEN, "HF_TURN_ABANDONED": _library.TURN_ABANDONED,
     "HF_LEASE_ID_SIZE": _library.LEASE_ID_SIZE,
 }
 NOT_FOR_PYTHON = {"hf_list", "hf_election_lock", "hf_guard_mongo", "hf_guard_sqlite"}
@@ -79,7 +82,8 @@ class Layout(unittest.TestCase):
 
     def test_no_struct_is_missing(self):
         there = set(re.findall(r"^\} (hf_\w+);", header(), re.M))
-        self.assertEqual(there - {"hf_code", "hf_log_level", "hf_mode", "hf_outcome", "hf_why_next"},
+        self.assertEqual(there - {"hf_code", "hf_log_level", "hf_mode", "hf_outcome", "hf_why_next",
+                                  "hf_turn_end"},
                          set(STRUCTS))
 
     def test_no_function_is_missing(self):

@@ -62,7 +62,7 @@ static void test_long_texts_of_the_holder_before_are_told_whole(void **state)
     memset(view.last.reason, 'r', HF_TEXT_MAX);
     view.last.done.is_known = true;
     memset(view.last.done.who, 'd', HF_TEXT_MAX);
-    lease_tell(client, &view, &lease);
+    lease_tell(client, "x", &view, &lease);
     assert_int_equal(strlen(lease.previous.who), HF_TEXT_MAX);
     assert_int_equal(strlen(lease.previous.reason), HF_TEXT_MAX);
     assert_int_equal(strlen(lease.previous.done.who), HF_TEXT_MAX);

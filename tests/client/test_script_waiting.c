@@ -484,7 +484,7 @@ static void test_a_holder_that_was_asked_long_ago(void **state)
                  "13332 b beat, seen 4, waits\n"
                  "13426 a x: abandon(broken by operator: maintenance): not sent, HF_UNREACHABLE\n"
                  "13433 b look at 1 sessions\n"
-                 "13433 b x: abandon\n"
+                 "13433 b x: abandon(broken by operator: maintenance)\n"
                  "13433 b hears a grant\n"
                  "13433 b has x\n"
                  "13710 a x: abandon(broken by operator: maintenance): not sent, HF_UNREACHABLE\n"

@@ -402,6 +402,7 @@ static const char *lacking(unsigned needs)
            : lacks & HF_CAN_PROCESSES ? "other processes"
            : lacks & HF_CAN_NOTIFY    ? "notices"
            : lacks & HF_CAN_LAST      ? "a memory of how the last holder left"
+           : lacks & HF_CAN_HISTORY   ? "a history"
            : lacks & BED_CAN_SAY_WHO  ? "sessions that say whose they are"
            : lacks & BED_TELLS_WAITS  ? "sessions that say what they wait for"
                                       : NULL;

@@ -170,6 +170,7 @@ int run_change_cases(void);
 int run_deadlock_cases(void);
 int run_together_cases(void);
 int run_lease_cases(void);
+int run_history_cases(void);
 int run_plain_lease_cases(void); /* only without HF_CAN_QUEUE */
 int run_wait_cases(void);
 int run_lost_cases(void);

@@ -12,6 +12,7 @@ static int run_all(void)
                  run_lost_cases();
     failed += run_process_cases() + run_period_cases() + run_dog_cases() + run_change_cases() +
               run_deadlock_cases() + run_together_cases() + run_lease_cases();
+    failed += run_history_cases();
     if (!(bed.can & HF_CAN_QUEUE))
         failed += run_plain_lease_cases();
     if (strstr(bed.uri, "hfProtocol=ttl"))

@@ -275,6 +275,7 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
     choose_weather();
     open_server();
     rules_begin();
+    turns_begin();
     errands_begin();
     for (int i = 0; i < NODES - 1; i++)
         node_start(i);
@@ -285,6 +286,7 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
     heal();
     fiber_run_until(sim_now_ns + 10 * sim.ttl_ms * MS + 45 * SECOND, rules_check_beliefs);
     rules_check_rest();
+    turns_check();
     look_at_the_rest();
     node_free_all();
     leases_done();

@@ -19,6 +19,7 @@ typedef struct network {
     hf_store base;
     hf_store *to;
     node *node;
+    uint64_t histories; /* written so far, from a number that the seed gives */
 } network;
 
 typedef enum fate { ARRIVES, REFUSED, LOST_THERE, LOST_BACK, LATE } fate;
@@ -522,6 +523,24 @@ static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size
     return net->to->ops->sweep(net->to, overdue, max, n, more, err);
 }
 
+/* 0 to 7. Chance of its own: what else happens in a world does not depend on its history. */
+static int draw_history(network *net)
+{
+    return (int)(++net->histories * 0x9e3779b97f4a7c15U >> 61);
+}
+
+static hf_code history_add(hf_store *base, const hf_turn_note *turns, size_t n, hf_error *err)
+{
+    network *net = (network *)base;
+    int drawn = draw_history(net);
+    fiber_sleep_until(sim_now_ns + 20 * MS);
+    die_if_dead();
+    if (drawn == 0 || sim_now_ns < net->node->cut_until || sim_now_ns < sim.down_until)
+        return error_set(err, HF_UNREACHABLE, "simulated: refused");
+    hf_code code = net->to->ops->history_add(net->to, turns, n, err);
+    return drawn == 1 ? error_set(err, HF_UNKNOWN, "simulated: the answer was lost") : code;
+}
+
 static void close_network(hf_store *base)
 {
     network *net = (network *)base;
@@ -544,6 +563,7 @@ static const hf_store_ops ops = {
     .await = await,
     .wake = wake,
     .sweep = sweep,
+    .history_add = history_add,
 };
 
 hf_store *network_open(node *n)
@@ -556,5 +576,6 @@ hf_store *network_open(node *n)
         abort();
     net->base = (hf_store){.ops = &ops, .can = net->to->can, .await_ms = sim_below(2) ? 4000 : 0};
     net->node = n;
+    net->histories = sim.seed + (uint64_t)n->number;
     return &net->base;
 }

@@ -201,7 +201,12 @@ static void give_back(worker *w)
 {
     hf_lock *lock = w->lock;
     hf_id ticket = lock->grant.ticket, doubtful = lock->change.upgrade;
-    if (sim_chance(500) && hf_lock_release(lock, NULL) == HF_OK &&
+    int64_t token = lock->grant.token;
+    bool releases = sim_chance(500);
+    hf_code code = releases ? hf_lock_release(lock, NULL) : HF_OK;
+    if (releases && (!code || code == HF_LOST))
+        turns_ended(w->node, w->name, token, code == HF_LOST);
+    if (releases && !code &&
         !lock_find_locked(w->node->client, ticket)) /* it was not passed on, and does not linger */
         rules_left(sim_name(w->name), ticket, doubtful);
     w->lock = NULL;
@@ -440,8 +445,7 @@ static void free_node(node *n)
     while (client->hold->releases.first) {
         struct release *r = client->hold->releases.first;
         client->hold->releases.first = r->next;
-        free(r->name);
-        free(r);
+        release_free(r);
     }
     turns_free(client);
     for (struct hf_lock *lock = client->hold->locks, *next; lock; lock = next) {

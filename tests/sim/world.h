@@ -127,6 +127,12 @@ int32_t leases_limit(int name, int64_t *sum);
 void leases_broken(int name, int64_t token); /* a break of that token has succeeded */
 void leases_forced(int name);                /* it was by force: no belief is to be trusted */
 
+/* turns.c */
+void turns_begin(void);
+/* What its worker was told when it released it. */
+void turns_ended(const node *n, int name, int64_t token, bool is_lost);
+void turns_check(void); /* in the end: whether the store's history has it, and says so */
+
 /* errands.c */
 void errands_begin(void);
 void errands_start(node *n);

@@ -286,6 +286,16 @@ static hf_code doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *e
     return to->ops->doctor(to, each, ctx, err);
 }
 
+FORWARD(history_add, (hf_store * base, const hf_turn_note *turns, size_t n, hf_error *err),
+        FAULTY_HISTORY, turns, (void)0, to->ops->history_add(to, turns, n, err))
+
+static hf_code history(hf_store *base, const hf_history_part *part, hf_turn_note_fn each, void *ctx,
+                       hf_error *err)
+{
+    hf_store *to = ((faulty *)base)->inner;
+    return to->ops->history(to, part, each, ctx, err);
+}
+
 static void close_both(hf_store *base)
 {
     faulty *f = (faulty *)base;
@@ -311,6 +321,8 @@ static const hf_store_ops ops = {
     .wake = wake,
     .sweep = sweep,
     .doctor = doctor,
+    .history_add = history_add,
+    .history = history,
 };
 
 void faulty_let_claim(faulty *f, const char *name)

@@ -21,6 +21,7 @@ typedef enum faulty_call {
     FAULTY_SWEEP,
     FAULTY_CLAIM,   /* const hf_enter * */
     FAULTY_REFRESH, /* const hf_id *: the ticket */
+    FAULTY_HISTORY, /* const hf_turn_note *: the first that is added */
     FAULTY_CALLS
 } faulty_call;
 

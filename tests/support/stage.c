@@ -578,6 +578,7 @@ hf_client *stage_client(const char *uri, const hf_options *options)
     of->store = faulty_open_in(uri, &own, &of->client);
     of->client->tickers.is_threaded = false;
     snprintf(stage.host, sizeof stage.host, "%s", of->client->identity.host);
+    of->store->base.can &= ~(unsigned)HF_CAN_HISTORY; /* the scripts are about the rules */
     of->store->before = write_down;
     of->store->after = write_answer;
     of->store->awaits = await;

@@ -24,10 +24,11 @@ static void assert_can(const char *keys, unsigned can, const char *protocol, int
 static void test_what_each_protocol_can(void **state)
 {
     (void)state;
-    const unsigned plain = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST;
+    const unsigned plain =
+        HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST | HF_CAN_HISTORY;
     assert_can("",
                HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
-                   HF_CAN_PROCESSES,
+                   HF_CAN_PROCESSES | HF_CAN_HISTORY,
                "queue", 0, 0);
     assert_can("&hfProtocol=ttl", plain, "ttl", 10000, 0);
     assert_can("&hfProtocol=document&hfCollection=things", plain, "document", 0, 5000);

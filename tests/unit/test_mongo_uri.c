@@ -85,6 +85,18 @@ static void test_yes_and_no(void **state)
     assert_refused("hfWeakWrites=", "it is yes or no");
 }
 
+static void test_the_history(void **state)
+{
+    (void)state;
+    assert_read("");
+    assert_int_equal(uri.history, MONGO_HISTORY_ON);
+    mongo_uri_done(&uri);
+    assert_read("hfHistory=0&hfProtocol=document&hfCollection=c");
+    assert_int_equal(uri.history, MONGO_HISTORY_OFF);
+    mongo_uri_done(&uri);
+    assert_refused("hfHistory=no", "hfHistory=no: it is 1 or 0");
+}
+
 static void test_shapes(void **state)
 {
     (void)state;
@@ -388,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_protocols),
         cmocka_unit_test(test_a_name_prefix),
         cmocka_unit_test(test_yes_and_no),
+        cmocka_unit_test(test_the_history),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_how_many_writes_a_stream_may_read),

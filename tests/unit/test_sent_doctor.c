@@ -94,6 +94,7 @@ static void test_ttl(void **state)
     look();
     answers_close(store);
     store = answers_open("&hfProtocol=ttl");
+    answers_give("find", NO_ID); /* of the history */
     answers_give("find", ODD_ID);
     look();
     transcript_end("doctor-ttl");
@@ -175,6 +176,38 @@ static void test_weak_writes(void **state)
     open_with("&hfWeakWrites=yes");
     look();
     transcript_end("doctor-weak");
+}
+
+#define DENIED "{'ok': 0, 'code': 13, 'errmsg': 'not authorized'}"
+#define TURN                                                                                       \
+    "{'ok': 1, 'cursor': {'firstBatch': [{'_id': {'ticket': {'$oid': "                             \
+    "'000000070000000000000000'}}}]}}"
+
+static void look_at_the_history(const char *keys, const char *found, const char *inserted)
+{
+    store = answers_open(keys);
+    transcript_say("\n%s", keys);
+    if (found)
+        answers_give("find", found);
+    if (inserted)
+        answers_give("insert", inserted);
+    look();
+    answers_close(store);
+}
+
+/* Whether one is kept, and which right is missing. */
+static void test_the_history(void **state)
+{
+    (void)state;
+    static const char keys[] = "&hfProtocol=document&hfCollection=c";
+    open_with(keys);
+    answers_close(store);
+    look_at_the_history(keys, TURN, "{'ok': 0, 'code': 53, 'errmsg': 'bad _id'}");
+    look_at_the_history(keys, DENIED, NULL);
+    look_at_the_history(keys, TURN, DENIED);
+    look_at_the_history(keys, NULL, NULL);
+    look_at_the_history("&hfProtocol=document&hfCollection=c&hfHistory=0", NULL, NULL);
+    transcript_end("doctor-history");
 }
 
 /* It says no more once it is told to stop. */
@@ -280,6 +313,7 @@ int main(void)
         TEST(test_a_set_that_is_not_well),
         TEST(test_weak_writes),
         TEST(test_it_stops),
+        cmocka_unit_test(test_the_history),
         TEST(test_one_name),
         TEST(test_one_name_of_a_set),
         TEST(test_two_names),

@@ -2,7 +2,7 @@
 /* break.c: hf_break(): asks the holders of a lock to leave, waits until they have left or cannot
  * believe any more, and takes their tickets out (R9). If a holder's place goes to an ID lease
  * meanwhile, the break follows it there, by its token. */
-#include "client/base/client.h"
+#include "client/hold/hold.h"
 
 #include "core/alloc.h"
 #include "core/error.h"
@@ -253,18 +253,32 @@ static hf_leave *leaves_of(const breaking *b)
     return leaves;
 }
 
-static hf_code take_out(breaking *b, hf_error *err)
+static hf_code take_out(breaking *b, const hf_step *step, hf_error *err)
 {
     hf_store *store = b->client->store;
-    hf_leave *leaves = leaves_of(b);
-    hf_step step = {.leaves = leaves, .n_leaves = b->n};
     hf_step_reply reply;
     hf_mono since = client_now(b->client);
     unsigned failures = 0;
     hf_code code;
     do
-        code = store->ops->step(store, b->name, &step, NULL, &reply, err);
+        code = store->ops->step(store, b->name, step, NULL, &reply, err);
     while (may_retry(b, code, &failures, since));
+    return code;
+}
+
+/* b->record is what it was before; afterwards, what it is now. */
+static hf_code take_out_and_look(breaking *b, hf_error *err)
+{
+    hf_leave *leaves = leaves_of(b);
+    const hf_step step = {.leaves = leaves, .n_leaves = b->n};
+    hf_record before;
+    record_copy(&before, &b->record);
+    hf_code code = take_out(b, &step, err);
+    if (!code)
+        code = look(b, err);
+    if (!code)
+        diary_note_taken(b->client, &before, &step, &b->record.last);
+    record_done(&before);
     free(leaves);
     return code;
 }
@@ -283,10 +297,8 @@ static hf_code take_from_all(breaking *b, hf_error *err)
             return code;
         if (!b->options->force)
             code = bar_missing(b, &all, err);
-        if (!code && all)
-            code = take_out(b, err);
         if (!code)
-            code = look(b, err);
+            code = all ? take_out_and_look(b, err) : look(b, err);
     } while (!code && follow(b));
     return code;
 }

@@ -268,6 +268,7 @@ void hf_close(hf_client *client)
     lease_pool_stop(client);
     ticker_stop_all(client);
     life_close(client, store_answers);
+    diary_close(client, store_answers);
     client->store->ops->close(client->store);
     turns_free(client);
     handle_abandon_all(client);

@@ -10,7 +10,7 @@ struct hold *hold_new(int32_t local_turns)
 {
     struct hold *hold = alloc_zeroed(sizeof *hold);
     agenda_init(&hold->agenda);
-    hold->sweep.due = MONO_NEVER;
+    hold->sweep.due = hold->diary.due = MONO_NEVER;
     turns_init(&hold->turns, local_turns);
     return hold;
 }
@@ -18,6 +18,7 @@ struct hold *hold_new(int32_t local_turns)
 void hold_free(struct hold *hold)
 {
     sweep_free(&hold->sweep);
+    diary_free(&hold->diary);
     free(hold->endings.of);
     free(hold);
 }

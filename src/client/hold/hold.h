@@ -3,6 +3,7 @@
 #ifndef CLIENT_HOLD_HOLD_H
 #define CLIENT_HOLD_HOLD_H
 
+#include "client/hold/diary.h"
 #include "client/hold/life.h"
 #include "client/hold/listener.h"
 #include "client/hold/lock.h"
@@ -24,6 +25,7 @@ struct hold {
     struct endings endings;
     struct listener listener;
     struct sweep sweep;
+    struct diary diary;
     struct agenda agenda; /* of upkeep's jobs */
 };
 

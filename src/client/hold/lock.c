@@ -77,6 +77,7 @@ struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_ent
     lock->grant.session = entry->session;
     lock->grant.token = entry->token;
     lock->grant.stamp = request->waiter.stamp;
+    lock->grant.granted_at = entry->granted_at;
     lock->grant.period = period_at(entry->granted_at, request->options->period_ms);
     lock->grant.document = record->document ? alloc_text(record->document) : NULL;
     lock->previous.mark = record->last;
@@ -199,7 +200,7 @@ void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before)
 
 /* Once per period: the work counts as done if the holder gave an exit status. A holder without one
  * gives the lock back. */
-static bool gives_back(const struct hf_lock *lock)
+bool lock_gives_back(const struct hf_lock *lock)
 {
     bool is_skipped = period_is_any(lock->grant.period) && !lock->leaving.has_exit_status;
     return (is_skipped || lock->leaving.is_returned) && lock->state != LOCK_LOST;
@@ -233,11 +234,11 @@ static void say_why(const struct hf_lock *lock, char reason[HF_TEXT_MAX + 1])
 hf_leave lock_leave(const struct hf_lock *lock)
 {
     const struct leaving *leaving = &lock->leaving;
-    if (gives_back(lock) && lock->previous.is_local)
+    if (lock_gives_back(lock) && lock->previous.is_local)
         return lock_leave_before(lock);
     hf_leave leave = {.ticket = lock->grant.ticket,
                       .outcome = HF_OUTCOME_RELEASED,
-                      .told = !gives_back(lock),
+                      .told = !lock_gives_back(lock),
                       .has_exit_status = leaving->has_exit_status,
                       .exit_status = leaving->exit_status};
     if (leaving->has_exit_status && lock->state != LOCK_LOST)

@@ -23,6 +23,7 @@ struct grant {
     _Atomic int64_t token;
     _Atomic int32_t permits; /* that are believed: fewer than were granted from a downgrade on */
     hf_stamp stamp;          /* a version of the record that shows the grant */
+    hf_dbtime granted_at;    /* by the store's clock; 0: it did not say */
     hf_period period;        /* where its work is done once per period */
     char *document;          /* the user's own, as it was when it was locked; NULL elsewhere */
     int64_t waited_ms;
@@ -89,6 +90,8 @@ void lock_keep_locked(struct hf_lock *kept, const struct hf_lock *before);
 /* ---- How it is left ---- */
 
 hf_leave lock_leave(const struct hf_lock *lock);
+/* Whether it is given back unused. */
+bool lock_gives_back(const struct hf_lock *lock);
 /* How the last one left that held under the same ticket before; only if previous.is_local. */
 hf_leave lock_leave_before(const struct hf_lock *lock);
 void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status);

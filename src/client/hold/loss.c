@@ -16,10 +16,20 @@ static void raise_fd(const struct hf_lock *lock)
         return; /* it is readable already */
 }
 
+/* An ask for it, or for the ticket that an upgrade of it replaced, is what others call a break. */
+static hf_turn_end end_of(const struct hf_lock *lock)
+{
+    bool is_asked = session_find_ask_locked(lock->client, lock->grant.ticket) ||
+                    session_find_ask_locked(lock->client, lock->change.former);
+    return is_asked ? HF_TURN_BROKEN : HF_TURN_LOST;
+}
+
 static void lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
 {
     lock_end_locked(lock, LOCK_LOST);
     lock->loss.why = *why;
+    if (!lock->loss.is_left) /* else its leave tells */
+        diary_note_locked(lock, end_of(lock));
     lock->loss.stop_by = lock->turn.lingers ? lock->belief.born : stop_by;
     line_left_locked(lock);
     raise_fd(lock);
@@ -57,9 +67,10 @@ void loss_close_all_locked(hf_client *client)
         if (lock->state != LOCK_HELD)
             continue;
         hf_leave leave = lock_leave(lock);
+        struct history_turn *turn = diary_turn_locked(lock, HF_TURN_RELEASED);
         lock->loss.is_told = lock->loss.is_left = true; /* the caller of hf_close() knows */
         loss_begin_locked(lock, &why, client_now(client));
-        release_push_lock_locked(lock, &leave, true);
+        release_push_lock_locked(lock, &leave, true)->turn = turn;
     }
 }
 

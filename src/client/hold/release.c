@@ -36,9 +36,13 @@ struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *l
 struct release *release_begin_locked(struct hf_lock *lock)
 {
     hf_leave leave = lock_leave(lock);
+    bool ends_turn = lock->state == LOCK_HELD;
+    struct history_turn *turn = ends_turn ? diary_turn_locked(lock, HF_TURN_RELEASED) : NULL;
     lock_end_locked(lock, LOCK_RELEASED);
     line_left_locked(lock);
-    return release_push_lock_locked(lock, &leave, true);
+    struct release *release = release_push_lock_locked(lock, &leave, true);
+    release->turn = turn;
+    return release;
 }
 
 static void unlink_locked(hf_client *client, const struct release *gone)
@@ -50,8 +54,9 @@ static void unlink_locked(hf_client *client, const struct release *gone)
         }
 }
 
-static void free_one(struct release *release)
+void release_free(struct release *release)
 {
+    free(release->turn);
     free(release->name);
     free(release);
 }
@@ -93,13 +98,31 @@ struct release *release_take_locked(hf_client *client, const char *name, bool *i
     return taken;
 }
 
+/* Notes the turn that its holder has ended. */
+static void note_turn_locked(hf_client *client, struct release *release)
+{
+    diary_add_locked(client, release->turn);
+    release->turn = NULL;
+}
+
+/* Others will take its ticket out, or have done so. */
+static void note_lost_locked(hf_client *client, struct release *release)
+{
+    if (!release->turn)
+        return;
+    release->turn->note.end = HF_TURN_LOST;
+    release->turn->note.reason = "it was lost before its release was acknowledged";
+    note_turn_locked(client, release);
+}
+
 /* The ticket is certainly out. If there was an ask for it, the next beat takes that out (R9). */
 static void done_locked(hf_client *client, struct release *release)
 {
     session_answer_locked(client, release->leave.ticket);
     session_answer_locked(client, release->upgrade);
+    note_turn_locked(client, release);
     unlink_locked(client, release);
-    free_one(release);
+    release_free(release);
     pthread_cond_broadcast(&client->changed);
 }
 
@@ -109,8 +132,10 @@ void release_put_back_locked(hf_client *client, struct release *carried, bool wa
         struct release *next = carried->carried_next;
         carried->was_sent |= was_sent;
         carried->in_flight = false;
-        if (carried->is_moot)
+        if (carried->is_moot) {
+            note_lost_locked(client, carried);
             done_locked(client, carried);
+        }
         carried = next;
     }
     ticker_poke(client, TICK_UPKEEP);
@@ -134,7 +159,8 @@ void release_drop_locked(hf_client *client)
             at = &r->next;
         } else {
             *at = r->next;
-            free_one(r);
+            note_lost_locked(client, r);
+            release_free(r);
         }
     }
 }
@@ -212,6 +238,8 @@ static bool settle_locked(hf_client *client, struct release *release, hf_code co
         return false;
     if (!is_known(code) && !release->is_moot)
         session_suspect_locked(client, release->name); /* its ticket stands */
+    if (code)
+        note_lost_locked(client, release);
     done_locked(client, release);
     lock_request_wake_all_locked(client);
     return true;

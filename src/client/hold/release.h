@@ -4,6 +4,7 @@
 #ifndef CLIENT_HOLD_RELEASE_H
 #define CLIENT_HOLD_RELEASE_H
 
+#include "core/history.h"
 #include "core/record.h"
 
 /* Mutex, except for what its sender reads while it is in flight; written by release.c. */
@@ -17,6 +18,7 @@ struct release {
     bool in_flight; /* somebody is sending it */
     bool is_moot;   /* the session was lost under way: its sender frees it */
     bool was_sent;  /* an earlier try had no answer */
+    struct history_turn *turn; /* that its acknowledgement ends; NULL: none; mutex */
     unsigned failures;
     hf_mono due;
 };
@@ -53,6 +55,7 @@ void release_later_locked(hf_client *client, struct release *release, int64_t de
 void release_hurry_locked(hf_client *client);         /* what was put off is tried now */
 hf_mono release_tick(hf_client *client, hf_mono now); /* sends what is due */
 
+void release_free(struct release *release); /* one that nobody sends */
 bool release_is_pending_locked(hf_client *client, hf_id ticket);
 void release_drop_locked(hf_client *client); /* of a session that is lost: its mark does it */
 

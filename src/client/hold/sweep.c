@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: finds dead clients and idle records (R5), at a client's start and then hourly. It works
- * part by part in a thread of its own, so that nothing waits behind it. */
+/* sweep.c: finds dead clients and idle records (R5), at a client's start and then hourly, and
+ * writes the diary. It works part by part in a thread of its own, so that nothing waits behind it.
+ */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -102,6 +103,7 @@ hf_mono sweep_tick(hf_client *client, hf_mono now)
     if (mono_reached(due, now))
         set_due(client, sweep(client, now) ? PART_MS : AGAIN_MS);
     due = watch_overdue(client, client_now(client));
+    due = mono_min(due, diary_tick(client, client_now(client)));
     MUTEX_SCOPE(&client->mutex);
     return mono_min(due, client->hold->sweep.due);
 }

@@ -277,13 +277,14 @@ bool turns_pass_locked(struct hf_lock *lock, hf_mono now, struct waker **to_wake
         return false;
     bool goes_on = line->first && may_have_turn(line, lock->client, now);
     struct lock_request *next = goes_on ? line_next_locked(line) : NULL;
+    if (!next && !may_linger(line, lock))
+        return false;
+    diary_note_locked(lock, HF_TURN_RELEASED);
     if (next) {
         pass_to_locked(next, lock, now, to_wake);
-    } else if (may_linger(line, lock)) {
+    } else {
         lock_end_locked(lock, LOCK_RELEASED);
         linger_locked(lock, now);
-    } else {
-        return false;
     }
     lock->turn.line = NULL;
     return true;

@@ -42,8 +42,9 @@ hf_code lease_check_left(const lease_view *view, const lease_ids *ids, hf_error 
 hf_code lease_check_time(hf_client *client, const lease_view *view, const char *name,
                          hf_error *err);
 
-/* Fills in what the caller is told about a lease that stands, except id and waited_ms. */
-void lease_tell(hf_client *client, const lease_view *view, hf_lease *out);
+/* Fills in what the caller is told about a lease that stands, except id and waited_ms, and lets the
+ * diary see it. */
+void lease_tell(hf_client *client, const char *name, const lease_view *view, hf_lease *out);
 
 hf_code lease_lost(const char *name, const char *how, hf_error *err);
 

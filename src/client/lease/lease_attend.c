@@ -40,8 +40,18 @@ static int64_t ttl_ms(const lease_view *view)
     return view->session.ttl_ms < view->holder.ttl_ms ? view->session.ttl_ms : view->holder.ttl_ms;
 }
 
-void lease_tell(hf_client *client, const lease_view *view, hf_lease *out)
+/* Its session's, if that is known. */
+static void show_in_diary(hf_client *client, const char *name, const lease_view *view)
 {
+    char who[HF_TEXT_MAX + 1] = "";
+    if (view->session.app[0])
+        session_who(&view->session, who);
+    diary_saw_lease(client, name, &view->holder, view->limit, who);
+}
+
+void lease_tell(hf_client *client, const char *name, const lease_view *view, hf_lease *out)
+{
+    show_in_diary(client, name, view);
     hf_mono end = lease_end(view->sent, ttl_ms(view));
     out->token = view->holder.token;
     out->ttl_ms = ttl_ms(view);

@@ -220,7 +220,7 @@ hf_code lease_request_make(lease_request *r, hf_error *err)
         abandon(r);
         lock_return(r->lock);
     } else {
-        lease_tell(r->client, &r->view, r->out);
+        lease_tell(r->client, r->ids.name, &r->view, r->out);
         handle_goes_over(r->lock);
     }
     handle_close(r->lock);

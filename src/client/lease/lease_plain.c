@@ -24,6 +24,7 @@ void lease_plain_granted(lease_request *r, const struct attempt *attempt)
 {
     r->view.sent = attempt->request.sent;
     lease_read(&r->view, r->ids.ticket, &attempt->ahead.record);
+    r->view.session = r->session;
     r->view.session.ttl_ms = r->view.holder.ttl_ms;
 }
 
@@ -44,7 +45,7 @@ hf_code lease_plain_make(lease_request *r, hf_error *err)
     if (code)
         give_back(r);
     else
-        lease_tell(r->client, &r->view, r->out);
+        lease_tell(r->client, r->ids.name, &r->view, r->out);
     handle_goes_over(r->lock);
     handle_close(r->lock);
     return code;
@@ -72,7 +73,7 @@ hf_code lease_plain_renew(hf_client *client, const lease_ids *ids, hf_lease *out
     lease_view view;
     hf_code code = renew(client, ids, &view, err);
     if (!code)
-        lease_tell(client, &view, out);
+        lease_tell(client, ids->name, &view, out);
     return code;
 }
 
@@ -94,7 +95,7 @@ static hf_code join(lease_request *r, bool *is_found, hf_error *err)
     hf_code code = renew(r->client, &r->ids, &r->view, err);
     if (code)
         return code == HF_LOST ? HF_OK : code; /* it has ended since the look */
-    lease_tell(r->client, &r->view, r->out);
+    lease_tell(r->client, r->ids.name, &r->view, r->out);
     r->out->was_there = *is_found = true;
     return HF_OK;
 }

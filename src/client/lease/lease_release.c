@@ -2,7 +2,7 @@
 /* lease_release.c: renews and releases leases, for anybody who knows the id. */
 #include "client/lease/lease.h"
 
-#include "client/base/client.h"
+#include "client/hold/hold.h"
 
 #include "core/error.h"
 #include "core/id.h"
@@ -10,6 +10,14 @@
 #include <stdio.h>
 
 /* ---- Renew ---- */
+
+/* Returns code; if it says that the lease was lost, the diary learns it. */
+static hf_code ended(hf_client *client, const lease_ids *ids, hf_code code, const hf_error *err)
+{
+    if (code == HF_LOST)
+        diary_lease_lost(client, ids->ticket, err ? err->text : "");
+    return code;
+}
 
 /* The session lives without a ticket: a break took it out, or its record was dropped. */
 static hf_code is_over(hf_client *client, const lease_ids *ids, hf_error *err)
@@ -20,11 +28,9 @@ static hf_code is_over(hf_client *client, const lease_ids *ids, hf_error *err)
                       err);
 }
 
-hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
+static hf_code renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
 {
     lease_view view;
-    if (lease_is_plain(client))
-        return lease_plain_renew(client, ids, out, err);
     hf_code code = lease_attend(client, ids, &view, err);
     if (code == HF_NOT_FOUND)
         return lease_lost(ids->name, "has run out, or was released", err);
@@ -32,22 +38,31 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
         return code;
     if (!view.stands)
         return is_over(client, ids, err);
-    lease_tell(client, &view, out);
+    lease_tell(client, ids->name, &view, out);
     return HF_OK;
+}
+
+hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
+{
+    hf_code code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
+                                          : renew(client, ids, out, err);
+    return ended(client, ids, code, err);
 }
 
 /* ---- Release ---- */
 
-typedef struct leaving {
+typedef struct departure {
     const lease_ids *ids;
     hf_leave leave;
     bool was_sent; /* an earlier try had no answer */
+    bool is_out;   /* this release took its ticket out, as far as is known */
     bool was_free; /* its session lived, and nobody else had asked for it */
+    hf_wall began; /* its session, just after the lock was granted; 0: not known */
     lease_view view;
-} leaving;
+} departure;
 
 /* As long as nobody else has left since, it is known how the lease ended. */
-static bool was_last(const leaving *l, hf_outcome outcome)
+static bool was_last(const departure *l, hf_outcome outcome)
 {
     const hf_last_mark *last = &l->view.last;
     return id_equal(last->session, l->ids->session) && last->outcome == outcome;
@@ -55,7 +70,7 @@ static bool was_last(const leaving *l, hf_outcome outcome)
 
 /* A death leaves a mark on the session, and a break leaves an ask in it. If there is neither, an
  * earlier try or call released the lease, unless somebody dropped the record. */
-static bool was_released_before(const leaving *l)
+static bool was_released_before(const departure *l)
 {
     return l->was_sent || was_last(l, HF_OUTCOME_RELEASED) || (l->was_free && l->view.is_recorded);
 }
@@ -69,7 +84,7 @@ static bool is_asked_for(const hf_session_state *state, hf_id ticket)
 }
 
 /* After a stall, the lease may have been lost since the release began, so this is checked now. */
-static hf_code look_at_session(hf_client *client, leaving *l, hf_error *err)
+static hf_code look_at_session(hf_client *client, departure *l, hf_error *err)
 {
     hf_session_state state;
     hf_store *store = client->store;
@@ -78,12 +93,13 @@ static hf_code look_at_session(hf_client *client, leaving *l, hf_error *err)
     return code;
 }
 
-static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
+static hf_code leave_once(hf_client *client, departure *l, hf_error *err)
 {
     hf_step step = {.leaves = &l->leave, .n_leaves = 1};
     hf_step_reply reply;
     hf_store *store = client->store;
     hf_code code = store->ops->step(store, l->ids->name, &step, NULL, &reply, err);
+    l->is_out = !code && (reply.confirmed || l->was_sent);
     if (code || reply.confirmed)
         return code;
     code = lease_look(client, l->ids, true, &l->view, err);
@@ -98,7 +114,7 @@ static hf_code leave_once(hf_client *client, leaving *l, hf_error *err)
                : lease_lost(l->ids->name, "was lost before it was released", err);
 }
 
-static hf_code leave(hf_client *client, leaving *l, hf_error *err)
+static hf_code leave(hf_client *client, departure *l, hf_error *err)
 {
     hf_mono since = client_now(client);
     unsigned failures = 0;
@@ -111,7 +127,7 @@ static hf_code leave(hf_client *client, leaving *l, hf_error *err)
 }
 
 /* Its session is over, but perhaps nobody has taken its ticket out yet. */
-static hf_code was_released(hf_client *client, leaving *l, hf_error *err)
+static hf_code was_released(hf_client *client, departure *l, hf_error *err)
 {
     hf_code code = lease_look(client, l->ids, true, &l->view, err);
     bool has_run_out = l->view.stands || was_last(l, HF_OUTCOME_ABANDONED);
@@ -139,26 +155,49 @@ static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
     return code;
 }
 
-hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
+static hf_code release(hf_client *client, departure *l, hf_error *err)
 {
     hf_store *store = client->store;
+    const lease_ids *ids = l->ids;
     hf_session_state state;
-    leaving l = {.ids = ids,
-                 .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
-    if (lease_is_plain(client)) /* nothing is remembered: no session says that it is over */
-        return leave(client, &l, err);
     hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
     if (code)
         return code;
+    l->began = state.session.started_at;
     if (state.presence != HF_MISSING)
-        session_who(&state.session, l.leave.who);
+        session_who(&state.session, l->leave.who);
     if (state.presence == HF_LIVE)
         code = say_so(client, ids, err);
     if (state.presence != HF_LIVE || code == HF_NOT_FOUND)
-        return was_released(client, &l, err);
+        return was_released(client, l, err);
     if (!code)
-        code = leave(client, &l, err);
+        code = leave(client, l, err);
     if (!code || code == HF_LOST)
         store->ops->session_end(store, ids->session, false, NULL);
     return code;
+}
+
+/* If another process made and renewed it, the lock's record would have to be read to know more. */
+static void note(hf_client *client, const departure *l)
+{
+    const hf_turn_note unseen = {.name = l->ids->name,
+                                 .who = l->leave.who,
+                                 .actor = "",
+                                 .why = "",
+                                 .reason = "",
+                                 .ticket = l->ids->ticket,
+                                 .session = l->ids->session,
+                                 .granted_at = {l->began.ms}};
+    diary_lease_released(client, &unseen);
+}
+
+hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
+{
+    departure l = {.ids = ids,
+                   .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    /* a plain lease: nothing is remembered, no session says that it is over */
+    hf_code code = lease_is_plain(client) ? leave(client, &l, err) : release(client, &l, err);
+    if (!code && l.is_out)
+        note(client, &l);
+    return ended(client, ids, code, err);
 }

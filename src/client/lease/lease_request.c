@@ -165,7 +165,7 @@ static hf_code join(lease_request *r, hf_error *err)
     hf_code code = lease_request_check(r, err);
     if (code)
         return code;
-    lease_tell(r->client, &r->view, r->out);
+    lease_tell(r->client, r->ids.name, &r->view, r->out);
     r->out->was_there = true;
     return HF_OK;
 }

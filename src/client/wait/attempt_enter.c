@@ -151,9 +151,19 @@ static hf_code step_or_claim(struct attempt *attempt, const struct carried *carr
     return store->ops->step(store, attempt->request.name, &step, record, reply, &attempt->err);
 }
 
+/* The entry says when it entered. */
+static void hear_time_locked(const struct attempt *attempt, const hf_record *record)
+{
+    const struct lock_request *request = &attempt->request;
+    const hf_entry *own = record_find(record, request->enter.entry.ticket);
+    if (own)
+        diary_hear_locked(request->client, request->sent, client_now(request->client), own->since);
+}
+
 static hf_code send_enter(struct attempt *attempt, struct carried *carried)
 {
     hf_client *client = attempt->request.client;
+    bool was_unanswered = attempt->request.is_unanswered;
     hf_step_reply reply = {.confirmed = false};
     hf_record record;
     hf_code code = step_or_claim(attempt, carried, &record, &reply);
@@ -167,6 +177,8 @@ static hf_code send_enter(struct attempt *attempt, struct carried *carried)
     }
     if (code == HF_OK && reply.stamp.value > attempt->request.waiter.stamp.value)
         attempt->request.waiter.stamp = reply.stamp; /* a notice may have come first */
+    if (code == HF_OK && !was_unanswered)
+        hear_time_locked(attempt, &record);
     pthread_mutex_unlock(&client->mutex);
     if (code == HF_OK) {
         record_done(&attempt->ahead.record);

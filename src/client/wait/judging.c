@@ -3,9 +3,12 @@
  * marks the dead, and takes their tickets out; called by attempt.c. */
 #include "client/wait/judging.h"
 
+#include "client/hold/hold.h"
+
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/text.h"
 
 #include <stdlib.h>
 
@@ -109,6 +112,7 @@ static void add_asked(look *l, const hf_session_state *state, hf_mono now)
         hf_leave *leave = &found->leaves[found->n_leaves++];
         *leave = (hf_leave){.ticket = ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
         session_who(&state->session, leave->who);
+        text_broken(leave->reason, &state->asked[i]);
     }
 }
 
@@ -160,6 +164,7 @@ static hf_code take_out(look *l, hf_error *err)
     pthread_mutex_lock(&l->request->client->mutex);
     waiter_tell(&l->request->waiter, reply.stamp);
     pthread_mutex_unlock(&l->request->client->mutex);
+    diary_note_taken(l->request->client, &l->ahead->record, &step, &record.last);
     record_done(&record);
     return HF_OK;
 }

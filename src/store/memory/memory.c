@@ -82,6 +82,7 @@ static void free_memory(struct memory *memory)
     pthread_mutex_destroy(&memory->mutex);
     pthread_cond_destroy(&memory->news);
     free(memory->records);
+    memory_free_history(memory);
     for (size_t i = 0; i < memory->n_sessions; i++)
         free(memory->sessions[i].waits);
     free(memory->sessions);
@@ -156,16 +157,18 @@ static const hf_store_ops ops = {
     .wake = wake,
     .sweep = sweep,
     .doctor = doctor,
+    .history_add = memory_history_add,
+    .history = memory_history,
 };
 
 hf_code memory_open(const char *name, const hf_store_config *config, hf_store **out, hf_error *err)
 {
     (void)err;
     struct memory_store *store = alloc_zeroed(sizeof *store);
-    store->base =
-        (hf_store){.ops = &ops,
-                   .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW,
-                   .protocol = "queue"};
+    store->base = (hf_store){.ops = &ops,
+                             .can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY |
+                                    HF_CAN_SKEW | HF_CAN_HISTORY,
+                             .protocol = "queue"};
     store->memory = join_memory(name);
     store->env = *config->env;
     store->pid = getpid();

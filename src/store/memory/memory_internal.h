@@ -3,6 +3,7 @@
 #ifndef STORE_MEMORY_INTERNAL_H
 #define STORE_MEMORY_INTERNAL_H
 
+#include "core/history.h"
 #include "core/notify.h"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 
 #define EVENTS 1024           /* how far back a session can read events that it missed */
 #define MEMORY_NOTICES_MAX 64 /* given by one await() */
+#define MEMORY_TURNS 4096     /* of the history */
 
 /* What a step told a session. Without a name: `session` died, and all others look. */
 struct event {
@@ -41,6 +43,8 @@ struct memory {
     size_t n_sessions;
     struct event events[EVENTS]; /* number i is at i % EVENTS */
     uint64_t n_events;
+    struct history_turn **turns; /* number i is at i % MEMORY_TURNS; NULL: there is none yet */
+    uint64_t n_turns;
 };
 
 struct memory_store {
@@ -93,6 +97,9 @@ size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, s
 void memory_prune(struct memory *memory, hf_dbtime now);
 void memory_free_record(hf_record *record);
 
+/* history.c */
+void memory_free_history(struct memory *memory);
+
 /* The functions of the store's table that are not in memory.c; see holdfast/store.h. */
 hf_code memory_begin(hf_store *base, const hf_session *self, hf_error *err);
 hf_code memory_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
@@ -111,5 +118,8 @@ hf_code memory_look(hf_store *base, const char *const *names, size_t n, hf_stamp
                     bool linearizable, hf_record_fn each, void *ctx, hf_error *err);
 hf_code memory_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                     hf_error *err);
+hf_code memory_history_add(hf_store *base, const hf_turn_note *turns, size_t n, hf_error *err);
+hf_code memory_history(hf_store *base, const hf_history_part *part, hf_turn_note_fn each, void *ctx,
+                       hf_error *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "store/mongo/queue/bell.h"
 #include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/session.h"
+#include "store/mongo/shared/history.h"
 #include "store/mongo/ttl/ttl.h"
 
 #include <stdarg.h>
@@ -232,6 +233,34 @@ static void find_notices(doctor *to)
         tell(to, "notices", false, "not known: %s", error.text);
     else
         tell(to, "notices", false, "bells: waiters are told at once");
+}
+
+/* ---- History ---- */
+
+static void find_history(doctor *to)
+{
+    hf_error error;
+    bool is_made = false;
+    char name[MONGO_HISTORY_SIZE];
+    mongo_history_name(to->store, name);
+    if (!mongo_history_is_kept(&to->store->uri)) {
+        tell(to, "history", false,
+             "none is kept, as the URI says (hfHistory=0, or database config)");
+        return;
+    }
+    hf_code code = to->stopped ? HF_OK : mongo_history_look(to->store, &is_made, &error);
+    if (!code && is_made)
+        code = mongo_history_try(to->store, &error);
+    if (code == HF_DENIED)
+        tell(to, "history", false,
+             "none is kept: the user needs find, insert, createCollection and createIndex on "
+             "%.130s; or put hfHistory=0 into the URI",
+             name);
+    else if (code)
+        tell(to, "history", false, "none is kept: %s", error.text);
+    else
+        tell(to, "history", false, "%s keeps the turns that have ended%s", name,
+             is_made ? "" : ": the first one makes it");
 }
 
 /* ---- Majority writes ---- */
@@ -460,6 +489,7 @@ hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *er
         return code;
     find_members(&to);
     find_notices(&to);
+    find_history(&to);
     find_writes(&to);
     find_names_of_locks(&to);
     find_clocks(&to);

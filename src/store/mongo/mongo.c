@@ -18,6 +18,7 @@
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/fair.h"
 #include "store/mongo/shared/held.h"
+#include "store/mongo/shared/history.h"
 #include "store/mongo/shared/list.h"
 #include "store/mongo/shared/look.h"
 #include "store/mongo/shared/outcome.h"
@@ -73,6 +74,8 @@ static const hf_store_ops queue_ops = {
     .wake = mongo_bell_wake,
     .sweep = mongo_sweep,
     .doctor = mongo_doctor,
+    .history_add = mongo_history_add,
+    .history = mongo_history,
 };
 
 static const hf_store_ops ttl_ops = {
@@ -93,6 +96,8 @@ static const hf_store_ops ttl_ops = {
     .wake = mongo_wake,
     .sweep = mongo_plain_sweep,
     .doctor = mongo_doctor,
+    .history_add = mongo_history_add,
+    .history = mongo_history,
     .previous = mongo_outcome_previous,
     .lasts = mongo_outcome_lasts,
 };
@@ -118,6 +123,8 @@ static const hf_store_ops document_ops = {
     .wake = mongo_wake,
     .sweep = mongo_plain_sweep,
     .doctor = mongo_doctor,
+    .history_add = mongo_history_add,
+    .history = mongo_history,
     .previous = mongo_outcome_previous,
     .lasts = mongo_outcome_lasts,
 };
@@ -142,6 +149,8 @@ static const hf_store_ops sharding_ops = {
     .wake = mongo_wake,
     .sweep = sharding_sweep,
     .doctor = mongo_doctor,
+    .history_add = mongo_history_add,
+    .history = mongo_history,
     .previous = mongo_outcome_previous,
     .lasts = mongo_outcome_lasts,
 };
@@ -229,7 +238,8 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     store->base = (hf_store){.ops = protocols[read.protocol].ops,
                              .is_remote = true,
                              .await_ms = MONGO_AWAIT_MS,
-                             .can = protocol->can | (read.token_field ? HF_CAN_TOKENS : 0),
+                             .can = protocol->can | (read.token_field ? HF_CAN_TOKENS : 0) |
+                                    (mongo_history_is_kept(&read) ? HF_CAN_HISTORY : 0),
                              .wait_ms = protocol->wait_ms,
                              .name_prefix = read.name_prefix,
                              .protocol = mongo_protocol_names[read.protocol]};

@@ -52,10 +52,26 @@
     X(SQL_WAITS_SET, "INSERT OR REPLACE INTO waits(session, seen, said) VALUES(?1, ?2, ?3)")       \
     X(SQL_WAITS_FORGET, "DELETE FROM waits WHERE session = ?1")                                    \
     X(SQL_WAITS_GET, SQL_WAITS_SAID " AND session = ?1")                                           \
-    X(SQL_WAITS_LIST, SQL_WAITS_SAID " LIMIT 1000")
+    X(SQL_WAITS_LIST, SQL_WAITS_SAID " LIMIT 1000")                                                \
+    X(SQL_TURN_NEW,                                                                                \
+      "INSERT OR IGNORE INTO history(ticket, number, is_block, name, session, who, actor, why,"    \
+      " permits, \"limit\", token, granted_at, ended_at, end, reason, exit_status, more)"          \
+      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)")       \
+    X(SQL_TURN_PRUNE,                                                                              \
+      "DELETE FROM history WHERE row IN (SELECT row FROM history ORDER BY row LIMIT ?1)"           \
+      " AND (row <= (SELECT max(row) FROM history) - ?2 OR ended_at < ?3)")                        \
+    X(SQL_TURN_LIST, "SELECT " SQL_TURN_COLUMNS " FROM history WHERE ended_at >= ?1 AND"           \
+                     " substr(name, 1, length(?2)) = ?2 ORDER BY row DESC LIMIT ?3")               \
+    X(SQL_TURN_OF_ONE,                                                                             \
+      "SELECT " SQL_TURN_COLUMNS " FROM history WHERE name = ?4 AND ended_at >= ?1 AND"            \
+      " substr(name, 1, length(?2)) = ?2 ORDER BY row DESC LIMIT ?3")
 
 #define SQL_SESSION_COLUMNS                                                                        \
     "row, id, beat, ttl_ms, expires_at, boot, machine, clock, dead_at, app, host, pid, started_at"
+
+#define SQL_TURN_COLUMNS                                                                           \
+    "ticket, is_block, name, session, who, actor, why, permits, \"limit\", token, granted_at,"     \
+    " ended_at, end, reason, exit_status, more"
 
 #define SQL_WAITS_SAID                                                                             \
     "SELECT id, app, host, pid, beat, seen, said FROM waits JOIN sessions ON id = session"         \

@@ -57,6 +57,8 @@ static const hf_store_ops ops = {
     .sweep = sqlite_sweep,
     .keep_fd = sqlite_keep_fd,
     .doctor = sqlite_doctor,
+    .history_add = sqlite_history_add,
+    .history = sqlite_history,
 };
 
 static sqlite_store *new_store(const char *path, const hf_store_config *config,
@@ -65,7 +67,7 @@ static sqlite_store *new_store(const char *path, const hf_store_config *config,
     sqlite_store *store = alloc_zeroed(sizeof *store);
     store->base.ops = &ops;
     store->base.can = HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
-                      HF_CAN_PROCESSES | HF_CAN_SEE_CRASH;
+                      HF_CAN_PROCESSES | HF_CAN_SEE_CRASH | HF_CAN_HISTORY;
     store->base.protocol = "queue";
     store->base.await_ms = 60000; /* a waiting process need not wake up for anything */
     store->config = *config;

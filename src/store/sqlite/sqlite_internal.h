@@ -136,6 +136,9 @@ void sqlite_wake(hf_store *store);
 void sqlite_sweep_done(sqlite_store *store);
 hf_code sqlite_sweep(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
+hf_code sqlite_history_add(hf_store *store, const hf_turn_note *turns, size_t n, hf_error *err);
+hf_code sqlite_history(hf_store *store, const hf_history_part *part, hf_turn_note_fn each,
+                       void *ctx, hf_error *err);
 hf_code sqlite_doctor(hf_store *store, hf_finding_fn each, void *ctx, hf_error *err);
 
 /* records.c; main.mutex held. record_load: `out` holds nothing to free after a failure. */

@@ -28,6 +28,7 @@ struct mongo_store {
     bool shares_beats;         /* constant: `work` is quick enough for a beat that keeps no lock */
     atomic_int topology, wire; /* found out at the first use */
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
+    atomic_bool has_history;      /* the collection is there; see shared/history.c */
 
     struct {
         bool is_right;   /* a server belongs to the set that the URI names */

@@ -79,6 +79,8 @@ static const special keys[] = {
     {KEY("hfPollMS", "ttl document sharding", NUMBER, poll_ms), .most = 3600000},
     {KEY("hfStreamWrites", "ttl document sharding", NUMBER, stream_writes), .most = INT32_MAX},
     {KEY("hfNamePrefix", "queue ttl sharding", PREFIX, name_prefix)},
+    {KEY("hfHistory", "queue ttl document sharding", WORD, history),
+     .words = {[MONGO_HISTORY_ON] = "1", [MONGO_HISTORY_OFF] = "0"}},
     {KEY("hfLockField", "document", FIELD, lock_field)},
     {KEY("hfTokenField", "document", FIELD, token_field)},
     {KEY("hfElement", "document", FIELD, element)},
@@ -220,7 +222,8 @@ static hf_code set_key(mongo_uri *out, const char *name, const char *value, hf_e
     return error_set(
         err, HF_INVALID,
         "unknown key %.80s in the URI: known are hfProtocol, hfCollection, "
-        "hfWeakWrites, hfNamePrefix, and for protocol ttl hfShape, hfTimeField, hfOwnerField, "
+        "hfWeakWrites, hfNamePrefix, hfHistory, and for protocol ttl hfShape, hfTimeField, "
+        "hfOwnerField, "
         "hfExpireAfterSeconds, for document hfLockField, hfTimeField, hfTokenField, "
         "hfElement, hfLockIdType, hfTimeMeans, hfNoTimeMeans, hfRefreshMS, hfStaleMultiplier, "
         "for sharding hfPingMS, hfExpiryMS, hfCommandMS, "

@@ -32,6 +32,7 @@ typedef enum mongo_lock_id_type {
     MONGO_LOCK_ID_STRING,
 } mongo_lock_id_type;
 
+enum { MONGO_HISTORY_ON, MONGO_HISTORY_OFF };
 enum { MONGO_TIME_REFRESHED, MONGO_TIME_EXPIRES };
 enum { MONGO_NO_TIME_HELD, MONGO_NO_TIME_STALE };
 
@@ -65,6 +66,7 @@ typedef struct mongo_uri {
     int64_t expiry_ms;
     int64_t command_ms; /* hfCommandMS: how long a command may take on the server */
     char *name_prefix;  /* hfNamePrefix, or NULL */
+    unsigned history;   /* hfHistory: whether turns that have ended are kept */
     char *process;      /* hfProcess, or NULL */
     char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
     unsigned keys;      /* which of the keys that are for some protocols were given */

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* history.c: hf_history(): the turns that have ended, as the store's history has them. */
+#include "client/base/client.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/history.h"
+#include "core/id.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TURNS_DEFAULT 1000
+#define TURNS_MOST 10000
+
+/* What the store gave. */
+struct collection {
+    struct history_turn **turns;
+    size_t n, room;
+};
+
+static bool collect(void *ctx, const hf_turn_note *note)
+{
+    struct collection *c = ctx;
+    if (c->n == c->room) {
+        c->room = c->room ? 2 * c->room : 64;
+        c->turns = alloc_array(c->turns, c->room, sizeof *c->turns);
+    }
+    c->turns[c->n++] = history_copy(note);
+    return true;
+}
+
+/* The newest first; of those that ended in the same moment, the one with the higher token. */
+static int compare(const void *a, const void *b)
+{
+    const hf_turn_note *one = &(*(struct history_turn *const *)a)->note;
+    const hf_turn_note *other = &(*(struct history_turn *const *)b)->note;
+    if (one->ended_at.ms != other->ended_at.ms)
+        return one->ended_at.ms < other->ended_at.ms ? 1 : -1;
+    return (one->token < other->token) - (one->token > other->token);
+}
+
+static bool tell(hf_client *client, const hf_turn_note *note, hf_turn_fn each, void *ctx)
+{
+    char session[ID_TEXT_SIZE];
+    id_write(note->session, session);
+    const hf_turn turn = {.name = client_shown_name(client, note->name),
+                          .session = session,
+                          .who = note->who,
+                          .actor = note->actor,
+                          .why = note->why,
+                          .token = note->token,
+                          .permits = note->permits,
+                          .limit = note->limit,
+                          .granted_ms = note->granted_at.ms,
+                          .ended_ms = note->ended_at.ms,
+                          .end = note->end,
+                          .reason = note->reason,
+                          .has_exit_status = note->has_exit_status,
+                          .exit_status = note->exit_status,
+                          .more = note->more};
+    return each(ctx, &turn);
+}
+
+/* goes_on: they are wanted. Frees them. */
+static void tell_all(hf_client *client, struct collection *c, bool goes_on, hf_turn_fn each,
+                     void *ctx)
+{
+    if (c->n)
+        qsort(c->turns, c->n, sizeof *c->turns, compare);
+    for (size_t i = 0; i < c->n; i++) {
+        goes_on = goes_on && tell(client, &c->turns[i]->note, each, ctx);
+        free(c->turns[i]);
+    }
+    free(c->turns);
+}
+
+static hf_code check(const hf_client *client, const hf_history_options *o, hf_error *err)
+{
+    if (!client->store->ops->history)
+        return error_set(err, HF_UNSUPPORTED, "this store (%s) keeps no history of its locks",
+                         client->store->ops->scheme);
+    if (o->limit > TURNS_MOST)
+        return error_set(err, HF_INVALID, "a limit of %zu turns: at most %d are given", o->limit,
+                         TURNS_MOST);
+    if (o->since_ms < 0)
+        return error_set(err, HF_INVALID,
+                         "a history since %lld ms: it is Unix time in ms, or 0 for all",
+                         (long long)o->since_ms);
+    return HF_OK;
+}
+
+static hf_code read(hf_client *client, const char *name, const hf_history_options *o,
+                    struct collection *c, hf_error *err)
+{
+    hf_store *store = client->store;
+    char known_as[HF_NAME_MAX + 1] = "";
+    hf_code code = check(client, o, err);
+    if (!code && name && *name)
+        code = client_name(client, name, known_as, err);
+    const hf_history_part part = {.name = known_as,
+                                  .prefix = client->name_prefix,
+                                  .since = {o->since_ms},
+                                  .limit = o->limit ? o->limit : TURNS_DEFAULT};
+    return code ? code : store->ops->history(store, &part, collect, c, err);
+}
+
+hf_code hf_history(hf_client *client, const char *name, const hf_history_options *options,
+                   hf_turn_fn each, void *ctx, hf_error *err)
+{
+    static const hf_history_options defaults = {0};
+    struct collection c = {.n = 0};
+    hf_code code = client_begin(client, err);
+    if (code)
+        return code;
+    code = read(client, name, options ? options : &defaults, &c, err);
+    tell_all(client, &c, !code, each, ctx);
+    client_end(client);
+    return code;
+}

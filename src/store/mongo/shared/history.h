@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* history.h: the turns that have ended, in the capped collection `<hfCollection>.history`, for all
+ * protocols. */
+#ifndef STORE_MONGO_SHARED_HISTORY_H
+#define STORE_MONGO_SHARED_HISTORY_H
+
+#include "store/mongo/driver/store.h"
+
+#define MONGO_HISTORY_SIZE 160       /* of the collection's name */
+#define MONGO_HISTORY_BYTES 67108864 /* of the collection */
+
+/* Whether turns are to be kept at all. */
+bool mongo_history_is_kept(const mongo_uri *uri);
+
+void mongo_history_name(const mongo_store *store, char out[MONGO_HISTORY_SIZE]);
+
+/* Looks whether the collection can take turns; *is_made: it has some. HF_SHAPE: it is another
+ * program's, or not capped. HF_DENIED: a right is missing. */
+hf_code mongo_history_look(mongo_store *store, bool *is_made, hf_error *err);
+/* Whether turns may be written to the collection, which has some; writes none. */
+hf_code mongo_history_try(mongo_store *store, hf_error *err);
+
+/* The calls of the store interface: see hf_store_ops. */
+hf_code mongo_history_add(hf_store *store, const hf_turn_note *turns, size_t n, hf_error *err);
+hf_code mongo_history(hf_store *store, const hf_history_part *part, hf_turn_note_fn each, void *ctx,
+                      hf_error *err);
+
+#endif
