@@ -23,6 +23,7 @@ static const verb verbs[] = {
     {"list", "list locks: who holds them, who waits", cmd_list, &list_argp},
     {"show", "show one lock: holders, queue, how it was left", cmd_show, &show_argp},
     {"why", "say why a lock is waited for: from its holder to the root", cmd_why, &why_argp},
+    {"history", "say who had a lock lately, and how that ended", cmd_history, &history_argp},
     {"watch", "follow locks on the screen, or as events", cmd_watch, &watch_argp},
     {"sessions", "list the processes that hold or wait", cmd_sessions, &sessions_argp},
     {"break", "take a lock from its holders", cmd_break, &break_argp},

@@ -136,6 +136,32 @@ json_t *json_of_lock(const hf_lock_info *info)
     return out;
 }
 
+bool json_add_turn(void *turns, const hf_turn *turn)
+{
+    static const char *const ends[] = {[HF_TURN_RELEASED] = "released",
+                                       [HF_TURN_LOST] = "lost",
+                                       [HF_TURN_BROKEN] = "broken",
+                                       [HF_TURN_ABANDONED] = "abandoned"};
+    json_t *out = json_object_new();
+    json_put_text(out, "name", turn->name);
+    json_put_text(out, "session", turn->session);
+    json_put_text(out, "who", turn->who);
+    json_put_text(out, "actor", turn->actor);
+    json_put_text(out, "why", turn->why);
+    json_put_number(out, "token", turn->token);
+    json_put_number(out, "permits", turn->permits);
+    json_put_number(out, "limit", turn->limit);
+    put_time(out, "granted", turn->granted_ms);
+    put_time(out, "ended", turn->ended_ms);
+    json_put_text(out, "end", ends[turn->end]);
+    json_put_text(out, "reason", turn->reason);
+    json_put(out, "exit_status",
+             turn->has_exit_status ? json_integer(turn->exit_status) : json_null());
+    json_put_number(out, "more", turn->more);
+    json_append(turns, out);
+    return true;
+}
+
 static int64_t not_below_zero(int64_t number)
 {
     return number > 0 ? number : 0;

@@ -127,6 +127,17 @@ class Privileges(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("readWrite", done.stderr)
 
+    def test_the_history(self):
+        """With these rights it is kept; who may only read it, reads; without them, locks work."""
+        rights = ("", WRITE), ("locks.history", ["find", "insert", "createCollection", "createIndex"])
+        self.assert_it_works(self.user(*rights), "createIndex|^$")
+        reader = self.user(("locks", READ), ("sessions", READ), ("locks.history", READ))
+        self.assertIn("released", self.check(0, reader, "history", "x").stdout)
+        without = self.user(("locks", WRITE), ("sessions", WRITE))
+        self.assert_it_works(without, "createIndex|^$")
+        self.assertIn("createCollection and createIndex on locks.history", self.check(0, without, "doctor").stdout)
+        self.assertEqual(self.run_command(without, "history", "x").returncode, 69)
+
     # ---- The others ----
 
     def test_ttl(self):

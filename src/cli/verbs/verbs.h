@@ -14,8 +14,8 @@
 typedef int verb_fn(settings *given, int argc, char **argv);
 
 verb_fn cmd_run, cmd_acquire, cmd_renew, cmd_release, cmd_elect, cmd_list, cmd_show, cmd_why,
-    cmd_sessions, cmd_break, cmd_unlock_all, cmd_doctor, cmd_bench, cmd_config, cmd_watch,
-    cmd_serve;
+    cmd_history, cmd_sessions, cmd_break, cmd_unlock_all, cmd_doctor, cmd_bench, cmd_config,
+    cmd_watch, cmd_serve;
 
 typedef struct verb {
     const char *name, *help; /* help NULL: not for people */
@@ -32,7 +32,7 @@ int cmd_complete(const verb *table, const struct argp *before, settings *given, 
 
 /* Each verb's words, in its own file. */
 extern const struct argp run_argp, acquire_argp, renew_argp, release_argp, elect_argp, list_argp,
-    show_argp, why_argp, sessions_argp, break_argp, unlock_all_argp, doctor_argp, bench_argp,
-    config_argp, watch_argp, serve_argp;
+    show_argp, why_argp, history_argp, sessions_argp, break_argp, unlock_all_argp, doctor_argp,
+    bench_argp, config_argp, watch_argp, serve_argp;
 
 #endif

@@ -1,0 +1,105 @@
+# The history, in each protocol: what stands in its collection, whose collection is left alone, and
+# who keeps none. SPDX-License-Identifier: Apache-2.0
+import unittest
+
+from foreign import OnASet, as_json, start_set
+from mongod import until
+
+
+def setUpModule():
+    start_set()
+
+
+class Histories:
+    """What is the same in all protocols; `collection` is that of the locks."""
+
+    collection = "locks"
+    has_tokens = True
+
+    def setUp(self):
+        super().setUp()
+        self.mongo.drop_database(self.database)  # the other protocols' test of that name had it
+        self.history = self.db[self.collection + ".history"]
+
+    def work(self, **more):
+        self.run_command("run", "--why=nightly", "x", "--", "true", uri=self.store(**more))
+
+    def turns(self, *words):
+        return as_json(self.run_command("history", *words, "--json"))["turns"]
+
+    def test_a_turn(self):
+        self.work()
+        [document] = self.history.find()
+        self.assertEqual((document["name"], document["why"], document["end"], document["exit_status"]),
+                         ("x", "nightly", "released", 0))
+        self.assertEqual("token" in document, self.has_tokens)
+        self.assertLess(abs(document["ended_at"] - document["granted_at"]).total_seconds(), 30)
+        options = self.history.options()
+        self.assertEqual((options["capped"], options["size"]), (True, 64 << 20))
+        self.assertIn("name_1_ended_at_-1", self.history.index_information())
+        [turn] = self.turns("x")
+        self.assertEqual((turn["why"], turn["token"]), ("nightly", document.get("token", 0)))
+        self.work()
+        self.assertEqual(len(self.turns("x")), 2)
+
+    def test_a_lost_turn(self):
+        self.holder("--ttl=3000")
+        self.db[self.collection].delete_one({"_id": "x"})
+        until(lambda: self.history.find_one({"name": "x"}), 60, "the turn")
+        self.assertEqual(self.history.find_one({"name": "x"})["end"], "lost")
+
+    def test_a_collection_of_the_user_s(self):
+        self.history.insert_one({"_id": 1, "what": "mine"})
+        self.work()
+        self.assertEqual(list(self.history.find()), [{"_id": 1, "what": "mine"}])
+        self.assertIn("not capped", "\n".join(self.run_command("doctor").lines))
+        self.assertEqual(self.turns("x"), [])
+
+    def test_a_capped_collection_of_the_user_s(self):
+        self.db.create_collection(self.history.name, capped=True, size=1 << 20)
+        self.history.insert_one({"_id": 1, "what": "mine"})
+        self.work()
+        self.assertEqual(self.history.count_documents({}), 1)
+        self.assertEqual(self.turns(), [])
+
+    def test_none_is_kept(self):
+        self.work(History=0)
+        self.assertNotIn(self.history.name, self.db.list_collection_names())
+        self.run_command("doctor", uri=self.store(History=0))
+
+
+class Queue(Histories, OnASet):
+    keys = {"Protocol": "queue"}
+
+    def test_one_that_died(self):
+        holder = self.holder("--ttl=3000", "--why=half done")
+        token = holder.events("acquired")[0]["token"]
+        holder.kill()
+        self.work()
+        after, dead = self.turns("x")
+        self.assertEqual((dead["end"], dead["token"], after["end"]), ("abandoned", token, "released"))
+
+
+class Ttl(Histories, OnASet):
+    keys = {"Protocol": "ttl"}
+    has_tokens = False
+
+
+class Sharding(Histories, OnASet):
+    keys = {"Protocol": "sharding"}
+    has_tokens = False
+    test_a_lost_turn = None  # its ping is each 30 s
+
+
+class Document(Histories, OnASet):
+    keys = {"Protocol": "document", "Collection": "orders"}
+    collection = "orders"
+    has_tokens = False
+
+    def setUp(self):
+        super().setUp()
+        self.db.orders.insert_one({"_id": "x"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
