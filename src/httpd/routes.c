@@ -10,6 +10,8 @@
 static const route table[] = {
     {"GET", "/v1/locks", "prefix in_use cursor limit", ROLE_READ, RUN_WORKER, answer_locks},
     {"GET", "/v1/why/" NAME, "", ROLE_READ, RUN_WORKER, answer_why},
+    {"GET", "/v1/history", "since_ms limit", ROLE_READ, RUN_WORKER, answer_history},
+    {"GET", "/v1/history/" NAME, "since_ms limit", ROLE_READ, RUN_WORKER, answer_history_of_one},
     {"GET", "/v1/locks/" NAME, "", ROLE_READ, RUN_WORKER, answer_lock},
     {"POST", "/v1/locks/" NAME, "", ROLE_USE, RUN_AFTER_WAIT, answer_acquire},
     {"PUT", "/v1/leases/" LEASE, "", ROLE_USE, RUN_WORKER, answer_renew},

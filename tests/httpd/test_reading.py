@@ -103,6 +103,41 @@ class Why(serving.Case):
         self.assertEqual(service.get("/v1/why/nix", token).status, 404)
 
 
+class History(serving.Case):
+    def test_as_the_command_shows_it(self):
+        service = self.serve()
+        self.check(3, "run", "--why", "nightly", "a/x", "--", "sh", "-c", "exit 3")
+        self.check(0, "run", "y", "--", "true")
+        turns = service.get("/v1/history/a%2Fx").json["turns"]
+        self.assertEqual(turns, self.json("history", "a/x", "--json")["turns"])
+        self.assertEqual([(turn["why"], turn["end"], turn["exit_status"]) for turn in turns],
+                         [("nightly", "released", 3)])
+        self.assertEqual([turn["name"] for turn in service.get("/v1/history").json["turns"]], ["y", "a/x"])
+        self.assertEqual([turn["name"] for turn in service.get("/v1/history?limit=1").json["turns"]], ["y"])
+        later = "/v1/history?since_ms=%d" % (1000 * (time.time() + 3600))
+        self.assertEqual(service.get(later).json, {"turns": []})
+        self.assertEqual(service.get("/v1/history/nobody").json, {"turns": []})
+
+    def test_a_lease_of_the_service(self):
+        service = self.serve()
+        lease = service.acquire("x", why="release 41", owner="shop").json
+        service.call("DELETE", "/v1/leases/" + urllib.parse.quote(lease["lease"]))
+        [turn] = self.until(lambda: service.get("/v1/history/x").json["turns"], "its turn")
+        self.assertEqual((turn["why"], turn["token"], turn["end"]), ("release 41", lease["token"], "released"))
+        self.assertRegex(turn["who"], "^shop@")
+
+    def test_what_cannot_be(self):
+        service = self.serve()
+        for path in "/v1/history?limit=0", "/v1/history?limit=1001", "/v1/history/x?since_ms=yesterday":
+            self.check_problem(service.get(path), 400, "HF_INVALID", "is no number from")
+
+    def test_for_who_may_read(self):
+        token = "read-token-aaaaaaaaaa"
+        service = self.serve("--token-file", self.write("tokens", "read %s\n" % token))
+        self.assertEqual(service.get("/v1/history").status, 401)
+        self.assertEqual(service.get("/v1/history/x", token).status, 200)
+
+
 class Sessions(serving.Case):
     @needs("who")
     def test_who_is_there(self):
@@ -200,14 +235,15 @@ class Health(serving.Case):
         service = self.serve()
         lease = "/v1/leases/%s-x" % ("0" * 32)
         for method, path in (("GET", "/v1/locks"), ("GET", "/v1/locks/x"),
-                             ("GET", "/v1/why/x"), ("GET", "/v1/sessions"), ("POST", "/v1/locks/x"),
+                             ("GET", "/v1/why/x"), ("GET", "/v1/history"), ("GET", "/v1/history/x"),
+                             ("GET", "/v1/sessions"), ("POST", "/v1/locks/x"),
                              ("PUT", lease), ("DELETE", lease),
                              ("DELETE", "/v1/locks/x?reason=why"), ("GET", "/readyz")):
             answer = service.call(method, path, None, "{}" if method == "POST" else None,
                                   {"Content-Type": "application/json"})
             self.check_problem(answer, 503, "HF_UNREACHABLE", "127.0.0.1:1")
             self.assertEqual((answer.json["retryable"], answer.headers["Retry-After"]), (True, "1"))
-        self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 9)
+        self.assertEqual(service.metric('holdfast_errors_total{code="HF_UNREACHABLE"}'), 11)
 
     def test_not_ready_when_the_file_was_removed(self):
         folder = self.path("removed")
