@@ -60,6 +60,23 @@ class One(browsing.Case):
         self.press(".back")
         self.wait_for(lambda: self.names() == ["other"], "the list, which is asked for now")
 
+    def test_the_turns_that_have_ended(self):
+        service = self.serve()
+        self.check(3, "run", "--why", "backup", "x", "--", "sh", "-c", "exit 3")
+        self.check(0, "run", "--why", "<i>long</i>", "x", "--", "sleep", "0.3")
+        self.open(service, "/#lock=x")
+        self.wait_for(lambda: len(self.texts(".turns li")) == 2, "both turns")
+        last, first = self.texts(".turns li")
+        self.assertRegex(last, r" for \d+\w+ .*<i>long</i> \u00b7 gave it back, exit status 0$")
+        self.assertRegex(first, r"backup \u00b7 gave it back, exit status 3$")
+        long, short = (self.driver.execute_script(
+            "return document.querySelectorAll('.turns .bar')[arguments[0]].offsetWidth", i) for i in (0, 1))
+        self.assertGreater(long, short)
+        self.hold("x")
+        self.check(0, "break", "--reason", "too long", "x")
+        self.wait_for(lambda: len(self.texts(".turns .loss")) == 1, "the one that was broken")
+        self.assertRegex(self.texts(".turns .loss")[0], "was made to leave.*: broken by .*: too long$")
+
     def test_a_link_to_none(self):
         service = self.serve()
         self.open(service, "/#lock=never")

@@ -16,7 +16,7 @@ export function make(name, properties, ...children) {
   return element;
 }
 
-function duration(ms) {
+export function duration(ms) {
   const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60);
   const two = n => String(n).padStart(2, "0");
   if (h >= 24)
@@ -73,7 +73,7 @@ function queueRow(entry, usual) {
 }
 
 const clock = ms => new Date(ms).toLocaleTimeString();
-const moment = at => make("time", {dateTime: at, title: new Date(at).toLocaleString()}, clock(Date.parse(at)));
+export const moment = at => make("time", {dateTime: at, title: new Date(at).toLocaleString()}, clock(Date.parse(at)));
 
 export function lastRow({outcome, who: holder, reason, at, exit_status: status}) {
   const how = outcome === "abandoned" ? "loss" : "release";

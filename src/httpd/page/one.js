@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second look at one lock: its holders and its queue, why it is not free, how it was left last,
-// and what this page has seen of it. page.js says when to draw it anew.
-import {addressOf, entries, historyRow, kindOf, lastRow, make, refill, since, stateOf, who} from "./card.js";
+// the turns that have ended, and what this page has seen of it. page.js says when to draw it anew.
+import {addressOf, duration, entries, historyRow, kindOf, lastRow, make, moment, refill, since, stateOf, who}
+  from "./card.js";
 
 const ENDS = {
   root: " \u2190 the root: it waits for nothing, as far as is known",
@@ -48,6 +49,33 @@ function lastSection({last}) {
     make("p", {className: "quiet"}, "Nobody has left it yet, as far as the store knows."));
 }
 
+const HOW = {released: "gave it back", lost: "lost it", broken: "was made to leave",
+  abandoned: "died, or its lease ran out"};
+
+// A bar as long as the turn was, beside the longest.
+function turnRow({who: whose, actor, why, granted, ended, end, reason, exit_status: status, more}, most) {
+  const ms = granted ? Math.max(0, Date.parse(ended) - Date.parse(granted)) : 0;
+  const row = make("li", {className: end === "released" ? "release" : "loss"},
+    make("span", {className: "bar"}), moment(granted || ended), " ",
+    make("b", {className: "who"}, (whose || "somebody") + (actor ? `/${actor}` : "")),
+    granted ? ` for ${ms < 1000 ? `${ms}ms` : duration(ms)} ` : " ", make("span", {className: "why"}, why),
+    ` \u00b7 ${HOW[end]}`, status === null ? "" : `, exit status ${status}`, reason ? `: ${reason}` : "",
+    more ? make("span", {className: "quiet"}, `; ${more} more turns just before it`) : "");
+  row.firstChild.style.inlineSize = `${most ? Math.max(1, 100 * ms / most) : 1}%`;
+  return row;
+}
+
+// turns: undefined where none are kept.
+function turnsSection(turns) {
+  if (!turns)
+    return [];
+  const lasted = ({granted, ended}) => granted ? Date.parse(ended) - Date.parse(granted) : 0;
+  const most = Math.max(0, ...turns.map(lasted));
+  return [section("Its last turns", turns.length ?
+    make("ol", {className: "history turns"}, ...turns.map(turn => turnRow(turn, most))) :
+    make("p", {className: "quiet"}, "None has ended, as far as the store knows."))];
+}
+
 function seenSection(events, openedAt) {
   return section(`Seen since ${new Date(openedAt).toLocaleTimeString()}`,
     events.length ? make("ol", {className: "history seen"}, ...events.map(historyRow)) :
@@ -61,11 +89,11 @@ function heading(name, lock) {
   return [make("a", {className: "back", href: "#", data: {key: "back"}}, "\u2190 All locks"), title];
 }
 
-// lock, why: undefined where they are not known; problem: why not.
-export function showOne(element, {name, lock, events, why, problem, openedAt, ask}) {
+// lock, why, turns: undefined where they are not known; problem: why not.
+export function showOne(element, {name, lock, events, why, turns, problem, openedAt, ask}) {
   element.className = lock ? `lock ${stateOf(lock)}` : "lock";
   refill(element, [...heading(name, lock),
     ...(problem ? [make("p", {className: "problem", role: "status"}, problem)] : []),
     ...(lock ? [...entries(lock, events, ask), ...whySection(why), lastSection(lock)] : []),
-    seenSection(events, openedAt)]);
+    ...turnsSection(turns), seenSection(events, openedAt)]);
 }

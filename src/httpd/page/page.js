@@ -6,6 +6,7 @@ import {showOne} from "./one.js";
 
 const PAGE = 100;                                // cards at a time
 const HISTORY_MOST = 50, HISTORIES_MOST = 2000;  // events of a lock; locks with events
+const TURNS = 20;                                // of one lock are shown
 const READ_MS = 3000, READ_MOST_MS = 10000;      // how often one lock is read; the longest wait for it
 const find = (selector, within = document) => within.querySelector(selector);
 const token = {
@@ -227,12 +228,12 @@ function drawList() {
 
 function drawOne() {
   const lock = known.locks.get(one.name), events = known.history.get(one.name) || NOTHING;
-  const now = [one.name, lock, events, one.why, one.problem, mayBreak, asked.since];
+  const now = [one.name, lock, events, one.why, one.turns, one.problem, mayBreak, asked.since];
   if (now.every((each, i) => each === one.drawn?.[i]))
     return;
   one.drawn = now;
   showOne(find("#one"), {name: one.name, lock, events, why: lock && isInUse(lock) ? one.why : undefined,
-    problem: lock ? "" : one.problem, openedAt: asked.since, ask: mayBreak ? askToBreak : null});
+    turns: one.turns, problem: lock ? "" : one.problem, openedAt: asked.since, ask: mayBreak ? askToBreak : null});
 }
 
 let tookMs = 0;
@@ -269,7 +270,7 @@ function drawSoon() {
 
 // ---- One lock, whose address is #lock=NAME
 
-let one = null; // {name, why, problem, isReading, drawn}; null: the list is shown
+let one = null; // {name, why, turns, problem, isReading, drawn}; null: the list is shown
 
 function nameInAddress() {
   const found = /^#lock=(.+)$/s.exec(location.hash);
@@ -308,7 +309,14 @@ async function readWhy(looked) {
     looked.why = why;
 }
 
-// What events do not say: a lock that nobody uses, and why one is held.
+// A store need not keep them.
+async function readTurns(looked) {
+  const {turns} = await read(`v1/history/${encodeURIComponent(looked.name)}?limit=${TURNS}`).catch(() => ({}));
+  if (JSON.stringify(turns) !== JSON.stringify(looked.turns))
+    looked.turns = turns;
+}
+
+// What events do not say: a lock that nobody uses, why one is held, and who had it.
 async function readOne() {
   const looked = one;
   if (!looked || looked.isReading || tokenBox.open)
@@ -323,6 +331,7 @@ async function readOne() {
     looked.problem = error.status === 404 ? "There is no record of this lock: nobody has taken it yet, " +
       "or nobody has for long." : `It could not be read: ${error.message}`;
   }
+  await readTurns(looked);
   looked.isReading = false;
   drawSoon();
 }
