@@ -48,6 +48,12 @@ static void test_what_is_refused(void **state)
         assert_int_equal(add(known[i], HF_STORE_VERSION, &err), HF_INVALID);
         assert_non_null(strstr(err.text, "known already"));
     }
+}
+
+static void test_a_store_of_another_version_is_refused(void **state)
+{
+    (void)state;
+    hf_error err;
     assert_int_equal(add("newer", HF_STORE_VERSION + 1, &err), HF_INVALID);
     assert_non_null(strstr(err.text, "compile it anew"));
 }
@@ -118,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_opened_with_the_rest_of_the_uri),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_a_store_of_another_version_is_refused),
         cmocka_unit_test(test_schemes_that_are_none_of_ours),
         cmocka_unit_test(test_a_record_comes_back),
         cmocka_unit_test(test_a_session_comes_back),
