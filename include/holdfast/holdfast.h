@@ -56,7 +56,7 @@
 extern "C" {
 #endif
 
-#define HF_VERSION "0.1.0"
+#define HF_VERSION "1.0.0"
 
 /* The version of the running library; HF_VERSION is the version compiled against. */
 const char *hf_version(void);
@@ -119,7 +119,7 @@ typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING } hf_log_l
 typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 
 typedef struct hf_options {
-    size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 0.1 */
+    size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 1.0 */
     int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000; with protocol
                              * sharding three pings (90,000), if that is at most a tenth of
                              * hfExpiryMS */
@@ -218,7 +218,7 @@ typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);
 typedef void (*hf_lost_fn)(void *ctx, hf_lock *lock, const hf_error *err, int64_t left_ms);
 
 typedef struct hf_lock_options {
-    size_t struct_size; /* sizeof(hf_lock_options), or 0 for the members of version 0.1 */
+    size_t struct_size; /* sizeof(hf_lock_options), or 0 for the members of version 1.0 */
     hf_mode mode;       /* ignored when permits is set */
     int32_t permits;    /* a semaphore: take this many ... */
     int32_t limit;      /* ... of this many; both or neither */
@@ -430,7 +430,7 @@ bool hf_lock_has_run(const hf_lock *lock);
 #define HF_LEASE_ID_SIZE 1572
 
 typedef struct hf_lease_options {
-    size_t struct_size;   /* sizeof(hf_lease_options), or 0 for the members of version 0.1 */
+    size_t struct_size;   /* sizeof(hf_lease_options), or 0 for the members of version 1.0 */
     hf_lock_options lock; /* only mode, permits, limit, wait_ms, why, cancel and on_wait */
     int64_t ttl_ms;       /* without a renewal the lock is free after this long; 1,000 to 3,600,000;
                            * default: the client's */
@@ -599,7 +599,7 @@ typedef bool (*hf_lock_info_fn)(void *ctx, const hf_lock_info *info);
 typedef bool (*hf_session_info_fn)(void *ctx, const hf_session_info *info);
 
 typedef struct hf_list_options {
-    size_t struct_size; /* sizeof(hf_list_options), or 0 for the members of version 0.1 */
+    size_t struct_size; /* sizeof(hf_list_options), or 0 for the members of version 1.0 */
     const char *prefix; /* only locks whose names begin with it; NULL: all */
     const char *after;  /* only names behind this one, in byte order; NULL: from the first on */
     bool in_use;        /* only locks that somebody holds or waits for */
@@ -726,7 +726,7 @@ hf_code hf_history(hf_client *client, const char *name, const hf_history_options
                    hf_turn_fn each, void *ctx, hf_error *err);
 
 typedef struct hf_break_options {
-    size_t struct_size; /* sizeof(hf_break_options), or 0 for the members of version 0.1 */
+    size_t struct_size; /* sizeof(hf_break_options), or 0 for the members of version 1.0 */
     const char *reason; /* told to the holder; required; at most 256 bytes */
     const char *by;     /* who breaks it; default: this program */
     int64_t if_token;   /* only the holder with this token; 0: all holders */
@@ -784,7 +784,7 @@ uint64_t hf_round_trips(const hf_client *client);
 typedef struct hf_election hf_election;
 
 typedef struct hf_election_options {
-    size_t struct_size; /* sizeof(hf_election_options), or 0 for the members of version 0.1 */
+    size_t struct_size; /* sizeof(hf_election_options), or 0 for the members of version 1.0 */
     const char *value;  /* given to observers, and shown as the lock's `why`: for example the
                          * address of this candidate; at most 256 bytes; copied */
     hf_lost_fn on_lost; /* leadership was lost: called as for a lock, which belongs to the election
@@ -793,7 +793,7 @@ typedef struct hf_election_options {
 } hf_election_options;
 
 typedef struct hf_campaign_options {
-    size_t struct_size; /* sizeof(hf_campaign_options), or 0 for the members of version 0.1 */
+    size_t struct_size; /* sizeof(hf_campaign_options), or 0 for the members of version 1.0 */
     int64_t wait_ms;    /* HF_WAIT_DEFAULT: for ever, with any protocol; other values, and the
                          * members below, as in hf_lock_options */
     hf_cancel *cancel;

@@ -25,7 +25,7 @@ from ._library import lib
 from ._lock import Lock
 from ._waits import Cancel
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 
 def library_version() -> str:

@@ -1,6 +1,6 @@
 """The C library: its structs, constants and functions as holdfast.h declares them.
 
-Loads libholdfast.so.0, or the file that the environment variable HOLDFAST_LIBRARY names. The other
+Loads libholdfast.so.1, or the file that the environment variable HOLDFAST_LIBRARY names. The other
 modules of the package call the library only through `lib`. tests/test_layout.py compares the structs
 with the header.
 """
@@ -10,7 +10,7 @@ import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int32, c_int64,
                     c_size_t, c_uint64, c_void_p)
 
-SONAME = "libholdfast.so.0"
+SONAME = "libholdfast.so.1"
 WAIT_DEFAULT = 0
 WAIT_FOREVER = 2 ** 63 - 1
 TRY = -1
@@ -222,7 +222,7 @@ def _load() -> ctypes.CDLL:
     try:
         loaded = ctypes.CDLL(name)
     except OSError as error:
-        raise ImportError("holdfast: cannot load %s (%s). Install the package libholdfast0, or name the "
+        raise ImportError("holdfast: cannot load %s (%s). Install the package libholdfast1, or name the "
                           "file in HOLDFAST_LIBRARY." % (name, error)) from error
     for name, (result, *arguments) in FUNCTIONS.items():
         function = getattr(loaded, name)

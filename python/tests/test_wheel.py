@@ -27,7 +27,7 @@ class Wheel(unittest.TestCase):
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
         run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder.name, source)
         wheel, = (name for name in os.listdir(folder.name) if name.endswith(".whl"))
-        self.assertEqual(wheel, "holdfast-0.1.0-py3-none-any.whl")
+        self.assertEqual(wheel, "holdfast-1.0.0-py3-none-any.whl")
         with zipfile.ZipFile(os.path.join(folder.name, wheel)) as archive:
             packed = sorted(name for name in archive.namelist() if name.startswith("holdfast/"))
         here = sorted("holdfast/" + name for name in os.listdir(os.path.join(PYTHON, "holdfast"))

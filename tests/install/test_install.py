@@ -56,7 +56,7 @@ class Installed(unittest.TestCase):
         program = self.out("shared")
         run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program,
             *self.pkg_config("--cflags", "--libs", "holdfast"))
-        self.assertIn("libholdfast.so.0 =>", run("ldd", program, LD_LIBRARY_PATH=self.lib))
+        self.assertIn("libholdfast.so.1 =>", run("ldd", program, LD_LIBRARY_PATH=self.lib))
         self.assert_used(program, LD_LIBRARY_PATH=self.lib)
 
     def test_c_static_by_pkg_config(self):

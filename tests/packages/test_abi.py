@@ -38,7 +38,7 @@ class Case(unittest.TestCase):
 
 
 class Compared(Case):
-    def library(self, name, was="", becomes="", functions=FUNCTIONS, soname="libholdfast.so.0"):
+    def library(self, name, was="", becomes="", functions=FUNCTIONS, soname="libholdfast.so.1"):
         """A library whose header has something else in one place, and that header's folder."""
         include = os.path.join(self.tmp, name)
         os.makedirs(os.path.join(include, "holdfast"))
@@ -125,7 +125,7 @@ class Released(Case):
     def test_no_release(self):
         path = os.path.join(self.tree, "CHANGELOG.md")
         with open(path, "w") as changes:
-            changes.write("# Changes\n\n## 0.1.0 (unreleased)\n")
+            changes.write("# Changes\n\n## 1.0.0 (unreleased)\n")
         self.assertEqual(self.check(), (0, "ABI: not compared: CHANGELOG.md has no release yet\n"))
 
     def test_a_release_that_is_not_in_the_clone(self):
