@@ -211,6 +211,7 @@ typedef struct hf_step_reply {
      * was changed, and in this store that does not prove that a ticket is gone (a deposed primary
      * may have answered): look again, linearizable. */
     bool confirmed;
+    bool is_out; /* an enter failed, and certainly has not entered: there is nothing to take back */
     /* Without a queue: others hold the lock; try again after this time (0: at will), or at a
      * notice. */
     int64_t again_ms;

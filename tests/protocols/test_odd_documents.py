@@ -5,6 +5,7 @@
 import datetime
 import itertools
 import json
+import time
 import unittest
 
 import bson
@@ -360,6 +361,37 @@ class Sharding(Odd):
                     self.assertEqual(code, "HF_SHAPE", text)
                     self.assertIn("field localTime: expected a date", text)
                     self.assertEqual((after, self.raw()), ("HF_HELD", data))
+
+
+# ---- Afterwards ----
+
+class Afterwards(Odd):
+    """What was not taken need not be given back: no write comes after a try that was refused."""
+
+    STORES = (("locks", {"acquirer": "somebody", "updated": "yesterday"}, {"Protocol": "ttl"}),
+              ("jobs", {"lockId": 1.5, "lockTs": []}, {"Protocol": "document", "Collection": "jobs"}))
+
+    def writes(self, collection):
+        return self.db["system.profile"].count_documents(
+            {"op": {"$in": ["update", "remove"]}, "ns": "%s.%s" % (self.database, collection)})
+
+    def try_and_see(self, collection, fields, keys):
+        self.COLLECTION = collection
+        self.documents = self.db[collection]
+        self.begin(self.store(**keys))
+        self.put(fields)
+        self.attempt()  # which makes an index, perhaps
+        self.db.command("profile", 2)
+        for _ in range(5):
+            self.assertEqual(self.attempt()[0], "HF_SHAPE")
+        time.sleep(1)  # a leave that was not confirmed would be repeated by then
+        self.db.command("profile", 0)
+        self.assertEqual(self.writes(collection), 0)
+
+    def test_nothing_is_given_back(self):
+        for collection, fields, keys in self.STORES:
+            with self.subTest(collection):
+                self.try_and_see(collection, fields, keys)
 
 
 # ---- Texts ----

@@ -169,6 +169,8 @@ static hf_code send_enter(struct attempt *attempt, struct carried *carried)
     hf_code code = step_or_claim(attempt, carried, &record, &reply);
     pthread_mutex_lock(&client->mutex);
     carried_unload_locked(client, carried, code, reply.confirmed);
+    if (reply.is_out)
+        attempt->request.is_in_flight = attempt->request.is_unanswered;
     if (code == HF_UNKNOWN) {
         session_suspect_locked(client, attempt->request.name);
         attempt->request.is_unanswered = true;

@@ -216,6 +216,7 @@ static hf_code enter(mongo_store *store, const mongo_call *call, const hf_step *
     if (!code)
         mongo_fair_note(store, out, is_taken ? MONGO_FAIR_OURS : mongo_fair_guess(store, out));
     reply->confirmed = is_taken;
+    reply->is_out = code == HF_SHAPE && !is_taken;
     reply->again_ms = store->uri.poll_ms;
     return code;
 }

@@ -373,19 +373,20 @@ static hf_code take_over(mongo_store *store, const mongo_call *call, const hf_st
 
 /* No holder in the end: the document was gone or renewed meanwhile. */
 static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_step *step,
-                         hf_record *out, hf_stamp *stamp, hf_error *err)
+                         hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     bson_t command = BSON_INITIALIZER;
     bool is_there;
     append_insert(store, call->name, step, &command);
-    hf_code code = send_taking(store, call, &command, out, stamp, &is_there, err);
+    hf_code code = send_taking(store, call, &command, out, &reply->stamp, &is_there, err);
     bson_destroy(&command);
     if (!code && !is_there && !out->holders)
         code = mongo_odd_reply(store, call, err);
     if (code || !is_there)
         return code;
-    code = mongo_look(&store->base, &call->name, 1, *stamp, false, keep, out, err);
-    return code || !has_passed(out) ? code : take_over(store, call, step, out, stamp, err);
+    code = mongo_look(&store->base, &call->name, 1, reply->stamp, false, keep, out, err);
+    reply->is_out = code == HF_SHAPE;
+    return code || !has_passed(out) ? code : take_over(store, call, step, out, &reply->stamp, err);
 }
 
 /* Only our documents do. */
@@ -398,7 +399,6 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
                     hf_step_reply *reply, hf_error *err)
 {
     hf_id ticket = step->enter->entry.ticket;
-    hf_stamp stamp;
     hf_code code = mongo_ttl_check(store, false, err);
     if (!code && step->enter->lease)
         code = mongo_ttl_check_lease(store, step->enter->entry.ttl_ms, err);
@@ -410,9 +410,9 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
         mongo_held_add(store, call->name, ticket);
     if (!step->enter->try_only)
         mongo_fair_wait(store, call->name);
-    code = take_once(store, call, step, out, &stamp, err);
+    code = take_once(store, call, step, out, reply, err);
     for (int i = 0; !code && !out->holders && i < RACES; i++)
-        code = take_once(store, call, step, out, &stamp, err);
+        code = take_once(store, call, step, out, reply, err);
     bool is_ours = !code && record_find(out, ticket);
     if (!is_ours && code != HF_UNKNOWN)
         mongo_held_drop(store, ticket);
@@ -420,7 +420,8 @@ static hf_code take(mongo_store *store, const mongo_call *call, const hf_step *s
         record_done(out);
     else
         mongo_fair_note(store, out, says_its_ttl(out) ? MONGO_FAIR_OURS : MONGO_FAIR_THEIRS);
-    *reply = (hf_step_reply){.stamp = stamp, .confirmed = is_ours, .again_ms = store->uri.poll_ms};
+    reply->confirmed = is_ours;
+    reply->again_ms = store->uri.poll_ms;
     return code;
 }
 
