@@ -97,9 +97,8 @@ static void test_a_session_that_is_missing_is_barred_before_its_ticket_is_taken_
     (void)state;
     hf_error err;
     open_still("memory:barred");
-    of_nobody = begin_dead(f->inner, 9, 1000);
+    of_nobody = (hf_id){{9}};
     enter_as(f->inner, "x", of_nobody, 1);
-    assert_int_equal(f->inner->ops->session_end(f->inner, of_nobody, false, &err), HF_OK);
     f->before = note_presence;
     assert_int_equal(hf_break(client, "x", &(hf_break_options){.reason = "it is gone"}, &err),
                      HF_OK);
