@@ -107,8 +107,9 @@ class Privileges(unittest.TestCase):
     # ---- queue ----
 
     def test_queue(self):
-        self.assert_it_works(self.user(("", WRITE + ["changeStream", "createCollection",
-                                                     "createIndex"])))
+        store = self.user(("", WRITE + ["changeStream", "createCollection", "convertToCapped", "createIndex"]))
+        self.assert_it_works(store)
+        self.assertIn("bells", self.check(0, store, "doctor").stdout)
 
     def test_queue_without_bells(self):
         """No right on other collections than the two: it falls back to change streams."""
@@ -129,13 +130,14 @@ class Privileges(unittest.TestCase):
 
     def test_the_history(self):
         """With these rights it is kept; who may only read it, reads; without them, locks work."""
-        rights = ("", WRITE), ("locks.history", ["find", "insert", "createCollection", "createIndex"])
+        rights = ("", WRITE), ("locks.history", ["find", "insert", "createCollection", "convertToCapped",
+                                              "createIndex"])
         self.assert_it_works(self.user(*rights), "createIndex|^$")
         reader = self.user(("locks", READ), ("sessions", READ), ("locks.history", READ))
         self.assertIn("released", self.check(0, reader, "history", "x").stdout)
         without = self.user(("locks", WRITE), ("sessions", WRITE))
         self.assert_it_works(without, "createIndex|^$")
-        self.assertIn("createCollection and createIndex on locks.history", self.check(0, without, "doctor").stdout)
+        self.assertIn("convertToCapped and createIndex on locks.history", self.check(0, without, "doctor").stdout)
         self.assertEqual(self.run_command(without, "history", "x").returncode, 69)
 
     # ---- The others ----

@@ -253,8 +253,8 @@ static void find_history(doctor *to)
         code = mongo_history_try(to->store, &error);
     if (code == HF_DENIED)
         tell(to, "history", false,
-             "none is kept: the user needs find, insert, createCollection and createIndex on "
-             "%.130s; or put hfHistory=0 into the URI",
+             "none is kept: the user needs find, insert, createCollection, convertToCapped and "
+             "createIndex on %.130s; or put hfHistory=0 into the URI",
              name);
     else if (code)
         tell(to, "history", false, "none is kept: %s", error.text);
