@@ -16,6 +16,9 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
 { (void)uri, (void)options, (void)out, (void)err; return HF_OK; }
 hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err)
 { (void)lock, (void)out, (void)err; return HF_OK; }
+hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
+                         hf_lease *out, hf_error *err)
+{ (void)client, (void)name, (void)options, (void)out, (void)err; return HF_OK; }
 """
 
 
@@ -76,12 +79,16 @@ class Compared(Case):
     def test_options_that_grow_at_the_end(self):
         self.assert_passes(was="} hf_options;", becomes="    int64_t more_ms;\n} hf_options;")
 
+    def test_a_member_in_a_reserved_place(self):
+        self.assert_passes(was="    int64_t reserved[8];",
+                           becomes="    int64_t more_ms;\n    int64_t reserved[7];")
+
     def test_a_code_that_is_added(self):
         self.assert_passes(was='internal error", 500, 70, false)',
                            becomes='internal error", 500, 70, false) X(HF_MORE, 21, "", 500, 70, false)')
 
     def test_another_soname(self):
-        self.assert_passes(was="text[512]", becomes="text[256]", soname="libholdfast.so.1")
+        self.assert_passes(was="text[512]", becomes="text[256]", soname="libholdfast.so.2")
 
     def test_a_function_that_is_gone(self):
         self.assert_breaks(functions=FUNCTIONS.replace("hf_lock_previous", "hf_lock_before"))

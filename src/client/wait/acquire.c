@@ -103,6 +103,10 @@ static hf_code start_notifier(hf_client *client, const hf_lock_options *options,
     return options->on_lost ? ticker_start_locked(client, TICK_NOTIFY, err) : HF_OK;
 }
 
+/* It stands inside hf_lease_options, and so never grows. */
+_Static_assert(sizeof(void *) != 8 || sizeof(hf_lock_options) == 200,
+               "a new member of hf_lock_options takes the place of a reserved one");
+
 /* What a later version has there, this one would ignore. */
 static hf_code check_reserved(const hf_lock_options *options, hf_error *err)
 {
