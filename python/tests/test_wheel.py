@@ -40,7 +40,9 @@ import holdfast
 with holdfast.Client("memory:") as client, client.lock("x") as lock:
     print(holdfast.__file__, lock.is_held)
 """, env=dict(os.environ, PYTHONPATH=target), cwd=folder.name)
-        self.assertEqual(said, "%s True\n" % os.path.join(target, "holdfast", "__init__.py"))
+        # libmongoc may have complained before: a killed process of the same number left its counters
+        self.assertEqual(said.splitlines()[-1],
+                         "%s True" % os.path.join(target, "holdfast", "__init__.py"))
 
 
 if __name__ == "__main__":
