@@ -104,6 +104,7 @@ class Why(serving.Case):
 
 
 class History(serving.Case):
+    @needs("names", "why")
     def test_as_the_command_shows_it(self):
         service = self.serve()
         self.check(3, "run", "--why", "nightly", "a/x", "--", "sh", "-c", "exit 3")
@@ -123,7 +124,9 @@ class History(serving.Case):
         lease = service.acquire("x", why="release 41", owner="shop").json
         service.call("DELETE", "/v1/leases/" + urllib.parse.quote(lease["lease"]))
         [turn] = self.until(lambda: service.get("/v1/history/x").json["turns"], "its turn")
-        self.assertEqual((turn["why"], turn["token"], turn["end"]), ("release 41", lease["token"], "released"))
+        self.assertEqual((turn.get("token"), turn["end"]), (lease.get("token"), "released"))
+        if "why" in CAN:
+            self.assertEqual(turn["why"], "release 41")
         self.assertRegex(turn["who"], "^shop@")
 
     def test_what_cannot_be(self):
