@@ -143,6 +143,7 @@ class Following(serving.Case):
                                  ["x", "y", "z"])
 
     @needs("names")
+    @needs("queue")  # elsewhere so many locks take minutes
     def test_where_too_much_has_come_since_it_begins_anew(self):
         """A thousand events are kept, and some; each lock here makes one at least."""
         service = self.serve()

@@ -258,7 +258,7 @@ class Documents(OnASet):
         self.assertEqual(list(self.documents.index_information()), ["_id_"])
         self.assertEqual(self.documents.count_documents({}), 1)
         self.assertCountEqual(self.mongo[DATABASE].list_collection_names(),
-                              collections + [self.name + ".done"])  # how it was left
+                              collections + [self.name + ".done", self.name + ".history"])
 
 
 class OddShapes(OnASet):
