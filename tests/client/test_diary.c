@@ -363,7 +363,7 @@ static void test_what_got_no_answer_is_written_again(void **state)
     release(take(client, "x"));
     write_diary(f, client);
     assert_int_equal(client->hold->diary.n, 1);
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     write_diary(f, client);
     assert_int_equal(f->calls[FAULTY_HISTORY], 2);
     read_history(client, "x");
