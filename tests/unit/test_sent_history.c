@@ -196,10 +196,10 @@ static void test_reading_fails(void **state)
 static void test_where_none_is_kept(void **state)
 {
     (void)state;
-    open_with("");
+    store = answers_open("");
     assert_true(store->base.can & HF_CAN_HISTORY);
     answers_close(store);
-    open_with("&hfHistory=0");
+    store = answers_open("&hfHistory=0");
     assert_false(store->base.can & HF_CAN_HISTORY);
     answers_close(store);
     store = answers_open_uri("mongodb://a:27017/config?hfProtocol=sharding");
