@@ -714,9 +714,9 @@ typedef struct hf_history_options {
  * Each client notes the turns that it ends and writes them within 5 s, and when it is closed, so
  * even the shortest is seen. It notes at most 20 turns of a lock at a time, and counts the others.
  * The history is no proof, and nothing waits for it: what a client had not written when it was
- * killed is missing (the turn that its death ended is noted by whoever takes the lock over), and
- * so are the turns of other programs in protocols ttl, document and sharding. Old turns are
- * dropped: docs/operations.md says when. options NULL: the defaults. From any thread; `each` is
+ * killed is missing (the turn that its death ended is noted by the client that takes the lock
+ * over), and so are the turns of other programs in protocols ttl, document and sharding. Old turns
+ * are dropped: docs/operations.md says when. options NULL: the defaults. From any thread; `each` is
  * called in the caller's.
  *   - HF_INVALID: the name, or a value.
  *   - HF_UNSUPPORTED: this store keeps no history.

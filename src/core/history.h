@@ -16,7 +16,8 @@ struct history_turn {
 
 struct history_turn *history_copy(const hf_turn_note *note);
 
-/* Whether both tell of one turn. Several may tell: its holder, and whoever took its ticket out. */
+/* Whether both tell of one turn. Several may tell: its holder, and the client that took its ticket
+ * out. */
 bool history_is_same(const hf_turn_note *a, const hf_turn_note *b);
 
 /* What tells the turns of a ticket apart: the token; where there is none, the time of the grant,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diary.h: the turns that ended in this client lately, until they are in the store's history.
- * Whoever ends a turn notes it here. The sweep thread writes what is noted, now and then, and
+ * The code that ends a turn notes it here. The sweep thread writes what is noted, now and then, and
  * hf_close() the rest. No acquire, release or beat waits for that; what cannot be written is left
  * out. */
 #ifndef CLIENT_HOLD_DIARY_H
@@ -56,7 +56,7 @@ void diary_saw_lease(hf_client *client, const char *name, const hf_entry *holder
                      const char *who);
 /* It was released. If it was never seen here, only `unseen` is known of it. */
 void diary_lease_released(hf_client *client, const hf_turn_note *unseen);
-/* It was lost. Noted only if it was seen here: whoever takes it over notes it, too. */
+/* It was lost. Noted only if it was seen here: the client that takes it over notes it, too. */
 void diary_lease_lost(hf_client *client, hf_id ticket, const char *reason);
 
 /* ---- diary_other.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diary_other.c: the turns of holders that cannot note them, because they are dead, or did not
- * leave when they were asked to: noted by whoever takes their tickets out; see diary.h. Called by
- * waiters and breaks. */
+ * leave when they were asked to: the client that takes their tickets out notes them; see diary.h.
+ * Called by waiters and breaks. */
 #include "client/hold/hold.h"
 
 #include "core/id.h"

@@ -36,7 +36,7 @@ static hf_record *find_record(const struct memory *memory, const char *name)
 static hf_record *add_record(struct memory *memory, const char *name)
 {
     size_t at = place_of(memory, name), n = memory->n_records++;
-    memory->records = alloc_array(memory->records, n + 1, sizeof *memory->records);
+    memory->records = alloc_more(memory->records, n, sizeof *memory->records);
     memmove(&memory->records[at + 1], &memory->records[at], (n - at) * sizeof *memory->records);
     memory->records[at] = alloc_zeroed(sizeof(hf_record));
     record_init(memory->records[at], name);
