@@ -483,6 +483,20 @@ static void test_a_bell_that_is_not_capped_becomes_so(void **state)
         strstr(answers_last("convertToCapped"), "'convertToCapped' : '" BELL "', 'size' : "));
 }
 
+static void test_a_bell_that_is_dropped_while_it_is_made_becomes_capped(void **state)
+{
+    (void)state;
+    answers_give("find", "{'ok': 1, 'cursor': {'id': 0, 'firstBatch': []}}");
+    answers_give("create", "{'ok': 1}");
+    answers_give("insert", "{'ok': 1}"); /* it was dropped before this */
+    answers_give("find", "{'ok': 0, 'code': 2}");
+    answers_give("convertToCapped", "{'ok': 1}");
+    answers_give("find", BATCH(""));
+    await();
+    assert_string_equal(heard, "<look - 00000000 0 0 at 0>");
+    assert_int_equal(answers_sent("convertToCapped"), 1);
+}
+
 static void test_another_session_listens_anew(void **state)
 {
     (void)state;
@@ -543,6 +557,7 @@ int main(void)
         TEST(test_a_line_that_breaks_is_an_error),
         TEST(test_where_there_can_be_none_a_stream_tells),
         TEST(test_a_bell_that_is_not_capped_becomes_so),
+        TEST(test_a_bell_that_is_dropped_while_it_is_made_becomes_capped),
         TEST(test_another_session_listens_anew),
         TEST(test_a_wake_rings),
     };

@@ -107,6 +107,33 @@ static hf_code find(listener *to, int32_t *server_code, hf_error *err)
 
 /* ---- Making a bell ---- */
 
+static hf_code convert(listener *to, int32_t *server_code, hf_error *err)
+{
+    static const mongo_call call = {.what = "making a bell", .writes = true};
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    mongo_begin(&command, "convertToCapped", to->name);
+    BSON_APPEND_INT64(&command, "size", SIZE);
+    mongo_append_write_concern(to->store, &command, false);
+    hf_code code = mongo_run(to->store, &call, &command, &reply, err);
+    *server_code = reply.server_code;
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+    return code;
+}
+
+/* A bell that was dropped, and rung (or given its first document) before a listener made it anew,
+ * is not capped: that insert made it. */
+static hf_code find_capped(listener *to, int32_t *server_code, hf_error *err)
+{
+    hf_code code = find(to, server_code, err);
+    if (!code || *server_code != NOT_CAPPED)
+        return code;
+    listening(to->store)->is_stale = true;
+    code = convert(to, server_code, err);
+    return code ? code : find(to, server_code, err);
+}
+
 static hf_code create(listener *to, int32_t *server_code, hf_error *err)
 {
     static const mongo_call call = {.what = "making a bell", .writes = true};
@@ -148,7 +175,7 @@ static hf_code make(listener *to, int32_t *server_code, hf_error *err)
     if (!code)
         code = put_first(to, err);
     if (!code)
-        code = find(to, server_code, err);
+        code = find_capped(to, server_code, err);
     if (!code && !listening(to->store)->reading.cursor)
         code = error_set(err, HF_UNREACHABLE, "mongodb at %s: %s was removed while it was opened",
                          to->store->uri.hosts, to->name);
@@ -185,23 +212,6 @@ static hf_code refuse(listener *to, int32_t server_code, hf_error *err)
     return error_set(err, HF_UNSUPPORTED, "no bells");
 }
 
-/* The bell was dropped, and rung before a listener made it anew: that insert made a collection
- * which is not capped. */
-static hf_code cap(listener *to, int32_t *server_code, hf_error *err)
-{
-    static const mongo_call call = {.what = "making a bell", .writes = true};
-    bson_t command = BSON_INITIALIZER;
-    mongo_reply reply;
-    mongo_begin(&command, "convertToCapped", to->name);
-    BSON_APPEND_INT64(&command, "size", SIZE);
-    mongo_append_write_concern(to->store, &command, false);
-    hf_code code = mongo_run(to->store, &call, &command, &reply, err);
-    *server_code = reply.server_code;
-    bson_destroy(&reply.doc);
-    bson_destroy(&command);
-    return code ? code : find(to, server_code, err);
-}
-
 static hf_code open_cursor(listener *to, hf_error *err)
 {
     static const mongo_call call = {.what = "listening to a bell"};
@@ -209,11 +219,7 @@ static hf_code open_cursor(listener *to, hf_error *err)
     int32_t server_code = 0;
     hf_code code = mongo_reading_connect(to->store, &l->reading, &call, err);
     if (!code)
-        code = find(to, &server_code, err);
-    if (code && server_code == NOT_CAPPED) {
-        code = cap(to, &server_code, err);
-        l->is_stale = true;
-    }
+        code = find_capped(to, &server_code, err);
     if (!code && !l->reading.cursor)
         code = make(to, &server_code, err);
     if (code)
