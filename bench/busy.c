@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* busy.c: what waiting costs the servers while others write there: processes that each wait for a
- * lock of its own, with and without foreign writes beside them, and how soon they have it. */
+/* busy.c: what many processes cost the servers: each waits for a lock of its own, with and without
+ * foreign writes beside it, and how soon it has it; then each holds one. */
 #include <stdio.h>
 
 #include "bench.h"
@@ -9,14 +9,14 @@
 #include "server.h"
 #include "table.h"
 
-#define WAITERS 100
+#define WORKERS 100
 #define HANDED_OVER 50
 #define FOREIGN_PER_S 2000
 #define FOREIGN_AT_ONCE 20
 #define SETTLE_MS 1500
-#define WINDOW_MS 5000
+#define WINDOW_MS 6660 /* each process beats twice */
 
-enum { REST, WAIT, END };
+enum { REST, WAIT, HOLD, END };
 
 /* ---- Workers ---- */
 
@@ -37,7 +37,19 @@ static void wait_and_note(hf_client *client, struct board *board, int number)
     hf_lock_close(lock);
 }
 
-/* Ready while it rests, and has no client. */
+/* Ready when it has the lock. */
+static void hold(hf_client *client, struct board *board, int number)
+{
+    char name[32];
+    own_name(number, name);
+    hf_lock *lock = client_acquire(client, &board->place, name);
+    atomic_fetch_add(&board->ready, 1);
+    while (atomic_load(&board->phase) == HOLD)
+        pause_ms(20);
+    hf_lock_close(lock);
+}
+
+/* Ready again when it rests, and has no client. */
 void role_own(struct board *board, int number)
 {
     for (int phase; (phase = atomic_load(&board->phase)) != END;) {
@@ -46,6 +58,8 @@ void role_own(struct board *board, int number)
             continue;
         }
         hf_client *client = client_open(&board->place, 0);
+        if (phase == HOLD)
+            hold(client, board, number);
         while (atomic_load(&board->phase) == WAIT)
             wait_and_note(client, board, number);
         hf_close(client);
@@ -79,7 +93,7 @@ struct scene {
     struct raw *raw;
     struct crew crew;
     hf_client *client;
-    hf_lock *held[WAITERS];
+    hf_lock *held[WORKERS];
 };
 
 static bool count_waiting(void *ctx, const hf_lock_info *info)
@@ -93,7 +107,7 @@ static void await_waiting(struct scene *s)
     char prefix[PLACE_NAME_MAX];
     hf_error err;
     place_name(&s->bench->place, "own-", prefix);
-    for (int n = 0; n < WAITERS;) {
+    for (int n = 0; n < WORKERS;) {
         n = 0;
         must(hf_list(s->client, prefix, count_waiting, &n, &err), &err);
         pause_ms(100);
@@ -109,7 +123,7 @@ static void take(struct scene *s, int number)
 
 static void begin_waiting(struct scene *s)
 {
-    for (int i = 0; i < WAITERS; i++)
+    for (int i = 0; i < WORKERS; i++)
         take(s, i);
     atomic_store(&s->crew.board->ready, 0);
     atomic_store(&s->crew.board->phase, WAIT);
@@ -119,9 +133,18 @@ static void begin_waiting(struct scene *s)
 static void end_waiting(struct scene *s)
 {
     atomic_store(&s->crew.board->phase, REST);
-    for (int i = 0; i < WAITERS; i++)
+    for (int i = 0; i < WORKERS; i++)
         hf_lock_close(s->held[i]);
-    crew_await_ready(&s->crew, WAITERS);
+    crew_await_ready(&s->crew, WORKERS);
+}
+
+/* ---- Who holds ---- */
+
+static void turn_to(struct scene *s, int phase)
+{
+    atomic_store(&s->crew.board->ready, 0);
+    atomic_store(&s->crew.board->phase, phase);
+    crew_await_ready(&s->crew, WORKERS);
 }
 
 /* ---- What it costs ---- */
@@ -134,7 +157,7 @@ struct rates {
 
 static struct rates rates_while(struct scene *s, int foreign_per_s)
 {
-    atomic_llong *took = &s->crew.board->seats[WAITERS].took;
+    atomic_llong *took = &s->crew.board->seats[WORKERS].took;
     atomic_store(&s->crew.board->foreign_per_s, foreign_per_s);
     pause_ms(SETTLE_MS);
     long long took_before = atomic_load(took);
@@ -151,6 +174,7 @@ static struct rates rates_while(struct scene *s, int foreign_per_s)
 struct figures {
     series idle, idle_others, more, more_others, writes, foreign, handed_over, one_write;
     series connections, resident_mib;
+    series holding, holding_others, holding_connections;
 };
 
 /* ---- How soon they have it ---- */
@@ -191,6 +215,16 @@ static void hand_over(struct scene *s, struct figures *to)
 
 /* ---- Rows ---- */
 
+static void run_holding(struct scene *s, struct rates none, struct figures *to)
+{
+    turn_to(s, HOLD);
+    struct rates holds = rates_while(s, 0);
+    turn_to(s, REST);
+    series_add(&to->holding, holds.primary - none.primary);
+    series_add(&to->holding_others, holds.others - none.others);
+    series_add(&to->holding_connections, holds.connections - none.connections);
+}
+
 static void run_once(struct scene *s, struct figures *to)
 {
     struct rates none = rates_while(s, 0), writes = rates_while(s, FOREIGN_PER_S);
@@ -207,11 +241,13 @@ static void run_once(struct scene *s, struct figures *to)
     series_add(&to->foreign, both.foreign);
     series_add(&to->connections, waits.connections - none.connections);
     series_add(&to->resident_mib, waits.resident_mib - none.resident_mib);
+    run_holding(s, none, to);
 }
 
 static void print(const struct figures *f)
 {
     static const char waiting[] = "100 processes that wait, each for a lock of its own";
+    static const char holding[] = "100 processes that hold a lock each";
     table_row(&f->idle, AT_MOST(30), "%s: processor time of the primary, ms/s", waiting);
     table_row(&f->idle_others, NO_GOAL, "the same: of the other servers");
     table_row(&f->connections, NO_GOAL, "the same: connections to the primary");
@@ -222,6 +258,9 @@ static void print(const struct figures *f)
     table_row(&f->foreign, NO_GOAL, "foreign writes/s that were made beside the waiters");
     table_ratio(&f->handed_over, &f->one_write, AT_MOST(1.8),
                 "hand-over beside them, from the start of the release, median ms / one write");
+    table_row(&f->holding, NO_GOAL, "%s: of the primary, ms/s", holding);
+    table_row(&f->holding_others, NO_GOAL, "%s: of the other servers", holding);
+    table_row(&f->holding_connections, NO_GOAL, "%s: connections to the primary", holding);
 }
 
 void measure_busy(const struct bench *bench)
@@ -236,7 +275,7 @@ void measure_busy(const struct bench *bench)
     s.raw = raw_open(&bench->place);
     s.client = client_open(&bench->place, 0);
     crew_open(&s.crew, &bench->place);
-    crew_start(&s.crew, "own", WAITERS);
+    crew_start(&s.crew, "own", WORKERS);
     crew_start(&s.crew, "foreign", 1);
     for (int run = 0; run < bench->runs; run++)
         run_once(&s, &figures);
