@@ -512,7 +512,8 @@ typedef struct hf_store_ops {
 struct hf_store {
     const hf_store_ops *ops;
     unsigned can;            /* HF_CAN_... */
-    bool is_remote;          /* calls wait for a network: several at once take no longer than one */
+    bool is_remote;          /* calls wait for a network: several at once take no longer than one,
+                              * and cost less, so the beats of all clients go out together */
     int64_t wait_ms;         /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol;    /* for messages: "queue" if there is no choice */
     const char *name_prefix; /* as the URI says (hf_options); NULL: none */

@@ -4,6 +4,7 @@
 
 #define MS ((int64_t)1000000)
 #define LOOK_DELAY_MS 100 /* L1: the look's delay after a beat is due */
+#define STEPS 6           /* moments at which beats go out, between two of one session */
 
 hf_mono mono_add_ms(hf_mono t, int64_t ms)
 {
@@ -62,6 +63,14 @@ hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms)
 {
     return (hf_mono){now.ns + ttl_ms * MS / 20};
+}
+
+hf_mono lease_in_step(hf_mono due, int64_t every_ms, hf_mono now, hf_wall wall)
+{
+    int64_t step_ms = every_ms / STEPS, due_ms = wall.ms + (due.ns - now.ns) / MS;
+    if (step_ms <= 0 || due_ms < 0)
+        return due;
+    return mono_add_ms(due, -(due_ms % step_ms));
 }
 
 hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms)

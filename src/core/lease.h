@@ -38,6 +38,12 @@ int64_t lease_beat_ms(int64_t ttl_ms);
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms); /* a twentieth later */
 
+/* A beat that is due `every_ms` after the last one, brought forward by less than a sixth of that,
+ * to a moment that all clients have in common: their wall clocks, read at `now`, show a multiple of
+ * every_ms/6. Then many beats reach the servers at once and share the cost of a commit. Nothing
+ * else depends on those clocks. */
+hf_mono lease_in_step(hf_mono due, int64_t every_ms, hf_mono now, hf_wall wall);
+
 /* When to look again at a session that was seen with this much of its lease left: a little after
  * its next beat is due, so that one look finds the new beat. */
 hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms);

@@ -89,6 +89,26 @@ static void test_it_beats_and_looks_after_what_it_holds(void **state)
     end();
 }
 
+/* Their sessions began at 0 and at 100. */
+static void test_beats_over_a_network_go_out_together(void **state)
+{
+    (void)state;
+    begin("memory:together", defaults);
+    stage_store(a)->base.is_remote = stage_store(b)->base.is_remote = true;
+    y.client = b;
+    play(take_part, &x, 100);
+    play(take_part, &y, 0);
+    stage_forget();
+    stage_run(7000);
+    stage_expect("1000 a sweep\n"
+                 "1100 b sweep\n"
+                 "3295 a beat, seen 1\n"
+                 "3295 b beat, seen 1\n"
+                 "6625 a beat, seen 2\n"
+                 "6625 b beat, seen 2\n");
+    end();
+}
+
 static void test_beats_are_repeated(void **state)
 {
     (void)state;
@@ -754,6 +774,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_releases_in_the_background),
         cmocka_unit_test(test_it_beats_and_looks_after_what_it_holds),
+        cmocka_unit_test(test_beats_over_a_network_go_out_together),
         cmocka_unit_test(test_beats_are_repeated),
         cmocka_unit_test(test_beats_that_are_never_answered),
         cmocka_unit_test(test_a_beat_that_is_answered_too_late),

@@ -574,7 +574,8 @@ hf_store *network_open(node *n)
     hf_store_config config = {.ttl_ms = sim.ttl_ms, .env = &sim_server_env};
     if (hf_store_open(sim.uri, &config, &net->to, &patience_ms, &err))
         abort();
-    net->base = (hf_store){.ops = &ops, .can = net->to->can, .await_ms = sim_below(2) ? 4000 : 0};
+    net->base = (hf_store){
+        .ops = &ops, .can = net->to->can, .is_remote = true, .await_ms = sim_below(2) ? 4000 : 0};
     net->node = n;
     net->histories = sim.seed + (uint64_t)n->number;
     return &net->base;

@@ -45,6 +45,27 @@ static void test_two_beats_fail_before_the_lease_ends(void **state)
     assert_int_equal(lease_retry_due(due, 9000).ns, at_ms(3450).ns);
 }
 
+/* Sessions that began at any time beat at the same moments from their second beat on. */
+static void test_beats_fall_into_step(void **state)
+{
+    (void)state;
+    const int64_t every_ms = 3333, step_ms = 555;
+    for (int64_t began = 0; began < 2 * every_ms; began += 7) {
+        hf_mono due = at_ms(began + every_ms), now = at_ms(began + 3);
+        hf_wall wall = {1700000000000 + began + 3};
+        hf_mono in_step = lease_in_step(due, every_ms, now, wall);
+        assert_true(in_step.ns <= due.ns && in_step.ns > due.ns - step_ms * MS);
+        assert_int_equal((1700000000000 + in_step.ns / MS) % step_ms, 0);
+    }
+}
+
+static void test_a_clock_without_a_date_sets_no_step(void **state)
+{
+    (void)state;
+    assert_int_equal(lease_in_step(at_ms(333), 333, at_ms(0), (hf_wall){-400}).ns, at_ms(333).ns);
+    assert_int_equal(lease_in_step(at_ms(5), 5, at_ms(0), (hf_wall){3}).ns, at_ms(5).ns);
+}
+
 static void test_adding_saturates(void **state)
 {
     (void)state;
@@ -94,6 +115,8 @@ int main(void)
         cmocka_unit_test(test_allowance_is_ttl_over_500_and_5_ms),
         cmocka_unit_test(test_the_end_of_an_id_lease_needs_the_allowance_only),
         cmocka_unit_test(test_two_beats_fail_before_the_lease_ends),
+        cmocka_unit_test(test_beats_fall_into_step),
+        cmocka_unit_test(test_a_clock_without_a_date_sets_no_step),
         cmocka_unit_test(test_adding_saturates),
         cmocka_unit_test(test_ms_until_rounds_up),
         cmocka_unit_test(test_reached_and_min),

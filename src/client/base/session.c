@@ -35,11 +35,15 @@ void session_prepare_locked(hf_client *client)
     snprintf(session->self.host, sizeof session->self.host, "%s", client->identity.host);
 }
 
-static hf_mono beat_due(const hf_client *client, hf_mono sent)
+static hf_mono beat_due(hf_client *client, hf_mono sent)
 {
-    hf_mono due = lease_beat_due(sent, client->ttl_ms);
-    int64_t beat_ms = client->store->beat_ms;
-    return beat_ms ? mono_min(due, mono_add_ms(sent, beat_ms)) : due;
+    int64_t every_ms = lease_beat_ms(client->ttl_ms), most_ms = client->store->beat_ms;
+    if (most_ms && most_ms < every_ms)
+        every_ms = most_ms;
+    hf_mono due = mono_add_ms(sent, every_ms);
+    if (!client->store->is_remote)
+        return due;
+    return lease_in_step(due, every_ms, client_now(client), client_wall(client));
 }
 
 void session_begun_locked(hf_client *client, hf_mono sent)
