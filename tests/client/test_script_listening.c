@@ -324,7 +324,7 @@ static void test_it_is_tried_again_less_and_less_often(void **state)
                  "6666 b beat, seen 2, waits\n"
                  "6669 b listens for 1000 ms, since 2\n"
                  "6767 b look at 1 sessions\n"
-                 "7575 b look at x since 2\n"
+                 "7589 b look at x since 2\n"
                  "7669 b listens for 1000 ms, since 2\n"
                  "8669 b listens for 1000 ms, since 2\n");
     end();

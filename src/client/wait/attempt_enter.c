@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS 3000       /* L2: a lost notice costs this much; */
-#define LOOK_HERE_MS 10000 /* and this much on one host, where no notice is lost */
+/* L2: a lost notice costs this much; after a long wait, or on one host, where none is lost, up to
+ * the other. */
+#define LOOK_MS 3000
+#define LOOK_MOST_MS 10000
 #define LOOK_JOINING_MS 1000
 #define POLL_FIRST_MS 10 /* where there are no notices */
 #define POLL_MOST_MS 500
@@ -190,17 +192,27 @@ static hf_code send_enter(struct attempt *attempt, struct carried *carried)
     return code;
 }
 
+/* Where a notice can be lost: half of what was waited, within bounds. */
+static int64_t look_ms(const struct attempt *attempt, int64_t most_ms, hf_mono now)
+{
+    int64_t half_ms = (now.ns - attempt->request.started.ns) / 2000000;
+    if (!(attempt->request.client->store->can & HF_CAN_QUEUE) || half_ms < LOOK_MS ||
+        most_ms < LOOK_MS)
+        return LOOK_MS;
+    return half_ms < most_ms ? half_ms : most_ms;
+}
+
 hf_mono attempt_after_look(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
-    bool is_here = client->store->can & HF_CAN_SEE_CRASH;
-    int64_t here = client->ttl_ms < LOOK_HERE_MS ? client->ttl_ms : LOOK_HERE_MS;
-    int64_t most = client->hold->listener.is_polling ? POLL_MOST_MS : is_here ? here : LOOK_MS;
-    int64_t first = client->hold->listener.is_polling ? POLL_FIRST_MS
-                    : is_here                         ? here / 2
-                                                      : LOOK_MS;
-    if (attempt_is_joined_for_locked(
-            attempt)) { /* no notice tells of a lease that is made elsewhere */
+    int64_t most = client->ttl_ms < LOOK_MOST_MS ? client->ttl_ms : LOOK_MOST_MS, first = most / 2;
+    if (client->hold->listener.is_polling) {
+        most = POLL_MOST_MS;
+        first = POLL_FIRST_MS;
+    } else if (!(client->store->can & HF_CAN_SEE_CRASH)) {
+        first = most = look_ms(attempt, most, now);
+    }
+    if (attempt_is_joined_for_locked(attempt)) { /* no notice tells of a lease made elsewhere */
         most = most < LOOK_JOINING_MS ? most : LOOK_JOINING_MS;
         first = first < most ? first : most;
     }
