@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_all_at_once.c: several locks on a store across a network: all are tried first, at the same
- * time, and none is kept that comes later than the one that is waited for. Run by ctest. */
+ * time, and none is kept that comes later than the one that is waited for; and how all of them end
+ * with their client. Run by ctest. */
 #include "client/client_bed.h"
 
 static faulty *open_remote(const char *uri, hf_client **client)
@@ -223,6 +224,38 @@ static void test_one_alone_is_not_tried_first(void **state)
     hf_close(other);
 }
 
+/* ---- The end of the client ---- */
+
+static bool count_released(void *ctx, const hf_turn *turn)
+{
+    *(size_t *)ctx += turn->end == HF_TURN_RELEASED;
+    return true;
+}
+
+static void test_all_are_released_when_the_client_is_closed(void **state)
+{
+    (void)state;
+    const char *const names[] = {"a", "b", "c"};
+    hf_client *client = open_client("memory:ended", 10000);
+    hf_client *next = open_client("memory:ended", 10000);
+    hf_lock *locks[3];
+    hf_last last;
+    hf_error err;
+    size_t n_released = 0;
+    assert_int_equal(hf_lock_acquire_all(client, names, 3, NULL, locks, &err), HF_OK);
+    hf_close(client);
+    close_all(locks, 3);
+    assert_int_equal(hf_history(next, NULL, NULL, count_released, &n_released, &err), HF_OK);
+    assert_int_equal(n_released, 3);
+    for (size_t i = 0; i < 3; i++) {
+        hf_lock *lock = take(next, names[i]);
+        assert_int_equal(hf_lock_previous(lock, &last, &err), HF_OK);
+        assert_int_equal(last.outcome, HF_OUTCOME_RELEASED);
+        hf_lock_close(lock);
+    }
+    hf_close(next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_a_try_of_several_does_not_wait),
         cmocka_unit_test(test_without_a_session_none_is_asked_for),
         cmocka_unit_test(test_one_alone_is_not_tried_first),
+        cmocka_unit_test(test_all_are_released_when_the_client_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ void loss_close_all_locked(hf_client *client)
         hf_leave leave = lock_leave(lock);
         struct history_turn *turn = diary_turn_locked(lock, HF_TURN_RELEASED);
         lock->loss.is_told = lock->loss.is_left = true; /* the caller of hf_close() knows */
-        loss_begin_locked(lock, &why, client_now(client));
+        lose_locked(lock, &why, client_now(client));    /* its peers are released, too */
         release_push_lock_locked(lock, &leave, true)->turn = turn;
     }
 }
