@@ -161,6 +161,8 @@ void transcript_reply(const hf_step_reply *reply)
     transcript_say("   %s, again in %lld, stamp %lld.%d",
                    reply->confirmed ? "confirmed" : "not confirmed", (long long)reply->again_ms,
                    (long long)(reply->stamp.value >> 32), (int)(uint32_t)reply->stamp.value);
+    if (reply->is_out)
+        transcript_say("   it certainly has not entered");
 }
 
 void transcript_state(const hf_session_state *state)

@@ -371,7 +371,8 @@ class Afterwards(Odd):
 
     STORES = (("locks", {"acquirer": "somebody", "updated": "yesterday"}, {"Protocol": "ttl"}),
               ("jobs", {"lockId": 1.5, "lockTs": []},
-               {"Protocol": "document", "Collection": "jobs", "RefreshMS": 600000}))
+               {"Protocol": "document", "Collection": "jobs", "RefreshMS": 600000}),
+              ("locks", {"state": "held"}, {"Protocol": "sharding", "ExpiryMS": 3600000}))
 
     def writes(self, collection):
         return [op["command"] for op in self.db["system.profile"].find(

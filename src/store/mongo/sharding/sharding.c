@@ -426,6 +426,12 @@ static mongo_fair_holder holder_of(mongo_store *store, const hf_record *record)
     return is_lease ? MONGO_FAIR_OURS : mongo_fair_guess(store, record);
 }
 
+/* The round ended after its grab was refused. If an earlier grab was in doubt, it is HF_UNKNOWN. */
+static bool is_certainly_out(const acquiring *a, hf_code code)
+{
+    return a->round.action != SHARDING_GRANTED && (code == HF_SHAPE || code == HF_UNSUPPORTED);
+}
+
 static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err)
 {
@@ -440,6 +446,7 @@ static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter
     if (!code)
         mongo_fair_note(store, out, holder_of(store, out));
     reply->stamp = a.stamp;
+    reply->is_out = is_certainly_out(&a, code);
     reply->again_ms = store->sharding->settings.poll_ms;
     record_done(&a.holder);
     return code;
