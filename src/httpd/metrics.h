@@ -11,7 +11,7 @@
 
 #include "httpd/news.h"
 
-#define METRICS_ROUTES 24
+#define METRICS_ROUTES 32
 #define METRICS_BUCKETS 12
 #define METRICS_CODES 32
 #define METRICS_STATUSES 600

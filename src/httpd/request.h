@@ -21,7 +21,7 @@ typedef struct request {
     char method[16];    /* as it was sent, perhaps cut */
     const route *route; /* NULL: there is none such */
     caller caller;
-    char *name; /* what the path ends in, decoded; NULL: nothing */
+    char *name; /* what the path ends in, or the parameter `name`, decoded; NULL: neither */
     char *body; /* BODY_MOST bytes; NULL: none came */
     size_t body_size;
     int64_t began_us;

@@ -9,6 +9,7 @@
 
 #include "httpd/address.h"
 #include "httpd/answer.h"
+#include "httpd/parameter.h"
 #include "httpd/route.h"
 #include "httpd/uri.h"
 #include "show/text.h"
@@ -159,11 +160,27 @@ static enum MHD_Result check_parameter(void *ctx, enum MHD_ValueKind kind, const
     return req->status ? MHD_NO : MHD_YES;
 }
 
+static bool check_parameters(request *req)
+{
+    MHD_get_connection_values(req->mhd, MHD_GET_ARGUMENT_KIND, check_parameter, req);
+    return !req->status;
+}
+
+/* Where the name of the lock is a parameter. */
+static void find_name(request *req)
+{
+    if (!has_word(req->route->keys, "name"))
+        return;
+    req->name = parameter_text(req, "name");
+    if (!req->name || !*req->name)
+        answer_code(req, HF_INVALID, "say which lock: %s?name=NAME", req->route->path);
+}
+
 void rights_check(request *req, const char *method, const char *path)
 {
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
     else if (check_framing(req) && check_host(req) && check_path(req, method, path) &&
-             check_role(req) && check_writing(req) && check_type(req))
-        MHD_get_connection_values(req->mhd, MHD_GET_ARGUMENT_KIND, check_parameter, req);
+             check_role(req) && check_writing(req) && check_type(req) && check_parameters(req))
+        find_name(req);
 }

@@ -7,6 +7,8 @@
 #define NAME "{name}"
 #define LEASE "{lease}"
 
+/* Clients take `.` and `..` out of a path, so each call of a lock has a second path, where the name
+ * is a parameter. */
 static const route table[] = {
     {"GET", "/v1/locks", "prefix in_use cursor limit", ROLE_READ, RUN_WORKER, answer_locks},
     {"GET", "/v1/why/" NAME, "", ROLE_READ, RUN_WORKER, answer_why},
@@ -17,6 +19,11 @@ static const route table[] = {
     {"PUT", "/v1/leases/" LEASE, "", ROLE_USE, RUN_WORKER, answer_renew},
     {"DELETE", "/v1/leases/" LEASE, "", ROLE_USE, RUN_WORKER, answer_release},
     {"DELETE", "/v1/locks/" NAME, "if_token reason", ROLE_ADMIN, RUN_SLOW_WORKER, answer_break},
+    {"GET", "/v1/why/", "name", ROLE_READ, RUN_WORKER, answer_why},
+    {"GET", "/v1/history/", "name since_ms limit", ROLE_READ, RUN_WORKER, answer_history_of_one},
+    {"GET", "/v1/locks/", "name", ROLE_READ, RUN_WORKER, answer_lock},
+    {"POST", "/v1/locks/", "name", ROLE_USE, RUN_AFTER_WAIT, answer_acquire},
+    {"DELETE", "/v1/locks/", "name if_token reason", ROLE_ADMIN, RUN_SLOW_WORKER, answer_break},
     {"GET", "/v1/sessions", "all cursor limit", ROLE_READ, RUN_WORKER, answer_sessions},
     {"GET", "/v1/service", "", ROLE_READ, RUN_AT_ONCE, answer_service},
     {"GET", "/v1/events", "prefix in_use", ROLE_READ, RUN_AT_ONCE, answer_events},

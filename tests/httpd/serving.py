@@ -205,7 +205,7 @@ OPTIONS = {"queue": "", "ttl": "&hfProtocol=ttl", "sharding": "&hfProtocol=shard
            "document": "&hfProtocol=document&hfCollection=work&hfTokenField=token"}
 
 
-DOCUMENTS = ["a/b", "a b%?", "\u00e4", "<i>&amp;", "..", "other", *("job/%d" % i for i in range(5)),
+DOCUMENTS = ["a/b", "a b%?", "\u00e4", "<i>&amp;", ".", "..", "other", *("job/%d" % i for i in range(5)),
              "job/free", "job/held", "a/1", "a/2", "b/1", "b/2"]
 
 

@@ -60,6 +60,21 @@ class One(browsing.Case):
         self.press(".back")
         self.wait_for(lambda: self.names() == ["other"], "the list, which is asked for now")
 
+    def test_names_that_browsers_take_out_of_a_path(self):
+        service = self.serve()
+        for name in (".", ".."):
+            self.check(0, "run", name, "--", "true")
+            holder = self.hold("--ttl", "1s", "--why", "release 41", name)
+            self.open(service, "/#lock=" + name)
+            self.wait_for(lambda: self.title() == [name], "the lock")
+            self.wait_for(lambda: len(self.chain()) == 1, "why it is not free")
+            self.assertIn("%s is held by " % name, self.chain()[0])
+            self.wait_for(lambda: len(self.texts(".turns li")) == 1, "its turn")
+            self.by_keyboard_break("too long")
+            self.wait_for(lambda: self.texts("#one .kind") == [" free"], "that it is free")
+            self.assertEqual(holder.status(), 76)
+            self.driver.get("about:blank")
+
     def test_the_turns_that_have_ended(self):
         service = self.serve()
         self.check(3, "run", "--why", "backup", "x", "--", "sh", "-c", "exit 3")

@@ -44,6 +44,23 @@ class Locks(serving.Case):
                 path = "/v1/locks/" + urllib.parse.quote(name, safe=safe)
                 self.assertEqual(service.get(path).json["name"], name)
 
+    def test_a_name_that_clients_take_out_of_a_path(self):
+        service = self.serve()
+        for name in (".", ".."):
+            behind = "/?name=" + name
+            lease = service.call("POST", "/v1/locks" + behind, body="{}",
+                                 headers={"Content-Type": "application/json"})
+            self.assertEqual(lease.status, 201, lease.text)
+            self.assertEqual(service.get("/v1/locks" + behind).json["name"], name)
+            self.assertEqual([link["name"] for link in service.get("/v1/why" + behind).json["links"]], [name])
+            service.call("DELETE", "/v1/leases/" + urllib.parse.quote(lease.json["lease"]))
+            [turn] = self.until(lambda: service.get("/v1/history" + behind).json["turns"], "its turn")
+            self.assertEqual(turn["name"], name)
+        if "queue" in CAN:
+            self.hold("--ttl", "1s", "..")
+            answer = service.call("DELETE", "/v1/locks/?name=..&reason=stuck")
+            self.assertEqual((answer.status, answer.json["name"]), (200, ".."))
+
     def test_one_that_is_not_there(self):
         self.check_problem(self.serve().get("/v1/locks/nix"), 404, "HF_NOT_FOUND", "nix")
 
@@ -388,14 +405,19 @@ class Description(serving.Case):
         for path in serving.re.findall(r'requests?_seconds_count{method="\w+",path="([^"]+)"', counted):
             self.assertIn(path, serving.OPENAPI["paths"])
 
+    @staticmethod
+    def resolved(parameter):
+        name = parameter.get("$ref", "").rpartition("/")[2]
+        return serving.OPENAPI["components"]["parameters"][name] if name else parameter
+
     def test_parameters_are_those_described(self):
         service = self.serve()
         for path, item in serving.OPENAPI["paths"].items():
             for method in set(item) & {"get", "post", "put", "delete"}:
                 answer = service.call(method.upper(), serving.path_of(path) + "?nix=1",
                                       headers={"Content-Type": "application/json"})
-                known = [p.get("name") or p["$ref"].rpartition("/")[2]
-                         for p in item[method].get("parameters", []) if p.get("in") != "header"]
+                listed = item.get("parameters", []) + item[method].get("parameters", [])
+                known = [p["name"] for p in map(self.resolved, listed) if p["in"] == "query"]
                 self.check_problem(answer, 400, "HF_INVALID", "no parameter nix")
                 told = answer.json["detail"].partition("there are: ")[2]
                 self.assertEqual(set(told.split()), set(known) or {"none"}, (path, method))

@@ -163,7 +163,7 @@ class Tls(serving.Case):
 class BadRequests(serving.Case):
     def test_paths_and_methods(self):
         service = self.serve()
-        for path in ("/v1", "/v1/locks/", "/nix", "/v1/locksx", "//v1/locks", "/v1/sessions/x"):
+        for path in ("/v1", "/v1/leases/", "/nix", "/v1/locksx", "//v1/locks", "/v1/sessions/x"):
             self.check_problem(service.get(path), 404, "PROBLEM_NO_SUCH_PATH")
         answer = service.call("POST", "/v1/sessions", body="{}")
         self.check_problem(answer, 405, "PROBLEM_METHOD")
@@ -177,7 +177,8 @@ class BadRequests(serving.Case):
 
     def test_names_and_parameters(self):
         service = self.serve()
-        for path in ("/v1/locks/%", "/v1/locks/%0", "/v1/locks/%zz", "/v1/locks/a%00b", "/v1/locks/%ff",
+        for path in ("/v1/locks/", "/v1/history/?name=", "/v1/locks/x?name=y", "/v1/locks/?name=%ff",
+                     "/v1/locks/%", "/v1/locks/%0", "/v1/locks/%zz", "/v1/locks/a%00b", "/v1/locks/%ff",
                      "/v1/locks/" + "x" * 513, "/v1/locks?prefix=%e4", "/v1/locks?prefix=%",
                      "/v1/locks?limit=0", "/v1/locks?limit=1001", "/v1/locks?limit=1x",
                      "/v1/locks?limit=", "/v1/locks?Prefix=x", "/v1/sessions?all=2",

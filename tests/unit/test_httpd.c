@@ -242,7 +242,9 @@ static void test_which_call_a_path_means(void **state)
     assert_route("DELETE", "/v1/leases/x", "/v1/leases/{lease}", "x", true);
     assert_route("HEAD", "/v1/leases/x", NULL, NULL, true);
     assert_route("PUT", "/v1/locks", NULL, NULL, true);
-    assert_route("GET", "/v1/locks/", NULL, NULL, false);
+    assert_route("GET", "/v1/locks/", "/v1/locks/", NULL, true);
+    assert_route("DELETE", "/v1/locks/", "/v1/locks/", NULL, true);
+    assert_route("GET", "/v1/leases/", NULL, NULL, false);
     assert_route("GET", "/v1/lock", NULL, NULL, false);
     assert_route("GET", "/v1/locksx", NULL, NULL, false);
     assert_route("GET", "/", "/", NULL, true);
@@ -253,6 +255,7 @@ static void test_with_which_methods(void **state)
 {
     static const char *const paths[][2] = {{"/v1/locks", "GET"},
                                            {"/v1/locks/x", "GET, POST, DELETE"},
+                                           {"/v1/locks/", "GET, POST, DELETE"},
                                            {"/v1/leases/x", "PUT, DELETE"},
                                            {"/nix", ""}};
     (void)state;

@@ -104,13 +104,29 @@ static void test_paths_that_are_none(void **state)
 {
     (void)state;
     assert_answer("GET /nix", "", NULL, 404, "there is nothing at /nix; /openapi.json says");
-    assert_answer("GET /v1/locks/", "", NULL, 404, "PROBLEM_NO_SUCH_PATH");
+    assert_answer("GET /v1/leases/", "", NULL, 404, "PROBLEM_NO_SUCH_PATH");
     assert_answer("GET /v1/locks/%4", "", NULL, 400, "the path /v1/locks/%4 has a % without two");
     assert_answer("GET /v1/locks/%00", "", NULL, 400, "HF_INVALID");
     assert_answer("GET /v1/locks/a%2Fb%20c", "", NULL, 200, "");
     assert_string_equal(library.name, "a/b c");
     assert_answer("GET /v1/locks?prefix=%61", "", NULL, 200, "");
     assert_string_equal(library.prefix, "a");
+}
+
+/* Browsers take `.` and `..` out of a path. */
+static void test_a_name_may_be_a_parameter(void **state)
+{
+    (void)state;
+    assert_answer("GET /v1/locks/?name=%2e%2E", "", NULL, 200, "");
+    assert_string_equal(library.name, "..");
+    assert_answer("GET /v1/locks/?name=a%2Fb", "", NULL, 200, "");
+    assert_string_equal(library.name, "a/b");
+    assert_answer("DELETE /v1/locks/?reason=why&name=.", "", NULL, 200, "\"name\":\".\"");
+    assert_answer("GET /v1/locks/", "", NULL, 400, "say which lock: /v1/locks/?name=NAME");
+    assert_answer("GET /v1/history/?name=", "", NULL, 400, "say which lock: /v1/history/?name=");
+    assert_answer("DELETE /v1/locks/?reason=why&name", "", NULL, 400, "say which lock");
+    assert_answer("GET /v1/locks/?name=%", "", NULL, 400, "name=% has a % without two");
+    assert_answer("GET /v1/locks/x?name=y", "", NULL, 400, "no parameter name; there are: none");
 }
 
 static void test_the_methods_of_a_path_are_named(void **state)
@@ -330,6 +346,7 @@ int main(void)
         TEST(test_with_tokens_it_may_have_any_name, serve_with_tokens),
         TEST(test_one_for_anybody_may_have_any_name, serve_anybody),
         TEST(test_paths_that_are_none, serve_here),
+        TEST(test_a_name_may_be_a_parameter, serve_here),
         TEST(test_the_methods_of_a_path_are_named, serve_here),
         TEST(test_without_a_token, serve_with_tokens),
         TEST(test_what_each_token_allows, serve_with_tokens),

@@ -281,6 +281,13 @@ function nameInAddress() {
   }
 }
 
+// Browsers take these two names out of a path.
+function pathOf(kind, name, query = {}) {
+  const isTakenOut = name === "." || name === "..";
+  const all = String(new URLSearchParams({...(isTakenOut && {name}), ...query}));
+  return `v1/${kind}/${isTakenOut ? "" : encodeURIComponent(name)}${all && `?${all}`}`;
+}
+
 async function read(path) {
   const answer = await fetch(path, {headers: headers(), signal: AbortSignal.timeout(READ_MOST_MS)});
   const body = await answer.json();
@@ -304,14 +311,14 @@ const isSame = (why, other) => {
 
 async function readWhy(looked) {
   const lock = known.locks.get(looked.name);
-  const why = lock && isInUse(lock) ? await read("v1/why/" + encodeURIComponent(looked.name)) : undefined;
+  const why = lock && isInUse(lock) ? await read(pathOf("why", looked.name)) : undefined;
   if (!isSame(why, looked.why))
     looked.why = why;
 }
 
 // A store need not keep them.
 async function readTurns(looked) {
-  const {turns} = await read(`v1/history/${encodeURIComponent(looked.name)}?limit=${TURNS}`).catch(() => ({}));
+  const {turns} = await read(pathOf("history", looked.name, {limit: TURNS})).catch(() => ({}));
   if (JSON.stringify(turns) !== JSON.stringify(looked.turns))
     looked.turns = turns;
 }
@@ -324,7 +331,7 @@ async function readOne() {
   looked.isReading = true;
   try {
     if (!known.locks.has(looked.name))
-      keepRead(await read("v1/locks/" + encodeURIComponent(looked.name)));
+      keepRead(await read(pathOf("locks", looked.name)));
     await readWhy(looked);
     looked.problem = "";
   } catch (error) {
@@ -367,13 +374,13 @@ function dialog(id, submit) {
 let breaking;
 const breakBox = dialog("#break", async (form, box) => {
   const {name, token: held} = breaking, problem = find(".problem", form);
-  const path = "v1/locks/" + encodeURIComponent(name), button = find(".danger", form);
-  const query = new URLSearchParams({reason: form.reason.value, ...(held && {if_token: held})});
+  const path = pathOf("locks", name, {reason: form.reason.value, ...(held && {if_token: held})});
+  const button = find(".danger", form);
   button.disabled = true;
   button.textContent = "Breaking";
   problem.textContent = "";
   try {
-    const answer = await fetch(`${path}?${query}`, {method: "DELETE", headers: headers()});
+    const answer = await fetch(path, {method: "DELETE", headers: headers()});
     if (answer.ok)
       box.close();
     else
