@@ -440,7 +440,8 @@ typedef struct hf_lease_options {
                        * host, finds the lease that it made. Keep it as secret as the id. NULL: a new
                        * id */
     const char *host; /* shown behind the owner; at most 256 bytes; default: this host. A service
-                       * names its caller's; a repeat may come from another */
+                       * names its caller's, by which the place in the queue is shown, too; a
+                       * repeat may come from another */
 } hf_lease_options;
 
 typedef struct hf_lease {

@@ -93,6 +93,45 @@ static void test_what_was_asked_for_is_kept(void **state)
     close_both();
 }
 
+static bool copy_waiter(void *ctx, const hf_lock_info *info)
+{
+    snprintf(ctx, HF_TEXT_MAX + 1, "%s|%s", info->queue[0].who, info->queue[0].actor);
+    return false;
+}
+
+static void assert_waiter(const hf_lease_options *options, const char *expected)
+{
+    hf_lock *lock = take(other, "x");
+    char seen[HF_TEXT_MAX + 1];
+    outcome o;
+    hf_error err;
+    begin(&o, options);
+    await_queued(other->store, "x", 1);
+    assert_int_equal(hf_show(other, "x", copy_waiter, seen, &err), HF_OK);
+    assert_string_equal(seen, expected);
+    hf_lock_close(lock);
+    await_outcome(&o);
+    assert_int_equal(hf_lease_release(client, o.lease.id, &err), HF_OK);
+}
+
+/* The session that waits is the service's. */
+static void test_a_service_waits_in_its_callers_name(void **state)
+{
+    (void)state;
+    char own[HF_TEXT_MAX + 1], expected[HF_TEXT_MAX + 20];
+    open_both("memory:callers");
+    client_who(client, own);
+    assert_waiter(&(hf_lease_options){.owner = "shop", .host = "10.0.0.7"}, "shop@10.0.0.7|");
+    snprintf(expected, sizeof expected, "%s@10.0.0.7|", client->identity.app);
+    assert_waiter(&(hf_lease_options){.host = "10.0.0.7"}, expected);
+    snprintf(expected, sizeof expected, "%s|shop", own);
+    assert_waiter(&(hf_lease_options){.owner = "shop"}, expected);
+    snprintf(expected, sizeof expected, "%s|till", own);
+    assert_waiter(&(hf_lease_options){.owner = "shop", .host = "h", .lock.actor = "till"},
+                  expected);
+    close_both();
+}
+
 static void test_a_repeat_finds_its_lease_without_waiting(void **state)
 {
     (void)state;
@@ -257,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_was_asked_for_is_kept),
+        cmocka_unit_test(test_a_service_waits_in_its_callers_name),
         cmocka_unit_test(test_a_repeat_finds_its_lease_without_waiting),
         cmocka_unit_test(test_a_look_for_it_that_is_refused_ends_it),
         cmocka_unit_test(test_many_wait_each_for_itself),

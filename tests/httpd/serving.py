@@ -231,12 +231,14 @@ class Case(cli.Case):
     def serve(self, *words, cert=None):
         return Service(self.start("-v", "serve", "--listen", "127.0.0.1:0", *words), cert)
 
-    def ask(self, service, name, **asked):
+    def ask(self, service, name, token=None, **asked):
         """Sends a request for a lock, and does not wait for the answer."""
         connection = service.connect()
         self.addCleanup(connection.close)
-        connection.request("POST", "/v1/locks/" + name, json.dumps(asked),
-                           {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = "Bearer " + token
+        connection.request("POST", "/v1/locks/" + name, json.dumps(asked), headers)
         return connection
 
     def check_problem(self, answer, status, code, said="."):

@@ -305,6 +305,18 @@ class Leases(serving.Case):
         self.assertRegex(service.get("/v1/locks/x").json["holders"][0]["who"],
                          r"\bholdfast@127\.0\.0\.1\b")
 
+    @needs("queue")
+    def test_the_place_in_the_queue_has_the_callers_name(self):
+        token = "use-token-aaaaaaaaaa"
+        with_tokens = self.serve("--token-file", self.write("tokens", "use %s shop\n" % token))
+        without = self.serve()
+        for name, service, who in (("x", with_tokens, "shop"), ("y", without, r".*\bholdfast")):
+            self.assertEqual(service.acquire(name, token, ttl_ms=30000).status, 201)
+            self.ask(service, name, token, wait_ms=60000)
+            [place] = self.until(lambda: without.get("/v1/locks/" + name).json["queue"], "its place")
+            self.assertRegex(place["who"], r"^%s@127\.0\.0\.1$" % who)
+            self.assertRegex(self.check(0, "show", name).out, r"waiting +1\. %s@127\.0\.0\.1, " % who)
+
     def test_what_is_asked_for_is_checked(self):
         service = self.serve()
         kind = {"Content-Type": "application/json"}

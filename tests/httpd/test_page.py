@@ -53,6 +53,13 @@ class Page(browsing.Case):
         self.wait_for(lambda: self.texts(".here") ==
                       ["3 requests wait at this service, behind one place in the queue"], "all three")
 
+    def test_a_wait_over_http_has_its_callers_name(self):
+        service = self.serve()
+        self.assertEqual(service.acquire("deploy", ttl_ms=30000).status, 201)
+        self.open(service)
+        self.ask(service, "deploy", wait_ms=60000, owner="shop")
+        self.wait_for(lambda: self.texts(".queue .who") == ["shop@127.0.0.1"], "its place in the queue")
+
     def test_longest_waits_first_and_a_prefix(self):
         service = self.serve()
         for name in ("c", "a", "job/2", "job/1"):

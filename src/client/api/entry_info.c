@@ -4,6 +4,7 @@
 #include "client/api/entry_info.h"
 
 #include "core/alloc.h"
+#include "core/caller.h"
 #include "core/error.h"
 #include "core/record.h"
 
@@ -67,20 +68,30 @@ static const hf_session_state *state_of(const struct session_states *s, hf_id id
 
 /* ---- Entries ---- */
 
+/* A service's entry that waits for a caller is shown as the caller's. */
+static void say_who(const hf_session_state *state, const char *caller, char who[HF_TEXT_MAX + 1])
+{
+    if (caller)
+        snprintf(who, HF_TEXT_MAX + 1, "%s", caller);
+    else
+        session_who(&state->session, who);
+}
+
 hf_entry_info entry_info(const struct session_states *s, const hf_record *record,
                          const hf_entry *entry, struct entry_texts *texts)
 {
     const hf_session_state *state = state_of(s, entry->session);
     bool known = state && (state->presence == HF_LIVE || state->presence == HF_DEAD);
+    const char *caller = caller_of(entry->actor);
     id_write(entry->session, texts->session);
     texts->who[0] = '\0';
     if (record->who)
         snprintf(texts->who, sizeof texts->who, "%s", record->who);
     else if (known)
-        session_who(&state->session, texts->who);
+        say_who(state, caller, texts->who);
     return (hf_entry_info){.session = texts->session,
                            .who = texts->who,
-                           .actor = entry->actor,
+                           .actor = caller ? "" : entry->actor,
                            .why = entry->why,
                            .token = entry->token,
                            .permits = entry->permits,

@@ -3,6 +3,7 @@
 #include "client/base/client.h"
 
 #include "core/alloc.h"
+#include "core/caller.h"
 #include "core/error.h"
 #include "core/history.h"
 #include "core/id.h"
@@ -43,11 +44,12 @@ static int compare(const void *a, const void *b)
 static bool tell(hf_client *client, const hf_turn_note *note, hf_turn_fn each, void *ctx)
 {
     char session[ID_TEXT_SIZE];
+    const char *caller = caller_of(note->actor);
     id_write(note->session, session);
     const hf_turn turn = {.name = client_shown_name(client, note->name),
                           .session = session,
-                          .who = note->who,
-                          .actor = note->actor,
+                          .who = caller ? caller : note->who,
+                          .actor = caller ? "" : note->actor,
                           .why = note->why,
                           .token = note->token,
                           .permits = note->permits,

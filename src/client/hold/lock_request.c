@@ -2,6 +2,8 @@
 /* lock_request.c: finds and wakes the requests for a lock; see lock_request.h. */
 #include "client/hold/hold.h"
 
+#include "core/caller.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -53,11 +55,18 @@ void lock_request_wake_all_locked(hf_client *client)
         lock_request_wake_locked(at);
 }
 
+/* Several requests of one caller are several owners, each with a thread of its own. */
+static const char *own_actor(const char *actor)
+{
+    return caller_of(actor) ? "" : actor;
+}
+
 static bool is_actor(const struct hf_lock *lock, const struct lock_request *request)
 {
-    const char *actor = request->enter.entry.actor;
-    if (*actor || *lock->grant.actor)
-        return strcmp(actor, lock->grant.actor) == 0;
+    const char *actor = own_actor(request->enter.entry.actor);
+    const char *holder = own_actor(lock->grant.actor);
+    if (*actor || *holder)
+        return strcmp(actor, holder) == 0;
     return lock->grant.thread == request->thread;
 }
 

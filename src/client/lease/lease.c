@@ -8,6 +8,7 @@
 #include "client/wait/acquire.h"
 
 #include "core/backoff.h"
+#include "core/caller.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ static bool is_alike(const lease_request *r, const hf_entry *holder, const hf_en
 {
     int64_t age_ms = client_wall(r->client).ms - holder->granted_at.ms;
     return age_ms > -YOUNG_MS && age_ms < YOUNG_MS && holder->permits == own->permits &&
-           strcmp(holder->why, own->why) == 0 && strcmp(holder->actor, own->actor) == 0;
+           strcmp(holder->why, own->why) == 0 && caller_is_same(own->actor, holder->actor);
 }
 
 /* A process keeps its session, so it is no lease yet. */

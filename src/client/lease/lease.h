@@ -53,7 +53,9 @@ hf_code lease_lost(const char *name, const char *how, hf_error *err);
 typedef struct lease_request {
     hf_client *client;
     const hf_lease_options *options;
-    hf_lock_options lock_options; /* to take the lock with */
+    hf_lock_options lock_options;  /* to take the lock with */
+    char caller[HF_ACTOR_MAX + 1]; /* named by its entry while it waits; "": nobody */
+    const char *actor;             /* what the record shows of the lease; NULL: "" */
     lease_ids ids;
     int64_t ttl_ms;  /* its session's, once that has begun */
     bool has_begun;  /* its session is there; view.sent is of its last beat */

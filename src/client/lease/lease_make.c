@@ -190,7 +190,7 @@ static void prepare_pass(lease_request *r)
                         .session = r->ids.session,
                         .token = r->lock->grant.token,
                         .why = r->lock_options.why,
-                        .actor = r->lock_options.actor};
+                        .actor = r->actor};
     r->before = lock_leave_before(r->lock);
     if (r->lock->previous.is_local)
         r->pass.before = &r->before;

@@ -5,6 +5,7 @@
 
 #include "client/wait/acquire.h"
 
+#include "core/caller.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -45,14 +46,19 @@ static hf_code check(hf_client *client, const hf_lease_options *options, hf_erro
     return code ? code : check_lock(&options->lock, err);
 }
 
-/* What the record shows of it while it waits, and when it is a lease. */
-static hf_lock_options lock_options(const hf_lease_options *options)
+/* What the record shows when it is a lease, and while it waits. The session that waits is this
+ * client's, so a caller from another host is named then. */
+static void set_lock_options(lease_request *r)
 {
-    hf_lock_options lock = options->lock;
+    const hf_lease_options *options = r->options;
     bool fits = options->owner && strlen(options->owner) <= HF_ACTOR_MAX;
-    if (!lock.actor && fits)
-        lock.actor = options->owner;
-    return lock;
+    r->lock_options = options->lock;
+    r->actor = !options->lock.actor && fits ? options->owner : options->lock.actor;
+    if (!options->lock.actor && options->host && *options->host) {
+        const hf_session self = lease_request_session(r);
+        caller_write(self.app, self.host, r->caller);
+    }
+    r->lock_options.actor = *r->caller ? r->caller : r->actor;
 }
 
 hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *name,
@@ -66,7 +72,7 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
     if (code)
         return code;
     r->ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
-    r->lock_options = lock_options(options);
+    set_lock_options(r);
     lease_id_make(client, options->key, &r->ids, out->id);
     return acquire_check(client, &r->lock_options, err);
 }
