@@ -205,6 +205,13 @@ typedef struct hf_stamp {
     uint64_t value;
 } hf_stamp;
 
+/* Without a queue: the holder from which an enter took the lock over, for the history. A ticket of
+ * 0: none, or it is not known which. */
+typedef struct hf_overtaken {
+    hf_entry entry;
+    char who[HF_TEXT_MAX + 1];
+} hf_overtaken;
+
 typedef struct hf_step_reply {
     hf_stamp stamp;
     /* The tickets in `leaves` are certainly out, and `change` and `pass` are done. False: nothing
@@ -215,6 +222,7 @@ typedef struct hf_step_reply {
     /* Without a queue: others hold the lock; try again after this time (0: at will), or at a
      * notice. */
     int64_t again_ms;
+    hf_overtaken overtaken;
 } hf_step_reply;
 
 /* ---- Session -------------------------------------------------------------------------------- */
@@ -307,6 +315,8 @@ enum {
     HF_CAN_TELL_LOST = 1 << 7, /* await() tells holders what they have lost: they listen, too */
     HF_CAN_LAST = 1 << 8,      /* without a queue: previous() and lasts() say how locks were left */
     HF_CAN_HISTORY = 1 << 9,   /* history_add() keeps turns that have ended */
+    HF_CAN_DATE = 1 << 10, /* without a queue: granted_at is when the lock was granted, the same for
+                            * its holder and for the one that overtakes it */
 };
 
 typedef struct hf_store hf_store;

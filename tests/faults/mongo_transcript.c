@@ -163,6 +163,11 @@ void transcript_reply(const hf_step_reply *reply)
                    (long long)(reply->stamp.value >> 32), (int)(uint32_t)reply->stamp.value);
     if (reply->is_out)
         transcript_say("   it certainly has not entered");
+    const hf_overtaken *overtaken = &reply->overtaken;
+    if (!id_is_zero(overtaken->entry.ticket))
+        transcript_say("   overtaken: %s of \"%s\", why \"%s\", granted %lld",
+                       text_of(overtaken->entry.ticket), overtaken->who, overtaken->entry.why,
+                       (long long)overtaken->entry.granted_at.ms);
 }
 
 void transcript_state(const hf_session_state *state)

@@ -1,5 +1,6 @@
 # The history, in each protocol: what stands in its collection, whose collection is left alone, and
 # who keeps none. SPDX-License-Identifier: Apache-2.0
+import signal
 import unittest
 
 from foreign import OnASet, as_json, start_set
@@ -80,14 +81,48 @@ class Queue(Histories, OnASet):
         self.assertEqual((dead["end"], dead["token"], after["end"]), ("abandoned", token, "released"))
 
 
-class Ttl(Histories, OnASet):
+class Overtaken:
+    """The holder's time is over, and the next one takes the lock over."""
+
+    sooner = {}
+
+    def overtake(self):
+        self.run_command("--ttl", "1s", "run", "x", "--", "true", uri=self.store(**self.sooner))
+
+    def held(self):
+        return self.holder("--ttl=1000", "--why=half done", uri=self.store(**self.sooner))
+
+    def check_turns(self):
+        after, before = self.turns("x")
+        self.assertEqual((before["end"], before["why"], after["end"]),
+                         ("abandoned", "half done", "released"))
+        self.assertTrue(before["who"])
+        self.assertLessEqual(before["granted"], before["ended"])
+
+    def test_one_that_died(self):
+        self.held().kill()
+        self.overtake()
+        self.check_turns()
+
+    def test_one_that_was_stopped_tells_of_no_other_turn(self):
+        holder = self.held()
+        holder.signal(signal.SIGSTOP)
+        self.overtake()
+        holder.signal(signal.SIGCONT)
+        self.assertEqual(holder.ask("release", "release", 60)["code"], "HF_LOST")
+        holder.ask("close", "close", 60)  # writes its diary
+        self.check_turns()
+
+
+class Ttl(Overtaken, Histories, OnASet):
     keys = {"Protocol": "ttl"}
     has_tokens = False
 
 
-class Sharding(Histories, OnASet):
+class Sharding(Overtaken, Histories, OnASet):
     keys = {"Protocol": "sharding"}
     has_tokens = False
+    sooner = {"ExpiryMS": 2000, "PingMS": 300}
     test_a_lost_turn = None  # its ping is each 30 s
 
 

@@ -155,6 +155,9 @@ static hf_code pass_on(faulty *f, const char *name, const hf_step *taken, hf_rec
     }
     hf_code code = f->inner->ops->step(f->inner, name, &own, out, reply, err);
     reply->again_ms = f->again_ms;
+    const hf_overtaken *overtaken = f->overtaken;
+    if (taken->enter && overtaken)
+        reply->overtaken = *overtaken;
     return code;
 }
 

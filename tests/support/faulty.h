@@ -56,10 +56,10 @@ typedef void faulty_edit_state(faulty *faulty, hf_session_state *state);
  * awaits: takes the place of await().
  * is_deaf: there are no notices. claims: what hf_document_claim() takes, where that is let;
  * document: and shows of it.
- * again_ms: when a store without a queue wants to be asked again. edits_record, edits_state: what a
- * look, a listing or a beat shows is changed.
- * A test may set each of them at any time: the client's threads read it once for each call. What a
- * hook reads is set before the hook. */
+ * again_ms: when a store without a queue wants to be asked again. overtaken: from whom an enter
+ * took the lock over there. edits_record, edits_state: what a look, a listing or a beat shows is
+ * changed. A test may set each of them at any time: the client's threads read it once for each
+ * call. What a hook reads is set before the hook. */
 struct faulty {
     hf_store base;
     hf_store *inner;
@@ -71,6 +71,7 @@ struct faulty {
     atomic_bool hides_tokens, hides_blocks, is_deaf;
     _Atomic(const char *) claims, document;
     atomic_llong again_ms;
+    _Atomic(const hf_overtaken *) overtaken;
     _Atomic(faulty_edit_record *) edits_record;
     _Atomic(faulty_edit_state *) edits_state;
     hf_env env;             /* the store's and, where it stands still, the client's */

@@ -30,11 +30,11 @@ static void test_what_each_protocol_can(void **state)
                HF_CAN_SHARE | HF_CAN_QUEUE | HF_CAN_TOKENS | HF_CAN_NOTIFY | HF_CAN_SKEW |
                    HF_CAN_PROCESSES | HF_CAN_HISTORY,
                "queue", 0, 0);
-    assert_can("&hfProtocol=ttl", plain, "ttl", 10000, 0);
+    assert_can("&hfProtocol=ttl", plain | HF_CAN_DATE, "ttl", 10000, 0);
     assert_can("&hfProtocol=document&hfCollection=things", plain, "document", 0, 5000);
     assert_can("&hfProtocol=document&hfCollection=things&hfTokenField=t", plain | HF_CAN_TOKENS,
                "document", 0, 5000);
-    assert_can("&hfProtocol=sharding", plain, "sharding", 20000, 2000);
+    assert_can("&hfProtocol=sharding", plain | HF_CAN_DATE, "sharding", 20000, 2000);
 }
 
 static void test_weak_writes_are_told(void **state)

@@ -239,6 +239,7 @@ static void test_what_has_passed_is_taken_over(void **state)
     assert_true(is_renewed());
     assert_non_null(strstr(answers_last("findAndModify"), "'foreign_ms' : 90000"));
     assert_null(strstr(answers_last("findAndModify"), "'upsert'"));
+    assert_true(id_is_zero(reply.overtaken.entry.ticket)); /* another may have come meanwhile */
 }
 
 /* One of ours says itself how long it lasts, and others' are left alone by its takeover. */
@@ -246,12 +247,32 @@ static void test_one_of_ours_is_taken_over_without_the_index(void **state)
 {
     (void)state;
     answers_give("findAndModify", IN_THE_WAY);
-    answers_give("aggregate",
-                 LOOK("{'_id': 'a', " TICKET("08") ", 'ttl_ms': 6000, " DATED ", 'hf_left': -1}"));
+    answers_give("aggregate", LOOK("{'_id': 'a', " TICKET(
+                                  "08") ", 'ttl_ms': 6000, " DATED ", 'hf_left': -1,"
+                                        " 'app': 'p', 'host': 'h', 'pid': 4, 'why': 'half done'}"));
     answers_give("findAndModify", TAKEN);
     assert_int_equal(enter(), HF_OK);
     assert_int_equal(answers_sent("listIndexes"), 1);
     assert_non_null(strstr(answers_last("findAndModify"), "'foreign_ms' : null"));
+    assert_non_null(strstr(answers_last("findAndModify"),
+                           "'query' : { '_id' : 'a', 'ticket' : { '$oid' : "
+                           "'000000080000000000000000' }, " NO_ARRAY ", '$expr'"));
+    assert_true(id_equal(reply.overtaken.entry.ticket, id_of(8)));
+    assert_string_equal(reply.overtaken.who, "p@h:4");
+    assert_string_equal(reply.overtaken.entry.why, "half done");
+}
+
+/* It was gone, or renewed, or another's, when the takeover arrived. */
+static void test_what_changed_meanwhile_is_not_overtaken(void **state)
+{
+    (void)state;
+    answers_give_always("findAndModify", IN_THE_WAY);
+    answers_give("aggregate",
+                 LOOK("{'_id': 'a', " TICKET("08") ", 'ttl_ms': 6000, " DATED ", 'hf_left': -1}"));
+    answers_give_always("aggregate", LOOK(FOREIGN("100")));
+    assert_int_equal(enter(), HF_OK);
+    assert_false(reply.confirmed);
+    assert_true(id_is_zero(reply.overtaken.entry.ticket));
 }
 
 static void test_an_index_that_cannot_be_read_takes_nothing_over(void **state)
@@ -510,6 +531,7 @@ int main(void)
         TEST(test_a_time_that_is_just_over_has_not_passed),
         TEST(test_what_has_passed_is_taken_over),
         TEST(test_one_of_ours_is_taken_over_without_the_index),
+        TEST(test_what_changed_meanwhile_is_not_overtaken),
         TEST(test_an_index_that_cannot_be_read_takes_nothing_over),
         TEST(test_one_that_vanishes_each_time_is_given_up),
         TEST(test_a_duplicate_of_another_index_is_an_error),

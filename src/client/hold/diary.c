@@ -36,13 +36,18 @@ static bool is_better_known(const struct diary *diary, int64_t error_ns, hf_mono
     return diary->knows_time && diary->error_ns + (now.ns - diary->heard.ns) / 1000 < error_ns;
 }
 
-/* Halfway through the round trip. Without a queue, the times in documents are other programs', too.
- */
+/* Whether the store says when a lock was granted. The times in documents may be other programs'. */
+static bool dates_grants(const hf_client *client)
+{
+    return client->store->can & (HF_CAN_QUEUE | HF_CAN_DATE);
+}
+
+/* Halfway through the round trip. */
 void diary_hear_locked(hf_client *client, hf_mono sent, hf_mono now, hf_dbtime said)
 {
     struct diary *diary = &client->hold->diary;
     int64_t error_ns = (now.ns - sent.ns) / 2;
-    bool is_said = client->store->can & HF_CAN_QUEUE && said.ms;
+    bool is_said = dates_grants(client) && said.ms;
     if (!is_said || is_better_known(diary, error_ns, now))
         return;
     diary->knows_time = true;
@@ -56,7 +61,7 @@ void diary_hear_locked(hf_client *client, hf_mono sent, hf_mono now, hf_dbtime s
 /* A grant that a notice told, or another thread passed on, came when it was believed. */
 static hf_dbtime granted_at(const struct hf_lock *lock)
 {
-    bool is_said = lock->grant.granted_at.ms && lock->client->store->can & HF_CAN_QUEUE;
+    bool is_said = lock->grant.granted_at.ms && dates_grants(lock->client);
     return is_said ? lock->grant.granted_at : diary_time_locked(lock->client, lock->belief.born);
 }
 

@@ -65,5 +65,8 @@ void diary_lease_lost(hf_client *client, hf_id ticket, const char *reason);
  * the record says so afterwards (last). */
 void diary_note_taken(hf_client *client, const hf_record *before, const hf_step *step,
                       const hf_last_mark *last);
+/* Without a queue: notes the holder from which this client took the lock over at that time. */
+void diary_note_overtaken(hf_client *client, const char *name, const hf_overtaken *overtaken,
+                          hf_dbtime at);
 
 #endif

@@ -162,6 +162,15 @@ static void hear_time_locked(const struct attempt *attempt, const hf_record *rec
         diary_hear_locked(request->client, request->sent, client_now(request->client), own->since);
 }
 
+static void note_overtaken(const struct attempt *attempt, const hf_record *record,
+                           const hf_overtaken *overtaken)
+{
+    const struct lock_request *request = &attempt->request;
+    const hf_entry *own = record_find(record, request->enter.entry.ticket);
+    if (own)
+        diary_note_overtaken(request->client, record->name, overtaken, own->granted_at);
+}
+
 static hf_code send_enter(struct attempt *attempt, struct carried *carried)
 {
     hf_client *client = attempt->request.client;
@@ -185,6 +194,7 @@ static hf_code send_enter(struct attempt *attempt, struct carried *carried)
         hear_time_locked(attempt, &record);
     pthread_mutex_unlock(&client->mutex);
     if (code == HF_OK) {
+        note_overtaken(attempt, &record, &reply.overtaken);
         record_done(&attempt->ahead.record);
         attempt->ahead.record = record;
         attempt->again_ms = reply.again_ms;

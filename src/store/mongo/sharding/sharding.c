@@ -432,6 +432,16 @@ static bool is_certainly_out(const acquiring *a, hf_code code)
     return a->round.action != SHARDING_GRANTED && (code == HF_SHAPE || code == HF_UNSUPPORTED);
 }
 
+/* A holder that is a client of Holdfast knows its own turn by its ts. */
+static void tell_overtaken(const acquiring *a, hf_overtaken *out)
+{
+    if (a->round.action != SHARDING_GRANTED || !a->round.is_takeover || !a->holder.holders)
+        return;
+    out->entry = a->holder.entries[0];
+    out->entry.ticket = a->round.seen.ts;
+    snprintf(out->who, sizeof out->who, "%s", a->holder.who);
+}
+
 static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err)
 {
@@ -447,6 +457,8 @@ static hf_code enter(mongo_store *store, const char *name, const hf_enter *enter
         mongo_fair_note(store, out, holder_of(store, out));
     reply->stamp = a.stamp;
     reply->is_out = is_certainly_out(&a, code);
+    if (!code)
+        tell_overtaken(&a, &reply->overtaken);
     reply->again_ms = store->sharding->settings.poll_ms;
     record_done(&a.holder);
     return code;
@@ -592,7 +604,7 @@ static const char *changing(const mongo_store *store)
 }
 
 const mongo_protocol mongo_sharding_protocol = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST | HF_CAN_DATE,
     .wait_ms = 20000,
     .default_ttl_ms = default_ttl_ms,
     .check = check,

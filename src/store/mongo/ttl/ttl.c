@@ -301,13 +301,23 @@ static void append_insert(mongo_store *store, const char *name, const hf_step *s
     append_taking(store, name, step, command);
 }
 
+/* Of one of ours: then it is certain who was overtaken. */
+static void append_seen(const hf_entry *seen, bson_t *query)
+{
+    if (!seen->ttl_ms)
+        return;
+    document_append_id(query, "ticket", seen->ticket);
+    mongo_append_no_array(query, ticket_field);
+}
+
 static void append_takeover(mongo_store *store, const char *name, const hf_step *step,
-                            int64_t foreign_ms, bson_t *command)
+                            const hf_entry *seen, int64_t foreign_ms, bson_t *command)
 {
     bson_t query;
     mongo_begin(command, "findAndModify", store->uri.collection);
     BSON_APPEND_DOCUMENT_BEGIN(command, "query", &query);
     BSON_APPEND_UTF8(&query, "_id", name);
+    append_seen(seen, &query);
     append_judged(store, &query, "$expr", passed_text, foreign_ms);
     bson_append_document_end(command, &query);
     append_taking(store, name, step, command);
@@ -355,19 +365,23 @@ static bool has_passed(const hf_record *record)
  * changed. A takeover of one of ours leaves a foreign document alone, should one stand there by
  * now. */
 static hf_code take_over(mongo_store *store, const mongo_call *call, const hf_step *step,
-                         hf_record *out, hf_stamp *stamp, hf_error *err)
+                         hf_record *out, hf_step_reply *reply, hf_error *err)
 {
     bson_t command = BSON_INITIALIZER;
-    bool is_there, is_foreign = !out->entries[0].ttl_ms;
+    hf_overtaken seen = {.entry = out->entries[0]};
+    bool is_there, is_foreign = !seen.entry.ttl_ms;
     int64_t foreign_ms = MONGO_FOR_EVER;
+    snprintf(seen.who, sizeof seen.who, "%s", out->who);
     hf_code code = is_foreign ? mongo_ttl_read_index_again(store, &foreign_ms, err) : HF_OK;
     if (code)
         return code;
     record_done(out);
     record_init(out, call->name);
-    append_takeover(store, call->name, step, foreign_ms, &command);
-    code = send_taking(store, call, &command, out, stamp, &is_there, err);
+    append_takeover(store, call->name, step, &seen.entry, foreign_ms, &command);
+    code = send_taking(store, call, &command, out, &reply->stamp, &is_there, err);
     bson_destroy(&command);
+    if (!code && out->holders && !is_foreign)
+        reply->overtaken = seen;
     return code;
 }
 
@@ -386,7 +400,7 @@ static hf_code take_once(mongo_store *store, const mongo_call *call, const hf_st
         return code;
     code = mongo_look(&store->base, &call->name, 1, reply->stamp, false, keep, out, err);
     reply->is_out = code == HF_SHAPE;
-    return code || !has_passed(out) ? code : take_over(store, call, step, out, &reply->stamp, err);
+    return code || !has_passed(out) ? code : take_over(store, call, step, out, reply, err);
 }
 
 /* Only our documents do. */
@@ -662,7 +676,7 @@ static void close_protocol(mongo_store *store, bool is_ours)
 }
 
 const mongo_protocol mongo_ttl = {
-    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST,
+    .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST | HF_CAN_DATE,
     .wait_ms = 10000,
     .open = open_protocol,
     .close = close_protocol,
