@@ -23,7 +23,7 @@ test:
 check:
 	@tools/check
 
-# Before a release: planted bugs, packages, the fault campaign's short form, the model.
+# Before a release: planted bugs, packages, other Debians, the fault campaign's short form, the model.
 check-long:
 	@tools/check-long
 
