@@ -166,6 +166,7 @@ static int measure_in_child(const struct asked *asked)
     if (child == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        mongoc_init(); /* what is measured by hand opens no store */
         measure(asked);
         exit(0);
     }
@@ -174,6 +175,7 @@ static int measure_in_child(const struct asked *asked)
 
 static int work_as(const char *role, const char *board_fd, const char *number)
 {
+    mongoc_init();
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (strcmp(role, roles[i].name) == 0) {
             crew_work(roles[i].work, board_fd, number);
