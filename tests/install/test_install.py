@@ -52,6 +52,11 @@ class Installed(unittest.TestCase):
         version = self.pkg_config("--modversion", "holdfast")[0]
         self.assertEqual(run(program, **env), "holdfast %s: held and released\n" % version)
 
+    def test_the_suite_is_named_where_it_is_installed(self):
+        named = run("pkg-config", "--variable=conformance", "holdfast", PKG_CONFIG_PATH=self.pkg_dir).strip()
+        there = [name for _, _, names in os.walk(self.root) for name in names if name == "holdfast-conformance"]
+        self.assertEqual(bool(named), bool(there), named)
+
     def test_c_by_pkg_config(self):
         program = self.out("shared")
         run("cc", "-std=c11", *STRICT, os.path.join(HERE, "use.c"), "-o", program,
