@@ -262,7 +262,7 @@ class Break(cli.Case):
         self.assertEqual(holder.status(), 76)
 
     def test_of_those_who_share_it_one(self):
-        holders = [self.hold("--ttl", "1s", "-s", "x") for _ in range(2)]
+        holders = [self.hold("--ttl", ttl, "-s", "x") for ttl in ("3s", "1h")]
         tokens = {":%d" % h.pid: 0 for h in holders}
         for entry in self.json("show", "x", "--json")["holders"]:
             tokens[":" + entry["who"].rpartition(":")[2]] = entry["token"]
