@@ -141,7 +141,8 @@ static hf_code leave_store(faulty *f, faulty_call call, const void *arg)
     return HF_OK;
 }
 
-static void stop(void)
+/* cmocka has a macro that is called stop. */
+static void stop_here(void)
 {
     pthread_rwlock_wrlock(&in_store);
     raise(SIGSTOP);
@@ -169,7 +170,7 @@ static int hold(hf_client *client, const char *name)
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         if (strcmp(line, "stop\n") == 0) {
-            stop();
+            stop_here();
             continue;
         }
         printf("%s\n", hf_code_name(hf_lock_check(lock, NULL, NULL)));
