@@ -167,7 +167,9 @@ class Cluster:
         return self.locks.find_one({"_id": name})
 
     def is_held_by(self, name, process):
-        lock = self.lock(name)
+        """As a majority has it, which is what Holdfast reads."""
+        concern = pymongo.read_concern.ReadConcern("majority")
+        lock = self.locks.with_options(read_concern=concern).find_one({"_id": name})
         return lock and lock["state"] == HELD and lock["process"] == process and lock
 
     def wait_held_by(self, name, process, timeout=10):
