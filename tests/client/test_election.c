@@ -438,6 +438,50 @@ static void test_a_look_that_is_older_is_passed_over(void **state)
     hf_close(now);
 }
 
+static void lead_with_one_token(hf_election *a, hf_election *b)
+{
+    hf_error err;
+    assert_int_equal(campaign(a, HF_TRY), HF_OK);
+    assert_int_equal(campaign(b, HF_TRY), HF_OK);
+    while (hf_election_token(a) != hf_election_token(b)) {
+        hf_election *behind = hf_election_token(a) < hf_election_token(b) ? a : b;
+        assert_int_equal(hf_election_resign(behind, &err), HF_OK);
+        assert_int_equal(campaign(behind, HF_TRY), HF_OK);
+    }
+}
+
+/* One that does not know yet that the leader has left answers every other look. */
+static void test_a_leader_that_has_left_is_not_told_again(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_client *client, *before, *now = open_client("memory:left-now", 5000);
+    faulty *f = faulty_open("memory:left-now", NULL, &client);
+    current = f->inner;
+    stale = faulty_open("memory:left-before", NULL, &before)->inner;
+    hf_election *here = candidate(now, "one"), *there = candidate(before, "one");
+    lead_with_one_token(here, there);
+    struct observer o = {.most = 0};
+    assert_int_equal(hf_cancel_new(&o.cancel, &err), HF_OK);
+    start_observer(&o, client);
+    await_heard(&o, "one");
+    assert_int_equal(hf_election_resign(here, &err), HF_OK);
+    await_heard(&o, "");
+    f->before = look_back;
+    for (int seen = f->calls[FAULTY_LOOK]; f->calls[FAULTY_LOOK] < seen + 4;)
+        pause_ms(5);
+    hf_cancel_fire(o.cancel);
+    pthread_join(o.thread, NULL);
+    assert_int_equal(o.n, 2);
+    f->inner = current;
+    hf_cancel_free(o.cancel);
+    hf_election_close(there);
+    hf_election_close(here);
+    hf_close(client);
+    hf_close(before);
+    hf_close(now);
+}
+
 static void test_observing_ends_by_its_cancel(void **state)
 {
     (void)state;
@@ -528,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_a_leader_that_died_is_told_as_nobody),
         cmocka_unit_test(test_observing_ends_by_its_cancel),
         cmocka_unit_test(test_a_look_that_is_older_is_passed_over),
+        cmocka_unit_test(test_a_leader_that_has_left_is_not_told_again),
         cmocka_unit_test(test_closing_ends_observing),
         cmocka_unit_test(test_observing_bears_a_store_that_is_away_for_a_while),
         cmocka_unit_test(test_observing_gives_up_when_patience_is_over),

@@ -29,6 +29,7 @@ typedef struct observing {
     hf_cancel *cancel;
     term told;
     int64_t newest;         /* the highest token of a leader that was told */
+    int64_t ended;          /* the highest token of a lock that was seen free */
     bool has_told, is_over; /* over: the caller wants to hear no more */
 } observing;
 
@@ -57,11 +58,15 @@ static bool is_led_by(const hf_entry_info *holder)
     return holder->lease_left_ms >= 0 && *holder->who;
 }
 
-/* A deposed primary may have answered. Tokens of a queue never go back. */
+/* A deposed primary may have answered. Tokens of a queue never go back, and one that is out of the
+ * record never comes back. */
 static bool is_stale(const observing *o, const hf_lock_info *info)
 {
-    int64_t token = info->n_holders ? info->holders->token : info->token;
-    return o->client->store->can & HF_CAN_QUEUE && token < o->newest;
+    if (!(o->client->store->can & HF_CAN_QUEUE))
+        return false;
+    if (!info->n_holders)
+        return info->token < o->newest;
+    return info->holders->token < o->newest || info->holders->token <= o->ended;
 }
 
 static bool see(void *ctx, const hf_lock_info *info)
@@ -70,6 +75,8 @@ static bool see(void *ctx, const hf_lock_info *info)
     const hf_entry_info *holder = info->holders;
     if (is_stale(o, info))
         return false;
+    if (!info->n_holders)
+        o->ended = info->token;
     if (!info->n_holders || !is_led_by(holder)) {
         tell_nobody(o);
         return false;
