@@ -408,8 +408,8 @@ static void test_a_try_beside_one_that_is_overdue(void **state)
                  "13000 b x: enter-or-not\n"
                  "13000 b look at 1 sessions, trusting\n"
                  "13000 b is told HF_HELD: x was not free: held by a@:1 (audit); its lease ended "
-                 "3s ago, so it is probably dead: a request that waits 15s or longer (-w 15s) "
-                 "makes sure, and takes the lock over\n");
+                 "3s ago, so it is probably dead: a request that waits 15s or longer (-w 15s, "
+                 "wait_ms 15000) makes sure, and takes the lock over\n");
     end();
     hold("memory:not-overdue", (hf_options){.clock_trust_ms = -1});
     cut_off('a');
@@ -422,6 +422,26 @@ static void test_a_try_beside_one_that_is_overdue(void **state)
                  "5000 b look at 1 sessions\n"
                  "5000 b is told HF_HELD: x was not free: held by a@:1 (audit); if it died, only "
                  "a request that waits takes it over (clock_trust is off)\n");
+    end();
+}
+
+/* A wait that is too short to make sure is told so, as a try is. */
+static void test_a_short_wait_beside_one_that_is_overdue(void **state)
+{
+    (void)state;
+    hold("memory:short", defaults);
+    cut_off('a');
+    stage_run(13000);
+    stage_forget();
+    waits.options.wait_ms = 300;
+    play(take_part, &waits, 500);
+    stage_expect("13000 b begin\n"
+                 "13000 b x: enter\n"
+                 "13300 b look at 1 sessions, trusting\n"
+                 "13300 b x: leave-unused\n"
+                 "13300 b is told HF_TIMEOUT: x was not free in time: held by a@:1 (audit); its "
+                 "lease ended 3s ago, so it is probably dead: a request that waits 15s or longer "
+                 "(-w 15s, wait_ms 15000) makes sure, and takes the lock over\n");
     end();
 }
 
@@ -1312,6 +1332,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_has_died),
         cmocka_unit_test(test_a_holder_that_lives),
         cmocka_unit_test(test_a_try_beside_one_that_is_overdue),
+        cmocka_unit_test(test_a_short_wait_beside_one_that_is_overdue),
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),

@@ -215,7 +215,7 @@ class Crashes(OnASet):
         refused = self.start(Command("--store", self.rs.uri, "run", "-n", self.name, "--", "true"))
         self.assertEqual(refused.status(20), 75, refused)
         self.assertRegex(refused.errors, r"its lease ended \d+s ago, so it is probably dead: a "
-                         r"request that waits 45s or longer \(-w 45s\) makes sure")
+                         r"request that waits 45s or longer \(-w 45s, wait_ms 45000\) makes sure")
         self.make_older(run, 3600000)
         tried = self.start(Command("--store", self.rs.uri, "run", "-n", self.name, "--", "true"))
         self.assertEqual(tried.status(20), 0, tried)

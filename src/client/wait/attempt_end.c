@@ -110,18 +110,20 @@ static void age_text(int64_t ms, char out[32])
         snprintf(out, 32, "%lldh", (long long)s / 3600);
 }
 
-/* Adds to the message what a request that may not wait should know besides the holder. */
-static void say_overdue(const struct attempt *attempt, char out[200])
+/* Adds to the message what a request that may not wait, or not long enough, should know besides the
+ * holder. */
+static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now, char out[200])
 {
     long long wait_s = (attempt->ahead.holder_ttl_ms * 3 / 2 + 999) / 1000;
+    bool is_short = code == HF_HELD || (now.ns - attempt->request.started.ns) / 1000000000 < wait_s;
     char age[32];
     age_text(attempt->ahead.overdue_ms, age);
-    if (attempt->ahead.overdue_ms > 0)
+    if (attempt->ahead.overdue_ms > 0 && is_short)
         snprintf(out, 200,
                  "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
-                 "longer (-w %llds) makes sure, and takes the lock over",
-                 age, wait_s, wait_s);
-    else if (attempt->request.client->clock_trust_ms < 0)
+                 "longer (-w %llds, wait_ms %lld) makes sure, and takes the lock over",
+                 age, wait_s, wait_s, wait_s * 1000);
+    else if (code == HF_HELD && attempt->request.client->clock_trust_ms < 0)
         snprintf(out, 200,
                  "; if it died, only a request that waits takes it over (clock_trust is off)");
 }
@@ -133,8 +135,7 @@ hf_mono attempt_describe_held(struct attempt *attempt, hf_code code, hf_mono now
         return describe_none(attempt, code, now);
     const hf_record *record = &attempt->ahead.record;
     const char *why = record->holders ? record->entries[0].why : "";
-    if (code == HF_HELD)
-        say_overdue(attempt, advice);
+    say_overdue(attempt, code, now, advice);
     error_set(&attempt->err, code, "%.128s was %s: held by %.100s%s%.100s%s%s",
               attempt->request.name, code == HF_HELD ? "not free" : hf_code_text(code),
               judging_holder(&attempt->request, &attempt->ahead), why[0] ? " (" : "", why,
