@@ -13,8 +13,8 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -111,10 +111,10 @@ if __name__ == "__main__":
                         help="what a lock's name has before the resource's ID (resource-)")
     parser.add_argument("--data", default=tempfile.gettempdir(), help="where the resources are")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Api)
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     if given.store:
         service, URL = started(given.store)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Api)
     print("listening on port %d" % server.server_port, flush=True)
     try:
         server.serve_forever()
