@@ -183,6 +183,23 @@ class Page(browsing.Case):
         self.state("lost")
         self.assertRegex(self.find("#away-text").text, r"^The service does not reach its store\. What is "
                          r"shown was so at \d.*\. Trying again\.$")
+    def test_a_service_that_says_nothing(self):
+        """Not even that it is there. How long the page waits for that is left to the test."""
+        self.inject("const was = setTimeout; window.silence = [];"
+                    "setTimeout = (then, ms) => ms < 20000 ? was(then, ms) : -silence.push(then);")
+        service = self.serve()
+        self.hold("x")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        service.running.signal(signal.SIGSTOP)
+        self.driver.execute_script("silence.at(-1)()")
+        self.state("lost")
+        self.assertRegex(self.find("#away-text").text,
+                         r"^The service does not answer\. What is shown was so at \d.*\. Trying again\.$")
+        service.running.signal(signal.SIGCONT)
+        self.state("live")
+        self.assertFalse(self.find("#away").is_displayed())
+
         self.assertRegex(self.find("#away-detail").text, "was removed")
         self.assertEqual(self.names(), ["x"])
 

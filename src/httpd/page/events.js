@@ -29,11 +29,11 @@ export function follow(url, on) {
     let text = "";
     for (let part; !(part = await reader.read()).done;) {
       silence();
-      on.heard();
       failures = 0;
       text += part.value;
       if (part.value.includes("\n\n") || part.value.startsWith("\n")) // a long event comes in many parts
         text = split(text, (kind, data, id) => { lastId = id; on.event(kind, data); });
+      on.heard();
     }
   }
 
