@@ -44,7 +44,7 @@ export function follow(url, on) {
     const known = lastId ? {"Last-Event-ID": lastId} : {};
     const answer = await fetch(url(), {headers: {...on.headers(), ...known}, signal: stop.signal});
     if (answer.status === 401 || answer.status === 403) {
-      on.refused((await answer.json()).detail);
+      on.refused(answer.status === 401, (await answer.json()).detail);
       return false;
     }
     if (!answer.ok)

@@ -462,7 +462,10 @@ const stream = follow(address, {
       readOne();
   },
   lost: () => showLost("the service does not answer"),
-  refused: text => { show("lost", text); askForToken(token.get() ? text : ""); },
+  refused(isUnknown, text) {
+    show("lost", isUnknown ? "a token is needed" : text);
+    askForToken(!token.get() ? "" : isUnknown ? "The service does not know this token." : text);
+  },
 });
 setInterval(tick, 500);
 setInterval(readOne, READ_MS);
