@@ -135,19 +135,28 @@ class Page(browsing.Case):
         self.assertEqual(self.texts(".lock.overdue .name"), ["over"])
         self.assertRegex(self.texts(".over .left")[0], "^over by ")
         self.assertEqual(self.find("#totals").text, "3 held, 1 waiting, 1 overdue")
+        self.find("#order option[value=held]").click()
+        self.assertEqual(self.names(), ["held", "waited for", "over"])
         self.find("#order option[value=name]").click()
         self.assertEqual(self.names(), ["held", "over", "waited for"])
         self.find("#order option[value=waited]").click()
         self.assertEqual(self.names(), ["waited for", "held", "over"])
 
-    def test_search_looks_into_reasons(self):
+    def test_search_looks_into_names_holders_and_reasons(self):
         service = self.serve()
-        self.hold("--why", "release 41", "a")
-        self.hold("--why", "backup", "b")
+        self.hold("--owner", "alice/release", "--why", "version 41", "deploy")
+        self.hold("--owner", "bob/backup", "--why", "every night", "storage")
+        self.wait("--owner", "carol/restore", "--why", "lost files", "storage")
         self.open(service)
-        self.wait_for(lambda: self.names() == ["a", "b"], "both")
-        self.find("#search").send_keys("RELEASE")
-        self.assertEqual(self.names(), ["a"])
+        self.wait_for(lambda: self.names() == ["storage", "deploy"], "both")
+        search = self.find("#search")
+        for word, found in (("DEPLO", ["deploy"]), ("Alice/", ["deploy"]), ("ersion 4", ["deploy"]),
+                            ("STOR", ["storage"]), ("bob", ["storage"]), ("every", ["storage"]),
+                            ("carol/", ["storage"]), ("FILES", ["storage"]), ("/re", ["storage", "deploy"]),
+                            ("alice/backup", []), ("41 ", [])):
+            search.clear()
+            search.send_keys(word)
+            self.assertEqual(self.names(), found, word)
 
     def test_comes_back(self):
         service = self.serve()
