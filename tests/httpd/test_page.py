@@ -156,6 +156,19 @@ class Page(browsing.Case):
                             ("alice/backup", []), ("41 ", [])):
             search.clear()
             search.send_keys(word)
+    def test_process_ids_and_tokens_are_small(self):
+        service = self.serve()
+        holder = self.hold("--owner", "alice", "x")
+        waiter = self.wait("--owner", "bob", "x")
+        self.open(service)
+        self.wait_for(lambda: len(self.texts("#locks .who")) == 2, "both")
+        self.assertEqual(self.texts("#locks .who small"), [":%d" % holder.pid, ":%d" % waiter.pid])
+        self.assertRegex(self.texts(".holder .token")[0], r"^token \d+$")
+        for selector in ("#locks .who small", "#locks .token"):
+            looks = [self.find(selector).value_of_css_property(name) for name in ("font-size", "font-weight")]
+            self.assertEqual(looks, ["12.75px", "400"], selector)
+        self.assertEqual(self.find("#locks .who").value_of_css_property("font-size"), "15px")
+
             self.assertEqual(self.names(), found, word)
 
     def test_comes_back(self):

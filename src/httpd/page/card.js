@@ -27,7 +27,15 @@ export function duration(ms) {
 // What leads to one lock, also from elsewhere.
 export const addressOf = name => "#lock=" + encodeURIComponent(name);
 
-export const who = entry => entry.who || "(session gone)";
+const GONE = "(session gone)";
+
+// A name, with its process id, if it ends with one, in small: "alice/deploy@build1:4711".
+export function named(text) {
+  const [, name, pid] = /^(.*@[^:@]+)(:\d+)$/s.exec(text) || [];
+  return pid ? [name, make("small", {}, pid)] : [text];
+}
+
+export const who = entry => make("b", {className: "who"}, ...named(entry.who || GONE));
 export const since = (entry, usual) => make("span", {className: "since",
   data: {since: Date.parse(entry.since) || "", usual},
   title: entry.since ? `since ${new Date(entry.since).toLocaleString()}` : ""});
@@ -56,20 +64,20 @@ export function kindOf(lock) {
 function holderRow(lock, holder, usual, ask) {
   const key = "break " + (holder.token || holder.session);
   const button = ask && make("button", {type: "button", className: "break", data: {key},
-    ariaLabel: `Break ${lock.name}, held by ${who(holder)}`, onclick: () => ask(lock.name, holder)}, "Break");
+    ariaLabel: `Break ${lock.name}, held by ${holder.who || GONE}`,
+    onclick: () => ask(lock.name, holder)}, "Break");
   return make("div", {className: "holder", data: {session: holder.session}},
     make("div", {},
-      make("b", {className: "who"}, who(holder)), " for ", since(holder, usual), " ",
-      make("span", {className: "why"}, holder.why), " ",
-      make("span", {className: "quiet small"}, "\u00b7 lease ", make("span", {className: "left"}),
-        holder.token ? ` \u00b7 token ${holder.token}` : "")),
+      who(holder), " for ", since(holder, usual), " ", make("span", {className: "why"}, holder.why), " ",
+      make("small", {}, "\u00b7 lease ", make("span", {className: "left"}),
+        ...(holder.token ? [" \u00b7 ", make("span", {className: "token"}, `token ${holder.token}`)] : []))),
     button || "",
     make("progress", {max: 1, value: 0, ariaLabel: "what is left of the lease"}));
 }
 
 function queueRow(entry, usual) {
-  return make("li", {value: entry.position}, make("b", {className: "who"}, who(entry)), " for ",
-    since(entry, usual), " ", make("span", {className: "why"}, entry.why));
+  return make("li", {value: entry.position}, who(entry), " for ", since(entry, usual), " ",
+    make("span", {className: "why"}, entry.why));
 }
 
 const clock = ms => new Date(ms).toLocaleTimeString();
@@ -77,13 +85,14 @@ export const moment = at => make("time", {dateTime: at, title: new Date(at).toLo
 
 export function lastRow({outcome, who: holder, reason, at, exit_status: status}) {
   const how = outcome === "abandoned" ? "loss" : "release";
-  return make("li", {className: how}, at ? moment(at) : "", ` ${holder} ${WORDS[how]}`,
+  return make("li", {className: how}, at ? moment(at) : "", " ", ...named(holder), ` ${WORDS[how]}`,
     status === null ? "" : `, exit status ${status}`, reason ? `: ${reason}` : "");
 }
 
 export function historyRow(event) {
   const isLong = event.event !== "wait" && event.for_ms >= 1000;
-  return make("li", {className: event.event}, moment(event.at), ` ${who(event)} ${WORDS[event.event]}`,
+  return make("li", {className: event.event}, moment(event.at), " ", ...named(event.who || GONE),
+    ` ${WORDS[event.event]}`,
     event.exit_status === null ? "" : `, exit status ${event.exit_status}`,
     event.reason ? `: ${event.reason}` : "", event.why && event.event === "grant" ? `: ${event.why}` : "",
     isLong ? make("span", {className: "quiet"}, ` (after ${duration(event.for_ms)})`) : "");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second look at one lock: its holders and its queue, why it is not free, how it was left last,
 // the turns that have ended, and what this page has seen of it. page.js says when to draw it anew.
-import {addressOf, duration, entries, historyRow, kindOf, lastRow, make, moment, refill, since, stateOf, who}
-  from "./card.js";
+import {addressOf, duration, entries, historyRow, kindOf, lastRow, make, moment, named, refill, since, stateOf,
+  who} from "./card.js";
 
 const ENDS = {
   root: " \u2190 the root: it waits for nothing, as far as is known",
@@ -19,7 +19,7 @@ function whyRow({name, depth, holder, waits_for: wanted, next}, i) {
   const points = next !== "root" && next !== "follows" && wanted;
   const row = make("li", {},
     depth ? "which waits for " : "", linkTo(name, `why ${i}`), depth ? ", held by " : " is held by ",
-    make("b", {}, who(holder)), " for ", since(holder, 0), " ",
+    who(holder), " for ", since(holder, 0), " ",
     make("span", {className: "why"}, holder.why),
     holder.lease_left_ms < 0 ? make("span", {className: "danger"}, " (its lease is over)") : "",
     ...(points ? [", which waits for ", linkTo(wanted, `wanted ${i}`)] : []), ENDS[next] || "");
@@ -37,8 +37,8 @@ function whySection(why) {
 }
 
 function doneRow(done) {
-  return make("li", {}, `Work was finished by ${done.who || "a holder that is not known"}, ` +
-    `exit status ${done.exit_status}, token ${done.token}`);
+  return make("li", {}, "Work was finished by ", ...named(done.who || "a holder that is not known"),
+    `, exit status ${done.exit_status}, token ${done.token}`);
 }
 
 function lastSection({last}) {
@@ -56,12 +56,13 @@ const HOW = {released: "gave it back", lost: "lost it", broken: "was made to lea
 function turnRow({who: whose, actor, why, granted, ended, end, reason, exit_status: status, more}, most) {
   const ms = granted ? Math.max(0, Date.parse(ended) - Date.parse(granted)) : 0;
   const row = make("li", {className: end === "released" ? "release" : "loss"},
-    make("span", {className: "bar"}), moment(granted || ended), " ",
-    make("b", {className: "who"}, (whose || "somebody") + (actor ? `/${actor}` : "")),
+    moment(granted || ended), " ",
+    make("b", {className: "who"}, ...named(whose || "somebody"), actor ? `/${actor}` : ""),
     granted ? ` for ${ms < 1000 ? `${ms}ms` : duration(ms)} ` : " ", make("span", {className: "why"}, why),
     ` \u00b7 ${HOW[end]}`, status === null ? "" : `, exit status ${status}`, reason ? `: ${reason}` : "",
-    more ? make("span", {className: "quiet"}, `; ${more} more turns just before it`) : "");
-  row.firstChild.style.inlineSize = `${most ? Math.max(1, 100 * ms / most) : 1}%`;
+    more ? make("span", {className: "quiet"}, `; ${more} more turns just before it`) : "",
+    make("span", {className: "bar"}));
+  row.lastChild.style.inlineSize = `${most ? Math.max(1, 100 * ms / most) : 1}%`;
   return row;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page follows /v1/events and shows what it tells. What comes from outside is only ever text.
 import {follow} from "./events.js";
-import {card, update} from "./card.js";
+import {card, named, update} from "./card.js";
 import {showOne} from "./one.js";
 
 const PAGE = 100;                                // cards at a time
@@ -397,7 +397,7 @@ function askToBreak(name, holder) {
   find("form", breakBox).reset();
   find(".problem", breakBox).textContent = "";
   find(".name", breakBox).textContent = name;
-  find(".who", breakBox).textContent = holder.who || "a session that is gone";
+  find(".who", breakBox).replaceChildren(...named(holder.who || "a session that is gone"));
   breakBox.showModal();
 }
 
