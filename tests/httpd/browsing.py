@@ -110,6 +110,13 @@ class Case(serving.Case):
         added = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
         self.addCleanup(self.driver.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", added)
 
+    def set_clock(self):
+        """Before the page is opened: its clock stands still, until put_ahead()."""
+        self.inject("window.clockMs = Date.now(); Date.now = () => clockMs;")
+
+    def put_ahead(self, ms):
+        self.driver.execute_script("clockMs += arguments[0]", ms)
+
     def title(self):
         return self.texts("#one h2 .name")
 

@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 """The page in a real browser: it shows contention as it happens, breaks a lock, comes back after its
-connection was lost, and takes nothing for more than text. HOLDFAST_SCREENSHOTS=docs makes the
-pictures of the README anew.
+connection was lost, and takes nothing for more than text. test_page_pictures looks at it.
 """
 # SPDX-License-Identifier: Apache-2.0
 import os
 import shutil
 import signal
 import socket
-import time
 
 from selenium.webdriver.common.keys import Keys
 
@@ -135,10 +133,10 @@ class Page(browsing.Case):
         self.assertEqual(self.texts(".lock.overdue .name"), ["over"])
         self.assertRegex(self.texts(".over .left")[0], "^over by ")
         self.assertEqual(self.find("#totals").text, "3 held, 1 waiting, 1 overdue")
-        self.find("#order option[value=held]").click()
-        self.assertEqual(self.names(), ["held", "waited for", "over"])
         self.find("#order option[value=name]").click()
         self.assertEqual(self.names(), ["held", "over", "waited for"])
+        self.find("#order option[value=held]").click()
+        self.assertEqual(self.names(), ["held", "waited for", "over"])
         self.find("#order option[value=waited]").click()
         self.assertEqual(self.names(), ["waited for", "held", "over"])
 
@@ -156,6 +154,8 @@ class Page(browsing.Case):
                             ("alice/backup", []), ("41 ", [])):
             search.clear()
             search.send_keys(word)
+            self.assertEqual(self.names(), found, word)
+
     def test_process_ids_and_tokens_are_small(self):
         service = self.serve()
         holder = self.hold("--owner", "alice", "x")
@@ -168,8 +168,6 @@ class Page(browsing.Case):
             looks = [self.find(selector).value_of_css_property(name) for name in ("font-size", "font-weight")]
             self.assertEqual(looks, ["12.75px", "400"], selector)
         self.assertEqual(self.find("#locks .who").value_of_css_property("font-size"), "15px")
-
-            self.assertEqual(self.names(), found, word)
 
     def test_comes_back(self):
         service = self.serve()
@@ -184,6 +182,23 @@ class Page(browsing.Case):
         self.start("serve", "--listen", "127.0.0.1:%d" % service.port)
         self.state("live")
         self.wait_for(lambda: sorted(self.names()) == ["x", "y"], "what came meanwhile")
+
+    def test_a_service_that_says_nothing(self):
+        """Not even that it is there. How long the page waits for that is left to the test."""
+        self.inject("const was = setTimeout; window.silence = [];"
+                    "setTimeout = (then, ms) => ms < 20000 ? was(then, ms) : -silence.push(then);")
+        service = self.serve()
+        self.hold("x")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        service.running.signal(signal.SIGSTOP)
+        self.driver.execute_script("silence.at(-1)()")
+        self.state("lost")
+        self.assertRegex(self.find("#away-text").text,
+                         r"^The service does not answer\. What is shown was so at \d.*\. Trying again\.$")
+        service.running.signal(signal.SIGCONT)
+        self.state("live")
+        self.assertFalse(self.find("#away").is_displayed())
 
     # What is shown of the service and its store
 
@@ -207,23 +222,6 @@ class Page(browsing.Case):
         self.state("lost")
         self.assertRegex(self.find("#away-text").text, r"^The service does not reach its store\. What is "
                          r"shown was so at \d.*\. Trying again\.$")
-    def test_a_service_that_says_nothing(self):
-        """Not even that it is there. How long the page waits for that is left to the test."""
-        self.inject("const was = setTimeout; window.silence = [];"
-                    "setTimeout = (then, ms) => ms < 20000 ? was(then, ms) : -silence.push(then);")
-        service = self.serve()
-        self.hold("x")
-        self.open(service)
-        self.wait_for(lambda: self.names() == ["x"], "the lock")
-        service.running.signal(signal.SIGSTOP)
-        self.driver.execute_script("silence.at(-1)()")
-        self.state("lost")
-        self.assertRegex(self.find("#away-text").text,
-                         r"^The service does not answer\. What is shown was so at \d.*\. Trying again\.$")
-        service.running.signal(signal.SIGCONT)
-        self.state("live")
-        self.assertFalse(self.find("#away").is_displayed())
-
         self.assertRegex(self.find("#away-detail").text, "was removed")
         self.assertEqual(self.names(), ["x"])
 
@@ -261,38 +259,6 @@ class Page(browsing.Case):
         self.assertEqual(self.title(), [evil])
         self.assertEqual(self.texts("#one img, #one .why b, #one h2 b"), [])
         self.assertEqual(self.driver.title, "%s \u00b7 %s \u00b7 Holdfast" % (evil, self.store))
-
-    def test_on_a_phone_and_in_the_dark(self):
-        service = self.serve()
-        self.open(service)
-        self.hold("--why", "release 41", "deploy")
-        for why in ("release 42", "release 43"):
-            self.wait("--why", why, "deploy")
-            self.await_queue("deploy", 1 if why == "release 42" else 2)
-        for _ in range(3):
-            self.ask(service, "deploy", wait_ms=600000, why="release 44", owner="shop")
-        self.hold("--permits", "2", "--limit", "3", "--why", "episode 7", "encoder")
-        self.hold("-s", "catalogue")
-        self.hold("--why", "night of the 21st", "nightly-report/" + "long-name-" * 12)
-        service.acquire("import", ttl_ms=60000, why="the west", owner="shop")
-        self.wait_for(lambda: len(self.names()) == 5, "all of them")
-        self.wait_for(lambda: self.texts(".here"), "those who wait here")
-        self.press("summary")
-        if "HOLDFAST_SCREENSHOTS" in os.environ:
-            time.sleep(45)  # for a picture in which something has happened
-            self.driver.execute_script(  # and not on a store of a test
-                "document.querySelector('#store').textContent = 'shop (mongodb://a,b,c/app?replicaSet=rs0)'")
-        self.picture("page.png")
-        for scheme, ground in (("light", "246, 247, 249"), ("dark", "15, 19, 23")):
-            self.show(scheme, 390, 844)
-            body = self.find("body")
-            self.assertIn(ground, body.value_of_css_property("background-color"))
-            self.assert_narrow()
-        self.picture("page-phone.png")
-        self.press("[data-name=deploy] a.name")
-        self.wait_for(lambda: self.chain(), "the second look")
-        self.assert_narrow()
-        self.picture("page-one.png")
 
     def test_needs_nothing_from_elsewhere(self):
         service = self.serve()
