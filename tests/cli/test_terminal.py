@@ -5,6 +5,7 @@ import html
 import os
 import re
 import signal
+import socket
 import time
 import unicodedata
 
@@ -39,12 +40,13 @@ class WaitingLine(cli.TerminalCase):
         self.assertNotIn("\n", waiter.screen.text.split("mine")[0])
 
     def test_why_is_shown_where_there_is_room(self):
-        self.hold("--why", "release 2.3", "deploy")
-        waiter = self.open([cli.BIN, "run", "deploy", "--", "true"], columns=120)
+        self.hold("--owner", "alice/deploy.sh", "--why", "release 2.3", "deploy")
+        waiter = self.open([cli.BIN, "run", "deploy", "--", "true"], columns=200)
         line = waiter.screen.expect(r"waiting for .* [1-9]s, .*: release 2\.3").group(0)
         if "HOLDFAST_SCREENSHOTS" in os.environ:
+            shown = line[line.rindex("waiting"):].replace("@" + socket.gethostname(), "@build1")
             draw(os.path.join(os.environ["HOLDFAST_SCREENSHOTS"], "waiting.svg"),
-                 ["$ holdfast run deploy -- ./deploy.sh", line[line.rindex("waiting"):]])
+                 ["$ holdfast run deploy -- ./deploy.sh", shown])
 
     def test_the_holder_is_kept_in_fifty_columns(self):
         holder = self.hold("--why", "release 2.3", "deploy")
