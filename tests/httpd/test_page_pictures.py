@@ -74,6 +74,21 @@ class Long(scene.Case):
     def test_where_one_waits_for_minutes(self):
         self.check_long(2, lambda usual_ms: 3 * usual_ms)
 
+    def test_a_hold_that_is_longer_than_the_turns_before(self):
+        with self.at(-20):
+            before = self.hold("--owner", "alice@build1", "x")
+        with self.at(-18):
+            before.close_input()
+            before.status()
+        with self.at(-1):
+            self.hold("--owner", "bob@build2", "x")
+        self.set_clock()
+        self.open(self.serve(), "/#lock=x")
+        self.wait_for(lambda: self.texts(".turns li"), "the turn before")
+        self.assertEqual(self.texts(".long"), [])
+        self.put_ahead(10 * scene.MINUTE_MS)
+        self.wait_for(lambda: self.texts(".holder .long"), "to see that this is long")
+
     def test_the_first_wait_is_not_known_to_be_long(self):
         self.hold("--owner", "alice@build1", "x")
         self.set_clock()

@@ -113,9 +113,12 @@ function history(lock, events, open) {
 export const stateOf = lock =>
   lock.queue.length || lock.waiting_here ? "waits" : lock.holders.length ? "held" : "free";
 
-// Its holders and those that wait.
-export function entries(lock, events, ask) {
-  const held = longest(events, ["grant"], ["release", "loss"]);
+// How long a turn lasted; 0: nobody knows.
+export const lasted = ({granted, ended}) => granted ? Math.max(0, Date.parse(ended) - Date.parse(granted)) : 0;
+
+// Its holders and those that wait. turns: of the past, where they are known.
+export function entries(lock, events, ask, turns = []) {
+  const held = Math.max(longest(events, ["grant"], ["release", "loss"]), ...turns.map(lasted));
   const waited = longest(events, ["wait"], ["grant", "gave_up", "left"]);
   return [
     ...lock.holders.map(holder => holderRow(lock, holder, held, ask)),

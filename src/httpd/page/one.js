@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second look at one lock: its holders and its queue, why it is not free, how it was left last,
 // the turns that have ended, and what this page has seen of it. page.js says when to draw it anew.
-import {addressOf, duration, entries, historyRow, kindOf, lastRow, make, moment, named, refill, since, stateOf,
-  who} from "./card.js";
+import {addressOf, duration, entries, historyRow, kindOf, lasted, lastRow, make, moment, named, refill, since,
+  stateOf, who} from "./card.js";
 
 const ENDS = {
   root: " \u2190 the root: it waits for nothing, as far as is known",
@@ -53,8 +53,8 @@ const HOW = {released: "gave it back", lost: "lost it", broken: "was made to lea
   abandoned: "died, or its lease ran out"};
 
 // A bar as long as the turn was, beside the longest.
-function turnRow({who: whose, actor, why, granted, ended, end, reason, exit_status: status, more}, most) {
-  const ms = granted ? Math.max(0, Date.parse(ended) - Date.parse(granted)) : 0;
+function turnRow(turn, most) {
+  const {who: whose, actor, why, granted, ended, end, reason, exit_status: status, more} = turn, ms = lasted(turn);
   const row = make("li", {className: end === "released" ? "release" : "loss"},
     moment(granted || ended), " ",
     make("b", {className: "who"}, ...named(whose || "somebody"), actor ? `/${actor}` : ""),
@@ -70,7 +70,6 @@ function turnRow({who: whose, actor, why, granted, ended, end, reason, exit_stat
 function turnsSection(turns) {
   if (!turns)
     return [];
-  const lasted = ({granted, ended}) => granted ? Date.parse(ended) - Date.parse(granted) : 0;
   const most = Math.max(0, ...turns.map(lasted));
   return [section("Its last turns", turns.length ?
     make("ol", {className: "history turns"}, ...turns.map(turn => turnRow(turn, most))) :
@@ -95,6 +94,6 @@ export function showOne(element, {name, lock, events, why, turns, problem, opene
   element.className = lock ? `lock ${stateOf(lock)}` : "lock";
   refill(element, [...heading(name, lock),
     ...(problem ? [make("p", {className: "problem", role: "status"}, problem)] : []),
-    ...(lock ? [...entries(lock, events, ask), ...whySection(why), lastSection(lock)] : []),
+    ...(lock ? [...entries(lock, events, ask, turns), ...whySection(why), lastSection(lock)] : []),
     ...turnsSection(turns), seenSection(events, openedAt)]);
 }
