@@ -1,6 +1,7 @@
 """The installed tree, moved away from where it was installed, serves C by pkg-config (shared and
 static) and C++ by the CMake package; its headers stand alone, and the one for C++ keeps its word."""
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import pty
 import shutil
@@ -129,6 +130,12 @@ class Installed(unittest.TestCase):
     def test_command_runs(self):
         command = os.path.join(self.root, "bin", "holdfast")
         self.assertIn(self.pkg_config("--modversion", "holdfast")[0], run(command, "--version"))
+
+    def test_command_reads_the_settings_of_the_host(self):
+        """One file for all installations: two that read different ones would not exclude each other."""
+        command = os.path.join(self.root, "bin", "holdfast")
+        files = json.loads(run(command, "--json", "config", HOLDFAST_CONFIG=""))["files"]
+        self.assertEqual(files[-1]["path"], "/etc/holdfast/config")
 
     def test_command_finds_its_module(self):
         """The key is refused by the module, which the command has loaded from the moved tree."""

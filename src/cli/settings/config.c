@@ -15,6 +15,9 @@
 #include "show/text.h"
 #include "value.h"
 
+/* One file for every command of a host, wherever each was installed: commands that used different
+ * stores would not exclude each other. */
+#define SYSTEM_CONFIG "/etc/holdfast/config"
 #define LEAST_TTL_MS 1000
 #define MOST_TTL_MS 3600000
 #define LOG_NONE "none"
