@@ -290,6 +290,18 @@ class Passwords(Config):
             os.chmod(self.file, 0o600)
             self.check(0, "config")
 
+    def test_a_credential_of_a_service(self):
+        """systemd gives it to one user, by an ACL that shows as a right of the group."""
+        refused = "%s:1: a password stands here, and others can read" % self.file
+        self.write("store = %s\n" % SECRET, mode=0o440)
+        for folder in ("", self.folder[:-1]):
+            self.env["CREDENTIALS_DIRECTORY"] = folder
+            self.refused(refused)
+        self.env["CREDENTIALS_DIRECTORY"] = self.folder
+        self.check(0, "config")
+        os.chmod(self.file, 0o444)
+        self.refused(refused)
+
     def test_a_file_without_one_may_be_open(self):
         self.write("store = mongodb://me@a:27017,b:27017/app?replicaSet=rs0\n", mode=0o644)
         self.assertEqual(self.said("store")[0], "mongodb://me@a:27017,b:27017/app?replicaSet=rs0")

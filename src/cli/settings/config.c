@@ -187,12 +187,22 @@ static void hear_line(void *ctx, const ini_line *line)
     free(from);
 }
 
+/* Whether systemd has given the file to this service. Only the service's user can read it, by an
+ * ACL, which shows as a right of the group. */
+static bool is_credential(const char *path)
+{
+    const char *folder = getenv("CREDENTIALS_DIRECTORY");
+    size_t n = folder ? strlen(folder) : 0;
+    return n && strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
 static void hear_open_file(config *c, FILE *file, const char *path)
 {
     struct stat info;
     if (fstat(fileno(file), &info) || S_ISDIR(info.st_mode))
         value_refuse("%s is no file of settings", path);
-    reading r = {c, info.st_mode & (S_IRGRP | S_IROTH)};
+    mode_t others = is_credential(path) ? S_IROTH : S_IRGRP | S_IROTH;
+    reading r = {c, info.st_mode & others};
     ini_read(file, path, hear_line, &r);
     fclose(file);
 }
