@@ -1,8 +1,9 @@
-"""examples/systemd and examples/compose, by the tools that read such files; and whether
-examples/README.md has them all."""
+"""examples/systemd, examples/compose and the unit of the Debian package, by the tools that read such files;
+and whether examples/README.md has all examples."""
 # SPDX-License-Identifier: Apache-2.0
 import configparser
 import glob
+import json
 import os
 import pathlib
 import re
@@ -17,6 +18,30 @@ import urllib.request
 
 import bed
 import yaml
+
+
+class Serving(bed.Case):
+    """A service that is started with a certificate and a token of the test's own."""
+
+    def certify(self, cert, key, tokens):
+        self.check(0, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                   "-nodes", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+                   "-keyout", self.path(key), "-out", self.path(cert))
+        with open(self.path(tokens), "w") as out:
+            out.write("read a-token-for-this-test\n")
+        os.chmod(self.path(tokens), 0o600)
+
+    def assert_serves(self, url, cert):
+        """It speaks HTTPS and wants a token."""
+        context = ssl.create_default_context(cafile=cert)
+        request = urllib.request.Request(url + "/v1/locks")
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, context=context, timeout=bed.PATIENCE)
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 401)
+        request.add_header("Authorization", "Bearer a-token-for-this-test")
+        with urllib.request.urlopen(request, context=context, timeout=bed.PATIENCE) as answer:
+            self.assertEqual(answer.status, 200)
 
 
 class Systemd(bed.Case):
@@ -68,7 +93,70 @@ class Systemd(bed.Case):
         self.assertEqual(len(self.show("scheduler")["holders"]), 1)
 
 
-class Compose(bed.Case):
+class Service(Serving):
+    """The unit of the Debian package, alone and with what docs/operations.md lets an administrator add."""
+
+    def setUp(self):
+        super().setUp()
+        self.unit = self.read("debian", "holdfast.service")
+        self.added = re.search(r"```ini\n(\[Service\]\n.*?)```", self.read("docs", "operations.md"), re.S)[1]
+        with open(self.path("holdfast.service"), "w") as out:
+            out.write(self.here(self.unit))
+
+    @staticmethod
+    def read(*path):
+        with open(os.path.join(bed.SOURCE, *path)) as text:
+            return text.read()
+
+    @staticmethod
+    def here(text):
+        return text.replace("/usr/bin/holdfast", os.path.join(bed.BUILD, "holdfast"))
+
+    @staticmethod
+    def values(text, key):
+        return re.findall(r"(?m)^%s=(.*)$" % key, text.replace("\\\n", ""))
+
+    def assert_verified(self):
+        self.assertEqual(self.check(0, "systemd-analyze", "verify", "--man=no",
+                                    self.path("holdfast.service")), "")
+
+    def test_systemd_has_no_complaint(self):
+        self.assert_verified()
+
+    def test_systemd_has_no_complaint_of_what_is_added(self):
+        os.mkdir(self.path("holdfast.service.d"))
+        with open(self.path("holdfast.service.d/override.conf"), "w") as out:
+            out.write(self.here(self.added))
+        self.assert_verified()
+
+    def test_its_user_can_be_made(self):
+        """systemd makes no user whose name a group has; and the groups that it names must be there."""
+        groups = re.findall(r"\baddgroup .*?(\w+)$", self.read("debian", "holdfast.postinst"), re.M)
+        self.assertEqual(self.values(self.unit, "DynamicUser"), ["yes"])
+        (user,) = self.values(self.unit, "User") or ["holdfast"]
+        self.assertNotIn(user, groups)
+        self.assertEqual(self.values(self.unit, "SupplementaryGroups"), groups)
+
+    def test_what_only_root_can_read_is_given_to_it(self):
+        loaded = {each.split(":")[0] for each in self.values(self.added, "LoadCredential")}
+        self.assertEqual(loaded, set(re.findall(r"%d/(\S+)", self.added)))
+
+    def test_the_service_starts_so(self):
+        """With credentials as systemd gives them, it speaks HTTPS, wants a token, and logs."""
+        self.certify("cert.pem", "key.pem", "tokens")
+        with open(self.path("settings"), "w") as out:
+            out.write("ttl = 7s\n[stores]\nother = mongodb://me:password@a/x\n")
+        os.chmod(self.path("settings"), 0o440)
+        self.env["CREDENTIALS_DIRECTORY"] = self.folder
+        name, value = self.values(self.added, "Environment")[0].split("=")
+        self.env[name] = value.replace("%d", self.folder)
+        command = self.here(self.values(self.added, "ExecStart")[-1]).replace("%d", self.folder)
+        service = self.start(*command.replace("0.0.0.0:8430", "127.0.0.1:0").split(), "-v")
+        self.assert_serves(service.stdout.readline().split()[-1], self.path("cert.pem"))
+        self.assertEqual(json.loads(service.stderr.readline())["status"], 401)
+
+
+class Compose(Serving):
     FOLDER = os.path.join(bed.EXAMPLES, "compose")
 
     def setUp(self):
@@ -105,24 +193,11 @@ class Compose(bed.Case):
     def test_the_service_starts_so(self):
         """With its command as it stands, but for the folder of the secrets and a free port of this
         machine alone, it speaks HTTPS and wants a token."""
-        self.check(0, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                   "-nodes", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
-                   "-keyout", self.path("key"), "-out", self.path("cert"))
-        with open(self.path("token"), "w") as out:
-            out.write("read a-token-for-this-test\n")
-        os.chmod(self.path("token"), 0o600)
+        self.certify("cert", "key", "token")
         words = [re.sub("0.0.0.0:.*", "127.0.0.1:0", word).replace("/run/secrets", self.folder)
                  for word in self.holdfast["holdfast1"]["command"]]
         url = self.start("holdfast", "-v", *words).stdout.readline().split()[-1]
-        context = ssl.create_default_context(cafile=self.path("cert"))
-        request = urllib.request.Request(url + "/v1/locks")
-        with self.assertRaises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, context=context, timeout=bed.PATIENCE)
-        refused.exception.close()
-        self.assertEqual(refused.exception.code, 401)
-        request.add_header("Authorization", "Bearer a-token-for-this-test")
-        with urllib.request.urlopen(request, context=context, timeout=bed.PATIENCE) as answer:
-            self.assertEqual(answer.status, 200)
+        self.assert_serves(url, self.path("cert"))
 
     def test_image_is_made_of_the_package(self):
         build = self.holdfast["holdfast1"]["build"]
