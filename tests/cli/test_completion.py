@@ -14,7 +14,7 @@ FOLDER = os.path.join(os.path.abspath(cli.HERE), "..", "..", "completion")
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
 
-class Completion(cli.Case):
+class Completion(cli.TerminalCase):
     def setUp(self):
         super().setUp()
         self.env["PATH"] = os.path.dirname(os.path.abspath(cli.BIN)) + ":" + self.env["PATH"]
@@ -198,6 +198,29 @@ words=("$@"); CURRENT=$#; PREFIX=$words[-1]; IPREFIX=
         self.assertEqual(self.reply("holdfast", "--store=p"), ["prod:"])
         self.assertEqual(self.reply("holdfast", "serve", "--tls-key", ""), ["files"])
         self.assertEqual(self.reply("holdfast", "run", "x", "--", "ls", "-l"), ["command -l"])
+
+    def prompt(self):
+        """zsh with its own completion, and a key that prints the line and empties it."""
+        shell = self.open(["zsh", "-f", "-i"], columns=200)
+        self.type(shell, """PS1=; cd %s; fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D
+            say() { zle -I; print -r -- "<$BUFFER>"; BUFFER= }; zle -N say; bindkey '^]' say
+            print rea''dy\n""" % (self.folder, FOLDER))
+        shell.screen.expect("ready")
+        return shell
+
+    def completed(self, shell, line):
+        self.type(shell, line + "\t\x1d")
+        return shell.screen.expect("<(.*)>").group(1)
+
+    def test_at_a_prompt(self):
+        shell = self.prompt()
+        for line, becomes in (("sess", "sessions "), ("show n", "show nightly "),
+                              ("show t", r"show two\ words "), (r"show two\ w", r"show two\ words "),
+                              ("show a", "show a:b=c "), ("--store=p", "--store=prod "),
+                              ("--store p", "--store prod "), ("serve --tls-key con", "serve --tls-key config "),
+                              ("serve --tls-key=con", "serve --tls-key=config "),
+                              ("run x -- holdfast sess", "run x -- holdfast sessions ")):
+            self.assertEqual(self.completed(shell, "holdfast " + line), "holdfast " + becomes)
 
 
 class Fish(Completion):
