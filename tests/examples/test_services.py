@@ -162,10 +162,14 @@ class Compose(Serving):
     def setUp(self):
         super().setUp()
         os.makedirs(os.path.join(bed.SOURCE, "build-packages"), exist_ok=True)  # where its image is made
-        self.composed = yaml.safe_load(self.check(0, "docker-compose", "config", cwd=self.FOLDER))
+        self.env.pop("DEBIAN", None)
+        self.composed = self.read()
         services = self.composed["services"]
         self.mongo = {name: s for name, s in services.items() if s["command"][0] == "mongod"}
         self.holdfast = {name: s for name, s in services.items() if "build" in s}
+
+    def read(self):
+        return yaml.safe_load(self.check(0, "docker-compose", "config", cwd=self.FOLDER))
 
     def test_services_use_the_set(self):
         self.assertEqual((len(self.mongo), len(self.holdfast)), (3, 2))
@@ -209,6 +213,13 @@ class Compose(Serving):
         self.assertEqual([p for p in packages if steps["COPY"].startswith(p + "_*.deb ")], ["holdfast"])
         self.check(0, "sh", "-n", "-c", steps["RUN"])
         self.assertEqual(steps["ENTRYPOINT"], '["holdfast"]')
+        self.assertEqual(steps["FROM"], "debian:${DEBIAN}-slim")
+        self.assertEqual(steps["ARG"], "DEBIAN=" + str(build["args"]["DEBIAN"]))
+
+    def test_image_has_the_debian_of_the_packages(self):
+        self.env["DEBIAN"] = "13"
+        build = self.read()["services"]["holdfast1"]["build"]
+        self.assertEqual(str(build["args"]["DEBIAN"]), "13")
 
 
 class Index(unittest.TestCase):
