@@ -87,21 +87,30 @@ class Precedence(Config):
         self.assertEqual(self.said("ttl")[0], "7s")
         self.assertEqual(self.said("store")[1], "default")
 
-    def with_system_file(self, system, theirs, *words):
-        """What the command prints where `theirs` is the system's file, in a mount namespace that
-        nobody else sees."""
+    def under_system_file(self, system, theirs, *words):
+        """Runs the words where `theirs` is the system's file, in a mount namespace that nobody else sees."""
         script = ('mount -t tmpfs none "$(dirname "$(dirname "$1")")" && mkdir "$(dirname "$1")" '
                   '&& cp -p "$2" "$1" && shift 2 && exec "$@"')
         unshare = ["unshare", "--mount"] + ["--map-root-user"] * (os.getuid() != 0)
-        done = subprocess.run([*unshare, "sh", "-c", script, "sh", system, theirs, *words],
-                              env=self.env, stdout=subprocess.PIPE, check=True)
-        return {line.split()[0]: line for line in done.stdout.decode().splitlines() if line}
+        return subprocess.run([*unshare, "sh", "-c", script, "sh", system, theirs, *words], env=self.env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                              timeout=cli.PATIENCE)
 
-    def test_the_users_file_counts_more_than_the_systems(self):
+    def with_system_file(self, system, theirs, *words):
+        """The lines that the command prints there, by their first words."""
+        done = self.under_system_file(system, theirs, *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return {line.split()[0]: line for line in done.stdout.splitlines() if line}
+
+    def find_system_file(self):
+        """Its path, which depends on where the command is to be installed."""
         del self.env["HOLDFAST_CONFIG"]
         self.env["XDG_CONFIG_HOME"] = self.path("home")
-        mine, system = [each["path"] for each in self.json("config", "--json")["files"]]
-        self.assertEqual(mine, self.path("home/holdfast/config"))
+        return self.json("config", "--json")["files"][1]["path"]
+
+    def test_the_users_file_counts_more_than_the_systems(self):
+        system = self.find_system_file()
+        mine = self.path("home/holdfast/config")
         self.write("ttl = 7s\n[stores]\na = sqlite:/mine.db\n", mine)
         theirs = self.write("ttl = 8s\ngrace = 1s\n[stores]\na = sqlite:/theirs.db\nb = memory:\n",
                             self.path("theirs"))
@@ -112,18 +121,51 @@ class Precedence(Config):
         self.assertIn("memory:", rows["b"])
         self.assertRegex(rows[system], "read$")
 
-    def test_a_system_file_that_is_roots_alone(self):
-        if os.getuid() != 0:
-            return  # only root can become another user
-        del self.env["HOLDFAST_CONFIG"]
-        self.env["XDG_CONFIG_HOME"] = "/nowhere"
-        system = self.json("config", "--json")["files"][1]["path"]
-        theirs = self.write("ttl = 8s\n[stores]\nprod = %s\n" % SECRET, self.path("theirs"))
-        rows = self.with_system_file(system, theirs, cli.BIN, "config")
-        self.assertIn("8s", rows["ttl"])
-        rows = self.with_system_file(system, theirs, "setpriv", "--reuid", "65534", cli.BIN, "config")
+    def test_a_system_file_that_cannot_be_read(self):
+        """Which store it names for all users is not known, so none is taken: a store of this user's own
+        would exclude nobody who can read it."""
+        system = self.find_system_file()
+        theirs = self.write("ttl = 8s\nstore = prod\n[stores]\nprod = %s\n" % SECRET, self.path("theirs"))
+        self.assertIn("8s", self.with_system_file(system, theirs, cli.BIN, "config")["ttl"])
+        os.chmod(theirs, 0)
+        as_powerless = ["setpriv", "--bounding-set", "-all", cli.BIN]  # root reads any file otherwise
+        rows = self.with_system_file(system, theirs, *as_powerless, "config")
         self.assertIn("10s", rows["ttl"])
+        self.assertRegex(rows["store"], "^store +none +%s, not readable$" % system)
         self.assertRegex(rows[system], "not readable$")
+        for words in (["run", "x", "--", "true"], ["list"], ["doctor"], ["bench"], ["serve"]):
+            done = self.under_system_file(system, theirs, *as_powerless, *words)
+            self.assertEqual((done.returncode, done.stdout), (65, ""), words)
+            self.assertRegex(done.stderr, "^holdfast: no store is named, and %s, which may name one for all "
+                             "users, cannot be read: Permission denied; name a store with --store or "
+                             "HOLDFAST_STORE .private: .*or let a group .* read the settings\n$" % system)
+        done = self.under_system_file(system, theirs, *as_powerless, "--store", "prod", "list")
+        self.assertEqual(done.returncode, 65)
+        self.assertIn("no file of settings names one; %s cannot be read" % system, done.stderr)
+
+    def test_where_a_store_is_named_nobody_needs_the_system_file(self):
+        system = self.find_system_file()
+        theirs = self.write("store = memory:\n", self.path("theirs"), mode=0)
+        self.env["XDG_STATE_HOME"] = self.folder
+        for words, variable, mine in ((["--store", self.store], "", ""), ([], self.store, ""),
+                                      (["--store", "private"], "", ""), ([], "private", ""),
+                                      ([], "", "store = here\n[stores]\nhere = %s\n" % self.store)):
+            self.env["HOLDFAST_STORE"] = variable
+            self.write(mine, self.path("home/holdfast/config"))
+            done = self.under_system_file(system, theirs, "setpriv", "--bounding-set", "-all", cli.BIN,
+                                          "run", *words, "x", "--", "true")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), (words, variable, mine))
+
+    def test_the_group_of_the_system_file_may_read_a_password(self):
+        system = self.find_system_file()
+        theirs = self.write("store = %s\n" % SECRET, self.path("theirs"), mode=0o640)
+        rows = self.with_system_file(system, theirs, cli.BIN, "config")
+        self.assertIn("mongodb://me:***@a,b/app", rows["store"])
+        os.chmod(theirs, 0o644)
+        done = self.under_system_file(system, theirs, cli.BIN, "config")
+        self.assertEqual(done.returncode, 65)
+        self.assertIn(":1: a password stands here, and others can read the file: chmod 640 %s" % system,
+                      done.stderr)
 
     def test_a_file_in_the_home(self):
         del self.env["HOLDFAST_CONFIG"]

@@ -91,6 +91,7 @@ static void hear_environment(config *c)
 typedef struct reading {
     config *config;
     bool is_open_to_others; /* they can read the file */
+    const char *safe_mode;  /* what chmod gives to a file with a password */
 } reading;
 
 static bool is_name(const char *text)
@@ -110,8 +111,8 @@ static void check_uri(const reading *r, const ini_line *line)
         ini_refuse(line, "%s would be another file in each folder: give a path that begins with /",
                    uri);
     if (r->is_open_to_others && secret_is_in(uri))
-        ini_refuse(line, "a password stands here, and others can read the file: chmod 600 %s",
-                   line->path);
+        ini_refuse(line, "a password stands here, and others can read the file: chmod %s %s",
+                   r->safe_mode, line->path);
 }
 
 static void check_path(const ini_line *line)
@@ -196,50 +197,81 @@ static bool is_credential(const char *path)
     return n && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
+/* The group of the system's file may read a password there. */
 static void hear_open_file(config *c, FILE *file, const char *path)
 {
     struct stat info;
+    bool has_group = strcmp(path, SYSTEM_CONFIG) == 0 || is_credential(path);
     if (fstat(fileno(file), &info) || S_ISDIR(info.st_mode))
         value_refuse("%s is no file of settings", path);
-    mode_t others = is_credential(path) ? S_IROTH : S_IRGRP | S_IROTH;
-    reading r = {c, info.st_mode & others};
+    reading r = {c, info.st_mode & (has_group ? S_IROTH : S_IRGRP | S_IROTH),
+                 has_group ? "640" : "600"};
     ini_read(file, path, hear_line, &r);
     fclose(file);
 }
 
-/* If a needed file cannot be read, ends the program. Takes path. */
-static void hear_file(config *c, char *path, bool must_be_there, bool must_be_readable)
+/* What became of the file. Takes path. */
+static config_file *hear_file(config *c, char *path)
 {
     config_file *f = &c->files[c->n_files++];
     FILE *file = fopen(path, "re");
-    *f = (config_file){path, file ? "read" : errno == EACCES ? "not readable" : "not there"};
+    *f = (config_file){.path = path, .error = file ? 0 : errno};
     if (file)
         hear_open_file(c, file, path);
-    else if (errno == EACCES ? must_be_readable : must_be_there)
-        value_refuse("the settings in %s cannot be read: %s", path, strerror(errno));
+    return f;
+}
+
+static bool is_there(const config_file *f)
+{
+    return f->error != ENOENT && f->error != ENOTDIR;
+}
+
+const char *config_file_state(const config_file *f)
+{
+    return !f->error ? "read" : is_there(f) ? "not readable" : "not there";
+}
+
+static void refuse_file(const config_file *f)
+{
+    value_refuse("the settings in %s cannot be read: %s", f->path, strerror(f->error));
 }
 
 /* ---- All of them ---- */
 
-/* Only root may be able to read the system's file. */
-static void hear_files(config *c)
+static void hear_users_file(config *c)
 {
-    const char *named = getenv("HOLDFAST_CONFIG");
-    if (named && *named) {
-        hear_file(c, text_copy(named), true, true);
-        return;
-    }
     char *folder = folder_find("XDG_CONFIG_HOME", ".config");
-    if (folder)
-        hear_file(c, text_print("%s/config", folder), false, true);
-    hear_file(c, text_copy(SYSTEM_CONFIG), false, false);
+    const config_file *f = folder ? hear_file(c, text_print("%s/config", folder)) : NULL;
+    if (f && f->error && is_there(f))
+        refuse_file(f);
     free(folder);
+}
+
+/* Only some users may be able to read the system's file. Which store it names for all of them, the
+ * others cannot know, and must not take one of their own instead. */
+static void hear_systems_file(config *c)
+{
+    const config_file *f = hear_file(c, text_copy(SYSTEM_CONFIG));
+    if (!f->error || !is_there(f) || c->values[SETTING_STORE].text)
+        return;
+    char *from = text_print("%s, not readable", f->path);
+    offer(&c->values[SETTING_STORE], from, STORE_NONE);
+    c->hides_store = f;
+    free(from);
 }
 
 void config_settle(config *c)
 {
+    const char *named = getenv("HOLDFAST_CONFIG");
     hear_environment(c);
-    hear_files(c);
+    if (!named || !*named) {
+        hear_users_file(c);
+        hear_systems_file(c);
+        return;
+    }
+    const config_file *f = hear_file(c, text_copy(named));
+    if (f->error)
+        refuse_file(f);
 }
 
 int64_t config_ms(const config *c, setting which, int64_t standard)
@@ -254,15 +286,23 @@ const char *config_access_log(const config *c)
     return text && strcmp(text, LOG_NONE) != 0 ? text : NULL;
 }
 
-/* "prod, test", or that there are none; in new memory. */
+/* Takes text. */
+static char *longer(char *text, const char *between, const char *more)
+{
+    char *out = text_print("%s%s%s", text, between, more);
+    free(text);
+    return out;
+}
+
+/* "prod, test", or that there are none, and which file cannot be read; in new memory. */
 static char *names_of(const config *c)
 {
     char *all = text_copy(c->n_stores ? "there are " : "no file of settings names one");
-    for (size_t i = 0; i < c->n_stores; i++) {
-        char *longer = text_print("%s%s%s", all, i ? ", " : "", c->stores[i].name);
-        free(all);
-        all = longer;
-    }
+    for (size_t i = 0; i < c->n_stores; i++)
+        all = longer(all, i ? ", " : "", c->stores[i].name);
+    for (size_t i = 0; i < c->n_files; i++)
+        if (c->files[i].error && is_there(&c->files[i]))
+            all = longer(longer(all, "; ", c->files[i].path), "", " cannot be read");
     return all;
 }
 

@@ -36,7 +36,7 @@ typedef struct named_store {
 
 typedef struct config_file {
     char *path;
-    const char *state; /* "read", "not there", "not readable" */
+    int error; /* why it could not be opened; 0: it was read */
 } config_file;
 
 #define MOST_CONFIG_FILES 2
@@ -47,10 +47,13 @@ typedef struct config {
     size_t n_stores;
     config_file files[MOST_CONFIG_FILES]; /* the one that counts more comes first */
     size_t n_files;
+    const config_file *hides_store; /* not readable, and may name the store that nothing else names,
+                                     * which is then `none`; NULL: there is no such file */
 } config;
 
 const char *config_key(setting which);
 const char *config_standard(setting which);
+const char *config_file_state(const config_file *f); /* "read", "not there", "not readable" */
 
 /* Sets a setting from a flag; the last flag counts. As in all of these functions, an invalid value
  * ends the program with a message and STATUS_VALUE. */
@@ -73,6 +76,6 @@ const char *config_access_log(const config *c);
 /* The URI of the store that was given by name or by URI; NULL: none was given, or one of those
  * words. */
 const char *config_store(const config *c);
-bool config_has_no_store(const config *c); /* it was said that there is no default */
+bool config_has_no_store(const config *c); /* there is no default, not even this user's file */
 
 #endif

@@ -165,13 +165,23 @@ static void say_open_secret(const config_value *said)
                       "list of processes: let HOLDFAST_STORE or a file of settings name the store");
 }
 
+static void refuse_no_store(const config *c)
+{
+    const config_file *hidden = c->hides_store;
+    if (hidden)
+        value_refuse("no store is named, and %s, which may name one for all users, cannot be "
+                     "read: %s; name a store with --store or HOLDFAST_STORE (" STORE_PRIVATE
+                     ": " OWN_FILE "), or let a group that this user is in read the settings",
+                     hidden->path, strerror(hidden->error));
+    value_refuse("%s says that no store is the default: name one with --store or HOLDFAST_STORE",
+                 c->values[SETTING_STORE].from);
+}
+
 char *options_store(const settings *given)
 {
     const config_value *said = &given->config.values[SETTING_STORE];
     if (config_has_no_store(&given->config))
-        value_refuse("%s says that no store is the default: name one with --store or "
-                     "HOLDFAST_STORE",
-                     said->from);
+        refuse_no_store(&given->config);
     char *uri = given->store || make_default_folder() ? options_uri(given) : NULL;
     if (uri && !options_has_store(given))
         say_private(uri);

@@ -111,7 +111,7 @@ static void print_files(const config *c)
     table_init(&rows, heads);
     for (size_t i = 0; i < c->n_files; i++) {
         table_add(&rows, text_copy(c->files[i].path));
-        table_add(&rows, text_copy(c->files[i].state));
+        table_add(&rows, text_copy(config_file_state(&c->files[i])));
     }
     print_end(&rows, true);
 }
@@ -139,7 +139,7 @@ static json_t *json_of_files(const config *c)
     for (size_t i = 0; i < c->n_files; i++) {
         json_t *file = json_object_new();
         json_put_text(file, "path", c->files[i].path);
-        json_put_text(file, "state", c->files[i].state);
+        json_put_text(file, "state", config_file_state(&c->files[i]));
         json_append(out, file);
     }
     return out;
