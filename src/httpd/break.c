@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* break.c: takes a lock from its holders, on behalf of an HTTP client. */
+#include <netdb.h>
 #include <stdlib.h>
 
+#include "httpd/address.h"
 #include "httpd/answer.h"
 #include "httpd/parameter.h"
 #include "httpd/routes.h"
 #include "show/json.h"
+#include "show/text.h"
 
 #define TOKEN_MOST (INT64_C(1) << 53)
 
@@ -16,12 +19,32 @@ static bool keep_holders(void *ctx, const hf_lock_info *info)
     return false;
 }
 
+/* A warning, so that nobody has to ask for it beforehand: a break is rare, and somebody's work is
+ * stopped by it. failed: why it failed; NULL: it did not. */
+static void note(const request *req, const hf_break_options *how, const char *failed)
+{
+    const httpd_config *config = &req->service->config;
+    char host[NI_MAXHOST];
+    address_of_client(req->mhd, host, sizeof host);
+    char *who = how->by ? text_print("%s@%s", how->by, host) : text_copy(host);
+    char *line = failed ? text_print("breaking \"%s\" failed, for %s: %s (reason: %s)", req->name,
+                                     who, failed, how->reason)
+                        : text_print("\"%s\" was broken by %s: %s", req->name, who, how->reason);
+    config->log(config->log_ctx, HF_LOG_WARNING, line);
+    free(line);
+    free(who);
+}
+
 static hf_code break_it(const request *req, const hf_break_options *how, json_t **asked,
                         hf_error *err)
 {
     hf_client *client = req->service->config.client;
     hf_code code = hf_show(client, req->name, keep_holders, asked, err);
-    return code ? code : hf_break(client, req->name, how, err);
+    if (code)
+        return code;
+    code = hf_break(client, req->name, how, err);
+    note(req, how, code ? err->text : NULL);
+    return code;
 }
 
 static void tell(request *req, json_t *asked)

@@ -266,6 +266,18 @@ class ForPeople(cli.Case):
                               r".*broken by \S+/holdfast@.*: why not$")
         self.assertNotRegex(out, "(?m)^done")
 
+    def test_who_broke_a_lock_and_why(self):
+        holder = self.hold("--ttl", "6s", "x")
+        watcher = self.start("watch", "--json", "--interval", "50ms")
+        self.assertEqual(json.loads(watcher.out.line())["event"], "grant")
+        breaker = self.start("break", "x", "--reason", "host is gone")
+        self.assertEqual((breaker.status(), holder.status()), (0, 76))
+        reason = "broken by %s/holdfast@%s:%d: host is gone" % (cli.USER, socket.gethostname(), breaker.pid)
+        loss = json.loads(watcher.out.line())
+        self.assertEqual((loss["event"], loss["reason"]), ("loss", reason))
+        self.assertEqual(self.json("show", "x", "--json")["last"]["reason"], reason)
+        self.assertEqual([lock["last"]["reason"] for lock in self.json("list", "-a", "--json")], [reason])
+
     def test_work_that_was_done_before_the_last_holder_died(self):
         self.check(3, "run", "--once-per", "87600h", "x", "--", "sh", "-c", "exit 3")
         self.kill(self.hold("--once-per", "87600h", "--retry", "--ttl", "1s", "x"))

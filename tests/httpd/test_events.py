@@ -6,7 +6,7 @@ import socket
 import time
 
 import serving
-from serving import CAN, needs
+from serving import CAN, cli, needs
 
 
 class Following(serving.Case):
@@ -85,6 +85,35 @@ class Following(serving.Case):
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
         [(kind, data)] = events.news("x", 1)
         self.assertEqual(kind, "loss")
+
+    def broken(self, service, token=None):
+        """Breaks the lock x by the service; returns what the loss, the lock's events and the lock itself
+        say of the reason."""
+        holder = self.hold("--ttl", "6s", "x")
+        events = self.follow(service, token=token)
+        events.until("snapshot")
+        answer = service.call("DELETE", "/v1/locks/x?reason=host+is+gone", token)
+        self.assertEqual(answer.status, 200, answer.text)
+        loss = events.until("loss", "x")
+        self.assertIn(":%d" % holder.pid, loss["who"])
+        return {loss["reason"], events.until("lock", "x")["last"]["reason"],
+                service.get("/v1/locks/x", token).json["last"]["reason"]}
+
+    @needs("queue")
+    def test_who_broke_a_lock_and_why(self):
+        """Without access tokens, the service did."""
+        service = serving.Service(self.start("serve", "--listen", "127.0.0.1:0"))
+        self.assertEqual(self.broken(service), {
+            "broken by %s/holdfast@%s:%d: host is gone" % (cli.USER, socket.gethostname(), service.running.pid)})
+        service.running.err.expect(r'holdfast: "x" was broken by 127\.0\.0\.1: host is gone\n')
+
+    @needs("queue")
+    def test_whose_access_token_broke_a_lock_and_why(self):
+        token = "admin-token-aaaaaaaa"
+        tokens = self.write("tokens", "admin %s alice\n" % token)
+        service = serving.Service(self.start("serve", "--listen", "127.0.0.1:0", "--token-file", tokens))
+        self.assertEqual(self.broken(service, token), {"broken by alice: host is gone"})
+        service.running.err.expect(r'holdfast: "x" was broken by alice@127\.0\.0\.1: host is gone\n')
 
     def test_what_came_and_went_between_two_looks(self):
         service = self.serve()
