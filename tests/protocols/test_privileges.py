@@ -1,9 +1,12 @@
 # What docs/operations.md says about privileges: a user who has these and no others can do what it
 # says, on a real server with authentication. SPDX-License-Identifier: Apache-2.0
+import collections
+import json
 import os
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 
 import pymongo
 
@@ -15,6 +18,20 @@ DATABASE = "app"
 PATIENCE = 60 * BUSY
 READ = ["find"]
 WRITE = ["find", "insert", "update", "remove"]
+KEEP = ["find", "insert", "createCollection", "convertToCapped", "createIndex"]  # a history
+
+# What each protocol needs: the collection of its locks, rights on collections and on the cluster, and keys
+# of the URI. That of queue is the least with which it works.
+Needs = collections.namedtuple("Needs", "locks grants cluster options")
+QUEUE = Needs("locks", [("locks", WRITE), ("sessions", WRITE)], [], "")
+TTL = Needs("jobs", [("jobs", WRITE + ["changeStream", "listIndexes", "createIndex"])], [],
+            "&hfProtocol=ttl&hfCollection=jobs")
+DOCUMENT = Needs("orders", [("orders", ["find", "update", "changeStream"])], [],
+                 "&hfProtocol=document&hfCollection=orders")
+SHARDING = Needs("locks2", [("locks2", WRITE + ["changeStream", "createIndex"]),
+                            ("lockpings", WRITE + ["createIndex"])], ["serverStatus"],
+                 "&hfProtocol=sharding&hfCollection=locks2")
+UNINDEXED = "createIndex|^$"  # a user that may make no index is told who is to
 
 
 class Guarded(ReplicaSet):
@@ -55,6 +72,7 @@ class Privileges(unittest.TestCase):
         cls.set.start()
         cls.root = pymongo.MongoClient(cls.set.uri_of("root:r00t"))
         cls.addClassCleanup(cls.root.close)
+        cls.root[DATABASE].orders.insert_many({"_id": name} for name in "xy")
         cls.users = 0
 
     def user(self, *grants, options="", cluster=()):
@@ -67,6 +85,10 @@ class Privileges(unittest.TestCase):
         self.root.admin.command("createRole", name, privileges=privileges, roles=[])
         self.root.admin.command("createUser", name, pwd="s3cret", roles=[name])
         return self.set.uri_of(name + ":s3cret", options)
+
+    def user_of(self, protocol, *more):
+        """The URI of a new user with what the protocol needs, and more."""
+        return self.user(*protocol.grants, *more, options=protocol.options, cluster=protocol.cluster)
 
     def run_command(self, store, *words):
         return subprocess.run([BIN, *words], stdin=subprocess.DEVNULL, text=True,
@@ -104,6 +126,9 @@ class Privileges(unittest.TestCase):
         for verb in verbs or (["list"], ["show", "x"], ["sessions"], ["why", "x"]):
             self.check(0, store, *verb)
 
+    def json(self, store, *words):
+        return json.loads(self.check(0, store, *words, "--json").stdout)
+
     # ---- queue ----
 
     def test_queue(self):
@@ -118,46 +143,159 @@ class Privileges(unittest.TestCase):
 
     def test_queue_without_notices(self):
         """Nor on streams: it looks. Nor on indexes: it says who is to make them."""
-        self.assert_it_works(self.user(("locks", WRITE), ("sessions", WRITE)), "createIndex|^$")
+        self.assert_it_works(self.user_of(QUEUE), UNINDEXED)
 
     def test_who_may_only_read(self):
-        self.assert_it_works(self.user(("", WRITE)), "createIndex|^$")
+        self.assert_it_works(self.user(("", WRITE)), UNINDEXED)
         reader = self.user(("locks", READ), ("sessions", READ))
         self.assert_it_reads(reader)
         done = self.run_command(reader, "run", "x", "--", "true")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("readWrite", done.stderr)
+        self.assertRegex(self.check(0, reader, "doctor").stdout,
+                         r"(?m)^LOOK +write concern +not checked: this user may not write")
 
-    def test_the_history(self):
-        """With these rights it is kept; who may only read it, reads; without them, locks work."""
-        rights = ("", WRITE), ("locks.history", ["find", "insert", "createCollection", "convertToCapped",
-                                              "createIndex"])
-        self.assert_it_works(self.user(*rights), "createIndex|^$")
-        reader = self.user(("locks", READ), ("sessions", READ), ("locks.history", READ))
-        self.assertIn("released", self.check(0, reader, "history", "x").stdout)
-        without = self.user(("locks", WRITE), ("sessions", WRITE))
-        self.assert_it_works(without, "createIndex|^$")
-        self.assertIn("convertToCapped and createIndex on locks.history", self.check(0, without, "doctor").stdout)
-        self.assertEqual(self.run_command(without, "history", "x").returncode, 69)
+    def test_who_may_only_read_follows(self):
+        holder = self.start(self.user_of(QUEUE), "elect", "followed", "--", "sh", "-c", "echo leads; exec cat")
+        self.assertEqual(holder.stdout.readline(), "leads\n")
+        reader = self.user(("locks", READ), ("sessions", READ))
+        watcher = self.start(reader, "watch", "--json", "followed")
+        self.assertEqual(json.loads(watcher.stdout.readline())["event"], "grant")
+        self.assertIn("/sh@", self.start(reader, "elect", "--print", "followed").stdout.readline())
 
     # ---- The others ----
 
     def test_ttl(self):
-        self.assert_it_works(self.user(
-            ("jobs", WRITE + ["changeStream", "listIndexes", "createIndex"]),
-            options="&hfProtocol=ttl&hfCollection=jobs"))
+        self.assert_it_works(self.user_of(TTL))
 
     def test_document(self):
-        orders = self.root[DATABASE].get_collection("orders")
-        orders.insert_one({"_id": "x"})
-        self.assert_it_works(self.user(("orders", ["find", "update", "changeStream"]),
-                                       options="&hfProtocol=document&hfCollection=orders"))
+        self.assert_it_works(self.user_of(DOCUMENT))
 
     def test_sharding(self):
-        self.assert_it_works(self.user(
-            ("locks2", WRITE + ["changeStream", "createIndex"]),
-            ("lockpings", WRITE + ["createIndex"]), cluster=["serverStatus"],
-            options="&hfProtocol=sharding&hfCollection=locks2"))
+        self.assert_it_works(self.user_of(SHARDING))
+
+    # ---- All of them ----
+
+    def check_history(self, protocol):
+        """With these rights it is kept; who may only read it, reads; without them, locks work."""
+        self.root[DATABASE].drop_collection(protocol.locks + ".history")
+        right = "%s.history" % protocol.locks, KEEP
+        self.assert_it_works(self.user_of(protocol, right), UNINDEXED)
+        reader = self.user((protocol.locks, READ), (right[0], READ), options=protocol.options)
+        self.assertEqual([turn["end"] for turn in self.json(reader, "history", "x")["turns"]], ["released"] * 2)
+        without = self.user_of(protocol)
+        self.assert_it_works(without, UNINDEXED)
+        self.assertIn("createIndex on %s.history" % protocol.locks, self.check(0, without, "doctor").stdout)
+        self.assertEqual(self.run_command(without, "history", "x").returncode, 69)
+
+    def test_the_history_of_queue(self):
+        self.check_history(QUEUE)
+
+    def test_the_history_of_ttl(self):
+        self.check_history(TTL)
+
+    def test_the_history_of_document(self):
+        self.check_history(DOCUMENT)
+
+    def test_the_history_of_sharding(self):
+        self.check_history(SHARDING)
+
+    def check_done(self, protocol):
+        """Who may write beside the locks knows how the last holder left, and runs once per period."""
+        once = ["run", "--once-per", "87600h", "--skip-code", "9", "y", "--", "sh", "-c", "exit 0"]
+        self.assertNotIn(self.run_command(self.user_of(protocol), *once).returncode, (0, 9))
+        store = self.user_of(protocol, (protocol.locks + ".done", WRITE))
+        done = self.check(0, store, *once)
+        self.assertRegex(done.stderr, UNINDEXED)
+        self.check(9, store, *once)
+        last = self.json(store, "show", "y")["last"]
+        self.assertEqual((last["outcome"], last["exit_status"]), ("released", 0))
+
+    def test_what_is_done_beside_ttl(self):
+        self.check_done(TTL)
+
+    def test_what_is_done_beside_documents(self):
+        self.check_done(DOCUMENT)
+
+    def test_what_is_done_beside_sharding(self):
+        self.check_done(SHARDING)
+
+    # ---- Each verb with what `run` needs ----
+
+    def check_leases(self, protocol):
+        store = self.user_of(protocol)
+        lease = self.json(store, "acquire", "x")["lease"]
+        self.check(0, store, "renew", lease)
+        self.check(0, store, "release", lease)
+
+    def check_election(self, protocol):
+        done = self.check(0, self.user_of(protocol), "elect", "x", "--", "echo", "leads")
+        self.assertEqual(done.stdout, "leads\n")
+
+    def check_break(self, protocol):
+        """The holder lives on where it cannot be asked; its end is another test's."""
+        store = self.user_of(protocol)
+        holder = self.start(store, "run", "x", "--", "sh", "-c", "echo held; exec cat")
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        how = [] if protocol is QUEUE else ["--force"]
+        self.check(0, store, "break", "x", *how, "--reason", "for a test")
+        self.assertEqual([lock for lock in self.json(store, "list") if lock["name"] == "x"], [])
+        holder.stdin.close()
+        holder.wait(PATIENCE)
+
+    def check_service(self, protocol):
+        service = self.start(self.user_of(protocol), "serve", "--listen", "127.0.0.1:0")
+        url = service.stdout.readline().split()[-1]
+
+        def ask(method, path, body=None):
+            head = {"Content-Type": "application/json"}
+            with urllib.request.urlopen(urllib.request.Request(url + path, body, head, method=method),
+                                        timeout=PATIENCE) as answer:
+                return answer.read().decode()
+        lease = json.loads(ask("POST", "/v1/locks/x", b"{}"))["lease"]
+        ask("PUT", "/v1/leases/" + lease)
+        [lock] = json.loads(ask("GET", "/v1/locks?in_use=1"))["locks"]
+        self.assertEqual(lock["name"], "x")
+        for path in ("/v1/locks/x", "/v1/why/x", "/v1/sessions", "/metrics", "/readyz"):
+            ask("GET", path)
+        ask("DELETE", "/v1/leases/" + lease)
+        service.terminate()
+        self.assertEqual(service.wait(PATIENCE), 0)
+
+    def check_verbs(self, protocol):
+        self.check_election(protocol)
+        self.check_leases(protocol)
+        self.check_break(protocol)
+        self.check_service(protocol)
+        self.assertNotIn("DANGER", self.check(0, self.user_of(protocol), "doctor").stdout)
+
+    def test_the_verbs_with_queue(self):
+        self.check_verbs(QUEUE)
+
+    def test_the_verbs_with_ttl(self):
+        self.check_verbs(TTL)
+
+    def test_the_verbs_with_document(self):
+        self.check_verbs(DOCUMENT)
+
+    def test_the_verbs_with_sharding(self):
+        self.check_verbs(SHARDING)
+
+    def test_unlock_all(self):
+        store = self.user_of(SHARDING) + "&hfProcess=nightly"
+        holder = self.start(store, "run", "x", "--", "sh", "-c", "echo held; exec cat")
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        holder.kill()
+        holder.wait()
+        self.assertEqual(self.json(store, "unlock-all", "nightly"), {"process": "nightly", "unlocked": 1})
+
+    def test_bench(self):
+        """What it makes in the same database is gone after it; what it may not do, it says."""
+        store = self.user(("", WRITE + ["createCollection", "dropCollection"]))
+        rows = self.json(store, "bench", "--runs", "1", "--only", "threads,work,protocols")
+        self.assertEqual({row["part"] for row in rows if "note" in row}, {"work", "protocols"})
+        self.assertIn("clusterMonitor", " ".join(row.get("note", "") for row in rows))
+        self.assertEqual([name for name in self.root[DATABASE].list_collection_names() if "bench" in name], [])
 
 
 if __name__ == "__main__":

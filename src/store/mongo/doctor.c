@@ -30,20 +30,39 @@ typedef struct doctor {
     bool stopped;
 } doctor;
 
+static void tell_all(doctor *to, hf_finding finding, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+static void tell_all(doctor *to, hf_finding finding, const char *format, va_list args)
+{
+    char text[700];
+    vsnprintf(text, sizeof text, format, args);
+    finding.text = text;
+    if (!to->stopped)
+        to->stopped = !to->each(to->ctx, &finding);
+}
+
 static void tell(doctor *to, const char *topic, bool is_danger, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static void tell(doctor *to, const char *topic, bool is_danger, const char *format, ...)
 {
-    char text[700];
     va_list args;
-    if (to->stopped)
-        return;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    tell_all(to, (hf_finding){.topic = topic, .is_danger = is_danger}, format, args);
     va_end(args);
-    hf_finding finding = {.topic = topic, .text = text, .is_danger = is_danger};
-    to->stopped = !to->each(to->ctx, &finding);
+}
+
+/* What is no danger, and somebody should look at. */
+static void advise(doctor *to, const char *topic, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void advise(doctor *to, const char *topic, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tell_all(to, (hf_finding){.topic = topic, .wants_care = true}, format, args);
+    va_end(args);
 }
 
 static double mono_ms(const doctor *to)
@@ -368,10 +387,15 @@ static void find_writes(doctor *to)
     if (to->store->uri.weak)
         tell(to, "write concern", true,
              "hfWeakWrites=yes: a failover can give one lock to two holders; take it out");
-    if (time_writes(to, &best_ms, &worst_ms, &error)) {
+    hf_code code = time_writes(to, &best_ms, &worst_ms, &error);
+    if (code == HF_DENIED)
+        advise(to, "write concern",
+               "not checked: this user may not write, so it can list locks and take none: %s",
+               error.text);
+    else if (code)
         tell(to, "write concern", true, "a majority write fails: %s", error.text);
+    if (code)
         return;
-    }
     if (!to->store->uri.weak)
         tell(to, "write concern", false, "majority, journaled");
     tell(to, "latency", worst_ms > patience_ms,
@@ -385,17 +409,15 @@ static void find_writes(doctor *to)
 
 static void find_names_of_locks(doctor *to)
 {
-    char id[HF_NAME_MAX + 1], text[700];
+    char id[HF_NAME_MAX + 1];
     if (to->store->protocol != &mongo_ttl || to->stopped || !mongo_ttl_find_odd_id(to->store, id))
         return;
-    snprintf(
-        text, sizeof text,
+    advise(
+        to, "names",
         "%.120s has a document whose _id is not a string: %.200s; a program that locks by it and "
         "one that gives the same name to Holdfast do not exclude each other: write _id as a "
         "string",
         to->store->uri.collection, id);
-    hf_finding finding = {.topic = "names", .text = text, .wants_care = true};
-    to->stopped = !to->each(to->ctx, &finding);
 }
 
 /* ---- Clocks ---- */
