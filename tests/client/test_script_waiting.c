@@ -866,10 +866,10 @@ static void test_patience(void **state)
                  "1000 b sweep\n"
                  "1195 b x: enter: not sent, HF_UNREACHABLE\n"
                  "1707 b x: enter: not sent, HF_UNREACHABLE\n"
-                 "2220 b x: enter: not sent, HF_UNREACHABLE\n"
-                 "2220 b x: leave-unused\n"
-                 "2220 b look at x for sure\n"
-                 "2220 b is told HF_UNREACHABLE: injected\n");
+                 "2000 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "2000 b x: leave-unused\n"
+                 "2000 b look at x for sure\n"
+                 "2000 b is told HF_UNREACHABLE: injected\n");
     waits.options.wait_ms = HF_TRY;
     play(take_part, &waits, 3000);
     stage_forget();
@@ -887,6 +887,51 @@ static void test_patience(void **state)
                  "6500 b look at x for sure\n"
                  "6500 b is told HF_UNREACHABLE: injected\n"
                  "6666 b beat, seen 2\n");
+    end();
+}
+
+/* Nobody is there, which each call learns after so long. */
+static void try_in_vain(int64_t late_ms)
+{
+    begin("memory:hasty", defaults);
+    stage_let_fail((stage_fault){.who = 'b',
+                                 .call = FAULTY_BEGIN,
+                                 .times = 100000,
+                                 .before = HF_UNREACHABLE,
+                                 .late_ms = late_ms});
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 5000);
+}
+
+static void test_a_try_is_answered_within_five_seconds(void **state)
+{
+    (void)state;
+    try_in_vain(0);
+    stage_expect("0 b begin: not sent, HF_UNREACHABLE\n"
+                 "0 log: x: trying again: injected\n"
+                 "7 b begin: not sent, HF_UNREACHABLE\n"
+                 "21 b begin: not sent, HF_UNREACHABLE\n"
+                 "47 b begin: not sent, HF_UNREACHABLE\n"
+                 "95 b begin: not sent, HF_UNREACHABLE\n"
+                 "185 b begin: not sent, HF_UNREACHABLE\n"
+                 "357 b begin: not sent, HF_UNREACHABLE\n"
+                 "691 b begin: not sent, HF_UNREACHABLE\n"
+                 "1207 b begin: not sent, HF_UNREACHABLE\n"
+                 "1725 b begin: not sent, HF_UNREACHABLE\n"
+                 "2245 b begin: not sent, HF_UNREACHABLE\n"
+                 "2767 b begin: not sent, HF_UNREACHABLE\n"
+                 "3291 b begin: not sent, HF_UNREACHABLE\n"
+                 "3817 b begin: not sent, HF_UNREACHABLE\n"
+                 "4000 b begin: not sent, HF_UNREACHABLE\n"
+                 "4000 b is told HF_UNREACHABLE: injected\n");
+    end();
+    try_in_vain(1000);
+    stage_expect("0 b begin: not sent, HF_UNREACHABLE\n"
+                 "1000 log: x: trying again: injected\n"
+                 "1007 b begin: not sent, HF_UNREACHABLE\n"
+                 "2021 b begin: not sent, HF_UNREACHABLE\n"
+                 "3047 b begin: not sent, HF_UNREACHABLE\n"
+                 "4047 b is told HF_UNREACHABLE: injected\n");
     end();
 }
 
@@ -925,9 +970,9 @@ static void test_looks_that_fail(void **state)
                  "6666 a beat, seen 2\n"
                  "6666 b beat, seen 2, waits\n"
                  "6790 b look at x since 2: not sent, HF_UNREACHABLE\n"
-                 "7310 b look at x since 2: not sent, HF_UNREACHABLE\n"
-                 "7310 b x: leave-unused\n"
-                 "7310 b is told HF_UNREACHABLE: injected\n"
+                 "7066 b look at x since 2: not sent, HF_UNREACHABLE\n"
+                 "7066 b x: leave-unused\n"
+                 "7066 b is told HF_UNREACHABLE: injected\n"
                  "9999 a beat, seen 3\n"
                  "9999 b beat, seen 3\n"
                  "10000 a look at x since 1\n");
@@ -1340,6 +1385,7 @@ int main(void)
         cmocka_unit_test(test_marks_that_come_too_late),
         cmocka_unit_test(test_enters_that_fail),
         cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_a_try_is_answered_within_five_seconds),
         cmocka_unit_test(test_looks_that_fail),
         cmocka_unit_test(test_sessions_that_do_not_begin),
         cmocka_unit_test(test_a_ticket_that_goes),
