@@ -101,6 +101,31 @@ class WaitingLine(cli.TerminalCase):
             self.assertEqual(each.status(), 0)
             self.assertEqual(each.screen.rest(), "")
 
+    def away(self):
+        """A store that cannot be reached."""
+        with socket.socket() as door:
+            door.bind(("127.0.0.1", 0))
+            return "mongodb://127.0.0.1:%d/" % door.getsockname()[1]
+
+    def test_a_store_that_is_away_is_told_of_meanwhile(self):
+        trouble = r'\r\x1b\[Kwaiting for "x" %s, trying again: [^\r]*127\.0\.0\.1'
+        self.env["HOLDFAST_STORE"] = self.away()
+        for words in (["run", "x", "--", "true"], ["run", "-n", "x", "--", "true"],
+                      ["acquire", "-n", "x", "--for", "1h"]):
+            waiter = self.open([cli.BIN, *words], columns=200)
+            waiter.screen.expect(trouble % "0s")
+            waiter.screen.expect(trouble % "[1-9]s")  # written anew
+            waiter.signal(signal.SIGTERM)
+
+    def test_a_store_that_is_away_is_told_of_once_off_a_terminal(self):
+        self.env["HOLDFAST_STORE"] = self.away()
+        for words in (["run", "x", "--", "true"], ["run", "-n", "x", "--", "true"]):
+            waiter = self.start(*words)
+            waiter.err.expect(r'holdfast: waiting for "x" [1-9]s, trying again: .*127\.0\.0\.1.*\n')
+            waiter.signal(signal.SIGTERM)
+            self.assertNotIn("waiting for", waiter.err.rest())
+        self.assertNotIn("waiting for", self.check(69, "-q", "run", "-n", "x", "--", "true").err)
+
     def test_nothing_off_a_terminal(self):
         holder = self.hold("x")
         waiter = self.start("run", "x", "--", "true")

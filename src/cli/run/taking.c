@@ -57,7 +57,7 @@ static hf_code take(taking *t)
         .period_ms = p->once ? p->once->period_ms : 0,
         .cancel = t->cancel,
         .wait_ctx = t,
-        .on_wait = terminal_shows_waits() ? show_wait : NULL /* does not wake up in vain */,
+        .on_wait = terminal_shows_waits() ? show_wait : NULL,
         .feed_ms = health_feed_ms(p->health),
         .max_hold_ms = p->health->max_hold_ms,
     };

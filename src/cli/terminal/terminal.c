@@ -14,6 +14,7 @@
 #include "wait_line.h"
 
 #define DEFAULT_COLUMNS 80
+#define TROUBLE_AFTER_MS 1000 /* a store may be away for so long before it is said */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int level_shown; /* guarded by lock, as all of these */
@@ -135,8 +136,9 @@ void terminal_wait(const hf_wait_info *info)
     bool is_live = can_refresh();
     char *text = line_of(info, is_live ? width_of(STDERR_FILENO) - 1 : 0);
     pthread_mutex_lock(&lock);
-    bool is_note = !is_live && !has_noted && level_shown > 0;
-    has_noted = has_noted || !is_live;
+    bool is_trouble = *info->trouble && info->waited_ms >= TROUBLE_AFTER_MS;
+    bool is_note = !is_live && !has_noted && (level_shown > 0 || (level_shown == 0 && is_trouble));
+    has_noted = has_noted || is_note;
     if (is_live && level_shown >= 0) {
         char *line = text_print("\r\033[K%s", text);
         put(line);
@@ -145,7 +147,7 @@ void terminal_wait(const hf_wait_info *info)
     }
     pthread_mutex_unlock(&lock);
     if (is_note)
-        terminal_note("%s", text);
+        terminal_warn("%s", text);
     free(text);
 }
 
@@ -154,7 +156,7 @@ bool terminal_shows_waits(void)
     pthread_mutex_lock(&lock);
     int level = level_shown;
     pthread_mutex_unlock(&lock);
-    return level > 0 || (level == 0 && isatty(STDERR_FILENO));
+    return level >= 0;
 }
 
 void terminal_wait_end(void)

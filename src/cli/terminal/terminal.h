@@ -27,8 +27,9 @@ size_t terminal_columns(int fd);
 /* A few words on the store for the line of a wait, which live as long as the program; "": none. */
 void terminal_name_store(const char *text);
 
-/* Shows a wait: on a terminal in a line that each call rewrites, otherwise by one note when it
- * begins. Called in the thread that waits. */
+/* Shows a wait: on a terminal in a line that each call rewrites, otherwise in one line: when it
+ * begins, if notes are printed, or else when the store has been away for a second. Called in the
+ * thread that waits. */
 void terminal_wait(const hf_wait_info *info);
 
 /* Whether terminal_wait() may have anything to show. */

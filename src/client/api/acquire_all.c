@@ -72,14 +72,13 @@ static hf_mono deadline_of(const group *g)
 
 /* ---- Taking, and giving back ---- */
 
-static hf_code take(const group *g, part *p, int64_t wait_ms)
+static hf_code take(const group *g, part *p, int64_t wait_ms, hf_wait_fn on_wait)
 {
     hf_lock_options options = g->options;
     options.wait_ms = wait_ms;
+    options.on_wait = on_wait;
     options.on_lost = NULL;
     options.feed_ms = options.max_hold_ms = 0;
-    if (wait_ms == HF_TRY)
-        options.on_wait = NULL; /* several threads would call it */
     p->code = acquire_run(g->client, p->name, NULL, &options, g->actor, &p->lock, &p->err);
     return p->code;
 }
@@ -109,7 +108,7 @@ static hf_code wait_for(group *g, size_t i, hf_error *err)
 {
     part *p = &g->parts[i];
     give_back(g, i + 1);
-    hf_code code = take(g, p, wait_left(g));
+    hf_code code = take(g, p, wait_left(g), g->options.on_wait);
     if (code && err)
         *err = p->err;
     return code;
@@ -126,11 +125,12 @@ static hf_code take_in_order(group *g, hf_error *err)
 
 /* ---- All at once ---- */
 
+/* Several threads must not call on_wait. */
 static void *try_some(void *arg)
 {
     group *g = arg;
     for (size_t i; (i = g->next++) < g->n;)
-        take(g, &g->parts[i], HF_TRY);
+        take(g, &g->parts[i], HF_TRY, NULL);
     return NULL;
 }
 
