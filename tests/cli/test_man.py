@@ -80,6 +80,28 @@ class Verbs(cli.Case):
         self.assertEqual(set(listed), keys)
 
 
+    def test_every_topic_of_the_doctor(self):
+        sources = [read("src", *path) for path in (
+            ("store", "mongo", "doctor.c"), ("store", "sqlite", "doctor.c"), ("store", "memory", "memory.c"),
+            ("client", "api", "inspect.c"), ("client", "wait", "deadlock.c"),
+            ("cli", "verbs", "cmd_doctor.c"))]
+        found = re.findall(r'(?:\b(?:tell|advise|find)\(\s*(?:to|v),(?: [^",]*,)?|\.topic =)\s*"([a-z ]+)"',
+                           "\n".join(sources))
+        listed = re.findall(r"(?m)^\.It Li ([a-z ]+)$", page("holdfast-doctor.1"))
+        self.assertEqual(set(listed) - {"ok"}, set(found))
+        self.assertGreater(len(set(found)), 15)
+
+    def test_the_members_of_json(self):
+        """What the pages list in braces, on one level, is what is printed."""
+        self.hold("--ttl", "6s", "x")
+        for verb, words in (("sessions", []), ("doctor", []), ("break", ["x", "--reason", "r"])):
+            printed = self.json(verb, *words, "--json")
+            first = printed[0] if isinstance(printed, list) else printed
+            shown = re.search(r"(?s)\.Bd -literal -offset indent\n\{(.*?)\}\n\.Ed", page("holdfast-%s.1" % verb))
+            members = re.sub(r"(?s): \[.*", "", shown.group(1))
+            self.assertEqual(re.split(r",\s*", members), list(first))
+
+
 class Calls(cli.Case):
     def test_every_public_call_has_a_page(self):
         text = re.sub(r"/\*.*?\*/|^#.*?[^\\]$", "", read("include", "holdfast", "holdfast.h"),

@@ -8,7 +8,10 @@ enum { KEY_PERMITS = 5000, KEY_LIMIT };
 
 static const struct argp_option list[] = {
     {"no-wait", 'n', NULL, 0, "give up at once if it is held", 0},
-    {"wait", 'w', "D", 0, "give up after this long; default: never (protocol ttl: 10s)", 0},
+    {"wait", 'w', "D", 0,
+     "give up after this long; default: never (protocol ttl: 10s, sharding: 20s), or the setting "
+     "wait",
+     0},
     {"shared", 's', NULL, 0, "hold it together with others that share it", 0},
     {"exclusive", 'x', NULL, 0, "hold it alone; the default", 0},
     {"permits", KEY_PERMITS, "K", 0, "a semaphore: take K permits ...", 0},
