@@ -50,6 +50,14 @@ bool board_is_in_use(const hf_lock_info *lock)
     return lock->n_holders || lock->n_queue;
 }
 
+bool board_is_overdue(const hf_lock_info *lock)
+{
+    for (size_t i = 0; i < lock->n_holders; i++)
+        if (lock->holders[i].lease_left_ms < 0)
+            return true;
+    return false;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const hf_lock_info *)a)->name, ((const hf_lock_info *)b)->name);

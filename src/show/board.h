@@ -16,6 +16,7 @@ typedef struct board {
 
 /* Whether somebody holds it or waits for it. */
 bool board_is_in_use(const hf_lock_info *lock);
+bool board_is_overdue(const hf_lock_info *lock); /* the lease of a holder is over */
 
 /* Looks at the locks whose names begin with prefix: at all, free ones too; or (in use) at those
  * that somebody holds or waits for, and those that were in use at the look before, which say how

@@ -2,14 +2,6 @@
 /* census.c: counts what a look at the locks found; /metrics shows it. */
 #include "show/census.h"
 
-static bool is_overdue(const hf_lock_info *lock)
-{
-    for (size_t i = 0; i < lock->n_holders; i++)
-        if (lock->holders[i].lease_left_ms < 0)
-            return true;
-    return false;
-}
-
 static int64_t longest(const hf_entry_info *entries, size_t n, int64_t at_ms, int64_t so_far_ms)
 {
     for (size_t i = 0; i < n; i++) {
@@ -26,7 +18,7 @@ census census_of(const board *b)
     for (size_t i = 0; i < b->n; i++) {
         const hf_lock_info *lock = &b->locks[i];
         out.held += lock->n_holders > 0;
-        out.overdue += is_overdue(lock);
+        out.overdue += board_is_overdue(lock);
         out.waiting += lock->n_queue;
         out.oldest_hold_ms = longest(lock->holders, lock->n_holders, b->at_ms, out.oldest_hold_ms);
         out.longest_wait_ms = longest(lock->queue, lock->n_queue, b->at_ms, out.longest_wait_ms);

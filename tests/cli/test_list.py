@@ -395,6 +395,27 @@ class OnATerminal(cli.TerminalCase):
         self.env.update(HOLDFAST_CONFIG=self.path("config"), HOLDFAST_STORE="desk")
         self.assertEqual(self.lines(columns=200)[0], "store: desk (%s)" % self.store)
 
+    def test_what_is_overdue_is_red_and_counted(self):
+        self.wait("short")
+        self.assertNotIn("\x1b", "\n".join(self.lines()))
+        self.check(0, "--ttl", "1s", "acquire", "over")
+        deadline = time.monotonic() + cli.PATIENCE
+        while not any(holder["lease_left_ms"] < 0 for lock in self.json("list", "--json")
+                      for holder in lock["holders"]):
+            self.assertLess(time.monotonic(), deadline)
+        lines = self.lines(columns=60)
+        [row] = [line for line in lines if "\x1b" in line]
+        self.assertRegex(row, "^\x1b\\[31mover .*over by .*\x1b\\[0m$")
+        self.assertLessEqual(len(row), 60 + len("\x1b[31m\x1b[0m"))
+        self.assertEqual(lines[-1], "3 held, 1 waiting, 1 overdue")
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            plain = self.lines(**env)
+            self.assertNotIn("\x1b", "\n".join(plain))
+            self.assertEqual(plain[-1], "3 held, 1 waiting, 1 overdue")
+        piped = self.check(0, "list").out
+        self.assertNotIn("\x1b", piped)
+        self.assertNotIn("overdue", piped)
+
     def test_where_there_is_none_it_says_where(self):
         for words, said in (((), "no lock is held or waited for in %s"), (("-a",), "there is no lock in %s"),
                             (("zz",), 'no lock whose name begins with "zz" is held or waited for in %s'),

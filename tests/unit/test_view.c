@@ -354,6 +354,21 @@ static void test_the_title_counts(void **state)
     assert_string_equal(seen.text[1], "");
 }
 
+static void test_the_title_counts_what_is_overdue(void **state)
+{
+    (void)state;
+    hf_lock_info locks[3];
+    fill(locks);
+    queues[0].lease_left_ms = -1; /* a waiter's is another matter */
+    holders[0].lease_left_ms = 0; /* not known */
+    view v = view_of(locks, 3);
+    draw(&v, 24, 121);
+    assert_non_null(strstr(seen.text[0], "  3 held, 3 waiting  by age  "));
+    holders[1].lease_left_ms = holders[2].lease_left_ms = -1;
+    draw(&v, 24, 121);
+    assert_non_null(strstr(seen.text[0], "  3 held, 3 waiting, 2 overdue  by age  "));
+}
+
 static void test_before_the_first_look(void **state)
 {
     (void)state;
@@ -435,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_a_filter_looks_in_name_who_and_why),
         cmocka_unit_test(test_scrolling_ends_with_the_last_line),
         cmocka_unit_test(test_the_title_counts),
+        cmocka_unit_test(test_the_title_counts_what_is_overdue),
         cmocka_unit_test(test_before_the_first_look),
         cmocka_unit_test(test_the_second_line),
         cmocka_unit_test(test_control_characters_are_escaped),

@@ -10,6 +10,8 @@
 
 #define GAP 2
 #define LEAST_COLUMNS 8 /* of a column that is cut */
+#define RED "\033[31m"
+#define PLAIN "\033[0m"
 
 void table_init(table *t, const char *const *heads)
 {
@@ -40,13 +42,21 @@ void table_add(table *t, char *text)
     free(text);
 }
 
+void table_mark(table *t)
+{
+    t->marks = text_wider(t->marks, t->n_marks + 1, sizeof *t->marks);
+    t->marks[t->n_marks++] = t->n_cells / t->n_columns - 1;
+}
+
 static void forget_cells(table *t)
 {
     for (size_t i = 0; i < t->n_cells; i++)
         free(t->cells[i]);
     free(t->cells);
+    free(t->marks);
     t->cells = NULL;
-    t->n_cells = 0;
+    t->marks = NULL;
+    t->n_cells = t->n_marks = 0;
 }
 
 static void widen(table *t)
@@ -125,13 +135,16 @@ static char *line_of(const table *t, char *const *cells, const size_t *widths)
 
 void table_print(table *t)
 {
-    size_t widths[TABLE_COLUMNS_MOST];
+    size_t widths[TABLE_COLUMNS_MOST], mark = 0;
     widen(t);
     settle_widths(t, widths);
     for (size_t i = 0; i < t->n_cells; i += t->n_columns) {
+        bool is_marked = mark < t->n_marks && t->marks[mark] == i / t->n_columns;
         char *line = line_of(t, t->cells + i, widths);
-        printf("%.*s\n", (int)(t->room ? text_fit(line, t->room) : strlen(line)), line);
+        int fits = (int)(t->room ? text_fit(line, t->room) : strlen(line));
+        printf("%s%.*s%s\n", is_marked ? RED : "", fits, line, is_marked ? PLAIN : "");
         free(line);
+        mark += is_marked;
     }
     t->has_begun = true;
     forget_cells(t);

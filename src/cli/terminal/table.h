@@ -23,7 +23,9 @@ typedef struct table {
     const table_cut *cuts;             /* of each column; where there is a room */
     bool is_short, has_begun;          /* CUT_ALL was done; some of it was printed */
     size_t n_cells;
-    char **cells; /* row by row, escaped */
+    char **cells;  /* row by row, escaped */
+    size_t *marks; /* the rows of these that are red, in their order, counted from 0 */
+    size_t n_marks;
 } table;
 
 /* Begins with its heads, a list that ends with NULL. */
@@ -35,6 +37,9 @@ void table_fit(table *t, size_t columns, const table_cut *cuts);
 
 /* Adds a cell; it takes over text, which was allocated and is not escaped yet. */
 void table_add(table *t, char *text);
+
+/* Makes the row red whose last cell was added last. */
+void table_mark(table *t);
 
 /* Prints on stdout what was added since it last printed, the columns as wide as their widest cell
  * so far. */

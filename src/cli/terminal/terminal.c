@@ -91,12 +91,23 @@ void terminal_log(void *ctx, hf_log_level level, const char *text)
     say_at(level == HF_LOG_WARNING ? 0 : level == HF_LOG_INFO ? 1 : 2, "%s", text);
 }
 
+/* A terminal that understands more than lines. */
+static bool is_able(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+bool terminal_has_colours(int fd)
+{
+    const char *unwanted = getenv("NO_COLOR");
+    return is_able(fd) && !(unwanted && *unwanted);
+}
+
 /* Whether a line can be rewritten: the terminal can do it, and this job is in the foreground. */
 static bool can_refresh(void)
 {
-    const char *term = getenv("TERM");
-    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0 &&
-           tcgetpgrp(STDERR_FILENO) == getpgrp();
+    return is_able(STDERR_FILENO) && tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
 static size_t width_of(int fd)

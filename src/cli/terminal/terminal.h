@@ -24,6 +24,9 @@ void terminal_log(void *ctx, hf_log_level level, const char *text); /* an hf_log
  * no terminal. */
 size_t terminal_columns(int fd);
 
+/* Whether it is a terminal that shows colours, and they are wanted. */
+bool terminal_has_colours(int fd);
+
 /* A few words on the store for the line of a wait, which live as long as the program; "": none. */
 void terminal_name_store(const char *text);
 

@@ -26,7 +26,7 @@ typedef struct row {
 typedef struct rows {
     const view *view;
     row *all;
-    size_t n, n_held, n_waiting;
+    size_t n, n_held, n_waiting, n_overdue;
 } rows;
 
 /* ---- Which, and in which order ---- */
@@ -81,6 +81,7 @@ static void add_lock(rows *r, const hf_lock_info *lock)
 {
     r->n_held += lock->n_holders > 0;
     r->n_waiting += lock->n_queue;
+    r->n_overdue += board_is_overdue(lock);
     add_entries(r, lock, lock->holders, lock->n_holders);
     add_entries(r, lock, lock->queue, lock->n_queue);
 }
@@ -107,15 +108,6 @@ static char *add_cell(char *line, const char *text, size_t columns)
     free(part);
     free(line);
     return out;
-}
-
-static bool is_overdue(const view *v)
-{
-    for (size_t i = 0; i < v->board.n; i++)
-        for (size_t k = 0; k < v->board.locks[i].n_holders; k++)
-            if (v->board.locks[i].holders[k].lease_left_ms < 0)
-                return true;
-    return false;
 }
 
 /* What is left of the wide ones, LOCK, WHO and WHY, in the proportions of 80 columns. LOCK and WHO
@@ -194,10 +186,12 @@ static void put_top(const view *v, const screen *s, const rows *r, size_t column
 {
     static const char *const orders[] = {"by age", "by name", "by waiting"};
     char *when = v->board.at_ms ? text_when(v->board.at_ms) : text_copy("...");
+    char *totals = text_totals(r->n_held, r->n_waiting, r->n_overdue);
     put(s, 0, LOOK_TITLE,
-        text_print("holdfast watch  %s  %zu held, %zu waiting  %s%s  %s", when, r->n_held,
-                   r->n_waiting, orders[v->order], v->is_paused ? ", PAUSED" : "", v->store),
+        text_print("holdfast watch  %s  %s  %s%s  %s", when, totals, orders[v->order],
+                   v->is_paused ? ", PAUSED" : "", v->store),
         columns);
+    free(totals);
     free(when);
     if (v->is_typing || *v->filter)
         put(s, 1, LOOK_PLAIN, text_print("filter: %s%s", v->filter, v->is_typing ? "_" : ""),
@@ -220,7 +214,7 @@ static void put_heads(const screen *s, const size_t widths[N_CELLS], size_t colu
 static void put_rows(view *v, const screen *s, const rows *r, int lines, size_t columns)
 {
     size_t widths[N_CELLS];
-    set_widths(widths, columns, is_overdue(v));
+    set_widths(widths, columns, r->n_overdue > 0);
     put_heads(s, widths, columns);
     size_t fit =
         lines > LINES_ABOVE + LINES_BELOW ? (size_t)(lines - LINES_ABOVE - LINES_BELOW) : 0;

@@ -136,6 +136,7 @@ typedef struct listing {
     const request *req;
     table rows;
     size_t columns; /* of the terminal; 0: there is none */
+    size_t n_held, n_waiting, n_overdue;
 } listing;
 
 /* People may look at another store than they think. */
@@ -165,6 +166,14 @@ static void say_none(const request *req)
     free(store);
 }
 
+/* As the page and the screen of `watch` count them. */
+static void print_totals(const listing *l)
+{
+    char *totals = text_totals(l->n_held, l->n_waiting, l->n_overdue);
+    puts(totals);
+    free(totals);
+}
+
 static void print_rows(listing *l)
 {
     bool is_first = !l->rows.has_begun, is_empty = l->rows.n_cells == l->rows.n_columns;
@@ -180,7 +189,13 @@ static void print_rows(listing *l)
 static bool print_row(void *ctx, const hf_lock_info *info)
 {
     listing *l = ctx;
+    bool is_overdue = board_is_overdue(info);
     add_row(&l->rows, info);
+    if (is_overdue && terminal_has_colours(STDOUT_FILENO))
+        table_mark(&l->rows);
+    l->n_held += info->n_holders > 0;
+    l->n_waiting += info->n_queue;
+    l->n_overdue += is_overdue;
     if (l->rows.n_cells >= ROWS_AT_ONCE * l->rows.n_columns)
         print_rows(l);
     return true;
@@ -238,6 +253,8 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
     hf_code code = list_locks(client, req, print_row, &l, err);
     if (!code)
         print_rows(&l);
+    if (!code && l.columns && l.n_overdue)
+        print_totals(&l);
     table_done(&l.rows);
     return code;
 }
