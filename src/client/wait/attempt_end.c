@@ -13,6 +13,7 @@
 
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 1000
+#define ADVICE_SIZE 256
 
 hf_mono attempt_end(struct attempt *attempt, hf_code code)
 {
@@ -112,25 +113,26 @@ static void age_text(int64_t ms, char out[32])
 
 /* Adds to the message what a request that may not wait, or not long enough, should know besides the
  * holder. */
-static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now, char out[200])
+static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now,
+                        char out[ADVICE_SIZE])
 {
     long long wait_s = (attempt->ahead.holder_ttl_ms * 3 / 2 + 999) / 1000;
     bool is_short = code == HF_HELD || (now.ns - attempt->request.started.ns) / 1000000000 < wait_s;
     char age[32];
     age_text(attempt->ahead.overdue_ms, age);
     if (attempt->ahead.overdue_ms > 0 && is_short)
-        snprintf(out, 200,
+        snprintf(out, ADVICE_SIZE,
                  "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
                  "longer (-w %llds, wait_ms %lld) makes sure, and takes the lock over",
                  age, wait_s, wait_s, wait_s * 1000);
     else if (code == HF_HELD && attempt->request.client->clock_trust_ms < 0)
-        snprintf(out, 200,
+        snprintf(out, ADVICE_SIZE,
                  "; if it died, only a request that waits takes it over (clock_trust is off)");
 }
 
 hf_mono attempt_describe_held(struct attempt *attempt, hf_code code, hf_mono now)
 {
-    char advice[200] = "";
+    char advice[ADVICE_SIZE] = "";
     if (attempt->request.claim)
         return describe_none(attempt, code, now);
     const hf_record *record = &attempt->ahead.record;
