@@ -69,6 +69,7 @@ uint64_t id_hash(uint64_t hash, const void *bytes, size_t n)
 hf_id id_of_hash(uint64_t hash)
 {
     hf_id id = {{0}};
-    memcpy(id.bytes + 4, &hash, sizeof hash);
+    for (size_t i = 0; i < sizeof hash; i++)
+        id.bytes[4 + i] = (uint8_t)(hash >> 8 * i);
     return id;
 }

@@ -14,7 +14,7 @@ void id_write(hf_id id, char text[ID_TEXT_SIZE]);
  * follow each other. */
 #define ID_HASH UINT64_C(0xcbf29ce484222325)
 uint64_t id_hash(uint64_t hash, const void *bytes, size_t n);
-hf_id id_of_hash(uint64_t hash);
+hf_id id_of_hash(uint64_t hash); /* the same on every processor */
 /* Writes a byte as two hexadecimal digits; returns the place behind them. */
 char *id_write_byte(char *to, uint8_t byte);
 int id_read_byte(const char *from);               /* -1: no two such digits, of lower case */

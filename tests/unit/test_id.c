@@ -71,6 +71,8 @@ static void test_hash_is_fnv_1a(void **state)
     assert_true(id_hash(id_hash(ID_HASH, "foo", 3), "bar", 3) == 0x85944171f73967e8ULL);
     assert_true(id_equal(id_of_hash(1), id_of_hash(1)));
     assert_false(id_equal(id_of_hash(1), id_of_hash(2)));
+    static const hf_id little_endian = {{0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1}};
+    assert_true(id_equal(id_of_hash(0x0102030405060708), little_endian));
 }
 
 int main(void)

@@ -7,6 +7,7 @@
  * for tickets of dead sessions at the same time. */
 #include "store/mongo/queue/sweep.h"
 #include "core/alloc.h"
+#include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
@@ -94,11 +95,9 @@ static hf_code ask_time(mongo_store *store, int64_t *out, hf_error *err)
 /* Of the document that says when this collection was swept last. */
 static hf_id turn_id(const mongo_store *store)
 {
-    hf_id id = {{'s', 'w', 'e', 'p'}};
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = store->uri.collection; *at; at++)
-        hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-    memcpy(id.bytes + 4, &hash, sizeof hash);
+    const char *name = store->uri.collection;
+    hf_id id = id_of_hash(id_hash(ID_HASH, name, strlen(name)));
+    memcpy(id.bytes, "swep", 4);
     return id;
 }
 

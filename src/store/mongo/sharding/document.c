@@ -11,6 +11,7 @@
 #include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/plain.h"
 
+#include <endian.h>
 #include <stdio.h>
 
 #define LEASE_HOST "holdfast-lease"
@@ -174,9 +175,9 @@ hf_id sharding_ticket(mongo_store *store, const sharding_document *document)
         return lock->ts;
     const struct {
         hf_id ts;
-        int32_t unused; /* the same bytes on each processor */
-        int64_t when_ms;
-    } mark = {.ts = lock->ts, .when_ms = lock->when_ms};
+        int32_t unused; /* the same bytes on every processor */
+        uint64_t when_ms;
+    } mark = {.ts = lock->ts, .when_ms = htole64((uint64_t)lock->when_ms)};
     return hash_of(lock->process, &mark, sizeof mark);
 }
 
