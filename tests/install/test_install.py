@@ -167,6 +167,9 @@ class Installed(unittest.TestCase):
                      "man3/hf_lock_acquire.3", "man7/holdfast-store.7"):
             self.assertTrue(os.path.isfile(os.path.join(self.root, "share", "man", path)), path)
 
+    def test_pages_have_what_they_link_to(self):
+        run(os.path.join(HERE, "links.py"), os.path.join(self.root, "share", "doc", "holdfast"))
+
     def test_bench_runs(self):
         command = os.path.join(self.root, "bin", "holdfast")
         out = run(command, "--store", "sqlite:" + self.out("bench.db"), "bench", "--runs", "1",
