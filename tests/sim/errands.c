@@ -47,16 +47,15 @@ static void close_all(errand *e)
     }
 }
 
-static bool holds_all(const errand *e)
-{
-    bool all = true;
-    for (int i = 0; i < 2; i++)
-        all &= !e->locks[i] || hf_lock_check(e->locks[i], NULL, NULL) == HF_OK;
-    return all;
-}
-
 /* ---- Two locks at once ---- */
 
+static void check_together(hf_lock *const locks[2])
+{
+    if (hf_lock_check(locks[0], NULL, NULL) != hf_lock_check(locks[1], NULL, NULL))
+        sim_violation("P21: of two locks that were taken together one is lost");
+}
+
+/* All that want them take them both, so no two wait for each other. */
 static void take_two(errand *e)
 {
     const bool is_turned = sim_chance(500);
@@ -64,15 +63,16 @@ static void take_two(errand *e)
     const char *const texts[] = {sim_name(names[0]), sim_name(names[1])};
     hf_lock_options options = {.wait_ms = some_wait(), .actor = "both"};
     hf_lock *locks[2];
-    if (hf_lock_acquire_all(e->node->client, texts, 2, &options, locks, NULL))
+    hf_code code = hf_lock_acquire_all(e->node->client, texts, 2, &options, locks, NULL);
+    if (code == HF_DEADLOCK)
+        sim_violation("P21: there is a deadlock of those that take two locks at once");
+    if (code)
         return;
-    if (hf_lock_check(locks[0], NULL, NULL) && !hf_lock_check(locks[1], NULL, NULL))
-        sim_violation("P21: of two locks that were taken together one is lost");
+    check_together(locks);
     for (int i = 0; i < 2; i++)
         hold(e, names[i], locks[i]);
     fiber_sleep_until(sim_now_ns + sim_below(sim.ttl_ms) * MS);
-    if (holds_all(e) != (hf_lock_check(locks[0], NULL, NULL) == HF_OK))
-        sim_violation("P21: of two locks that were taken together one is lost");
+    check_together(locks);
     close_all(e);
 }
 
@@ -108,6 +108,12 @@ static void do_job(errand *e)
 
 /* ---- A lock that must be fed ---- */
 
+/* The worker that is stuck stops as late as it may, or later. */
+static void stop(const node *n)
+{
+    fiber_sleep_until(sim_now_ns + sim_below(2 * n->client->stop_margin_ms + 1) * MS);
+}
+
 static void feed(errand *e)
 {
     hf_lock_options options = {
@@ -125,6 +131,8 @@ static void feed(errand *e)
         if (is_late && hf_lock_check(lock, NULL, NULL) == HF_OK)
             sim_violation("P18: a lock that was not fed in time is still believed");
     }
+    if (hf_lock_check(lock, NULL, NULL))
+        stop(e->node);
     close_all(e);
 }
 
@@ -139,6 +147,9 @@ static void lead(errand *e)
     for (int terms = (int)sim_below(3); terms >= 0 && !sim.is_draining; terms--) {
         if (hf_election_campaign(election, &options, NULL))
             continue;
+        if (!hf_election_is_leader(election, NULL, NULL))
+            sim_violation("a campaign for %s was won by one that does not lead",
+                          sim_name(NAME_LEAD));
         hold(e, NAME_LEAD, hf_election_lock(election));
         fiber_sleep_until(sim_now_ns + sim_below(2 * sim.ttl_ms) * MS);
         e->locks[0] = NULL;

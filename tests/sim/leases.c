@@ -4,6 +4,8 @@
  * a request leaves it unanswered. */
 #include "sim/world.h"
 
+#include "core/id.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ typedef struct user {
     hf_lease_options options;
     char owner[32], key[32];
     char id[HF_LEASE_ID_SIZE];
+    hf_id ticket; /* of the lease with that id */
     int64_t token;
     int32_t permits, limit;
     int64_t until_ns; /* true time: so long it believes, after the last answer; 0: it does not */
@@ -40,30 +43,30 @@ static request *requests;
 
 /* ---- What a user believes ---- */
 
-int32_t leases_limit(int name, int64_t *sum)
+void leases_add(int64_t sum[NAMES], int32_t limit[NAMES])
 {
-    int32_t limit = 0;
     for (const user *u = users; u < users + USERS; u++)
-        if (u->name == name && sim_now_ns < u->until_ns) {
-            *sum += u->permits;
-            limit = u->limit;
+        if (sim_now_ns < u->until_ns && !breaks_excuse(u->ticket)) {
+            sum[u->name] += u->permits;
+            limit[u->name] = u->limit;
         }
-    return limit;
 }
 
-void leases_broken(int name, int64_t token)
+bool leases_believe(hf_id ticket)
 {
     for (const user *u = users; u < users + USERS; u++)
-        if (u->name == name && u->token == token && sim_now_ns < u->until_ns)
-            sim_violation("P12: a break of %s succeeded while its lease is believed",
-                          sim_name(name));
+        if (sim_now_ns < u->until_ns && id_equal(u->ticket, ticket))
+            return true;
+    return false;
 }
 
-void leases_forced(int name)
+static void learn_id(user *u, const char *id)
 {
-    for (user *u = users; u < users + USERS; u++)
-        if (u->name == name)
-            u->until_ns = 0;
+    lease_ids ids;
+    if (lease_id_read(id, &ids, NULL))
+        abort();
+    strcpy(u->id, id);
+    u->ticket = ids.ticket;
 }
 
 static void hear_lease(user *u, const request *r)
@@ -72,10 +75,12 @@ static void hear_lease(user *u, const request *r)
     if (sim_now_ns < u->until_ns && u->token != r->lease.token)
         sim_violation("P22: a lease of %s with token %lld is another's, with token %lld",
                       sim_name(u->name), (long long)u->token, (long long)r->lease.token);
+    learn_id(u, r->lease.id);
+    if (sim_now_ns < until)
+        breaks_believed(u->name, u->ticket);
     if (!u->until_ns && r->verb == ACQUIRE)
-        rules_lease_had(u->name, r->lease.token, u->permits, r->lease.was_there);
+        rules_lease_had(u->name, u->ticket, r->lease.token, u->permits, r->lease.was_there);
     u->token = r->lease.token;
-    strcpy(u->id, r->lease.id);
     u->until_ns = until > u->until_ns ? until : u->until_ns;
     sim.leases++;
 }
@@ -190,6 +195,13 @@ static void hold(user *u)
     }
 }
 
+/* Now and then one does not notice how time goes by, and believes to the end. */
+static void stay(const user *u)
+{
+    while (sim_now_ns < u->until_ns && !sim.is_draining)
+        fiber_sleep_until(u->until_ns);
+}
+
 /* Its belief ends before its release is sent. What it has asked for may still be under way. */
 static void let_go(user *u)
 {
@@ -216,6 +228,8 @@ static void live(void *arg)
         choose(u);
         acquire(u);
         hold(u);
+        if (sim_chance(300))
+            stay(u);
         let_go(u);
     }
 }

@@ -275,6 +275,7 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
     choose_weather();
     open_server();
     rules_begin();
+    breaks_begin();
     turns_begin();
     errands_begin();
     for (int i = 0; i < NODES - 1; i++)
@@ -311,13 +312,15 @@ int main(int argc, char **argv)
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
     bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
-    uint64_t downgrades = 0, upgrades = 0, victims = 0, leases = 0;
+    uint64_t downgrades = 0, upgrades = 0, victims = 0, leases = 0, breaks = 0, forced = 0;
     for (; seconds < wanted && broken < most; worlds++, seed++) {
         run_world(seed, drift, verbose);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
         broken += sim.violations > 0;
         grants += sim.grants;
         leases += sim.leases;
+        breaks += sim.breaks;
+        forced += sim.forced;
         losses += sim.losses;
         crashes += sim.crashes;
         late += sim.late;
@@ -328,12 +331,14 @@ int main(int argc, char **argv)
     }
     printf("%llu client-seconds in %llu worlds up to seed %llu: %llu grants, %llu leases "
            "had or renewed, %llu downgrades, "
-           "%llu upgrades, %llu victims of deadlocks, %llu losses told, %llu crashes, %llu "
+           "%llu upgrades, %llu breaks (%llu by force), %llu victims of deadlocks, %llu losses "
+           "told, %llu crashes, %llu "
            "requests landed late; %llu worlds "
            "broke a rule\n",
            (unsigned long long)seconds, (unsigned long long)worlds, (unsigned long long)(seed - 1),
            (unsigned long long)grants, (unsigned long long)leases, (unsigned long long)downgrades,
-           (unsigned long long)upgrades, (unsigned long long)victims, (unsigned long long)losses,
-           (unsigned long long)crashes, (unsigned long long)late, (unsigned long long)broken);
+           (unsigned long long)upgrades, (unsigned long long)breaks, (unsigned long long)forced,
+           (unsigned long long)victims, (unsigned long long)losses, (unsigned long long)crashes,
+           (unsigned long long)late, (unsigned long long)broken);
     return broken > 0;
 }

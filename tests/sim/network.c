@@ -465,6 +465,7 @@ static hf_code ask(hf_store *base, hf_id session, const hf_ask *asked, hf_error 
     if (!travel(net, &p, false, false, &code, err))
         return code;
     code = net->to->ops->ask(net->to, session, asked, err);
+    breaks_asked(asked);
     return come_back(&p, code, err);
 }
 

@@ -318,44 +318,6 @@ static void work(void *arg)
     }
 }
 
-static bool keep_token(void *ctx, const hf_record *record)
-{
-    int64_t *token = ctx;
-    if (record->holders)
-        *token = record->entries[sim_below((int64_t)record->holders)].token;
-    return false;
-}
-
-/* Of one that holds it, or 0. */
-static int64_t any_token(const char *name)
-{
-    int64_t token = 0;
-    hf_error err;
-    sim.server->ops->look(sim.server, &name, 1, (hf_stamp){0}, false, keep_token, &token, &err);
-    return token;
-}
-
-static void break_one(node *n, int name)
-{
-    hf_break_options options = {.reason = "simulated",
-                                .if_token = sim_chance(700) ? any_token(sim_name(name)) : 0};
-    if (hf_break(n->client, sim_name(name), &options, NULL) || !options.if_token)
-        return;
-    sim.breaks++;
-    leases_broken(name, options.if_token);
-}
-
-/* Now and then somebody breaks a lock. */
-static void break_locks(void *arg)
-{
-    node *n = arg;
-    for (;;) {
-        fiber_sleep_until(sim_now_ns + sim_below(30) * SECOND);
-        if (!sim.is_draining)
-            break_one(n, (int)sim_below(PLAIN_NAMES));
-    }
-}
-
 /* ---- Its life ---- */
 
 static void start_fibers(node *n)
@@ -373,7 +335,7 @@ static void start_fibers(node *n)
     }
     errands_start(n);
     if (n->number == 0)
-        fiber_start(n, break_locks, n);
+        breaks_start(n);
 }
 
 node *node_start(int number)
@@ -388,6 +350,7 @@ node *node_start(int number)
     n->env = (hf_env){n, mono, wall, fill_random, pause_ms};
     hf_options options = {.app = "sim",
                           .ttl_ms = sim.ttl_ms,
+                          .stop_margin_ms = sim_chance(500) ? 0 : sim_below(sim.ttl_ms / 6),
                           .local_turns = sim_chance(300) ? -1 : (int32_t)sim_below(4),
                           .env = &n->env};
     if (hf_open_on(network_open(n), &options, &n->client, &err))

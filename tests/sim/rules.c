@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules.c: what must be true: P1 to P4 and P7 of docs/promises.md, seen from outside. */
+/* rules.c: what must be true of the records: P2 to P4, P7, P20 and P22 of docs/promises.md, seen
+ * from outside. */
 #include "sim/world.h"
 
 #include "core/id.h"
@@ -44,27 +45,6 @@ void rules_begin(void)
     memset(histories, 0, sizeof histories);
     n_unanswered = n_orphans = 0;
     deadlocks_checked_ns = 0;
-}
-
-/* ---- P1, P2: nobody believes in what excludes another's belief ---- */
-
-/* Its lease runs, by its own clock. */
-static bool may_believe(const node *n)
-{
-    return !n->is_dead && n->client->session.state == SESSION_ALIVE &&
-           node_clock_ns(n) < n->client->session.lease_end.ns;
-}
-
-/* Of a node that may believe. */
-static bool believes_in(const node *n, const struct hf_lock *lock)
-{
-    return lock && lock->state == LOCK_HELD &&
-           id_equal(n->client->session.self.id, lock->grant.session);
-}
-
-static bool believes(const worker *w)
-{
-    return w->lock && may_believe(w->node) && believes_in(w->node, w->lock);
 }
 
 /* ---- P20: a victim was in a deadlock ---- */
@@ -114,7 +94,7 @@ static void look_at_queues(queues *q)
     for (const wait *s = stuck; s < stuck + n_stuck; s++) {
         const worker *other = s->by ? other_of(s->by) : NULL;
         q->first[s->name] = s->place < q->first[s->name] ? s->place : q->first[s->name];
-        if (other && believes(other))
+        if (other && beliefs_of_worker(other))
             q->held[other->name] += other->lock->grant.permits;
     }
 }
@@ -202,46 +182,14 @@ void rules_victim(const worker *w)
                       sim_name(w->name));
 }
 
-static void add_workers(const node *n, int64_t sum[NAMES], int32_t limit[NAMES])
-{
-    for (const worker *w = n->workers; w < n->workers + SLOTS; w++)
-        if (believes_in(n, w->lock)) {
-            sum[w->name] += w->lock->grant.permits;
-            limit[w->name] = w->limit;
-        }
-}
-
-static void add_errands(const node *n, int64_t sum[NAMES], int32_t limit[NAMES])
-{
-    for (const errand *e = n->errands; e < n->errands + ERRANDS; e++)
-        for (int i = 0; i < 2; i++)
-            if (believes_in(n, e->locks[i])) {
-                sum[e->names[i]] += e->locks[i]->grant.permits;
-                limit[e->names[i]] = HF_LIMIT_RW;
-            }
-}
-
 void rules_check_beliefs(void)
 {
-    int64_t sum[NAMES] = {0};
-    int32_t limit[NAMES] = {0};
-    for (const node *n = sim.nodes; n; n = n->next)
-        if (may_believe(n))
-            add_workers(n, sum, limit);
-    for (const node *n = sim.nodes; n; n = n->next)
-        if (may_believe(n))
-            add_errands(n, sum, limit);
-    for (int i = 0; i < NAMES; i++) {
-        int32_t of_leases = leases_limit(i, &sum[i]);
-        limit[i] = of_leases ? of_leases : limit[i];
-    }
-    for (int i = 0; i < NAMES; i++)
-        if (sum[i] > limit[i])
-            sim_violation("P1: %s is believed to be held by too many", sim_name(i));
+    beliefs_check();
+    breaks_check();
     check_deadlocks();
 }
 
-/* ---- P3, P4, P7: what a step may do ---- */
+/* ---- P2 to P4, P7, P22: what a step may do ---- */
 
 static bool is_among(hf_id id, const hf_id *ids, size_t n)
 {
@@ -318,6 +266,26 @@ static void check_permits(const hf_record *after)
         sim_violation("P2: %s has granted more than its limit", after->name);
 }
 
+/* So a lease is one, whatever was sent twice. */
+static void check_once(const hf_record *after)
+{
+    for (size_t i = 0; i < after->holders + after->queued; i++)
+        if (record_find(after, after->entries[i].ticket) != &after->entries[i])
+            sim_violation("P22: a ticket stands in %s twice", after->name);
+}
+
+/* Breaks have to do with those that held it before. */
+static void tell_breaks(const history *h, const hf_step *step, const hf_record *after)
+{
+    for (size_t i = 0; i < step->n_leaves; i++)
+        if (is_among(step->leaves[i].ticket, h->held, h->holders))
+            breaks_took_out(&step->leaves[i]);
+    if (step->pass && is_among(step->pass->ticket, h->held, h->holders) &&
+        !is_among(step->pass->to, h->held, h->holders))
+        breaks_passed(step->pass);
+    breaks_stands(after);
+}
+
 static void remember(history *h, const hf_record *after)
 {
     for (size_t i = 0; i < after->holders; i++) {
@@ -342,13 +310,18 @@ void rules_check_step(const char *name, const hf_step *step, const hf_record *af
         check_order(h, step, after);
         check_permits(after);
         check_left(h, after);
+        check_once(after);
+        tell_breaks(h, step, after);
         remember(h, after);
     }
 }
 
-static void believed(int name, int64_t token, bool is_alone)
+static void believed(int name, hf_id ticket, int64_t token, bool is_alone)
 {
     history *h = &histories[name];
+    breaks_believed(name, ticket);
+    if (breaks_excuse(ticket))
+        return;
     if (token <= h->alone || (is_alone && token <= h->believed))
         sim_violation("P3: %s is believed with a token that is no higher", sim_name(name));
     h->believed = token > h->believed ? token : h->believed;
@@ -360,19 +333,20 @@ static void believed(int name, int64_t token, bool is_alone)
 /* Threads of one client have tokens of their own, from the block that the grant has kept. */
 void rules_believed(const worker *w)
 {
-    believed(w->name, hf_lock_token(w->lock), w->lock->grant.permits == HF_LIMIT_RW);
+    const struct grant *grant = &w->lock->grant;
+    believed(w->name, grant->ticket, grant->token, grant->permits == HF_LIMIT_RW);
 }
 
 void rules_errand_had(int name, const hf_lock *lock)
 {
-    believed(name, hf_lock_token(lock), true);
+    believed(name, lock->grant.ticket, hf_lock_token(lock), true);
 }
 
 /* A repeat may be answered long after the lease was had, and lost. */
-void rules_lease_had(int name, int64_t token, int32_t permits, bool was_there)
+void rules_lease_had(int name, hf_id ticket, int64_t token, int32_t permits, bool was_there)
 {
     if (!was_there)
-        believed(name, token, permits == HF_LIMIT_RW);
+        believed(name, ticket, token, permits == HF_LIMIT_RW);
 }
 
 void rules_unanswered(hf_id ticket)

@@ -4,6 +4,7 @@
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
+#include "core/record.h"
 #include "sim/fiber.h"
 #include "support/inside.h"
 
@@ -90,7 +91,7 @@ typedef struct world {
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
     node *nodes; /* newest first */
-    unsigned grants, leases, breaks, losses, crashes, late, downgrades, upgrades, victims;
+    unsigned grants, leases, breaks, forced, losses, crashes, late, downgrades, upgrades, victims;
     unsigned violations;
 } world;
 
@@ -122,10 +123,26 @@ hf_code node_take(node *node, int name,
 /* leases.c */
 void leases_begin(void);
 void leases_done(void);
-/* What users believe they hold of that lock is added to *sum; returns its limit, or 0. */
-int32_t leases_limit(int name, int64_t *sum);
-void leases_broken(int name, int64_t token); /* a break of that token has succeeded */
-void leases_forced(int name);                /* it was by force: no belief is to be trusted */
+/* What users believe they hold of each lock, and its limit. */
+void leases_add(int64_t sum[NAMES], int32_t limit[NAMES]);
+bool leases_believe(hf_id ticket); /* a user does, in that lease */
+
+/* breaks.c */
+void breaks_begin(void);
+void breaks_start(node *n);                  /* which breaks locks from now on */
+void breaks_asked(const hf_ask *ask);        /* it has come to the store */
+void breaks_took_out(const hf_leave *leave); /* of a ticket that held */
+void breaks_passed(const hf_pass *pass);
+void breaks_stands(const hf_record *after);
+/* It was taken out by force: its holder may still believe, or be stopping, beside others. */
+bool breaks_excuse(hf_id ticket);
+void breaks_believed(int name, hf_id ticket); /* a belief in it begins */
+void breaks_check(void);                      /* after every slice */
+
+/* beliefs.c */
+bool beliefs_of_worker(const worker *w); /* it believes in its lock */
+bool beliefs_in(hf_id ticket);           /* anybody believes in it, or is being stopped */
+void beliefs_check(void);                /* after every slice */
 
 /* turns.c */
 void turns_begin(void);
@@ -146,7 +163,7 @@ void rules_check_beliefs(void); /* after every slice */
 void rules_check_step(const char *name, const hf_step *step, const hf_record *after);
 void rules_believed(const worker *worker); /* has just taken its lock */
 void rules_errand_had(int name, const hf_lock *lock);
-void rules_lease_had(int name, int64_t token, int32_t permits, bool was_there);
+void rules_lease_had(int name, hf_id ticket, int64_t token, int32_t permits, bool was_there);
 void rules_victim(const worker *worker); /* was told that it is in a deadlock */
 void rules_unanswered(hf_id ticket);     /* its enter may still land */
 /* Its leave was acknowledged. upgrade: what may have taken its place, or may still do so; or 0. */
