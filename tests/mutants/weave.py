@@ -14,7 +14,8 @@ from syntax import Source
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-FOLDERS = ("src/core", "src/client", "src/store", "src/guard", "src/httpd", "src/cli")
+FOLDERS = ("src/core", "src/client", "src/store", "src/guard", "src/httpd", "src/cli",
+           "src/election")
 COPIED = ("CMakeLists.txt", "CMakePresets.json", "src", "include", "tests", "bench", "docs",
           "completion", "tools", "examples", "debian", "CHANGELOG.md", "README.md",
           "holdfast.pc.in", "holdfast-guard.pc.in", "LICENSE")
