@@ -17,17 +17,31 @@ struct fiber {
     struct node *node;
     void (*body)(void *arg);
     void *arg;
-    int64_t wake_ns;
     const bool *is_poked; /* while it idles */
     bool is_used, is_travelling;
 };
 
 int64_t sim_now_ns;
 
+/* What is read of each fiber after each slice stands side by side. */
 static fiber fibers[MOST];
-static size_t n_fibers; /* used or not, below here */
+static int64_t wake_ns[MOST];             /* INT64_MAX: it is not used */
+static const struct node *idles_of[MOST]; /* the node of one that idles, else NULL */
+static size_t n_fibers;                   /* used or not, below here */
 static fiber *running;
 static coroutine scheduler;
+
+static int64_t *wake_of(const fiber *f)
+{
+    return &wake_ns[f - fibers];
+}
+
+static void retire(fiber *f)
+{
+    f->is_used = false;
+    *wake_of(f) = INT64_MAX;
+    idles_of[f - fibers] = NULL;
+}
 
 static void begin(void)
 {
@@ -50,7 +64,7 @@ fiber *fiber_start(struct node *of, void (*body)(void *arg), void *arg)
     fiber *f = free_place();
     char *stack = f->stack ? f->stack : malloc(STACK_SIZE);
     *f = (fiber){.stack = stack, .node = of, .body = body, .arg = arg, .is_used = true};
-    f->wake_ns = sim_now_ns;
+    *wake_of(f) = sim_now_ns;
     coroutine_make(&f->routine, stack, STACK_SIZE, begin);
     return f;
 }
@@ -72,7 +86,7 @@ static void yield(void)
 
 void fiber_sleep_until(int64_t ns)
 {
-    running->wake_ns = ns > sim_now_ns ? ns : sim_now_ns;
+    *wake_of(running) = ns > sim_now_ns ? ns : sim_now_ns;
     yield();
 }
 
@@ -81,8 +95,9 @@ void fiber_idle_until(int64_t ns, const bool *is_poked)
     if (*is_poked)
         ns = sim_now_ns;
     running->is_poked = is_poked;
+    idles_of[running - fibers] = running->node;
     fiber_sleep_until(ns);
-    running->is_poked = NULL;
+    idles_of[running - fibers] = NULL;
 }
 
 void fiber_travel_until(int64_t ns)
@@ -94,25 +109,25 @@ void fiber_travel_until(int64_t ns)
 
 void fiber_wake(fiber *f)
 {
-    if (f->wake_ns > sim_now_ns)
-        f->wake_ns = sim_now_ns;
+    if (*wake_of(f) > sim_now_ns)
+        *wake_of(f) = sim_now_ns;
 }
 
 _Noreturn void fiber_exit(void)
 {
-    running->is_used = false;
+    retire(running);
     coroutine_leave(&scheduler);
 }
 
+/* Never before wake_ns. */
 static int64_t due_of(const fiber *f)
 {
-    if (!f->is_used)
-        return INT64_MAX;
+    int64_t ns = *wake_of(f);
     if (f->is_travelling || !f->node)
-        return f->wake_ns;
+        return ns;
     if (f->node->is_dead)
         return INT64_MAX;
-    return f->wake_ns > f->node->stopped_until ? f->wake_ns : f->node->stopped_until;
+    return ns > f->node->stopped_until ? ns : f->node->stopped_until;
 }
 
 /* Of those due at the same time the one that was due first runs, so that nobody starves. */
@@ -121,7 +136,7 @@ static fiber *next_due(int64_t *due)
     fiber *next = NULL;
     *due = INT64_MAX;
     for (size_t i = 0; i < n_fibers; i++) {
-        int64_t ns = due_of(&fibers[i]);
+        int64_t ns = wake_ns[i] < *due ? due_of(&fibers[i]) : INT64_MAX;
         if (ns < *due) {
             *due = ns;
             next = &fibers[i];
@@ -132,11 +147,9 @@ static fiber *next_due(int64_t *due)
 
 static void wake_poked(const struct node *of)
 {
-    for (size_t i = 0; i < n_fibers; i++) {
-        fiber *f = &fibers[i];
-        if (f->is_used && f->node == of && f->is_poked && *f->is_poked)
-            fiber_wake(f);
-    }
+    for (size_t i = 0; i < n_fibers; i++)
+        if (idles_of[i] == of && *fibers[i].is_poked)
+            fiber_wake(&fibers[i]);
 }
 
 static void run_one(fiber *f)
@@ -145,7 +158,7 @@ static void run_one(fiber *f)
     coroutine_switch(&scheduler, &f->routine);
     running = NULL;
     if (f->node && f->node->is_dead && f->is_used && !f->is_travelling)
-        f->is_used = false;
+        retire(f);
     if (f->node)
         wake_poked(f->node);
 }
@@ -167,11 +180,11 @@ void fiber_forget_node(const struct node *dead)
 {
     for (size_t i = 0; i < n_fibers; i++)
         if (fibers[i].node == dead && !fibers[i].is_travelling)
-            fibers[i].is_used = false;
+            retire(&fibers[i]);
 }
 
 void fiber_forget_all(void)
 {
     for (size_t i = 0; i < n_fibers; i++)
-        fibers[i].is_used = false;
+        retire(&fibers[i]);
 }
