@@ -957,6 +957,7 @@ static void test_it_waits_as_long_as_it_may(void **state)
                  "53 a look at 1 sessions\n"
                  "103 a look at 1 sessions\n"
                  "194 a look at 1 sessions\n"
+                 "306 a look at 1 sessions\n"
                  "306 first: HF_HELD: x was not free: held by b@:1\n"
                  "1000 a sweep\n"
                  "1000 b sweep\n");
@@ -1173,6 +1174,11 @@ static void test_a_try_beside_the_pass_of_its_key(void **state)
                  "194 b beat, seen 0\n"
                  "194 b look at x\n"
                  "194 b look at x for sure\n"
+                 "306 b look at 1 sessions\n"
+                 "306 b look at x\n"
+                 "306 b beat, seen 0\n"
+                 "306 b look at x\n"
+                 "306 b look at x for sure\n"
                  "306 second: HF_HELD: x was not free: held by a@:1\n"
                  "400 first: token 1781600000000000, 9575 ms left of 10000, waited 0; before: \n"
                  "1000 a sweep\n"
@@ -1232,6 +1238,7 @@ static void test_a_try_beside_what_becomes_no_lease(void **state)
                  "2052 a look at 1 sessions\n"
                  "2102 a look at 1 sessions\n"
                  "2193 a look at 1 sessions\n"
+                 "2305 a look at 1 sessions\n"
                  "2305 first: HF_HELD: x was not free: held by b@:1\n");
     stage_end();
     try_beside_another("memory:beside-old", (hf_lock_options){.mode = HF_EXCLUSIVE}, 2000);

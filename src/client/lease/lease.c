@@ -77,20 +77,22 @@ static bool may_be_under_way(const lease_request *r, const struct attempt *attem
 }
 
 /* A repeated try can be refused because of its own first call, which is not answered yet. So it
- * waits a moment for that call's lease. */
+ * waits a moment for that call's lease, and looks once more when that moment is over. */
 static hf_code look_for_a_while(lease_request *r, bool has_joined, hf_error *err)
 {
     hf_error refused = *err;
     hf_mono end = mono_add_ms(client_now(r->client), UNDER_WAY_MS);
     hf_code code;
     unsigned looks = 0;
+    bool is_last;
+    int64_t ms;
     do {
         *err = refused;
+        is_last = mono_reached(end, client_now(r->client));
         code = look_again(r, has_joined, refused.code, err);
-        int64_t ms = backoff_ms(++looks, 10, 200, client_chance(r->client));
-        if (code != HF_HELD || cancel_pause(&r->client->env, r->lock_options.cancel, ms))
-            break;
-    } while (!mono_reached(end, client_now(r->client)));
+        ms = backoff_ms(++looks, 10, 200, client_chance(r->client));
+    } while (code == HF_HELD && !is_last &&
+             !cancel_pause(&r->client->env, r->lock_options.cancel, ms));
     return code;
 }
 
