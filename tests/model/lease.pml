@@ -2,7 +2,8 @@
 /* lease.pml: one lease of an exclusive lock, and one key. Two callers make it, repeat and renew it,
  * the first also releases it; a breaker asks for it; a rival waits, judges and takes the lock. All
  * requests are atomic at the server; answers come late, or never (LOSSES); a pass that got no answer
- * may land when its caller has given up. test_model.py runs it. */
+ * may land when its caller has given up. test_model.py runs it; README.md says which of them are in
+ * a search (BREAKS, ONE_CALLER, HOLDS_ON, NO_RIVAL). */
 
 #ifndef LOSSES
 #define LOSSES 1
@@ -186,10 +187,14 @@ had:
         fi
     :: break
     od;
+#ifdef HOLDS_ON
+    goto end;
+#else
     if
     :: c == 0 && !is_released -> goto release
     :: goto end
     fi;
+#endif
 
 release:
     is_released = true;
@@ -319,7 +324,9 @@ init {
 #ifndef ONE_CALLER
         run Caller(1);
 #endif
+#ifndef NO_RIVAL
         run Rival();
+#endif
 #ifdef BREAKS
         run Breaker();
 #endif

@@ -252,11 +252,20 @@ class Lease(Case):
     def has_two(self, *macros):
         self.breaks("made<=1", *macros)
 
+    def is_broken_and_believed(self, *macros):
+        self.breaks("made==0", "BREAKS", *macros)
+
     def test_repeats_and_a_release_make_one_lease(self):
         self.holds("LOSSES=1")
 
     def test_a_lease_that_is_renewed_and_broken(self):
         self.holds("BREAKS", "ONE_CALLER", "RENEWALS=1")
+
+    def test_a_lease_that_is_broken_beside_repeats(self):
+        self.holds("BREAKS", "HOLDS_ON", "LOSSES=0")
+
+    def test_a_lease_that_is_broken_and_released(self):
+        self.holds("BREAKS", "NO_RIVAL", "TICKS=3")
 
     def test_a_lease_from_the_reply(self):
         self.both_believe("LEASE_FROM_REPLY", "TICKS=5", "RENEWALS=1")
@@ -272,6 +281,12 @@ class Lease(Case):
 
     def test_repeats_that_do_not_look_at_asks(self):
         self.has_two("LEASE_IGNORES_ASK")
+
+    def test_repeats_that_do_not_look_at_asks_of_breakers(self):
+        self.is_broken_and_believed("LEASE_IGNORES_ASK", "HOLDS_ON", "LOSSES=0", "TICKS=3")
+
+    def test_a_renewal_that_does_not_look_at_asks(self):
+        self.is_broken_and_believed("LEASE_IGNORES_ASK", "ONE_CALLER", "RENEWALS=1")
 
     def test_a_break_that_does_not_follow(self):
         self.breaks("now<until", "BREAKS", "BREAK_LOSES_PASSED", "ONE_CALLER")
