@@ -503,7 +503,7 @@ static bool run_uri(const char *uri, uint64_t seed, size_t steps)
 int main(int n, char **uris)
 {
     uint64_t seed = number_from("HOLDFAST_TEST_SEED", (size_t)time(NULL));
-    size_t steps = number_from("HOLDFAST_TEST_STEPS", 12000);
+    size_t steps = number_from("HOLDFAST_TEST_STEPS", 9000);
     const char *set = getenv("HOLDFAST_TEST_URI");
     bool same = true;
     setvbuf(stdout, NULL, _IOLBF, 0);
