@@ -1021,12 +1021,14 @@ static void test_sessions_that_do_not_begin(void **state)
                  "9975 log: x: trying again: the store took longer than the ttl of 10000 ms to "
                  "begin a session: give a longer ttl\n"
                  "9975 b end\n"
-                 "9975 b begin\n"
-                 "9975 b y: enter\n"
-                 "9975 b has y\n"
+                 "9975 log: y: trying again: the store took longer than the ttl of 10000 ms to "
+                 "begin a session: give a longer ttl\n"
+                 "9982 b begin\n"
                  "9982 b x: enter\n"
                  "9982 b has x\n"
-                 "10975 b sweep\n");
+                 "9983 b y: enter\n"
+                 "9983 b has y\n"
+                 "10982 b sweep\n");
     end();
 }
 
@@ -1078,6 +1080,30 @@ static void test_a_session_that_goes_while_it_waits(void **state)
                  "3733 b x: bury\n"
                  "3733 b look at x since 4\n"
                  "4333 b sweep\n");
+    end();
+}
+
+/* What one thread learns of the store, the others need not learn one after the other. */
+static void test_a_try_behind_others_that_begin_in_vain(void **state)
+{
+    (void)state;
+    stage_fault fault = {
+        .who = 'b', .call = FAULTY_BEGIN, .times = 100, .before = HF_UNREACHABLE, .late_ms = 3000};
+    begin("memory:begin-in-vain", defaults);
+    part try = {.client = b, .name = "z", .options = {.wait_ms = HF_TRY}};
+    stage_let_fail(fault);
+    stage_act(take_part, &waits);
+    stage_act(take_part, &more);
+    stage_run(100);
+    play(take_part, &try, 9000);
+    stage_expect("0 b begin: not sent, HF_UNREACHABLE\n"
+                 "3000 log: x: trying again: injected\n"
+                 "3000 log: y: trying again: injected\n"
+                 "3000 log: z: trying again: injected\n"
+                 "3007 b begin: not sent, HF_UNREACHABLE\n"
+                 "6007 b is told HF_UNREACHABLE: injected\n"
+                 "6023 b begin: not sent, HF_UNREACHABLE\n"
+                 "9052 b begin: not sent, HF_UNREACHABLE\n");
     end();
 }
 
@@ -1388,6 +1414,7 @@ int main(void)
         cmocka_unit_test(test_a_try_is_answered_within_five_seconds),
         cmocka_unit_test(test_looks_that_fail),
         cmocka_unit_test(test_sessions_that_do_not_begin),
+        cmocka_unit_test(test_a_try_behind_others_that_begin_in_vain),
         cmocka_unit_test(test_a_ticket_that_goes),
         cmocka_unit_test(test_a_session_that_goes_while_it_waits),
         cmocka_unit_test(test_it_gives_up_when_its_session_is_gone),

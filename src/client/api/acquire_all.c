@@ -139,8 +139,9 @@ static void try_all(group *g)
 {
     pthread_t threads[MOST_AT_ONCE];
     size_t n = 0, most = g->n < MOST_AT_ONCE ? g->n : MOST_AT_ONCE;
+    unsigned awaited = 0;
     hf_error err;
-    if (life_begin(g->client, &err)) /* not by each of them */
+    if (life_begin(g->client, &awaited, &err)) /* not by each of them */
         return;
     while (n + 1 < most && !pthread_create(&threads[n], NULL, try_some, g))
         n++;

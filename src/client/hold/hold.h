@@ -22,6 +22,7 @@ struct hold {
     size_t joining; /* wait/attempt*.c: of the requests, those for leases with a key */
     struct turns turns;
     struct releases releases;
+    struct beginnings beginnings;
     struct endings endings;
     struct listener listener;
     struct sweep sweep;

@@ -39,8 +39,11 @@ static void begun_locked(hf_client *client, hf_mono sent)
 
 /* An insert without an answer may have arrived all the same, so the session's id is given up (R3).
  */
-static void failed_locked(hf_client *client, hf_code code)
+static void failed_locked(hf_client *client, hf_code code, const hf_error *why)
 {
+    client->hold->beginnings.failed++;
+    client->hold->beginnings.why = *why;
+    client->hold->beginnings.why.code = code;
     if (code == HF_UNKNOWN)
         life_end_locked(client);
     session_gone_locked(client);
@@ -76,40 +79,47 @@ static hf_code begin(hf_client *client, const hf_session *self, bool listens, hf
         client->store->ops->wake(client->store);
     MUTEX_SCOPE(&client->mutex);
     if (code)
-        failed_locked(client, code);
+        failed_locked(client, code, err);
     else
         begun_locked(client, sent);
     lock_request_wake_all_locked(client);
     return code;
 }
 
-static session_state prepare(hf_client *client, hf_session *self, bool *listens)
+/* Whether the beginning that was awaited has failed. */
+static bool has_failed_locked(const hf_client *client, unsigned awaited)
 {
-    MUTEX_SCOPE(&client->mutex);
-    renew_if_suspect_locked(client);
-    session_state state = client->session.state;
-    *listens = client->hold->listener.has_awaited;
-    if (state == SESSION_NONE) {
-        session_prepare_locked(client);
-        listener_begin_locked(client);
-    }
-    *self = client->session.self;
-    return state;
+    return awaited && client->hold->beginnings.failed >= awaited &&
+           client->session.state != SESSION_ALIVE;
 }
 
-hf_code life_begin(hf_client *client, hf_error *err)
+/* HF_NOT_FOUND: this thread is to begin one. */
+static hf_code prepare(hf_client *client, unsigned *awaited, hf_session *self, bool *listens,
+                       hf_error *err)
+{
+    MUTEX_SCOPE(&client->mutex);
+    const struct beginnings *beginnings = &client->hold->beginnings;
+    bool has_failed = has_failed_locked(client, *awaited);
+    renew_if_suspect_locked(client);
+    session_state state = client->session.state;
+    *awaited = !has_failed && state == SESSION_BEGINNING ? beginnings->failed + 1 : 0;
+    if (has_failed)
+        *err = beginnings->why;
+    if (has_failed || state != SESSION_NONE)
+        return has_failed ? err->code : state == SESSION_ALIVE ? HF_OK : HF_HELD;
+    *listens = client->hold->listener.has_awaited;
+    session_prepare_locked(client);
+    listener_begin_locked(client);
+    *self = client->session.self;
+    return HF_NOT_FOUND;
+}
+
+hf_code life_begin(hf_client *client, unsigned *awaited, hf_error *err)
 {
     hf_session self;
-    bool listens;
-    switch (prepare(client, &self, &listens)) {
-    case SESSION_ALIVE:
-        return HF_OK;
-    case SESSION_BEGINNING:
-        return HF_HELD;
-    case SESSION_NONE:
-        break;
-    }
-    return begin(client, &self, listens, err);
+    bool listens = false;
+    hf_code code = prepare(client, awaited, &self, &listens, err);
+    return code == HF_NOT_FOUND ? begin(client, &self, listens, err) : code;
 }
 
 /* ---- End ---- */

@@ -19,9 +19,16 @@ struct endings {
     size_t n;
 };
 
+/* Of sessions: how many could not be begun, and the last error; mutex. Written by life.c. */
+struct beginnings {
+    unsigned failed;
+    hf_error why;
+};
+
 /* Begins a session unless there is one. HF_OK: it is alive. HF_HELD: another thread is beginning
- * it, or it is too early for the next try: come back. */
-hf_code life_begin(hf_client *client, hf_error *err);
+ * it; call again with the same `awaited` (0 at first). If that thread fails, this call fails too,
+ * with the same error: callers do not begin in vain one after the other. */
+hf_code life_begin(hf_client *client, unsigned *awaited, hf_error *err);
 void life_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
 
 hf_mono life_mark_ended(hf_client *client, hf_mono now); /* those that are due; when the next is */

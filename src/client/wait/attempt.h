@@ -35,6 +35,7 @@ struct attempt {
     unsigned cleared;    /* a try: how often it has taken tickets of the dead out of its way */
     int64_t again_ms;    /* without a queue: when the store wants to be asked again */
     bool is_last;        /* its time is over: this is its last try, or look */
+    unsigned awaited;    /* life_begin(): which beginning of a session it awaits; 0: none */
     hf_code code;        /* how it ended */
     hf_error err;
 };

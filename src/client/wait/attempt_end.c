@@ -189,7 +189,7 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
                    lock_request_title(&attempt->request), attempt->err.text);
     hf_mono due = mono_add_ms(now, backoff_ms(attempt->trouble.failures, RETRY_FIRST_MS,
                                               RETRY_MOST_MS, client_chance(client)));
-    due = mono_min(due, patience_end(attempt)); /* the last time */
+    due = mono_min(due, patience_end(attempt)); /* the last try is when it ends */
     attempt->enter_due = attempt->look_due = due;
     return mono_min(due, attempt->deadline);
 }

@@ -382,7 +382,7 @@ hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
     hf_mono due;
     if (!joins(attempt, now, &due))
         return due;
-    hf_code code = life_begin(attempt->request.client, &attempt->err);
+    hf_code code = life_begin(attempt->request.client, &attempt->awaited, &attempt->err);
     if (code == HF_HELD || (!code && !prepare(attempt, &carried)))
         return mono_add_ms(now, 50); /* the attempt is woken when that has changed */
     if (!code)
