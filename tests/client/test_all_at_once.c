@@ -4,11 +4,16 @@
  * with their client. Run by ctest. */
 #include "client/client_bed.h"
 
-static faulty *open_remote(const char *uri, hf_client **client)
+static faulty *open_patient(const char *uri, const hf_options *options, hf_client **client)
 {
-    faulty *f = faulty_open(uri, NULL, client);
+    faulty *f = faulty_open(uri, options, client);
     f->base.is_remote = true;
     return f;
+}
+
+static faulty *open_remote(const char *uri, hf_client **client)
+{
+    return open_patient(uri, NULL, client);
 }
 
 static void close_all(hf_lock *const *locks, size_t n)
@@ -232,6 +237,30 @@ static bool count_released(void *ctx, const hf_turn *turn)
     return true;
 }
 
+static int64_t back_at_ms;
+
+static hf_code be_away(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    return is_enter(call, arg) && now_ms() < back_at_ms ? HF_UNREACHABLE : HF_OK;
+}
+
+/* The tries that come first have less patience than a wait. */
+static void test_a_wait_of_several_bears_a_store_that_is_away(void **state)
+{
+    (void)state;
+    const char *const names[] = {"a", "b"};
+    hf_client *client;
+    hf_lock *locks[2];
+    hf_error err;
+    faulty *f = open_patient("memory:away", &(hf_options){.patience_ms = 400}, &client);
+    back_at_ms = now_ms() + 600;
+    f->before = be_away;
+    assert_int_equal(hf_lock_acquire_all(client, names, 2, NULL, locks, &err), HF_OK);
+    close_all(locks, 2);
+    hf_close(client);
+}
+
 static void test_all_are_released_when_the_client_is_closed(void **state)
 {
     (void)state;
@@ -267,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_a_try_of_several_does_not_wait),
         cmocka_unit_test(test_without_a_session_none_is_asked_for),
         cmocka_unit_test(test_one_alone_is_not_tried_first),
+        cmocka_unit_test(test_a_wait_of_several_bears_a_store_that_is_away),
         cmocka_unit_test(test_all_are_released_when_the_client_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

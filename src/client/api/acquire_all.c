@@ -155,12 +155,17 @@ static bool tries_all(const group *g)
     return g->client->store->is_remote && g->client->tickers.is_threaded && g->n > 1;
 }
 
-/* A try that failed for another reason than a holder would fail again. */
+/* Whether a wait may bring what its try did not. */
+static bool may_pass(hf_code code)
+{
+    return code == HF_HELD || code == HF_UNREACHABLE || code == HF_UNKNOWN;
+}
+
 static hf_code first_failure(const group *g, hf_error *err)
 {
     for (size_t i = 0; i < g->n; i++) {
         const part *p = &g->parts[i];
-        bool may_wait = p->code == HF_HELD && g->options.wait_ms >= 0;
+        bool may_wait = may_pass(p->code) && g->options.wait_ms >= 0;
         if (p->lock || may_wait || !p->code)
             continue;
         if (err)
