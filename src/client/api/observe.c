@@ -28,7 +28,7 @@ typedef struct observing {
     void *ctx;
     hf_cancel *cancel;
     term told;
-    int64_t newest;         /* the highest token of a leader that was told */
+    int64_t newest;         /* the highest token of a holder that was seen */
     int64_t ended;          /* the highest token of a lock that was seen free */
     bool has_told, is_over; /* over: the caller wants to hear no more */
 } observing;
@@ -65,8 +65,16 @@ static bool is_stale(const observing *o, const hf_lock_info *info)
     if (!(o->client->store->can & HF_CAN_QUEUE))
         return false;
     if (!info->n_holders)
-        return info->token < o->newest;
+        return info->token < o->newest || info->token < o->ended;
     return info->holders->token < o->newest || info->holders->token <= o->ended;
+}
+
+static void note_token(observing *o, const hf_lock_info *info)
+{
+    if (info->n_holders)
+        o->newest = info->holders->token;
+    else
+        o->ended = info->token;
 }
 
 static bool see(void *ctx, const hf_lock_info *info)
@@ -75,8 +83,7 @@ static bool see(void *ctx, const hf_lock_info *info)
     const hf_entry_info *holder = info->holders;
     if (is_stale(o, info))
         return false;
-    if (!info->n_holders)
-        o->ended = info->token;
+    note_token(o, info);
     if (!info->n_holders || !is_led_by(holder)) {
         tell_nobody(o);
         return false;
@@ -85,7 +92,6 @@ static bool see(void *ctx, const hf_lock_info *info)
                         holder->granted_ms ? holder->granted_ms : holder->since_ms};
     term now = {.token = leader.token, .since_ms = leader.since_ms};
     snprintf(now.session, sizeof now.session, "%s", leader.session);
-    o->newest = now.token;
     tell(o, &now, &leader);
     return false;
 }
