@@ -138,7 +138,7 @@ class Precedence(Config):
             self.assertEqual((done.returncode, done.stdout), (65, ""), words)
             self.assertRegex(done.stderr, "^holdfast: no store is named, and %s, which may name one for all "
                              "users, cannot be read: Permission denied; name a store with --store or "
-                             "HOLDFAST_STORE .private: .*or let a group .* read the settings\n$" % system)
+                             "HOLDFAST_STORE .private: .*or ask for the right to read that file\n$" % system)
         done = self.under_system_file(system, theirs, *as_powerless, "--store", "prod", "list")
         self.assertEqual(done.returncode, 65)
         self.assertIn("no file of settings names one; %s cannot be read" % system, done.stderr)
@@ -154,7 +154,13 @@ class Precedence(Config):
             self.write(mine, self.path("home/holdfast/config"))
             done = self.under_system_file(system, theirs, "setpriv", "--bounding-set", "-all", cli.BIN,
                                           "run", *words, "x", "--", "true")
-            self.assertEqual((done.returncode, done.stderr), (0, ""), (words, variable, mine))
+            said = "" if "private" in (*words, variable) else (
+                "holdfast: %s cannot be read: Permission denied; if it sets name-prefix, give the same "
+                "one with --name-prefix, else an empty one\n" % system)
+            self.assertEqual((done.returncode, done.stderr), (0, said), (words, variable, mine))
+        done = self.under_system_file(system, theirs, "setpriv", "--bounding-set", "-all", cli.BIN,
+                                      "--store", self.store, "--name-prefix", "", "list")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_the_group_of_the_system_file_may_read_a_password(self):
         system = self.find_system_file()

@@ -221,9 +221,11 @@ static config_file *hear_file(config *c, char *path)
     return f;
 }
 
+/* Of one that could not be opened. A link that points nowhere is there. */
 static bool is_there(const config_file *f)
 {
-    return f->error != ENOENT && f->error != ENOTDIR;
+    struct stat info;
+    return (f->error != ENOENT && f->error != ENOTDIR) || !lstat(f->path, &info);
 }
 
 const char *config_file_state(const config_file *f)
@@ -252,11 +254,14 @@ static void hear_users_file(config *c)
 static void hear_systems_file(config *c)
 {
     const config_file *f = hear_file(c, text_copy(SYSTEM_CONFIG));
-    if (!f->error || !is_there(f) || c->values[SETTING_STORE].text)
+    if (!f->error || !is_there(f))
+        return;
+    c->hidden = f;
+    c->hides_store = !c->values[SETTING_STORE].text;
+    if (!c->hides_store)
         return;
     char *from = text_print("%s, not readable", f->path);
     offer(&c->values[SETTING_STORE], from, STORE_NONE);
-    c->hides_store = f;
     free(from);
 }
 

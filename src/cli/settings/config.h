@@ -47,8 +47,8 @@ typedef struct config {
     size_t n_stores;
     config_file files[MOST_CONFIG_FILES]; /* the one that counts more comes first */
     size_t n_files;
-    const config_file *hides_store; /* not readable, and may name the store that nothing else names,
-                                     * which is then `none`; NULL: there is no such file */
+    const config_file *hidden; /* the system's file, if it is there and cannot be read; or NULL */
+    bool hides_store;          /* it is, and nothing else names a store, which is then `none` */
 } config;
 
 const char *config_key(setting which);

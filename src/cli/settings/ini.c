@@ -2,6 +2,7 @@
 /* ini.c: reads a file of settings, line by line; config.c calls it. */
 #include "ini.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,8 @@ void ini_read(FILE *file, const char *path, ini_fn *each, void *ctx)
             read_pair(&line, text, each, ctx);
         }
     }
+    if (ferror(file))
+        value_refuse("%s cannot be read to its end: %s", path, strerror(errno));
     free(section);
     free(raw);
 }

@@ -167,14 +167,25 @@ static void say_open_secret(const config_value *said)
 
 static void refuse_no_store(const config *c)
 {
-    const config_file *hidden = c->hides_store;
-    if (hidden)
+    const config_file *hidden = c->hidden;
+    if (c->hides_store)
         value_refuse("no store is named, and %s, which may name one for all users, cannot be "
                      "read: %s; name a store with --store or HOLDFAST_STORE (" STORE_PRIVATE
-                     ": " OWN_FILE "), or let a group that this user is in read the settings",
+                     ": " OWN_FILE "), or ask for the right to read that file",
                      hidden->path, strerror(hidden->error));
     value_refuse("%s says that no store is the default: name one with --store or HOLDFAST_STORE",
                  c->values[SETTING_STORE].from);
+}
+
+/* With another prefix the same names are other locks. */
+static void say_hidden_prefix(const config *c)
+{
+    const char *store = c->values[SETTING_STORE].text;
+    bool is_shared = store && strcmp(store, STORE_PRIVATE) != 0;
+    if (c->hidden && is_shared && !c->values[SETTING_NAME_PREFIX].text)
+        terminal_warn("%s cannot be read: %s; if it sets name-prefix, give the same one with "
+                      "--name-prefix, else an empty one",
+                      c->hidden->path, strerror(c->hidden->error));
 }
 
 char *options_store(const settings *given)
@@ -186,6 +197,7 @@ char *options_store(const settings *given)
     if (uri && !options_has_store(given))
         say_private(uri);
     say_open_secret(said);
+    say_hidden_prefix(&given->config);
     return uri;
 }
 
