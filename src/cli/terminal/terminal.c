@@ -17,9 +17,11 @@
 #define TROUBLE_AFTER_MS 1000 /* a store may be away for so long before it is said */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int level_shown; /* guarded by lock, as all of these */
-static bool has_line;   /* a wait stands on the terminal's last line */
-static bool has_noted;  /* the wait was noted, where there is no terminal */
+static int level_shown;              /* guarded by lock, as all of these */
+static bool has_line;                /* a wait stands on the terminal's last line */
+static bool has_noted;               /* the wait was noted, where there is no terminal */
+static int64_t trouble_from_ms = -1; /* since when the store is away, as waits count; -1: it is
+                                      * not; INT64_MAX: it is, and that was said */
 static const char *store_shown = "";
 
 void terminal_init(int verbosity)
@@ -142,14 +144,33 @@ static char *line_of(const hf_wait_info *info, size_t columns)
     return wait_line(info, store, columns);
 }
 
+static bool wait_begins_locked(void)
+{
+    bool begins = level_shown > 0 && !has_noted;
+    has_noted = has_noted || begins;
+    return begins;
+}
+
+/* Once for each time that the store is away. */
+static bool trouble_lasts_locked(const hf_wait_info *info)
+{
+    if (!*info->trouble)
+        trouble_from_ms = -1;
+    else if (trouble_from_ms < 0)
+        trouble_from_ms = info->waited_ms;
+    bool lasts = level_shown >= 0 && trouble_from_ms >= 0 &&
+                 info->waited_ms - trouble_from_ms >= TROUBLE_AFTER_MS;
+    if (lasts)
+        trouble_from_ms = INT64_MAX;
+    return lasts;
+}
+
 void terminal_wait(const hf_wait_info *info)
 {
     bool is_live = can_refresh();
     char *text = line_of(info, is_live ? width_of(STDERR_FILENO) - 1 : 0);
     pthread_mutex_lock(&lock);
-    bool is_trouble = *info->trouble && info->waited_ms >= TROUBLE_AFTER_MS;
-    bool is_note = !is_live && !has_noted && (level_shown > 0 || (level_shown == 0 && is_trouble));
-    has_noted = has_noted || is_note;
+    bool is_note = !is_live && (wait_begins_locked() || trouble_lasts_locked(info));
     if (is_live && level_shown >= 0) {
         char *line = text_print("\r\033[K%s", text);
         put(line);
@@ -177,5 +198,6 @@ void terminal_wait_end(void)
         put("\r\033[K");
     has_line = false;
     has_noted = false;
+    trouble_from_ms = -1;
     pthread_mutex_unlock(&lock);
 }
