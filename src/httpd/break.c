@@ -19,17 +19,17 @@ static bool keep_holders(void *ctx, const hf_lock_info *info)
     return false;
 }
 
-/* A warning, so that nobody has to ask for it beforehand: a break is rare, and somebody's work is
- * stopped by it. failed: why it failed; NULL: it did not. */
+/* Logged as a warning, so that it is seen without -v: a break is rare and stops somebody's work.
+ * What the client chose comes last. failed: why it failed; NULL: it did not. */
 static void note(const request *req, const hf_break_options *how, const char *failed)
 {
     const httpd_config *config = &req->service->config;
     char host[NI_MAXHOST];
     address_of_client(req->mhd, host, sizeof host);
     char *who = how->by ? text_print("%s@%s", how->by, host) : text_copy(host);
-    char *line = failed ? text_print("breaking \"%s\" failed, for %s: %s (reason: %s)", req->name,
-                                     who, failed, how->reason)
-                        : text_print("\"%s\" was broken by %s: %s", req->name, who, how->reason);
+    char *line = failed ? text_print("%s could not break \"%s\": %s (reason: %.256s)", who,
+                                     req->name, failed, how->reason)
+                        : text_print("%s broke \"%s\": %.256s", who, req->name, how->reason);
     config->log(config->log_ctx, HF_LOG_WARNING, line);
     free(line);
     free(who);

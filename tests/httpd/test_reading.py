@@ -205,7 +205,7 @@ class Break(serving.Case):
         self.hold("x")
         answer = service.call("DELETE", "/v1/locks/x?if_token=7&reason=why")
         self.check_problem(answer, 404, "HF_NOT_FOUND")
-        service.running.err.expect(r'holdfast: breaking "x" failed, for 127\.0\.0\.1: .* \(reason: why\)\n')
+        service.running.err.expect(r'holdfast: 127\.0\.0\.1 could not break "x": .* \(reason: why\)\n')
         self.assertEqual(len(service.get("/v1/locks/x").json["holders"]), 1)
 
     def test_not_without_a_reason(self):

@@ -269,7 +269,7 @@ static void test_what_a_break_asks_for(void **state)
     assert_string_equal(library.reason, "host is gone");
     assert_string_equal(library.by, "nobody");
     assert_true(library.if_token == 7);
-    assert_true(bed_has_logged("\"x\" was broken by 127.0.0.1: host is gone"));
+    assert_true(bed_has_logged("127.0.0.1 broke \"x\": host is gone"));
     assert_answer("DELETE /v1/locks/x?reason=", "", NULL, 400, "say why, with reason=TEXT");
     assert_answer("DELETE /v1/locks/x", "", NULL, 400, "say why, with reason=TEXT");
     assert_int_equal(library.n_breaks, 1);
