@@ -57,6 +57,11 @@ bool hf_code_retryable(hf_code code)
     return row_of(code)->retryable;
 }
 
+bool error_is_no_answer(hf_code code)
+{
+    return code == HF_UNREACHABLE || code == HF_UNKNOWN;
+}
+
 /* Leaves out bytes that are not UTF-8: a name may have been cut short, and a database may say
  * anything. */
 static void scrub(char *text)

@@ -10,6 +10,9 @@
 hf_code error_set(hf_error *err, hf_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The store could not be reached, or did not answer: worth another try until patience ends. */
+bool error_is_no_answer(hf_code code);
+
 /* Clears err; for the start of a call. */
 void error_clear(hf_error *err);
 

@@ -158,7 +158,7 @@ static bool tries_all(const group *g)
 /* Whether a wait may bring what its try did not. */
 static bool may_pass(hf_code code)
 {
-    return code == HF_HELD || code == HF_UNREACHABLE || code == HF_UNKNOWN;
+    return code == HF_HELD || error_is_no_answer(code);
 }
 
 static hf_code first_failure(const group *g, hf_error *err)

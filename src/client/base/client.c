@@ -72,7 +72,7 @@ bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, 
                       hf_mono since)
 {
     hf_mono end = mono_add_ms(since, client->patience_ms);
-    if ((code != HF_UNREACHABLE && code != HF_UNKNOWN) || mono_reached(end, client_now(client)))
+    if (!error_is_no_answer(code) || mono_reached(end, client_now(client)))
         return false;
     int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
     return !cancel_pause(&client->env, cancel, ms) && !client_is_closing(client);

@@ -231,7 +231,7 @@ static bool is_passing(hf_code code)
 static bool settle_locked(hf_client *client, struct release *release, hf_code code)
 {
     bool gives_up = release->is_moot || (client->closing.has_begun && !is_passing(code));
-    client->hold->releases.is_answered = code != HF_UNREACHABLE && code != HF_UNKNOWN;
+    client->hold->releases.is_answered = !error_is_no_answer(code);
     release->was_sent |= code == HF_UNKNOWN;
     release->failures++;
     if (!is_known(code) && !gives_up)

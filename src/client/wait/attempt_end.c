@@ -178,7 +178,7 @@ static hf_mono patience_end(const struct attempt *attempt)
 hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
 {
     hf_client *client = attempt->request.client;
-    if (code != HF_UNREACHABLE && code != HF_UNKNOWN)
+    if (!error_is_no_answer(code))
         return attempt_give_up(attempt, code, now);
     if (attempt->trouble.failures++ == 0)
         attempt->trouble.since = now;
