@@ -28,8 +28,8 @@ typedef struct observing {
     void *ctx;
     hf_cancel *cancel;
     term told;
-    int64_t newest;         /* the highest token of a holder that was seen */
-    int64_t ended;          /* the highest token of a lock that was seen free */
+    int64_t newest;         /* the token that was seen last */
+    bool was_free;          /* then */
     bool has_told, is_over; /* over: the caller wants to hear no more */
 } observing;
 
@@ -58,23 +58,18 @@ static bool is_led_by(const hf_entry_info *holder)
     return holder->lease_left_ms >= 0 && *holder->who;
 }
 
+static int64_t token_of(const hf_lock_info *info)
+{
+    return info->n_holders ? info->holders->token : info->token;
+}
+
 /* A deposed primary may have answered. Tokens of a queue never go back, and one that is out of the
  * record never comes back. */
 static bool is_stale(const observing *o, const hf_lock_info *info)
 {
-    if (!(o->client->store->can & HF_CAN_QUEUE))
-        return false;
-    if (!info->n_holders)
-        return info->token < o->newest || info->token < o->ended;
-    return info->holders->token < o->newest || info->holders->token <= o->ended;
-}
-
-static void note_token(observing *o, const hf_lock_info *info)
-{
-    if (info->n_holders)
-        o->newest = info->holders->token;
-    else
-        o->ended = info->token;
+    int64_t token = token_of(info);
+    bool has_left = o->was_free && info->n_holders && token == o->newest;
+    return o->client->store->can & HF_CAN_QUEUE && (token < o->newest || has_left);
 }
 
 static bool see(void *ctx, const hf_lock_info *info)
@@ -83,7 +78,8 @@ static bool see(void *ctx, const hf_lock_info *info)
     const hf_entry_info *holder = info->holders;
     if (is_stale(o, info))
         return false;
-    note_token(o, info);
+    o->newest = token_of(info);
+    o->was_free = !info->n_holders;
     if (!info->n_holders || !is_led_by(holder)) {
         tell_nobody(o);
         return false;
