@@ -66,16 +66,20 @@ static hf_code start_threads(hf_client *client, hf_error *err)
     return ticker_start_all_locked(client, err);
 }
 
-/* The listener may be awaiting notices of the session before (listens). */
-static hf_code begin(hf_client *client, const hf_session *self, bool listens, hf_error *err)
+struct beginning {
+    hf_session self;
+    bool listens; /* the listener may be awaiting notices of the session before */
+};
+
+static hf_code begin(hf_client *client, const struct beginning *one, hf_error *err)
 {
     hf_mono sent = client_now(client);
     hf_code code = start_threads(client, err);
     if (!code)
-        code = client->store->ops->session_begin(client->store, self, err);
+        code = client->store->ops->session_begin(client->store, &one->self, err);
     if (!code)
         code = check_lease(client, sent, err);
-    if (listens)
+    if (one->listens)
         client->store->ops->wake(client->store);
     MUTEX_SCOPE(&client->mutex);
     if (code)
@@ -93,33 +97,36 @@ static bool has_failed_locked(const hf_client *client, unsigned awaited)
            client->session.state != SESSION_ALIVE;
 }
 
-/* HF_NOT_FOUND: this thread is to begin one. */
-static hf_code prepare(hf_client *client, unsigned *awaited, hf_session *self, bool *listens,
-                       hf_error *err)
+/* Whether this thread is to begin one; else *code says how it stands. */
+static bool prepare(hf_client *client, unsigned *awaited, struct beginning *out, hf_code *code,
+                    hf_error *err)
 {
     MUTEX_SCOPE(&client->mutex);
     const struct beginnings *beginnings = &client->hold->beginnings;
-    bool has_failed = has_failed_locked(client, *awaited);
+    if (has_failed_locked(client, *awaited)) {
+        *awaited = 0;
+        *err = beginnings->why;
+        *code = err->code;
+        return false;
+    }
     renew_if_suspect_locked(client);
     session_state state = client->session.state;
-    *awaited = !has_failed && state == SESSION_BEGINNING ? beginnings->failed + 1 : 0;
-    if (has_failed)
-        *err = beginnings->why;
-    if (has_failed || state != SESSION_NONE)
-        return has_failed ? err->code : state == SESSION_ALIVE ? HF_OK : HF_HELD;
-    *listens = client->hold->listener.has_awaited;
+    *awaited = state == SESSION_BEGINNING ? beginnings->failed + 1 : 0;
+    *code = state == SESSION_ALIVE ? HF_OK : HF_HELD;
+    if (state != SESSION_NONE)
+        return false;
+    out->listens = client->hold->listener.has_awaited;
     session_prepare_locked(client);
     listener_begin_locked(client);
-    *self = client->session.self;
-    return HF_NOT_FOUND;
+    out->self = client->session.self;
+    return true;
 }
 
 hf_code life_begin(hf_client *client, unsigned *awaited, hf_error *err)
 {
-    hf_session self;
-    bool listens = false;
-    hf_code code = prepare(client, awaited, &self, &listens, err);
-    return code == HF_NOT_FOUND ? begin(client, &self, listens, err) : code;
+    struct beginning one;
+    hf_code code;
+    return prepare(client, awaited, &one, &code, err) ? begin(client, &one, err) : code;
 }
 
 /* ---- End ---- */
