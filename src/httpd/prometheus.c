@@ -122,10 +122,10 @@ static void tell_locks(FILE *out, httpd *service)
                "1: the last look at the store's locks was answered.");
     if (!counts.is_known)
         return;
-    tell_gauge(out, "holdfast_locks_held", (double)c->held, "Locks that somebody holds.");
-    tell_gauge(out, "holdfast_locks_overdue", (double)c->overdue,
+    tell_gauge(out, "holdfast_locks_held", (double)c->totals.held, "Locks that somebody holds.");
+    tell_gauge(out, "holdfast_locks_overdue", (double)c->totals.overdue,
                "Of them, those whose lease is over: the holder has died or is cut off.");
-    tell_gauge(out, "holdfast_locks_waiting", (double)c->waiting, "Places in all queues.");
+    tell_gauge(out, "holdfast_locks_waiting", (double)c->totals.waiting, "Places in all queues.");
     tell_gauge(out, "holdfast_oldest_hold_seconds", (double)c->oldest_hold_ms / 1000,
                "How long a lock has been held at most.");
     tell_gauge(out, "holdfast_longest_wait_seconds", (double)c->longest_wait_ms / 1000,

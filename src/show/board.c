@@ -58,6 +58,21 @@ bool board_is_overdue(const hf_lock_info *lock)
     return false;
 }
 
+void board_count(totals *to, const hf_lock_info *lock)
+{
+    to->held += lock->n_holders > 0;
+    to->overdue += board_is_overdue(lock);
+    to->waiting += lock->n_queue;
+}
+
+char *board_totals(const totals *t)
+{
+    char *more = t->overdue ? text_print(", %zu overdue", t->overdue) : text_copy("");
+    char *out = text_print("%zu held, %zu waiting%s", t->held, t->waiting, more);
+    free(more);
+    return out;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const hf_lock_info *)a)->name, ((const hf_lock_info *)b)->name);

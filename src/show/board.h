@@ -18,6 +18,15 @@ typedef struct board {
 bool board_is_in_use(const hf_lock_info *lock);
 bool board_is_overdue(const hf_lock_info *lock); /* the lease of a holder is over */
 
+typedef struct totals {
+    size_t held;    /* locks */
+    size_t overdue; /* of them: the lease of a holder is over */
+    size_t waiting; /* places in all queues */
+} totals;
+
+void board_count(totals *to, const hf_lock_info *lock);
+char *board_totals(const totals *t); /* "3 held, 1 waiting, 1 overdue", in new memory */
+
 /* Looks at the locks whose names begin with prefix: at all, free ones too; or (in use) at those
  * that somebody holds or waits for, and those that were in use at the look before, which say how
  * they were left. most: how many at most, the first by name; 0: any number. was: NULL, or that

@@ -17,9 +17,7 @@ census census_of(const board *b)
     census out = {.took_ms = b->took_ms};
     for (size_t i = 0; i < b->n; i++) {
         const hf_lock_info *lock = &b->locks[i];
-        out.held += lock->n_holders > 0;
-        out.overdue += board_is_overdue(lock);
-        out.waiting += lock->n_queue;
+        board_count(&out.totals, lock);
         out.oldest_hold_ms = longest(lock->holders, lock->n_holders, b->at_ms, out.oldest_hold_ms);
         out.longest_wait_ms = longest(lock->queue, lock->n_queue, b->at_ms, out.longest_wait_ms);
     }

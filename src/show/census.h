@@ -6,9 +6,7 @@
 #include "show/board.h"
 
 typedef struct census {
-    size_t held;            /* locks */
-    size_t overdue;         /* of them: the lease of a holder is over */
-    size_t waiting;         /* places in all queues */
+    totals totals;
     int64_t oldest_hold_ms; /* 0: nothing is held, nobody waits */
     int64_t longest_wait_ms;
     int64_t took_ms; /* the look */

@@ -272,14 +272,6 @@ char *text_iso(int64_t unix_ms)
     return text_print("%s.%03dZ", out, rest);
 }
 
-char *text_totals(size_t held, size_t waiting, size_t overdue)
-{
-    char *more = overdue ? text_print(", %zu overdue", overdue) : text_copy("");
-    char *out = text_print("%zu held, %zu waiting%s", held, waiting, more);
-    free(more);
-    return out;
-}
-
 int64_t text_now_ms(void)
 {
     struct timespec now;

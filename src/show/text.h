@@ -47,7 +47,6 @@ char *text_lease(int64_t ms);     /* what is left of one: "8s", "over by 3s", "-
 char *text_token(int64_t token);  /* ", token 17"; "" where the protocol has none */
 char *text_when(int64_t unix_ms); /* here: "14:03:12", or with its date if that is another day */
 char *text_iso(int64_t unix_ms);  /* "2026-01-02T03:04:05.678Z" */
-char *text_totals(size_t held, size_t waiting, size_t overdue); /* "3 held, 1 waiting, 1 overdue" */
-int64_t text_now_ms(void);                                      /* Unix time */
+int64_t text_now_ms(void);        /* Unix time */
 
 #endif

@@ -26,7 +26,8 @@ typedef struct row {
 typedef struct rows {
     const view *view;
     row *all;
-    size_t n, n_held, n_waiting, n_overdue;
+    size_t n;
+    totals totals; /* of all locks, wanted or not */
 } rows;
 
 /* ---- Which, and in which order ---- */
@@ -79,9 +80,7 @@ static void add_entries(rows *r, const hf_lock_info *lock, const hf_entry_info *
 
 static void add_lock(rows *r, const hf_lock_info *lock)
 {
-    r->n_held += lock->n_holders > 0;
-    r->n_waiting += lock->n_queue;
-    r->n_overdue += board_is_overdue(lock);
+    board_count(&r->totals, lock);
     add_entries(r, lock, lock->holders, lock->n_holders);
     add_entries(r, lock, lock->queue, lock->n_queue);
 }
@@ -186,12 +185,12 @@ static void put_top(const view *v, const screen *s, const rows *r, size_t column
 {
     static const char *const orders[] = {"by age", "by name", "by waiting"};
     char *when = v->board.at_ms ? text_when(v->board.at_ms) : text_copy("...");
-    char *totals = text_totals(r->n_held, r->n_waiting, r->n_overdue);
+    char *counts = board_totals(&r->totals);
     put(s, 0, LOOK_TITLE,
-        text_print("holdfast watch  %s  %s  %s%s  %s", when, totals, orders[v->order],
+        text_print("holdfast watch  %s  %s  %s%s  %s", when, counts, orders[v->order],
                    v->is_paused ? ", PAUSED" : "", v->store),
         columns);
-    free(totals);
+    free(counts);
     free(when);
     if (v->is_typing || *v->filter)
         put(s, 1, LOOK_PLAIN, text_print("filter: %s%s", v->filter, v->is_typing ? "_" : ""),
@@ -214,7 +213,7 @@ static void put_heads(const screen *s, const size_t widths[N_CELLS], size_t colu
 static void put_rows(view *v, const screen *s, const rows *r, int lines, size_t columns)
 {
     size_t widths[N_CELLS];
-    set_widths(widths, columns, r->n_overdue > 0);
+    set_widths(widths, columns, r->totals.overdue > 0);
     put_heads(s, widths, columns);
     size_t fit =
         lines > LINES_ABOVE + LINES_BELOW ? (size_t)(lines - LINES_ABOVE - LINES_BELOW) : 0;

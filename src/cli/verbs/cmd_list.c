@@ -136,7 +136,7 @@ typedef struct listing {
     const request *req;
     table rows;
     size_t columns; /* of the terminal; 0: there is none */
-    size_t n_held, n_waiting, n_overdue;
+    totals totals;
 } listing;
 
 /* People may look at another store than they think. */
@@ -169,9 +169,9 @@ static void say_none(const request *req)
 /* As the page and the screen of `watch` count them. */
 static void print_totals(const listing *l)
 {
-    char *totals = text_totals(l->n_held, l->n_waiting, l->n_overdue);
-    puts(totals);
-    free(totals);
+    char *counts = board_totals(&l->totals);
+    puts(counts);
+    free(counts);
 }
 
 static void print_rows(listing *l)
@@ -189,13 +189,10 @@ static void print_rows(listing *l)
 static bool print_row(void *ctx, const hf_lock_info *info)
 {
     listing *l = ctx;
-    bool is_overdue = board_is_overdue(info);
     add_row(&l->rows, info);
-    if (is_overdue && terminal_has_colours(STDOUT_FILENO))
+    if (board_is_overdue(info) && terminal_has_colours(STDOUT_FILENO))
         table_mark(&l->rows);
-    l->n_held += info->n_holders > 0;
-    l->n_waiting += info->n_queue;
-    l->n_overdue += is_overdue;
+    board_count(&l->totals, info);
     if (l->rows.n_cells >= ROWS_AT_ONCE * l->rows.n_columns)
         print_rows(l);
     return true;
@@ -253,7 +250,7 @@ static hf_code list_table(hf_client *client, const request *req, hf_error *err)
     hf_code code = list_locks(client, req, print_row, &l, err);
     if (!code)
         print_rows(&l);
-    if (!code && l.columns && l.n_overdue)
+    if (!code && l.columns && l.totals.overdue)
         print_totals(&l);
     table_done(&l.rows);
     return code;
