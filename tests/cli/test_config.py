@@ -8,6 +8,7 @@ import subprocess
 import cli
 
 SECRET = "mongodb://me:hidden@a,b/app?replicaSet=rs0"
+AS_POWERLESS = ["setpriv", "--bounding-set", "-all", cli.BIN]  # root reads any file otherwise
 
 
 class Config(cli.Case):
@@ -103,7 +104,7 @@ class Precedence(Config):
         return {line.split()[0]: line for line in done.stdout.splitlines() if line}
 
     def find_system_file(self):
-        """Its path, which depends on where the command is to be installed."""
+        """Its path; from now on the user's file is in a folder of the test."""
         del self.env["HOLDFAST_CONFIG"]
         self.env["XDG_CONFIG_HOME"] = self.path("home")
         return self.json("config", "--json")["files"][1]["path"]
@@ -128,18 +129,17 @@ class Precedence(Config):
         theirs = self.write("ttl = 8s\nstore = prod\n[stores]\nprod = %s\n" % SECRET, self.path("theirs"))
         self.assertIn("8s", self.with_system_file(system, theirs, cli.BIN, "config")["ttl"])
         os.chmod(theirs, 0)
-        as_powerless = ["setpriv", "--bounding-set", "-all", cli.BIN]  # root reads any file otherwise
-        rows = self.with_system_file(system, theirs, *as_powerless, "config")
+        rows = self.with_system_file(system, theirs, *AS_POWERLESS, "config")
         self.assertIn("10s", rows["ttl"])
         self.assertRegex(rows["store"], "^store +none +%s, not readable$" % system)
         self.assertRegex(rows[system], "not readable$")
         for words in (["run", "x", "--", "true"], ["list"], ["doctor"], ["bench"], ["serve"]):
-            done = self.under_system_file(system, theirs, *as_powerless, *words)
+            done = self.under_system_file(system, theirs, *AS_POWERLESS, *words)
             self.assertEqual((done.returncode, done.stdout), (65, ""), words)
             self.assertRegex(done.stderr, "^holdfast: no store is named, and %s, which may name one for all "
                              "users, cannot be read: Permission denied; name a store with --store or "
                              "HOLDFAST_STORE .private: .*or ask for the right to read that file\n$" % system)
-        done = self.under_system_file(system, theirs, *as_powerless, "--store", "prod", "list")
+        done = self.under_system_file(system, theirs, *AS_POWERLESS, "--store", "prod", "list")
         self.assertEqual(done.returncode, 65)
         self.assertIn("no file of settings names one; %s cannot be read" % system, done.stderr)
 
@@ -152,14 +152,13 @@ class Precedence(Config):
                                       ([], "", "store = here\n[stores]\nhere = %s\n" % self.store)):
             self.env["HOLDFAST_STORE"] = variable
             self.write(mine, self.path("home/holdfast/config"))
-            done = self.under_system_file(system, theirs, "setpriv", "--bounding-set", "-all", cli.BIN,
-                                          "run", *words, "x", "--", "true")
+            done = self.under_system_file(system, theirs, *AS_POWERLESS, "run", *words, "x", "--", "true")
             said = "" if "private" in (*words, variable) else (
                 "holdfast: %s cannot be read: Permission denied; if it sets name-prefix, give the same "
                 "one with --name-prefix, else an empty one\n" % system)
             self.assertEqual((done.returncode, done.stderr), (0, said), (words, variable, mine))
-        done = self.under_system_file(system, theirs, "setpriv", "--bounding-set", "-all", cli.BIN,
-                                      "--store", self.store, "--name-prefix", "", "list")
+        done = self.under_system_file(system, theirs, *AS_POWERLESS, "--store", self.store,
+                                      "--name-prefix", "", "list")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_the_group_of_the_system_file_may_read_a_password(self):

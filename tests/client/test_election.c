@@ -407,21 +407,41 @@ static hf_code look_back(faulty *f, faulty_call call, const void *arg)
     return HF_OK;
 }
 
+/* The observer's client, and one of each store that may answer it. */
+typedef struct two_stores {
+    hf_client *observing, *now, *before;
+    faulty *f;
+} two_stores;
+
+static two_stores open_two(const char *now, const char *before)
+{
+    two_stores two = {.now = open_client(now, 5000)};
+    two.f = faulty_open(now, NULL, &two.observing);
+    current = two.f->inner;
+    stale = faulty_open(before, NULL, &two.before)->inner;
+    return two;
+}
+
+static void close_two(const two_stores *two)
+{
+    hf_close(two->observing);
+    hf_close(two->before);
+    hf_close(two->now);
+}
+
 static void test_a_look_that_is_older_is_passed_over(void **state)
 {
     (void)state;
     hf_error err;
-    hf_client *client, *before, *now = open_client("memory:now", 5000);
-    faulty *f = faulty_open("memory:now", NULL, &client);
-    current = f->inner;
-    stale = faulty_open("memory:before", NULL, &before)->inner;
+    two_stores stores = open_two("memory:now", "memory:before");
+    faulty *f = stores.f;
     f->before = look_back;
-    hf_election *one = candidate(before, "one"), *two = candidate(now, "two");
+    hf_election *one = candidate(stores.before, "one"), *two = candidate(stores.now, "two");
     assert_int_equal(campaign(one, HF_TRY), HF_OK);
     while (campaign(two, HF_TRY) == HF_OK && hf_election_token(two) <= hf_election_token(one))
         hf_election_resign(two, &err);
     struct observer o = {.most = 3};
-    start_observer(&o, client);
+    start_observer(&o, stores.observing);
     await_heard(&o, "two");
     while (f->calls[FAULTY_LOOK] < 6)
         pause_ms(5);
@@ -433,9 +453,7 @@ static void test_a_look_that_is_older_is_passed_over(void **state)
     f->inner = current;
     hf_election_close(two);
     hf_election_close(one);
-    hf_close(client);
-    hf_close(before);
-    hf_close(now);
+    close_two(&stores);
 }
 
 static void lead_with_one_token(hf_election *a, hf_election *b)
@@ -455,15 +473,13 @@ static void test_a_leader_that_has_left_is_not_told_again(void **state)
 {
     (void)state;
     hf_error err;
-    hf_client *client, *before, *now = open_client("memory:left-now", 5000);
-    faulty *f = faulty_open("memory:left-now", NULL, &client);
-    current = f->inner;
-    stale = faulty_open("memory:left-before", NULL, &before)->inner;
-    hf_election *here = candidate(now, "one"), *there = candidate(before, "one");
+    two_stores stores = open_two("memory:left-now", "memory:left-before");
+    faulty *f = stores.f;
+    hf_election *here = candidate(stores.now, "one"), *there = candidate(stores.before, "one");
     lead_with_one_token(here, there);
     struct observer o = {.most = 0};
     assert_int_equal(hf_cancel_new(&o.cancel, &err), HF_OK);
-    start_observer(&o, client);
+    start_observer(&o, stores.observing);
     await_heard(&o, "one");
     assert_int_equal(hf_election_resign(here, &err), HF_OK);
     await_heard(&o, "");
@@ -477,9 +493,7 @@ static void test_a_leader_that_has_left_is_not_told_again(void **state)
     hf_cancel_free(o.cancel);
     hf_election_close(there);
     hf_election_close(here);
-    hf_close(client);
-    hf_close(before);
-    hf_close(now);
+    close_two(&stores);
 }
 
 static void test_observing_ends_by_its_cancel(void **state)

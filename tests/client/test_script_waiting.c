@@ -394,16 +394,23 @@ static void test_a_holder_that_lives(void **state)
     end();
 }
 
+/* b wants what a holds, which has been cut off for so long. */
+static void want_of_one_cut_off(const char *uri, hf_options options, int64_t for_ms,
+                                int64_t wait_ms)
+{
+    hold(uri, options);
+    cut_off('a');
+    stage_run(for_ms);
+    stage_forget();
+    waits.options.wait_ms = wait_ms;
+    play(take_part, &waits, wait_ms > 0 ? wait_ms + 200 : 0);
+}
+
 /* Who may not wait is told what a wait would bring. */
 static void test_a_try_beside_one_that_is_overdue(void **state)
 {
     (void)state;
-    hold("memory:overdue", defaults);
-    cut_off('a');
-    stage_run(13000);
-    stage_forget();
-    waits.options.wait_ms = HF_TRY;
-    play(take_part, &waits, 0);
+    want_of_one_cut_off("memory:overdue", defaults, 13000, HF_TRY);
     stage_expect("13000 b begin\n"
                  "13000 b x: enter-or-not\n"
                  "13000 b look at 1 sessions, trusting\n"
@@ -411,12 +418,7 @@ static void test_a_try_beside_one_that_is_overdue(void **state)
                  "3s ago, so it is probably dead: a request that waits 15s or longer (-w 15s, "
                  "wait_ms 15000) makes sure, and takes the lock over\n");
     end();
-    hold("memory:not-overdue", (hf_options){.clock_trust_ms = -1});
-    cut_off('a');
-    stage_run(5000);
-    stage_forget();
-    waits.options.wait_ms = HF_TRY;
-    play(take_part, &waits, 0);
+    want_of_one_cut_off("memory:not-overdue", (hf_options){.clock_trust_ms = -1}, 5000, HF_TRY);
     stage_expect("5000 b begin\n"
                  "5000 b x: enter-or-not\n"
                  "5000 b look at 1 sessions\n"
@@ -429,12 +431,7 @@ static void test_a_try_beside_one_that_is_overdue(void **state)
 static void test_a_short_wait_beside_one_that_is_overdue(void **state)
 {
     (void)state;
-    hold("memory:short", defaults);
-    cut_off('a');
-    stage_run(13000);
-    stage_forget();
-    waits.options.wait_ms = 300;
-    play(take_part, &waits, 500);
+    want_of_one_cut_off("memory:short", defaults, 13000, 300);
     stage_expect("13000 b begin\n"
                  "13000 b x: enter\n"
                  "13300 b look at 1 sessions, trusting\n"
@@ -891,14 +888,19 @@ static void test_patience(void **state)
 }
 
 /* Nobody is there, which each call learns after so long. */
-static void try_in_vain(int64_t late_ms)
+static void begin_in_vain(const char *uri, int64_t late_ms)
 {
-    begin("memory:hasty", defaults);
+    begin(uri, defaults);
     stage_let_fail((stage_fault){.who = 'b',
                                  .call = FAULTY_BEGIN,
                                  .times = 100000,
                                  .before = HF_UNREACHABLE,
                                  .late_ms = late_ms});
+}
+
+static void try_in_vain(int64_t late_ms)
+{
+    begin_in_vain("memory:hasty", late_ms);
     waits.options.wait_ms = HF_TRY;
     play(take_part, &waits, 5000);
 }
@@ -1087,11 +1089,8 @@ static void test_a_session_that_goes_while_it_waits(void **state)
 static void test_a_try_behind_others_that_begin_in_vain(void **state)
 {
     (void)state;
-    stage_fault fault = {
-        .who = 'b', .call = FAULTY_BEGIN, .times = 100, .before = HF_UNREACHABLE, .late_ms = 3000};
-    begin("memory:begin-in-vain", defaults);
+    begin_in_vain("memory:begin-in-vain", 3000);
     part try = {.client = b, .name = "z", .options = {.wait_ms = HF_TRY}};
-    stage_let_fail(fault);
     stage_act(take_part, &waits);
     stage_act(take_part, &more);
     stage_run(100);
