@@ -150,10 +150,10 @@ class Connections(OnASet):
         waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.rs.uri + "&appName=" + self.name)
         until(lambda: self.session_of(waiter)["beat"] > 2, 60, "beats of the waiter")
         primary = self.rs.primary()
-        self.assertLessEqual(self.connections(primary), 2)
         for member in self.rs.members:
-            if member is not primary:
-                self.assertLessEqual(self.connections(member), 1)
+            most = 2 if member is primary else 1
+            # Calls that met have opened more; what is not needed is closed after ten seconds.
+            until(lambda: self.connections(member) <= most, 60, "no more than %d connections" % most)
         holder.ask("release", "release")
         waiter.wait("acquired", 10)
 
