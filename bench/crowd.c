@@ -213,7 +213,7 @@ static void print(const outcome *few, const outcome *crowd, const outcome *after
            fewest = one(crowd->fewest), most = one(crowd->most);
     print_ratio("ms per turn", crowd->turn_ms, few->turn_ms, after->turn_ms, NO_GOAL);
     print_ratio("ms from process to process", crowd->pass_ms, few->pass_ms, after->pass_ms,
-                AT_MOST(1.3));
+                AT_MOST(1.2));
     table_row(&per_s, NO_GOAL, CROWD ", turns/s");
     table_ratio(&fewest, &most, AT_LEAST(0.8), "the same, fewest / most turns of a process");
     table_row(&longest, NO_GOAL, "the same, longest wait, ms");

@@ -86,7 +86,7 @@ static void print(const struct bench *bench, const struct server *server, const 
     if (bench->place.kind == PLACE_SQLITE)
         table_row(&f->median_ms, AT_MOST(1), "hand-over, %d processes, median ms", workers);
     table_ratio(&f->median_ms, &f->write_ms,
-                workers == 16 && bench->place.kind == PLACE_MONGO ? AT_MOST(1.5) : NO_GOAL,
+                workers == 16 && bench->place.kind == PLACE_MONGO ? AT_MOST(1.4) : NO_GOAL,
                 "hand-over, %d processes, median ms / one write", workers);
     table_ratio(&f->median_ms, &f->polling_ms, NO_GOAL,
                 "hand-over, %d processes, median ms / polling each 100 ms", workers);

@@ -161,14 +161,14 @@ static const struct {
     struct way ways[MOST_WAYS];
 } sizes[] = {
     {1,
-     {{"release awaited", awaited, {LEAST, 1}},
-      {"closed in the background", closed, {LEAST, 1.8}},
+     {{"release awaited", awaited, {LEAST_EACH, 1.05}},
+      {"closed in the background", closed, {LEAST_EACH, 1.8}},
       {"lingering", lingering, {LEAST, 1000}}}},
     {16,
-     {{"release awaited", awaited, {LEAST, 1.2}},
+     {{"release awaited", awaited, {LEAST_EACH, 1.3}},
       {"closed in the background", closed, {NONE, 0}},
       {"lingering", lingering, {NONE, 0}}}},
-    {64, {{"release awaited", awaited, {LEAST, 1.15}}}},
+    {64, {{"release awaited", awaited, {LEAST_EACH, 1.4}}}},
 };
 
 static int64_t round_ms(const struct bed *bed)

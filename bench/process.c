@@ -72,7 +72,7 @@ static void beside_two_writes(const struct bench *bench, char *const *ours)
     struct crew crew;
     crew_open(&crew, &bench->place);
     compare(bench, ours, "/proc/self/exe", crew_words(&crew, "two-writes", 0),
-            "run x -- true / two writes by hand", AT_MOST(1.3), NO_GOAL);
+            "run x -- true / two writes by hand", AT_MOST(1.1), NO_GOAL);
     crew_close(&crew);
 }
 

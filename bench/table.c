@@ -72,25 +72,28 @@ static const series *deciding(const row *r)
 
 static bool is_met(const row *r)
 {
-    double reached = series_spread(deciding(r)).median;
-    return r->aim.kind == LEAST ? reached >= r->aim.value : reached <= r->aim.value;
+    spread reached = series_spread(deciding(r));
+    if (r->aim.kind == MOST)
+        return reached.median <= r->aim.value;
+    return (r->aim.kind == LEAST_EACH ? reached.min : reached.median) >= r->aim.value;
 }
 
-static const char *sign(const row *r)
+static void write_goal(char out[32], const row *r)
 {
-    return r->aim.kind == LEAST ? ">=" : "<=";
+    snprintf(out, 32, "%s %g%s", r->aim.kind == MOST ? "<=" : ">=", r->aim.value,
+             r->aim.kind == LEAST_EACH ? " in each run" : "");
 }
 
 static void print_text(const row *r)
 {
-    char ours[64] = "", other[64] = "", ratio[64] = "", verdict[64] = "";
+    char ours[64] = "", other[64] = "", ratio[64] = "", aim[32], verdict[64] = "";
     write_series(ours, sizeof ours, r->ours);
     if (r->other)
         write_series(other, sizeof other, r->other);
     write_series(ratio, sizeof ratio, &r->ratio);
+    write_goal(aim, r);
     if (r->aim.kind != NONE)
-        snprintf(verdict, sizeof verdict, "%s %g: %s", sign(r), r->aim.value,
-                 is_met(r) ? "met" : "MISSED");
+        snprintf(verdict, sizeof verdict, "%s: %s", aim, is_met(r) ? "met" : "MISSED");
     fprintf(text, "%-62s %-22s %-22s %-20s %s\n", r->figure, ours, other, ratio, verdict);
 }
 
@@ -117,6 +120,7 @@ static void print_json_series(const char *key, const series *from)
 
 static void print_json(const row *r)
 {
+    char aim[32];
     printf("%s\n{", rows++ ? "," : "");
     print_json_text("part", part);
     printf(", ");
@@ -129,9 +133,9 @@ static void print_json(const row *r)
         if (r->other)
             print_json_series("other", r->other);
         print_json_series("ratio", &r->ratio);
+        write_goal(aim, r);
         if (r->aim.kind != NONE)
-            printf(", \"goal\": \"%s %g\", \"met\": %s", sign(r), r->aim.value,
-                   is_met(r) ? "true" : "false");
+            printf(", \"goal\": \"%s\", \"met\": %s", aim, is_met(r) ? "true" : "false");
     }
     printf("}");
 }

@@ -9,7 +9,7 @@
 #include "series.h"
 
 typedef struct goal {
-    enum { NONE, LEAST, MOST } kind;
+    enum { NONE, LEAST, LEAST_EACH, MOST } kind; /* of the median, or in each run */
     double value;
 } goal;
 
