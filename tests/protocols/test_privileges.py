@@ -10,6 +10,7 @@ import urllib.request
 
 import pymongo
 
+from idle import boot_ns, idle_seconds
 from limits import BUSY
 from mongod import ReplicaSet, until
 
@@ -140,6 +141,24 @@ class Privileges(unittest.TestCase):
         """No right on other collections than the two: it falls back to change streams."""
         self.assert_it_works(self.user(("locks", WRITE + ["changeStream", "createIndex"]),
                                        ("sessions", WRITE + ["createIndex"])))
+
+    def test_who_cannot_ring_is_not_waited_for(self):
+        """Nobody tells the waiter, who listens to a bell: it looks by itself, every 3 s at the latest."""
+        mute = self.user(("locks", WRITE + ["changeStream", "createIndex"]),
+                         ("sessions", WRITE + ["createIndex"]))
+        bells = self.user(("", WRITE + ["createCollection", "convertToCapped", "createIndex"]))
+        holder = self.start(mute, "run", "mute", "--", "sh", "-c", "echo held; exec cat")
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        waiter = self.start(bells, "run", "mute", "--", "echo", "ran")
+        until(lambda: self.queue_of("mute"), PATIENCE, "the waiter")
+        self.assertGreater(self.queue_of("mute")[0]["bell"], 0)
+        holder.stdin.close()
+        released = boot_ns()
+        self.assertEqual(waiter.stdout.readline(), "ran\n")
+        self.assertLess(idle_seconds(released, boot_ns()), 3 + 1)
+
+    def queue_of(self, name):
+        return (self.root[DATABASE].locks.find_one({"_id": name}) or {}).get("queue")
 
     def test_queue_without_notices(self):
         """Nor on streams: it looks. Nor on indexes: it says who is to make them."""
