@@ -297,6 +297,15 @@ class Failovers(OnASet):
         self.rs.step_down()
         self.end(contest)
 
+    def test_a_waiter_hears_whom_the_next_primary_grants(self):
+        holder = self.holder("--ttl=" + FAILOVER_TTL)
+        waiter = self.waiter("--ttl=" + FAILOVER_TTL)
+        self.rs.step_down()
+        holder.ask("release", "release")
+        released = boot_ns()
+        had = waiter.wait("acquired", 10)
+        self.assertLess(idle_seconds(released, had["at"]), 3 + 1)  # L2: a look, if it hears nothing
+
 
 class Faults(OnASet):
     """failCommand on the primary, for one worker's connections only: those named "victim"."""
