@@ -131,6 +131,51 @@ static void test_a_parent_that_is_gone_is_in_no_deadlock(void **state)
 
 static atomic_bool is_blind;
 
+/* A look at sessions right after one at waits fails: that is one at parents, or at the holder. */
+static hf_code see_no_parents(faulty *f, faulty_call call, const void *arg)
+{
+    static _Atomic faulty_call last;
+    (void)f;
+    (void)arg;
+    if (call == FAULTY_WAITS || call == FAULTY_SESSIONS_LOOK || call == FAULTY_LOOK) {
+        faulty_call before = atomic_exchange(&last, call);
+        if (is_blind && call == FAULTY_SESSIONS_LOOK && before == FAULTY_WAITS)
+            return HF_UNREACHABLE;
+    }
+    return HF_OK;
+}
+
+/* A deadlock that was seen while its parents could not be looked at is found later. */
+static void test_parents_are_looked_at_again(void **state)
+{
+    (void)state;
+    char held[1024];
+    hf_client *parent, *child;
+    hf_lock *x;
+    const hf_options options = {.ttl_ms = 20000, .patience_ms = SOON_MS, .deadlock_ms = 100};
+    faulty *f = faulty_open("memory:blind", &options, &parent);
+    assert_int_equal(wait_as(parent, "x", 0, &x), HF_OK);
+    assert_true(hf_client_held(parent, held, sizeof held) < sizeof held);
+    setenv("HOLDFAST_HELD", held, 1);
+    faulty *g = faulty_open("memory:blind", &options, &child);
+    unsetenv("HOLDFAST_HELD");
+    is_blind = true;
+    g->before = see_no_parents;
+    struct waiting w = {.client = child, .name = "x", .ms = SOON_MS};
+    begin_to_wait(&w, f->inner);
+    await_looks(g, 10, &w);
+    is_blind = false;
+    await_looks(g, 3, &w);
+    assert_false(w.is_over);
+    send_beat(f, parent);
+    send_beat(f, parent);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.code, HF_DEADLOCK);
+    hf_lock_close(x);
+    hf_close(child);
+    hf_close(parent);
+}
+
 /* It sees nobody else's waits. */
 static hf_code see_no_waits(faulty *f, faulty_call call, const void *arg)
 {
@@ -214,6 +259,7 @@ int main(void)
     const struct CMUnitTest deadlock_tests[] = {
         cmocka_unit_test(test_who_has_given_up_unheard_is_in_no_deadlock),
         cmocka_unit_test(test_a_parent_that_is_gone_is_in_no_deadlock),
+        cmocka_unit_test(test_parents_are_looked_at_again),
         cmocka_unit_test(test_the_last_to_come_gives_up),
         cmocka_unit_test(test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held),
         cmocka_unit_test(test_it_can_be_turned_off),

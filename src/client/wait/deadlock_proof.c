@@ -83,14 +83,17 @@ static hf_session_state *look_at(const member *members, size_t n, hf_client *cli
     return NULL;
 }
 
-static void note_parents(struct deadlock *deadlock, hf_client *client)
+/* False: their beats are not known, so nothing could ever be confirmed. */
+static bool note_parents(struct deadlock *deadlock, hf_client *client)
 {
     if (!deadlock->n_parents)
-        return;
+        return true;
     hf_session_state *states = look_at(deadlock->parents, deadlock->n_parents, client);
     for (size_t i = 0; states && i < deadlock->n_parents; i++)
         deadlock->parents[i].beat = states[i].beat;
+    bool are_known = states;
     free(states);
+    return are_known;
 }
 
 static bool all_have_beaten(const struct deadlock *deadlock, hf_client *client)
@@ -166,8 +169,8 @@ static void note(struct deadlock *deadlock, const struct waits_graph *graph, hf_
                 graph->nodes[i].session);
         }
     deadlock->n_parents = find_parents(graph, &deadlock->parents);
-    note_parents(deadlock, client);
-    if (client->store->ops->waits(client->store, sessions, deadlock->n_waiters, note_beat, deadlock,
+    if (!note_parents(deadlock, client) ||
+        client->store->ops->waits(client->store, sessions, deadlock->n_waiters, note_beat, deadlock,
                                   &err))
         deadlock_forget(deadlock);
 }
