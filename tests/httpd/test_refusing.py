@@ -2,6 +2,7 @@
 """Who is let in, and what is refused: tokens, TLS, hosts, bad requests, limits, slow clients; and
 how the service ends."""
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import select
 import shutil
 import socket
@@ -188,12 +189,13 @@ class BadRequests(serving.Case):
         self.check_problem(service.call("DELETE", path), 400, "HF_INVALID", "if_token")
 
     def raw(self, service, text, size=65536):
+        """All that is answered, until the end of the connection."""
+        answer = []
         with socket.create_connection((service.host, service.port), serving.PATIENCE) as plain:
-            try:
+            with contextlib.suppress(ConnectionResetError):
                 plain.sendall(text)
-                return b"".join(iter(lambda: plain.recv(size), b""))
-            except ConnectionResetError:
-                return b""
+                answer.extend(iter(lambda: plain.recv(size), b""))
+        return b"".join(answer)
 
     def test_what_is_no_http(self):
         service = self.serve("--timeout", "500ms")
@@ -209,7 +211,10 @@ class BadRequests(serving.Case):
         for length in (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
                        b"Content-Length: 2\r\nContent-Length: 5\r\n\r\n{}"):
             answer = self.raw(service, head + length)
-            self.assertRegex(answer, b"^HTTP/1.1 400 [^{]*Connection: close(.|\r\n)*how long the body is")
+            said, _, body = answer.partition(b"\r\n\r\n")
+            self.assertRegex(said, b"^HTTP/1.1 400 (.|\r\n)*\r\nConnection: close(\r|$)")
+            if b"application/problem+json" in said:  # else the library has refused it before us
+                self.assertIn(b"how long the body is", body)
         self.assertRegex(self.raw(service, head.replace(b"Host: localhost\r\n", b"") +
                                   b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"), b"^HTTP/1.1 400 ")
         self.assertEqual(service.get("/v1/locks").json["locks"], [])
