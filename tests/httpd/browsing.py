@@ -1,6 +1,7 @@
 """What the tests of the page share: one Chromium, and what is asked of the page in it."""
 # SPDX-License-Identifier: Apache-2.0
 import os
+import re
 import tempfile
 
 from selenium import webdriver
@@ -52,9 +53,10 @@ class Case(serving.Case):
         self.show("light", 1000, 700)
 
     def tearDown(self):
-        """Nothing was refused by the policy, nor went wrong in the scripts."""
+        """Nothing was refused by the policy, nor went wrong in the scripts. (The browser's own first page
+        may say something, too.)"""
         said = [entry["message"] for entry in self.driver.get_log("browser")
-                if "net::ERR" not in entry["message"] and "status of" not in entry["message"]]
+                if not re.search("^chrome://|net::ERR|status of", entry["message"])]
         self.driver.get("about:blank")
         self.assertEqual(said, [])
         super().tearDown()
@@ -87,6 +89,10 @@ class Case(serving.Case):
     def texts(self, selector):
         return self.driver.execute_script(
             "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
+
+    def first(self, selector):
+        """The text of the first one; where there is none yet, wait_for() asks again."""
+        return self.find(selector).get_property("textContent")
 
     def press(self, selector):
         """With a key, as soon as it is there."""
