@@ -35,9 +35,11 @@ torture: build
 	@tests/torture/campaign.py --store both $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED))
 
+# What root has written into the build folder goes to the owner of the tree, who will build again.
 install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
 	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	@[ "$$(id -u)" -ne 0 ] || chown -R -h --from=0 --reference=. build
 
 format:
 	@tools/format
