@@ -3,7 +3,7 @@
 """
     with ReplicaSet(election_ms=2000) as rs:
         run(["holdfast", "--store", rs.uri, ...])
-        old = rs.primary()
+        old = rs.wait_primary()
         rs.kill(old)                     # SIGKILL; rs.kill(m, signal.SIGSTOP) and rs.cont(m)
         new = rs.wait_primary(other_than=old)
         rs.restart(old)
@@ -117,6 +117,13 @@ class Member:
         except PyMongoError:
             return None
 
+    def wait_hello(self):
+        return until(self.hello, 30, "an answer of %s" % self.host)
+
+    def election(self):
+        """Which election made it primary; None, if it is none."""
+        return self.wait_hello().get("electionId")
+
     def end(self):
         if self.process is not None:
             if self.running():
@@ -199,7 +206,8 @@ class ReplicaSet:
         return pymongo.MongoClient(self.uri, **options)
 
     def primary(self):
-        """The member that says it is primary (the latest elected, if two do), or None."""
+        """The member that says it is primary (the latest elected, if two do), or None: also where the
+        machine is too slow for an answer within a second. See wait_primary()."""
         found = []
         for member in self.members:
             hello = member.hello() if member.running() else None
@@ -236,10 +244,16 @@ class ReplicaSet:
         member.start()
 
     def step_down(self, seconds=10):
-        """The primary gives up its place; returns the next primary."""
-        old = self.primary()
+        """The primary gives up its place; returns the next primary. On a slow machine that may be the
+        same one, elected anew when its seconds are over."""
+        old = self.wait_primary()
+        before = old.election()
         old.admin("replSetStepDown", seconds, force=True)
-        return self.wait_primary(other_than=old)
+
+        def found():
+            primary = self.primary()
+            return primary if primary and primary.election() not in (None, before) else None
+        return until(found, 60, "another election")
 
     def step_up(self, member, wait=True):
         """Asks a member to become primary, e.g. one with a skewed clock. Returns it, or None."""
@@ -258,9 +272,9 @@ class ReplicaSet:
         closeConnection=True, writeConcernError={"code": 91, "errmsg": "..."}, blockConnection=True
         with blockTimeMS=500, appName="...", errorLabels=[...]."""
         commands = [commands] if isinstance(commands, str) else list(commands)
-        (member or self.primary()).admin("configureFailPoint", "failCommand",
-                                         mode=mode or {"times": 1},
-                                         data=dict(data, failCommands=commands))
+        (member or self.wait_primary()).admin("configureFailPoint", "failCommand",
+                                              mode=mode or {"times": 1},
+                                              data=dict(data, failCommands=commands))
 
     def heal(self, member=None):
         """Turns failCommand off, everywhere or on one member."""

@@ -19,8 +19,8 @@ def as_router(name, _command, reply):
 
 
 class Router(Proxy):
-    """In front of the primary; a test that moves it makes another one."""
+    """In front of the primary, which must stay the same: of a set of one, or with patient elections."""
     options = {}
 
     def __init__(self, replica_set):
-        super().__init__(replica_set.primary().host, as_router)
+        super().__init__(replica_set.wait_primary().host, as_router)

@@ -350,7 +350,7 @@ class Sharding(Odd):
                 reply.pop("localTime")
                 if now[0] is not MISSING:
                     reply["localTime"] = now[0]
-        with Proxy(self.rs.primary().host, change) as proxy:
+        with Proxy(self.rs.wait_primary().host, change) as proxy:
             self.begin(proxy.uri(self.database, hfProtocol="sharding", hfExpiryMS=EXPIRY_MS))
             for kind, value in ODD.items():
                 now[0] = value if kind != "null" else bson.Regex("null")
@@ -486,7 +486,7 @@ class Replies(OnASet):
         def change(name, command, reply):
             if name == "findAndModify" and command[name] == "locks":
                 reply[now[0][0]] = now[0][1]
-        with Proxy(self.rs.primary().host, change) as proxy:
+        with Proxy(self.rs.wait_primary().host, change) as proxy:
             uri = proxy.uri(self.database, hfProtocol="sharding", serverSelectionTimeoutMS=1000)
             for now[0] in self.ODD:
                 with self.subTest(now[0]):

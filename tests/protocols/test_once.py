@@ -157,7 +157,7 @@ class WithTtl(Outcomes):
             reply.update(ok=0.0, code=13, codeName="Unauthorized", errmsg="not authorized")
 
     def test_without_the_right_to_write_there(self):
-        with Proxy(self.rs.primary().host, self.deny) as proxy:
+        with Proxy(self.rs.wait_primary().host, self.deny) as proxy:
             uri = proxy.uri(self.database, hfProtocol="ttl")
             run = self.run_command("-v", "run", "x", "--", "true", uri=uri)
             self.assertIn("how locks are left is not kept", run.errors)

@@ -6,10 +6,11 @@ import unittest
 
 from contest import Command, Contest, Worker, check_all, check_counter, check_exclusion, check_failures
 from foreign import shared, start_set
+from mongod import until
 from router import Router
 
 CONFORMANCE = os.path.join(os.environ["HOLDFAST_BUILD"], "tests", "conformance")
-SECONDS = 15
+UNREACHABLE = 69
 
 
 def setUpModule():
@@ -56,15 +57,19 @@ class Routed(unittest.TestCase):
                               env=dict(os.environ, HOLDFAST_TEST_URI=self.routers[0].uri()))
         self.assertEqual(done.returncode, 0, done.stdout.decode("utf-8", "replace")[-4000:])
 
-    def test_the_doctor_warns(self):
+    def doctor(self):
+        """It looks once: a server that was slow to say hello is asked again."""
         doctor = self.start(Command("--store", self.uri(), "doctor"))
-        doctor.status(60)
+        return doctor if doctor.status(60) != UNREACHABLE else None
+
+    def test_the_doctor_warns(self):
+        doctor = until(self.doctor, 60, "a server that answers in time")
         self.assertIn("a sharded cluster, through mongos: not tested", "\n".join(doctor.lines))
 
     def test_protocol_sharding_refuses_what_is_held(self):
         uri = self.uri(Protocol="sharding", PollMS=100)
         self.start(Worker(uri, "--script", "--name=x")).ask("acquire", "acquired")
-        run = self.start(Command("--store", uri, "run", "-w", "5s", "x", "--", "true"))
+        run = self.start(Command("--store", uri, "run", "-w", "60s", "x", "--", "true"))
         self.assertEqual(run.status(60), 65, str(run))
 
 
