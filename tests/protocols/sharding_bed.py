@@ -11,6 +11,8 @@ POLL = "hfPollMS=100"
 # Between programs of ours only: MongoDB pings every 30 s.
 EXPIRY = 4  # seconds
 SHORT = POLL + "&hfPingMS=300&hfExpiryMS=%d000" % EXPIRY
+# Where nobody is to be overtaken: a machine that stops for seconds loses no lease.
+LONG = POLL + "&hfPingMS=300&hfExpiryMS=30000"
 
 
 class OnACluster(unittest.TestCase):

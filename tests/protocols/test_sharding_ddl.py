@@ -11,7 +11,7 @@ import pymongo
 import golden
 from cluster import HELD
 from mongod import until
-from sharding_bed import LOST, NOT_ACQUIRED, SHORT, OnACluster
+from sharding_bed import LONG, LOST, NOT_ACQUIRED, OnACluster
 
 QUARTER = 15 * 60  # seconds: MongoDB's expiry
 
@@ -114,14 +114,15 @@ class WaitsForMongoDb(OnACluster):
         """Databases are made and dropped while commands take the same name: all get their turn,
         and nobody runs while another holds."""
         runs = [self.command("run", "-w", "60s", self.name, "--", "sh", "-c",
-                             "echo began; sleep 0.2; echo ended") for _ in range(4)]
+                             "echo began $(date +%s%N); sleep 0.2; echo ended $(date +%s%N)")
+                for _ in range(4)]
         for _ in range(4):
             self.cluster.create_database(self.name)
             self.cluster.drop_database(self.name).end(60)
         spans = []
         for run in runs:
             self.assertEqual(run.status(60), 0, run)
-            spans.append((run.line("began", 1)[0], run.line("ended", 1)[0]))
+            spans.append([int(run.line(word, 1)[1].split()[1]) for word in ("began", "ended")])
         spans.sort()
         for (_, ended), (began, _) in zip(spans, spans[1:]):
             self.assertLess(ended, began)
@@ -149,7 +150,7 @@ class Listings(OnACluster):
         self.assertEqual(self.json("show", "ours")["holders"], [])
 
     def test_sessions_are_the_pings_of_both(self):
-        self.options = SHORT
+        self.options = LONG
         run = self.run_holder()
         process = self.lock()["process"]
         text = json.dumps(self.json("sessions"))
@@ -159,7 +160,7 @@ class Listings(OnACluster):
         until(lambda: self.cluster.ping(process) > first, 10, "the next ping")
         self.end(run)
         self.assertNotIn(process, json.dumps(self.json("sessions")))
-        self.assertEqual(self.cluster.ping("shard"), self.cluster.ping("shard"))
+        self.assertIsNotNone(self.cluster.ping("shard"))
 
     def test_break_takes_a_lock_from_an_owner_that_cannot_be_asked(self):
         self.cluster.create_database(self.name)
@@ -175,7 +176,7 @@ class Listings(OnACluster):
         drop.end(30)
 
     def test_a_broken_lock_is_lost_to_its_holder(self):
-        self.options = SHORT
+        self.options = LONG
         run = self.run_holder()
         broken = self.command("break", "--force", "--reason", "test", self.name)
         self.assertEqual(broken.status(30), 0, broken)
@@ -197,7 +198,7 @@ class Crash(OnACluster):
     skew = 0
 
     def move_clock(self, member, seconds):
-        at = member.hello()["localTime"] + datetime.timedelta(seconds=seconds)
+        at = member.wait_hello()["localTime"] + datetime.timedelta(seconds=seconds)
         member.set_skew(member.skew + seconds)
         until(lambda: (member.hello() or {"localTime": at})["localTime"] > at, 30, "the new time")
 

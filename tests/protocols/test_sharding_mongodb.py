@@ -1,6 +1,7 @@
 # What protocol `sharding` relies on: how MongoDB itself keeps its locks on a config server, how it
 # waits for those of others, and when it overtakes them. No Holdfast in here.
 # SPDX-License-Identifier: Apache-2.0
+import datetime
 import threading
 import unittest
 
@@ -8,7 +9,7 @@ import bson
 import pymongo
 
 import golden
-from cluster import FREE, HELD, Cluster, boot_seconds
+from cluster import FREE, HELD, Cluster, before_a_ping, boot_seconds
 from mongod import until
 
 LOCK_BUSY = 46
@@ -192,7 +193,9 @@ class Clock(OnACluster):
 
     def move(self, seconds):
         member = self.cluster.config.members[0]
+        at = member.wait_hello()["localTime"] + datetime.timedelta(seconds=seconds)
         member.set_skew(member.skew + seconds)
+        until(lambda: member.wait_hello()["localTime"] > at, 30, "the new time")
 
     def test_it_overtakes_an_owner_that_does_not_ping(self):
         drop = self.drop_held_up()
@@ -213,7 +216,9 @@ class Clock(OnACluster):
         pinger.start()
         try:
             drop = self.drop_held_up()
-            self.move(QUARTER + 60)
+            for _ in range(8):  # it pings after each step, however slow this machine is
+                self.move((QUARTER + 60) / 8)
+                before_a_ping(lambda: self.cluster.ping(OTHER))
             self.assertTrue(drop.is_waiting(4), drop.failure)
             self.assertEqual(self.cluster.lock(self.name)["process"], OTHER)
         finally:
