@@ -116,7 +116,7 @@ class Program:
         except subprocess.TimeoutExpired:
             raise TimeoutError("waited %g s for the end of %s" % (timeout, self))
         for reader in self.readers:
-            reader.join(2)  # a grandchild may have the pipe still
+            reader.join(2 * BUSY)  # a grandchild may have the pipe still
         return status
 
     def kill(self):

@@ -42,10 +42,8 @@ class Faults:
     def test_a_killed_process(self):
         worker = self.contest.workers.pop()
         worker.signal(signal.SIGKILL)
-        worker.process.wait()
-        time.sleep(0.2)
+        worker.status(60)  # when all that it has said is read
         killed = sum(turn["wrote"] for turn in worker.events("turn"))
-        worker.kill()
         self.contest.await_turns(3, 60)
         self.check(killed)
 
