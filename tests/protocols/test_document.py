@@ -42,7 +42,7 @@ def setUpModule():
 class Script:
     """A worker that does what it is told, line by line."""
 
-    def __init__(self, uri, ttl_ms=3000):
+    def __init__(self, uri, ttl_ms=10000):
         self.process = subprocess.Popen([WORKER, "script", uri, str(ttl_ms)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
@@ -100,7 +100,7 @@ class OnASet(unittest.TestCase):
         more = "".join("&%s=%s" % each for each in keys.items())
         return "%s&hfProtocol=document&hfCollection=%s%s" % (self.driver_uri, self.name, more)
 
-    def script(self, ttl_ms=3000, **keys):
+    def script(self, ttl_ms=10000, **keys):
         script = Script(self.uri(**keys), ttl_ms)
         self.addCleanup(script.done)
         return script
@@ -218,7 +218,7 @@ class Documents(OnASet):
 
     def test_refresh_touches_the_date_only(self):
         self.insert(_id="one", x=1)
-        script = self.script(ttl_ms=1500)
+        script = self.script(ttl_ms=9000)
         _, taken = script.take("one")
         first = self.find("one")
         later = until(lambda: [d for d in [self.find("one")] if d["lockTs"] > first["lockTs"]], 10,
@@ -393,8 +393,8 @@ class Losing(OnASet):
 
     def test_killed_is_taken_over_when_stale(self):
         self.insert(_id="one")
-        keys = {"hfRefreshMS": 500, "hfStaleMultiplier": 6}
-        words = ["--store", self.uri(**keys), "--ttl", "2s", "run", "one", "--"]
+        keys = {"hfRefreshMS": 1000, "hfStaleMultiplier": 6}
+        words = ["--store", self.uri(**keys), "--ttl", "6s", "run", "one", "--"]
         holder = subprocess.Popen([BIN, *words, "sleep", "100"])
         until(lambda: self.find("one").get("lockId"), 20, "the holder")
         time.sleep(1)
@@ -403,17 +403,16 @@ class Losing(OnASet):
         killed = boot_ns()
         self.assertEqual(subprocess.run([BIN, *words, "true"], timeout=PATIENCE).returncode, 0)
         taken = idle_seconds(killed)
-        print("taken over %.2f s after SIGKILL, stale after 3 s" % taken)
-        self.assertLess(taken, 4)
+        print("taken over %.2f s after SIGKILL, stale after 6 s" % taken)
+        self.assertLess(taken, 7)
 
     def test_a_stale_holder_of_the_other_kind(self):
-        now = self.mongo.admin.command("hello")["localTime"]
-        self.insert(_id="one", lockId=bson.ObjectId(), lockTs=now)
         begun = time.monotonic()
+        self.insert(_id="one", lockId=bson.ObjectId(), lockTs=self.now())
         self.check(75, "run", "-n", "one", "--", "true")
-        self.check(0, "--ttl", "2s", "run", "one", "--", "true", uri=self.uri(
-            hfRefreshMS=500, hfStaleMultiplier=6))
-        self.assertGreater(time.monotonic() - begun, 2.5)
+        self.check(0, "--ttl", "6s", "run", "one", "--", "true", uri=self.uri(
+            hfRefreshMS=1000, hfStaleMultiplier=6))
+        self.assertGreater(time.monotonic() - begun, 5.5)
 
 
 class Refreshing(OnASet):
@@ -446,29 +445,37 @@ class Refreshing(OnASet):
         return now if now > than else None
 
     def waiter_beside(self, seconds, rounds, **keys):
-        """What a waiter says while another program refreshes so often: all of it, or up to a warning."""
-        self.insert(_id="one", lockId=bson.ObjectId(), lockTs=self.now())
+        """What a waiter says while another program refreshes so often: all of it, or up to a warning; and
+        the longest time between two refreshes."""
+        self.documents.replace_one({"_id": "one"}, {"lockId": bson.ObjectId(), "lockTs": self.now()},
+                                   upsert=True)
         words = ["--store", self.uri(**keys), "-v", "--ttl", "2s", "run", "-w", "100s", "one"]
         with tempfile.TemporaryFile("w+") as said:
             waiter = subprocess.Popen([BIN, *words, "--", "true"], stderr=said)
+            longest, before = 0, time.monotonic()
             for _ in range(rounds):
                 time.sleep(seconds)
+                began = time.monotonic()
                 self.change_time("one", 0)
+                longest, before = max(longest, time.monotonic() - before), began
                 said.seek(0)
                 if "refreshes it only" in said.read():
                     break
             waiter.terminate()
             waiter.wait(PATIENCE)
             said.seek(0)
-            return said.read()
+            return said.read(), longest
 
     def test_a_refresh_that_is_slower_than_what_is_set_is_warned_of(self):
-        said = self.waiter_beside(2.5, 20, hfRefreshMS=1000, hfStaleMultiplier=60)
+        said, _ = self.waiter_beside(2.5, 20, hfRefreshMS=1000, hfStaleMultiplier=60)
         self.assertRegex(said, "_id one: its holder refreshes it only every [0-9]+ ms, and here it is "
                                "stale after 60000 ms")
 
     def test_refreshes_that_come_in_time_are_not(self):
-        said = self.waiter_beside(0.3, 20, hfRefreshMS=1000, hfStaleMultiplier=60)
+        for _ in range(20):  # until this machine has not stopped for so long that one came too late
+            said, longest = self.waiter_beside(0.3, 20, hfRefreshMS=1000, hfStaleMultiplier=60)
+            if longest < 1:
+                break
         self.assertNotIn("refreshes it only", said)
 
     def test_a_lock_id_that_is_a_guid_is_waited_for(self):
@@ -596,10 +603,10 @@ class Alone(OnASet):
 class ByHand(OnASet):
     def test_nothing_else_refreshes_it(self):
         self.insert(_id="one")
-        script = self.script(ttl_ms=2000)
+        script = self.script(ttl_ms=9000)
         script.take("one", "h")
         first = self.find("one")["lockTs"]
-        time.sleep(1.2)
+        time.sleep(3.5)  # the third of it, at which others are refreshed
         self.assertEqual(self.find("one")["lockTs"], first)
         self.assertEqual(script.ask("refresh")[0], "HF_OK")
         self.assertGreater(self.find("one")["lockTs"], first)
@@ -610,7 +617,7 @@ class ByHand(OnASet):
         word, why = script.hear()
         self.assertEqual(word, "lost")
         self.assertIn("not refreshed in time", why)
-        self.assertLess(idle_seconds(begun), 2.6)
+        self.assertLess(idle_seconds(begun), 9.6)
         self.assertEqual(script.ask("refresh")[0], "HF_LOST")
 
     def test_a_refresh_tells_of_a_loss(self):
@@ -649,8 +656,9 @@ class Claiming(OnASet):
         done = sorted(int(name) for each in said for name in each.split())
         self.assertEqual(done, list(range(self.JOBS)))
         self.assertEqual(self.documents.count_documents({"runs": 1, "lockId": None}), self.JOBS)
-        first = [int(each.split()[0]) for each in said if each]
-        self.assertGreater(min(first), self.JOBS - 20, "they begin with the last, by the sort")
+        for each in said:  # by the sort
+            names = [int(name) for name in each.split()]
+            self.assertEqual(names, sorted(names, reverse=True))
 
     def test_one_that_waits_comes_back_when_there_is_one(self):
         script = self.script()

@@ -77,7 +77,7 @@ class Fields(Elements):
 
     def test_elements_of_one_document_are_locks_of_their_own(self):
         self.order()
-        first, second = self.script(ttl_ms=1500), self.script(ttl_ms=1500)
+        first, second = self.script(ttl_ms=9000), self.script(ttl_ms=9000)
         first.take('["one",0]')
         first.take('["one",1]')
         second.take('["one",2]')

@@ -87,10 +87,10 @@ class Overtaken:
     sooner = {}
 
     def overtake(self):
-        self.run_command("--ttl", "1s", "run", "x", "--", "true", uri=self.store(**self.sooner))
+        self.run_command("--ttl", "5s", "run", "-w", "60s", "x", "--", "true", uri=self.store(**self.sooner))
 
     def held(self):
-        return self.holder("--ttl=1000", "--why=half done", uri=self.store(**self.sooner))
+        return self.holder("--ttl=5000", "--why=half done", uri=self.store(**self.sooner))
 
     def check_turns(self):
         after, before = self.turns("x")
@@ -122,7 +122,7 @@ class Ttl(Overtaken, Histories, OnASet):
 class Sharding(Overtaken, Histories, OnASet):
     keys = {"Protocol": "sharding"}
     has_tokens = False
-    sooner = {"ExpiryMS": 2000, "PingMS": 300}
+    sooner = {"ExpiryMS": 6000, "PingMS": 300}
     test_a_lost_turn = None  # its ping is each 30 s
 
 

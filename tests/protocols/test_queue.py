@@ -66,7 +66,7 @@ class Documents(OnASet):
                          "replicaSet=other: mongodb at .* belongs to the set \"[^\"]+\": name")
 
     def test_a_session(self):
-        holder = self.holder("--ttl=1000")
+        holder = self.holder("--ttl=9000")
         found = until(lambda: self.db.sessions.find_one({"pid": holder.pid,
                                                          "waits": {"$exists": True}}),
                       15, "its second beat")

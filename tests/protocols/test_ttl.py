@@ -38,7 +38,7 @@ class WithOthers(Ttl):
     def contend(self, contest, seconds=SECONDS):
         for _ in range(4):
             contest.add_endless("--ttl=10000", "--pause=60")
-        time.sleep(seconds)
+        contest.run_for(seconds)
         contest.finish(30)
         contest.check(self)
 
@@ -74,7 +74,7 @@ class WithOthers(Ttl):
 
     def test_ours_alone_while_the_primary_steps_down(self):
         contest = self.mixed()
-        workers = [contest.add_endless("--ttl=10000") for _ in range(6)]
+        workers = [contest.add_endless("--ttl=60000") for _ in range(6)]
         contest.await_turns(3, 30)
         self.rs.step_down()
         contest.await_turns(3, 60)
@@ -234,7 +234,7 @@ class Index(Ttl):
             if name == "listIndexes":
                 reply.pop("cursor")
                 reply.update(ok=0.0, code=13, codeName="Unauthorized", errmsg="not authorized")
-        with Proxy(self.rs.primary().host, change) as proxy:
+        with Proxy(self.rs.wait_primary().host, change) as proxy:
             uri = proxy.uri(self.database, hfProtocol="ttl", hfShape="expire-at")
             run = self.run_command("-v", "run", "-n", "x", "--", "true", uri=uri, status=75)
             self.assertIn("privilege listIndexes", run.errors)
@@ -286,10 +286,13 @@ class OwnTtl(Ttl):
         self.assertNotIn("expireAfterSeconds", run.errors)
 
     def test_an_index_that_is_made_shorter_ends_the_belief(self):
-        holder = self.holder("--ttl=3000")
+        primary = self.rs.wait_primary()
+        primary.admin("setParameter", 1, ttlMonitorEnabled=False)  # it would be gone between two beats
+        self.addCleanup(primary.admin, "setParameter", 1, ttlMonitorEnabled=True)
+        holder = self.holder()
         self.db.command("collMod", "locks", index={"keyPattern": {"updated": 1},
                                                    "expireAfterSeconds": 2})
-        told = holder.wait("told", 3 + 1 + 1)  # a ttl, a beat, and some time
+        told = holder.wait("told", 10 + 4 + 1)  # a ttl, a beat, and some time
         self.assertIn("removes documents after 2 s", told["text"])
         self.assertIsNotNone(self.db.locks.find_one({"_id": "x"}))
         self.assertEqual(holder.ask("check", "check")["code"], "HF_LOST")
@@ -365,7 +368,7 @@ class Crashes(Ttl):
         """A program that only polls has its turn then."""
         holder = self.holder("--ttl=1000", uri=self.store(ExpireAfterSeconds=2))
         self.other("insert.py", "acquirer", "2")
-        primary = self.rs.primary()
+        primary = self.rs.wait_primary()
         primary.admin("setParameter", 1, ttlMonitorSleepSecs=1)
         self.addCleanup(primary.admin, "setParameter", 1, ttlMonitorSleepSecs=60)
         holder.signal(signal.SIGKILL)
@@ -406,7 +409,7 @@ class Documents(Ttl):
         self.assertEqual(indexes["theirs"]["expireAfterSeconds"], 77)
 
     def test_the_heartbeat_moves_the_date_and_nothing_else(self):
-        self.holder("--ttl=1000")
+        self.holder()
         first = self.db.locks.find_one({"_id": "x"})
         later = until(lambda: self.moved(first), 5, "the heartbeat")
         self.assertEqual(dict(first, updated=None), dict(later, updated=None))

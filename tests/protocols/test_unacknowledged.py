@@ -28,7 +28,7 @@ class Cases:
     def prepare(self):
         pass
 
-    def command(self, *words, patience=60, ttl="1s"):
+    def command(self, *words, patience=60, ttl="10s"):
         uri = "%s%s&serverSelectionTimeoutMS=%d" % (self.uri, self.options, patience * 1000)
         return self.start(Command("--store", uri, "-v", "--ttl", ttl, *words))
 
@@ -59,9 +59,9 @@ class Cases:
         """The lease ends while no write is acknowledged, and the next session is another one."""
         self.assertEqual(self.command("run", "-n", "x", "--", "true").status(60), 0)
         self.fail(["findAndModify", "update", "delete"], writeConcernError=TIMED_OUT)
-        run = self.command("run", "-n", "x", "--", "true")
+        run = self.command("run", "-n", "x", "--", "true", ttl="4s")
         run.said("trying again", 30)
-        time.sleep(3)  # three leases
+        time.sleep(9)  # two leases
         self.rs.heal()
         self.assertEqual(run.status(120), 0, run)
         until(self.free, 30, "the lock to be free")
@@ -80,7 +80,7 @@ class Outliving(Cases):
     RELEASE = "update"
 
     def test_a_release_that_fails_to_the_end_is_no_success(self):
-        run = self.command("run", "-n", "x", "--", "bash", "-c", "echo up; read line", patience=2,
+        run = self.command("run", "-n", "x", "--", "bash", "-c", "echo up; read line", patience=6,
                            ttl="10s")
         run.line("up", 30)
         self.fail([self.RELEASE], errorCode=11602)
@@ -91,7 +91,7 @@ class Outliving(Cases):
 
     def test_the_status_of_a_command_that_failed_stays(self):
         run = self.command("run", "-n", "x", "--", "bash", "-c", "echo up; read line; exit 7",
-                           patience=2, ttl="10s")
+                           patience=6, ttl="10s")
         run.line("up", 30)
         self.fail([self.RELEASE], errorCode=11602)
         run.send("end")
