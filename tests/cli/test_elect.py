@@ -74,8 +74,8 @@ class Leading(Elections):
         candidate.err.expect('"x" was abandoned by [^ ]+/sh@')
 
     def test_a_leader_that_was_paused_stands_by_and_leads_again(self):
-        leader = self.lead("--ttl", "1s")
-        candidate = self.stand_by("--ttl", "1s")
+        leader = self.lead("--ttl", "3s")
+        candidate = self.stand_by("--ttl", "1h")
         leader.signal(signal.SIGSTOP)
         self.leads(candidate)
         first = leader.child
@@ -92,7 +92,7 @@ class Leading(Elections):
         self.check_works(leader, "again")
 
     def test_who_was_broken_campaigns_again(self):
-        leader = self.lead("--ttl", "1s")
+        leader = self.lead("--ttl", "6s")
         token, first = leader.token, leader.child
         self.check(0, "break", "--reason", "why not", "x")
         self.leads(leader)
@@ -123,7 +123,7 @@ class Signals(Elections):
             self.assertEqual(self.json("show", "x", "--json")["queue"], [])
 
     def test_after_a_loss_it_goes_on_unless_it_was_asked_to_end(self):
-        leader = self.lead("--ttl", "1s", command=STUBBORN)
+        leader = self.lead("--ttl", "6s", command=STUBBORN)
         leader.signal(signal.SIGHUP)
         leader.out.expect("again\n")
         self.check(0, "break", "--reason", "once", "x")
@@ -183,7 +183,7 @@ class Following(Elections):
         self.assertRegex(line["leader"]["session"], "^[0-9a-f]{24}$")
 
     def test_a_leader_that_died_is_nobody_when_its_lease_is_over(self):
-        leader = self.lead("--ttl", "1s")
+        leader = self.lead("--ttl", "6s")
         follower = self.follow()
         self.assertNotEqual(follower.out.line(), "nobody")
         leader.signal(signal.SIGKILL)

@@ -148,7 +148,7 @@ class Lost(cli.Case):
             fcntl.flock(work, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def test_paused_for_longer_than_the_lease(self):
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         token = self.json("show", "x", "--json")["token"]
         holder.signal(signal.SIGSTOP)
         result = self.check(0, "run", "x", "--", "sh", "-c", 'echo "$HOLDFAST_TOKEN"')
@@ -160,7 +160,7 @@ class Lost(cli.Case):
         holder.err.expect(r'holdfast: lost the lock "x": \S.*; stopping the command\n')
 
     def test_paused_and_ended_meanwhile(self):
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         holder.signal(signal.SIGSTOP)
         self.check(0, "run", "x", "--", "true")
         holder.close_input()
@@ -170,7 +170,7 @@ class Lost(cli.Case):
         holder.err.expect("ended by itself")
 
     def test_break_stops_the_command_with_sigterm(self):
-        run = self.start("run", "x", "--ttl", "3s", "--", "sh", "-c", TRAP % ("TERM", "TERM"))
+        run = self.start("run", "x", "--ttl", "12s", "--", "sh", "-c", TRAP % ("TERM", "TERM"))
         run.out.expect("ready\n")
         self.check(0, "break", "x", "--reason", "enough of it")
         run.out.expect("got-TERM\n")
@@ -180,7 +180,7 @@ class Lost(cli.Case):
         self.assertEqual(last["outcome"], "abandoned", "its work was cut short")
 
     def test_break_stops_the_command_before_the_next_has_the_lock(self):
-        holder = self.stubborn("--ttl", "2s", "x")
+        holder = self.stubborn("--ttl", "9s", "x")
         waiter = self.wait("x", command=("flock", "-n", self.work, "true"))
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(waiter.status(), 0)
@@ -189,7 +189,7 @@ class Lost(cli.Case):
             self.assertTrue(cli.ended(pid, 0))
 
     def test_the_whole_group_is_killed(self):
-        holder = self.stubborn("--ttl", "2s", "--grace", "0.1", "x")
+        holder = self.stubborn("--ttl", "6s", "--grace", "0.1", "x")
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(holder.status(), 76)
         self.check_nobody_works()
@@ -197,40 +197,40 @@ class Lost(cli.Case):
     def test_a_child_that_outlives_the_command_has_the_grace_too(self):
         script = ("sh -c \"trap 'sleep 0.3; echo cleaned; exit' TERM; echo ready; "
                   "while :; do sleep 600 & wait; done\" & wait")
-        run = self.start("run", "--ttl", "4s", "x", "--", "sh", "-c", script)
+        run = self.start("run", "--ttl", "12s", "x", "--", "sh", "-c", script)
         run.out.expect("ready\n")
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(run.status(), 76)
-        run.out.expect("cleaned\n", 1)
+        run.out.expect("cleaned\n")
 
     def test_a_child_that_does_not_heed_sigterm_is_killed_after_the_command(self):
         script = 'sh -c \'trap "" TERM; echo $$; while :; do sleep 600 & wait; done\' & wait'
-        run = self.start("run", "--ttl", "2s", "x", "--", "sh", "-c", script)
+        run = self.start("run", "--ttl", "6s", "x", "--", "sh", "-c", script)
         child = int(run.out.line())
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(run.status(), 76)
-        self.assertTrue(cli.ended(child, 1))
+        self.assertTrue(cli.ended(child))
 
     def test_own_code(self):
-        holder = self.hold("--ttl", "1s", "--lost-code", "5", "x")
+        holder = self.hold("--ttl", "6s", "--lost-code", "5", "x")
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(holder.status(), 5)
 
     def test_one_of_several(self):
-        holder = self.hold("--ttl", "2s", "a", "b")
+        holder = self.hold("--ttl", "6s", "a", "b")
         self.check(0, "break", "b", "--reason", "enough")
         self.assertEqual(holder.status(), 76)
         holder.err.expect('lost the lock "b"')
         self.assertTrue(self.free("a"))
 
     def test_a_stopped_command_is_killed_too(self):
-        holder = self.hold("--ttl", "2s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         os.kill(holder.child, signal.SIGSTOP)
         self.check(0, "break", "x", "--reason", "enough")
         self.assertEqual(holder.status(), 76)
 
     def test_a_stopped_command_hears_sigterm(self):
-        run = self.start("run", "--ttl", "3s", "x", "--", "sh", "-c", TRAP % ("TERM", "TERM"))
+        run = self.start("run", "--ttl", "12s", "x", "--", "sh", "-c", TRAP % ("TERM", "TERM"))
         run.out.expect("ready\n")
         os.kill(int(self.children(run)[0]), signal.SIGSTOP)
         self.check(0, "break", "x", "--reason", "enough")
@@ -254,7 +254,7 @@ class Lost(cli.Case):
 
 class Break(cli.Case):
     def test_only_that_token(self):
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         token = self.json("show", "x", "--json")["token"]
         self.check(65, "break", "x", "--if-token", str(token + 1), "--reason", "r")
         result = self.check(0, "break", "x", "--if-token", str(token), "--reason", "r")
@@ -262,7 +262,7 @@ class Break(cli.Case):
         self.assertEqual(holder.status(), 76)
 
     def test_of_those_who_share_it_one(self):
-        holders = [self.hold("--ttl", ttl, "-s", "x") for ttl in ("3s", "1h")]
+        holders = [self.hold("--ttl", ttl, "-s", "x") for ttl in ("6s", "1h")]
         tokens = {":%d" % h.pid: 0 for h in holders}
         for entry in self.json("show", "x", "--json")["holders"]:
             tokens[":" + entry["who"].rpartition(":")[2]] = entry["token"]
@@ -300,7 +300,7 @@ class Break(cli.Case):
         self.assertEqual(holder.status(), 76)
 
     def test_in_json(self):
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         result = self.check(0, "break", "x", "--reason", "r", "--json")
         self.assertEqual(result.err, "")
         done = json.loads(result.out)

@@ -113,15 +113,15 @@ class WaitingLine(cli.TerminalCase):
         for words in (["run", "x", "--", "true"], ["run", "-n", "x", "--", "true"],
                       ["acquire", "-n", "x", "--for", "1h"]):
             waiter = self.open([cli.BIN, *words], columns=200)
-            waiter.screen.expect(trouble % "0s")
-            waiter.screen.expect(trouble % "[1-9]s")  # written anew
+            waiter.screen.expect(trouble % r"\d+s")
+            waiter.screen.expect(trouble % r"[1-9]\d*s")  # written anew
             waiter.signal(signal.SIGTERM)
 
     def test_a_store_that_is_away_is_told_of_once_off_a_terminal(self):
         self.env["HOLDFAST_STORE"] = self.away()
         for words in (["run", "x", "--", "true"], ["run", "-n", "x", "--", "true"]):
             waiter = self.start(*words)
-            waiter.err.expect(r'holdfast: waiting for "x" [1-9]s, trying again: .*127\.0\.0\.1.*\n')
+            waiter.err.expect(r'holdfast: waiting for "x" [1-9]\d*s, trying again: .*127\.0\.0\.1.*\n')
             waiter.signal(signal.SIGTERM)
             self.assertNotIn("waiting for", waiter.err.rest())
         self.assertNotIn("waiting for", self.check(69, "-q", "run", "-n", "x", "--", "true").err)
@@ -207,7 +207,7 @@ class Jobs(cli.TerminalCase):
 
     def test_stopped_for_longer_than_the_lease(self):
         shell = self.shell()
-        self.type(shell, "%s run --ttl 1s x -- sh -c 'echo pid=$$; exec cat'\n" % cli.BIN)
+        self.type(shell, "%s run --ttl 6s x -- sh -c 'echo pid=$$; exec cat'\n" % cli.BIN)
         child = int(shell.screen.expect(r"pid=(\d+)").group(1))
         self.type(shell, "\x1a")
         shell.screen.expect("Stopped")
@@ -250,7 +250,7 @@ class Jobs(cli.TerminalCase):
 
     def test_modes_are_put_back_after_a_kill(self):
         shell = self.shell()
-        self.type(shell, "%s run --ttl 2s x -- sh -c 'stty raw; echo ready; exec cat'; "
+        self.type(shell, "%s run --ttl 6s x -- sh -c 'stty raw; echo ready; exec cat'; "
                   "stty -a; echo en''d\n" % cli.BIN)
         shell.screen.expect("ready")
         self.check(0, "break", "x", "--reason", "enough")

@@ -360,7 +360,7 @@ class Events(cli.Case):
                          ["release", "left", "grant", "release"])
 
     def test_loss(self):
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         self.watch()
         token = self.expect("grant")["token"]
         holder.signal(signal.SIGKILL)  # before its command, at whose end it would release
