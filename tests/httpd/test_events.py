@@ -215,17 +215,19 @@ class Following(serving.Case):
         many = [self.follow(service) for _ in range(50)]
         for events in many:
             events.until("snapshot")
-        before, began = service.metric("holdfast_looks_total"), time.monotonic()
+        began = time.monotonic()
+        before = service.metric("holdfast_looks_total")
         self.hold("x")
         for events in many:
             events.until("grant")
+        looks = service.metric("holdfast_looks_total") - before
         took = time.monotonic() - began
-        self.assertLessEqual(service.metric("holdfast_looks_total") - before, took / 0.5 + 2)
+        self.assertLessEqual(looks, took / 0.5 + 2)
 
     @needs("names")
     def test_one_that_does_not_read_is_cut_off(self):
         """And delays nobody."""
-        service = self.serve("--timeout", "3s")  # our own reading may be slow, too
+        service = self.serve("--timeout", "8s")  # our own reading may be slow, too
         for block in range(4):
             self.check(0, "run", *["%d.%d" % (block, i) + "y" * 500 for i in range(100)], "--", "true")
         deaf = socket.socket()

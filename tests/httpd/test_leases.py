@@ -13,7 +13,7 @@ import serving
 from serving import CAN, needs
 from idle import boot_ns, idle_seconds
 
-TTL = 2000
+TTL = 10000
 
 
 class Leases(serving.Case):
@@ -111,10 +111,10 @@ class Leases(serving.Case):
     @needs("share")
     def test_a_key_is_for_one_request(self):
         service = self.serve()
-        made = {"ttl_ms": 5000, "why": "w", "mode": "shared", "owner": "shop"}
+        made = {"ttl_ms": 60000, "why": "w", "mode": "shared", "owner": "shop"}
         answer = service.acquire("x", key="order", **made)
         self.assertEqual(answer.status, 201, answer.text)
-        for other in ({"ttl_ms": 6000}, {"why": "v"}, {"mode": "exclusive"}, {"owner": "bakery"}):
+        for other in ({"ttl_ms": 61000}, {"why": "v"}, {"mode": "exclusive"}, {"owner": "bakery"}):
             answer = service.acquire("x", key="order", **{**made, **other})
             self.check_problem(answer, 422, "HF_KEY_REUSED", "another key")
 
@@ -142,11 +142,12 @@ class Leases(serving.Case):
     @needs("ttl")
     def test_one_that_runs_out(self):
         service = self.serve()
+        began = boot_ns()
         lease = self.lease(service, "x", ttl_ms=1000)
         next_one = self.lease(service, "x", wait_ms=20000)
         self.assertEqual(next_one["previous"]["outcome"],
                          "abandoned" if "history" in CAN else "none")
-        self.assertGreater(next_one["waited_ms"], 500)
+        self.assertGreaterEqual((boot_ns() - began) / 1e9, 1)
         self.check_problem(self.renew(service, lease), 410, "HF_LOST")
 
     @needs("queue")

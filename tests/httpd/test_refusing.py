@@ -260,7 +260,7 @@ class Limits(serving.Case):
         self.assertTrue(self.ended(self.connect(service)))
 
     def test_each_is_cut_off_whoever_came_and_left_before(self):
-        service = self.serve("--timeout", "5s")
+        service = self.serve("--timeout", "10s")
         older = self.connect(service)
         self.until(lambda: service.metric("holdfast_http_connections") == 2, "one")
         newer = self.connect(service)
@@ -315,8 +315,8 @@ class Limits(serving.Case):
 
     def test_who_waits_for_us_is_not(self):
         """A request that takes longer than a client may."""
-        service = self.serve("--timeout", "300ms")
-        holder = self.hold("--ttl", "1s", "x")
+        service = self.serve("--timeout", "3s")  # our own request may be slow, too
+        holder = self.hold("--ttl", "8s", "x")
         holder.signal(19)  # SIGSTOP: it is waited for until its lease has ended
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
 
