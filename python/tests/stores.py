@@ -62,7 +62,7 @@ class OnAStore(unittest.TestCase):
 
     kind = None  # of KINDS
     needs_processes = False  # other ones: a store in memory has none
-    ttl = 3 if URI else 1  # no shorter than what a busy machine with servers can keep
+    ttl = 6  # no shorter than what a busy machine can keep: it may stop for seconds
 
     def setUp(self):
         self.uri = self.new_store()
@@ -80,7 +80,7 @@ class OnAStore(unittest.TestCase):
         return base.rstrip("/") + "/" + name + "?" + options
 
     def client(self, **options):
-        options.setdefault("ttl", 10 if URI else 3)
+        options.setdefault("ttl", 10)
         client = holdfast.Client(self.uri, **options)
         self.addCleanup(client.close)
         return client

@@ -308,7 +308,7 @@ class Waits(OnAStore):
         told = []
         with self.one.lock("x", why="nightly"):
             with self.assertRaises(TimeoutError):
-                self.two.acquire("x", wait=1.5, on_wait=told.append)
+                self.two.acquire("x", wait=5, on_wait=told.append)
         info = told[-1]
         self.assertEqual((info.name, info.position, info.queued, info.n_holders, info.why),
                          ("x", 1, 1, 1, "nightly"))
@@ -531,8 +531,8 @@ class Watchdogs(OnAStore):
                 self.assertTrue(select.select([lock], [], [], SOON)[0])
 
     def test_who_feeds_keeps_the_lock(self):
-        with self.one.lock("x", feed=2) as lock:
-            end = time.monotonic() + 2.5
+        with self.one.lock("x", feed=6) as lock:
+            end = time.monotonic() + 7
             while time.monotonic() < end:
                 lock.feed()
                 time.sleep(0.05)
