@@ -114,7 +114,7 @@ static void test_a_grant_that_comes_after_the_lease_is_had_anew(void **state)
 {
     (void)state;
     hf_client *client;
-    hf_options options = {.ttl_ms = 2000};
+    hf_options options = {.ttl_ms = 6000};
     hf_error err;
     faulty *f = faulty_open("memory:outlasts", &options, &client);
     f->after = outlast_the_lease;

@@ -80,7 +80,7 @@ static const hf_store_ops *looks_of; /* the inner store's, in place of its own; 
 
 static void begin(const char *uri, hf_mode mode)
 {
-    hf_options options = {.ttl_ms = 2000, .patience_ms = 200};
+    hf_options options = {.ttl_ms = 6000, .patience_ms = 200};
     hf_lock_options taken = {.mode = mode, .why = "to be changed"};
     hf_error err;
     lost_requests = lost_answers = swallowed = mode_when_sent = 0;

@@ -175,8 +175,8 @@ static void test_a_lost_leader_knows_it_and_may_campaign_again(void **state)
 {
     (void)state;
     hf_error err;
-    hf_client *loser, *other = open_client("memory:lost", 2000);
-    hf_options options = {.ttl_ms = 2000, .stop_margin_ms = 1000};
+    hf_client *loser, *other = open_client("memory:lost", 8000);
+    hf_options options = {.ttl_ms = 8000, .stop_margin_ms = 4000};
     hf_election *one, *two = candidate(other, "two");
     hf_election_options told = {.on_lost = note_loss, .lost_ctx = &one};
     faulty_open("memory:lost", &options, &loser)->before = cut_beats;

@@ -179,8 +179,8 @@ static hf_code keep_enters_back(faulty *f, faulty_call call, const void *arg)
 static void test_an_enter_that_lands_late_is_found(void **state)
 {
     (void)state;
-    hf_client *client, *next = open_client("memory:lands", 3000);
-    hf_options options = {.ttl_ms = 3000, .patience_ms = 1};
+    hf_client *client, *next = open_client("memory:lands", 8000);
+    hf_options options = {.ttl_ms = 8000, .patience_ms = 1};
     hf_step late = {.enter = &kept};
     hf_step_reply reply;
     hf_error err;

@@ -41,11 +41,11 @@ static void test_who_holds_for_too_long_loses_the_lock(void **state)
 static void test_who_feeds_keeps_the_lock(void **state)
 {
     (void)state;
-    const hf_lock_options dog = {.feed_ms = 2500};
+    const hf_lock_options dog = {.feed_ms = 6000};
     const char *name = bed_name("fed");
     hf_lock *lock = bed_acquire(one, name, &dog), *other = NULL;
     hf_error err;
-    int64_t until = bed_now_ms() + 4000;
+    int64_t until = bed_now_ms() + 7000;
     while (bed_now_ms() < until) {
         assert_code(HF_OK, hf_lock_feed(lock, &err), &err);
         bed_readable(hf_lock_fd(lock), 100);

@@ -448,12 +448,12 @@ static void test_a_late_ping_revives_no_lease(void **state)
 {
     (void)state;
     const char *late = bed_name("late");
-    hf_client *client = bed_client("client", 2000); /* so that a lease lasts a second */
+    hf_client *client = bed_client("client", 10000); /* so that a lease lasts five seconds */
     hf_lease lease;
     assert_code(HF_OK, hf_lease_acquire(client, late, NULL, &lease, &err), &err);
-    assert_int_equal(lease.ttl_ms, 1000);
+    assert_int_equal(lease.ttl_ms, 5000);
     assert_code(HF_OK, hf_lease_renew(client, lease.id, NULL, &err), &err);
-    poll(NULL, 0, 1100);
+    poll(NULL, 0, 5100);
     assert_string_equal(get(late, "state"), "2");
     assert_code(HF_LOST, hf_lease_renew(client, lease.id, NULL, &err), &err);
     hf_close(client);
