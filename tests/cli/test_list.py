@@ -255,7 +255,7 @@ class ForPeople(cli.Case):
                          r'^"x": taken from \(session gone\)')
 
     def test_how_locks_were_left(self):
-        holder = self.hold("--ttl", "2s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         self.check(0, "run", "y", "--", "true")
         self.check(0, "break", "x", "--reason", "why not")
         holder.status()

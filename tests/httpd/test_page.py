@@ -92,7 +92,7 @@ class Page(browsing.Case):
     def test_break_takes_an_admin(self):
         tokens = self.write("tokens", "".join("%s %s\n" % pair for pair in TOKENS.items()))
         service = self.serve("--token-file", tokens)
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         self.driver.get(service.url)
         self.token(TOKENS["read"])
         self.wait_for(lambda: self.names() == ["x"], "the lock")

@@ -64,7 +64,7 @@ class One(browsing.Case):
         service = self.serve()
         for name in (".", ".."):
             self.check(0, "run", name, "--", "true")
-            holder = self.hold("--ttl", "1s", "--why", "release 41", name)
+            holder = self.hold("--ttl", "6s", "--why", "release 41", name)
             self.open(service, "/#lock=" + name)
             self.wait_for(lambda: self.title() == [name], "the lock")
             self.wait_for(lambda: len(self.chain()) == 1, "why it is not free")
@@ -114,7 +114,7 @@ class One(browsing.Case):
 
     def test_break_from_the_second_look(self):
         service = self.serve()
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         self.open(service, "/#lock=x")
         self.by_keyboard_break("stuck since noon")
         self.wait_for(lambda: self.texts(".last .loss"), "the loss")

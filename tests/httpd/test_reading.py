@@ -57,7 +57,7 @@ class Locks(serving.Case):
             [turn] = self.until(lambda: service.get("/v1/history" + behind).json["turns"], "its turn")
             self.assertEqual(turn["name"], name)
         if "queue" in CAN:
-            self.hold("--ttl", "1s", "..")
+            self.hold("--ttl", "6s", "..")
             answer = service.call("DELETE", "/v1/locks/?name=..&reason=stuck")
             self.assertEqual((answer.status, answer.json["name"]), (200, ".."))
 

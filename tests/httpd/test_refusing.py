@@ -47,7 +47,7 @@ class Tokens(serving.Case):
 
     def test_who_breaks_is_told(self):
         service = self.serve("--token-file", self.file)
-        holder = self.hold("--ttl", "1s", "x")
+        holder = self.hold("--ttl", "6s", "x")
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=why", ADMIN).status, 200)
         self.assertEqual(holder.status(), 76)
         self.assertRegex(holder.err.rest(), "broken by alice: why")
