@@ -12,7 +12,7 @@ import unittest
 BUILD = os.environ["HOLDFAST_BUILD"]
 SOURCE = os.environ["HOLDFAST_SOURCE"]
 EXAMPLES = os.path.join(SOURCE, "examples")
-PATIENCE = 30  # seconds, for what should come at once
+PATIENCE = 120  # seconds, for what should come at once: only what hangs takes longer
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
