@@ -204,16 +204,16 @@ static void test_a_sweep_does_not_look_without_end(void **state)
 {
     (void)state;
     hf_client *client;
-    hf_options options = {.ttl_ms = 1000};
+    hf_options options = {.ttl_ms = 6000};
     hf_error err;
-    ghost = (hf_session){.id = {{9}}, .ttl_ms = 4000};
+    ghost = (hf_session){.id = {{9}}, .ttl_ms = 24000};
     faulty *f = faulty_open("memory:sweep", &options, &client);
     f->sweep = give_ghost_once;
     assert_int_equal(f->inner->ops->session_begin(f->inner, &ghost, &err), HF_OK);
     hf_lock *lock = take(client, "x");
     while (!sweeps)
         pause_ms(1);
-    for (int beats = f->calls[FAULTY_BEAT]; f->calls[FAULTY_BEAT] < beats + 6;) /* two seconds */
+    for (int beats = f->calls[FAULTY_BEAT]; f->calls[FAULTY_BEAT] < beats + 6;) /* two ttls */
         pause_ms(5);
     assert_true(f->calls[FAULTY_SESSIONS_LOOK] <= 4);
     hf_lock_close(lock);
