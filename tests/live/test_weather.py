@@ -11,6 +11,7 @@ import unittest
 import bson
 import pymongo
 
+from cluster import before_a_ping
 from contest import (Command, Contest, Worker, boot_ns, check_all, idle_seconds,
                      seconds_since)
 from mongod import ReplicaSet, free_ports, until
@@ -397,20 +398,21 @@ class Listings(OnASet):
             self.assertIn(topic, findings)
             self.assertRegex(" ".join(findings[topic]), text)
         told = self.run_to_end("doctor")
-        self.assertEqual(told.ended_with, int("overdue lease" in findings), told)
+        has_danger = any(line.startswith("DANGER") for line in told.lines)
+        self.assertEqual(told.ended_with, int(has_danger), told)
         for member in self.rs.members:
             self.assertIn(member.host, "\n".join(told.lines))
 
 
 class Break(OnASet):
     def test_a_holder_is_told_and_the_next_one_has_it(self):
-        holder = self.holder("--ttl=3000")
+        holder = self.holder("--ttl=6000")
         waiter = self.waiter()
         asked = boot_ns()
         breaker = self.start("break", self.name, "--reason", "it must \"end\"")
         told = holder.wait("told", 10)
         # R9: the next beat's answer brings it, which is due within a third of the ttl
-        self.assertLess(idle_seconds(asked, told["at"]), 1 + 0.75)
+        self.assertLess(idle_seconds(asked, told["at"]), 2 + 0.75)
         self.assertIn("it must \"end\"", told["text"])
         answer = holder.ask("check", "check")
         self.assertEqual(answer["code"], "HF_LOST", answer)
@@ -420,32 +422,34 @@ class Break(OnASet):
         self.assertGreater(had["token"], holder.token)
         self.assertEqual(breaker.status(10), 0, breaker)
         # it left by itself: nobody waited the whole ttl
-        self.assertLess(idle_seconds(asked), 3, breaker)
+        self.assertLess(idle_seconds(asked), 5, breaker)
 
     def test_a_holder_that_does_not_leave(self):
-        holder = self.holder("--ttl=3000")
+        holder = self.holder("--ttl=6000")
         waiter = self.waiter()
+        sessions = self.mongo.holdfast.sessions
+        beaten = before_a_ping(lambda: sessions.find_one({"pid": holder.pid})["beat"])
         began = boot_ns()
         breaker = self.run_to_end("break", self.name, "--reason", "why")
-        took, took_idle = seconds_since(began), idle_seconds(began)
+        took, took_idle = seconds_since(beaten), idle_seconds(began)
         self.assertEqual(breaker.ended_with, 0, breaker)
         # its client takes it out at the end of the lease that ran before the ask; beats are sent
-        # each third of a ttl, so that lease ends 2 to 3 s after the ask; a look each 0.1 s
-        self.assertGreater(took, 2)
-        self.assertLess(took_idle, 3 + 1)
+        # each third of a ttl, so that lease ends 4 to 6 s after the ask; a look each 0.1 s
+        self.assertGreater(took, 6 - 0.1)
+        self.assertLess(took_idle, 6 + 1)
         self.assertGreater(waiter.wait("acquired", 5)["token"], holder.token)
         self.assertEqual(holder.ask("release", "release")["code"], "HF_LOST")
         self.assertEqual(waiter.ask("check", "check")["code"], "HF_OK")
 
     def test_run_stops_its_command(self):
-        run = self.start("--ttl", "3s", "run", self.name, "--", "bash", "-c", "echo child; read x")
+        run = self.start("--ttl", "6s", "run", self.name, "--", "bash", "-c", "echo child; read x")
         run.line("child", 10)
         began = boot_ns()
         breaker = self.run_to_end("break", self.name, "--reason", "enough")
         self.assertEqual(breaker.ended_with, 0, breaker)
         self.assertEqual(run.status(5), LOST, run)
         self.assertRegex(run.errors, "lost the lock .*enough")
-        self.assertLess(idle_seconds(began), 3, "told within a ttl / 3, it left at once")
+        self.assertLess(idle_seconds(began), 5, "told within a ttl / 3, it left at once")
 
     def test_force(self):
         holder = self.holder("--ttl=10000")
@@ -470,7 +474,7 @@ class Break(OnASet):
         self.assertEqual(self.run_to_end("break", "nobody's", "--reason", "why").ended_with, VALUE)
 
     def test_interrupted_the_ask_stays(self):
-        holder = self.holder("--ttl=3000")
+        holder = self.holder("--ttl=6000")
         waiter = self.waiter()
         breaker = self.start("break", self.name, "--reason", "why")
         session = self.mongo.holdfast.sessions
