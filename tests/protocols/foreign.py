@@ -16,7 +16,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 shared = ReplicaSet()
 
 
-def start_set():
+def start_set(election_ms=None):
+    """election_ms: for tests in which the primary steps down, as all fails until there is another one."""
+    shared.election_ms = election_ms
     unittest.addModuleCleanup(shared.stop)
     shared.start()
 

@@ -11,7 +11,7 @@ ENDS = ("lost", "HF_LOST", "HF_UNKNOWN")  # of turns that a fault fell upon
 
 
 def setUpModule():
-    start_set()
+    start_set(election_ms=2000)
 
 
 class Faults:
@@ -44,6 +44,7 @@ class Faults:
         worker.signal(signal.SIGKILL)
         worker.status(60)  # when all that it has said is read
         killed = sum(turn["wrote"] for turn in worker.events("turn"))
+        worker.kill()
         self.contest.await_turns(3, 60)
         self.check(killed)
 

@@ -21,7 +21,7 @@ SHORT_EXPIRY = 4
 
 
 def setUpModule():
-    start_set()
+    start_set(election_ms=2000)
 
 
 class Sharding(OnASet):
