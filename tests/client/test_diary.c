@@ -97,6 +97,25 @@ static void test_a_turn_is_written_a_beat_later(void **state)
     hf_close(client);
 }
 
+/* A slow answer tells the store's time but roughly; here as earlier than it is. */
+static void test_no_turn_ends_before_it_was_granted(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty *f = faulty_open_still("memory:roughly", NULL, &client);
+    hf_lock *lock = take_for(client, "x", NULL);
+    pthread_mutex_lock(&client->mutex);
+    hf_mono now = client_now(client);
+    diary_hear_locked(client, now, now, (hf_dbtime){diary_time_locked(client, now).ms - 100});
+    pthread_mutex_unlock(&client->mutex);
+    release(lock);
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].held_ms, 0);
+    hf_close(client);
+}
+
 static void test_what_is_left_is_written_at_the_end(void **state)
 {
     (void)state;
@@ -510,6 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_turn_is_written_a_beat_later),
+        cmocka_unit_test(test_no_turn_ends_before_it_was_granted),
         cmocka_unit_test(test_what_is_left_is_written_at_the_end),
         cmocka_unit_test(test_what_is_given_back_was_no_turn),
         cmocka_unit_test(test_a_lock_that_lingers),

@@ -65,6 +65,15 @@ static hf_dbtime granted_at(const struct hf_lock *lock)
     return is_said ? lock->grant.granted_at : diary_time_locked(lock->client, lock->belief.born);
 }
 
+/* Now; but as the store's time is known but roughly, not before it was granted: that, too, is what
+ * tells its turn from the one before. */
+static hf_dbtime ended_at(const struct hf_lock *lock)
+{
+    hf_dbtime now = diary_time_locked(lock->client, client_now(lock->client));
+    hf_dbtime granted = granted_at(lock);
+    return now.ms < granted.ms ? granted : now;
+}
+
 /* Whether anybody had it. */
 static bool is_turn(const struct hf_lock *lock)
 {
@@ -87,7 +96,7 @@ static hf_turn_note note_of(const struct hf_lock *lock, const hf_leave *leave, h
                           .permits = grant->permits,
                           .limit = grant->enter.limit,
                           .granted_at = granted_at(lock),
-                          .ended_at = diary_time_locked(client, client_now(client)),
+                          .ended_at = ended_at(lock),
                           .end = end,
                           .has_exit_status = leave->has_exit_status,
                           .exit_status = leave->exit_status};
