@@ -7,21 +7,42 @@ import os
 import cli
 
 
-class BenchOnSet(cli.Case):
-    def test_quick_parts(self):
+class Case(cli.Case):
+    def rows(self, parts):
         self.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_TEST_URI"].replace("/?", "/bench?")
-        words = ("--json", "bench", "--runs", "1", "--only", "process,work,recovery")
-        rows = json.loads(self.check(0, *words, timeout=1000).out)
+        rows = json.loads(self.check(0, "--json", "bench", "--runs", "1", "--only", parts, timeout=2000).out)
         of = {row["figure"]: row for row in rows}
         self.assertEqual([figure for figure, row in of.items() if "note" in row], [])
+        return of
+
+    def assert_nothing_left(self):
+        self.assertEqual(self.json("list", "--json"), [])
+        self.assertEqual([one for one in self.json("sessions", "--json")
+                          if "holdfast-bench" in json.dumps(one)], [])
+
+
+class Quick(Case):
+    def test_what_is_soon_done(self):
+        of = self.rows("process,work,recovery")
         for operation in ("acquire of a free lock", "release, awaited", "downgrade"):
             writes = of[operation + ": write commands"]["ours"]["median"]
             # what the server does besides is taken off, and varies
             self.assertAlmostEqual(writes, 1, delta=0.6, msg=operation)
         self.assertIn("crash recovery, ttl 1 s, from the last beat to the grant, ms", of)
-        self.assertEqual(self.json("list", "--json"), [])
-        self.assertEqual([one for one in self.json("sessions", "--json")
-                          if "holdfast-bench" in json.dumps(one)], [])
+        self.assert_nothing_left()
+
+
+class Busy(Case):
+    def test_many_processes(self):
+        of = self.rows("busy")
+        waiting = "100 processes that wait, each for a lock of its own: processor time of the primary, ms/s"
+        self.assertEqual(of[waiting]["goal"], "<= 30")
+        connections = of["the same: connections to the primary"]["ours"]["median"]
+        self.assertGreaterEqual(connections, 100)
+        self.assertGreater(of["foreign writes/s that were made beside the waiters"]["ours"]["median"], 0)
+        [handed_over] = [row for figure, row in of.items() if figure.startswith("hand-over beside them")]
+        self.assertGreater(handed_over["ratio"]["median"], 0)
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":
