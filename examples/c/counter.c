@@ -2,7 +2,7 @@
 /* counter.c: counts up in an SQLite database, under a lock, with the fence where the data is.
  *
  *     cc counter.c -o counter $(pkg-config --cflags --libs holdfast-guard-sqlite)
- *     ./counter 'mongodb://a,b,c/app?replicaSet=rs0' counter.db
+ *     ./counter 'mongodb://a,b,c/app?replicaSet=rs0' counter.db     # or sqlite:locks.db counter.db
  *
  * The lock lets one count at a time. The fence is for what no lock can stop: a holder that was
  * paused between its look and its write for longer than its lease. Its token is then lower than

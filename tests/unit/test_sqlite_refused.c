@@ -149,7 +149,7 @@ static void test_a_store_that_cannot_be_opened(void **state)
         {"open", 1, ENOSPC, HF_FULL, "cannot open it"},
         {"open", 1, EDQUOT, HF_FULL, "cannot open it"},
         {"open", 1, EMFILE, HF_UNUSABLE, "cannot open it: Too many open files"},
-        {"open", 1, ENOENT, HF_UNUSABLE, "was removed"},
+        {"open", 1, ENOENT, HF_UNUSABLE, "is missing"},
         {"fstat", 1, EIO, HF_UNUSABLE, "cannot stat it"},
         {"fstat", 2, EIO, HF_UNUSABLE, "cannot stat it"},
         {"eventfd", 1, EMFILE, HF_UNUSABLE, "no descriptors for notices"},

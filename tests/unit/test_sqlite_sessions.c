@@ -149,7 +149,7 @@ static void a_removed_or_replaced_alive_file_is_an_error(void **state)
     snprintf(alive, sizeof alive, "%s-alive", path);
     snprintf(other, sizeof other, "%s/other", folder);
     assert_int_equal(rename(alive, other), 0);
-    expect_unusable("was removed");
+    expect_unusable("is missing");
     write_file(alive, "", 1);
     expect_unusable("another file");
     assert_false(look_at(store, id, 0).is_gone);

@@ -56,7 +56,7 @@ static hf_code compare(sqlite_store *store, const alive_identity *known, hf_erro
     if (store->tester >= 0)
         return alive_verify(store->alive_path, store->tester, known, err);
     return error_set(err, HF_UNUSABLE,
-                     "%s: was removed, so no program can tell which sessions are alive: stop every "
+                     "%s: is missing, so no program can tell which sessions are alive: stop every "
                      "program that uses the database, then run: sqlite3 %s 'DELETE FROM boots'",
                      store->alive_path, store->path);
 }

@@ -87,7 +87,8 @@ static hf_code make_fails(const char *path, int os, hf_error *err)
                                   : HF_FULL;
     return error_set(err, code, "%s: cannot be made: %s: %s", path, strerror(os),
                      code == HF_UNUSABLE ? "its folder must exist"
-                                         : "give the right to write there, or name another path");
+                                         : "give the right to write there, join the group that has "
+                                           "it (and log in again), or name another path");
 }
 
 /* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks
