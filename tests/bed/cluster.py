@@ -20,7 +20,7 @@ import time
 import bson
 import pymongo
 
-from idle import boot_ns, idle_seconds
+from idle import idle_seconds
 from limits import BUSY
 from mongod import ReplicaSet, until
 
@@ -31,18 +31,6 @@ FREE, HELD = 0, 2
 def boot_seconds():
     """The clock of contest.boot_ns()."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def before_a_ping(look):
-    """Waits for a ping, and returns a time before it, of contest.boot_ns(); look() gives what changes with
-    each. Who was not killed before it was seen has pinged at that time or later."""
-    first, times = look(), []
-
-    def is_there():
-        times.append(boot_ns())  # the ping that this look sees first came after the look before
-        return look() != first
-    until(is_there, 60, "a ping")
-    return times[-2] if len(times) > 1 else times[0]
 
 
 class Ddl(threading.Thread):

@@ -13,6 +13,7 @@ however it ends: they are killed by pid at exit, and the kernel kills them if we
 that, start sets from the main thread (the death signal follows the thread that forks).
 """
 import atexit
+import datetime
 import os
 import random
 import shutil
@@ -69,6 +70,12 @@ class Member:
         with open(path + ".new", "w") as out:
             out.write("%+g\n" % seconds)
         os.replace(path + ".new", path)
+
+    def move_clock(self, seconds):
+        """Until it shows."""
+        at = self.wait_hello()["localTime"] + datetime.timedelta(seconds=seconds)
+        self.set_skew(self.skew + seconds)
+        until(lambda: self.wait_hello()["localTime"] > at, 30, "the new time")
 
     def start(self):
         env = dict(os.environ)

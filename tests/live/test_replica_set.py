@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from cluster import before_a_ping
+from beats import before_a_beat
 from contest import (Command, Contest, Worker, boot_ns, check_all, check_failures, check_tokens,
                      idle_seconds, seconds_since)
 from mongod import ReplicaSet, until
@@ -211,7 +211,7 @@ class Crashes(OnASet):
     def test_a_try_finds_a_holder_that_died_long_ago(self):
         trier = self.scripted("--clock-trust=500", "--mode=try")
         holder = self.holder("--ttl=6000")
-        beaten = before_a_ping(lambda: self.session_of(holder)["beat"])
+        beaten = before_a_beat(lambda: self.session_of(holder)["beat"])
         holder.signal(signal.SIGKILL)
         had = until(lambda: self.has_tried(trier), 60, "the lock")
         # R6: a ttl of 6 s and a trust of 0.5 s after the last beat
@@ -645,10 +645,7 @@ class ClockSet(OnASet):
         """The server's uptime follows its clock, and tells nothing."""
         holder = self.holder("--ttl=15000")
         until(lambda: self.session_of(holder)["beat"] > 2, 60, "a second beat")
-        member = self.rs.members[0]
-        member.set_skew(3600)
-        until(lambda: member.wait_hello()["localTime"].timestamp() - time.time() > 3000, 30,
-              "the clock to be ahead")
+        self.rs.members[0].move_clock(3600)
         # no beat comes in between: the lease ends by the new clock, and the holder knows better
         self.mongo.holdfast.sessions.update_one({"pid": holder.pid}, [
             {"$set": {"expires_at": {"$subtract": ["$$NOW", 3500000]}}}])

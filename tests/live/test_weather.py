@@ -11,7 +11,7 @@ import unittest
 import bson
 import pymongo
 
-from cluster import before_a_ping
+from beats import before_a_beat
 from contest import (Command, Contest, Worker, boot_ns, check_all, idle_seconds,
                      seconds_since)
 from mongod import ReplicaSet, free_ports, until
@@ -428,7 +428,7 @@ class Break(OnASet):
         holder = self.holder("--ttl=6000")
         waiter = self.waiter()
         sessions = self.mongo.holdfast.sessions
-        beaten = before_a_ping(lambda: sessions.find_one({"pid": holder.pid})["beat"])
+        beaten = before_a_beat(lambda: sessions.find_one({"pid": holder.pid})["beat"])
         began = boot_ns()
         breaker = self.run_to_end("break", self.name, "--reason", "why")
         took, took_idle = seconds_since(beaten), idle_seconds(began)

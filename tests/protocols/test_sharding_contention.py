@@ -8,7 +8,7 @@ import unittest
 
 import bson
 
-from cluster import before_a_ping
+from beats import before_a_beat
 from contest import Command, boot_ns, check_exclusion, idle_seconds
 from foreign import OnASet, as_json, start_set, store_of
 from mongod import until
@@ -137,7 +137,7 @@ class Waking(Sharding):
         holder.ask("acquire", "acquired")
         waiter = self.worker(ttl, uri=self.short())
         waiter.ask("acquire", "waits")
-        pinged = before_a_ping(lambda: self.db.lockpings.find_one({"_id": self.lock()["process"]}))
+        pinged = before_a_beat(lambda: self.db.lockpings.find_one({"_id": self.lock()["process"]}))
         holder.signal(signal.SIGKILL)
         killed = boot_ns()
         had = waiter.wait("acquired", SHORT_EXPIRY + 10)

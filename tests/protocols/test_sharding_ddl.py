@@ -1,7 +1,6 @@
 # Protocol `sharding` and MongoDB itself on one config server: Holdfast holds MongoDB's DDL up,
 # waits for it, lists its locks beside ours, and is overtaken by it after a crash.
 # SPDX-License-Identifier: Apache-2.0
-import datetime
 import json
 import signal
 import unittest
@@ -197,11 +196,6 @@ class Crash(OnACluster):
 
     skew = 0
 
-    def move_clock(self, member, seconds):
-        at = member.wait_hello()["localTime"] + datetime.timedelta(seconds=seconds)
-        member.set_skew(member.skew + seconds)
-        until(lambda: (member.hello() or {"localTime": at})["localTime"] > at, 30, "the new time")
-
     def ping_of_holder(self):
         return self.cluster.ping(self.lock()["process"])
 
@@ -213,7 +207,7 @@ class Crash(OnACluster):
         self.assertTrue(drop.is_waiting(2))
         member = self.cluster.config.members[0]
         for _ in range(8):  # it pings after each step, however slow this machine is
-            self.move_clock(member, (QUARTER + 60) / 8)
+            member.move_clock((QUARTER + 60) / 8)
             ping = self.ping_of_holder()
             until(lambda: self.ping_of_holder() > ping, 30, "a ping")
         self.assertTrue(drop.is_waiting(4), "it pings: it must not be overtaken")

@@ -5,7 +5,8 @@ import signal
 import time
 import unittest
 
-from cluster import FREE, HELD, before_a_ping
+from beats import before_a_beat
+from cluster import FREE, HELD
 from contest import Contest, boot_ns, check_counter, check_exclusion, check_failures, idle_seconds
 from mongod import until
 from sharding_bed import EXPIRY, LONG, LOST, NOT_ACQUIRED, POLL, SHORT, OnACluster
@@ -20,7 +21,7 @@ class Expiry(OnACluster):
 
     def kill(self, run):
         """Returns when it was killed, and a time before its last ping."""
-        pinged = before_a_ping(lambda: self.cluster.ping(self.lock()["process"]))
+        pinged = before_a_beat(lambda: self.cluster.ping(self.lock()["process"]))
         run.signal(signal.SIGKILL)
         return boot_ns(), pinged
 

@@ -1,7 +1,6 @@
 # What protocol `sharding` relies on: how MongoDB itself keeps its locks on a config server, how it
 # waits for those of others, and when it overtakes them. No Holdfast in here.
 # SPDX-License-Identifier: Apache-2.0
-import datetime
 import threading
 import unittest
 
@@ -9,7 +8,8 @@ import bson
 import pymongo
 
 import golden
-from cluster import FREE, HELD, Cluster, before_a_ping, boot_seconds
+from beats import before_a_beat
+from cluster import FREE, HELD, Cluster, boot_seconds
 from mongod import until
 
 LOCK_BUSY = 46
@@ -192,10 +192,7 @@ class Clock(OnACluster):
         return Cluster(skew=0)
 
     def move(self, seconds):
-        member = self.cluster.config.members[0]
-        at = member.wait_hello()["localTime"] + datetime.timedelta(seconds=seconds)
-        member.set_skew(member.skew + seconds)
-        until(lambda: member.wait_hello()["localTime"] > at, 30, "the new time")
+        self.cluster.config.members[0].move_clock(seconds)
 
     def test_it_overtakes_an_owner_that_does_not_ping(self):
         drop = self.drop_held_up()
@@ -218,7 +215,7 @@ class Clock(OnACluster):
             drop = self.drop_held_up()
             for _ in range(8):  # it pings after each step, however slow this machine is
                 self.move((QUARTER + 60) / 8)
-                before_a_ping(lambda: self.cluster.ping(OTHER))
+                before_a_beat(lambda: self.cluster.ping(OTHER))
             self.assertTrue(drop.is_waiting(4), drop.failure)
             self.assertEqual(self.cluster.lock(self.name)["process"], OTHER)
         finally:
