@@ -102,31 +102,48 @@ static void test_who_has_given_up_unheard_is_in_no_deadlock(void **state)
     hf_close(two);
 }
 
+/* A process that holds x, and one that it started and waits for. */
+struct family {
+    hf_client *parent, *child;
+    faulty *of_parent, *of_child;
+    hf_lock *x;
+};
+
+static void family_begin(struct family *to, const char *uri, int64_t patience_ms)
+{
+    char held[1024];
+    const hf_options options = {.ttl_ms = 20000, .patience_ms = patience_ms, .deadlock_ms = 100};
+    to->of_parent = faulty_open(uri, &options, &to->parent);
+    assert_int_equal(wait_as(to->parent, "x", 0, &to->x), HF_OK);
+    assert_true(hf_client_held(to->parent, held, sizeof held) < sizeof held);
+    setenv("HOLDFAST_HELD", held, 1);
+    to->of_child = faulty_open(uri, &options, &to->child);
+    unsetenv("HOLDFAST_HELD");
+}
+
+/* The parent lives, as its beats show, so the child's wait is told of the deadlock. */
+static void family_end_in_deadlock(struct family *is, struct waiting *wait)
+{
+    send_beat(is->of_parent, is->parent);
+    send_beat(is->of_parent, is->parent);
+    pthread_join(wait->thread, NULL);
+    assert_int_equal(wait->code, HF_DEADLOCK);
+    hf_lock_close(is->x);
+    hf_close(is->child);
+    hf_close(is->parent);
+}
+
 /* What a process holds that waits for this one counts only while that one is known to live. */
 static void test_a_parent_that_is_gone_is_in_no_deadlock(void **state)
 {
     (void)state;
-    char held[1024];
-    hf_client *parent, *child;
-    hf_lock *x;
-    const hf_options options = {.ttl_ms = 20000, .patience_ms = 100, .deadlock_ms = 100};
-    faulty *f = faulty_open("memory:parent", &options, &parent);
-    assert_int_equal(wait_as(parent, "x", 0, &x), HF_OK);
-    assert_true(hf_client_held(parent, held, sizeof held) < sizeof held);
-    setenv("HOLDFAST_HELD", held, 1);
-    faulty *g = faulty_open("memory:parent", &options, &child);
-    unsetenv("HOLDFAST_HELD");
-    struct waiting w = {.client = child, .name = "x", .ms = 60000};
-    begin_to_wait(&w, f->inner);
-    await_looks(g, 10, &w);
+    struct family family;
+    family_begin(&family, "memory:parent", 100);
+    struct waiting w = {.client = family.child, .name = "x", .ms = 60000};
+    begin_to_wait(&w, family.of_parent->inner);
+    await_looks(family.of_child, 10, &w);
     assert_false(w.is_over);
-    send_beat(f, parent);
-    send_beat(f, parent);
-    pthread_join(w.thread, NULL);
-    assert_int_equal(w.code, HF_DEADLOCK);
-    hf_lock_close(x);
-    hf_close(child);
-    hf_close(parent);
+    family_end_in_deadlock(&family, &w);
 }
 
 static atomic_bool is_blind;
@@ -149,31 +166,17 @@ static hf_code see_no_parents(faulty *f, faulty_call call, const void *arg)
 static void test_parents_are_looked_at_again(void **state)
 {
     (void)state;
-    char held[1024];
-    hf_client *parent, *child;
-    hf_lock *x;
-    const hf_options options = {.ttl_ms = 20000, .patience_ms = SOON_MS, .deadlock_ms = 100};
-    faulty *f = faulty_open("memory:blind", &options, &parent);
-    assert_int_equal(wait_as(parent, "x", 0, &x), HF_OK);
-    assert_true(hf_client_held(parent, held, sizeof held) < sizeof held);
-    setenv("HOLDFAST_HELD", held, 1);
-    faulty *g = faulty_open("memory:blind", &options, &child);
-    unsetenv("HOLDFAST_HELD");
+    struct family family;
+    family_begin(&family, "memory:blind", SOON_MS);
     is_blind = true;
-    g->before = see_no_parents;
-    struct waiting w = {.client = child, .name = "x", .ms = SOON_MS};
-    begin_to_wait(&w, f->inner);
-    await_looks(g, 10, &w);
+    family.of_child->before = see_no_parents;
+    struct waiting w = {.client = family.child, .name = "x", .ms = SOON_MS};
+    begin_to_wait(&w, family.of_parent->inner);
+    await_looks(family.of_child, 10, &w);
     is_blind = false;
-    await_looks(g, 3, &w);
+    await_looks(family.of_child, 3, &w);
     assert_false(w.is_over);
-    send_beat(f, parent);
-    send_beat(f, parent);
-    pthread_join(w.thread, NULL);
-    assert_int_equal(w.code, HF_DEADLOCK);
-    hf_lock_close(x);
-    hf_close(child);
-    hf_close(parent);
+    family_end_in_deadlock(&family, &w);
 }
 
 /* It sees nobody else's waits. */
