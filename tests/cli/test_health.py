@@ -65,10 +65,11 @@ class Stuck(cli.Case):
     def test_a_check_after_one_that_was_killed_counts(self):
         """The first hangs, the others fail, which is said."""
         path = self.path("hung")
-        holder = self.checked('test -e "%s" && exit 3; touch "%s"; exec sleep 1000' % (path, path))
+        holder = self.checked('test -e "%s" && exit 3; touch "%s"; exec sleep 1000' % (path, path),
+                              interval="4s")
         self.assertEqual(holder.status(), 76)
         said = holder.err.rest()
-        self.assertIn("not ended within its interval", said)
+        self.assertEqual(said.count("not ended within its interval"), 1, said)
         self.assertIn("failed with exit status 3", said)
 
     def test_a_check_that_a_signal_ends_is_said(self):
