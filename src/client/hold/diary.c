@@ -65,12 +65,11 @@ static hf_dbtime granted_at(const struct hf_lock *lock)
     return is_said ? lock->grant.granted_at : diary_time_locked(lock->client, lock->belief.born);
 }
 
-/* Now; but as the store's time is known but roughly, not before it was granted: that, too, is what
- * tells its turn from the one before. */
-static hf_dbtime ended_at(const struct hf_lock *lock)
+/* Now. The store's time is known but roughly; a turn that ended before it was granted would be
+ * listed before the one that it followed. */
+static hf_dbtime ended_at(hf_client *client, hf_dbtime granted)
 {
-    hf_dbtime now = diary_time_locked(lock->client, client_now(lock->client));
-    hf_dbtime granted = granted_at(lock);
+    hf_dbtime now = diary_time_locked(client, client_now(client));
     return now.ms < granted.ms ? granted : now;
 }
 
@@ -84,6 +83,7 @@ static hf_turn_note note_of(const struct hf_lock *lock, const hf_leave *leave, h
 {
     const struct grant *grant = &lock->grant;
     hf_client *client = lock->client;
+    hf_dbtime granted = granted_at(lock);
     bool is_told_why = end != HF_TURN_RELEASED && !leave->reason[0];
     return (hf_turn_note){.name = lock->name,
                           .who = client->identity.who,
@@ -95,8 +95,8 @@ static hf_turn_note note_of(const struct hf_lock *lock, const hf_leave *leave, h
                           .token = grant->token,
                           .permits = grant->permits,
                           .limit = grant->enter.limit,
-                          .granted_at = granted_at(lock),
-                          .ended_at = ended_at(lock),
+                          .granted_at = granted,
+                          .ended_at = ended_at(client, granted),
                           .end = end,
                           .has_exit_status = leave->has_exit_status,
                           .exit_status = leave->exit_status};
