@@ -91,9 +91,10 @@ static void print_text(const row *r)
     if (r->other)
         write_series(other, sizeof other, r->other);
     write_series(ratio, sizeof ratio, &r->ratio);
-    write_goal(aim, r);
-    if (r->aim.kind != NONE)
+    if (r->aim.kind != NONE) {
+        write_goal(aim, r);
         snprintf(verdict, sizeof verdict, "%s: %s", aim, is_met(r) ? "met" : "MISSED");
+    }
     fprintf(text, "%-62s %-22s %-22s %-20s %s\n", r->figure, ours, other, ratio, verdict);
 }
 
@@ -133,9 +134,10 @@ static void print_json(const row *r)
         if (r->other)
             print_json_series("other", r->other);
         print_json_series("ratio", &r->ratio);
-        write_goal(aim, r);
-        if (r->aim.kind != NONE)
+        if (r->aim.kind != NONE) {
+            write_goal(aim, r);
             printf(", \"goal\": \"%s\", \"met\": %s", aim, is_met(r) ? "true" : "false");
+        }
     }
     printf("}");
 }

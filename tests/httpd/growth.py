@@ -31,9 +31,9 @@ class Servers:
         extra = self.admin.command("serverStatus")["extra_info"]
         return (extra["user_time_us"] + extra["system_time_us"]) / 1000
 
-    def rate_while(self, seconds):
+    def rate_while(self, seconds, work=time.sleep):
         before, began = self.cpu_ms(), time.monotonic()
-        time.sleep(seconds)
+        work(seconds)
         return (self.cpu_ms() - before) / (time.monotonic() - began) - self.idle
 
 
@@ -130,14 +130,15 @@ def follow(servers, service, port, path, seconds):
 
 def scrape(servers, service, port, seconds):
     """As a monitor that is in a hurry."""
-    before, own_before, began = servers.cpu_ms(), process_ms(service.pid), time.monotonic()
-    while time.monotonic() < began + seconds:
-        due = time.monotonic() + 1
-        ask_ms(port, "/metrics")
-        time.sleep(max(0, due - time.monotonic()))
-    took = time.monotonic() - began
+    def ask(times):
+        for _ in range(times):
+            due = time.monotonic() + 1
+            ask_ms(port, "/metrics")
+            time.sleep(max(0, due - time.monotonic()))
+    before = process_ms(service.pid)
+    rate = servers.rate_while(seconds, ask)
     tell("/metrics each second", "primary %.0f ms/s, service %.0f ms/s" %
-         ((servers.cpu_ms() - before) / took - servers.idle, (process_ms(service.pid) - own_before) / took))
+         (rate, (process_ms(service.pid) - before) / seconds))
 
 
 def watch(servers, uri, seconds):
