@@ -65,8 +65,8 @@ class OnASet(unittest.TestCase):
         self.addCleanup(program.kill)
         return program
 
-    def contest(self):
-        contest = Contest(self.rs.uri, self.name)
+    def contest(self, uri=None):
+        contest = Contest(uri or self.rs.uri, self.name)
         self.addCleanup(contest.__exit__)
         return contest
 
@@ -160,14 +160,28 @@ class Connections(OnASet):
     def test_a_waiter_has_two_to_the_primary_and_one_to_the_others(self):
         holder = self.holder("--ttl=" + LONG_TTL)
         waiter = self.waiter("--ttl=" + LONG_TTL, uri=self.rs.uri + "&appName=" + self.name)
+        self.check_connections(waiter)
+        holder.ask("release", "release")
+        waiter.wait("acquired", 10)
+
+    def test_threads_that_wait_look_one_after_the_other(self):
+        """Each has a ticket of its own, and all look when the holder has beaten."""
+        holder = self.holder("--ttl=" + LONG_TTL)
+        contest = self.contest(uri=self.rs.uri + "&appName=" + self.name)
+        waiters = contest.add("--threads=8", "--turns=1", "--local-turns=-1", "--ttl=" + LONG_TTL)
+        until(lambda: len(self.tickets()) == 9, 20, "the waiters")
+        self.check_connections(waiters)
+        holder.ask("release", "release")
+        contest.finish(60)
+        self.assertEqual(contest.value(), 8)
+
+    def check_connections(self, waiter):
         until(lambda: self.session_of(waiter)["beat"] > 2, 60, "beats of the waiter")
         primary = self.rs.wait_primary()
         for member in self.rs.members:
             most = 2 if member is primary else 1
             # Calls that met have opened more; what is not needed is closed after ten seconds.
             until(lambda: self.connections(member) <= most, 60, "no more than %d connections" % most)
-        holder.ask("release", "release")
-        waiter.wait("acquired", 10)
 
 
 class Crashes(OnASet):

@@ -9,11 +9,13 @@
 #include "store/mongo/driver/store.h"
 #include "store/mongo/driver/text.h"
 
+#include <errno.h>
 #include <time.h>
 
 static mongo_store store = {
     .uri = {.hosts = (char *)(uintptr_t) "a", .database = (char *)(uintptr_t) "app"}};
 static const mongo_call call = {.what = "trying"};
+static const mongo_call patient = {.what = "looking", .can_wait = true};
 static mongo_pool pool;
 static hf_error err;
 
@@ -36,6 +38,8 @@ mongoc_client_t *__wrap_mongoc_client_new_from_uri_with_error(const mongoc_uri_t
 void __real_mongoc_client_destroy(mongoc_client_t *client);
 void __wrap_mongoc_client_destroy(mongoc_client_t *client);
 void __wrap_mongoc_client_reset(mongoc_client_t *client);
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+                                  const struct timespec *until);
 bool __wrap_mongoc_client_set_error_api(mongoc_client_t *client, int32_t version);
 void __wrap_mongoc_apm_set_command_succeeded_cb(mongoc_apm_callbacks_t *callbacks,
                                                 mongoc_apm_command_succeeded_cb_t cb);
@@ -116,6 +120,26 @@ void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_fail
     return told;
 }
 
+static mongoc_client_t *given_meanwhile; /* NULL: nobody gives one back while a call waits */
+static const mongo_call *given_for;
+static int n_waits;
+
+/* The mutex is locked, as it is when this returns. */
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+                                  const struct timespec *until)
+{
+    (void)cond, (void)clock, (void)until;
+    mongoc_client_t *given = given_meanwhile;
+    given_meanwhile = NULL;
+    n_waits++;
+    if (!given)
+        return ETIMEDOUT;
+    pthread_mutex_unlock(mutex);
+    mongo_pool_give(&store, &pool, given_for, given, false);
+    pthread_mutex_lock(mutex);
+    return 0;
+}
+
 static hf_mono read_mono(void *ctx)
 {
     (void)ctx;
@@ -158,12 +182,18 @@ static int end(void **state)
     return 0;
 }
 
-static mongoc_client_t *take(void)
+static mongoc_client_t *take_for(const mongo_call *what)
 {
     mongoc_client_t *client = NULL;
-    assert_int_equal(mongo_pool_take(&store, &pool, &call, &client, &err), HF_OK);
+    n_waits = 0;
+    assert_int_equal(mongo_pool_take(&store, &pool, what, &client, &err), HF_OK);
     assert_non_null(client);
     return client;
+}
+
+static mongoc_client_t *take(void)
+{
+    return take_for(&call);
 }
 
 /* So many are idle. */
@@ -173,7 +203,7 @@ static void keep(size_t n)
     for (size_t i = 0; i < n; i++)
         all[i] = take();
     for (size_t i = 0; i < n; i++)
-        mongo_pool_give(&store, &pool, all[i], false);
+        mongo_pool_give(&store, &pool, &call, all[i], false);
 }
 
 /* ---- Settings ---- */
@@ -229,10 +259,10 @@ static void test_one_that_was_given_back_is_taken_again(void **state)
     (void)state;
     mongoc_client_t *one = take(), *other = take();
     assert_ptr_not_equal(one, other);
-    mongo_pool_give(&store, &pool, one, false);
+    mongo_pool_give(&store, &pool, &call, one, false);
     assert_ptr_equal(take(), one);
-    mongo_pool_give(&store, &pool, one, false);
-    mongo_pool_give(&store, &pool, other, false);
+    mongo_pool_give(&store, &pool, &call, one, false);
+    mongo_pool_give(&store, &pool, &call, other, false);
     assert_string_equal(ended, "");
 }
 
@@ -240,7 +270,7 @@ static void test_after_a_failure_none_is_kept(void **state)
 {
     (void)state;
     keep(3);
-    mongo_pool_give(&store, &pool, take(), true);
+    mongo_pool_give(&store, &pool, &call, take(), true);
     assert_int_equal(pool.n_idle, 0);
     assert_string_equal(ended, "rdrdrd");
     keep(1);
@@ -256,7 +286,7 @@ static void test_sixteen_are_kept(void **state)
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
         all[i] = take();
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
-        mongo_pool_give(&store, &pool, all[i], false);
+        mongo_pool_give(&store, &pool, &call, all[i], false);
     assert_string_equal(ended, "d"); /* the one too many is destroyed */
     assert_int_equal(pool.n_idle, MONGO_IDLE_MAX);
 }
@@ -266,22 +296,75 @@ static void test_what_is_not_needed_for_ten_seconds_is_closed(void **state)
 {
     (void)state;
     mongoc_client_t *one = take(), *two = take(), *three = take();
-    mongo_pool_give(&store, &pool, one, false);
-    mongo_pool_give(&store, &pool, two, false);
+    mongo_pool_give(&store, &pool, &call, one, false);
+    mongo_pool_give(&store, &pool, &call, two, false);
     now.tv_sec += 9;
-    mongo_pool_give(&store, &pool, three, false);
+    mongo_pool_give(&store, &pool, &call, three, false);
     assert_int_equal(pool.n_idle, 3);
     now.tv_sec += 1;
-    mongo_pool_give(&store, &pool, take(), false);
+    mongo_pool_give(&store, &pool, &call, take(), false);
     assert_int_equal(pool.n_idle, 2);
     assert_string_equal(ended, "rd");
     assert_ptr_equal(pool.idle[0], two);
     now.tv_sec += 100;
     for (int i = 0; i < 2; i++)
-        mongo_pool_give(&store, &pool, take(), false);
+        mongo_pool_give(&store, &pool, &call, take(), false);
     assert_int_equal(pool.n_idle, 1); /* one stays */
     assert_ptr_equal(take(), three);
-    mongo_pool_give(&store, &pool, three, false);
+    mongo_pool_give(&store, &pool, &call, three, false);
+}
+
+/* ---- Calls that can wait ---- */
+
+static void test_one_that_can_wait_takes_what_another_gives_back(void **state)
+{
+    (void)state;
+    mongoc_client_t *one = take();
+    given_meanwhile = one;
+    given_for = &call;
+    assert_ptr_equal(take_for(&patient), one);
+    assert_int_equal(n_waits, 1);
+    mongo_pool_give(&store, &pool, &patient, one, false);
+}
+
+static void test_one_that_has_waited_opens_its_own(void **state)
+{
+    (void)state;
+    mongoc_client_t *one = take(), *other = take_for(&patient);
+    assert_int_equal(n_waits, 1);
+    assert_ptr_not_equal(one, other);
+    mongo_pool_give(&store, &pool, &call, one, false);
+    mongo_pool_give(&store, &pool, &patient, other, false);
+}
+
+/* Otherwise as many connections as there are such calls would always be needed. */
+static void test_those_that_can_wait_go_one_after_the_other(void **state)
+{
+    (void)state;
+    keep(2);
+    mongoc_client_t *one = take_for(&patient);
+    assert_int_equal(n_waits, 0);
+    given_meanwhile = one;
+    given_for = &patient;
+    assert_ptr_equal(take_for(&patient), one);
+    assert_int_equal(n_waits, 1);
+    assert_int_equal(pool.n_idle, 1);
+    mongoc_client_t *other = take();
+    assert_int_equal(n_waits, 0); /* this one cannot */
+    mongo_pool_give(&store, &pool, &call, other, false);
+    mongo_pool_give(&store, &pool, &patient, one, false);
+}
+
+static void test_after_a_failure_one_that_can_wait_does_not(void **state)
+{
+    (void)state;
+    mongo_pool_give(&store, &pool, &patient, take_for(&patient), true);
+    mongoc_client_t *client = NULL;
+    is_refused = true;
+    assert_int_equal(mongo_pool_take(&store, &pool, &patient, &client, &err), HF_UNUSABLE);
+    is_refused = false;
+    mongo_pool_give(&store, &pool, &patient, take_for(&patient), false);
+    assert_int_equal(n_waits, 0);
 }
 
 static void test_a_connection_that_cannot_be_made(void **state)
@@ -298,7 +381,7 @@ static void test_a_connection_that_cannot_be_made(void **state)
 static void test_a_new_one_tells_of_errors_and_of_its_commands(void **state)
 {
     (void)state;
-    mongo_pool_give(&store, &pool, take(), false);
+    mongo_pool_give(&store, &pool, &call, take(), false);
     assert_int_equal(error_api, MONGOC_ERROR_API_VERSION_2);
     store.base.round_trips = 0;
     on_success(NULL);
@@ -319,7 +402,7 @@ static void hear(const char *text)
 /* Where a new connection goes, which is then given back. */
 static const char *goes_to(bool fails)
 {
-    mongo_pool_give(&store, &pool, take(), fails);
+    mongo_pool_give(&store, &pool, &call, take(), fails);
     return mongoc_uri_get_hosts(went_to)->host_and_port;
 }
 
@@ -349,7 +432,7 @@ static void test_it_goes_to_the_primary_alone(void **state)
     assert_string_equal(mongoc_uri_get_password(went_to), "p@");
     assert_string_equal(mongoc_uri_get_replica_set(went_to), "rs0");
     assert_string_equal(mongoc_uri_get_database(went_to), "app");
-    mongo_pool_give(&store, &pool, idle, false);
+    mongo_pool_give(&store, &pool, &call, idle, false);
 }
 
 static void test_after_a_failure_the_primary_is_looked_for(void **state)
@@ -423,6 +506,10 @@ int main(void)
         TEST(test_after_a_failure_none_is_kept),
         TEST(test_sixteen_are_kept),
         TEST(test_what_is_not_needed_for_ten_seconds_is_closed),
+        TEST(test_one_that_can_wait_takes_what_another_gives_back),
+        TEST(test_one_that_has_waited_opens_its_own),
+        TEST(test_those_that_can_wait_go_one_after_the_other),
+        TEST(test_after_a_failure_one_that_can_wait_does_not),
         TEST(test_a_connection_that_cannot_be_made),
         TEST(test_a_new_one_tells_of_errors_and_of_its_commands),
         TEST(test_it_goes_to_the_primary_alone),

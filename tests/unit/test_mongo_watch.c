@@ -605,13 +605,13 @@ static void test_what_another_session_missed_is_nobodys_business(void **state)
     assert_string_equal(heard, "");
 }
 
-static mongoc_client_t *take_one(void)
+static void keep_one(void)
 {
     hf_error err;
     mongoc_client_t *client;
     const mongo_call call = {.what = "trying"};
     assert_int_equal(mongo_pool_take(store, &store->listens, &call, &client, &err), HF_OK);
-    return client;
+    mongo_pool_give(store, &store->listens, &call, client, false);
 }
 
 static void test_another_session_listens_on_the_same_connection(void **state)
@@ -622,7 +622,7 @@ static void test_another_session_listens_on_the_same_connection(void **state)
     answers_give_always("getMore", NONE);
     answers_give_always("killCursors", "{'ok': 1}");
     await();
-    mongo_pool_give(store, &store->listens, take_one(), false); /* one that is idle */
+    keep_one();
     assert_int_equal(store->listens.n_idle, 1);
     assert_int_equal(store->base.ops->await(&store->base, id_of(2), STAMP(0), 1, hear, NULL, &err),
                      HF_OK);

@@ -499,7 +499,7 @@ static void find_clocks(doctor *to)
     for (size_t i = 0; i < n; i++)
         find_offset(to, client, servers[i], &all);
     mongoc_server_descriptions_destroy_all(servers, n);
-    mongo_pool_give(to->store, &to->store->work, client, false);
+    mongo_pool_give(to->store, &to->store->work, &call, client, false);
     judge_offsets(to, &all);
 }
 

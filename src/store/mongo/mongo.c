@@ -185,13 +185,17 @@ void mongo_start(void)
 
 /* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
  * member once; then the command is sent. A beat that keeps no lock may go with the other calls, if
- * one that hangs there leaves time for another in the lease. */
+ * one that hangs there leaves time for another in the lease. Looks and such beats wait for each
+ * other for a little part of the lease, so that a process that waits needs one connection for them.
+ */
 static void prepare_pools(mongo_store *store)
 {
     int64_t sixth = store->config.ttl_ms / 6;
     int64_t command_ms = store->uri.command_ms;
-    mongo_limits work = {
-        .connect_ms = 1000, .socket_ms = command_ms + REPLY_MS, .wait_ms = command_ms};
+    mongo_limits work = {.connect_ms = 1000,
+                         .socket_ms = command_ms + REPLY_MS,
+                         .wait_ms = command_ms,
+                         .turn_ms = store->config.ttl_ms / 40};
     mongo_limits beats = {
         .connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2, .is_direct = true};
     mongo_limits listens = work;

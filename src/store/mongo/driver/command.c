@@ -119,7 +119,7 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
                   mongo_reply *reply, hf_error *err)
 {
     bson_error_t error;
-    mongo_pool *pool = call->is_beat && !call->is_idle ? &store->beats : &store->work;
+    mongo_pool *pool = call->is_beat && !call->can_wait ? &store->beats : &store->work;
     const char *database = call->database ? call->database : store->uri.database;
     mongoc_client_t *client;
     hf_code code = mongo_pool_take(store, pool, call, &client, err);
@@ -134,7 +134,7 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
         code = mongo_fault(store, call, &error, &reply->doc, err);
     }
-    mongo_pool_give(store, pool, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
+    mongo_pool_give(store, pool, call, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
     return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
 }
 

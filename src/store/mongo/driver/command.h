@@ -11,7 +11,7 @@ typedef struct mongo_call {
     const char *database; /* NULL: the store's */
     bool writes;          /* without an answer the outcome is unknown */
     bool is_beat;         /* does not wait for long, and uses a connection of its own, unless: */
-    bool is_idle;         /* no lock depends on it */
+    bool can_wait;        /* for a moment, until one of the connections is free */
 } mongo_call;
 
 /* doc is always the caller's to destroy. server_code: the server's error code, or 0. */

@@ -9,10 +9,12 @@
  * starts with a new one (R7). */
 #include "store/mongo/driver/pool.h"
 #include "core/lease.h"
+#include "store/kernel_time.h"
 #include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/set.h"
+#include "sync/mutex_scope.h"
 
 /* We use only the primary, and throw clients away after errors. So no call has to visit all
  * members, one of which may be slow to answer. */
@@ -44,6 +46,7 @@ void mongo_pool_init(mongo_pool *pool, const mongoc_uri_t *uri, mongo_limits lim
 {
     *pool = (mongo_pool){.uri = mongoc_uri_copy(uri), .limits = limits};
     pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->given, NULL);
     set_limits(pool->uri, &limits);
 }
 
@@ -67,6 +70,7 @@ void mongo_pool_done(mongo_store *store, mongo_pool *pool)
         is_polite &= mongo_mono(store).ns - start_ns < POLITE_NS;
     }
     mongoc_uri_destroy(pool->uri);
+    pthread_cond_destroy(&pool->given);
     pthread_mutex_destroy(&pool->mutex);
 }
 
@@ -141,18 +145,47 @@ static mongoc_client_t *new_client(mongo_store *store, mongo_pool *pool, bson_er
     return client;
 }
 
+/* Those that can wait go one after the other, and open no connection beside others. But none waits
+ * for long: a server may not answer. */
+static void await_turn_locked(mongo_pool *pool)
+{
+    struct timespec until = kernel_time_in(pool->limits.turn_ms);
+    while ((pool->n_patient || (!pool->n_idle && pool->n_taken)) &&
+           !pthread_cond_clockwait(&pool->given, &pool->mutex, CLOCK_MONOTONIC, &until))
+        ;
+}
+
+/* NULL: none is idle. */
+static mongoc_client_t *take_idle(mongo_pool *pool, const mongo_call *call)
+{
+    MUTEX_SCOPE(&pool->mutex);
+    if (call->can_wait)
+        await_turn_locked(pool);
+    pool->n_taken++;
+    pool->n_patient += call->can_wait;
+    return pool->n_idle ? pool->idle[--pool->n_idle] : NULL;
+}
+
+static void note_given(mongo_pool *pool, const mongo_call *call)
+{
+    MUTEX_SCOPE(&pool->mutex);
+    pool->n_taken--;
+    pool->n_patient -= call->can_wait;
+    pthread_cond_broadcast(&pool->given);
+}
+
 hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
                         mongoc_client_t **out, hf_error *err)
 {
     bson_error_t error;
-    pthread_mutex_lock(&pool->mutex);
-    *out = pool->n_idle ? pool->idle[--pool->n_idle] : NULL;
-    pthread_mutex_unlock(&pool->mutex);
+    *out = take_idle(pool, call);
     if (*out)
         return HF_OK;
     *out = new_client(store, pool, &error);
-    if (!*out)
+    if (!*out) {
+        note_given(pool, call);
         return mongo_fault(store, call, &error, NULL, err);
+    }
     mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
     hear_of_answers(store, *out);
     return HF_OK;
@@ -184,12 +217,14 @@ static mongoc_client_t *take_unneeded_locked(mongo_pool *pool, hf_mono now)
     return client;
 }
 
-void mongo_pool_give(mongo_store *store, mongo_pool *pool, mongoc_client_t *client, bool has_failed)
+void mongo_pool_give(mongo_store *store, mongo_pool *pool, const mongo_call *call,
+                     mongoc_client_t *client, bool has_failed)
 {
     if (has_failed) {
         mongo_forget_primary(store);
         throw_away(client);
         throw_idle_away(pool);
+        note_given(pool, call);
         return;
     }
     hf_mono now = mongo_mono(store);
@@ -201,6 +236,7 @@ void mongo_pool_give(mongo_store *store, mongo_pool *pool, mongoc_client_t *clie
     }
     mongoc_client_t *unneeded = take_unneeded_locked(pool, now);
     pthread_mutex_unlock(&pool->mutex);
+    note_given(pool, call);
     if (!has_room)
         mongoc_client_destroy(client);
     if (unneeded)

@@ -58,7 +58,7 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
     code = server ? note_server(store, server, err) : refuse_found(store, &call, &error, err);
     mongoc_server_description_destroy(server);
-    mongo_pool_give(store, &store->work, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, &call, client, code != HF_OK);
     return code;
 }
 

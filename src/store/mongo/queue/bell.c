@@ -46,7 +46,7 @@ void mongo_bell_note_made(mongo_store *store, int32_t bell)
 /* A listener that makes a bell puts a first document into it. */
 static bool has_document(mongo_store *store, int32_t bell)
 {
-    static const mongo_call call = {.what = "looking for a bell"};
+    static const mongo_call call = {.what = "looking for a bell", .can_wait = true};
     char name[MONGO_BELL_NAME_SIZE];
     bson_t command = BSON_INITIALIZER, first;
     bson_t *rest = pipeline_json("{'limit': 1, 'singleBatch': true, 'projection': {'_id': 1}}");

@@ -109,7 +109,7 @@ static hf_code find(listener *to, int32_t *server_code, hf_error *err)
 
 static hf_code convert(listener *to, int32_t *server_code, hf_error *err)
 {
-    static const mongo_call call = {.what = "making a bell", .writes = true};
+    static const mongo_call call = {.what = "making a bell", .can_wait = true, .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     mongo_begin(&command, "convertToCapped", to->name);
@@ -136,7 +136,7 @@ static hf_code find_capped(listener *to, int32_t *server_code, hf_error *err)
 
 static hf_code create(listener *to, int32_t *server_code, hf_error *err)
 {
-    static const mongo_call call = {.what = "making a bell", .writes = true};
+    static const mongo_call call = {.what = "making a bell", .can_wait = true, .writes = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     mongo_begin(&command, "create", to->name);
@@ -154,7 +154,7 @@ static hf_code create(listener *to, int32_t *server_code, hf_error *err)
  * nobody. */
 static hf_code put_first(listener *to, hf_error *err)
 {
-    static const mongo_call call = {.what = "making a bell", .writes = true};
+    static const mongo_call call = {.what = "making a bell", .can_wait = true, .writes = true};
     bson_t command = BSON_INITIALIZER;
     bson_t *rest = pipeline_json("{'documents': [{'lock': '', 'notify': ''}]}");
     mongo_reply reply;

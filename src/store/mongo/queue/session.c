@@ -151,7 +151,7 @@ hf_code mongo_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_ses
     const mongo_call call = {.what = "the beat of the session",
                              .writes = true,
                              .is_beat = true,
-                             .is_idle = says->holds_nothing && store->shares_beats};
+                             .can_wait = says->holds_nothing && store->shares_beats};
     bson_t command = BSON_INITIALIZER;
     mongo_begin(&command, "findAndModify", MONGO_SESSIONS);
     append_living(&command, "query", id);

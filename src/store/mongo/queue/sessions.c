@@ -22,11 +22,15 @@
 
 /* ---- Look ---- */
 
-/* {_id: {$in: ids}} */
+/* {_id: id} or {_id: {$in: ids}}; the server answers the former in five sixths of the time. */
 static void append_ids(bson_t *match, const hf_id *ids, size_t n)
 {
     bson_t id, in;
     char key[16];
+    if (n == 1) {
+        document_append_id(match, "_id", ids[0]);
+        return;
+    }
     BSON_APPEND_DOCUMENT_BEGIN(match, "_id", &id);
     BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
     for (size_t i = 0; i < n; i++)
@@ -108,7 +112,7 @@ static hf_code read_states(mongo_store *store, const mongo_call *call, const bso
 hf_code mongo_sessions_look(hf_store *base, const hf_id *ids, size_t n, int64_t clock_trust_ms,
                             hf_session_state *states, hf_error *err)
 {
-    static const mongo_call call = {.what = "looking at sessions"};
+    static const mongo_call call = {.what = "looking at sessions", .can_wait = true};
     mongo_store *store = (mongo_store *)base;
     bson_t match = BSON_INITIALIZER;
     mongo_reply reply;
@@ -146,7 +150,7 @@ static bool give_waits(const bson_t *doc, hf_waits_fn each, void *ctx)
 hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each, void *ctx,
                     hf_error *err)
 {
-    static const mongo_call call = {.what = "looking at what sessions wait for"};
+    static const mongo_call call = {.what = "looking at what sessions wait for", .can_wait = true};
     mongo_store *store = (mongo_store *)base;
     bson_t batch, doc;
     bson_iter_t it;
@@ -181,7 +185,7 @@ static const char overdue_text[] =
 hf_code mongo_overdue(mongo_store *store, int64_t before_ms, hf_session_state *overdue, size_t max,
                       size_t *n, hf_error *err)
 {
-    static const mongo_call call = {.what = "looking for dead sessions"};
+    static const mongo_call call = {.what = "looking for dead sessions", .can_wait = true};
     bson_t *match = pipeline_json(overdue_text);
     bson_t batch, doc, range;
     bson_iter_t it;
@@ -260,6 +264,6 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     mongoc_cursor_t *cursor = open_list(store, client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(store, &store->work, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, &call, client, code != HF_OK);
     return code;
 }

@@ -29,7 +29,8 @@ static const char indexes[] =
 /* Making an index that is there already changes nothing. */
 static hf_code make_indexes(mongo_store *store, hf_error *err)
 {
-    static const mongo_call call = {.what = "making the indexes of sessions", .writes = true};
+    static const mongo_call call = {
+        .what = "making the indexes of sessions", .can_wait = true, .writes = true};
     bson_t *command = pipeline_json(indexes);
     mongo_reply reply;
     mongo_append_write_concern(store, command, false);

@@ -346,7 +346,7 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
     if (mongoc_cursor_error_document(cursor, &error, &reply))
         code = mongo_fault(store, &call, &error, reply, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(store, &store->work, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, &call, client, code != HF_OK);
     return code;
 }
 

@@ -79,7 +79,7 @@ static hf_code judge_look(const mongo_store *store, const mongo_reply *reply, hf
 
 hf_code mongo_history_look(mongo_store *store, bool *is_made, hf_error *err)
 {
-    static const mongo_call call = {.what = "looking for the history"};
+    static const mongo_call call = {.what = "looking for the history", .can_wait = true};
     bson_t command = BSON_INITIALIZER;
     mongo_reply reply;
     begin_look(store, &command);
@@ -229,7 +229,8 @@ static hf_code judge(const mongo_reply *reply, hf_code code, hf_error *err)
 
 hf_code mongo_history_add(hf_store *base, const hf_turn_note *turns, size_t n, hf_error *err)
 {
-    static const mongo_call call = {.what = "writing the history", .writes = true};
+    static const mongo_call call = {
+        .what = "writing the history", .can_wait = true, .writes = true};
     mongo_store *store = (mongo_store *)base;
     char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
@@ -251,7 +252,8 @@ hf_code mongo_history_add(hf_store *base, const hf_turn_note *turns, size_t n, h
 /* The server refuses such an _id, but only to those who may insert. */
 hf_code mongo_history_try(mongo_store *store, hf_error *err)
 {
-    static const mongo_call call = {.what = "writing the history", .writes = true};
+    static const mongo_call call = {
+        .what = "writing the history", .can_wait = true, .writes = true};
     char name[MONGO_HISTORY_SIZE];
     bson_t command = BSON_INITIALIZER;
     bson_t *rest = pipeline_json("{'documents': [{'_id': []}]}");

@@ -228,7 +228,7 @@ static hf_code list_page(listing *l, bool *goes_on, hf_error *err)
     mongoc_cursor_t *cursor = open_page(l, client);
     code = give_page(l, cursor, goes_on, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(l->store, &l->store->work, client, code != HF_OK);
+    mongo_pool_give(l->store, &l->store->work, &call, client, code != HF_OK);
     return code;
 }
 

@@ -209,7 +209,8 @@ hf_code mongo_look(hf_store *base, const char *const *names, size_t n, hf_stamp 
                    bool linearizable, hf_record_fn each, void *ctx, hf_error *err)
 {
     mongo_store *store = (mongo_store *)base;
-    mongo_call call = {.what = "looking at", .name = n == 1 ? names[0] : "several locks"};
+    mongo_call call = {
+        .what = "looking at", .name = n == 1 ? names[0] : "several locks", .can_wait = true};
     wanted want = {.names = alloc_array(NULL, n, sizeof *want.names), .n = n, .left = n};
     memcpy(want.names, names, n * sizeof *names);
     hf_code code = mongo_ready(store, err);

@@ -22,11 +22,12 @@ hf_code mongo_reading_connect(mongo_store *store, mongo_reading *reading, const 
 
 void mongo_reading_disconnect(mongo_store *store, mongo_reading *reading, bool has_failed)
 {
+    static const mongo_call call = {.what = "listening"};
     mongo_reading_set_cursor(store, reading, 0);
     if (reading->session)
         mongoc_client_session_destroy(reading->session);
     if (reading->client)
-        mongo_pool_give(store, &store->listens, reading->client, has_failed);
+        mongo_pool_give(store, &store->listens, &call, reading->client, has_failed);
     reading->session = NULL;
     reading->client = NULL;
 }
