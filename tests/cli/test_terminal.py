@@ -29,7 +29,7 @@ def draw(path, lines):
 class WaitingLine(cli.TerminalCase):
     def test_it_shows_holder_since_why_place_and_time(self):
         holder = self.hold("--why", "release 2.3", "x")
-        waiter = self.open([cli.BIN, "run", "x", "--", "echo", "mine"], columns=120)
+        waiter = self.open([cli.BIN, "run", "x", "--", "echo", "mine"], columns=200)
         line = waiter.screen.expect(r'waiting for "x" \d+s, 1 of 1 in the queue, held by '
                                     r'[^ ]+/sh@[^ ]+:%d since \d\d:\d\d:\d\d' % holder.pid)
         self.assertTrue(line)

@@ -37,14 +37,10 @@ static void test_the_holder_stays_longest(void **state)
         {81, 200,
          "waiting for \"deploy\" 12s, 1 of 3 in the queue, held by cron@web1:4711: "
          "release 41"},
-        {80, 80,
-         "waiting for \"deploy\" 12s, 1 of 3 in the queue, held by cron@web1:4711: "
-         "release \u2026"},
-        {79, 79,
-         "waiting for \"deploy\" 12s, 1 of 3 in the queue, held by cron@web1:4711: "
-         "release\u2026"},
-        {69, 78, "waiting for \"deploy\" 12s, 1 of 3 in the queue, held by cron@web1:4711"},
-        {56, 68, "waiting for \"deploy\" 12s, 1 of 3, held by cron@web1:4711"},
+        {68, 80, "waiting for \"deploy\" 12s, 1 of 3, held by cron@web1:4711: release 41"},
+        {67, 67, "waiting for \"deploy\" 12s, 1 of 3, held by cron@web1:4711: release \u2026"},
+        {66, 66, "waiting for \"deploy\" 12s, 1 of 3, held by cron@web1:4711: release\u2026"},
+        {56, 65, "waiting for \"deploy\" 12s, 1 of 3, held by cron@web1:4711"},
         {48, 55, "waiting for \"deploy\" 12s, held by cron@web1:4711"},
         {47, 47, "waiting for \"deploy\" 12s, held by cron@w\u20261:4711"},
         {20, 20, "waiting for \"deploy\u2026"},
@@ -79,13 +75,32 @@ static void test_since_when_it_is_held(void **state)
     char *line = text_print(
         "waiting for \"x\" 12s, 1 of 3 in the queue, held by cron@web1:4711 since %s: release 41",
         when);
-    char *narrow =
-        text_print("waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711 since %s", when);
+    char *narrow = text_print(
+        "waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711 since %s: release 41", when);
+    const char *reason = "waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711: release 41";
     assert_line(&info, "", 0, line);
+    assert_line(&info, "", text_columns(line) - 1, narrow);
     assert_line(&info, "", text_columns(narrow), narrow);
-    assert_line(&info, "", text_columns(narrow) - 1,
-                "waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711");
+    assert_line(&info, "", text_columns(narrow) - 1, reason);
+    assert_line(&info, "", text_columns(reason), reason);
     free(narrow);
+    free(line);
+    free(when);
+}
+
+static void test_a_long_reason_is_cut(void **state)
+{
+    (void)state;
+    hf_wait_info info = wait_for("x");
+    info.held_since_ms = text_now_ms();
+    info.why = "the accounts of the year, for the audit";
+    assert_line(
+        &info, "", 80,
+        "waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711: the accounts of the year, \u2026");
+    info.why = "";
+    char *when = text_when(info.held_since_ms);
+    char *line = text_print("waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711 since %s", when);
+    assert_line(&info, "", text_columns(line), line);
     free(line);
     free(when);
 }
@@ -156,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_the_holder_stays_longest),
         cmocka_unit_test(test_a_long_name_gives_way_to_the_holder),
         cmocka_unit_test(test_since_when_it_is_held),
+        cmocka_unit_test(test_a_long_reason_is_cut),
         cmocka_unit_test(test_which_store_it_is),
         cmocka_unit_test(test_what_is_not_known_is_not_said),
         cmocka_unit_test(test_a_store_that_is_away),

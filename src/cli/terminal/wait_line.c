@@ -99,20 +99,24 @@ static char *compose(const words *w, unsigned parts)
                       held, w->holder, parts & SINCE ? w->since : "");
 }
 
-/* NULL: there is no room for enough of the reason. */
-static char *compose_with_why(const words *w, size_t columns)
+/* NULL: there is no room for these parts and `least` columns of the reason. */
+static char *compose_with_why(const words *w, unsigned parts, size_t least, size_t columns)
 {
-    char *line = compose(w, STORE | QUEUE | SINCE);
-    size_t used = text_columns(line) + 2, all = text_columns(w->why);
-    size_t least = all < LEAST_COLUMNS ? all : LEAST_COLUMNS;
-    char *out = NULL;
-    if (!*w->why || used + least <= columns) {
-        char *why = text_shorten(w->why, *w->why ? columns - used : 0);
-        out = text_print("%s%s%s", line, *why ? ": " : "", why);
+    char *line = compose(w, parts);
+    size_t used = text_columns(line), all = text_columns(w->why);
+    if (all > 0) {
+        size_t room = columns > used + 2 ? columns - used - 2 : 0;
+        char *why = text_shorten(w->why, room);
+        char *whole = text_print("%s: %s", line, why);
         free(why);
+        free(line);
+        line = whole;
+        used += 2 + (all < least ? all : least);
     }
+    if (used <= columns)
+        return line;
     free(line);
-    return out;
+    return NULL;
 }
 
 /* What is left of a text that gives up what the other lacks, but keeps the least. */
@@ -140,21 +144,26 @@ static char *compose_cut(words *w, size_t columns)
     return compose(w, 0);
 }
 
-/* The longest form that fits. */
+/* The longest form that fits. A reason says more than since when. */
 static char *fit(words *w, size_t columns)
 {
-    static const unsigned forms[] = {STORE | QUEUE | SINCE, STORE | TURN | SINCE, STORE | TURN,
-                                     TURN, 0};
-    char *line = compose_with_why(w, columns);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (line && text_columns(line) <= columns)
+    static const struct {
+        unsigned parts;
+        size_t why; /* at least so many columns of the reason */
+    } with_why[] = {
+        {STORE | QUEUE | SINCE, 24}, {STORE | TURN | SINCE, 24}, {STORE | TURN, LEAST_COLUMNS}};
+    static const unsigned without_why[] = {STORE | TURN, TURN, 0};
+    for (size_t i = 0; i < sizeof with_why / sizeof *with_why; i++) {
+        char *line = compose_with_why(w, with_why[i].parts, with_why[i].why, columns);
+        if (line)
+            return line;
+    }
+    for (size_t i = 0; i < sizeof without_why / sizeof *without_why; i++) {
+        char *line = compose(w, without_why[i]);
+        if (text_columns(line) <= columns)
             return line;
         free(line);
-        line = compose(w, forms[i]);
     }
-    if (text_columns(line) <= columns)
-        return line;
-    free(line);
     return compose_cut(w, columns);
 }
 
