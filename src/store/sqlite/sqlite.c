@@ -79,16 +79,27 @@ static sqlite_store *new_store(const char *path, const hf_store_config *config,
     return store;
 }
 
+/* HF_OK if SQLite's own attempt will tell more. */
 static hf_code make_fails(const char *path, int os, hf_error *err)
 {
-    hf_code code = os == EROFS    ? HF_READONLY
-                   : os == EACCES ? HF_DENIED
-                   : os == ENOENT ? HF_UNUSABLE
-                                  : HF_FULL;
-    return error_set(err, code, "%s: cannot be made: %s: %s", path, strerror(os),
-                     code == HF_UNUSABLE ? "its folder must exist"
-                                         : "give the right to write there, join the group that has "
-                                           "it (and log in again), or name another path");
+    static const struct {
+        int os;
+        hf_code code;
+        const char *remedy;
+    } failures[] = {
+        {ENOENT, HF_UNUSABLE, "its folder must exist"},
+        {EACCES, HF_DENIED,
+         "give the right to write there, join the group that has it (and log in again), or name "
+         "another path"},
+        {EROFS, HF_READONLY, "name a path on a file system that can be written to"},
+        {ENOSPC, HF_FULL, "free some, or name another path"},
+        {EDQUOT, HF_FULL, "remove files, ask for a larger quota, or name another path"},
+    };
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        if (failures[i].os == os)
+            return error_set(err, failures[i].code, "%s: cannot be made: %s: %s", path,
+                             strerror(os), failures[i].remedy);
+    return HF_OK;
 }
 
 /* SQLite would make it with mode 0644. It must not be opened here: closing it would drop the locks
@@ -99,9 +110,7 @@ static hf_code make_file(const char *path, hf_error *err)
         sqlite_share(path);
         return HF_OK;
     }
-    int os = errno;
-    bool is_clear = os == EROFS || os == EACCES || os == ENOENT || os == ENOSPC || os == EDQUOT;
-    return is_clear ? make_fails(path, os, err) : HF_OK;
+    return make_fails(path, errno, err);
 }
 
 /* Beside the file that the path resolves to, because SQLite follows links. */
