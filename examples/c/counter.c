@@ -3,6 +3,7 @@
  *
  *     cc counter.c -o counter $(pkg-config --cflags --libs holdfast-guard-sqlite)
  *     ./counter 'mongodb://a,b,c/app?replicaSet=rs0' counter.db     # or sqlite:locks.db counter.db
+ *     1, with token 1881931675262136
  *
  * The lock lets one count at a time. The fence is for what no lock can stop: a holder that was
  * paused between its look and its write for longer than its lease. Its token is then lower than
@@ -10,6 +11,7 @@
 #include <holdfast/holdfast.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int failed(const char *what, const char *why)
 {
@@ -17,10 +19,19 @@ static int failed(const char *what, const char *why)
     return 1;
 }
 
+static int take_number(void *out, int columns, char **values, char **names)
+{
+    (void)columns;
+    (void)names;
+    *(long long *)out = strtoll(values[0], NULL, 10);
+    return 0;
+}
+
 /* One transaction: the fence first, then the write. */
 static int count_up(sqlite3 *db, int64_t token)
 {
     hf_error err;
+    long long n = 0;
     if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL))
         return failed("begin", sqlite3_errmsg(db));
     if (hf_guard_sqlite(db, "counter", token, &err)) {
@@ -30,9 +41,10 @@ static int count_up(sqlite3 *db, int64_t token)
     if (sqlite3_exec(db,
                      "CREATE TABLE IF NOT EXISTS counter (n INTEGER);"
                      "INSERT INTO counter SELECT 0 WHERE NOT EXISTS (SELECT * FROM counter);"
-                     "UPDATE counter SET n = n + 1; COMMIT",
-                     NULL, NULL, NULL))
+                     "UPDATE counter SET n = n + 1; SELECT n FROM counter; COMMIT",
+                     take_number, &n, NULL))
         return failed("write", sqlite3_errmsg(db));
+    printf("%lld, with token %lld\n", n, (long long)token);
     return 0;
 }
 

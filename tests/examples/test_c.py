@@ -22,13 +22,16 @@ class Counter(bed.Case):
 
     def test_several_lose_no_count(self):
         counting = [self.start(self.program, self.store, self.data) for _ in range(8)]
+        counts = []
         for process in counting:
             said = process.communicate(timeout=bed.PATIENCE)
             self.assertEqual(process.returncode, 0, said)
+            counts.append(int(said[0].split(",")[0]))
+        self.assertEqual(sorted(counts), list(range(1, 9)))
         self.assertEqual(self.rows("SELECT n FROM counter"), [(8,)])
 
     def test_a_later_holder_has_been_there(self):
-        self.check(0, self.program, self.store, self.data)
+        self.assertRegex(self.check(0, self.program, self.store, self.data), r"^1, with token \d+\n$")
         self.rows("UPDATE holdfast_fence SET token = 1 << 53")
         self.assertIn("HF_FENCED", self.check(1, self.program, self.store, self.data))
         self.assertEqual(self.rows("SELECT n FROM counter"), [(1,)])
