@@ -207,6 +207,13 @@ size_t text_columns(const char *text)
     return used;
 }
 
+char *text_holder(const char *who, const char *actor)
+{
+    size_t length = strlen(actor);
+    bool is_said = length == 0 || (strncmp(who, actor, length) == 0 && who[length] == '@');
+    return text_print("%s%s%s", who, is_said ? "" : "/", is_said ? "" : actor);
+}
+
 char *text_duration(int64_t ms)
 {
     const char *sign = ms < 0 ? "-" : "";

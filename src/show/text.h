@@ -42,6 +42,10 @@ size_t text_fit(const char *text, size_t columns);
 char *text_shorten(const char *text, size_t columns);
 char *text_shorten_middle(const char *text, size_t columns);
 
+/* "cron@web1:4711/worker-3": who, and the actor behind it, unless who begins with that name, as the
+ * holder of an ID lease does. */
+char *text_holder(const char *who, const char *actor);
+
 char *text_duration(int64_t ms);  /* "850ms", "12s", "2m10s", "3h05m", "4d02h" */
 char *text_lease(int64_t ms);     /* what is left of one: "8s", "over by 3s", "-" for 0: unknown */
 char *text_token(int64_t token);  /* ", token 17"; "" where the protocol has none */

@@ -2,8 +2,11 @@
 """The verb history: who had a lock lately, for people and in JSON."""
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
+import json
 import os
+import re
 import signal
+import socket
 import sqlite3
 
 import cli
@@ -59,6 +62,16 @@ class History(cli.Case):
         self.assertRegex(turn["reason"], "^broken by .*: too long$")
         self.assertIn("broken by", self.check(0, "history", "x", "-l").out)
         self.assertNotIn("broken: broken", self.check(0, "history", "x", "-l").out)
+
+    def test_the_owner_of_a_lease_stands_there_once(self):
+        """It is the holder's name and the name of the part of the program, too."""
+        taken = json.loads(self.check(0, "acquire", "--json", "--owner", "shop", "x").out)
+        owner = "shop@" + socket.gethostname()
+        self.assertIn("held by %s for " % owner, self.check(0, "why", "x").out)
+        self.assertIn("%s, exclusive" % owner, self.check(0, "show", "x").out)
+        self.assertRegex(self.check(0, "history", "x").out, " %s .* held now" % re.escape(owner))
+        self.check(0, "release", taken["lease"])
+        self.assertRegex(self.check(0, "history", "x").out, " %s .* released" % re.escape(owner))
 
     def test_since(self):
         self.check(0, "run", "x", "--", "true")

@@ -89,7 +89,7 @@ typedef struct listing {
 
 static char *holder_of(const char *who, const char *actor)
 {
-    return text_print("%s%s%s", *who ? who : "(unknown)", *actor ? "/" : "", actor);
+    return text_holder(*who ? who : "(unknown)", actor);
 }
 
 static void add_times(table *rows, int64_t from_ms, int64_t to_ms)

@@ -328,11 +328,12 @@ static void print_entry(const char *head, const hf_lock_info *info, const hf_ent
     char *left = text_lease(entry->lease_left_ms);
     char *token = text_token(entry->token);
     char *place = entry->position ? text_print("%zu. ", entry->position) : text_copy("");
-    char *line = text_print("%s%s%s%s, %s%s, lease %s%s, session %s%s%s", place, who_of(entry),
-                            *entry->actor ? "/" : "", entry->actor, permits, since, left, token,
-                            entry->session, *entry->why ? ": " : "", entry->why);
+    char *who = text_holder(who_of(entry), entry->actor);
+    char *line = text_print("%s%s, %s%s, lease %s%s, session %s%s%s", place, who, permits, since,
+                            left, token, entry->session, *entry->why ? ": " : "", entry->why);
     print_line(head, line);
     free(line);
+    free(who);
     free(place);
     free(token);
     free(left);

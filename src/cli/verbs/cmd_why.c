@@ -75,8 +75,9 @@ static void add(paragraph *p, char *part)
 static void add_holder(paragraph *p, const hf_entry_info *holder)
 {
     int64_t since = board_since(holder);
-    add(p, text_print("by %s%s%s", *holder->who ? holder->who : "(session gone)",
-                      *holder->actor ? "/" : "", holder->actor));
+    char *who = text_holder(*holder->who ? holder->who : "(session gone)", holder->actor);
+    add(p, text_print("by %s", who));
+    free(who);
     if (since) {
         char *age = text_duration(text_now_ms() - since);
         add(p, text_print("for %s", age));

@@ -55,9 +55,10 @@ const HOW = {released: "gave it back", lost: "lost it", broken: "was made to lea
 // A bar as long as the turn was, beside the longest.
 function turnRow(turn, most) {
   const {who: whose, actor, why, granted, ended, end, reason, exit_status: status, more} = turn, ms = lasted(turn);
+  const part = actor && !whose.startsWith(`${actor}@`) ? `/${actor}` : "";
   const row = make("li", {className: end === "released" ? "release" : "loss"},
     moment(granted || ended), " ",
-    make("b", {className: "who"}, ...named(whose || "somebody"), actor ? `/${actor}` : ""),
+    make("b", {className: "who"}, ...named(whose || "somebody"), part),
     granted ? ` for ${ms < 1000 ? `${ms}ms` : duration(ms)} ` : " ", make("span", {className: "why"}, why),
     ` \u00b7 ${HOW[end]}`, status === null ? "" : `, exit status ${status}`, reason ? `: ${reason}` : "",
     more ? make("span", {className: "quiet"}, `; ${more} more turns just before it`) : "",
@@ -79,7 +80,7 @@ function turnsSection(turns) {
 function seenSection(events, openedAt) {
   return section(`Seen since ${new Date(openedAt).toLocaleTimeString()}`,
     events.length ? make("ol", {className: "history seen"}, ...events.map(historyRow)) :
-      make("p", {className: "quiet"}, "Nothing has happened to it since this page looks."));
+      make("p", {className: "quiet"}, "Nothing has happened to it since then."));
 }
 
 function heading(name, lock) {
