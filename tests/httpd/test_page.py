@@ -94,6 +94,8 @@ class Page(browsing.Case):
         service = self.serve("--token-file", tokens)
         holder = self.hold("--ttl", "6s", "x")
         self.driver.get(service.url)
+        self.wait_for(lambda: self.find("#ask").is_displayed(), "the question for a token")
+        self.assertEqual(self.find("#totals").text, "")  # not "0 held": it is not known yet
         self.token(TOKENS["read"])
         self.wait_for(lambda: self.names() == ["x"], "the lock")
         self.assertEqual(self.texts(".break"), [])

@@ -188,7 +188,8 @@ function showTotals() {
     waiting += lock.queue.length;
     overdue += isOverdue(lock);
   }
-  find("#totals").textContent = `${held} held, ${waiting} waiting` + (overdue ? `, ${overdue} overdue` : "");
+  find("#totals").textContent = !known.hasList ? "" :
+    `${held} held, ${waiting} waiting` + (overdue ? `, ${overdue} overdue` : "");
   if (overdue !== lastOverdue)
     drawSoon();
   lastOverdue = overdue;
