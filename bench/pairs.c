@@ -179,10 +179,12 @@ static int64_t round_ms(const struct bed *bed)
 static void print(const struct bed *bed, int threads, const struct way *way, const series *ours,
                   const series *other)
 {
-    static const char *const forms[] = {"pairs/s, 1 lock, %2$s",
-                                        "pairs/s, %1$d locks in %1$d threads, %2$s"};
     char figure[100];
-    snprintf(figure, sizeof figure, forms[threads > 1], threads, way->how);
+    if (threads == 1)
+        snprintf(figure, sizeof figure, "pairs/s, 1 lock, %s", way->how);
+    else
+        snprintf(figure, sizeof figure, "pairs/s, %d locks in %d threads, %s", threads, threads,
+                 way->how);
     if (raw_is_there(bed->place))
         table_ratio(ours, other, bed->place->kind == PLACE_MONGO ? way->on_mongo : NO_GOAL, "%s",
                     figure);
