@@ -128,7 +128,7 @@ static hf_code check_openness(const httpd_config *config, const address *at, hf_
 {
     if (at->is_loopback || config->token_file || config->serves_anybody)
         return HF_OK;
-    return fail(err, HF_DENIED,
+    return fail(err, HF_INVALID,
                 "%s can be reached from other machines, and no access token is needed: give "
                 "--token-file, or --insecure-serve-anybody",
                 at->host);

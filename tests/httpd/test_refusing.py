@@ -74,7 +74,7 @@ class Listening(serving.Case):
     def test_not_beyond_this_machine_without_tokens(self):
         for host in ("0.0.0.0", "[::]"):
             result = self.run_it("serve", "--listen", host + ":0")
-            self.assertEqual(result.returncode, 69, result.err)
+            self.assertEqual(result.returncode, 65, result.err)
             self.assertRegex(result.err, "can be reached from other machines.*--token-file")
 
     def test_beyond_it_where_that_is_said(self):

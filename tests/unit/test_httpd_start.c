@@ -236,7 +236,8 @@ static void test_beyond_this_machine(void **state)
     (void)state;
     httpd_config config = bed_config(client);
     config.listen = "0.0.0.0:0";
-    assert_refused(&config, HF_DENIED, "0.0.0.0 can be reached from other machines, and no access");
+    assert_refused(&config, HF_INVALID,
+                   "0.0.0.0 can be reached from other machines, and no access");
     config.token_file = bed_file("use " TOKEN "\n");
     bed_serve(&config);
     assert_memory_equal(bed_url(), "http://0.0.0.0:", 15);
