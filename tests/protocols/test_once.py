@@ -113,6 +113,19 @@ class WithTtl(Outcomes):
         self.assertEqual(holder.status(60), 76)
         self.assertIn("was abandoned by", str(self.once()))
 
+    def test_show_tells_what_was_finished_before(self):
+        self.run_command("run", "x", "--", "sh", "-c", "exit 3", status=3)
+        shown = str(self.run_command("show", "x"))
+        self.assertRegex(shown, "last +released by .*, exit status 3")
+        self.assertNotRegex(shown, "token 0|done  ")
+        holder = self.ours("run", "x", "--", "sh", "-c", "echo up; exec sleep 600")
+        holder.line("up", 30)
+        self.run_command("break", "x", "--force", "--reason", "stuck")
+        self.assertEqual(holder.status(60), 76)
+        shown = str(self.run_command("show", "x"))
+        self.assertRegex(shown, "last +abandoned by ")
+        self.assertRegex(shown, "done +by .*, exit status 3")
+
     def test_one_that_stops_before_its_release_overwrites_nothing(self):
         """It is stopped for longer than its lease, as its work ends."""
         stopped = self.ours("run", "--once-per", TEN_YEARS, "x", "--", "sh", "-c",

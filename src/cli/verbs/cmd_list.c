@@ -366,29 +366,38 @@ static void print_last(const hf_last *last)
     char *status =
         last->has_exit_status ? text_print(", exit status %d", last->exit_status) : text_copy("");
     char *period = period_of(last->period_start_ms, last->period_end_ms);
-    char *line = text_print("%s by %s at %s, token %" PRId64 "%s%s%s%s",
-                            last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
-                            known(last->who), when, last->token, status, period,
-                            *last->reason ? ": " : "", last->reason);
+    char *token = text_token(last->token);
+    char *line = text_print(
+        "%s by %s at %s%s%s%s%s%s", last->outcome == HF_OUTCOME_RELEASED ? "released" : "abandoned",
+        known(last->who), when, token, status, period, *last->reason ? ": " : "", last->reason);
     print_line("last", line);
     free(line);
+    free(token);
     free(period);
     free(status);
     free(when);
+}
+
+/* Whether the last holder was the one that finished its work; tokens are 0 where there are none. */
+static bool is_done_by_last(const hf_last *last)
+{
+    return last->token ? last->done.token == last->token : last->done.at_ms == last->at_ms;
 }
 
 /* Where the last holder has not said it. */
 static void print_done(const hf_last *last)
 {
     const hf_done *done = &last->done;
-    if (!done->who || done->token == last->token)
+    if (!done->who || is_done_by_last(last))
         return;
+    char *token = text_token(done->token);
     char *when = text_when(done->at_ms);
     char *period = period_of(done->period_start_ms, done->period_end_ms);
-    char *line = text_print("by %s at %s, token %" PRId64 ", exit status %d%s", known(done->who),
-                            when, done->token, done->exit_status, period);
+    char *line = text_print("by %s at %s%s, exit status %d%s", known(done->who), when, token,
+                            done->exit_status, period);
     print_line("done", line);
     free(line);
+    free(token);
     free(period);
     free(when);
 }

@@ -38,12 +38,12 @@ function whySection(why) {
 
 function doneRow(done) {
   return make("li", {}, "Work was finished by ", ...named(done.who || "a holder that is not known"),
-    `, exit status ${done.exit_status}, token ${done.token}`);
+    `, exit status ${done.exit_status}`, done.token ? `, token ${done.token}` : "");
 }
 
 function lastSection({last}) {
   const rows = last.outcome === "none" ? [] : [lastRow(last)];
-  if (last.done && last.done.token !== last.token)
+  if (last.done && (last.token ? last.done.token !== last.token : last.done.at !== last.at))
     rows.push(doneRow(last.done));
   return section("How it was left last", rows.length ? make("ul", {className: "history last"}, ...rows) :
     make("p", {className: "quiet"}, "Nobody has left it yet, as far as the store knows."));
