@@ -243,6 +243,14 @@ class ForPeople(cli.Case):
         self.assertRegex(self.table("list")[0]["LEASE"], "^over by ")
         self.assertEqual(self.json("sessions", "--json")[0]["dead"], False)
 
+    def test_of_several_that_hold_it_the_one_that_is_overdue(self):
+        """It counts, whoever came first: the table says who it is, in words."""
+        self.check(0, "--ttl", "1h", "acquire", "-s", "--owner", "alive", "x")
+        self.check(0, "--ttl", "1s", "acquire", "-s", "--owner", "dead", "--why", "was here", "x")
+        [row] = self.until(lambda rows: rows[0]["LEASE"].startswith("over by "), "list")
+        self.assertRegex(row["HELD BY"], "^dead@.* and 1 more$")
+        self.assertEqual(row["WHY"], "was here")
+
     def test_a_holder_whose_session_is_gone(self):
         self.hold("x")
         with contextlib.closing(sqlite3.connect(self.path("locks.db"))) as db:

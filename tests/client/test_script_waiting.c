@@ -442,6 +442,31 @@ static void test_a_short_wait_beside_one_that_is_overdue(void **state)
     end();
 }
 
+/* Of two that share it one lives: the lock cannot be taken over. */
+static void test_a_try_beside_two_of_which_one_is_overdue(void **state)
+{
+    (void)state;
+    begin("memory:two", defaults);
+    c = stage_client("memory:two", NULL);
+    x.options.mode = HF_SHARED;
+    more = (part){.client = c, .name = "x", .options = {.mode = HF_SHARED}};
+    play(take_part, &x, 0);
+    play(take_part, &more, 0);
+    cut_off('a');
+    stage_run(13000);
+    stage_forget();
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("13000 b begin\n"
+                 "13000 b x: enter-or-not\n"
+                 "13000 b look at 2 sessions, trusting\n"
+                 "13000 b is told HF_HELD: x was not free: held by a@:1 (audit); its lease ended "
+                 "3s ago, so it is probably dead: a request that waits 15s or longer (-w 15s, "
+                 "wait_ms 15000) makes sure, and takes it out\n"
+                 "13000 b sweep\n");
+    end();
+}
+
 /* Its session lives, but nothing that it sends about the lock arrives; and who asked has gone. */
 static void test_a_holder_that_was_asked_long_ago(void **state)
 {
@@ -1403,6 +1428,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_lives),
         cmocka_unit_test(test_a_try_beside_one_that_is_overdue),
         cmocka_unit_test(test_a_short_wait_beside_one_that_is_overdue),
+        cmocka_unit_test(test_a_try_beside_two_of_which_one_is_overdue),
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),

@@ -106,30 +106,43 @@ static const char *who_of(const hf_entry_info *entry)
     return *entry->who ? entry->who : "(session gone)";
 }
 
-static char *holder_of(const hf_lock_info *info)
+/* Of several holders one is shown: the one whose lease has been over for longest, else the first.
+ * NULL: nobody holds it. */
+static const hf_entry_info *shown_of(const hf_lock_info *info)
+{
+    const hf_entry_info *shown = info->n_holders ? &info->holders[0] : NULL;
+    for (size_t i = 0; i < info->n_holders; i++) {
+        int64_t left_ms = info->holders[i].lease_left_ms;
+        if (left_ms < 0 && left_ms < shown->lease_left_ms)
+            shown = &info->holders[i];
+    }
+    return shown;
+}
+
+static char *holder_of(const hf_lock_info *info, const hf_entry_info *shown)
 {
     static const char *const left[] = {[HF_OUTCOME_NONE] = "-",
                                        [HF_OUTCOME_RELEASED] = "- (released)",
                                        [HF_OUTCOME_ABANDONED] = "- (abandoned)"};
-    if (info->n_holders == 0)
+    if (!shown)
         return text_copy(left[info->last.outcome]);
     if (info->n_holders == 1)
-        return text_copy(who_of(&info->holders[0]));
-    return text_print("%s and %zu more", who_of(&info->holders[0]), info->n_holders - 1);
+        return text_copy(who_of(shown));
+    return text_print("%s and %zu more", who_of(shown), info->n_holders - 1);
 }
 
 static void add_row(table *rows, const hf_lock_info *info)
 {
-    const hf_entry_info *first = info->n_holders ? &info->holders[0] : NULL;
-    int64_t token = first && first->token ? first->token : info->token;
+    const hf_entry_info *shown = shown_of(info);
+    int64_t token = shown && shown->token ? shown->token : info->token;
     table_add(rows, text_copy(info->name));
     table_add(rows, use_of(info));
-    table_add(rows, holder_of(info));
-    table_add(rows, first && board_since(first) ? text_when(board_since(first)) : text_copy("-"));
-    table_add(rows, first ? text_lease(first->lease_left_ms) : text_copy("-"));
+    table_add(rows, holder_of(info, shown));
+    table_add(rows, shown && board_since(shown) ? text_when(board_since(shown)) : text_copy("-"));
+    table_add(rows, shown ? text_lease(shown->lease_left_ms) : text_copy("-"));
     table_add(rows, text_print("%zu", info->n_queue));
     table_add(rows, token ? text_print("%" PRId64, token) : text_copy("-"));
-    table_add(rows, text_copy(first ? first->why : ""));
+    table_add(rows, text_copy(shown ? shown->why : ""));
 }
 
 typedef struct listing {

@@ -117,14 +117,15 @@ static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now
                         char out[ADVICE_SIZE])
 {
     long long wait_s = (attempt->ahead.holder_ttl_ms * 3 / 2 + 999) / 1000;
+    bool has_others = attempt->ahead.record.holders > 1; /* they may live */
     bool is_short = code == HF_HELD || (now.ns - attempt->request.started.ns) / 1000000000 < wait_s;
     char age[32];
     age_text(attempt->ahead.overdue_ms, age);
     if (attempt->ahead.overdue_ms > 0 && is_short)
         snprintf(out, ADVICE_SIZE,
                  "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
-                 "longer (-w %llds, wait_ms %lld) makes sure, and takes the lock over",
-                 age, wait_s, wait_s, wait_s * 1000);
+                 "longer (-w %llds, wait_ms %lld) makes sure, and takes %s",
+                 age, wait_s, wait_s, wait_s * 1000, has_others ? "it out" : "the lock over");
     else if (code == HF_HELD && attempt->request.client->clock_trust_ms < 0)
         snprintf(out, ADVICE_SIZE,
                  "; if it died, only a request that waits takes it over (clock_trust is off)");
