@@ -41,6 +41,14 @@ class History(cli.Case):
         self.assertIn("NAME", head)
         self.assertRegex(one, r"^\S+ +\w+ +x ")
 
+    def test_a_lease_that_a_script_had(self):
+        """acquire and release are two processes."""
+        had = self.json("acquire", "--why", "nightly", "--owner", "alice", "x", "--json")
+        self.check(0, "release", had["lease"])
+        [turn] = self.turns("x")
+        self.assertEqual((turn["end"], turn["why"], turn["token"]), ("released", "nightly", had["token"]))
+        self.assertRegex(turn["who"], "^alice@")
+
     def test_a_holder_that_died(self):
         holder = self.hold("--why", "half done", "x")
         os.kill(holder.child, signal.SIGSTOP)  # it cannot say how it ended

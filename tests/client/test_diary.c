@@ -470,14 +470,14 @@ static void test_a_lease_that_is_released(void **state)
     hf_close(client);
 }
 
-/* Its name, owner and times are known, its token is not. */
+/* Which one that was is read before it is released. */
 static void test_a_lease_that_another_process_releases(void **state)
 {
     (void)state;
     hf_client *maker = open_client("memory:diary lease other", 5000), *other;
     hf_error err;
     hf_lease lease;
-    const hf_lease_options options = {.owner = "deploy", .host = "web1"};
+    const hf_lease_options options = {.owner = "deploy", .host = "web1", .lock.why = "release 41"};
     other = open_client("memory:diary lease other", 5000);
     assert_int_equal(hf_lease_acquire(maker, "x", &options, &lease, &err), HF_OK);
     assert_int_equal(hf_lease_release(other, lease.id, &err), HF_OK);
@@ -485,7 +485,8 @@ static void test_a_lease_that_another_process_releases(void **state)
     read_history(maker, "x");
     assert_int_equal(n_turns, 1);
     assert_string_equal(turns[0].who, "deploy@web1");
-    assert_int_equal(turns[0].token, 0);
+    assert_string_equal(turns[0].why, "release 41");
+    assert_int_equal(turns[0].token, lease.token);
     assert_in_range(turns[0].held_ms, 0, SOON_MS);
     hf_close(maker);
 }

@@ -15,7 +15,8 @@ class Histories:
     """What is the same in all protocols; `collection` is that of the locks."""
 
     collection = "locks"
-    has_tokens = True
+    has_tokens = keeps_reasons = True  # while a lock is held
+    holder_named = "alice@"
 
     def setUp(self):
         super().setUp()
@@ -42,6 +43,15 @@ class Histories:
         self.assertEqual((turn["why"], turn["token"]), ("nightly", document.get("token", 0)))
         self.work()
         self.assertEqual(len(self.turns("x")), 2)
+
+    def test_a_lease_that_a_script_had(self):
+        """Another process releases it than the one that has made it."""
+        had = as_json(self.run_command("acquire", "--why=nightly", "--owner=alice", "x", "--json"))
+        self.run_command("release", had["lease"])
+        [turn] = self.turns("x")
+        why = "nightly" if self.keeps_reasons else ""
+        self.assertEqual((turn["why"], turn["end"], turn["token"]), (why, "released", had.get("token") or 0))
+        self.assertIn(self.holder_named, turn["who"])
 
     def test_a_lost_turn(self):
         self.holder("--ttl=3000")
@@ -129,7 +139,8 @@ class Sharding(Overtaken, Histories, OnASet):
 class Document(Histories, OnASet):
     keys = {"Protocol": "document", "Collection": "orders"}
     collection = "orders"
-    has_tokens = False
+    has_tokens = keeps_reasons = False
+    holder_named = "lockId "
 
     def setUp(self):
         super().setUp()

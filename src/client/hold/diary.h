@@ -51,6 +51,8 @@ void diary_free(struct diary *diary);
 
 /* ---- diary_lease.c: ID leases. What a turn was is known while it lasts, not when it has ended. */
 
+/* Whether the lease would have to be looked at, so that more is known of it than its end. */
+bool diary_misses_lease(hf_client *client, hf_id ticket);
 /* This client has seen that the lease stands; `who` has it. */
 void diary_saw_lease(hf_client *client, const char *name, const hf_entry *holder, int32_t limit,
                      const char *who);

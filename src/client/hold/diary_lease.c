@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diary_lease.c: the turns of ID leases. A release names a ticket only, so what else is known of a
- * lease is remembered from its making and its renewals; see diary.h. Called by lease/. */
+ * lease is remembered from its making and its renewals, or read before it is released; see diary.h.
+ * Called by lease/. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -25,6 +26,15 @@ static struct history_turn *take_locked(hf_client *client, hf_id ticket)
         return NULL;
     *place = NULL;
     return seen;
+}
+
+bool diary_misses_lease(hf_client *client, hf_id ticket)
+{
+    MUTEX_SCOPE(&client->mutex);
+    if (!diary_is_kept(client))
+        return false;
+    const struct history_turn *seen = *place_locked(client, ticket);
+    return !seen || !id_equal(seen->note.ticket, ticket);
 }
 
 void diary_saw_lease(hf_client *client, const char *name, const hf_entry *holder, int32_t limit,

@@ -18,6 +18,7 @@ typedef struct lease_view {
     bool is_recorded;   /* there is a record of that name */
     bool stands;        /* the ticket holds; then: */
     hf_entry holder;
+    char who[HF_TEXT_MAX + 1]; /* plain leases: as the record names the holder; else "" */
     int32_t limit;
     hf_last_mark last;
 } lease_view;

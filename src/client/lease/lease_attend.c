@@ -40,13 +40,13 @@ static int64_t ttl_ms(const lease_view *view)
     return view->session.ttl_ms < view->holder.ttl_ms ? view->session.ttl_ms : view->holder.ttl_ms;
 }
 
-/* Its session's, if that is known. */
+/* Its session's name, if that is known, else that in the record. */
 static void show_in_diary(hf_client *client, const char *name, const lease_view *view)
 {
     char who[HF_TEXT_MAX + 1] = "";
     if (view->session.app[0])
         session_who(&view->session, who);
-    diary_saw_lease(client, name, &view->holder, view->limit, who);
+    diary_saw_lease(client, name, &view->holder, view->limit, who[0] ? who : view->who);
 }
 
 void lease_tell(hf_client *client, const char *name, const lease_view *view, hf_lease *out)
@@ -69,6 +69,7 @@ void lease_read(lease_view *view, hf_id ticket, const hf_record *record)
     view->stands = entry && record_position(record, entry) == 0;
     view->limit = record->limit;
     view->last = record->last;
+    snprintf(view->who, sizeof view->who, "%s", record->who ? record->who : "");
     if (view->stands)
         view->holder = *entry;
 }

@@ -155,6 +155,18 @@ static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
     return code;
 }
 
+/* If another process has made and renewed it, the record says what the history will want to know.
+ */
+static void see(hf_client *client, const departure *l)
+{
+    const lease_ids *ids = l->ids;
+    const char *who = l->leave.who;
+    lease_view view;
+    if (diary_misses_lease(client, ids->ticket) && !lease_look(client, ids, false, &view, NULL) &&
+        view.stands)
+        diary_saw_lease(client, ids->name, &view.holder, view.limit, *who ? who : view.who);
+}
+
 static hf_code release(hf_client *client, departure *l, hf_error *err)
 {
     hf_store *store = client->store;
@@ -166,8 +178,10 @@ static hf_code release(hf_client *client, departure *l, hf_error *err)
     l->began = state.session.started_at;
     if (state.presence != HF_MISSING)
         session_who(&state.session, l->leave.who);
-    if (state.presence == HF_LIVE)
+    if (state.presence == HF_LIVE) {
+        see(client, l);
         code = say_so(client, ids, err);
+    }
     if (state.presence != HF_LIVE || code == HF_NOT_FOUND)
         return was_released(client, l, err);
     if (!code)
@@ -177,7 +191,6 @@ static hf_code release(hf_client *client, departure *l, hf_error *err)
     return code;
 }
 
-/* If another process made and renewed it, the lock's record would have to be read to know more. */
 static void note(hf_client *client, const departure *l)
 {
     const hf_turn_note unseen = {.name = l->ids->name,
@@ -191,12 +204,19 @@ static void note(hf_client *client, const departure *l)
     diary_lease_released(client, &unseen);
 }
 
+/* No session says that it is over, and nothing is remembered. */
+static hf_code release_plain(hf_client *client, departure *l, hf_error *err)
+{
+    see(client, l);
+    return leave(client, l, err);
+}
+
 hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
 {
     departure l = {.ids = ids,
                    .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
-    /* a plain lease: nothing is remembered, no session says that it is over */
-    hf_code code = lease_is_plain(client) ? leave(client, &l, err) : release(client, &l, err);
+    hf_code code =
+        lease_is_plain(client) ? release_plain(client, &l, err) : release(client, &l, err);
     if (!code && l.is_out)
         note(client, &l);
     return ended(client, ids, code, err);
