@@ -57,9 +57,10 @@ static void write_events_locked(stream *s, const watcher *w, FILE *out)
     }
 }
 
+/* Only if there is nothing else to send. */
 static void write_beat_locked(stream *s, const watcher *w, FILE *out)
 {
-    if (s->beats != w->beats)
+    if (s->beats != w->beats && ftell(out) == 0)
         fputs(":\n\n", out);
     s->beats = w->beats;
 }

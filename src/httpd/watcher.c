@@ -17,7 +17,7 @@
 #define COUNT_MS 10000         /* between two looks that are made for counts alone */
 #define COUNT_LINGER_MS 180000 /* scrapes are a minute apart, and one may fail */
 #define COUNT_SHARE 20         /* at most this part of the time is spent on them */
-#define BEAT_MS 15000
+#define BEAT_MS 1000
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
 #define LATE_MS 1500     /* a look that takes so much longer than twice the usual is trouble */
 

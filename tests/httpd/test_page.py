@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import time
 
 from selenium.webdriver.common.keys import Keys
 
@@ -120,6 +121,7 @@ class Page(browsing.Case):
         self.wait_for(lambda: self.find("#ask .problem").text, "what is wrong with it")
         self.assertEqual(self.find("#ask .problem").text, "The service does not know this token.")
         self.assertEqual(self.find("#state").text, "a token is needed")
+        self.assertEqual(self.find("#totals").text, "")
         self.token(TOKENS["read"])
         self.state("live")
         self.assertFalse(self.find("#ask").get_attribute("open"))
@@ -202,6 +204,21 @@ class Page(browsing.Case):
         self.state("live")
         self.assertFalse(self.find("#away").is_displayed())
 
+    def test_a_service_that_stands_still(self):
+        """It is told of within seconds, and the connection serves on."""
+        service = self.serve()
+        self.hold("x")
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        service.running.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        self.state("lost")
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertRegex(self.find("#away-text").text, "^The service does not answer. What is shown was so at ")
+        service.running.signal(signal.SIGCONT)
+        self.state("live")
+        self.assertFalse(self.find("#away").is_displayed())
+
     # What is shown of the service and its store
 
     def test_the_names_of_service_and_store(self):
@@ -217,6 +234,7 @@ class Page(browsing.Case):
         self.env["HOLDFAST_STORE"] = "sqlite:%s/locks.db" % folder
         service = self.serve()
         self.hold("x")
+        self.set_clock()
         self.open(service)
         self.wait_for(lambda: self.names() == ["x"], "the lock")
         self.assertFalse(self.find("#away").is_displayed())
@@ -226,6 +244,11 @@ class Page(browsing.Case):
                          r"shown was so at \d.*\. Trying again\.$")
         self.assertRegex(self.find("#away-detail").text, "was removed")
         self.assertEqual(self.names(), ["x"])
+        left = self.texts(".left")
+        self.put_ahead(3600000)
+        self.find("#order option[value=name]").click()  # it is drawn anew
+        self.assertEqual((self.texts(".over"), self.texts(".left")), ([], left), "nobody knows that it is over")
+        self.assertEqual(self.find("#totals").text, "1 held, 0 waiting")
 
     def test_a_store_that_says_nothing(self):
         """It is told of; no password is."""

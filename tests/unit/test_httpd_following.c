@@ -196,7 +196,7 @@ static void test_a_beat_is_a_comment(void **state)
     int fd = follow("", "");
     read_until(fd, "\"detail\":\"\"}\n\n");
     clock_await_sleep(&w->changed);
-    clock_wake(&w->changed, BEGIN_MS + 15000);
+    clock_wake(&w->changed, BEGIN_MS + 1000);
     assert_string_equal(read_until(fd, ":\n\n"), ":\n\n");
     show(a, 1);
     assert_memory_equal(read_until(fd, "}\n\n"), "id: ", 4);

@@ -152,8 +152,8 @@ function write(element, text) {
     element.textContent = text;
 }
 
-function updateLease(row, lease) {
-  const left = lease ? lease.until - Date.now() : 0, bar = row.querySelector("progress");
+function updateLease(row, lease, now) {
+  const left = lease ? lease.until - now : 0, bar = row.querySelector("progress");
   bar.value = lease ? Math.max(0, left) / Math.max(1, lease.most) : 0;
   row.classList.toggle("low", bar.value < 0.25);
   row.classList.toggle("over", lease !== undefined && left < 0);
@@ -161,12 +161,13 @@ function updateLease(row, lease) {
     !lease ? "not known" : left < 0 ? `over by ${duration(-left)}` : duration(left));
 }
 
-export function update(element, {leases, skew}) {
+export function update(element, {leases, skew, now: nowOf}) {
+  const now = nowOf();
   for (const row of element.querySelectorAll(".holder"))
-    updateLease(row, leases.get(row.dataset.session));
+    updateLease(row, leases.get(row.dataset.session), now);
   element.classList.toggle("overdue", element.querySelector(".over") !== null);
   for (const time of element.querySelectorAll(".since")) {
-    const ms = Date.now() + skew - Number(time.dataset.since);
+    const ms = now + skew - Number(time.dataset.since);
     write(time, time.dataset.since ? duration(ms) : "some time");
     const usual = Number(time.dataset.usual);
     time.classList.toggle("long", usual > 0 && ms > Math.max(LONG_MS, LONGER * usual));

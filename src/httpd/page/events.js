@@ -2,7 +2,9 @@
 // Server-sent events read with fetch(), as EventSource cannot send a token. Comes back for ever, and
 // goes on behind the last event.
 
-const AGAIN_MS = 1000, AGAIN_MOST_MS = 8000, SILENCE_MS = 45000; // a beat comes every 15 s
+const AGAIN_MS = 1000, AGAIN_MOST_MS = 8000, SILENCE_MS = 45000;
+// A beat comes each second, or, where the service takes long to list the locks, with each listing.
+const SILENT_MS = 2500, SILENT_MOST_MS = 10000;
 
 // Calls take(kind, data, id) for each whole event; returns what is left of the text.
 function split(text, take) {
@@ -18,10 +20,20 @@ function split(text, take) {
 
 export function follow(url, on) {
   let lastId = "", stop = new AbortController(), failures = 0, isRunning, isAnew, timer;
+  let longest = 0, heardAt = 0, quiet; // the longest time between two parts, as far as it counts
 
   const silence = () => {
     clearTimeout(timer);
     timer = setTimeout(() => stop.abort(), SILENCE_MS);
+  };
+
+  // The connection is kept meanwhile: on.heard() takes it back.
+  const listen = () => {
+    const gap = heardAt ? performance.now() - heardAt : 0;
+    longest = Math.max(longest, Math.min(gap, SILENT_MOST_MS / 2));
+    heardAt = performance.now();
+    clearTimeout(quiet);
+    quiet = setTimeout(on.silent, Math.max(SILENT_MS, 2 * longest));
   };
 
   async function read(answer) {
@@ -29,6 +41,7 @@ export function follow(url, on) {
     let text = "";
     for (let part; !(part = await reader.read()).done;) {
       silence();
+      listen();
       failures = 0;
       text += part.value;
       if (part.value.includes("\n\n") || part.value.startsWith("\n")) // a long event comes in many parts
@@ -63,6 +76,8 @@ export function follow(url, on) {
         // told below, as is an end without an error
       }
       clearTimeout(timer);
+      clearTimeout(quiet);
+      heardAt = 0;
       if (!isRunning)
         return;
       if (isAnew) {

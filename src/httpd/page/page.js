@@ -17,8 +17,10 @@ const headers = () => token.get() ? {Authorization: "Bearer " + token.get()} : {
 
 // What is known of the store. leases: session -> {until, most}, in this machine's time.
 // trouble: why the store is not reached; "": it is. heardAt: when the service was last heard of.
+// isOld: what is shown is of that time, and so is what is left of the leases.
 const known = {locks: new Map(), leases: new Map(), history: new Map(), skew: 0,
-  hasList: false, trouble: "", heardAt: 0};
+  hasList: false, trouble: "", heardAt: 0, isOld: false, isSilent: false,
+  now: () => known.isOld ? known.heardAt : Date.now()};
 const cards = new Map(), open = new Set(), NOTHING = [];
 let mayBreak = false;
 
@@ -120,13 +122,15 @@ function showAway(text, detail = "") {
 }
 
 function showLive(more = "") {
+  known.isOld = false;
   show("live", `live${more}`);
   showAway("");
 }
 
 function showLost(text, detail) {
   show("lost", text);
-  const heard = known.heardAt ? ` What is shown was so at ${new Date(known.heardAt).toLocaleTimeString()}.` : "";
+  known.isOld = known.heardAt > 0;
+  const heard = known.isOld ? ` What is shown was so at ${new Date(known.heardAt).toLocaleTimeString()}.` : "";
   showAway(`${text[0].toUpperCase()}${text.slice(1)}.${heard} Trying again.`, detail);
 }
 
@@ -151,7 +155,7 @@ const showTitle = () => {
 };
 
 const isOverdue = lock =>
-  lock.holders.some(holder => known.leases.get(holder.session)?.until < Date.now());
+  lock.holders.some(holder => known.leases.get(holder.session)?.until < known.now());
 
 // Each gives a class and a time: the lower comes first.
 const orders = {
@@ -454,6 +458,13 @@ const stream = follow(address, {
   heard() {
     if (known.hasList && !known.trouble)
       known.heardAt = Date.now();
+    if (known.isSilent)
+      showReach();
+    known.isSilent = false;
+  },
+  silent() {
+    known.isSilent = true;
+    showLost("the service does not answer");
   },
   event(kind, data) {
     told[kind]?.(data);
