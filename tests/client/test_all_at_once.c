@@ -218,7 +218,7 @@ static void test_one_alone_is_not_tried_first(void **state)
     (void)state;
     const char *const names[] = {"a"};
     hf_client *client, *other = open_client("memory:alone", 10000);
-    hf_lock_options options = {.wait_ms = 1};
+    hf_lock_options options = {.wait_ms = 1000}; /* time to enter on a slow machine */
     hf_lock *lock;
     faulty *f = open_remote("memory:alone", &client);
     hf_lock *a = take(other, "a");

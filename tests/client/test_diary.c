@@ -116,6 +116,34 @@ static void test_no_turn_ends_before_it_was_granted(void **state)
     hf_close(client);
 }
 
+/* What this client took out ended by the store's clock, of which it knows but roughly. */
+static void test_no_turn_ends_before_the_one_that_it_followed(void **state)
+{
+    (void)state;
+    hf_client *client;
+    faulty *f = faulty_open_still("memory:followed", NULL, &client);
+    hf_lock *lock = take_for(client, "x", NULL);
+    pthread_mutex_lock(&client->mutex);
+    hf_dbtime later = {diary_time_locked(client, client_now(client)).ms + 100};
+    pthread_mutex_unlock(&client->mutex);
+    diary_note_other(client, &(hf_turn_note){.name = "x",
+                                             .who = "the dead",
+                                             .actor = "",
+                                             .why = "",
+                                             .reason = "",
+                                             .ticket = {{1}},
+                                             .token = 1,
+                                             .ended_at = later,
+                                             .end = HF_TURN_ABANDONED});
+    release(lock);
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 2);
+    assert_int_equal(turns[0].end, HF_TURN_RELEASED);
+    assert_int_equal(turns[1].end, HF_TURN_ABANDONED);
+    hf_close(client);
+}
+
 static void test_what_is_left_is_written_at_the_end(void **state)
 {
     (void)state;
@@ -531,6 +559,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_turn_is_written_a_beat_later),
         cmocka_unit_test(test_no_turn_ends_before_it_was_granted),
+        cmocka_unit_test(test_no_turn_ends_before_the_one_that_it_followed),
         cmocka_unit_test(test_what_is_left_is_written_at_the_end),
         cmocka_unit_test(test_what_is_given_back_was_no_turn),
         cmocka_unit_test(test_a_lock_that_lingers),

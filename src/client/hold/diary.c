@@ -174,6 +174,15 @@ static void plan_locked(hf_client *client)
     ticker_poke(client, TICK_SWEEP);
 }
 
+/* Of one lock, turns come here in the order in which they ended. The end of one that was taken out
+ * is by the store's clock, but that of this client's own is an estimate, which may be earlier. */
+static void keep_order(const hf_client *client, const struct history_turn *newest,
+                       struct history_turn *turn)
+{
+    if (dates_grants(client) && turn->note.ended_at.ms < newest->note.ended_at.ms)
+        turn->note.ended_at = newest->note.ended_at;
+}
+
 void diary_add_locked(hf_client *client, struct history_turn *turn)
 {
     struct diary *diary = &client->hold->diary;
@@ -181,6 +190,8 @@ void diary_add_locked(hf_client *client, struct history_turn *turn)
         return;
     struct history_turn **bucket = bucket_of(diary, turn->note.name), **newest = NULL;
     size_t n = count(bucket, turn->note.name, &newest);
+    if (n)
+        keep_order(client, *newest, turn);
     if (n >= TURNS_OF_ONE && is_ordinary(&turn->note) && is_ordinary(&(*newest)->note))
         replace(newest, turn);
     else if (diary->n < TURNS_MOST)
