@@ -166,12 +166,18 @@ static mongoc_client_t *take_idle(mongo_pool *pool, const mongo_call *call)
     return pool->n_idle ? pool->idle[--pool->n_idle] : NULL;
 }
 
-static void note_given(mongo_pool *pool, const mongo_call *call)
+static void note_given_locked(mongo_pool *pool, const mongo_call *call)
 {
-    MUTEX_SCOPE(&pool->mutex);
     pool->n_taken--;
     pool->n_patient -= call->can_wait;
     pthread_cond_broadcast(&pool->given);
+}
+
+/* None came, or it was thrown away. */
+static void note_gone(mongo_pool *pool, const mongo_call *call)
+{
+    MUTEX_SCOPE(&pool->mutex);
+    note_given_locked(pool, call);
 }
 
 hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *call,
@@ -183,7 +189,7 @@ hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *
         return HF_OK;
     *out = new_client(store, pool, &error);
     if (!*out) {
-        note_given(pool, call);
+        note_gone(pool, call);
         return mongo_fault(store, call, &error, NULL, err);
     }
     mongoc_client_set_error_api(*out, MONGOC_ERROR_API_VERSION_2);
@@ -224,7 +230,7 @@ void mongo_pool_give(mongo_store *store, mongo_pool *pool, const mongo_call *cal
         mongo_forget_primary(store);
         throw_away(client);
         throw_idle_away(pool);
-        note_given(pool, call);
+        note_gone(pool, call);
         return;
     }
     hf_mono now = mongo_mono(store);
@@ -235,8 +241,8 @@ void mongo_pool_give(mongo_store *store, mongo_pool *pool, const mongo_call *cal
         pool->idle[pool->n_idle++] = client;
     }
     mongoc_client_t *unneeded = take_unneeded_locked(pool, now);
+    note_given_locked(pool, call);
     pthread_mutex_unlock(&pool->mutex);
-    note_given(pool, call);
     if (!has_room)
         mongoc_client_destroy(client);
     if (unneeded)
