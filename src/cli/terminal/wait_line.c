@@ -10,6 +10,8 @@
 #include "show/text.h"
 
 #define LEAST_COLUMNS 8 /* of a reason, a name or a holder that is cut */
+#define READABLE_COLUMNS                                                                           \
+    24 /* of a reason, for which the length of the queue and since when give way */
 
 /* The parts, escaped. */
 typedef struct words {
@@ -99,12 +101,13 @@ static char *compose(const words *w, unsigned parts)
                       held, w->holder, parts & SINCE ? w->since : "");
 }
 
-/* NULL: there is no room for these parts and `least` columns of the reason. */
-static char *compose_with_why(const words *w, unsigned parts, size_t least, size_t columns)
+/* With as much of the reason as there is room for; least: 0: without it. NULL: there is no room for
+ * these parts and so much of the reason. */
+static char *compose_form(const words *w, unsigned parts, size_t least, size_t columns)
 {
     char *line = compose(w, parts);
     size_t used = text_columns(line), all = text_columns(w->why);
-    if (all > 0) {
+    if (least > 0 && all > 0) {
         size_t room = columns > used + 2 ? columns - used - 2 : 0;
         char *why = text_shorten(w->why, room);
         char *whole = text_print("%s: %s", line, why);
@@ -150,19 +153,16 @@ static char *fit(words *w, size_t columns)
     static const struct {
         unsigned parts;
         size_t why; /* at least so many columns of the reason */
-    } with_why[] = {
-        {STORE | QUEUE | SINCE, 24}, {STORE | TURN | SINCE, 24}, {STORE | TURN, LEAST_COLUMNS}};
-    static const unsigned without_why[] = {STORE | TURN, TURN, 0};
-    for (size_t i = 0; i < sizeof with_why / sizeof *with_why; i++) {
-        char *line = compose_with_why(w, with_why[i].parts, with_why[i].why, columns);
+    } forms[] = {{STORE | QUEUE | SINCE, READABLE_COLUMNS},
+                 {STORE | TURN | SINCE, READABLE_COLUMNS},
+                 {STORE | TURN, LEAST_COLUMNS},
+                 {STORE | TURN, 0},
+                 {TURN, 0},
+                 {0, 0}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *line = compose_form(w, forms[i].parts, forms[i].why, columns);
         if (line)
             return line;
-    }
-    for (size_t i = 0; i < sizeof without_why / sizeof *without_why; i++) {
-        char *line = compose(w, without_why[i]);
-        if (text_columns(line) <= columns)
-            return line;
-        free(line);
     }
     return compose_cut(w, columns);
 }
