@@ -631,8 +631,8 @@ typedef enum hf_why_next {
     HF_WHY_CYCLE,   /* nothing: waits_for is a lock further up in this chain */
     HF_WHY_TOLD,    /* nothing: the holders of waits_for came before, behind another holder */
     HF_WHY_CUT,     /* nothing: the bound was reached, and waits_for was not read */
-    HF_WHY_UNKNOWN, /* nothing: whether the holder waits was not read, because of the bound or
-                     * because the protocol has no wait reports */
+    HF_WHY_UNKNOWN, /* nothing: whether the holder waits is not known, because the protocol has no
+                     * wait reports */
 } hf_why_next;
 
 /* A holder in the chain. Strings are valid during the callback. */
@@ -653,14 +653,15 @@ typedef bool (*hf_why_fn)(void *ctx, const hf_why_link *link);
  *
  * The holders say in their beats what they wait for, once a wait has lasted deadlock_ms of theirs:
  * so a wait is seen up to a third of the holder's ttl later than that, and until then the holder
- * looks like a root. A holder is the thread or the actor that has the lock, as for HF_DEADLOCK. A
- * nested process has a session of its own, and an ID lease has no process that could wait: the
- * chain ends there. With deadlock_ms < 0 a client reports no waits.
+ * looks like a root. A holder is the thread or the actor that has the lock, as for HF_DEADLOCK. It
+ * also waits for what a process waits for that it started, if that process knows by
+ * hf_client_held() what is held. An ID lease has no process that could wait: the chain ends there.
+ * With deadlock_ms < 0 a client reports no waits.
  *
  * The reads come one after the other, so the chain need not have existed at one moment, and a cycle
- * is no proof of a deadlock. For each level it reads the records at once and the wait reports at
- * once; then it looks at the holders' sessions. At most 32 levels, 100 locks and 1,000 holders are
- * followed. Names are those of this client (name_prefix); locks that have another prefix are shown
+ * is no proof of a deadlock. It reads the wait reports of all sessions at once, then the records of
+ * each level at once, and the holders' sessions. At most 32 levels and 100 locks are followed.
+ * Names are those of this client (name_prefix); locks that have another prefix are shown
  * with their whole names. Needs no session. From any thread; `each` is called in the caller's, and
  * must not call hf_close().
  *   - HF_NOT_FOUND: there is no such record.

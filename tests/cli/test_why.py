@@ -45,6 +45,15 @@ class Why(cli.Case):
         self.assertEqual(out.splitlines()[0][0], "x")
         self.assertIn("\n  which waits for y,", out)
 
+    def test_a_run_whose_command_waits(self):
+        root = self.hold("y")
+        inner = (cli.BIN, "-v", "run", "--ttl", "6s", "y", "--", "true")
+        outer = self.wait("--ttl", "6s", "x", command=inner)
+        first, second = self.until_reported("x", "follows", "root")
+        self.assertEqual((first["waits_for"], second["name"]), ("y", "y"))
+        self.assertIn(":%d" % outer.pid, first["holder"]["who"])
+        self.assertIn(":%d" % root.pid, second["holder"]["who"])
+
     def test_what_came_before_is_not_repeated(self):
         root = self.hold("y")
         first, second = (self.hold_and_wait("x", "y", "-s") for _ in range(2))

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* why.c: hf_why(): follows the waits from a lock to its roots. It reads level by level: first the
- * records of the locks of a level, then the wait reports of those that hold them
- * (core/waits.h), which name the locks of the next level. Then it tells the caller, holder by
- * holder, in the order of a tree.
+/* why.c: hf_why(): follows the waits from a lock to its roots. It reads the wait reports of all
+ * sessions (core/waits.h) and then, level by level, the records: whoever says that it holds a lock
+ * of a level names one of the next. Then it tells the caller, holder by holder, in the order of a
+ * tree.
+ *
+ * The reports of the holders' own sessions would not do: what a run holds while its command waits
+ * is in the report of the command's session, and nothing leads there from the lock.
  *
  * A lock is read once and told once, so a cycle ends. A wait counts only if the ticket stands in
  * the record's queue: a report may be as old as a beat. */
@@ -17,7 +20,6 @@
 
 #define LEVELS_MOST 32
 #define LOCKS_MOST 100
-#define SESSIONS_MOST 1000
 
 /* ---- Reading ---- */
 
@@ -26,8 +28,6 @@ typedef struct chain {
     struct waits_graph graph;
     char names[LOCKS_MOST][HF_NAME_MAX + 1];
     size_t n_names, n_looked; /* those before n_looked are in the graph */
-    hf_id sessions[SESSIONS_MOST];
-    size_t n_sessions, n_asked; /* the wait reports of those before n_asked are in the graph */
     struct session_states states;
     bool is_above[LOCKS_MOST], is_told[LOCKS_MOST]; /* records of the graph, while telling */
 } chain;
@@ -47,21 +47,9 @@ static void add_name(chain *c, const char *name)
         strcpy(c->names[c->n_names++], name);
 }
 
-static bool has_session(const chain *c, hf_id session)
-{
-    for (size_t i = 0; i < c->n_sessions; i++)
-        if (id_equal(c->sessions[i], session))
-            return true;
-    return false;
-}
-
 static bool add_record(void *ctx, const hf_record *record)
 {
-    chain *c = ctx;
-    waits_graph_add_record(&c->graph, record);
-    for (size_t i = 0; i < record->holders; i++)
-        if (c->n_sessions < SESSIONS_MOST && !has_session(c, record->entries[i].session))
-            c->sessions[c->n_sessions++] = record->entries[i].session;
+    waits_graph_add_record(ctx, record);
     return true;
 }
 
@@ -94,17 +82,14 @@ static hf_code look_at_records(chain *c, hf_error *err)
     size_t n = 0;
     while (c->n_looked < c->n_names)
         names[n++] = c->names[c->n_looked++];
-    return store->ops->look(store, names, n, (hf_stamp){0}, false, add_record, c, err);
+    return store->ops->look(store, names, n, (hf_stamp){0}, false, add_record, &c->graph, err);
 }
 
-static hf_code ask_for_waits(chain *c, hf_error *err)
+static hf_code read_waits(chain *c, hf_error *err)
 {
     hf_store *store = c->client->store;
-    size_t asked = c->n_asked, n = c->n_sessions - asked;
-    if (!n || !has_reports(store))
-        return HF_OK;
-    c->n_asked = c->n_sessions;
-    return store->ops->waits(store, c->sessions + asked, n, add_waits, &c->graph, err);
+    return has_reports(store) ? store->ops->waits(store, NULL, 0, add_waits, &c->graph, err)
+                              : HF_OK;
 }
 
 static hf_code look_at_holders(chain *c, hf_error *err)
@@ -116,11 +101,9 @@ static hf_code look_at_holders(chain *c, hf_error *err)
 
 static hf_code read_chain(chain *c, hf_error *err)
 {
-    hf_code code = HF_OK;
+    hf_code code = read_waits(c, err);
     for (int level = 0; !code && level < LEVELS_MOST && c->n_looked < c->n_names; level++) {
         code = look_at_records(c, err);
-        if (!code)
-            code = ask_for_waits(c, err);
         if (!code)
             add_next_level(c);
     }
@@ -146,15 +129,10 @@ static bool is_waiting(const chain *c, const waits_node *node)
     return node->entry || !waits_graph_record(&c->graph, node->wait.on.name);
 }
 
-static bool was_asked(const chain *c, const hf_entry *holder)
-{
-    return has_reports(c->client->store) && has_session(c, holder->session);
-}
-
-static hf_why_next next_of(const chain *c, const hf_entry *holder, const waits_node *wait)
+static hf_why_next next_of(const chain *c, const waits_node *wait)
 {
     if (!wait)
-        return was_asked(c, holder) ? HF_WHY_ROOT : HF_WHY_UNKNOWN;
+        return has_reports(c->client->store) ? HF_WHY_ROOT : HF_WHY_UNKNOWN;
     if (!wait->record)
         return HF_WHY_CUT;
     size_t at = (size_t)(wait->record - c->graph.records);
@@ -173,7 +151,7 @@ static bool tell_link(telling *t, const hf_record *record, const hf_entry *holde
                               .holder = &info,
                               .waits_for =
                                   wait ? client_shown_name(c->client, wait->wait.on.name) : NULL,
-                              .next = next_of(c, holder, wait)};
+                              .next = next_of(c, wait)};
     return t->each(t->ctx, &link) &&
            (link.next != HF_WHY_FOLLOWS || tell_lock(t, wait->record, depth + 1));
 }
