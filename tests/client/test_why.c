@@ -415,8 +415,7 @@ static void test_a_wide_tree_is_cut(void **state)
     hf_close(client);
 }
 
-#define SHARERS 101 /* of each of ten locks: more than the thousand that are asked by id at once   \
-                     */
+#define SHARERS 101 /* of each of ten locks: more than one call asks for by id */
 
 static void test_every_one_of_very_many_holders_is_known(void **state)
 {

@@ -223,12 +223,20 @@ static void patrol(void *arg)
     }
 }
 
+/* The first is calm. */
+static const weather kinds[] = {
+    {.delay_ns = 5 * MS, .loses_notice = 50},
+    {10, 10, 10, 10, 50 * MS, 50},
+    {50, 30, 30, 30, 300 * MS, 100},
+    {20, 20, 100, 100, 2000 * MS, 100},
+};
+
 static void heal(void)
 {
     for (node *n = sim.nodes; n; n = n->next)
         n->stopped_until = n->cut_until = n->ambush = 0;
     sim.down_until = 0;
-    sim.weather = (weather){.delay_ns = 5 * MS};
+    sim.weather = kinds[0];
     for (node *n = sim.nodes; n; n = n->next)
         n->delay_ns = 1;
     sim.is_draining = true;
@@ -238,12 +246,6 @@ static void heal(void)
 
 static void choose_weather(void)
 {
-    static const weather kinds[] = {
-        {.delay_ns = 5 * MS},
-        {10, 10, 10, 10, 50 * MS},
-        {50, 30, 30, 30, 300 * MS},
-        {20, 20, 100, 100, 2000 * MS},
-    };
     static const int64_t ttls[] = {1000, 1500, 3000, 10000};
     sim.weather = kinds[sim_below(sizeof kinds / sizeof *kinds)];
     sim.ttl_ms = ttls[sim_below(sizeof ttls / sizeof *ttls)];

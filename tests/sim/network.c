@@ -486,8 +486,8 @@ static void note(void *ctx, const hf_notice *notice)
     to->n++;
 }
 
-/* A notice can be slow, older than a lease, or lost, as the ring of a bell can be (L2), and now and
- * then the stream breaks. */
+/* A notice can be slow, older than a lease, or lost, as the ring of a bell can be in any weather
+ * (L2), and now and then the stream breaks. */
 static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err)
 {
@@ -507,7 +507,7 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     fiber_sleep_until(sim_now_ns + (is_late ? sim_below(2 * sim.ttl_ms * MS) : one_way()));
     die_if_dead();
     for (size_t i = 0; i < is.n; i++)
-        if (!sim_chance(sim.weather.loses_reply))
+        if (!sim_chance(sim.weather.loses_notice))
             each(ctx, &is.notices[i]);
     return code;
 }

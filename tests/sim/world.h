@@ -74,6 +74,7 @@ typedef struct node {
 typedef struct weather {
     int refuses, loses_request, loses_reply, lands_late;
     int64_t delay_ns; /* most, one way */
+    int loses_notice; /* without a word, in calm weather, too */
 } weather;
 
 typedef struct world {
