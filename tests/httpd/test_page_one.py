@@ -88,6 +88,7 @@ class One(browsing.Case):
         long, short = (self.driver.execute_script(
             "return document.querySelectorAll('.turns .bar')[arguments[0]].offsetWidth", i) for i in (0, 1))
         self.assertGreater(long, short)
+        self.assertEqual(self.texts(".turns .failed"), [first])
         self.check(0, "acquire", "--ttl", "1s", "--owner", "shop", "x")
         self.check(0, "break", "--reason", "nobody renews it", "x")
         self.wait_for(lambda: len(self.texts(".turns li")) == 3, "that of an owner")

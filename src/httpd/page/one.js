@@ -52,11 +52,11 @@ function lastSection({last}) {
 const HOW = {released: "gave it back", lost: "lost it", broken: "was made to leave",
   abandoned: "died, or its lease ran out"};
 
-// A bar as long as the turn was, beside the longest.
+// A bar as long as the turn was, beside the longest; status is null if the holder told none.
 function turnRow(turn, most) {
   const {who: whose, actor, why, granted, ended, end, reason, exit_status: status, more} = turn, ms = lasted(turn);
   const part = actor && !whose.startsWith(`${actor}@`) ? `/${actor}` : "";
-  const row = make("li", {className: end === "released" ? "release" : "loss"},
+  const row = make("li", {className: end !== "released" ? "loss" : status ? "release failed" : "release"},
     moment(granted || ended), " ",
     make("b", {className: "who"}, ...named(whose || "somebody"), part),
     granted ? ` for ${ms < 1000 ? `${ms}ms` : duration(ms)} ` : " ", make("span", {className: "why"}, why),
