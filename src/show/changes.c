@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* changes.c: compares two looks at the locks; `holdfast watch --json` and the service call it.
- * Whatever came and went between the two is not seen, except the last holder, because the record
- * keeps how it left. */
+ * Whatever came and went between the two is not seen. A waiter that was served and has left is, if
+ * it was the last holder, because the record keeps how that one left. */
 #include "show/changes.h"
 
 #include <string.h>

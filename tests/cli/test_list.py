@@ -440,6 +440,7 @@ class OnATerminal(cli.TerminalCase):
     def test_a_narrow_one_is_cut_hard(self):
         lines = self.lines(columns=30)
         self.assertLessEqual(max(map(len, lines)), 30, lines)
+        self.assertTrue(all(line.endswith("\u2026") for line in lines[1:]), lines)
 
 
 if __name__ == "__main__":

@@ -103,11 +103,12 @@ static void test_a_line_in_eighty_columns(void **state)
     assert_int_equal(seen.look[3], LOOK_PLAIN);
 }
 
-static void test_wide_screens_give_names_more_room(void **state)
+static void test_names_have_the_room_that_a_screen_gives(void **state)
 {
     static const struct {
         int columns, state_at;
-    } wide[] = {{2, -1}, {22, -1}, {23, 20}, {81, 20}, {83, 20}, {84, 21}, {111, 30}};
+    } wide[] = {{2, -1},  {7, -1},  {41, 6},  {51, 11}, {67, 19},
+                {81, 20}, {83, 20}, {84, 21}, {111, 30}};
     (void)state;
     hf_entry_info holder = entry("w", 0, 0);
     hf_lock_info lock = held("n", &holder);
@@ -115,7 +116,7 @@ static void test_wide_screens_give_names_more_room(void **state)
         view v = view_of(&lock, 1);
         draw(&v, 24, wide[i].columns);
         const char *found = strchr(seen.text[3], 'e');
-        assert_int_equal(strlen(seen.text[3]), wide[i].columns - 1);
+        assert_int_equal(text_columns(seen.text[3]), wide[i].columns - 1);
         assert_int_equal(found ? found - seen.text[3] : -1, wide[i].state_at);
     }
 }
@@ -127,8 +128,8 @@ static void test_cells_are_cut_and_stand_apart(void **state)
     hf_lock_info lock = held("ABCDEFGHIJKLMNOPQRSTUVWXYZ", &holder);
     view v = view_of(&lock, 1);
     draw(&v, 24, 71);
-    assert_string_equal(seen.text[3], "ABCDEFGHIJKLMNOPQRS exclusive  1s      8s      "
-                                      "abcdefghijklmnopqrs why");
+    assert_string_equal(seen.text[3], "ABCDEFGHI…RSTUVWXYZ exclusive  1s      8s      "
+                                      "abcdefghi…rstuvwxyz why");
 }
 
 static void test_a_lease_that_is_over_is_never_cut(void **state)
@@ -142,13 +143,15 @@ static void test_a_lease_that_is_over_is_never_cut(void **state)
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         draw(&v, 24, columns[i]);
         assert_non_null(strstr(seen.text[3], " 12s     over by 3m10s"));
-        assert_int_equal(strlen(seen.text[3]), columns[i] - 1);
+        assert_int_equal(text_columns(seen.text[3]), columns[i] - 1);
     }
     draw(&v, 24, 81);
     assert_string_equal(seen.text[2], "LOCK             STATE      FOR     LEASE          WHO"
                                       "              WHY         ");
-    assert_string_equal(seen.text[3], "ABCDEFGHIJKLMNOP exclusive  12s     over by 3m10s  "
-                                      "abcdefghijklmnop why         ");
+    assert_string_equal(seen.text[3], "ABCDEFGH…TUVWXYZ exclusive  12s     over by 3m10s  "
+                                      "abcdefgh…tuvwxyz why         ");
+    draw(&v, 24, 51);
+    assert_string_equal(seen.text[3], "ABC…XYZ exclusive  12s     over by 3m10s  abc…xyz ");
 }
 
 static void test_states(void **state)
@@ -354,6 +357,18 @@ static void test_the_title_counts(void **state)
     assert_string_equal(seen.text[1], "");
 }
 
+static void test_a_narrow_title_is_what_counts(void **state)
+{
+    (void)state;
+    hf_lock_info locks[3];
+    fill(locks);
+    holders[1].lease_left_ms = -1;
+    view v = view_of(locks, 3);
+    draw(&v, 24, 66);
+    assert_null(strstr(seen.text[0], "holdfast watch"));
+    assert_non_null(strstr(seen.text[0], "  3 held, 3 waiting, 1 overdue  "));
+}
+
 static void test_the_title_counts_what_is_overdue(void **state)
 {
     (void)state;
@@ -435,7 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_in_eighty_columns),
-        cmocka_unit_test(test_wide_screens_give_names_more_room),
+        cmocka_unit_test(test_names_have_the_room_that_a_screen_gives),
         cmocka_unit_test(test_cells_are_cut_and_stand_apart),
         cmocka_unit_test(test_a_lease_that_is_over_is_never_cut),
         cmocka_unit_test(test_states),
@@ -450,11 +465,13 @@ int main(void)
         cmocka_unit_test(test_a_filter_looks_in_name_who_and_why),
         cmocka_unit_test(test_scrolling_ends_with_the_last_line),
         cmocka_unit_test(test_the_title_counts),
+        cmocka_unit_test(test_a_narrow_title_is_what_counts),
         cmocka_unit_test(test_the_title_counts_what_is_overdue),
         cmocka_unit_test(test_before_the_first_look),
         cmocka_unit_test(test_the_second_line),
         cmocka_unit_test(test_control_characters_are_escaped),
         cmocka_unit_test(test_looks_take_a_fifth_of_the_time_at_most),
     };
+    text_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,15 +117,17 @@ static char *shown_cell(const table *t, size_t column, const char *cell, size_t 
     return is_cut_in_the_middle ? text_shorten_middle(cell, width) : text_shorten(cell, width);
 }
 
+/* Without spaces at its end. */
 static char *line_of(const table *t, char *const *cells, const size_t *widths)
 {
     char *line = text_copy("");
+    size_t pad = 0;
     for (size_t i = 0; i < t->n_columns; i++) {
         if (!is_shown(t, i))
             continue;
         char *cell = shown_cell(t, i, cells[i], widths[i]);
-        size_t pad = i + 1 == t->n_columns ? 0 : widths[i] - text_columns(cell) + GAP;
-        char *longer = text_print("%s%s%*s", line, cell, (int)pad, "");
+        char *longer = text_print("%s%*s%s", line, *cell ? (int)pad : 0, "", cell);
+        pad = (*cell ? 0 : pad) + widths[i] - text_columns(cell) + GAP;
         free(cell);
         free(line);
         line = longer;
@@ -141,8 +143,9 @@ void table_print(table *t)
     for (size_t i = 0; i < t->n_cells; i += t->n_columns) {
         bool is_marked = mark < t->n_marks && t->marks[mark] == i / t->n_columns;
         char *line = line_of(t, t->cells + i, widths);
-        int fits = (int)(t->room ? text_fit(line, t->room) : strlen(line));
-        printf("%s%.*s%s\n", is_marked ? RED : "", fits, line, is_marked ? PLAIN : "");
+        char *fits = t->room ? text_shorten(line, t->room) : text_copy(line);
+        printf("%s%s%s\n", is_marked ? RED : "", fits, is_marked ? PLAIN : "");
+        free(fits);
         free(line);
         mark += is_marked;
     }

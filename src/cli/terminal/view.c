@@ -12,10 +12,11 @@
 #define LINES_ABOVE 3
 #define LINES_BELOW 1
 #define LEAST_COLUMNS 80
-#define N_CELLS 6
 #define LEASE_COLUMNS 8
 #define OVER_COLUMNS 15 /* "over by 23h59m " */
 #define LEAST_NAME 6
+
+enum { LOCK, STATE, FOR, LEASE, WHO, WHY, N_CELLS };
 
 /* A holder or waiter. */
 typedef struct row {
@@ -98,28 +99,34 @@ static void fill(rows *r, view *v)
 
 /* ---- Lines ---- */
 
-/* Adds escaped text, cut or padded to this many columns. Takes line. */
-static char *add_cell(char *line, const char *text, size_t columns)
+/* Adds text that fits, padded to this many columns. Takes both. */
+static char *add_cell(char *line, char *text, size_t columns)
 {
-    size_t fits = text_fit(text, columns);
-    char *part = text_print("%.*s", (int)fits, text);
-    char *out = text_print("%s%s%*s", line, part, (int)(columns - text_columns(part)), "");
-    free(part);
+    char *out = text_print("%s%s%*s", line, text, (int)(columns - text_columns(text)), "");
+    free(text);
     free(line);
     return out;
 }
 
-/* What is left of the wide ones, LOCK, WHO and WHY, in the proportions of 80 columns. LOCK and WHO
- * give way to leases that are over; on a narrow screen, LOCK does. */
+/* What is left goes to the wide ones, LOCK, WHO and WHY, in the proportions of 80 columns. LOCK and
+ * WHO give way to leases that are over; on a narrow screen they share what there is. */
 static void set_widths(size_t widths[N_CELLS], size_t columns, bool has_overdue)
 {
     size_t more = columns > LEAST_COLUMNS ? (columns - LEAST_COLUMNS) / 3 : 0;
     size_t lease = has_overdue ? OVER_COLUMNS : LEASE_COLUMNS, given = (lease - LEASE_COLUMNS) / 2;
-    size_t all[N_CELLS] = {20 + more - given, 11, 8, lease, 20 + more - given, columns};
-    size_t others = all[1] + all[2] + all[3];
-    if (has_overdue && all[0] + others > columns)
-        all[0] = columns > others + LEAST_NAME ? columns - others : LEAST_NAME;
-    memcpy(widths, all, sizeof all);
+    size_t name = 20 + more - given, state = 11, age = 8, others = state + age + lease;
+    size_t half = columns > others ? (columns - others) / 2 : 0;
+    if (name > half)
+        name = half > LEAST_NAME ? half : LEAST_NAME;
+    memcpy(widths, (size_t[N_CELLS]){name, state, age, lease, name, columns},
+           N_CELLS * sizeof *widths);
+}
+
+/* Of a lock's name both ends count, and of a holder's; of anything else, the beginning. */
+static char *cut(size_t cell, const char *text, size_t columns)
+{
+    return cell == LOCK || cell == WHO ? text_shorten_middle(text, columns)
+                                       : text_shorten(text, columns);
 }
 
 static char *line_of(char *const cells[N_CELLS], const size_t widths[N_CELLS], size_t columns)
@@ -128,10 +135,9 @@ static char *line_of(char *const cells[N_CELLS], const size_t widths[N_CELLS], s
     char *line = text_copy("");
     for (size_t i = 0; i < N_CELLS; i++) {
         size_t width = widths[i] < left ? widths[i] : left;
+        size_t gap = width && i + 1 < N_CELLS;
         char *shown = text_escape(cells[i]);
-        bool is_last = i + 1 == N_CELLS || !width;
-        line = add_cell(line, shown, is_last ? width : width - 1);
-        line = add_cell(line, "", is_last ? 0 : 1);
+        line = add_cell(line, cut(i, shown, width - gap), width);
         left -= width;
         free(shown);
     }
@@ -174,24 +180,33 @@ static screen_look look_of(const row *r)
 static void put(const screen *s, int at, screen_look look, char *text, size_t columns)
 {
     char *shown = text_escape(text);
-    char *line = add_cell(text_copy(""), shown, columns);
+    char *line = add_cell(text_copy(""), text_shorten(shown, columns), columns);
     s->put(at, look, line);
     free(line);
     free(shown);
     free(text);
 }
 
-static void put_top(const view *v, const screen *s, const rows *r, size_t columns)
+/* "14:03:12  3 held, 1 waiting  by age" */
+static char *state_of_all(const view *v, const totals *all)
 {
     static const char *const orders[] = {"by age", "by name", "by waiting"};
     char *when = v->board.at_ms ? text_when(v->board.at_ms) : text_copy("...");
-    char *counts = board_totals(&r->totals);
-    put(s, 0, LOOK_TITLE,
-        text_print("holdfast watch  %s  %s  %s%s  %s", when, counts, orders[v->order],
-                   v->is_paused ? ", PAUSED" : "", v->store),
-        columns);
+    char *counts = board_totals(all);
+    char *line =
+        text_print("%s  %s  %s%s", when, counts, orders[v->order], v->is_paused ? ", PAUSED" : "");
     free(counts);
     free(when);
+    return line;
+}
+
+static void put_top(const view *v, const screen *s, const rows *r, size_t columns)
+{
+    static const char title[] = "holdfast watch  ";
+    char *line = state_of_all(v, &r->totals);
+    bool is_narrow = sizeof title + text_columns(line) > columns;
+    put(s, 0, LOOK_TITLE, text_print("%s%s  %s", is_narrow ? "" : title, line, v->store), columns);
+    free(line);
     if (v->is_typing || *v->filter)
         put(s, 1, LOOK_PLAIN, text_print("filter: %s%s", v->filter, v->is_typing ? "_" : ""),
             columns);
