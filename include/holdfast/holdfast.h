@@ -504,7 +504,8 @@ hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_erro
 
 /* Releases a lease and waits for the acknowledgement.
  *   - HF_OK: it is released now, or was released before: the call is safe to repeat.
- *   - HF_LOST: it was lost before.
+ *   - HF_LOST: it was lost before. That is known until somebody who had the lock after that has
+ * left it; then it is HF_OK.
  *   - HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs out. */
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 
@@ -680,9 +681,10 @@ typedef enum hf_turn_end {
     HF_TURN_ABANDONED, /* its holder died, or its lease ran out, and the next one took it over */
 } hf_turn_end;
 
-/* A turn that has ended: somebody had the lock from granted_ms to ended_ms. A change between shared
- * and exclusive begins no new turn; token and permits are those at the end. Strings are valid
- * during the callback; "": none, or not known. */
+/* A turn that has ended: somebody had the lock from granted_ms to ended_ms. If it was broken or
+ * lost, it ends when its holder learned that, and the lock is free when that has left, or its lease
+ * is over. A change between shared and exclusive begins no new turn; token and permits are those at
+ * the end. Strings are valid during the callback; "": none, or not known. */
 typedef struct hf_turn {
     const char *name;
     const char *session; /* hexadecimal id */

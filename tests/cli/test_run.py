@@ -442,7 +442,7 @@ class Modes(cli.Case):
 class Nested(cli.Case):
     """A command that waits for the lock under which it runs."""
 
-    WARNING = '"x" is held by the command that started this one (token '
+    WARNING = '"x" is already held where this command was started (token '
 
     def nest(self, status, outer, inner):
         return self.check(status, "run", *outer, "--", cli.BIN, *inner).err

@@ -49,7 +49,7 @@ void ancestor_warn(hf_client *client, const lock_args *args, const char *name)
     if (!s.token || args->wait_ms == HF_TRY || hf_show(client, name, look, &s, NULL))
         return;
     if (s.is_in_the_way)
-        terminal_warn("\"%s\" is held by the command that started this one (token %" PRId64
-                      "), and is not to be had before that one has ended",
+        terminal_warn("\"%s\" is already held where this command was started (token %" PRId64
+                      "), and is not to be had before that is released or over",
                       name, s.token);
 }
