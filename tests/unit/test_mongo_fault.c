@@ -154,7 +154,7 @@ static void assert_worded(const char *message, const char *as)
 static void test_what_a_text_has_of_a_message(void **state)
 {
     (void)state;
-    char one[162], all[300];
+    char one[162], all[300], cut[200];
     memset(one, 'x', sizeof one);
     one[160] = '\0';
     memset(all, 'x', sizeof all);
@@ -165,7 +165,14 @@ static void test_what_a_text_has_of_a_message(void **state)
     assert_worded("no such command: {find: 1}", "no such command");
     assert_worded("{find: 1}", "");
     assert_worded(one, one);
-    assert_worded(all, one);
+    snprintf(cut, sizeof cut, "%s ...", one);
+    assert_worded(all, cut);
+    all[100] = all[200] = ' ';
+    snprintf(cut, sizeof cut, "%.100s ...", one);
+    assert_worded(all, cut);
+    all[160] = ' ';
+    snprintf(cut, sizeof cut, "%.160s ...", all);
+    assert_worded(all, cut);
 }
 
 static hf_code of_reply(int32_t number)

@@ -60,6 +60,7 @@ static void give_the_rest(void)
     answers_give_always("update", WELL);
     answers_give_always("find", NO_ID);
     answers_give_always("create", WELL);
+    answers_give_always("createIndexes", WELL);
     answers_give_always("insert", WELL);
     answers_give_always("hello", HELLO("1700000000000"));
 }
@@ -183,14 +184,14 @@ static void test_weak_writes(void **state)
     "{'ok': 1, 'cursor': {'firstBatch': [{'_id': {'ticket': {'$oid': "                             \
     "'000000070000000000000000'}}}]}}"
 
-static void look_at_the_history(const char *keys, const char *found, const char *inserted)
+static void look_at_the_history(const char *keys, const char *found, const char *written)
 {
     store = answers_open(keys);
     transcript_say("\n%s", keys);
     if (found)
         answers_give("find", found);
-    if (inserted)
-        answers_give("insert", inserted);
+    if (written)
+        answers_give(found ? "insert" : "create", written);
     look();
     answers_close(store);
 }
@@ -206,6 +207,7 @@ static void test_the_history(void **state)
     look_at_the_history(keys, DENIED, NULL);
     look_at_the_history(keys, TURN, DENIED);
     look_at_the_history(keys, NULL, NULL);
+    look_at_the_history(keys, NULL, DENIED);
     look_at_the_history("&hfProtocol=document&hfCollection=c&hfHistory=0", NULL, NULL);
     transcript_end("doctor-history");
 }

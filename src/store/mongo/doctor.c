@@ -13,6 +13,7 @@
 #include "store/mongo/queue/bell.h"
 #include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/session.h"
+#include "store/mongo/sharding/sharding.h"
 #include "store/mongo/shared/history.h"
 #include "store/mongo/ttl/ttl.h"
 
@@ -129,10 +130,9 @@ static void find_names(doctor *to)
     const mongoc_uri_t *uri = to->store->uri.driver;
     const mongoc_host_list_t *hosts = mongoc_uri_get_hosts(uri);
     if (hosts && !hosts->next && !mongoc_uri_get_replica_set(uri))
-        tell(
-            to, "members", false,
-            "the URI names one member and no replicaSet: after a failover nothing is reached; name "
-            "all members, and add replicaSet=NAME");
+        advise(to, "members",
+               "the URI names one member and no replicaSet: after a failover nothing is reached; "
+               "name all members, and add replicaSet=NAME");
 }
 
 static void find_set(doctor *to)
@@ -149,8 +149,8 @@ static void find_set(doctor *to)
     else if (list_members(&reply.doc, &members))
         tell(to, "members", false, "%s", members.text);
     else
-        tell(to, "members", false, "%s: one does not answer, the next failure may stop writes",
-             members.text);
+        advise(to, "members", "%s: one does not answer, the next failure may stop writes",
+               members.text);
     builder_done(&members);
     bson_destroy(&reply.doc);
 }
@@ -259,7 +259,6 @@ static void find_notices(doctor *to)
 static void find_history(doctor *to)
 {
     hf_error error;
-    bool is_made = false;
     char name[MONGO_HISTORY_SIZE];
     mongo_history_name(to->store, name);
     if (!mongo_history_is_kept(&to->store->uri)) {
@@ -267,9 +266,7 @@ static void find_history(doctor *to)
              "none is kept, as the URI says (hfHistory=0, or database config)");
         return;
     }
-    hf_code code = to->stopped ? HF_OK : mongo_history_look(to->store, &is_made, &error);
-    if (!code && is_made)
-        code = mongo_history_try(to->store, &error);
+    hf_code code = to->stopped ? HF_OK : mongo_history_try(to->store, &error);
     if (code == HF_DENIED)
         tell(to, "history", false,
              "none is kept: the user needs find, insert, createCollection, convertToCapped and "
@@ -278,8 +275,7 @@ static void find_history(doctor *to)
     else if (code)
         tell(to, "history", false, "none is kept: %s", error.text);
     else
-        tell(to, "history", false, "%s keeps the turns that have ended%s", name,
-             is_made ? "" : ": the first one makes it");
+        tell(to, "history", false, "%s keeps the turns that have ended", name);
 }
 
 /* ---- Majority writes ---- */
@@ -464,12 +460,19 @@ static void find_offset(doctor *to, mongoc_client_t *client,
          offset_ms < 0 ? -offset_ms : offset_ms, offset_ms < 0 ? "behind" : "ahead of");
 }
 
+/* Whether one primary's time is compared with another's. Protocol sharding does not: it begins anew
+ * with each primary (core/sharding_expiry.c). */
+static bool depends_on_skew(const mongo_store *store)
+{
+    return !(store->base.can & HF_CAN_SKEW) && store->protocol != &mongo_sharding_protocol;
+}
+
 static void judge_offsets(doctor *to, const offsets *all)
 {
     double apart = all->high_ms - all->low_ms;
     if (all->n < 2)
         return;
-    if (!(to->store->base.can & HF_CAN_SKEW)) {
+    if (depends_on_skew(to->store)) {
         tell(
             to, "clock", apart > NEAR_MS,
             "the members' clocks are %.0f ms apart: with protocol %s the primary's clock says when "

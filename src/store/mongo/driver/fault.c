@@ -119,19 +119,33 @@ static const char *limit_of(const mongo_store *store, const mongo_call *call, bo
     return out;
 }
 
+#define MESSAGE_MOST 160
+
+/* How much of the server's message is told: up to the end of a word, and not the whole command,
+ * which some quote. */
+static int told_of(const char *message)
+{
+    int length = (int)strcspn(message, "{");
+    if (length > MESSAGE_MOST) {
+        const char *space = memrchr(message, ' ', MESSAGE_MOST + 1);
+        length = space ? (int)(space - message) : MESSAGE_MOST;
+    }
+    while (length && strchr(". :", message[length - 1]))
+        length--;
+    return length;
+}
+
 static hf_code word(const mongo_store *store, const mongo_call *call, hf_code code, bool is_late,
                     const char *message, hf_error *err)
 {
     char limit[80];
-    int length = (int)strcspn(message, "{"); /* some quote the whole command */
-    if (length > 160)
-        length = 160;
-    while (length && strchr(". :", message[length - 1]))
-        length--;
-    return error_set(err, code, "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s; %s%s",
+    int length = told_of(message);
+    return error_set(err, code,
+                     "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s%s; %s%s",
                      store->uri.hosts, store->uri.database, call->what, call->name ? " \"" : "",
                      call->name ? call->name : "", call->name ? "\"" : "", length, message,
-                     remedy_of(code), limit_of(store, call, is_late, limit));
+                     strcspn(message, "{") > MESSAGE_MOST ? " ..." : "", remedy_of(code),
+                     limit_of(store, call, is_late, limit));
 }
 
 hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,

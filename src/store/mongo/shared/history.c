@@ -77,7 +77,8 @@ static hf_code judge_look(const mongo_store *store, const mongo_reply *reply, hf
     return code;
 }
 
-hf_code mongo_history_look(mongo_store *store, bool *is_made, hf_error *err)
+/* Whether the collection can take turns; *is_made: it has some. */
+static hf_code look(mongo_store *store, bool *is_made, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for the history", .can_wait = true};
     bson_t command = BSON_INITIALIZER;
@@ -135,18 +136,22 @@ static hf_code make(mongo_store *store, hf_error *err)
     return server_code == EXISTS ? HF_OK : code;
 }
 
+static hf_code prepare(mongo_store *store, hf_error *err)
+{
+    bool is_made = false;
+    hf_code code = mongo_ready(store, err);
+    if (!code)
+        code = look(store, &is_made, err);
+    return code || is_made ? code : make(store, err);
+}
+
 /* Once for each client. If the collection is dropped later, the next turn makes one that is not
  * capped: the doctor tells. */
 static hf_code be_ready(mongo_store *store, hf_error *err)
 {
-    bool is_made = false;
     if (atomic_load(&store->has_history))
         return HF_OK;
-    hf_code code = mongo_ready(store, err);
-    if (!code)
-        code = mongo_history_look(store, &is_made, err);
-    if (!code && !is_made)
-        code = make(store, err);
+    hf_code code = prepare(store, err);
     if (!code)
         atomic_store(&store->has_history, true);
     return code;
@@ -250,7 +255,7 @@ hf_code mongo_history_add(hf_store *base, const hf_turn_note *turns, size_t n, h
 }
 
 /* The server refuses such an _id, but only to those who may insert. */
-hf_code mongo_history_try(mongo_store *store, hf_error *err)
+static hf_code try_insert(mongo_store *store, hf_error *err)
 {
     static const mongo_call call = {
         .what = "writing the history", .can_wait = true, .writes = true};
@@ -267,6 +272,12 @@ hf_code mongo_history_try(mongo_store *store, hf_error *err)
     bson_destroy(&reply.doc);
     bson_destroy(rest);
     return is_bad_id ? HF_OK : code;
+}
+
+hf_code mongo_history_try(mongo_store *store, hf_error *err)
+{
+    hf_code code = prepare(store, err);
+    return code ? code : try_insert(store, err);
 }
 
 /* ---- Reading ---- */

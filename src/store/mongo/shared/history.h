@@ -14,10 +14,8 @@ bool mongo_history_is_kept(const mongo_uri *uri);
 
 void mongo_history_name(const mongo_store *store, char out[MONGO_HISTORY_SIZE]);
 
-/* Looks whether the collection can take turns; *is_made: it has some. HF_SHAPE: it is another
- * program's, or not capped. HF_DENIED: a right is missing. */
-hf_code mongo_history_look(mongo_store *store, bool *is_made, hf_error *err);
-/* Whether turns may be written to the collection, which has some; writes none. */
+/* Whether turns may be written; makes the collection if need be, and writes none. HF_SHAPE: it is
+ * another program's, or not capped. HF_DENIED: a right is missing. */
 hf_code mongo_history_try(mongo_store *store, hf_error *err);
 
 /* The calls of the store interface: see hf_store_ops. */
