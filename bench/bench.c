@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-_Noreturn void fail(const char *doing, const char *text)
+_Noreturn void fail(int status, const char *doing, const char *text)
 {
     fflush(stdout);
     fprintf(stderr, "holdfast-bench: %s: %s\n", doing, text);
-    exit(1);
+    exit(status);
 }
 
 void must(hf_code code, const hf_error *err)
 {
     if (code)
-        fail(hf_code_text(code), err->text);
+        fail(hf_code_exit(code), hf_code_text(code), err->text);
 }
 
 int64_t now_ns(void)

@@ -5,6 +5,7 @@
 #define BENCH_BENCH_H
 
 #include <holdfast/holdfast.h>
+#include <sysexits.h>
 
 #include <stdint.h>
 
@@ -25,7 +26,7 @@ part_fn measure_pairs, measure_threads, measure_handover, measure_work, measure_
     measure_crowd, measure_recovery, measure_waiting, measure_process, measure_protocols,
     measure_busy;
 
-_Noreturn void fail(const char *doing, const char *text);
+_Noreturn void fail(int status, const char *doing, const char *text); /* sysexits.h */
 void must(hf_code code, const hf_error *err);
 
 int64_t now_ns(void);

@@ -17,7 +17,7 @@ static struct board *map_board(int fd)
 {
     void *at = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
-        fail("mmap", "no shared memory");
+        fail(EX_SOFTWARE, "mmap", "no shared memory");
     return at;
 }
 
@@ -31,7 +31,7 @@ void crew_open(struct crew *out, const struct place *place)
 {
     *out = (struct crew){.board_fd = memfd_create("board", 0)};
     if (out->board_fd < 0 || ftruncate(out->board_fd, sizeof(struct board)))
-        fail("memfd_create", "no shared memory");
+        fail(EX_SOFTWARE, "memfd_create", "no shared memory");
     out->board = map_board(out->board_fd);
     out->board->place = *place;
     out->board->threads = 1;
@@ -53,7 +53,7 @@ void crew_start(struct crew *crew, const char *role, int workers)
     for (int i = 0; i < workers; i++) {
         char *const *words = crew_words(crew, role, crew->n);
         if (posix_spawn(&crew->pids[crew->n++], "/proc/self/exe", NULL, NULL, words, environ))
-            fail("spawn", "no more processes");
+            fail(EX_SOFTWARE, "spawn", "no more processes");
     }
 }
 
@@ -63,7 +63,7 @@ static void check_workers(const struct crew *crew)
     siginfo_t ended = {.si_pid = 0};
     if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
         ended.si_status != 0)
-        fail(crew->board->place.prefix, "a worker failed");
+        fail(EX_UNAVAILABLE, crew->board->place.prefix, "a worker failed");
 }
 
 void crew_await_ready(const struct crew *crew, int n)
@@ -79,7 +79,7 @@ void crew_join(struct crew *crew)
     int status;
     for (int i = 0; i < crew->n; i++)
         if (waitpid(crew->pids[i], &status, 0) < 0 || status != 0)
-            fail(crew->board->place.prefix, "a worker failed");
+            fail(EX_UNAVAILABLE, crew->board->place.prefix, "a worker failed");
     crew->n = 0;
 }
 

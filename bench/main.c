@@ -70,7 +70,7 @@ static void choose(struct asked *out, const char *names)
                (strlen(parts[i].name) != length || strncmp(parts[i].name, names, length) != 0))
             i++;
         if (i == N_PARTS)
-            fail(names, "there is no such part");
+            fail(EX_DATAERR, names, "there is no such part");
         out->has[i] = true;
     }
 }
@@ -80,7 +80,7 @@ static int number(const char *option, const char *text, long most)
     char *end;
     long value = strtol(text, &end, 10);
     if (*end || value < 1 || value > most)
-        fail(option, "wants a whole number, not that small or large");
+        fail(EX_DATAERR, option, "wants a whole number, not that small or large");
     return (int)value;
 }
 
@@ -162,7 +162,7 @@ static int measure_in_child(const struct asked *asked)
     sigprocmask(SIG_BLOCK, &awaited, &before);
     pid_t child = fork();
     if (child < 0)
-        fail("fork", "no more processes");
+        fail(EX_SOFTWARE, "fork", "no more processes");
     if (child == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -181,7 +181,7 @@ static int work_as(const char *role, const char *board_fd, const char *number)
             crew_work(roles[i].work, board_fd, number);
             return 0;
         }
-    fail(role, "there is no such role");
+    fail(EX_SOFTWARE, role, "there is no such role");
 }
 
 int main(int argc, char **argv)
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
     argp_parse(&bench_argp, argc, argv, 0, NULL, &asked);
     const char *store = getenv("HOLDFAST_STORE");
     if (!store)
-        fail("HOLDFAST_STORE", "names no store");
+        fail(EX_USAGE, "HOLDFAST_STORE", "names no store");
     place_read(&asked.bench.place, store);
     int status = measure_in_child(&asked);
     mongoc_init();

@@ -19,14 +19,15 @@ static void read_key(struct place *out, const char *key, size_t length)
     if (strncmp(key, "hfCollection=", 13) == 0)
         snprintf(out->locks, sizeof out->locks, "%.*s", (int)length - 13, key + 13);
     else if (strncmp(key, "hfProtocol=", 11) == 0 && strncmp(key, "hfProtocol=queue", length) != 0)
-        fail("hfProtocol", "what is measured is protocol queue, and by the part `protocols` the "
-                           "others: name the store without it");
+        fail(EX_DATAERR, "hfProtocol",
+             "what is measured is protocol queue, and by the part `protocols` the "
+             "others: name the store without it");
 }
 
 static void copy(char *to, size_t size, const char *from, size_t length)
 {
     if (length >= size)
-        fail("the URI", "it is too long");
+        fail(EX_DATAERR, "the URI", "it is too long");
     memcpy(to, from, length);
     to[length] = '\0';
 }
@@ -60,7 +61,7 @@ void place_read(struct place *out, const char *uri)
     unsigned chance;
     *out = (struct place){.kind = PLACE_MONGO};
     if (getrandom(&chance, sizeof chance, 0) != sizeof chance)
-        fail("getrandom", "no random numbers");
+        fail(EX_SOFTWARE, "getrandom", "no random numbers");
     snprintf(out->prefix, sizeof out->prefix, "holdfast-bench-%08x", chance);
     snprintf(out->raw, sizeof out->raw, "%s.raw", out->prefix);
     snprintf(out->side, sizeof out->side, "%s", out->prefix);
@@ -73,7 +74,8 @@ void place_read(struct place *out, const char *uri)
     } else if (strncmp(uri, "mongodb", 7) == 0 && strstr(uri, "://")) {
         read_mongo(out);
     } else {
-        fail("the store", "its URI is like sqlite:PATH or mongodb://HOST:PORT/DATABASE");
+        fail(EX_DATAERR, "the store",
+             "its URI is like sqlite:PATH or mongodb://HOST:PORT/DATABASE");
     }
 }
 
@@ -86,7 +88,7 @@ void place_raw_path(const struct place *place, char out[PLACE_URI_MAX])
 {
     int n = snprintf(out, PLACE_URI_MAX, "%s.%s", place->path, place->prefix);
     if (n >= PLACE_URI_MAX)
-        fail(place->path, "the path is too long");
+        fail(EX_DATAERR, place->path, "the path is too long");
 }
 
 /* ---- Removing: what fails here is not told; a user who may not delete keeps empty locks, as

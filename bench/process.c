@@ -47,7 +47,7 @@ static void run(const char *program, char *const *words, cost *out)
     if (child == 0)
         become(program, words);
     if (child < 0 || wait4(child, &status, 0, &usage) < 0 || status != 0)
-        fail(program, "failed");
+        fail(EX_UNAVAILABLE, program, "failed");
     series_add(&out->ms, (double)(now_ns() - from) / 1e6);
     series_add(&out->mib, (double)usage.ru_maxrss / 1024);
 }

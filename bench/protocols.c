@@ -86,7 +86,7 @@ static void delete_all(mongoc_collection_t *locks)
     bson_error_t error;
     bson_t all = BSON_INITIALIZER;
     if (!mongoc_collection_delete_many(locks, &all, NULL, NULL, &error))
-        fail("deleting the locks", error.message);
+        fail(EX_UNAVAILABLE, "deleting the locks", error.message);
 }
 
 /* The user's document, that the lock stands in. False: no documents can be made there. */
@@ -108,7 +108,7 @@ static double lose(hf_client *client, mongoc_collection_t *locks, const protocol
     int64_t from = now_ns();
     delete_all(locks);
     if (poll(&lost, 1, 20000) != 1)
-        fail("lost notice", "it did not come");
+        fail(EX_UNAVAILABLE, "lost notice", "it did not come");
     double ms = (double)(now_ns() - from) / 1e6;
     hf_lock_close(lock);
     if (p->is_in_document)

@@ -29,7 +29,7 @@ static void open_mongo(struct raw *on, const struct place *place)
 {
     on->client = mongoc_client_new(place->driver_uri);
     if (!on->client)
-        fail("the driver", "it does not take the URI");
+        fail(EX_DATAERR, "the driver", "it does not take the URI");
     on->collection = mongoc_client_get_collection(on->client, place->database, place->raw);
     mongoc_write_concern_t *concern = mongoc_write_concern_new();
     mongoc_write_concern_set_wmajority(concern, 0);
@@ -45,7 +45,7 @@ static void put_mongo(struct raw *on, int id)
     bson_t *update = BCON_NEW("$set", "{", "at", BCON_INT64(now_ns()), "}");
     bson_t *options = BCON_NEW("upsert", BCON_BOOL(true));
     if (!mongoc_collection_update_one(on->collection, filter, update, options, NULL, &error))
-        fail("raw upsert", error.message);
+        fail(EX_UNAVAILABLE, "raw upsert", error.message);
     bson_destroy(options);
     bson_destroy(update);
     bson_destroy(filter);
@@ -66,7 +66,7 @@ void raw_put_many(struct raw *on, int n)
         bson_destroy(filter);
     }
     if (!mongoc_bulk_operation_execute(bulk, NULL, &error))
-        fail("raw upserts", error.message);
+        fail(EX_UNAVAILABLE, "raw upserts", error.message);
     mongoc_bulk_operation_destroy(bulk);
     bson_destroy(options);
 }
@@ -77,7 +77,7 @@ static bool try_mongo(struct raw *on, int id)
     bson_t *document = BCON_NEW("_id", BCON_INT32(id));
     bool is_in = mongoc_collection_insert_one(on->collection, document, NULL, NULL, &error);
     if (!is_in && error.code != DUPLICATE_KEY)
-        fail("raw insert", error.message);
+        fail(EX_UNAVAILABLE, "raw insert", error.message);
     bson_destroy(document);
     return is_in;
 }
@@ -87,7 +87,7 @@ static void remove_mongo(struct raw *on, int id)
     bson_error_t error;
     bson_t *filter = BCON_NEW("_id", BCON_INT32(id));
     if (!mongoc_collection_delete_one(on->collection, filter, NULL, NULL, &error))
-        fail("raw delete", error.message);
+        fail(EX_UNAVAILABLE, "raw delete", error.message);
     bson_destroy(filter);
 }
 
@@ -96,7 +96,7 @@ static void remove_mongo(struct raw *on, int id)
 static void check(const struct raw *on, int rc)
 {
     if (rc != SQLITE_OK && rc != SQLITE_DONE)
-        fail("raw transaction", sqlite3_errmsg(on->db));
+        fail(EX_UNAVAILABLE, "raw transaction", sqlite3_errmsg(on->db));
 }
 
 static sqlite3_stmt *prepare(const struct raw *on, const char *text)
@@ -156,7 +156,7 @@ struct raw *raw_open(const struct place *place)
 {
     struct raw *on = calloc(1, sizeof *on);
     if (!on)
-        fail("raw", "out of memory");
+        fail(EX_SOFTWARE, "raw", "out of memory");
     if (place->kind == PLACE_MONGO)
         open_mongo(on, place);
     else

@@ -87,7 +87,7 @@ counts server_count(struct server *from)
     bson_error_t error;
     bson_t *command = BCON_NEW("serverStatus", BCON_INT32(1));
     if (!read_status(from, &now, &error))
-        fail("serverStatus", error.message);
+        fail(EX_UNAVAILABLE, "serverStatus", error.message);
     now.others_ms = others_ms(from, command);
     bson_destroy(command);
     return now;

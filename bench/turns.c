@@ -110,10 +110,10 @@ static size_t evaluate(const struct crew *crew, int64_t from_ns, int64_t to_ns, 
     struct turn *turns = calloc(MOST_WORKERS * MOST_TURNS, sizeof *turns);
     double *ms = calloc(MOST_WORKERS * MOST_TURNS, sizeof *ms);
     if (!turns || !ms)
-        fail("turns", "out of memory");
+        fail(EX_SOFTWARE, "turns", "out of memory");
     size_t n = collect(crew, from_ns, to_ns, turns, out);
     if (n < 2)
-        fail("hand-over", "there was none");
+        fail(EX_UNAVAILABLE, "hand-over", "there was none");
     for (size_t i = 1; i < n; i++)
         ms[i - 1] = (double)(turns[i].got_ns - turns[i - 1].left_ns) / 1e6;
     spread s = spread_of(ms, n - 1);

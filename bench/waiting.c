@@ -27,7 +27,7 @@ static double cpu_s(const struct crew *crew)
         clockid_t clock;
         struct timespec used;
         if (clock_getcpuclockid(crew->pids[i], &clock) || clock_gettime(clock, &used))
-            fail("the processor time", "of a worker is not to be had");
+            fail(EX_SOFTWARE, "the processor time", "of a worker is not to be had");
         sum += (double)used.tv_sec + (double)used.tv_nsec / 1e9;
     }
     return sum;

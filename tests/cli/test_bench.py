@@ -53,7 +53,14 @@ class Bench(cli.Case):
         self.assert_nothing_left()
 
     def test_no_such_part(self):
-        self.assertIn("no such part", self.check(1, "bench", "--only", "all").err)
+        self.assertIn("no such part", self.check(65, "bench", "--only", "all").err)
+
+    def test_what_cannot_be(self):
+        for words in (("--runs", "x"), ("--runs", "99"), ("--seconds", "0")):
+            self.assertIn("whole number", self.check(65, "bench", *words).err)
+        self.check(64, "bench", "more")
+        nowhere = "sqlite:" + self.path("nowhere/x.db")
+        self.check(69, "bench", "--only", "pairs", "--store", nowhere)
 
 
 if __name__ == "__main__":
