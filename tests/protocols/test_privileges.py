@@ -202,6 +202,8 @@ class Privileges(unittest.TestCase):
         self.assert_it_works(self.user_of(protocol, right), UNINDEXED)
         reader = self.user((protocol.locks, READ), (right[0], READ), options=protocol.options)
         self.assertEqual([turn["end"] for turn in self.json(reader, "history", "x")["turns"]], ["released"] * 2)
+        self.root[DATABASE].drop_collection(right[0])
+        self.assertIn("none is kept", self.check(0, self.user_of(protocol, (right[0], READ)), "doctor").stdout)
         without = self.user_of(protocol)
         self.assert_it_works(without, UNINDEXED)
         self.assertIn("createIndex on %s.history" % protocol.locks, self.check(0, without, "doctor").stdout)
