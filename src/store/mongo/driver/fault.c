@@ -91,7 +91,7 @@ static const char *remedy_of(hf_code code)
     if (code == HF_UNKNOWN)
         return "it may have been done or not: repeat it, or look";
     if (code == HF_DENIED)
-        return "check user and password, and give the user readWrite on this database";
+        return "check user, password and authSource, and give the user readWrite on this database";
     if (code == HF_FULL)
         return "make room there";
     return "see the server's log";
