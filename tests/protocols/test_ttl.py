@@ -192,6 +192,7 @@ class Bare(Ttl):
             self.assertIn("a program that does not say", shown)
             self.assertNotIn("1970", shown)
             self.assertNotIn("since", shown)
+        self.assertRegex(shown, r"(?m)^limit +one holder$")
 
 
 class Index(Ttl):

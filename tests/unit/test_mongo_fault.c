@@ -99,9 +99,10 @@ static void test_a_text_names_the_place_the_lock_and_the_remedy(void **state)
     (void)state;
     hf_error err;
     told(MONGOC_ERROR_SCRAM, 0, NULL, true, &err);
-    assert_string_equal(err.text, "mongodb at db1,db2, database locks: acquiring \"x\" failed: as "
-                                  "the driver says; check user, password and authSource, and give the user "
-                                  "readWrite on this database");
+    assert_string_equal(err.text,
+                        "mongodb at db1,db2, database locks: acquiring \"x\" failed: as "
+                        "the driver says; check user, password and authSource, and give the user "
+                        "readWrite on this database");
 }
 
 static const char *sharding_text(uint32_t domain, uint32_t number, bool is_beat)

@@ -415,13 +415,20 @@ static void print_done(const hf_last *last)
     free(when);
 }
 
-static bool print_lock(void *ctx, const hf_lock_info *info)
+/* The protocols of other programs know no shared locks. */
+static char *limit_of(const hf_client *client, const hf_lock_info *info)
 {
-    (void)ctx;
+    if (info->limit != HF_LIMIT_RW)
+        return text_print("%" PRId32 " permits", info->limit);
+    return text_copy(strcmp(hf_client_protocol(client), "queue") == 0
+                         ? "none: one exclusive holder, or any number of shared ones"
+                         : "one holder");
+}
+
+static bool print_lock(void *client, const hf_lock_info *info)
+{
     char *token = info->token ? text_print("%" PRId64, info->token) : text_copy("none given");
-    char *limit = info->limit == HF_LIMIT_RW
-                      ? text_copy("none: one exclusive holder, or any number of shared ones")
-                      : text_print("%" PRId32 " permits", info->limit);
+    char *limit = limit_of(client, info);
     print_line("name", info->name);
     print_line("limit", limit);
     print_line("token", token);
@@ -438,7 +445,7 @@ static bool print_lock(void *ctx, const hf_lock_info *info)
 
 static hf_code show_text(hf_client *client, const request *req, hf_error *err)
 {
-    return hf_show(client, req->name, print_lock, NULL, err);
+    return hf_show(client, req->name, print_lock, client, err);
 }
 
 static bool print_json(void *ctx, const hf_lock_info *info)
