@@ -347,6 +347,46 @@ static void test_one_that_is_lost_meanwhile_is_taken_again(void **state)
 
 /* ---- Afterwards ---- */
 
+/* Nobody uses it yet, so who breaks it need not wait until work is stopped. */
+static void test_one_that_is_broken_meanwhile_is_given_up_at_once(void **state)
+{
+    (void)state;
+    hf_lock_options options = {.on_lost = say_loss};
+    begin("memory:together-broken", (hf_options){.deadlock_ms = -1});
+    breaking why = {b, "a", {.reason = "in the way"}};
+    play(take_part, &two, 0);
+    stage_act(take_all, &options);
+    stage_run(3000);
+    stage_forget();
+    play(break_it, &why, 1000);
+    stage_expect("3000 b look at a\n"
+                 "3000 b look at 1 sessions\n"
+                 "3000 b ask\n"
+                 "3017 a look at b since 3\n"
+                 "3100 b look at a\n"
+                 "3200 b look at a\n"
+                 "3300 b look at a\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 a a: abandon(broken by b@:1: in the way)\n"
+                 "3333 b beat, seen 1\n"
+                 "3397 a look at 1 sessions\n"
+                 "3400 b look at a\n"
+                 "3400 broken a: yes\n");
+    play(close_part, &two, 500);
+    stage_expect("4000.1 b b: leave\n"
+                 "4000.1 a hears a grant\n"
+                 "4017 a c: enter\n"
+                 "4017 a a: enter\n"
+                 "4017 a b: leave-unused enter\n"
+                 "4017 a c: leave-unused enter\n"
+                 "4017 acquired all: yes\n"
+                 "4017 c\n"
+                 "4017 a\n"
+                 "4017 b\n");
+    play(close_all, NULL, 100);
+    end();
+}
+
 static void test_several_at_once(void **state)
 {
     (void)state;
@@ -511,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_no_time_is_left),
         cmocka_unit_test(test_without_a_limit_it_waits_on),
         cmocka_unit_test(test_one_that_is_lost_meanwhile_is_taken_again),
+        cmocka_unit_test(test_one_that_is_broken_meanwhile_is_given_up_at_once),
         cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_one_that_is_lost_takes_all_along),
         cmocka_unit_test(test_one_that_is_closed_takes_nothing_along),

@@ -80,7 +80,11 @@ static hf_code take(const group *g, part *p, int64_t wait_ms, hf_wait_fn on_wait
     options.on_lost = NULL;
     options.feed_ms = options.max_hold_ms = 0;
     p->code = acquire_run(g->client, p->name, NULL, &options, g->actor, &p->lock, &p->err);
-    return p->code;
+    if (p->code)
+        return p->code;
+    MUTEX_SCOPE(&g->client->mutex);
+    loss_hold_back_locked(p->lock);
+    return HF_OK;
 }
 
 static void give_back(group *g, size_t from)
@@ -177,7 +181,8 @@ static hf_code first_failure(const group *g, hf_error *err)
 
 /* ---- Together ---- */
 
-/* One can be lost while the next is waited for. */
+/* One can be lost while the next is waited for. It is given up at once, as nobody has begun to use
+ * it. */
 static bool is_whole_locked(const group *g)
 {
     hf_mono now = client_now(g->client);

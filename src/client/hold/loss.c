@@ -24,13 +24,19 @@ static hf_turn_end end_of(const struct hf_lock *lock)
     return is_asked ? HF_TURN_BROKEN : HF_TURN_LOST;
 }
 
+/* Then no work has to be stopped. */
+static bool is_unused(const struct hf_lock *lock)
+{
+    return lock->turn.lingers || lock->loss.is_held_back;
+}
+
 static void lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by)
 {
     lock_end_locked(lock, LOCK_LOST);
     lock->loss.why = *why;
     if (!lock->loss.is_left) /* else its leave tells */
         diary_note_locked(lock, end_of(lock));
-    lock->loss.stop_by = lock->turn.lingers ? lock->belief.born : stop_by;
+    lock->loss.stop_by = is_unused(lock) ? lock->belief.born : stop_by;
     line_left_locked(lock);
     raise_fd(lock);
     if (lock->loss.on_lost)
@@ -76,8 +82,14 @@ void loss_close_all_locked(hf_client *client)
 
 /* ---- Together ---- */
 
+void loss_hold_back_locked(struct hf_lock *lock)
+{
+    lock->loss.is_held_back = true;
+}
+
 void loss_tie_locked(struct hf_lock *lock, struct hf_lock *peer)
 {
+    lock->loss.is_held_back = false;
     lock->loss.peer = peer;
 }
 

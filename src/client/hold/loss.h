@@ -15,6 +15,7 @@ struct loss {
     void *ctx;            /* of on_lost */
     bool is_told;         /* on_lost was called, or is being called */
     bool is_left;         /* its ticket was given up */
+    bool is_held_back;    /* it is taken with others that are not there yet: nobody uses it */
     struct hf_lock *peer; /* the next of those taken together, in a ring; NULL: none */
 };
 
@@ -23,6 +24,8 @@ void loss_begin_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_b
 /* Whom to tell. */
 void loss_tell_locked(struct hf_lock *lock, hf_lost_fn on_lost, void *ctx);
 int loss_fd_locked(struct hf_lock *lock);
+/* Those that are taken together: held back until all are there, and can be tied to each other. */
+void loss_hold_back_locked(struct hf_lock *lock);
 void loss_tie_locked(struct hf_lock *lock, struct hf_lock *peer);
 void loss_untie_locked(struct hf_lock *lock);
 int64_t loss_time_left(const struct hf_lock *lock, hf_mono now); /* to stop in, in ms */
