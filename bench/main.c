@@ -79,8 +79,11 @@ static int number(const char *option, const char *text, long most)
 {
     char *end;
     long value = strtol(text, &end, 10);
-    if (*end || value < 1 || value > most)
-        fail(EX_DATAERR, option, "wants a whole number, not that small or large");
+    if (*end || value < 1 || value > most) {
+        char wanted[60];
+        snprintf(wanted, sizeof wanted, "wants a whole number from 1 to %ld", most);
+        fail(EX_DATAERR, option, wanted);
+    }
     return (int)value;
 }
 

@@ -2,6 +2,8 @@
 /* table.c: prints the table; see table.h. */
 #include "table.h"
 
+#include "bench.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,6 +43,8 @@ void table_end(void)
 {
     if (has_json)
         printf("\n]\n");
+    if (fflush(stdout) || ferror(stdout))
+        fail(EX_IOERR, "standard output", "cannot be written");
 }
 
 /* ---- For people ---- */

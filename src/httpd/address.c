@@ -57,6 +57,13 @@ bool address_is_here(const char *text)
     return strcasecmp(host, "localhost") == 0;
 }
 
+/* getaddrinfo() takes larger ones, and forgets their upper bits. */
+static bool is_port(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits && digits <= 5 && !text[digits] && atoi(text) <= 65535;
+}
+
 static void take(address *out, const struct addrinfo *found)
 {
     char host[INET6_ADDRSTRLEN] = "";
@@ -80,6 +87,10 @@ hf_code address_parse(const char *text, address *out, hf_error *err)
         return fail(err, HF_INVALID,
                     "\"%.200s\" is no address to listen on; one is 127.0.0.1:8430, [::1]:8430, or "
                     "0.0.0.0:8430 for all of this machine",
+                    text);
+    if (!is_port(port))
+        return fail(err, HF_INVALID,
+                    "\"%.200s\" is no address to listen on: a port is a number from 0 to 65535",
                     text);
     int failed = getaddrinfo(host, port, &hints, &found);
     if (failed)

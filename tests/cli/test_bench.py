@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 
 import cli
 
@@ -59,6 +60,10 @@ class Bench(cli.Case):
         for words in (("--runs", "x"), ("--runs", "99"), ("--seconds", "0")):
             self.assertIn("whole number", self.check(65, "bench", *words).err)
         self.check(64, "bench", "more")
+        with open("/dev/full", "w") as full:
+            bench = subprocess.run([cli.BIN, "bench", "--only", "pairs", "--runs", "1"], stdout=full,
+                                   stderr=subprocess.PIPE, env=self.env)
+        self.assertEqual((bench.returncode, b"cannot be written" in bench.stderr), (74, True))
         nowhere = "sqlite:" + self.path("nowhere/x.db")
         self.check(69, "bench", "--only", "pairs", "--store", nowhere)
 

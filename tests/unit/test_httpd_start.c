@@ -196,8 +196,13 @@ static void test_addresses_that_are_none(void **state)
         config.listen = bad[i];
         assert_refused(&config, HF_INVALID, "is no address to listen on; one is 127.0.0.1:8430");
     }
-    config.listen = "127.0.0.1:http";
-    assert_refused(&config, HF_INVALID, "\"127.0.0.1:http\" is no address to listen on: ");
+    static const char *const ports[] = {"127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1",
+                                        "127.0.0.1:00000000001"};
+    for (size_t i = 0; i < N(ports); i++) {
+        config.listen = ports[i];
+        assert_refused(&config, HF_INVALID,
+                       " is no address to listen on: a port is a number from 0 to 65535");
+    }
 }
 
 static void test_one_that_is_taken(void **state)
