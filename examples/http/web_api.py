@@ -111,6 +111,7 @@ if __name__ == "__main__":
                         help="what a lock's name has before the resource's ID (resource-)")
     parser.add_argument("--data", default=tempfile.gettempdir(), help="where the resources are")
     given = parser.parse_args()
+    os.makedirs(given.data, exist_ok=True)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", given.port), Api)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     if given.store:

@@ -119,7 +119,7 @@ class Denied(Commands):
         self.assertEqual((command.ended_with, command.lines), (0, ["ran"]), command)
 
     def test_a_wrong_password(self):
-        self.assert_denied(self.uri_of("user", "wr0ng"), "(?i)authenticat.*user and password")
+        self.assert_denied(self.uri_of("user", "wr0ng"), "(?i)authenticat.*user, password and authSource")
 
     def test_no_password(self):
         self.assert_denied("mongodb://%s/" % self.server.members[0].host, "(?i)auth.*readWrite")
