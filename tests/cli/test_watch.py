@@ -155,8 +155,9 @@ class Keys(Screen):
         self.shows_names("a")
         self.key("\n")
         self.shows("filter: SEC ")
-        self.key("/\x1b")
-        self.shows_names("b", "a", "c", "c")
+        for keys in ("/\x1b", "/SEC\n", "\x1b"):
+            self.key(keys)
+            self.shows_names(*("a" if "\n" in keys else "bacc"))
         self.quit()
 
     def test_pause(self):

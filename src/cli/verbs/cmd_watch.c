@@ -181,6 +181,8 @@ static bool heed(view *v, refresher *l, int key)
         v->order = (v->order + 1) % N_ORDERS;
     if (key == '/')
         v->is_typing = true;
+    if (key == 27)
+        set_filter(v, text_copy(""));
     if (key == 'p' || key == ' ')
         refresher_pause(l, v->is_paused = !v->is_paused);
     scroll_to(v, key);
