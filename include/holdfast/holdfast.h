@@ -504,8 +504,7 @@ hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_erro
 
 /* Releases a lease and waits for the acknowledgement.
  *   - HF_OK: it is released now, or was released before: the call is safe to repeat.
- *   - HF_LOST: it was lost before. That is known until somebody who had the lock after that has
- * left it; then it is HF_OK.
+ *   - HF_LOST: it was lost before. Once the next holder has left, that is not known: HF_OK.
  *   - HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs out. */
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 

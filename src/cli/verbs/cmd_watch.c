@@ -150,9 +150,7 @@ static void type_key(view *v, int key)
 {
     if (key == '\n' || key == '\r' || key == 27)
         v->is_typing = false;
-    if (key == 27)
-        set_filter(v, text_copy(""));
-    else if (key == KEY_ERASE)
+    if (key == KEY_ERASE)
         drop_last(v);
     else if (key >= ' ' && key <= 0xff)
         set_filter(v, text_print("%s%c", v->filter, key));
@@ -173,6 +171,8 @@ static void scroll_to(view *v, int key)
 /* False: enough. */
 static bool heed(view *v, refresher *l, int key)
 {
+    if (key == 27) /* Esc, while the filter is typed, too */
+        set_filter(v, text_copy(""));
     if (v->is_typing) {
         type_key(v, key);
         return true;
@@ -181,8 +181,6 @@ static bool heed(view *v, refresher *l, int key)
         v->order = (v->order + 1) % N_ORDERS;
     if (key == '/')
         v->is_typing = true;
-    if (key == 27)
-        set_filter(v, text_copy(""));
     if (key == 'p' || key == ' ')
         refresher_pause(l, v->is_paused = !v->is_paused);
     scroll_to(v, key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* why.c: hf_why(): follows the waits from a lock to its roots. It reads the wait reports of all
- * sessions (core/waits.h) and then, level by level, the records: whoever says that it holds a lock
- * of a level names one of the next. Then it tells the caller, holder by holder, in the order of a
- * tree.
+ * sessions (core/waits.h) and then, level by level, the records: a report that has a lock of one
+ * level among what is held names a lock of the next. Then it tells the caller, holder by holder, in
+ * the order of a tree.
  *
  * The reports of the holders' own sessions would not do: what a run holds while its command waits
  * is in the report of the command's session, and nothing leads there from the lock.

@@ -121,12 +121,13 @@ static const char *limit_of(const mongo_store *store, const mongo_call *call, bo
 
 #define MESSAGE_MOST 160
 
-/* How much of the server's message is told: up to the end of a word, and not the whole command,
- * which some quote. */
-static int told_of(const char *message)
+/* How much of the server's message is told: not the whole command, which some quote, and of a long
+ * one what ends with a word. */
+static int told_of(const char *message, bool *is_cut)
 {
     int length = (int)strcspn(message, "{");
-    if (length > MESSAGE_MOST) {
+    *is_cut = length > MESSAGE_MOST;
+    if (*is_cut) {
         const char *space = memrchr(message, ' ', MESSAGE_MOST + 1);
         length = space ? (int)(space - message) : MESSAGE_MOST;
     }
@@ -139,13 +140,13 @@ static hf_code word(const mongo_store *store, const mongo_call *call, hf_code co
                     const char *message, hf_error *err)
 {
     char limit[80];
-    int length = told_of(message);
+    bool is_cut;
+    int length = told_of(message, &is_cut);
     return error_set(err, code,
                      "mongodb at %.120s, database %.64s: %s%s%.80s%s failed: %.*s%s; %s%s",
                      store->uri.hosts, store->uri.database, call->what, call->name ? " \"" : "",
                      call->name ? call->name : "", call->name ? "\"" : "", length, message,
-                     strcspn(message, "{") > MESSAGE_MOST ? " ..." : "", remedy_of(code),
-                     limit_of(store, call, is_late, limit));
+                     is_cut ? " ..." : "", remedy_of(code), limit_of(store, call, is_late, limit));
 }
 
 hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
