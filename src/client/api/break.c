@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* break.c: hf_break(): asks the holders of a lock to leave, waits until they have left or cannot
  * believe any more, and takes their tickets out (R9). If a holder's place goes to an ID lease
- * meanwhile, the break follows it there, by its token. */
+ * meanwhile, the break follows it there, by its token; and if a holder that shares is upgraded, to
+ * its new ticket. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
@@ -17,7 +18,7 @@
 #define LOOK_MS 100
 
 /* A holder to be broken, as it was last seen. An ID lease that took its place has one of its
- * tokens. */
+ * tokens; an upgrade has a new one. */
 typedef struct target {
     hf_entry holder;
     int64_t first_token, last_token;
@@ -62,6 +63,13 @@ static hf_code look(breaking *b, hf_error *err)
     return code;
 }
 
+static target target_of(const hf_entry *holder)
+{
+    int64_t others = holder->block > 1 ? holder->block - 1 : 0;
+    return (target){
+        .holder = *holder, .first_token = holder->token, .last_token = holder->token + others};
+}
+
 static void choose(breaking *b)
 {
     b->targets = alloc_array(NULL, b->record.holders, sizeof *b->targets);
@@ -69,9 +77,7 @@ static void choose(breaking *b)
         const hf_entry *holder = &b->record.entries[i];
         if (b->options->if_token && holder->token != b->options->if_token)
             continue;
-        int64_t others = holder->block > 1 ? holder->block - 1 : 0;
-        b->targets[b->n++] = (target){
-            .holder = *holder, .first_token = holder->token, .last_token = holder->token + others};
+        b->targets[b->n++] = target_of(holder);
     }
 }
 
@@ -85,19 +91,28 @@ static bool took_its_place(const hf_entry *lease, const target *t)
            lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits;
 }
 
-/* The entry that now holds in the target's place: its own, or that of the ID lease that it has
- * become; NULL: none. */
+/* Nothing in the record leads from an upgrade to what it replaced. Another thread of that session
+ * looks the same if it has the lock alone by now, without having waited: then it is asked too. */
+static bool is_its_upgrade(const breaking *b, const hf_entry *alone, const target *t)
+{
+    return alone->permits == b->record.limit && t->holder.permits < b->record.limit &&
+           alone->since.ms == alone->granted_at.ms && id_equal(alone->session, t->holder.session);
+}
+
+/* The entry that now holds in the target's place: its own, or that of the ID lease or the upgrade
+ * that it has become; NULL: none. */
 static const hf_entry *holder_of(const breaking *b, const target *t)
 {
     const hf_entry *same = record_find(&b->record, t->holder.ticket);
-    for (size_t i = 0; i < b->record.holders && !same; i++)
-        if (took_its_place(&b->record.entries[i], t))
-            same = &b->record.entries[i];
+    for (size_t i = 0; i < b->record.holders && !same; i++) {
+        const hf_entry *holder = &b->record.entries[i];
+        if (took_its_place(holder, t) || is_its_upgrade(b, holder, t))
+            same = holder;
+    }
     return same;
 }
 
-/* Returns whether any of them still holds. If one has become an ID lease, that has to be asked
- * anew. */
+/* Returns whether any of them still holds. What one has become has to be asked anew. */
 static bool follow(breaking *b)
 {
     bool any = false;
@@ -105,10 +120,8 @@ static bool follow(breaking *b)
         target *t = &b->targets[i];
         const hf_entry *now = holder_of(b, t);
         any |= now != NULL;
-        if (!now || id_equal(now->ticket, t->holder.ticket))
-            continue;
-        t->holder = *now;
-        t->is_asked = false;
+        if (now && !id_equal(now->ticket, t->holder.ticket))
+            *t = target_of(now);
     }
     return any;
 }
