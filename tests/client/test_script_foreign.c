@@ -218,6 +218,27 @@ static void test_a_cancelled_wait_leaves_nothing(void **state)
     hf_cancel_free(cancel);
 }
 
+/* A document outlives the session that it was taken for. */
+static void test_a_try_whose_answer_comes_too_late(void **state)
+{
+    (void)state;
+    stage_fault late = {.who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = 10000};
+    stage_fault cut = {.who = 'b', .call = FAULTY_BEAT, .times = 20, .before = HF_UNREACHABLE};
+    begin_on("memory:foreign-late", 0, 0);
+    stage_let_fail(late);
+    stage_let_fail(cut);
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 9900);
+    stage_forget();
+    stage_run(200);
+    stage_expect("9975 b end, leaving tickets\n"
+                 "10000 b begin\n"
+                 "10000 b x: leave-unused enter-or-not\n"
+                 "10000 b has x\n"
+                 "10000 b hears a grant\n");
+    end();
+}
+
 /* Its ticket may still come to stand there. */
 static void test_an_enter_without_an_answer(void **state)
 {
@@ -556,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_the_last_try),
         cmocka_unit_test(test_a_last_try_that_fails),
         cmocka_unit_test(test_a_cancelled_wait_leaves_nothing),
+        cmocka_unit_test(test_a_try_whose_answer_comes_too_late),
         cmocka_unit_test(test_an_enter_without_an_answer),
         cmocka_unit_test(test_a_notice_calls_back_who_waits_for_that_name),
         cmocka_unit_test(test_a_holder_verifies_at_a_notice),

@@ -134,11 +134,8 @@ static void test_a_new_session_listens_from_its_own_beginning(void **state)
                  "3333 b hears HF_LOST\n"
                  "3333 b end, leaving tickets\n"
                  "3333 b begin\n"
-                 "3333 b x: enter\n"
+                 "3333 b x: leave-unused enter\n"
                  "3434 b look at 1 sessions\n"
-                 "3733 b look at 1 sessions\n"
-                 "3733 b x: bury\n"
-                 "3733 b look at x since 4\n"
                  "4000 b listens for 1000 ms, since 3\n"
                  "4333 b sweep\n");
     end();

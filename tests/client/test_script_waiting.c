@@ -1101,12 +1101,10 @@ static void test_a_session_that_goes_while_it_waits(void **state)
                  "3333 b hears HF_LOST\n"
                  "3333 b end, leaving tickets\n"
                  "3333 b begin\n"
-                 "3333 b x: enter\n"
+                 "3333 b x: leave-unused enter\n"
                  "3434 b look at 1 sessions\n"
-                 "3733 b look at 1 sessions\n"
-                 "3733 b x: bury\n"
-                 "3733 b look at x since 4\n"
-                 "4333 b sweep\n");
+                 "4333 b sweep\n"
+                 "4846 b look at x since 3\n");
     end();
 }
 
@@ -1234,18 +1232,53 @@ static void test_an_answer_that_comes_too_late(void **state)
                  "9833 b beat, seen 1, waits: not sent, HF_UNREACHABLE\n"
                  "9975 b end, leaving tickets\n"
                  "10000 b begin\n"
-                 "10000 b x: enter\n"
-                 "10000 b look at x since 2\n"
-                 "10400 b look at 1 sessions\n"
-                 "10400 b x: bury\n"
-                 "10400 b hears a grant\n"
-                 "10400 b has x\n"
+                 "10000 b x: leave-unused enter\n"
+                 "10000 b has x\n"
+                 "10019 b hears a grant\n"
                  "11000 b sweep\n"
                  "13333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "13333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "13833 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "14333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "14833 b beat, seen 1: not sent, HF_UNREACHABLE\n");
+    end();
+}
+
+/* Its own ticket of the session before is in its way, and no other's. */
+static void test_a_try_whose_answer_comes_too_late(void **state)
+{
+    (void)state;
+    begin("memory:late-try", (hf_options){.ttl_ms = 1000});
+    waits.options.wait_ms = HF_TRY;
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = 1000});
+    stage_let_fail(
+        (stage_fault){.who = 'b', .call = FAULTY_BEAT, .times = 100, .before = HF_UNREACHABLE});
+    play(take_part, &waits, 1100);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter-or-not\n"
+                 "0 b hears a grant\n"
+                 "333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "333 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "383 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "433 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "483 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "533 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "583 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "633 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "683 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "733 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "783 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "833 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "883 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "933 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "983 b beat, seen 1: not sent, HF_UNREACHABLE\n"
+                 "993 b end, leaving tickets\n"
+                 "1000 b sweep\n"
+                 "1000 b begin\n"
+                 "1000 b x: leave-unused enter-or-not\n"
+                 "1000 b has x\n"
+                 "1001 b hears a grant\n");
     end();
 }
 
@@ -1445,6 +1478,7 @@ int main(void)
         cmocka_unit_test(test_it_gives_up_when_its_session_is_gone),
         cmocka_unit_test(test_a_wait_that_is_cancelled),
         cmocka_unit_test(test_an_answer_that_comes_too_late),
+        cmocka_unit_test(test_a_try_whose_answer_comes_too_late),
         cmocka_unit_test(test_without_notices_it_polls),
         cmocka_unit_test(test_listening_that_fails),
         cmocka_unit_test(test_where_crashes_show),

@@ -148,7 +148,7 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
     if (is_orphaned(attempt))
-        return attempt_start_anew(attempt, now);
+        return attempt_start_over(attempt, now);
     pthread_mutex_lock(&client->mutex);
     bool told = waiter_take(&attempt->request.waiter);
     hf_stamp stamp = attempt->request.waiter.stamp;

@@ -61,22 +61,35 @@ hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono 
         return attempt_stopped(attempt, HF_CLOSED, now);
     if (asked)
         return attempt_refuse_asked(attempt, &ask, now);
-    return alive ? attempt_end(attempt, HF_OK) : attempt_start_anew(attempt, now);
+    return alive ? attempt_end(attempt, HF_OK) : attempt_start_over(attempt, now);
 }
 
 /* ---- Entering ---- */
 
-/* Enters again, with a new ticket: the old one is gone, or its session is (L3). */
-hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
+static hf_mono enter_again(struct attempt *attempt, hf_mono now)
 {
     pthread_mutex_lock(&attempt->request.client->mutex);
     waiters_remove(&attempt->request.waiter);
     pthread_mutex_unlock(&attempt->request.client->mutex);
-    attempt->request.enter.entry.ticket = (hf_id){{0}};
-    attempt->request.is_in_flight = attempt->request.is_unanswered = false;
     attempt->state = ATTEMPT_ENTERS;
     attempt->enter_due = now;
     return now;
+}
+
+/* The old ticket is gone. */
+hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
+{
+    attempt->request.enter.entry.ticket = (hf_id){{0}};
+    attempt->request.is_in_flight = attempt->request.is_unanswered = false;
+    return enter_again(attempt, now);
+}
+
+/* The session is gone. As after an enter without an answer, the next one takes the old ticket out.
+ */
+hf_mono attempt_start_over(struct attempt *attempt, hf_mono now)
+{
+    attempt->request.is_unanswered = true;
+    return enter_again(attempt, now);
 }
 
 /* The ticket may stand in the record, or may still arrive there: the background takes it out. If a
@@ -98,7 +111,7 @@ static hf_id new_ticket_locked(const struct lock_request *request)
     return id_is_zero(request->lease) ? client_new_id(request->client) : request->lease;
 }
 
-/* Its own ticket, from a session that was lost before the answer came, would be in its way. */
+/* Its own ticket, from a session that was lost before it was believed, would be in its way. */
 static void take_ticket_locked(struct attempt *attempt)
 {
     hf_client *client = attempt->request.client;

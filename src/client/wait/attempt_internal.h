@@ -20,8 +20,9 @@ bool attempt_has_queue(const struct attempt *attempt);
 
 /* attempt_enter.c */
 hf_mono attempt_enter(struct attempt *attempt, hf_mono now);
-/* Enters again, with a new ticket: the old one is gone, or its session is (L3). */
+/* Enter again, with a new ticket (L3): the old one is gone; or its session is, and it may stand. */
 hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now);
+hf_mono attempt_start_over(struct attempt *attempt, hf_mono now);
 /* An acknowledged answer or a look says that it was granted. Believes that only if the lease still
  * runs (R4). */
 hf_mono attempt_believe(struct attempt *attempt, const hf_entry *entry, hf_mono now);
