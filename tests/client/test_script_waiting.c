@@ -1244,6 +1244,44 @@ static void test_an_answer_that_comes_too_late(void **state)
     end();
 }
 
+/* The ticket was granted, and b was told so; then it was taken out, and the repeated enter stands
+ * behind c. */
+static void test_a_notice_that_is_older_than_the_answer(void **state)
+{
+    (void)state;
+    hold("memory:old-notice", defaults);
+    part taken = {.client = stage_client("memory:old-notice", NULL), .name = "x"};
+    stage_let_fail((stage_fault){.who = 'b',
+                                 .call = FAULTY_STEP,
+                                 .is = stage_is_enter,
+                                 .after = HF_UNKNOWN,
+                                 .slow_ms = 600});
+    play(take_part, &waits, 200);
+    play(close_part, &x, 200);
+    stage_drop_record(a, "x");
+    play(take_part, &taken, 400);
+    play(close_part, &taken, 500);
+    stage_expect("0 b begin\n"
+                 "0 b x: enter\n"
+                 "200.1 a x: leave\n"
+                 "400 c begin\n"
+                 "400 c x: enter\n"
+                 "400 c has x\n"
+                 "400 c sweep\n"
+                 "501 b hears a grant\n"
+                 "600 b hears HF_UNKNOWN\n"
+                 "600 log: x: trying again: injected\n"
+                 "609 b x: enter\n"
+                 "609 b look at x since 5\n"
+                 "800.1 c x: leave\n"
+                 "800.1 b hears a grant\n"
+                 "800.1 b has x\n"
+                 "1000 a sweep\n"
+                 "1000 b sweep\n");
+    close_part(&taken);
+    end();
+}
+
 /* Its own ticket of the session before is in its way, and no other's. */
 static void test_a_try_whose_answer_comes_too_late(void **state)
 {
@@ -1478,6 +1516,7 @@ int main(void)
         cmocka_unit_test(test_it_gives_up_when_its_session_is_gone),
         cmocka_unit_test(test_a_wait_that_is_cancelled),
         cmocka_unit_test(test_an_answer_that_comes_too_late),
+        cmocka_unit_test(test_a_notice_that_is_older_than_the_answer),
         cmocka_unit_test(test_a_try_whose_answer_comes_too_late),
         cmocka_unit_test(test_without_notices_it_polls),
         cmocka_unit_test(test_listening_that_fails),

@@ -184,6 +184,14 @@ static void note_overtaken(const struct attempt *attempt, const hf_record *recor
         diary_note_overtaken(request->client, record->name, overtaken, own->granted_at);
 }
 
+/* A notice may be older than this answer (R1): somebody has taken the granted ticket out by force,
+ * and the repeated enter has brought it back. A look tells. */
+static void doubt_notices_locked(struct waiter *waiter)
+{
+    waiter->is_told |= waiter->token != 0;
+    waiter->token = 0;
+}
+
 static hf_code send_enter(struct attempt *attempt, struct carried *carried)
 {
     hf_client *client = attempt->request.client;
@@ -203,7 +211,9 @@ static hf_code send_enter(struct attempt *attempt, struct carried *carried)
     }
     if (code == HF_OK && reply.stamp.value > attempt->request.waiter.stamp.value)
         attempt->request.waiter.stamp = reply.stamp; /* a notice may have come first */
-    if (code == HF_OK && !was_unanswered)
+    if (code == HF_OK && was_unanswered)
+        doubt_notices_locked(&attempt->request.waiter);
+    else if (code == HF_OK)
         hear_time_locked(attempt, &record);
     pthread_mutex_unlock(&client->mutex);
     if (code == HF_OK) {
