@@ -67,7 +67,7 @@ typedef struct hf_entry {
     int32_t ttl_ms; /* the session's, in case its document is missing */
     int32_t permits;
     int64_t token;        /* 0 while waiting */
-    hf_dbtime since;      /* when it entered; set by the step */
+    hf_dbtime since;      /* when it entered; set by the step; an upgrade keeps it */
     hf_dbtime granted_at; /* 0 while waiting */
     bool yields;   /* its session passes the lock on by itself, so it is told when another waits */
     int32_t block; /* how many tokens belong to the entry, from `token` on; 0: one */

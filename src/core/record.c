@@ -324,11 +324,11 @@ static bool has_room(const hf_record *record, const hf_enter *enter)
     return record->queued < (size_t)bound && record->holders + record->queued < HF_ENTRIES_MAX;
 }
 
-static void append_entrant(hf_record *record, const hf_enter *enter, hf_dbtime now)
+static void append_entrant(hf_record *record, const hf_enter *enter, hf_dbtime since)
 {
     hf_entry entry = enter->entry;
     entry.token = 0;
-    entry.since = now;
+    entry.since = since;
     entry.granted_at = (hf_dbtime){0};
     record_append(record, &entry, false);
 }
@@ -359,9 +359,9 @@ static bool fits_instead(const hf_record *record, const hf_entry *of, const hf_e
 }
 
 /* An upgrade: the entrant takes that holder's place if it fits once the holder is gone, and passes
- * nobody (I3). The grant that follows gives it a token. Otherwise nothing changes and the holder
- * stays. */
-static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
+ * nobody (I3). It has entered when that holder has, and so is known by a break. The grant that
+ * follows gives it a token. Otherwise nothing changes and the holder stays. */
+static bool replace(hf_record *record, const hf_enter *enter)
 {
     size_t at = 0;
     while (at < record->holders && !id_equal(record->entries[at].ticket, enter->replaces))
@@ -370,10 +370,11 @@ static bool replace(hf_record *record, const hf_enter *enter, hf_dbtime now)
         record->limit != enter->limit || record->queued ||
         !fits_instead(record, &record->entries[at], enter))
         return false;
+    hf_dbtime since = record->entries[at].since;
     record->holders--;
     memmove(&record->entries[at], &record->entries[at + 1],
             (record->holders + record->queued - at) * sizeof *record->entries);
-    append_entrant(record, enter, now);
+    append_entrant(record, enter, since);
     return true;
 }
 
@@ -395,7 +396,7 @@ bool record_makes(const hf_step *step)
 /* Whether it is in. */
 static bool let_in(hf_record *record, const hf_step *step, hf_dbtime now)
 {
-    return record_makes(step) ? admit(record, step->enter, now) : replace(record, step->enter, now);
+    return record_makes(step) ? admit(record, step->enter, now) : replace(record, step->enter);
 }
 
 bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,

@@ -31,6 +31,7 @@ static void show_another(faulty *of, hf_record *record)
     if (looks++ < 1)
         return;
     record->entries[0].ticket = (hf_id){{5}};
+    record->entries[0].session = (hf_id){{6}};
     record->entries[0].block = 0;
     edit(&record->entries[0]);
 }
@@ -103,6 +104,41 @@ static void test_another_holder_is_let_alone(void **state)
     assert_int_equal(asks_after("memory:permits", have_fewer_permits), 1);
 }
 
+/* As an upgrade has it. */
+static void be_upgraded(hf_entry *holder)
+{
+    holder->session = (hf_id){{9}};
+    holder->token = FIRST + TOKENS;
+    holder->granted_at.ms++;
+}
+
+static void come_later_by_itself(hf_entry *holder)
+{
+    be_upgraded(holder);
+    holder->since.ms++;
+}
+
+static void be_of_another_session(hf_entry *holder)
+{
+    be_upgraded(holder);
+    holder->session = (hf_id){{6}};
+}
+
+static void share(hf_entry *holder)
+{
+    be_upgraded(holder);
+    holder->permits = 1;
+}
+
+static void test_an_upgrade_in_its_place_is_asked_too(void **state)
+{
+    (void)state;
+    assert_int_equal(asks_after("memory:upgraded", be_upgraded), 2);
+    assert_int_equal(asks_after("memory:itself", come_later_by_itself), 1);
+    assert_int_equal(asks_after("memory:others", be_of_another_session), 1);
+    assert_int_equal(asks_after("memory:shares", share), 1);
+}
+
 /* ---- Sessions that look gone ---- */
 
 static void look_gone(faulty *of, hf_session_state *state)
@@ -152,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_lease_in_its_place_is_asked_too),
         cmocka_unit_test(test_another_holder_is_let_alone),
+        cmocka_unit_test(test_an_upgrade_in_its_place_is_asked_too),
         cmocka_unit_test(test_one_that_only_looks_gone_is_asked),
         cmocka_unit_test(test_one_that_is_marked_is_not_asked),
     };

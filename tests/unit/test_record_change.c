@@ -104,7 +104,10 @@ static void test_the_only_reader_is_upgraded(void **state)
 {
     hf_record *record = *state;
     enter(record, 1, 1);
+    record->entries[0].since.ms = 4000;
     assert_true(upgrade(record, 1, 11));
+    assert_int_equal(record->entries[0].since.ms, 4000); /* it has been there since then */
+    assert_int_equal(record->entries[0].granted_at.ms, 5000);
     assert_null(record_find(record, id_of(1)));
     assert_true(holds(record, 11));
     assert_int_equal(permits_of(record, 11), ALL);

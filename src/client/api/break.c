@@ -91,12 +91,11 @@ static bool took_its_place(const hf_entry *lease, const target *t)
            lease->granted_at.ms == t->holder.granted_at.ms && lease->permits == t->holder.permits;
 }
 
-/* Nothing in the record leads from an upgrade to what it replaced. Another thread of that session
- * looks the same if it has the lock alone by now, without having waited: then it is asked too. */
+/* An upgrade keeps the time when the entry whose place it took entered. */
 static bool is_its_upgrade(const breaking *b, const hf_entry *alone, const target *t)
 {
-    return alone->permits == b->record.limit && t->holder.permits < b->record.limit &&
-           alone->since.ms == alone->granted_at.ms && id_equal(alone->session, t->holder.session);
+    return alone->permits == b->record.limit && alone->token > t->last_token &&
+           alone->since.ms == t->holder.since.ms && id_equal(alone->session, t->holder.session);
 }
 
 /* The entry that now holds in the target's place: its own, or that of the ID lease or the upgrade

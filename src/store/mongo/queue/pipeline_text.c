@@ -277,7 +277,7 @@ static const char taken_alone[] =
     "{'limit': '$$x.limit',"
     " 'token': '$$token',"
     " 'holders': {'$concatArrays': ['$$r.holders', [{'$mergeObjects': ["
-    "     '$$x.entry', {'since': @now, 'token': '$$token', 'granted_at': @now}]}]]},"
+    "     '$$x.entry', {'since': @since, 'token': '$$token', 'granted_at': @now}]}]]},"
     " 'notify': {'$concat': [@noted'$$x.note', {'$toString': '$$token'}]}}";
 
 static const char taken_with_block[] =
@@ -290,7 +290,8 @@ static const char taken_with_block[] =
     "        'token': {'$add': ['$$token', '$$block', -1]},"
     "        'holders': {'$concatArrays': ['$$r.holders', [{'$mergeObjects': ["
     "            '$$x.entry',"
-    "            {'since': @now, 'token': '$$token', 'block': '$$block', 'granted_at': @now}]}]]},"
+    "            {'since': @since, 'token': '$$token', 'block': '$$block', 'granted_at': "
+    "@now}]}]]},"
     "        'notify': {'$concat': [@noted'$$x.note', {'$toString': '$$token'}, @note_block]}}}}";
 
 static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue', [{'$mergeObjects': "
@@ -335,6 +336,11 @@ static const char replace[] =
     "        {'$mergeObjects': ['$$r', @taken]},"
     "        '$$was']}}}";
 
+static const char since_of_replaced[] =
+    "{'$arrayElemAt': ["
+    "    '$$was.holders.since',"
+    "    {'$indexOfArray': ['$$was.holders.ticket', '$$x.replaces']}]}";
+
 /* ---- record_step() ---- */
 
 /* Not a constant, which the server would evaluate when it parses the text. */
@@ -362,7 +368,7 @@ static const char wall_time[] = /* record_floor_of() */
 
 /* ---- Which parts ---- */
 
-#define PARTS 53
+#define PARTS 54
 
 typedef struct part {
     const char *name, *text;
@@ -451,6 +457,7 @@ static void choose_enter(parts *p, const pipeline_variant *v)
     add(p, "noted", is_edited ? noted_before : "");
     ADD(p, is_neighbour);
     ADD(p, fits);
+    add(p, "since", v->enter == PIPELINE_UPGRADES ? since_of_replaced : "@now");
     ADD(p, taken);
     ADD(p, queued);
     ADD(p, recall);
