@@ -56,11 +56,21 @@ static void tell(const comparing *c, change_kind kind, const hf_entry_info *entr
                               at_ms ? at_ms : c->now->at_ms, last, c->was->at_ms == 0});
 }
 
+/* Whether the record says how that holder left. Protocols without a queue have no tokens, and one
+ * holder at a time. */
+static bool is_told(const comparing *c, const hf_entry_info *holder)
+{
+    const hf_last *last = &c->new->last;
+    if (holder->token)
+        return last->token == holder->token;
+    return last->outcome != HF_OUTCOME_NONE && last->at_ms > c->old->last.at_ms;
+}
+
 /* If the record does not say, a holder that was already gone or overdue has lost the lock. */
 static void tell_end(const comparing *c, const hf_entry_info *holder)
 {
     const hf_last *last = &c->new->last;
-    bool is_known = holder->token && last->token == holder->token;
+    bool is_known = is_told(c, holder);
     bool is_lost = is_known ? last->outcome == HF_OUTCOME_ABANDONED
                             : holder->lease_left_ms < 0 || !*holder->who;
     tell(c, is_lost ? CHANGE_LOSS : CHANGE_RELEASE, holder, is_known ? last->at_ms : 0,

@@ -1,8 +1,10 @@
 # The history, in each protocol: what stands in its collection, whose collection is left alone, and
 # who keeps none. SPDX-License-Identifier: Apache-2.0
+import json
 import signal
 import unittest
 
+from contest import Command
 from foreign import OnASet, as_json, start_set
 from mongod import until
 
@@ -58,6 +60,20 @@ class Histories:
         self.db[self.collection].delete_one({"_id": "x"})
         until(lambda: self.history.find_one({"name": "x"}), 60, "the turn")
         self.assertEqual(self.history.find_one({"name": "x"})["end"], "lost")
+
+    def test_a_break_is_told_of(self):
+        watcher = self.start(Command("--store", self.uri, "watch", "--json", "x"))
+
+        def event(kind):
+            _, line = watcher.until(
+                lambda: next((each for each in watcher.out if '"event":"%s"' % kind in each[1]), None),
+                60, "the event " + kind)
+            return json.loads(line)
+
+        self.holder()
+        event("grant")
+        self.run_command("break", "--force", "--reason", "hangs", "x")
+        self.assertRegex(event("loss")["reason"], "^broken by .*: hangs$")
 
     def test_a_collection_of_the_user_s(self):
         self.history.insert_one({"_id": 1, "what": "mine"})
