@@ -58,6 +58,16 @@ class AccessLog(serving.Case):
         for each in (secret, USER, READER):
             self.assertNotIn(each, text)
 
+    def test_who_hangs_up_while_waiting(self):
+        service = self.serve("--access-log", self.path("log"))
+        self.hold("x")
+        connection = service.connect()
+        connection.request("POST", "/v1/locks/x", '{"wait_ms": 600000}', JSON)
+        self.until(lambda: service.metric("holdfast_waits_open") > 0, "a waiter")
+        connection.close()
+        lines = self.until(lambda: [each for each in self.logged(1) if each["method"] == "POST"], "its line")
+        self.assertEqual([each["status"] for each in lines], [499])
+
     def test_waits_and_streams_are_logged_when_they_end(self):
         service = self.serve("--access-log", self.path("log"))
         self.hold("x")

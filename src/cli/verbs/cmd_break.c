@@ -139,8 +139,10 @@ static void print_done(request *req)
     tell(req, "\"%s\": done", req->name);
     if (req->how.force)
         terminal_warn("\"%s\" was taken by force: for up to a ttl the old holder may still believe "
-                      "that it holds it, and only the fencing token protects",
-                      req->name);
+                      "that it holds it, and %s",
+                      req->name,
+                      req->can_ask ? "only the fencing token protects"
+                                   : "no token protects what it still writes");
 }
 
 int cmd_break(settings *given, int argc, char **argv)
