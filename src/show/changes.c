@@ -57,12 +57,15 @@ static void tell(const comparing *c, change_kind kind, const hf_entry_info *entr
 }
 
 /* Whether the record says how that holder left. Protocols without a queue have no tokens, and one
- * holder at a time. */
+ * holder at a time; a break tells of it before it takes the lock, so perhaps before the first look.
+ */
 static bool is_told(const comparing *c, const hf_entry_info *holder)
 {
     const hf_last *last = &c->new->last;
     if (holder->token)
         return last->token == holder->token;
+    if (last->outcome == HF_OUTCOME_ABANDONED && last->at_ms >= holder->granted_ms)
+        return true;
     return last->outcome != HF_OUTCOME_NONE && last->at_ms > c->old->last.at_ms;
 }
 

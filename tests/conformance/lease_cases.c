@@ -307,7 +307,11 @@ static void test_what_is_broken_is_not_renewed(void **state)
     hf_error err;
     take(one, name, &brief, &lease);
     assert_code(HF_OK, hf_break(two, name, &why, &err), &err);
-    assert_code(HF_LOST, hf_lease_renew(one, lease.id, NULL, &err), &err);
+    hf_code code;
+    do
+        code = hf_lease_renew(one, lease.id, NULL, &err);
+    while (code == HF_UNKNOWN || code == HF_UNREACHABLE); /* a slow machine: no answer in time */
+    assert_code(HF_LOST, code, &err);
     assert_free(two, name);
 }
 
