@@ -213,8 +213,8 @@ typedef struct hf_wait_info {
 typedef void (*hf_wait_fn)(void *ctx, const hf_wait_info *info);
 
 /* The loss warning: a lock was lost. err says why; left_ms is how much of the lease is left for
- * stopping the work. Called once per lock, from a thread of the library that holds none of its
- * mutexes. It may call hf_lock_close(), but not hf_close(). */
+ * stopping the work. Called once per lock, unless the lock is closed before that, from a thread of
+ * the library that holds none of its mutexes. It may call hf_lock_close(), but not hf_close(). */
 typedef void (*hf_lost_fn)(void *ctx, hf_lock *lock, const hf_error *err, int64_t left_ms);
 
 typedef struct hf_lock_options {
