@@ -66,7 +66,7 @@ static bool is_told(const comparing *c, const hf_entry_info *holder)
         return last->token == holder->token;
     if (last->outcome == HF_OUTCOME_ABANDONED && last->at_ms >= holder->granted_ms)
         return true;
-    return last->outcome != HF_OUTCOME_NONE && last->at_ms > c->old->last.at_ms;
+    return last->at_ms > c->old->last.at_ms;
 }
 
 /* If the record does not say, a holder that was already gone or overdue has lost the lock. */

@@ -92,6 +92,12 @@ class Program:
                                         if each[1].startswith(beginning)), None),
                           timeout, "the line %r" % beginning)
 
+    def events(self, kind=None):
+        """The lines on stdout of a program that prints events in JSON."""
+        with self.changed:
+            found = [json.loads(text) for _, text in self.out]
+        return [each for each in found if kind in (None, each["event"])]
+
     def count(self, beginning):
         with self.changed:
             return sum(text.startswith(beginning) for _, text in self.out)
@@ -141,16 +147,11 @@ class Command(Program):
 
 
 class Worker(Program):
-    """live_worker: its events as dictionaries."""
+    """live_worker."""
     program = WORKER
 
     def __init__(self, store, *words):
         super().__init__(self.program, "--store=" + store, *words)
-
-    def events(self, kind=None):
-        with self.changed:
-            found = [json.loads(text) for _, text in self.out]
-        return [each for each in found if kind in (None, each["event"])]
 
     def wait(self, kinds, timeout, nth=1):
         """Waits for the nth event of a kind, or of several: "acquired refused"."""

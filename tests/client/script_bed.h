@@ -69,6 +69,15 @@ static inline void acquire_part(void *arg)
         stage_say("waited %lld ms", (long long)hf_lock_waited_ms(p->lock));
 }
 
+/* The next enter is answered so late, and no beat arrives meanwhile. */
+static inline void answer_enter_late(char who, int64_t ms)
+{
+    stage_let_fail(
+        (stage_fault){.who = who, .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = ms});
+    stage_let_fail(
+        (stage_fault){.who = who, .call = FAULTY_BEAT, .times = 100, .before = HF_UNREACHABLE});
+}
+
 static inline void release_part(void *arg)
 {
     part *p = arg;

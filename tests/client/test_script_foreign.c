@@ -222,11 +222,8 @@ static void test_a_cancelled_wait_leaves_nothing(void **state)
 static void test_a_try_whose_answer_comes_too_late(void **state)
 {
     (void)state;
-    stage_fault late = {.who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = 10000};
-    stage_fault cut = {.who = 'b', .call = FAULTY_BEAT, .times = 20, .before = HF_UNREACHABLE};
     begin_on("memory:foreign-late", 0, 0);
-    stage_let_fail(late);
-    stage_let_fail(cut);
+    answer_enter_late('b', 10000);
     waits.options.wait_ms = HF_TRY;
     play(take_part, &waits, 9900);
     stage_forget();

@@ -1206,10 +1206,7 @@ static void test_an_answer_that_comes_too_late(void **state)
 {
     (void)state;
     begin("memory:late-grant", defaults);
-    stage_let_fail(
-        (stage_fault){.who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = 10000});
-    stage_let_fail(
-        (stage_fault){.who = 'b', .call = FAULTY_BEAT, .times = 100, .before = HF_UNREACHABLE});
+    answer_enter_late('b', 10000);
     play(take_part, &waits, 15000);
     stage_expect("0 b begin\n"
                  "0 b x: enter\n"
@@ -1288,10 +1285,7 @@ static void test_a_try_whose_answer_comes_too_late(void **state)
     (void)state;
     begin("memory:late-try", (hf_options){.ttl_ms = 1000});
     waits.options.wait_ms = HF_TRY;
-    stage_let_fail(
-        (stage_fault){.who = 'b', .call = FAULTY_STEP, .is = stage_is_enter, .slow_ms = 1000});
-    stage_let_fail(
-        (stage_fault){.who = 'b', .call = FAULTY_BEAT, .times = 100, .before = HF_UNREACHABLE});
+    answer_enter_late('b', 1000);
     play(take_part, &waits, 1100);
     stage_expect("0 b begin\n"
                  "0 b x: enter-or-not\n"

@@ -1,6 +1,5 @@
 # The history, in each protocol: what stands in its collection, whose collection is left alone, and
 # who keeps none. SPDX-License-Identifier: Apache-2.0
-import json
 import signal
 import unittest
 
@@ -63,17 +62,11 @@ class Histories:
 
     def test_a_break_is_told_of(self):
         watcher = self.start(Command("--store", self.uri, "watch", "--json", "x"))
-
-        def event(kind):
-            _, line = watcher.until(
-                lambda: next((each for each in watcher.out if '"event":"%s"' % kind in each[1]), None),
-                60, "the event " + kind)
-            return json.loads(line)
-
         self.holder()
-        event("grant")
+        until(lambda: watcher.events("grant"), 60, "the grant")
         self.run_command("break", "--force", "--reason", "hangs", "x")
-        self.assertRegex(event("loss")["reason"], "^broken by .*: hangs$")
+        [loss] = until(lambda: watcher.events("loss"), 60, "the loss")
+        self.assertRegex(loss["reason"], "^broken by .*: hangs$")
 
     def test_a_collection_of_the_user_s(self):
         self.history.insert_one({"_id": 1, "what": "mine"})
