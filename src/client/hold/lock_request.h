@@ -36,7 +36,7 @@ struct lock_request {
     hf_mono sent;                      /* own thread: the last enter */
     bool is_in_flight;                 /* own thread: the ticket may be in the record */
     bool is_unanswered;   /* own thread: an enter with this ticket got no answer, and may still
-                           * arrive;   or its session is gone, and it may stand */
+                           * arrive; or its session is gone, and it may stand */
     bool is_alone;        /* own thread: stands in no line */
     bool is_shut_out;     /* own thread: another thread has the lock */
     struct place place;   /* mutex */
