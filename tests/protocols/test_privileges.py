@@ -193,6 +193,23 @@ class Privileges(unittest.TestCase):
     def test_sharding(self):
         self.assert_it_works(self.user_of(SHARDING))
 
+    def test_the_indexes_of_sharding(self):
+        """Who may not make them is told which are missing, if he may not see that none is."""
+        locks, pings = self.root[DATABASE].locks2, self.root[DATABASE].lockpings
+        all_of_them = "(?s)locks2.*ts: 1.*locks2.*state: 1.*lockpings.*ping: 1"
+        kept = SHARDING._replace(grants=[(each.name, WRITE + ["changeStream"]) for each in (locks, pings)])
+        seeing = [(each.name, ["listIndexes"]) for each in (locks, pings)]
+        for each in locks, pings:
+            each.drop()
+        for user, said in ((self.user_of(kept), all_of_them), (self.user_of(kept, *seeing), all_of_them),
+                           (self.user_of(SHARDING), "^$"), (self.user_of(kept), all_of_them),
+                           (self.user_of(kept, *seeing), "^$")):
+            locks.delete_many({})  # who makes a lock's document makes the indexes
+            self.check_warning(user, said)
+
+    def check_warning(self, store, said):
+        self.assertRegex(self.check(0, store, "run", "x", "--", "true").stderr, said)
+
     # ---- All of them ----
 
     def check_history(self, protocol):

@@ -436,12 +436,45 @@ static void test_indexes_are_made_once(void **state)
     assert_string_equal(answers_log(), "");
 }
 
+static void check_missing(const char *indexes)
+{
+    refuse_sweeps();
+    answers_give("listIndexes", indexes);
+    assert_int_equal(made_by_two_sweeps("{'ok': 0, 'code': 13}", NULL), 1);
+    assert_non_null(strstr(answers_log(), "db.sessions.createIndex({dead_at: 1}"));
+}
+
 static void test_indexes_that_are_refused_are_told_and_left(void **state)
 {
     (void)state;
+    check_missing("{'ok': 0, 'code': 13}");
+}
+
+#define FOUND(indexes)                                                                             \
+    "{'ok': 1, 'cursor': {'id': 0, 'ns': 'holdfast.sessions', 'firstBatch': ["                     \
+    "{'v': 2, 'key': {'_id': 1}, 'name': '_id_'}, {'v': 2, 'key': {'expires_at': 1},"              \
+    " 'name': 'expires_at_1'}" indexes "]}}"
+#define ON_DEAD_AT ", {'v': 2, 'key': {'dead_at': 1}, 'name': 'dead_at_1'"
+
+static void test_indexes_that_are_there_need_no_right_to_make_them(void **state)
+{
+    (void)state;
     refuse_sweeps();
+    answers_give("listIndexes", FOUND(ON_DEAD_AT ", 'expireAfterSeconds': 3600}"));
     assert_int_equal(made_by_two_sweeps("{'ok': 0, 'code': 13}", NULL), 1);
-    assert_non_null(strstr(answers_log(), "db.sessions.createIndex({dead_at: 1}"));
+    assert_string_equal(answers_log(), "");
+}
+
+static void test_an_index_that_is_missing_is_told(void **state)
+{
+    (void)state;
+    check_missing(FOUND(""));
+}
+
+static void test_an_index_that_removes_nothing_is_told(void **state)
+{
+    (void)state;
+    check_missing(FOUND(ON_DEAD_AT "}"));
 }
 
 static void test_indexes_are_made_when_the_server_is_back(void **state)
@@ -478,6 +511,9 @@ int main(void)
         TEST(test_no_more_overdue_sessions_than_there_is_room_for),
         TEST(test_indexes_are_made_once),
         TEST(test_indexes_that_are_refused_are_told_and_left),
+        TEST(test_indexes_that_are_there_need_no_right_to_make_them),
+        TEST(test_an_index_that_is_missing_is_told),
+        TEST(test_an_index_that_removes_nothing_is_told),
         TEST(test_indexes_are_made_when_the_server_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,7 @@ static void test_a_sweep_that_finds_nothing(void **state)
 {
     (void)state;
     answers_give("createIndexes", "{'ok': 0, 'code': 13}");
+    answers_give("listIndexes", "{'ok': 0, 'code': 13}");
     give_beginning("{'ok': 1, 'n': 1}");
     sweep("its turn, without indexes");
     answers_give("find", CURSOR(""));

@@ -18,27 +18,13 @@
 #include "store/mongo/driver/text.h"
 #include "store/mongo/queue/sessions.h"
 #include "store/mongo/queue/state.h"
+#include "store/mongo/shared/indexes.h"
 
 /* ---- Indexes ---- */
 
 static const char indexes[] =
-    "{'createIndexes': 'sessions', 'indexes': ["
-    "{'key': {'dead_at': 1}, 'name': 'dead_at_1', 'expireAfterSeconds': 86400},"
+    "{'indexes': [{'key': {'dead_at': 1}, 'name': 'dead_at_1', 'expireAfterSeconds': 86400},"
     " {'key': {'expires_at': 1}, 'name': 'expires_at_1'}]}";
-
-/* Making an index that is there already changes nothing. */
-static hf_code make_indexes(mongo_store *store, hf_error *err)
-{
-    static const mongo_call call = {
-        .what = "making the indexes of sessions", .can_wait = true, .writes = true};
-    bson_t *command = pipeline_json(indexes);
-    mongo_reply reply;
-    mongo_append_write_concern(store, command, false);
-    hf_code code = mongo_run(store, &call, command, &reply, err);
-    bson_destroy(&reply.doc);
-    bson_destroy(command);
-    return code;
-}
 
 static void warn_of_indexes(mongo_store *store, const hf_error *error)
 {
@@ -52,10 +38,12 @@ static void warn_of_indexes(mongo_store *store, const hf_error *error)
 /* Once per store. If the store cannot be reached, the next sweep tries again. */
 static void settle_indexes(mongo_store *store)
 {
+    static const mongo_call call = {
+        .what = "making the indexes of sessions", .can_wait = true, .writes = true};
     hf_error error;
     if (store->queue->sweep.has_indexes)
         return;
-    hf_code code = make_indexes(store, &error);
+    hf_code code = mongo_make_indexes(store, &call, "sessions", indexes, false, &error);
     if (code && !error.retryable)
         warn_of_indexes(store, &error);
     store->queue->sweep.has_indexes = !code || !error.retryable;
