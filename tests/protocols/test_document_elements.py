@@ -164,6 +164,10 @@ class Odd(Elements):
         self.assertEqual(self.lines_held(), [])
         self.check(0, "run", "-n", '["odd",2]', "--", "true", uri=self.uri())
 
+    def test_doctor_says_that_waiters_look(self):
+        said = self.check(0, "doctor", uri=self.uri(hfPollMS=250)).stdout
+        self.assertRegex(said, r"(?m)^ok +notices +looks each 250 ms \(hfPollMS\)")
+
     def test_the_uri(self):
         for keys, word in (({"hfElement": "lines"}, "ARRAY.KEY"), ({"hfElement": "a.b.c"}, "ARRAY.KEY"),
                            ({"hfLockField": "lock.id"}, "hfLockField"),

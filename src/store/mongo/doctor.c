@@ -246,7 +246,11 @@ static void find_notices(doctor *to)
             "without bells, each waiter costs the server more, the more others write: let the user "
             "create capped collections %.100s.bells.1 to .%d (%s)",
             to->store->uri.collection, MONGO_BELLS, error.text);
-    if (code == HF_UNSUPPORTED)
+    if (!(to->store->protocol->can & HF_CAN_NOTIFY))
+        tell(to, "notices", false,
+             "looks each %lld ms (hfPollMS): a change stream does not say which element changed",
+             (long long)to->store->uri.poll_ms);
+    else if (code == HF_UNSUPPORTED)
         find_streams(to);
     else if (code)
         tell(to, "notices", false, "not known: %s", error.text);
