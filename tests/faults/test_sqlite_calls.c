@@ -701,6 +701,7 @@ static void test_each_failure_has_its_code(void **state)
         {SQLITE_PERM, 0, HF_DENIED, "no right"},
         {SQLITE_AUTH, 0, HF_DENIED, "no right"},
         {SQLITE_IOERR, EIO, HF_UNREACHABLE, "check the disk"},
+        {SQLITE_IOERR, ENOENT, HF_UNREACHABLE, "removed while in use"},
         {SQLITE_IOERR_WRITE, ENOSPC, HF_FULL, "no space"},
         {SQLITE_IOERR_WRITE, EDQUOT, HF_FULL, "no space"},
         {SQLITE_IOERR_WRITE, EFBIG, HF_FULL, "no space"},

@@ -126,7 +126,7 @@ static void test_what_is_not_known_is_not_said(void **state)
     info.position = 0;
     info.n_holders = 0;
     info.holder = info.why = "";
-    assert_line(&info, "", 0, "waiting for \"x\" 0s, not in the queue yet");
+    assert_line(&info, "", 0, "waiting for \"x\" 0s");
     info.n_holders = 1;
     info.position = info.queued = 1;
     assert_line(&info, "", 0, "waiting for \"x\" 0s, 1 of 1 in the queue, held");

@@ -69,8 +69,7 @@ static words words_of(const hf_wait_info *info, const char *store)
                    .time = time_of(info),
                    .store = text_print("%s%s", *store ? " in " : "", store),
                    .turn = turn,
-                   .place = *turn ? text_print("%s in the queue", turn)
-                                  : text_copy(", not in the queue yet"),
+                   .place = *turn ? text_print("%s in the queue", turn) : text_copy(""),
                    .holder = escaped(holder_of(info)),
                    .since = since_of(info),
                    .why = text_escape(info->why),

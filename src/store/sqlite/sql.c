@@ -134,8 +134,11 @@ static hf_code fail_of_io(sql *conn, int rc, const char *doing, int os, hf_error
 {
     if (is_no_space(os))
         return error_set(err, HF_FULL, "%s: no space left (%s): free some", conn->path, doing);
-    return error_set(err, HF_UNREACHABLE, "%s: %s: %s (%s): check the disk", conn->path, doing,
-                     sqlite3_errstr(rc), os ? strerror(os) : "no cause given");
+    return error_set(err, HF_UNREACHABLE, "%s: %s: %s (%s): %s", conn->path, doing,
+                     sqlite3_errstr(rc), os ? strerror(os) : "no cause given",
+                     os == ENOENT ? "was the file removed while in use? Put it back, or end all "
+                                    "that use it"
+                                  : "check the disk");
 }
 
 hf_code sql_fail(sql *conn, int rc, const char *doing, hf_error *err)
