@@ -439,6 +439,34 @@ static void test_a_lease_whose_release_had_no_answer_was_released(void **state)
     close_still();
 }
 
+static hf_code die_before_the_first(faulty *of, faulty_call call, const void *arg)
+{
+    if (!is_leave(call, arg) || leaves++)
+        return HF_OK;
+    hf_leave leave = {.ticket = released.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+    hf_step step = {.leaves = &leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(of->inner->ops->step(of->inner, "x", &step, NULL, &reply, &err), HF_OK);
+    mark_dead(of->inner, released.session);
+    return HF_UNKNOWN;
+}
+
+static void test_a_lease_whose_release_came_too_late_was_lost(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lease lease;
+    open_still("memory:lease-late");
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    released = ids_of(lease.id);
+    leaves = 0;
+    f->before = die_before_the_first;
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_LOST);
+    assert_int_equal(leaves, 2);
+    close_still();
+}
+
 /* As of an earlier answer in the same memory. */
 static void leave_old_asks(faulty *of, hf_session_state *state)
 {
@@ -641,6 +669,7 @@ int main(void)
         cmocka_unit_test(test_all_that_is_held_is_verified),
         cmocka_unit_test(test_what_was_done_is_told_from_how_it_was_left),
         cmocka_unit_test(test_a_lease_whose_release_had_no_answer_was_released),
+        cmocka_unit_test(test_a_lease_whose_release_came_too_late_was_lost),
         cmocka_unit_test(test_asks_beyond_the_count_are_none),
         cmocka_unit_test(test_nothing_is_left_in_what_is_not_there),
         cmocka_unit_test(test_a_claim_says_what_it_looked_for),

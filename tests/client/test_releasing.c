@@ -265,6 +265,80 @@ static void test_closing_does_not_wait_for_a_refused_release(void **state)
     assert_true(idle_ms() - began < 1000);
 }
 
+/* ---- A release whose first try has no answer ---- */
+
+static struct {
+    hf_client *next;
+    hf_id ticket;
+    bool arrives, has_next;
+    int tries;
+} unanswered;
+
+static void take_out(hf_store *store, const hf_leave *leave)
+{
+    hf_step step = {.leaves = leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(store->ops->step(store, "x", &step, NULL, &reply, &err), HF_OK);
+    assert_true(reply.confirmed);
+}
+
+/* It arrives, or a break by force is there first; then perhaps somebody else has the lock. */
+static hf_code lose_first_answer(faulty *f, faulty_call call, const void *arg)
+{
+    if (!is_leave(call, arg) || unanswered.tries++)
+        return HF_OK;
+    const struct faulty_step *taken = arg;
+    const hf_leave broken = {
+        .ticket = unanswered.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+    take_out(f->inner, unanswered.arrives ? taken->step->leaves : &broken);
+    if (unanswered.has_next) {
+        hf_lock *lock = take(unanswered.next, "x");
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
+        hf_lock_close(lock);
+    }
+    return HF_UNKNOWN;
+}
+
+static hf_code release_once(int64_t period_ms, bool arrives, bool has_next)
+{
+    hf_client *client;
+    hf_lock_options options = {.wait_ms = HF_TRY, .period_ms = period_ms};
+    hf_lock *lock;
+    unanswered.next = open_client("memory:unanswered", 10000);
+    faulty *f = faulty_open("memory:unanswered", NULL, &client);
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, NULL), HF_OK);
+    hf_lock_set_exit_status(lock, 0);
+    unanswered.ticket = lock->grant.ticket;
+    unanswered.arrives = arrives;
+    unanswered.has_next = has_next;
+    unanswered.tries = 0;
+    f->before = lose_first_answer;
+    hf_code code = hf_lock_release(lock, NULL);
+    assert_int_equal(unanswered.tries, 2);
+    hf_lock_close(lock);
+    hf_close(client);
+    hf_close(unanswered.next);
+    return code;
+}
+
+static void test_a_release_that_came_after_a_break_is_a_loss(void **state)
+{
+    (void)state;
+    assert_int_equal(release_once(0, false, false), HF_LOST);
+    assert_int_equal(release_once(0, true, false), HF_OK);
+    assert_int_equal(release_once(0, true, true), HF_OK);
+}
+
+/* The mark of the break is gone by then; that of the work never was there (P17). */
+static void test_work_of_a_period_that_is_not_noted_was_not_released(void **state)
+{
+    (void)state;
+    assert_int_equal(release_once(3600000, false, false), HF_LOST);
+    assert_int_equal(release_once(3600000, false, true), HF_LOST);
+    assert_int_equal(release_once(3600000, true, true), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +350,8 @@ int main(void)
         cmocka_unit_test(test_a_child_that_closes_takes_nothing_from_its_parent),
         cmocka_unit_test(test_closing_ends_a_break_that_waits),
         cmocka_unit_test(test_closing_does_not_wait_for_a_refused_release),
+        cmocka_unit_test(test_a_release_that_came_after_a_break_is_a_loss),
+        cmocka_unit_test(test_work_of_a_period_that_is_not_noted_was_not_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "core/backoff.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/period.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *l
 {
     struct release *release = release_push_locked(lock->client, lock->name, leave, is_held);
     release->upgrade = lock->change.upgrade;
+    release->token = lock->grant.token;
     return release;
 }
 
@@ -165,32 +167,39 @@ void release_drop_locked(hf_client *client)
     }
 }
 
-/* ---- Sending
- * ------------------------------------------------------------------------------------- */
+/* ---- Sending ---- */
 
 struct lookup {
     const struct release *release;
-    bool is_there;
+    bool is_there, was_lost;
 };
+
+/* It is gone, and an earlier try without an answer may have done that. This one did not: its holder
+ * is said to have lost it, or work is not done of which the leave would have said so (I9). */
+static bool was_lost(const struct release *release, const hf_last_mark *last)
+{
+    const hf_period period = release->leave.period;
+    if (last->outcome == HF_OUTCOME_ABANDONED && last->token == release->token)
+        return true;
+    return last->outcome != HF_OUTCOME_NONE && period_is_any(period) &&
+           last->done.token < release->token && !period_is_done(period, last);
+}
 
 static bool seek(void *ctx, const hf_record *record)
 {
     struct lookup *lookup = ctx;
     for (size_t i = 0; i < record->holders + record->queued; i++)
         lookup->is_there |= takes_out(lookup->release, record->entries[i].ticket);
+    lookup->was_lost |= was_lost(lookup->release, &record->last);
     return !lookup->is_there;
 }
 
 /* If a deposed primary may have answered, a leave that changed nothing proves nothing. */
-static hf_code confirm(hf_client *client, const struct release *release, bool *is_there,
-                       hf_error *err)
+static hf_code confirm(hf_client *client, struct lookup *lookup, hf_error *err)
 {
-    struct lookup lookup = {release, false};
-    const char *names[] = {release->name};
-    hf_code code =
-        client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, &lookup, err);
-    *is_there = lookup.is_there;
-    return code;
+    const char *names[] = {lookup->release->name};
+    return client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, lookup,
+                                    err);
 }
 
 /* One try. HF_HELD: it is still there, send it again. */
@@ -199,16 +208,16 @@ static hf_code send_once(hf_client *client, struct release *release, hf_error *e
     hf_leave leaves[RELEASE_LEAVES];
     hf_step step = {.leaves = leaves, .n_leaves = release_leaves(release, leaves)};
     hf_step_reply reply;
-    bool is_there;
+    struct lookup lookup = {.release = release, .was_lost = !release->was_sent};
     hf_code code = client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
     if (code || reply.confirmed)
         return code;
-    code = confirm(client, release, &is_there, err);
+    code = confirm(client, &lookup, err);
     if (code)
         return code;
-    if (is_there)
+    if (lookup.is_there)
         return error_set(err, HF_HELD, "%.128s: the release has not taken effect", release->name);
-    if (release->is_held && !release->was_sent)
+    if (release->is_held && lookup.was_lost)
         return error_set(err, HF_LOST,
                          "%.128s was not held any more when it was released: somebody took the "
                          "ticket out, or the record is gone",

@@ -14,6 +14,7 @@ struct release {
     char *name;                   /* constant */
     hf_leave leave;               /* constant once in flight */
     hf_id upgrade;  /* leaves in the same step; only one of the two tickets stands; 0: none */
+    int64_t token;  /* of the lock's grant; constant */
     bool is_held;   /* it was believed, and its absence is a loss */
     bool in_flight; /* somebody is sending it */
     bool is_moot;   /* the session was lost under way: its sender frees it */

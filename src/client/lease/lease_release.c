@@ -72,7 +72,9 @@ static bool was_last(const departure *l, hf_outcome outcome)
  * earlier try or call released the lease, unless somebody dropped the record. */
 static bool was_released_before(const departure *l)
 {
-    return l->was_sent || was_last(l, HF_OUTCOME_RELEASED) || (l->was_free && l->view.is_recorded);
+    bool was_lost = was_last(l, HF_OUTCOME_ABANDONED); /* before the earlier try could arrive */
+    return (l->was_sent && !was_lost) || was_last(l, HF_OUTCOME_RELEASED) ||
+           (l->was_free && l->view.is_recorded);
 }
 
 static bool is_asked_for(const hf_session_state *state, hf_id ticket)
