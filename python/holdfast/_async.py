@@ -167,6 +167,8 @@ class AsyncLock:
         """Releases the lock and waits for the acknowledgement; raises LostError if it was lost before."""
         if self._has_left:
             return
+        if self._left() <= 0:
+            self._look_at_the_end()  # a loop that was blocked has not done it
         self._leave()
         if self._lost:
             self._client.give_back(self.lease)

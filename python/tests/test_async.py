@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import threading
+import time
 import unittest
 
 import holdfast
@@ -159,6 +160,15 @@ class Asyncio(OnAStore):
         with self.assertRaises(holdfast.LostError):
             async with lock:
                 pass
+        await self.assert_not_cancelled()
+
+    @in_loop
+    async def test_a_loop_that_was_blocked_has_lost_its_locks(self, client):
+        told = []
+        with self.assertRaises(holdfast.LostError) as caught:
+            async with client.lock("x", on_lost=told.append):
+                time.sleep(1.1 * self.ttl)
+        self.assertEqual(told, [caught.exception])
         await self.assert_not_cancelled()
 
     async def loss_of(self, lock):
