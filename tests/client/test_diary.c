@@ -6,6 +6,7 @@
 #include "client/hold/diary.h"
 #include "client/hold/sweep.h"
 #include "client/hold/upkeep.h"
+#include "client/lease/lease_id.h"
 
 #define TURNS 64
 
@@ -216,6 +217,57 @@ static void test_a_lost_turn(void **state)
     assert_int_equal(turns[0].end, HF_TURN_LOST);
     assert_string_equal(turns[0].reason, "it was not fed for 200 ms");
     hf_close(client);
+}
+
+static void ask_for(hf_store *store, const lease_ids *ids)
+{
+    hf_error err;
+    const hf_ask ask = {.ticket = ids->ticket, .by = "ops", .reason = "stuck"};
+    assert_int_equal(store->ops->ask(store, ids->session, &ask, &err), HF_OK);
+}
+
+static void check_broken_lease(faulty *f, hf_client *client)
+{
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].end, HF_TURN_BROKEN);
+    hf_close(client);
+}
+
+static void test_a_broken_lease(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    hf_lease lease;
+    lease_ids ids;
+    faulty *f = faulty_open_still("memory:diary renewed", NULL, &client);
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    assert_int_equal(lease_id_read(lease.id, &ids, &err), HF_OK);
+    ask_for(f->inner, &ids);
+    assert_int_equal(hf_lease_renew(client, lease.id, &lease, &err), HF_LOST);
+    check_broken_lease(f, client);
+    assert_non_null(strstr(turns[0].reason, "broken by ops: stuck"));
+}
+
+static void test_a_lease_that_is_released_after_its_break(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    hf_lease lease;
+    lease_ids ids;
+    faulty *f = faulty_open_still("memory:diary left", NULL, &client);
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    assert_int_equal(lease_id_read(lease.id, &ids, &err), HF_OK);
+    ask_for(f->inner, &ids);
+    hf_leave broken = {.ticket = ids.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+    hf_step step = {.leaves = &broken, .n_leaves = 1};
+    hf_step_reply reply;
+    assert_int_equal(f->inner->ops->step(f->inner, "x", &step, NULL, &reply, &err), HF_OK);
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_LOST);
+    check_broken_lease(f, client);
 }
 
 /* Its lease ran out; the next one takes it over, and notes that, too. It is one turn. */
@@ -564,6 +616,8 @@ int main(void)
         cmocka_unit_test(test_what_is_given_back_was_no_turn),
         cmocka_unit_test(test_a_lock_that_lingers),
         cmocka_unit_test(test_a_lost_turn),
+        cmocka_unit_test(test_a_broken_lease),
+        cmocka_unit_test(test_a_lease_that_is_released_after_its_break),
         cmocka_unit_test(test_the_loser_and_the_next_holder_note_one_turn),
         cmocka_unit_test(test_the_dead_are_noted_by_the_next_holder),
         cmocka_unit_test(test_a_break_by_force),

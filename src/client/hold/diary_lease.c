@@ -80,10 +80,10 @@ void diary_lease_released(hf_client *client, const hf_turn_note *unseen)
         end_locked(client, take_locked(client, unseen->ticket), unseen, HF_TURN_RELEASED, "");
 }
 
-void diary_lease_lost(hf_client *client, hf_id ticket, const char *reason)
+void diary_lease_lost(hf_client *client, hf_id ticket, hf_turn_end end, const char *reason)
 {
     MUTEX_SCOPE(&client->mutex);
     struct history_turn *seen = diary_is_kept(client) ? take_locked(client, ticket) : NULL;
     if (seen)
-        end_locked(client, seen, NULL, HF_TURN_LOST, reason);
+        end_locked(client, seen, NULL, end, reason);
 }

@@ -15,6 +15,7 @@ typedef struct lease_view {
     hf_session session; /* as it was begun */
     bool is_released;   /* nobody can believe in it: its owner has released it, or its session is
                          * marked dead */
+    bool is_broken;     /* somebody else has asked for it */
     bool is_recorded;   /* there is a record of that name */
     bool stands;        /* the ticket holds; then: */
     hf_entry holder;

@@ -12,10 +12,12 @@
 /* ---- Renew ---- */
 
 /* Returns code; if it says that the lease was lost, the diary learns it. */
-static hf_code ended(hf_client *client, const lease_ids *ids, hf_code code, const hf_error *err)
+static hf_code ended(hf_client *client, const lease_ids *ids, hf_code code, bool is_broken,
+                     const hf_error *err)
 {
     if (code == HF_LOST)
-        diary_lease_lost(client, ids->ticket, err ? err->text : "");
+        diary_lease_lost(client, ids->ticket, is_broken ? HF_TURN_BROKEN : HF_TURN_LOST,
+                         err ? err->text : "");
     return code;
 }
 
@@ -28,25 +30,26 @@ static hf_code is_over(hf_client *client, const lease_ids *ids, hf_error *err)
                       err);
 }
 
-static hf_code renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
+static hf_code renew(hf_client *client, const lease_ids *ids, lease_view *view, hf_lease *out,
+                     hf_error *err)
 {
-    lease_view view;
-    hf_code code = lease_attend(client, ids, &view, err);
+    hf_code code = lease_attend(client, ids, view, err);
     if (code == HF_NOT_FOUND)
         return lease_lost(ids->name, "has run out, or was released", err);
     if (code)
         return code;
-    if (!view.stands)
+    if (!view->stands)
         return is_over(client, ids, err);
-    lease_tell(client, ids->name, &view, out);
+    lease_tell(client, ids->name, view, out);
     return HF_OK;
 }
 
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
 {
+    lease_view view = {.is_broken = false};
     hf_code code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
-                                          : renew(client, ids, out, err);
-    return ended(client, ids, code, err);
+                                          : renew(client, ids, &view, out, err);
+    return ended(client, ids, code, view.is_broken, err);
 }
 
 /* ---- Release ---- */
@@ -54,10 +57,11 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
 typedef struct departure {
     const lease_ids *ids;
     hf_leave leave;
-    bool was_sent; /* an earlier try had no answer */
-    bool is_out;   /* this release took its ticket out, as far as is known */
-    bool was_free; /* its session lived, and nobody else had asked for it */
-    hf_wall began; /* its session, just after the lock was granted; 0: not known */
+    bool was_sent;   /* an earlier try had no answer */
+    bool is_out;     /* this release took its ticket out, as far as is known */
+    bool was_free;   /* its session lived, and nobody else had asked for it */
+    bool was_broken; /* its session lived, and somebody had */
+    hf_wall began;   /* its session, just after the lock was granted; 0: not known */
     lease_view view;
 } departure;
 
@@ -91,7 +95,8 @@ static hf_code look_at_session(hf_client *client, departure *l, hf_error *err)
     hf_session_state state;
     hf_store *store = client->store;
     hf_code code = store->ops->sessions_look(store, &l->ids->session, 1, -1, &state, err);
-    l->was_free = !code && state.presence == HF_LIVE && !is_asked_for(&state, l->leave.ticket);
+    l->was_broken = !code && state.presence == HF_LIVE && is_asked_for(&state, l->leave.ticket);
+    l->was_free = !code && state.presence == HF_LIVE && !l->was_broken;
     return code;
 }
 
@@ -221,5 +226,5 @@ hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
         lease_is_plain(client) ? release_plain(client, &l, err) : release(client, &l, err);
     if (!code && l.is_out)
         note(client, &l);
-    return ended(client, ids, code, err);
+    return ended(client, ids, code, l.was_broken, err);
 }
