@@ -98,7 +98,8 @@ typedef enum hf_code {
  * remedy. */
 typedef struct hf_error {
     hf_code code;
-    bool retryable; /* the same call may succeed later, with nothing changed */
+    bool retryable; /* the same call may succeed later, with nothing changed; HF_LOST: acquiring
+                     * anew may */
     char text[512];
 } hf_error;
 
@@ -132,8 +133,8 @@ typedef struct hf_options {
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on
-                             * SQLite an ID lease at its end). A session of another host counts as
-                             * dead at a later request from this host, a ttl after the first.
+                             * SQLite an ID lease at its end). Any session counts as dead at a
+                             * later request from this host, a ttl after the first.
                              * Default 300,000; negative: never */
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
                              * line, behind one ticket, and pass the lock on among themselves. While
@@ -153,9 +154,10 @@ typedef struct hf_options {
     const char *name_prefix;
 } hf_options;
 
-/* Opens a store: "sqlite:PATH", "memory:" or "memory:NAME" (within this process), "mongodb://..."
- * or "mongodb+srv://...". Sends nothing until the first call that needs the database. Errors:
- * HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite the errors of opening the file. */
+/* Opens a store: "sqlite:PATH", "memory:NAME" (within this process) or "memory:" (this client
+ * alone), "mongodb://..." or "mongodb+srv://...". Sends nothing until the first call that needs the
+ * database. Errors: HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite the errors of opening
+ * the file. */
 hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err);
 
 /* Gives up everything: ends waits (they return HF_CLOSED), sends the releases that are still in the
@@ -204,7 +206,8 @@ typedef struct hf_wait_info {
     size_t position; /* 1: next; 0: not in the queue, which is full; the client asks again */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
-    const char *holder;    /* one of the holders, such as "cron@web1:4711"; "" when not known */
+    const char *holder;    /* one of the holders, such as "cron@web1:4711"; "another session"
+                            * while it is not known; "" while the store cannot be reached */
     const char *why;       /* the holder's reason; "" when none was given */
     int64_t held_since_ms; /* Unix time in ms, 0 when not known */
     const char *trouble;   /* why the store cannot be reached at the moment; else "" */
@@ -280,8 +283,9 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
  * count.
  *
  * Thread-safe. Errors: those of hf_lock_acquire(), about the first name that failed; nothing is
- * held then. On a network the locks are tried at the same time, by up to 8 threads that end before
- * this call returns. */
+ * held then: what had been granted is given back, perhaps just after this call returns. On a
+ * network the locks are tried at the same time, by up to 8 threads that end before this call
+ * returns. */
 hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t n,
                             const hf_lock_options *options, hf_lock **out, hf_error *err);
 

@@ -47,7 +47,7 @@ def name_for(name: Union[str, Callable[..., str]], args: Any, words: Any) -> str
 
 
 class Client:
-    """A store that was opened: "sqlite:PATH", "memory:", "memory:NAME", "mongodb://...".
+    """A store that was opened: "sqlite:PATH", "memory:NAME", "mongodb://...".
 
     Options, None for the default; all times are in seconds:
       ttl            the lease: 1 to 3600; default 10, with protocol `sharding` 90
