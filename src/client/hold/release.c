@@ -179,6 +179,8 @@ struct lookup {
 static bool was_lost(const struct release *release, const hf_last_mark *last)
 {
     const hf_period period = release->leave.period;
+    if (!release->token) /* the protocol has none, and `last` names no turn */
+        return false;
     if (last->outcome == HF_OUTCOME_ABANDONED && last->token == release->token)
         return true;
     return last->outcome != HF_OUTCOME_NONE && period_is_any(period) &&
