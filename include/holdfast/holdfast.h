@@ -122,8 +122,8 @@ typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 typedef struct hf_options {
     size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 1.0 */
     int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000; with protocol
-                             * sharding three pings (90,000), if that is at most a tenth of
-                             * hfExpiryMS */
+                             * sharding three pings (90,000), but at most a tenth of
+                             * hfExpiryMS, and at least 10,000 */
     int64_t stop_margin_ms; /* the stop margin: the loss warning comes this long before the lease
                              * ends, so that work can stop while the lease still runs; default 0; at
                              * most ttl_ms / 2 */
@@ -138,8 +138,9 @@ typedef struct hf_options {
                              * Default 300,000; negative: never */
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
                              * line, behind one ticket, and pass the lock on among themselves. While
-                             * another session waits, at most that many in a row get it; default
-                             * 8; negative: each thread waits in the store's queue by itself */
+                             * another session waits, at most that many in a row get it, after
+                             * the one that came before that session; default 8; negative: each thread
+                             * waits in the store's queue by itself */
     int64_t deadlock_ms; /* a session that holds a lock and has waited this long for another looks
                           * for a deadlock (HF_DEADLOCK); default 1,000; negative: never; at least
                           * 10 */
@@ -248,11 +249,11 @@ typedef struct hf_lock_options {
     int64_t max_hold_ms; /* the lock is lost this long after the grant, fed or not; 0: never */
     int64_t period_ms;   /* for work done once per period: the period's length, 1,000 ms to ten
                           * years; see hf_lock_has_run() */
-    /* Protocol sharding: the lock session id that the lock's document gets (`ts`), 24 hexadecimal
-     * digits, not all 0. A document that has it already is taken over at once, unless a lock of
-     * this client holds it: so a program that is started again has its lock back. Programs with the
-     * same id take each other's locks, and the one that has lost learns it with its next ping.
-     * NULL: what the URI says (hfLockSession), or a new one. */
+    /* Protocol sharding: the lock session id that the lock's document gets (`ts`), 24 lower-case
+     * hexadecimal digits, not all 0. A document that has it already is taken over at once, unless a
+     * lock of this client holds it: so a program that is started again has its lock back. Programs
+     * with the same id take each other's locks, and the one that has lost learns it with its next
+     * ping. NULL: what the URI says (hfLockSession), or a new one. */
     const char *lock_session;
     int64_t reserved[8]; /* 0: room for later versions, in whose leases this struct stands, too */
 } hf_lock_options;
@@ -533,7 +534,8 @@ hf_code hf_document_acquire(hf_client *client, const char *id_json, const hf_loc
  * element, by three commands; filter and order are about documents with one element in place of the
  * array, as $unwind gives them.
  *   - HF_NOT_FOUND (HF_TRY): there is none.
- *   - HF_INVALID: the filter or the order is not extended JSON, or the server refuses it. */
+ *   - HF_INVALID: the filter or the order is not extended JSON, or uses an operator that the server
+ *     does not know. HF_UNUSABLE: the server refuses it for another reason, which err gives. */
 hf_code hf_document_claim(hf_client *client, const char *filter_json, const char *sort_json,
                           const hf_lock_options *options, hf_lock **out, hf_error *err);
 

@@ -582,7 +582,7 @@ bool hf_record_makes(const hf_step *step);
 bool hf_record_step(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor);
 int64_t hf_record_floor(hf_dbtime now);
 
-/* Whether a listing gives this record, and the first name, by bytes, that it may give. */
+/* Whether a listing gives this record, and the name, by bytes, from which on it may give some. */
 bool hf_record_is_listed(const hf_record *record, const hf_list_part *part);
 const char *hf_record_first_listed(const hf_list_part *part);
 

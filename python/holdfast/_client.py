@@ -55,8 +55,8 @@ class Client:
       patience       how long an unreachable store is retried; default 30
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
                      host; default 300; math.inf: never
-      local_turns    how many threads of this client in a row get a lock that another session waits for;
-                     default 8; negative: each thread waits by itself
+      local_turns    how many threads of this client in a row get a lock that another session waits for, after
+                     the one that came before that session; default 8; negative: each thread waits by itself
       deadlock       after which time a wait looks for a deadlock; default 1; math.inf: never
       app            this program's name in listings
       name_prefix    put before every name in the store, and taken off in listings; default: the URI's
@@ -106,8 +106,8 @@ class Client:
           feed           the lock is lost unless Lock.feed() is called within each so many seconds
           max_hold       the lock is lost so long after the grant
           period         for work done once per period, of this length; see once_per()
-          lock_session   protocol `sharding`: the lock session id, 24 hexadecimal digits; what it holds
-                         already is taken over at once
+          lock_session   protocol `sharding`: the lock session id, 24 lower-case hexadecimal digits; what
+                         it holds already is taken over at once
 
         Errors: HeldError, TimeoutError, DeadlockError, CancelledError, LimitError, InvalidError,
         ShapeError, UnreachableError and its like, ForkedError, ClosedError. After any error nothing stays
@@ -185,7 +185,8 @@ class Client:
 
         Periods of `every` seconds are counted from 1970, in UTC, by the store's clock; all callers must
         give the same length. Where the work was done already, the function is not called and the result is
-        None. An exception is recorded as exit status 1, a return as 0; with `retry` work that failed is
+        None. An exception is recorded as exit status 1 (SystemExit and KeyboardInterrupt are not: they
+        give the work back), a return as 0; with `retry` work that failed is
         done again. A call waits while another does the work. Options as in acquire().
         """
         options: LockWords = {**words, "period": every}  # type: ignore[misc]
@@ -304,7 +305,7 @@ class Client:
         """
         options = _library.HistoryOptions(
             struct_size=ctypes.sizeof(_library.HistoryOptions),
-            since_ms=milliseconds(since, "since"), limit=number(limit, "limit"))
+            since_ms=milliseconds(since or None, "since"), limit=number(limit, "limit"))
         return self._collect(_library.TURN_FN, Turn.of, lib.hf_history, text(name, "name"), options)
 
     def sessions(self) -> List[SessionInfo]:

@@ -9,7 +9,7 @@
 
 /* Errors of HTTP itself. The library's own table has the errors of locks. */
 #define PROBLEM_TABLE(X)                                                                           \
-    X(PROBLEM_UNAUTHORIZED, 401, "no valid token")                                                 \
+    X(PROBLEM_UNAUTHORIZED, 401, "no valid access token")                                          \
     X(PROBLEM_FORBIDDEN, 403, "not allowed")                                                       \
     X(PROBLEM_NO_SUCH_PATH, 404, "no such path")                                                   \
     X(PROBLEM_METHOD, 405, "no such method")                                                       \

@@ -99,10 +99,10 @@ static bool check_role(request *req)
     if (req->caller.role >= req->route->role)
         return true;
     if (req->caller.role == ROLE_NONE)
-        answer_problem(req, PROBLEM_UNAUTHORIZED, "%s a token that allows to %s: %s",
+        answer_problem(req, PROBLEM_UNAUTHORIZED, "%s that allows to %s: %s",
                        header(req, MHD_HTTP_HEADER_AUTHORIZATION)
-                           ? "the access token in Authorization is unknown; give"
-                           : "give",
+                           ? "the access token in Authorization is unknown; give one"
+                           : "give an access token",
                        wanted, "Authorization: Bearer TOKEN");
     else
         answer_problem(req, PROBLEM_FORBIDDEN,

@@ -261,6 +261,11 @@ class Break(cli.Case):
         self.assertIn(str(token), result.out)
         self.assertEqual(holder.status(), 76)
 
+    def test_quiet(self):
+        holder = self.hold("x")
+        self.assertEqual(self.check(0, "-q", "break", "x", "--reason", "r").out, "")
+        self.assertEqual(holder.status(), 76)
+
     def test_of_those_who_share_it_one(self):
         holders = [self.hold("--ttl", ttl, "-s", "x") for ttl in ("6s", "1h")]
         tokens = {":%d" % h.pid: 0 for h in holders}

@@ -145,12 +145,13 @@ static void test_without_a_token(void **state)
 {
     (void)state;
     const char *answer = bed_ask("GET /v1/locks", "", NULL);
-    assert_says(answer, 401, "\"detail\":\"give a token that allows to read: Authorization");
+    assert_says(answer, 401,
+                "\"detail\":\"give an access token that allows to read: Authorization");
     assert_non_null(strstr(answer, "\r\nWWW-Authenticate: Bearer\r\n"));
     assert_answer("GET /v1/locks", BEARER("nobody-0123456789"), NULL, 401,
-                  "the access token in Authorization is unknown; give a token that allows to read");
+                  "the access token in Authorization is unknown; give one that allows to read");
     assert_answer("POST /v1/locks/x", "Authorization: Basic " USER "\r\n" JSON, "{}", 401,
-                  "is unknown; give a token that allows to use");
+                  "is unknown; give one that allows to use");
     assert_answer("GET /v1/locks", "Authorization: Bearer\r\n", NULL, 401, "PROBLEM_UNAUTHORIZED");
     assert_answer("GET /healthz", "", NULL, 200, "alive");
     assert_answer("GET /", "", NULL, 200, "<html");

@@ -301,10 +301,11 @@ static void test_lock_sessions(void **state)
     assert_read("hfProtocol=sharding&hfLockSession=0123456789abcdef01234567");
     assert_string_equal(uri.lock_session, "0123456789abcdef01234567");
     mongo_uri_done(&uri);
-    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef0123456", "24 hexadecimal");
-    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef012345678", "24 hexadecimal");
-    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef0123456g", "24 hexadecimal");
-    assert_refused("hfProtocol=sharding&hfLockSession=", "24 hexadecimal");
+    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef0123456", "24 lower-case");
+    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef012345678", "24 lower-case");
+    assert_refused("hfProtocol=sharding&hfLockSession=0123456789abcdef0123456g", "24 lower-case");
+    assert_refused("hfProtocol=sharding&hfLockSession=", "24 lower-case");
+    assert_refused("hfProtocol=sharding&hfLockSession=000000000000000000000000", "not all 0");
 }
 
 static void test_keys_of_other_protocols(void **state)

@@ -154,7 +154,7 @@ static void test_lock_session_ids_are_checked(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const hf_lock_options options = {.lock_session = bad[i]};
         assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, &err), HF_INVALID);
-        assert_non_null(strstr(err.text, "24 hexadecimal digits, not all 0"));
+        assert_non_null(strstr(err.text, "24 lower-case hexadecimal digits, not all 0"));
         assert_int_equal(hf_unlock_session(client, bad[i], NULL, NULL, &err), HF_INVALID);
     }
     assert_int_equal(hf_unlock_session(client, NULL, NULL, NULL, &err), HF_INVALID);

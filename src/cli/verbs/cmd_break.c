@@ -74,7 +74,7 @@ const struct argp break_argp = {list,
                                 NULL,
                                 NULL};
 
-/* Text for the user, on stdout unless JSON goes there. */
+/* Text for the user, on stdout unless JSON goes there, or -q is given. */
 static void tell(const request *req, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(const request *req, const char *format, ...)
 {
@@ -83,7 +83,7 @@ static void tell(const request *req, const char *format, ...)
     char *raw = text_vprint(format, args);
     va_end(args);
     char *shown = text_escape(raw);
-    if (!req->given->is_json) {
+    if (!req->given->is_json && req->given->verbosity >= 0) {
         printf("%s\n", shown);
         fflush(stdout);
     }

@@ -18,7 +18,8 @@ enum { KEY_LOST_CODE = 2000, KEY_LOCK_SESSION };
 static const struct argp_option list[] = {
     {"lost-code", KEY_LOST_CODE, "CODE", 0, "the exit status if a lock was lost; default 76", 0},
     {"lock-session", KEY_LOCK_SESSION, "ID", 0,
-     "protocol sharding: take over at once what this lock session id holds; 24 hexadecimal digits",
+     "protocol sharding: take over at once what this lock session id holds; 24 lower-case "
+     "hexadecimal digits",
      0},
     {NULL, 0, NULL, 0, NULL, 0},
 };

@@ -151,7 +151,8 @@ hf_code client_lock_session(const hf_client *client, const char *text, hf_id *ou
     if (id_read_whole(text, out) && !id_is_zero(*out))
         return HF_OK;
     return error_set(err, HF_INVALID,
-                     "the lock session id %.40s: it is 24 hexadecimal digits, not all 0", text);
+                     "the lock session id %.40s: it is 24 lower-case hexadecimal digits, not all 0",
+                     text);
 }
 
 const char *client_shown_name(const hf_client *client, const char *name)

@@ -426,7 +426,7 @@ find("#order").addEventListener("change", drawAnew);
 find("#more").addEventListener("click", () => { room += PAGE; draw(); });
 find("#idle").addEventListener("change", choose);
 addEventListener("keydown", event => {
-  if (event.target.closest("input, dialog"))
+  if (event.target.closest("input:not([type=checkbox]), dialog"))
     return;
   if (event.key === "Escape" && one)
     location.hash = "";

@@ -68,7 +68,7 @@ typedef struct mongo_uri {
     char *name_prefix;  /* hfNamePrefix, or NULL */
     unsigned history;   /* hfHistory: whether turns that have ended are kept */
     char *process;      /* hfProcess, or NULL */
-    char *lock_session; /* hfLockSession: 24 hexadecimal digits, or NULL */
+    char *lock_session; /* hfLockSession: 24 lower-case hexadecimal digits, or NULL */
     unsigned keys;      /* which of the keys that are for some protocols were given */
     bool weak;          /* hfWeakWrites: the user insists on writes that a failover can undo */
 } mongo_uri;
