@@ -31,7 +31,7 @@ fuzz: deps-fuzz
 	@tools/fuzz $(or $(SECONDS),60)
 
 # SECONDS=3600 SEED=n: for how long faults come, and which ones.
-torture: build
+torture: deps-test build
 	@tests/torture/campaign.py --store both $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED))
 
