@@ -55,7 +55,7 @@ bool id_read(const char *text, hf_id *out)
 
 bool id_read_whole(const char *text, hf_id *out)
 {
-    return strlen(text) == ID_TEXT_SIZE - 1 && id_read(text, out);
+    return strlen(text) == ID_TEXT_SIZE - 1 && id_read(text, out) && !id_is_zero(*out);
 }
 
 uint64_t id_hash(uint64_t hash, const void *bytes, size_t n)

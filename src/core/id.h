@@ -19,6 +19,6 @@ hf_id id_of_hash(uint64_t hash); /* the same on every processor */
 char *id_write_byte(char *to, uint8_t byte);
 int id_read_byte(const char *from);               /* -1: no two such digits, of lower case */
 bool id_read(const char *text, hf_id *out);       /* 24 digits; what follows is not looked at */
-bool id_read_whole(const char *text, hf_id *out); /* 24 digits and nothing else */
+bool id_read_whole(const char *text, hf_id *out); /* 24 digits, not all 0, and nothing else */
 
 #endif

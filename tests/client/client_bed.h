@@ -179,6 +179,22 @@ static inline void enter_as(hf_store *store, const char *name, hf_id session, ui
     assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
 }
 
+static inline void leave_by(hf_store *store, const char *name, const hf_leave *leave)
+{
+    hf_step step = {.leaves = leave, .n_leaves = 1};
+    hf_step_reply reply;
+    hf_error err;
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
+    assert_true(reply.confirmed);
+}
+
+/* As a break by force does, or a client that finds the holder dead. */
+static inline void abandon(hf_store *store, const char *name, hf_id ticket)
+{
+    const hf_leave leave = {.ticket = ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+    leave_by(store, name, &leave);
+}
+
 struct seen {
     size_t holders, queued;
     hf_entry holder, head;

@@ -443,11 +443,7 @@ static hf_code die_before_the_first(faulty *of, faulty_call call, const void *ar
 {
     if (!is_leave(call, arg) || leaves++)
         return HF_OK;
-    hf_leave leave = {.ticket = released.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
-    hf_step step = {.leaves = &leave, .n_leaves = 1};
-    hf_step_reply reply;
-    hf_error err;
-    assert_int_equal(of->inner->ops->step(of->inner, "x", &step, NULL, &reply, &err), HF_OK);
+    abandon(of->inner, "x", released.ticket);
     mark_dead(of->inner, released.session);
     return HF_UNKNOWN;
 }
@@ -481,11 +477,7 @@ static bool ignore_leaves(faulty *of, const struct faulty_step *taken)
 {
     if (!taken->step->n_leaves || leaves++)
         return false;
-    hf_leave leave = {.ticket = released.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
-    hf_step step = {.leaves = &leave, .n_leaves = 1};
-    hf_step_reply reply;
-    hf_error err;
-    assert_int_equal(of->inner->ops->step(of->inner, "x", &step, NULL, &reply, &err), HF_OK);
+    abandon(of->inner, "x", released.ticket);
     return true;
 }
 

@@ -269,19 +269,9 @@ static void test_closing_does_not_wait_for_a_refused_release(void **state)
 
 static struct {
     hf_client *next;
-    hf_id ticket;
     bool arrives, has_next;
     int tries;
 } unanswered;
-
-static void take_out(hf_store *store, const hf_leave *leave)
-{
-    hf_step step = {.leaves = leave, .n_leaves = 1};
-    hf_step_reply reply;
-    hf_error err;
-    assert_int_equal(store->ops->step(store, "x", &step, NULL, &reply, &err), HF_OK);
-    assert_true(reply.confirmed);
-}
 
 /* It arrives, or a break by force is there first; then perhaps somebody else has the lock. */
 static hf_code lose_first_answer(faulty *f, faulty_call call, const void *arg)
@@ -289,9 +279,10 @@ static hf_code lose_first_answer(faulty *f, faulty_call call, const void *arg)
     if (!is_leave(call, arg) || unanswered.tries++)
         return HF_OK;
     const struct faulty_step *taken = arg;
-    const hf_leave broken = {
-        .ticket = unanswered.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
-    take_out(f->inner, unanswered.arrives ? taken->step->leaves : &broken);
+    if (unanswered.arrives)
+        leave_by(f->inner, "x", taken->step->leaves);
+    else
+        abandon(f->inner, "x", taken->step->leaves->ticket);
     if (unanswered.has_next) {
         hf_lock *lock = take(unanswered.next, "x");
         assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
@@ -309,7 +300,6 @@ static hf_code release_once(int64_t period_ms, bool arrives, bool has_next)
     faulty *f = faulty_open("memory:unanswered", NULL, &client);
     assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, NULL), HF_OK);
     hf_lock_set_exit_status(lock, 0);
-    unanswered.ticket = lock->grant.ticket;
     unanswered.arrives = arrives;
     unanswered.has_next = has_next;
     unanswered.tries = 0;

@@ -148,7 +148,7 @@ hf_code client_lock_session(const hf_client *client, const char *text, hf_id *ou
         return error_set(err, HF_UNSUPPORTED,
                          "protocol %s has no lock session ids: hfProtocol=sharding has them",
                          client->store->protocol);
-    if (id_read_whole(text, out) && !id_is_zero(*out))
+    if (id_read_whole(text, out))
         return HF_OK;
     return error_set(err, HF_INVALID,
                      "the lock session id %.40s: it is 24 lower-case hexadecimal digits, not all 0",

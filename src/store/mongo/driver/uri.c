@@ -158,7 +158,7 @@ static hf_code set_process(const special *k, const char *value, char **out, hf_e
 static hf_code set_lock_session(const special *k, const char *value, char **out, hf_error *err)
 {
     hf_id id;
-    if (!id_read_whole(value, &id) || id_is_zero(id))
+    if (!id_read_whole(value, &id))
         return error_set(err, HF_INVALID,
                          "%s=%.40s: it is 24 lower-case hexadecimal digits, not all 0", k->name,
                          value);
