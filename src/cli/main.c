@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: the table of verbs, and the choice of one. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
@@ -174,12 +176,24 @@ static int complete(settings *given, int argc, char **argv)
     return cmd_complete(verbs, &main_argp, given, argc, argv);
 }
 
-static int write_output(int status)
+/* A file or a connection to the store must not become standard input or output where that is
+ * closed: the next message would be written into it. What is opened instead fails as a closed one
+ * does, and the command that runs finds it closed. */
+static void guard_streams(void)
 {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
+/* Runs at exit, because argp exits by itself after --help and --version. */
+static void write_output(int status, void *ctx)
+{
+    (void)ctx;
     if (!fflush(stdout) && !ferror(stdout))
-        return status;
+        return;
     terminal_error("cannot write the output");
-    return status ? status : STATUS_OUTPUT;
+    _exit(status ? status : STATUS_OUTPUT);
 }
 
 int main(int argc, char **argv)
@@ -188,13 +202,14 @@ int main(int argc, char **argv)
     words all = {0};
     if (argc > 0)
         argv[0] = program;
+    guard_streams();
     text_init();
+    on_exit(write_output, NULL);
     argp_parse(&main_argp, argc, argv, ARGP_IN_ORDER, NULL, &all);
     if (!all.verb) {
         argp_help(&main_argp, stderr, ARGP_HELP_STD_HELP, program);
         return STATUS_USAGE;
     }
     const verb *v = verb_named(verbs, all.verb[0]);
-    int status = v ? run_verb(v, &all.given, all.n, all.verb) : unknown(all.verb[0]);
-    return write_output(status);
+    return v ? run_verb(v, &all.given, all.n, all.verb) : unknown(all.verb[0]);
 }

@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 import time
 
 import cli
@@ -250,11 +251,23 @@ class Usage(cli.Case):
         self.assertFalse(os.path.exists(self.path("nowhere")))
 
     def test_output_that_cannot_be_written(self):
-        with open("/dev/full", "w") as full:
-            result = subprocess.run([cli.BIN, "list"], env=self.env, stdout=full,
-                                    stderr=subprocess.PIPE, timeout=cli.PATIENCE)
-        self.assertEqual(result.returncode, 74)
-        self.assertIn(b"cannot write", result.stderr)
+        for words in (["list"], ["--version"], ["run", "--help"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([cli.BIN, *words], env=self.env, stdout=full,
+                                        stderr=subprocess.PIPE, timeout=cli.PATIENCE)
+            self.assertEqual((words, result.returncode), (words, 74))
+            self.assertIn(b"cannot write", result.stderr)
+
+    def test_nothing_is_opened_in_place_of_a_closed_stream(self):
+        show = ("import os, sys; fds = range(3);"
+                "own = [n for n in fds if os.path.exists(f'/proc/self/fd/{n}')];"
+                "above = [os.readlink(f'/proc/{os.getppid()}/fd/{n}') for n in fds];"
+                "print(own, *above, file=open(sys.argv[1], 'w'))")
+        self.check(0, "run", "x", "--", sys.executable, "-c", show, self.path("seen"),
+                   preexec_fn=lambda: os.closerange(0, 3))
+        with open(self.path("seen"), encoding="ascii") as seen:
+            self.assertEqual(seen.read(), "[] /dev/null /dev/null /dev/null\n")
+
 
 LIBC_SIGNALS = 3 << 31  # 32 and 33: glibc takes these for its threads, even if they were ignored before
 
