@@ -21,7 +21,7 @@ from ._library import LOG_FN, lib
 from ._lock import Lock
 from ._lost import LossWarning, OnLost
 from ._options import lease_options, lock_options
-from ._values import Json, Seconds, json_text, milliseconds, milliseconds_or_never, number, text
+from ._values import Json, Seconds, count, json_text, milliseconds, milliseconds_or_never, number, text
 from ._waits import Cancel, OnWait, waiting
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class Client:
         are in use, were last taken with that lock session id; at most so many."""
         options = _library.ListOptions(
             struct_size=ctypes.sizeof(_library.ListOptions), prefix=text(prefix, "prefix"),
-            after=text(after, "after"), in_use=in_use, limit=number(limit, "limit"),
+            after=text(after, "after"), in_use=in_use, limit=count(limit, "limit"),
             lock_session=text(lock_session, "lock_session"))
         return self._collect(_library.LOCK_INFO_FN, LockInfo.of, lib.hf_list_locks, options)
 
@@ -305,7 +305,7 @@ class Client:
         """
         options = _library.HistoryOptions(
             struct_size=ctypes.sizeof(_library.HistoryOptions),
-            since_ms=milliseconds(since or None, "since"), limit=number(limit, "limit"))
+            since_ms=milliseconds(since or None, "since"), limit=count(limit, "limit"))
         return self._collect(_library.TURN_FN, Turn.of, lib.hf_history, text(name, "name"), options)
 
     def sessions(self) -> List[SessionInfo]:

@@ -51,6 +51,14 @@ def number(value: Optional[int], what: str, bits: int = 32) -> int:
     return value
 
 
+def count(value: Optional[int], what: str) -> int:
+    """How many at most; None is 0: the default."""
+    most = number(value, what)
+    if most < 0:
+        raise InvalidError("%s: %r is less than 0" % (what, value))
+    return most
+
+
 def _seconds(value: Seconds, what: str) -> float:
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()

@@ -163,6 +163,8 @@ class Clients(OnAStore):
         self.assertEqual([lock.name for lock in self.two.locks("a")], ["a1", "a2", "a3"])
         self.assertEqual([lock.name for lock in self.two.locks(after="a1", limit=2)], ["a2", "a3"])
         self.assertEqual([lock.name for lock in self.two.locks()][-1], "\u00e9")
+        with self.assertRaises(holdfast.InvalidError):
+            self.two.locks(limit=-1)
 
     def test_sessions_are_listed(self):
         with self.client(app="three", ttl=12).lock("x"):
@@ -289,8 +291,9 @@ class Waits(OnAStore):
         self.assertIn("brief@", turn.who)
         self.assertLessEqual(turn.granted, turn.ended + 1)
         self.assertEqual(self.one.history("x", since=turn.ended + 3600), [])
-        with self.assertRaises(holdfast.InvalidError):
-            self.one.history("x", limit=10001)
+        for limit in (10001, -1):
+            with self.assertRaises(holdfast.InvalidError, msg=limit):
+                self.one.history("x", limit=limit)
 
     def test_cancel_ends_a_wait(self):
         cancel = holdfast.Cancel()
