@@ -16,7 +16,8 @@
     X(PROBLEM_TOO_LARGE, 413, "too large")                                                         \
     X(PROBLEM_NOT_JSON, 415, "no JSON")                                                            \
     X(PROBLEM_HOST, 421, "not this host")                                                          \
-    X(PROBLEM_TOO_MANY, 429, "too many requests wait")
+    X(PROBLEM_TOO_MANY, 429, "too many requests wait")                                             \
+    X(PROBLEM_HEAD, 431, "head too large")
 
 typedef enum problem {
 #define X(name, status, title) name,

@@ -18,7 +18,7 @@
 #include "httpd/service.h"
 #include "show/text.h"
 
-#define HEAD_MOST 16384 /* bytes of a request's head */
+#define CONNECTION_MEMORY ((size_t)2 * HEAD_MOST) /* a head with its fields, and an answer's head */
 #define PEM_MOST 65536
 #define CLEAR_MS 5000
 #define FILES_BESIDES 256
@@ -99,7 +99,7 @@ static struct MHD_Daemon *start_daemon(httpd *service, int fd, char *cert, char 
         flags | (cert ? MHD_USE_TLS : 0), 0, NULL, NULL, request_handle, service,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, &service->config, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)service->config.max_connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MOST, MHD_OPTION_NOTIFY_CONNECTION,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL,
         MHD_OPTION_ARRAY, cert ? tls : none, MHD_OPTION_END);

@@ -9,6 +9,8 @@
 
 #include "httpd/service.h"
 
+#define HEAD_MOST 16384
+#define FIELDS_MOST 100 /* headers, parameters and cookies, each of which takes memory */
 #define BODY_MOST 16384
 
 typedef struct route route;

@@ -33,6 +33,25 @@ static bool check_host(request *req)
     return false;
 }
 
+/* What is left of the connection's memory after the head must have room for the head of the
+ * answer: microhttpd would do what was asked for, and then send nothing. It keeps cookies twice. */
+static bool check_head(request *req)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const char *cookies = header(req, MHD_HTTP_HEADER_COOKIE);
+    int n = MHD_get_connection_values(
+        req->mhd, MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND | MHD_COOKIE_KIND, NULL, NULL);
+    size_t size = (info ? info->header_size : 0) + (cookies ? strlen(cookies) : 0);
+    if (size <= HEAD_MOST && n <= FIELDS_MOST)
+        return true;
+    answer_problem(req, PROBLEM_HEAD,
+                   "a request has at most %d bytes before its body, where cookies count twice, and "
+                   "%d headers, parameters and cookies",
+                   HEAD_MOST, FIELDS_MOST);
+    return false;
+}
+
 static enum MHD_Result count_length(void *ctx, enum MHD_ValueKind kind, const char *key,
                                     const char *value)
 {
@@ -180,7 +199,7 @@ void rights_check(request *req, const char *method, const char *path)
 {
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
-    else if (check_framing(req) && check_host(req) && check_path(req, method, path) &&
+    else if (check_head(req) && check_framing(req) && check_host(req) && check_path(req, method, path) &&
              check_role(req) && check_writing(req) && check_type(req) && check_parameters(req))
         find_name(req);
 }

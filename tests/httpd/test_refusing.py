@@ -226,6 +226,22 @@ class BadRequests(serving.Case):
         self.assertNotIn(b" 200 ", answer)
         self.assertEqual(service.get("/healthz").status, 200)
 
+    def test_a_lock_is_never_taken_without_an_answer(self):
+        """The answer's head needs room beside the request's, which the library has read."""
+        service = self.serve()
+        head = (b"POST /v1/locks/%d HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                b"Content-Type: application/json\r\nContent-Length: 2\r\n%s\r\n\r\n{}")
+        statuses = {}
+        for n, more in enumerate([b"X: " + b"y" * size for size in range(15600, 16800, 50)] +
+                                 [b"\r\n".join([b"X: y"] * fields) for fields in (50, 90, 110, 200)]):
+            answer = self.raw(service, head % (n, more))
+            statuses[n] = answer[9:12]
+            if answer[9:12] == b"431" and b"application/problem+json" in answer:
+                self.assertIn(b"PROBLEM_HEAD", answer)
+        held = {int(lock["name"]) for lock in service.get("/v1/locks?in_use=1").json["locks"]}
+        self.assertEqual(held, {n for n, status in statuses.items() if status == b"201"})
+        self.assertEqual(set(statuses.values()), {b"201", b"431"})
+
     def test_bodies_are_bounded(self):
         service = self.serve()
         for body in (b"x" * 16385, iter([b"x" * 10000] * 3)):  # with its length, and in pieces
