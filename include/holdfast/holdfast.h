@@ -107,7 +107,7 @@ const char *hf_code_name(hf_code code); /* the name, such as "HF_HELD" */
 const char *hf_code_text(hf_code code); /* in words, such as "held by another" */
 int hf_code_http(hf_code code);         /* the HTTP status that fits */
 int hf_code_exit(hf_code code);         /* the exit status that fits a command */
-bool hf_code_retryable(hf_code code);   /* whether the same call may succeed later */
+bool hf_code_retryable(hf_code code);   /* as hf_error has it, when the text says nothing else */
 
 /* ---- Client ------------------------------------------------------------------------------- */
 
@@ -203,7 +203,9 @@ typedef enum hf_mode { HF_EXCLUSIVE, HF_SHARED } hf_mode;
 typedef struct hf_wait_info {
     const char *name;
     int64_t waited_ms;
-    /* In the store's queue. All waiting threads of a client have one place there. */
+    /* In the store's queue, in which all threads of a client that want the lock exclusively have
+     * one place. A thread behind another one of its client is told its place behind that thread, as
+     * position and as queued, and a holder, with n_holders 1 and without why and held_since_ms. */
     size_t position; /* 1: next; 0: not in the queue, which is full; the client asks again */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
@@ -239,9 +241,9 @@ typedef struct hf_lock_options {
                         * this client for this long, and taking it again costs no round trip.
                         * Another session's request recalls it at once. A crash ends it like a
                         * holder's crash: with the lease. At most 3,600,000; default 0: none.
-                        * Without notices (a standalone server) the lock is released at once. So is,
-                        * for about its first second, a lock that had no holder before: its tokens
-                        * may not run ahead of the database's clock */
+                        * Without notices the lock is released at once. So is one that was taken
+                        * within about a second of its first grant, as by that grant: its tokens may
+                        * not run ahead of the database's clock */
     bool no_refresh;   /* protocol document: only hf_lock_refresh() renews this lock, and belief in
                         * it ends a ttl after the last refresh, or after it was taken */
     int64_t feed_ms;   /* a watchdog: the lock is lost unless hf_lock_feed() is called within this
@@ -267,7 +269,8 @@ typedef struct hf_lock_options {
  * HF_DEADLOCK: the caller's thread or actor holds a lock, and the sessions that hold the wanted
  * lock wait for it, directly or through others. The last one to come is told, with the whole cycle
  * in the text. It keeps what it holds: release that and begin again. A deadlock is found soon after
- * deadlock_ms (usually after twice that). The search takes each thread for one owner: if handles
+ * deadlock_ms (usually after twice that), through a process that the holder started usually two
+ * thirds of the ttl later. The search takes each thread for one owner: if handles
  * move between threads, give each owner an `actor`. It is not found among waits that a full queue
  * refuses, nor in protocols without a queue. */
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
@@ -458,7 +461,8 @@ typedef struct hf_lease {
     int64_t ends_at_ns; /* the same as a point on CLOCK_BOOTTIME: when the lease is over */
     int64_t waited_ms;
     bool was_there;   /* an earlier call with this key made it */
-    hf_last previous; /* its strings are the members below */
+    hf_last previous; /* its strings are the members below; in protocols without a queue it is not
+                       * asked, and HF_OUTCOME_NONE */
     char previous_who[257], previous_reason[257], previous_done_who[257];
 } hf_lease;
 
@@ -502,13 +506,15 @@ void hf_lease_cancel(hf_lease_wait *wait);
 
 /* Renews a lease for its whole ttl. *out (may be NULL) gets the token and what is left, counted
  * from before the request was sent.
- *   - HF_LOST: it has run out, or was released or broken: stop working.
+ *   - HF_LOST: it has run out and another has taken the lock, or it was released or broken: stop
+ *     working. As long as nobody has taken it, a lease that has run out can be renewed.
  *   - HF_INVALID: not an id.
  *   - HF_UNREACHABLE and related codes: not renewed; left_ms of the last renewal still counts. */
 hf_code hf_lease_renew(hf_client *client, const char *id, hf_lease *out, hf_error *err);
 
 /* Releases a lease and waits for the acknowledgement.
- *   - HF_OK: it is released now, or was released before: the call is safe to repeat.
+ *   - HF_OK: it is released now, or was released before: the call is safe to repeat. In protocols
+ *     without a queue a repeat finds HF_LOST.
  *   - HF_LOST: it was lost before. Once the next holder has left, that is not known: HF_OK.
  *   - HF_UNREACHABLE and related codes: repeat it, or the lock is free when the lease runs out. */
 hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);

@@ -35,7 +35,11 @@ def moment(ms: int) -> Optional[float]:
 
 @dataclass(frozen=True)
 class WaitInfo:
-    """What a wait is waiting for. position 1 is next, 0 is not in the queue, which is full."""
+    """What a wait is waiting for. position 1 is next, 0 is not in the queue, which is full.
+
+    A thread behind another one of its client is told its place behind that thread, as position and as queued,
+    and a holder, without why and held_since.
+    """
     name: str
     waited: float
     position: int

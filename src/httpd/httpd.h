@@ -17,7 +17,7 @@ typedef struct httpd_config {
     const char *cert_file, *key_file; /* PEM; both, or NULL: no TLS */
     const char *token_file;           /* NULL: no access token is needed */
     bool is_read_only;
-    bool serves_anybody; /* beyond loopback, too, without tokens */
+    bool serves_anybody; /* beyond loopback, too, without access tokens */
     int max_connections;
     int max_waits;          /* of one client, or with one token, at the same time */
     int64_t patience_ms;    /* the time for a client to send a request, or to read the answer */

@@ -31,8 +31,8 @@ static void move_leases(json_t *entries, json_t *leases)
     }
 }
 
-/* These requests stand in line behind one place in the lock's queue; the store has only that place.
- */
+/* The exclusive ones of these requests stand behind one place in the queue, all that the store has
+ * of them. */
 void listing_add_waits(json_t *lock, waits *w)
 {
     const char *name = json_string_value(json_object_get(lock, "name"));

@@ -99,7 +99,7 @@ static void tell_seen(FILE *out, metrics *m)
 {
     static const char name[] = "holdfast_events_total";
     head(out, name, "counter",
-         "Changes of all locks that were seen while clients followed /v1/events.");
+         "Changes of all locks that were seen for /v1/events, or between readings of /metrics.");
     for (news kind = 0; kind < N_NEWS; kind++)
         fprintf(out, "%s{event=\"%s\"} %" PRIuFAST64 "\n", name, news_name(kind),
                 atomic_load(&m->seen[kind]));

@@ -27,9 +27,9 @@ static bool check_host(request *req)
     const char *host = header(req, MHD_HTTP_HEADER_HOST);
     if (config->token_file || config->serves_anybody || !host || address_is_here(host))
         return true;
-    answer_problem(req, PROBLEM_HOST,
-                   "without tokens only localhost, 127.0.0.1 and [::1] are served, not %.200s",
-                   host);
+    answer_problem(
+        req, PROBLEM_HOST,
+        "without access tokens only localhost, 127.0.0.1 and [::1] are served, not %.200s", host);
     return false;
 }
 
@@ -199,7 +199,8 @@ void rights_check(request *req, const char *method, const char *path)
 {
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
-    else if (check_head(req) && check_framing(req) && check_host(req) && check_path(req, method, path) &&
-             check_role(req) && check_writing(req) && check_type(req) && check_parameters(req))
+    else if (check_head(req) && check_framing(req) && check_host(req) &&
+             check_path(req, method, path) && check_role(req) && check_writing(req) &&
+             check_type(req) && check_parameters(req))
         find_name(req);
 }

@@ -66,9 +66,9 @@ static const char *read_line(char *line, tokens *t)
     if (!role_of(first))
         return "does not begin with read, use or admin";
     if (length < TOKEN_LEAST || length > TOKEN_SIZE)
-        return "has no token of 16 to 256 characters";
+        return "has no access token of 16 to 256 characters";
     if (tokens_find(t, text).role)
-        return "has a token that an earlier line has, too";
+        return "has an access token that an earlier line has, too";
     const char *name = rest ? read_name(rest) : "";
     if (strlen(name) > NAME_MOST)
         return "has a name of more than 127 bytes";
@@ -89,7 +89,7 @@ static hf_code read_lines(FILE *file, const char *path, tokens *t, hf_error *err
         if (wrong)
             return fail(err, HF_INVALID, "%.200s: line %d %s", path, number, wrong);
     }
-    return t->first ? HF_OK : fail(err, HF_INVALID, "%.200s: there is no token in it", path);
+    return t->first ? HF_OK : fail(err, HF_INVALID, "%.200s: there is no access token in it", path);
 }
 
 hf_code tokens_read(const char *path, tokens **out, hf_error *err)

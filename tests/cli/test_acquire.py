@@ -89,7 +89,7 @@ class Acquire(cli.Case):
 
     def test_a_shell_does_not_go_on_with_what_was_not_had(self):
         self.take("--for", "1h", "a")
-        for words in ("-n a", "-n -E 3 a", "--store sqlite:/nonexistent/x a", "", "--for never a"):
+        for words in ("-n a", "-n -E 3 a", "-n -E 0 a", "--store sqlite:/nonexistent/x a", "", "--for never a"):
             out = self.shell("""HOLDFAST_LEASE=old
                 eval "$(holdfast acquire --while-pid $$ %s 2>/dev/null)" ||
                 echo "not had: $?, lease ${HOLDFAST_LEASE-none}" """ % words)
@@ -192,6 +192,8 @@ class Acquire(cli.Case):
         self.assertRegex(self.check(75, "acquire", "-n", "a").err, "^holdfast: .*a")
         self.check(3, "acquire", "-n", "-E", "3", "a")
         self.check(75, "acquire", "-w", "100ms", "--for", "1h", "a")
+        self.assertEqual(self.check(75, "-q", "acquire", "-n", "a").err, "")
+        self.assertIn("-E 0", self.check(65, "-q", "acquire", "-E", "0", "b").err)
         self.check(64, "acquire")
         self.check(64, "acquire", "a", "b")
         self.check(65, "acquire", "--while-pid", "999999999", "a")

@@ -102,6 +102,8 @@ class Usage(cli.Case):
             ("no command", "elect", "--print", "x", "--", "true"),
             ("no --why", "elect", "--print", "--why", "w", "x"),
             ("--owner or --grace", "elect", "--print", "--grace", "1s", "x"),
+            ("no --max-hold", "elect", "--print", "--max-hold", "1s", "x"),
+            ("no --health-cmd", "elect", "--print", "--health-cmd", "true", "x"),
             ("unrecognized option '--each'", "elect", "--each", "x", "--", "true"),
             ("only one name", "show", "a", "b"),
             ("which lock", "show"),

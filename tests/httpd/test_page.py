@@ -50,7 +50,7 @@ class Page(browsing.Case):
         for _ in range(3):
             self.ask(service, "deploy", wait_ms=60000)
         self.wait_for(lambda: self.texts(".here") ==
-                      ["3 requests wait at this service, behind one place in the queue"], "all three")
+                      ["3 requests wait at this service; exclusive ones share a place in the queue"], "all three")
 
     def test_a_wait_over_http_has_its_callers_name(self):
         service = self.serve()
@@ -119,8 +119,8 @@ class Page(browsing.Case):
         self.assertEqual(self.find("#ask .problem").text, "")
         self.token("no-token-at-all-" + "x" * 10)
         self.wait_for(lambda: self.find("#ask .problem").text, "what is wrong with it")
-        self.assertEqual(self.find("#ask .problem").text, "The service does not know this token.")
-        self.assertEqual(self.find("#state").text, "a token is needed")
+        self.assertEqual(self.find("#ask .problem").text, "The service does not know this access token.")
+        self.assertEqual(self.find("#state").text, "an access token is needed")
         self.assertEqual(self.find("#totals").text, "")
         self.token(TOKENS["read"])
         self.state("live")

@@ -58,11 +58,11 @@ class Tokens(serving.Case):
         self.assertRegex(result.err, said)
 
     def test_bad_files(self):
-        self.refused("", "no token in it")
+        self.refused("", "no access token in it")
         self.refused("read %s\nwrite %s\n" % (READ, USE), "line 2 does not begin with read")
-        self.refused("read short\n", "line 1 has no token of 16")
+        self.refused("read short\n", "line 1 has no access token of 16")
         self.refused("read\n", "line 1 has no token")
-        self.refused("use %s\n\nadmin %s\n" % (USE, USE), "line 3 has a token that an earlier line has")
+        self.refused("use %s\n\nadmin %s\n" % (USE, USE), "line 3 has an access token that an earlier line has")
         self.refused("read %s\n" % ("x" * 257), "line 1 has no token")
         for mode in (0o604, 0o620, 0o602):
             self.refused("read %s\n" % READ, "others can read or change it", mode)

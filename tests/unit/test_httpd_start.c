@@ -295,14 +295,14 @@ static void test_descriptor_0_can_be_listened_on(void **state)
 static void test_bad_files_of_tokens(void **state)
 {
     static const char *const bad[][2] = {
-        {"", ": there is no token in it"},
-        {"# nothing\n\n", ": there is no token in it"},
+        {"", ": there is no access token in it"},
+        {"# nothing\n\n", ": there is no access token in it"},
         {"use " TOKEN "\nwrite " TOKEN "2\n", ": line 2 does not begin with read, use or admin"},
         {"none " TOKEN "\n", ": line 1 does not begin with read, use or admin"},
-        {"use short\n", ": line 1 has no token of 16 to 256 characters"},
-        {"use\n", ": line 1 has no token of 16 to 256 characters"},
+        {"use short\n", ": line 1 has no access token of 16 to 256 characters"},
+        {"use\n", ": line 1 has no access token of 16 to 256 characters"},
         {"\nuse " TOKEN "\nread " TOKEN "\n",
-         ": line 3 has a token that an earlier line has, too"}};
+         ": line 3 has an access token that an earlier line has, too"}};
     (void)state;
     httpd_config config = bed_config(client);
     for (size_t i = 0; i < N(bad); i++) {

@@ -40,7 +40,8 @@ typedef struct request {
 
 static const struct argp_option list[] = {
     {"why", KEY_WHY, "TEXT", 0, "shown to those who wait", 0},
-    {"owner", KEY_OWNER, "TEXT", 0, "shown as its holder, with this host; default: this user", 0},
+    {"owner", KEY_OWNER, "TEXT", 0, "shown as its holder, with this host; default: USER/holdfast",
+     0},
     {"while-pid", KEY_WHILE_PID, "PID", 0, "renew it until this process ends; then release it", 0},
     {"for", KEY_FOR, "D", 0, "renew it for this long, then release it", 0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -105,6 +106,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!req->name)
             argp_error(state, "which lock? Give its name");
+        if (!req->lock_args.refused_status)
+            value_refuse("-E 0: the script would go on without the lock; give 1 to 255");
         is_for_shell = !req->given->is_json;
         return 0;
     default:
@@ -155,6 +158,16 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
     return code;
 }
 
+static void tell(hf_code code, const hf_error *err)
+{
+    if (!code || code == HF_CANCELLED)
+        return;
+    if (hf_code_exit(code) == STATUS_NOT_ACQUIRED)
+        terminal_warn("%s", err->text);
+    else
+        terminal_error("%s", err->text);
+}
+
 static int status_of(const request *req, hf_code code)
 {
     int status = interrupt_status(code);
@@ -170,8 +183,7 @@ static int acquire(request *req)
         return status;
     hf_code code = take(req, client, &err);
     hf_close(client);
-    if (code && code != HF_CANCELLED)
-        terminal_error("%s", err.text);
+    tell(code, &err);
     return status_of(req, code);
 }
 

@@ -165,6 +165,7 @@ static void offer_options(const place *p, const char *word)
     else if (argp)
         find(argp, word, offer_option);
     offer("", word, "--help", "say how it is used");
+    offer("", word, "--version", "say which version it is");
 }
 
 static void offer_verbs(const verb *table, const char *word)

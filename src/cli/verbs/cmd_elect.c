@@ -40,6 +40,8 @@ static void check_usage(words *w, struct argp_state *state)
         argp_error(state, "which command? Give it after --; or --print who leads");
     if (w->is_print && (p->command || p->why || p->given->owner || p->grace_ms >= 0))
         argp_error(state, "--print follows who leads: no command, no --why, --owner or --grace");
+    if (w->is_print && (w->health.command || w->health.interval_ms || w->health.max_hold_ms))
+        argp_error(state, "--print follows who leads: no --health-cmd and no --max-hold");
     health_check_usage(&w->health, state);
 }
 

@@ -56,7 +56,7 @@ static bool add_row(void *ctx, const hf_session_info *info)
     table_add(rows, text_copy(info->app));
     table_add(rows, text_copy(info->host));
     table_add(rows, text_print("%" PRId64, info->pid));
-    table_add(rows, text_when(info->started_ms));
+    table_add(rows, info->started_ms ? text_when(info->started_ms) : text_copy("-"));
     table_add(rows, text_lease(info->ttl_ms));
     table_add(rows, info->dead ? text_copy("-") : text_lease(info->lease_left_ms));
     table_add(rows, text_copy(state_of(info)));

@@ -125,7 +125,7 @@ export function entries(lock, events, ask, turns = []) {
     ...(lock.queue.length ? [make("ol", {className: "queue"},
       ...lock.queue.map(entry => queueRow(entry, waited)))] : []),
     ...(lock.waiting_here > 1 ? [make("p", {className: "here quiet"},
-      `${lock.waiting_here} requests wait at this service, behind one place in the queue`)] : [])];
+      `${lock.waiting_here} requests wait at this service; exclusive ones share a place in the queue`)] : [])];
 }
 
 // Puts new children into an element; what had the focus has it again.

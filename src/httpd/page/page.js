@@ -475,8 +475,8 @@ const stream = follow(address, {
   },
   lost: () => showLost("the service does not answer"),
   refused(isUnknown, text) {
-    show("lost", isUnknown ? "a token is needed" : text);
-    askForToken(!token.get() ? "" : isUnknown ? "The service does not know this token." : text);
+    show("lost", isUnknown ? "an access token is needed" : text);
+    askForToken(!token.get() ? "" : isUnknown ? "The service does not know this access token." : text);
   },
 });
 setInterval(tick, 500);
