@@ -802,6 +802,7 @@ class Command(OnASet):
         listed = json.loads(self.check(0, "list", "--json").stdout)
         self.assertEqual([lock["name"] for lock in listed], ["17"])
         self.assertEqual(len(json.loads(self.check(0, "sessions", "--json").stdout)), 1)
+        self.assertNotIn("1970", self.check(0, "sessions").stdout)
         result = self.check(65, "break", "17", "--reason", "test")
         self.assertIn("--force", result.stderr)
         self.check(0, "break", "17.0", "--force", "--reason", "test")
