@@ -107,7 +107,7 @@ const char *hf_code_name(hf_code code); /* the name, such as "HF_HELD" */
 const char *hf_code_text(hf_code code); /* in words, such as "held by another" */
 int hf_code_http(hf_code code);         /* the HTTP status that fits */
 int hf_code_exit(hf_code code);         /* the exit status that fits a command */
-bool hf_code_retryable(hf_code code);   /* as hf_error has it, when the text says nothing else */
+bool hf_code_retryable(hf_code code);   /* what an hf_error with it says */
 
 /* ---- Client ------------------------------------------------------------------------------- */
 

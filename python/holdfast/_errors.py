@@ -47,7 +47,7 @@ class Code(enum.IntEnum):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed later."""
+        """Whether the same call may succeed later; for LOST, acquiring anew."""
         return bool(lib.hf_code_retryable(self))
 
 
@@ -55,7 +55,7 @@ class HoldfastError(Exception):
     """A call of Holdfast failed.
 
     code: which error it is. text: what was wrong with what, and what to do. retryable: whether the
-    same call may succeed later with nothing changed.
+    same call may succeed later with nothing changed; of a LostError, whether acquiring anew may.
     """
     code = Code.INTERNAL
 
