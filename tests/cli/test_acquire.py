@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -180,12 +181,25 @@ class Acquire(cli.Case):
 
     def test_each_signal_ends_the_wait(self):
         self.take("a")
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            waiter = self.start("-v", "acquire", "a")
-            waiter.err.expect("waiting for .*\n")
-            waiter.signal(number)
-            self.assertEqual(waiter.status(), 128 + number)
-            self.assertNotIn("holdfast: ", waiter.err.rest())
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            for words in ([], ["--for", "1h"]):
+                waiter = self.start("-v", "acquire", *words, "a")
+                waiter.err.expect("waiting for .*\n")
+                waiter.signal(number)
+                self.assertEqual(waiter.status(), 128 + number)
+                self.assertNotIn("holdfast: ", waiter.err.rest())
+                self.assertIn("(exit %d)" % (128 + number), waiter.out.rest())
+
+    def test_a_signal_that_was_ignored_at_the_start_ends_no_wait(self):
+        self.take("a")
+        ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        waiter = self.start("-v", "acquire", "a", preexec_fn=ignore)
+        waiter.err.expect("waiting for .*\n")
+        with open("/proc/%d/status" % waiter.pid, encoding="ascii") as status:
+            ignored = int(re.search(r"(?m)^SigIgn:\s*(\w+)$", status.read())[1], 16)
+        self.assertTrue(ignored & 1 << signal.SIGHUP - 1)
+        waiter.signal(signal.SIGTERM)
+        self.assertEqual(waiter.status(), 128 + signal.SIGTERM)
 
     def test_what_is_refused(self):
         self.take("a")

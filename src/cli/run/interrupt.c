@@ -8,25 +8,47 @@
 #include "cli/settings/status.h"
 
 static hf_cancel *waiting; /* for the handler: what it fires, and the signal that came */
+static pid_t deputy;       /* the process that waits instead of this one; 0: none does */
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int signal)
 {
     interrupted = signal;
-    hf_cancel_fire(waiting);
+    if (deputy)
+        kill(deputy, signal);
+    else
+        hf_cancel_fire(waiting);
+}
+
+/* Unless whoever started this program wants it ignored, as nohup(1) does. */
+static void heed(int signal)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    if (!sigaction(signal, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaction(signal, &action, NULL);
+}
+
+static void heed_all(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        heed(signals[i]);
 }
 
 hf_code interrupt_begin(hf_cancel **out, hf_error *err)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
     hf_code code = hf_cancel_new(&waiting, err);
     if (code)
         return code;
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+    heed_all();
     *out = waiting;
     return HF_OK;
+}
+
+void interrupt_pass_on(pid_t to)
+{
+    deputy = to;
+    heed_all();
 }
 
 int interrupt_signal(void)

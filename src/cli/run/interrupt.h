@@ -3,10 +3,16 @@
 #ifndef HOLDFAST_CLI_INTERRUPT_H
 #define HOLDFAST_CLI_INTERRUPT_H
 
+#include <sys/types.h>
+
 #include <holdfast/holdfast.h>
 
-/* From here on SIGINT, SIGTERM and SIGHUP fire *out, which is never freed. */
+/* From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT fire *out, which is never freed; not those that
+ * were ignored when the program was started. */
 hf_code interrupt_begin(hf_cancel **out, hf_error *err);
+
+/* From here on they go to the process that waits instead of this one. */
+void interrupt_pass_on(pid_t to);
 
 /* The last of them that came; 0: none. */
 int interrupt_signal(void);

@@ -283,17 +283,30 @@ static int hear(request *req, pid_t keeper_pid, int from_keeper)
             return STATUS_INTERNAL;
         return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_SIGNAL + WTERMSIG(status);
     }
-    if (print(req, keeper_pid))
+    if (!interrupt_signal() && print(req, keeper_pid))
         return 0;
     kill(keeper_pid, SIGTERM);
-    return STATUS_OUTPUT;
+    return interrupt_signal() ? STATUS_SIGNAL + interrupt_signal() : STATUS_OUTPUT;
+}
+
+/* A signal that ends the wait must not end this process before it has told the shell. */
+static pid_t fork_heard(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t pid = fork();
+    if (pid > 0)
+        interrupt_pass_on(pid);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
 }
 
 static int acquire_kept(request *req)
 {
     int fds[2];
     signal(SIGPIPE, SIG_IGN);
-    pid_t pid = pipe(fds) ? -1 : fork();
+    pid_t pid = pipe(fds) ? -1 : fork_heard();
     if (pid < 0) {
         terminal_error("cannot start a keeper: %s", strerror(errno));
         return STATUS_INTERNAL;
