@@ -149,7 +149,7 @@ static int await_child(pid_t child, const sigset_t *awaited)
 {
     int status, number;
     for (sigwait(awaited, &number); number != SIGCHLD; sigwait(awaited, &number))
-        kill(child, SIGTERM);
+        kill(child, number);
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -161,6 +161,7 @@ static int measure_in_child(const struct asked *asked)
     sigaddset(&awaited, SIGINT);
     sigaddset(&awaited, SIGTERM);
     sigaddset(&awaited, SIGHUP);
+    sigaddset(&awaited, SIGQUIT);
     sigaddset(&awaited, SIGCHLD);
     sigprocmask(SIG_BLOCK, &awaited, &before);
     pid_t child = fork();

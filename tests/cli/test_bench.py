@@ -50,7 +50,7 @@ class Bench(cli.Case):
         bench = self.start("bench", "--only", "threads,pairs", "--runs", "3")
         bench.out.expect("pairs/s, 1 lock, lingering")
         bench.signal(signal.SIGINT)
-        self.assertEqual(bench.status(), 128 + signal.SIGTERM)
+        self.assertEqual(bench.status(), 128 + signal.SIGINT)
         self.assert_nothing_left()
 
     def test_no_such_part(self):
