@@ -114,7 +114,6 @@ static caller find_caller(const request *req)
 static bool check_role(request *req)
 {
     const char *wanted = role_name(req->route->role);
-    req->caller = find_caller(req);
     if (req->caller.role >= req->route->role)
         return true;
     if (req->caller.role == ROLE_NONE)
@@ -197,6 +196,7 @@ static void find_name(request *req)
 
 void rights_check(request *req, const char *method, const char *path)
 {
+    req->caller = find_caller(req);
     if (atomic_load(&req->service->is_stopping))
         answer_closed(req);
     else if (check_head(req) && check_framing(req) && check_host(req) &&

@@ -53,6 +53,7 @@ class AccessLog(serving.Case):
         self.assertEqual([line["path"] for line in lines],
                          ["/v1/locks/x", "/v1/leases/{lease}", "?", "/v1/locks/{name}", "?", "/v1/locks",
                           "/v1/locks", "?", "/v1/leases/{lease}"])
+        self.assertEqual({line["caller"] for line in lines}, {"shop"})
         with open(self.path("log")) as file:
             text = file.read()
         for each in (secret, USER, READER):
