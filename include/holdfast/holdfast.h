@@ -99,7 +99,7 @@ typedef enum hf_code {
 typedef struct hf_error {
     hf_code code;
     bool retryable; /* the same call may succeed later, with nothing changed; HF_LOST: acquiring
-                     * anew may */
+                     * anew may, with another key if there was one */
     char text[512];
 } hf_error;
 
@@ -241,9 +241,9 @@ typedef struct hf_lock_options {
                         * this client for this long, and taking it again costs no round trip.
                         * Another session's request recalls it at once. A crash ends it like a
                         * holder's crash: with the lease. At most 3,600,000; default 0: none.
-                        * Without notices the lock is released at once. So is one that was taken
-                        * within about a second of its first grant, as by that grant: its tokens may
-                        * not run ahead of the database's clock */
+                        * Without notices the lock is released at once. So is a new one after its
+                        * first holds, until the database's clock is seen to have gone on: tokens
+                        * may not run ahead of it */
     bool no_refresh;   /* protocol document: only hf_lock_refresh() renews this lock, and belief in
                         * it ends a ttl after the last refresh, or after it was taken */
     int64_t feed_ms;   /* a watchdog: the lock is lost unless hf_lock_feed() is called within this

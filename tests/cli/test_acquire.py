@@ -79,6 +79,12 @@ class Acquire(cli.Case):
             waiter.status()
         self.check(0, "release", lease)
 
+    def test_verbose_tells_that_it_is_had(self):
+        self.assertRegex(self.check(0, "-v", "acquire", "a").err, r'have "a" after \d+ms, token \d+\n')
+        self.check(-signal.SIGKILL, "run", "b", "--", "sh", "-c", "kill -9 $PPID")
+        err = self.check(0, "-v", "acquire", "--for", "1h", "b").err
+        self.assertRegex(err, 'have "b" after (.|\n)*"b" was abandoned by [^,]*/sh@')
+
     def test_a_shell_takes_what_is_printed(self):
         out = self.shell("""eval "$(holdfast acquire --while-pid $$ "it's here")"
             echo "$HOLDFAST_NAME, token $HOLDFAST_TOKEN"
@@ -207,7 +213,7 @@ class Acquire(cli.Case):
         self.check(3, "acquire", "-n", "-E", "3", "a")
         self.check(75, "acquire", "-w", "100ms", "--for", "1h", "a")
         self.assertEqual(self.check(75, "-q", "acquire", "-n", "a").err, "")
-        self.assertIn("-E 0", self.check(65, "-q", "acquire", "-E", "0", "b").err)
+        self.assertIn("1 to 255", self.check(65, "-q", "acquire", "-E", "0", "b").err)
         self.check(64, "acquire")
         self.check(64, "acquire", "a", "b")
         self.check(65, "acquire", "--while-pid", "999999999", "a")

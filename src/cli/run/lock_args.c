@@ -43,7 +43,7 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
         args->limit = (int32_t)value_number("--limit", arg, 1, HF_LIMIT_RW - 1);
         return 0;
     case 'E':
-        args->refused_status = (int)value_number("-E", arg, 0, 255);
+        args->refused_status = (int)value_number("-E", arg, args->least_status, 255);
         return 0;
     case ARGP_KEY_END:
         check_usage(args, state);

@@ -12,6 +12,7 @@
 #include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "document.h"
+#include "had.h"
 #include "once.h"
 #include "show/text.h"
 #include "taking.h"
@@ -92,21 +93,6 @@ static void free_environment(const plan *p, char **environment)
 
 /* ---- Running it ---- */
 
-/* The last holder may have died before it knew that it held. What was done before stays known. */
-static void note_abandoned(const char *name, const hf_last *before)
-{
-    const hf_done *done = &before->done;
-    char *when = text_when(before->at_ms);
-    char *known = done->who ? text_print("; before that, work finished with exit status %d (by %s)",
-                                         done->exit_status, done->who)
-                            : text_copy("");
-    terminal_note("\"%s\" was abandoned by %s, token %" PRId64
-                  ", at %s: look what it left half done%s",
-                  name, *before->who ? before->who : "its holder", before->token, when, known);
-    free(known);
-    free(when);
-}
-
 /* A document that was claimed says itself whether its work is done: it matches no longer. */
 static bool is_claim(const plan *p)
 {
@@ -119,12 +105,8 @@ static void note_taken(const plan *p, hf_lock **locks)
         hf_last before = {.who = ""};
         if (!is_claim(p))
             hf_lock_previous(locks[i], &before, NULL);
-        char *token = text_token(hf_lock_token(locks[i]));
-        terminal_note("have \"%s\" after %" PRId64 "ms%s", hf_lock_name(locks[i]),
-                      hf_lock_waited_ms(locks[i]), token);
-        free(token);
-        if (before.outcome == HF_OUTCOME_ABANDONED)
-            note_abandoned(hf_lock_name(locks[i]), &before);
+        had_note(hf_lock_name(locks[i]), hf_lock_waited_ms(locks[i]), hf_lock_token(locks[i]),
+                 &before);
     }
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/run/ancestor.h"
+#include "cli/run/had.h"
 #include "cli/run/interrupt.h"
 #include "cli/run/keeper.h"
 #include "cli/run/lock_args.h"
@@ -106,8 +107,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!req->name)
             argp_error(state, "which lock? Give its name");
-        if (!req->lock_args.refused_status)
-            value_refuse("-E 0: the script would go on without the lock; give 1 to 255");
         is_for_shell = !req->given->is_json;
         return 0;
     default:
@@ -158,8 +157,11 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
     return code;
 }
 
-static void tell(hf_code code, const hf_error *err)
+static void tell(const request *req, hf_code code, const hf_error *err)
 {
+    const hf_lease *lease = &req->lease;
+    if (!code)
+        had_note(req->name, lease->waited_ms, lease->token, &lease->previous);
     if (!code || code == HF_CANCELLED)
         return;
     if (hf_code_exit(code) == STATUS_NOT_ACQUIRED)
@@ -183,7 +185,7 @@ static int acquire(request *req)
         return status;
     hf_code code = take(req, client, &err);
     hf_close(client);
-    tell(code, &err);
+    tell(req, code, &err);
     return status_of(req, code);
 }
 
@@ -320,6 +322,7 @@ static int acquire_kept(request *req)
 int cmd_acquire(settings *given, int argc, char **argv)
 {
     request req = {.given = given, .lock_args = LOCK_ARGS_DEFAULT, .keeper = {given, -1, 0}};
+    req.lock_args.least_status = 1; /* with 0 the script would go on without the lock */
     on_exit(refuse_shell, NULL);
     argp_parse(&acquire_argp, argc, argv, 0, NULL, &req);
     lock_args_settle(&req.lock_args, given);
