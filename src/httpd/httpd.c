@@ -18,9 +18,7 @@
 #include "httpd/service.h"
 #include "show/text.h"
 
-#define CONNECTION_MEMORY                                                                          \
-    ((size_t)2 * HEAD_MOST) /* a head with its fields, and an answer's head                        \
-                             */
+#define CONNECTION_MEMORY ((size_t)2 * HEAD_MOST) /* a head, its fields, and an answer's head */
 #define PEM_MOST 65536
 #define CLEAR_MS 5000
 #define FILES_BESIDES 256
