@@ -805,10 +805,19 @@ class Command(OnASet):
         self.assertNotIn("1970", self.check(0, "sessions").stdout)
         result = self.check(65, "break", "17", "--reason", "test")
         self.assertIn("--force", result.stderr)
-        self.check(0, "break", "17.0", "--force", "--reason", "test")
+        forced = self.check(0, "break", "17.0", "--force", "--reason", "test")
+        self.assertIn("no token protects", forced.stderr)
         self.assertEqual(script.hear()[0], "lost")
         self.assertEqual(json.loads(self.check(0, "list", "--json").stdout), [])
         self.assertIsNone(self.find(17)["lockId"])
+
+    def test_a_forced_break_says_what_protects(self):
+        self.insert(_id="p")
+        uri = self.uri(hfTokenField="fence")
+        self.assertEqual(self.script(hfTokenField="fence").take("p")[0], 1)
+        self.assertIn("only the token protects", self.check(65, "break", "p", "--reason", "test", uri=uri).stderr)
+        forced = self.check(0, "break", "p", "--force", "--reason", "test", uri=uri)
+        self.assertIn("only the fencing token protects", forced.stderr)
 
 
 if __name__ == "__main__":

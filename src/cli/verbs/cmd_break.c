@@ -21,6 +21,7 @@ typedef struct request {
     hf_break_options how;
     json_t *holders; /* the holders that lose it, for --json */
     bool can_ask;    /* the store can ask them to leave */
+    bool has_token;  /* the lock has fencing tokens */
 } request;
 
 static const struct argp_option list[] = {
@@ -108,6 +109,7 @@ static void tell_holder(const request *req, const hf_entry_info *holder)
 static bool tell_holders(void *ctx, const hf_lock_info *info)
 {
     request *req = ctx;
+    req->has_token = info->token != 0;
     for (size_t i = 0; i < info->n_holders && (req->can_ask || req->how.force); i++)
         tell_holder(req, &info->holders[i]);
     if (req->given->is_json)
@@ -141,8 +143,8 @@ static void print_done(request *req)
         terminal_warn("\"%s\" was taken by force: for up to a ttl the old holder may still believe "
                       "that it holds it, and %s",
                       req->name,
-                      req->can_ask ? "only the fencing token protects"
-                                   : "no token protects what it still writes");
+                      req->has_token ? "only the fencing token protects"
+                                     : "no token protects what it still writes");
 }
 
 int cmd_break(settings *given, int argc, char **argv)
