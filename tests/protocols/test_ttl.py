@@ -445,7 +445,7 @@ class Words(Ttl):
         self.assertTrue(500000 < y["holders"][0]["lease_left_ms"] <= 600000, y)
         sessions = as_json(self.run_command("sessions", "--json"))
         self.assertEqual({each["pid"] for each in sessions}, {holder.pid, 0})
-        self.assertIn("nothing is known", self.run_command("show", "z", status=65).errors)
+        self.assertIn("no lock z: nobody has it", self.run_command("show", "z", status=65).errors)
 
     def test_waiting_ends_after_ten_seconds_by_default(self):
         self.holder()

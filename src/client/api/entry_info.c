@@ -109,6 +109,5 @@ hf_code entry_info_no_record(const hf_client *client, const char *name, hf_error
         return error_set(err, HF_NOT_FOUND, "there is no document with _id %.200s", name);
     bool is_remembered = client->store->can & HF_CAN_QUEUE;
     return error_set(err, HF_NOT_FOUND, "there is no lock %.128s: nobody has %s", name,
-                     is_remembered ? "ever taken it, or it was idle for days and pruned"
-                                   : "it, and nothing is known of an earlier holder");
+                     is_remembered ? "ever taken it, or it was idle for days and pruned" : "it");
 }
