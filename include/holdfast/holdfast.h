@@ -681,7 +681,8 @@ typedef bool (*hf_why_fn)(void *ctx, const hf_why_link *link);
  *   - HF_UNREACHABLE and related codes. */
 hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, hf_error *err);
 
-/* Lists every session that holds or waits. Ended ones are included; they are kept for a day. */
+/* Lists every session: those that hold or wait, or have done so and still stand, and ended ones,
+ * which are kept for a day. */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
 /* How a turn ended. */
