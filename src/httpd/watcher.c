@@ -91,10 +91,11 @@ static void take_locked(watcher *w, listing *found)
     w->now = *found;
 }
 
-/* From the beginning of one look to that of the next, if looks take this long. */
+/* From the beginning of one look to that of the next, if looks take this long. A follower may have
+ * come during a look that was made for counts. */
 static int64_t interval_of_locked(const watcher *w, int64_t took_ms)
 {
-    bool is_followed = clock_now_ms() < w->wanted_until_ms;
+    bool is_followed = w->n_followers || clock_now_ms() < w->wanted_until_ms;
     int64_t least_ms = took_ms * (is_followed ? BOARD_SHARE : COUNT_SHARE);
     int64_t usual_ms = is_followed ? LOOK_MS : COUNT_MS;
     return least_ms > usual_ms ? least_ms : usual_ms;

@@ -435,6 +435,21 @@ static void test_a_store_that_does_not_answer(void **state)
     assert_event(next + 1, "store", "{\"reachable\":true,\"detail\":\"\"}");
 }
 
+/* Looks for counts alone are 10 s apart. */
+static void test_who_comes_during_a_look_for_counts_does_not_wait_for_the_next(void **state)
+{
+    (void)state;
+    is_asked = may_answer = false;
+    library.on_list = await_answer;
+    watcher_count(&w);
+    while (!is_asked)
+        poll(NULL, 0, 1);
+    watcher_join(&w, &one);
+    library.on_list = (void (*)(void))NULL;
+    may_answer = true;
+    assert_int_equal(pause_end(), 500);
+}
+
 /* Where there are very many locks, a look may take long. */
 static void test_how_long_a_look_may_take(void **state)
 {
@@ -606,6 +621,7 @@ int main(void)
         TEST(test_leases_of_those_that_wait_are_told_apart),
         TEST(test_a_store_that_is_lost_and_found),
         TEST(test_a_store_that_does_not_answer),
+        TEST(test_who_comes_during_a_look_for_counts_does_not_wait_for_the_next),
         TEST(test_how_long_a_look_may_take),
         TEST(test_it_is_ready_when_it_has_looked),
         TEST(test_it_keeps_a_thousand_events),
