@@ -270,9 +270,9 @@ typedef struct hf_lock_options {
  * lock wait for it, directly or through others. The last one to come is told, with the whole cycle
  * in the text. It keeps what it holds: release that and begin again. A deadlock is found soon after
  * deadlock_ms (usually after twice that), through a process that the holder started usually two
- * thirds of the ttl later. The search takes each thread for one owner: if handles
- * move between threads, give each owner an `actor`. It is not found among waits that a full queue
- * refuses, nor in protocols without a queue. */
+ * thirds of the ttl later. The search takes each thread for one owner: if handles move between
+ * threads, give each owner an `actor`. It is not found among waits that a full queue refuses, nor
+ * in protocols without a queue. */
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 

@@ -96,7 +96,8 @@ class Acquire(cli.Case):
 
     def test_a_shell_does_not_go_on_with_what_was_not_had(self):
         self.take("--for", "1h", "a")
-        for words in ("-n a", "-n -E 3 a", "-n -E 0 a", "--store sqlite:/nonexistent/x a", "", "--for never a"):
+        for words in ("-n a", "-n -E 3 a", "-n -E 0 a", "--store sqlite:/nonexistent/x a", "",
+                      "--for never a"):
             out = self.shell("""HOLDFAST_LEASE=old
                 eval "$(holdfast acquire --while-pid $$ %s 2>/dev/null)" ||
                 echo "not had: $?, lease ${HOLDFAST_LEASE-none}" """ % words)

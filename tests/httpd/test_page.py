@@ -50,7 +50,8 @@ class Page(browsing.Case):
         for _ in range(3):
             self.ask(service, "deploy", wait_ms=60000)
         self.wait_for(lambda: self.texts(".here") ==
-                      ["3 requests wait at this service; exclusive ones share a place in the queue"], "all three")
+                      ["3 requests wait at this service; exclusive ones share a place in the queue"],
+                      "all three")
 
     def test_a_wait_over_http_has_its_callers_name(self):
         service = self.serve()

@@ -62,7 +62,8 @@ class Tokens(serving.Case):
         self.refused("read %s\nwrite %s\n" % (READ, USE), "line 2 does not begin with read")
         self.refused("read short\n", "line 1 has no access token of 16")
         self.refused("read\n", "line 1 has no access token")
-        self.refused("use %s\n\nadmin %s\n" % (USE, USE), "line 3 has an access token that an earlier line has")
+        self.refused("use %s\n\nadmin %s\n" % (USE, USE),
+                     "line 3 has an access token that an earlier line has")
         self.refused("read %s\n" % ("x" * 257), "line 1 has no access token")
         for mode in (0o604, 0o620, 0o602):
             self.refused("read %s\n" % READ, "others can read or change it", mode)

@@ -815,7 +815,8 @@ class Command(OnASet):
         self.insert(_id="p")
         uri = self.uri(hfTokenField="fence")
         self.assertEqual(self.script(hfTokenField="fence").take("p")[0], 1)
-        self.assertIn("only the token protects", self.check(65, "break", "p", "--reason", "test", uri=uri).stderr)
+        refused = self.check(65, "break", "p", "--reason", "test", uri=uri)
+        self.assertIn("only the token protects", refused.stderr)
         forced = self.check(0, "break", "p", "--force", "--reason", "test", uri=uri)
         self.assertIn("only the fencing token protects", forced.stderr)
 

@@ -386,23 +386,34 @@ static void await_answer(void)
         poll(NULL, 0, 1);
 }
 
+static void let_looks_hang(void)
+{
+    is_asked = may_answer = false;
+    library.on_list = await_answer;
+}
+
+static void await_look(void)
+{
+    while (!is_asked)
+        poll(NULL, 0, 1);
+}
+
 /* Until the look is under way, and the guard sleeps; returns until when it does. */
 static int64_t begin_to_hang(void)
 {
     int64_t at = pause_end();
-    is_asked = may_answer = false;
-    library.on_list = await_answer;
+    let_looks_hang();
     clock_wake(&w.changed, BEGIN_MS + at);
-    while (!is_asked)
-        poll(NULL, 0, 1);
+    await_look();
     return clock_await_sleep(&w.looking) - BEGIN_MS - at;
 }
 
-static void answer_now(void)
+/* Returns until when the pause after the look is. */
+static int64_t answer_now(void)
 {
     library.on_list = (void (*)(void))NULL;
     may_answer = true;
-    pause_end();
+    return pause_end();
 }
 
 static void await_event(uint64_t number)
@@ -439,15 +450,11 @@ static void test_a_store_that_does_not_answer(void **state)
 static void test_who_comes_during_a_look_for_counts_does_not_wait_for_the_next(void **state)
 {
     (void)state;
-    is_asked = may_answer = false;
-    library.on_list = await_answer;
+    let_looks_hang();
     watcher_count(&w);
-    while (!is_asked)
-        poll(NULL, 0, 1);
+    await_look();
     watcher_join(&w, &one);
-    library.on_list = (void (*)(void))NULL;
-    may_answer = true;
-    assert_int_equal(pause_end(), 500);
+    assert_int_equal(answer_now(), 500);
 }
 
 /* Where there are very many locks, a look may take long. */

@@ -20,7 +20,7 @@ static void on_signal(int signal)
         hf_cancel_fire(waiting);
 }
 
-/* Unless whoever started this program wants it ignored, as nohup(1) does. */
+/* A signal that was ignored when the program was started, as under nohup(1), stays ignored. */
 static void heed(int signal)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;

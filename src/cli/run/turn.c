@@ -12,7 +12,7 @@
 #include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
 #include "document.h"
-#include "had.h"
+#include "granted.h"
 #include "once.h"
 #include "show/text.h"
 #include "taking.h"
@@ -105,8 +105,8 @@ static void note_taken(const plan *p, hf_lock **locks)
         hf_last before = {.who = ""};
         if (!is_claim(p))
             hf_lock_previous(locks[i], &before, NULL);
-        had_note(hf_lock_name(locks[i]), hf_lock_waited_ms(locks[i]), hf_lock_token(locks[i]),
-                 &before);
+        granted_note(hf_lock_name(locks[i]), hf_lock_waited_ms(locks[i]), hf_lock_token(locks[i]),
+                     &before);
     }
 }
 

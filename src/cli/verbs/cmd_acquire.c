@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cli/run/ancestor.h"
-#include "cli/run/had.h"
+#include "cli/run/granted.h"
 #include "cli/run/interrupt.h"
 #include "cli/run/keeper.h"
 #include "cli/run/lock_args.h"
@@ -161,7 +161,7 @@ static void tell(const request *req, hf_code code, const hf_error *err)
 {
     const hf_lease *lease = &req->lease;
     if (!code)
-        had_note(req->name, lease->waited_ms, lease->token, &lease->previous);
+        granted_note(req->name, lease->waited_ms, lease->token, &lease->previous);
     if (!code || code == HF_CANCELLED)
         return;
     if (hf_code_exit(code) == STATUS_NOT_ACQUIRED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* had.c: says, with -v, that a lock is had, and whether its last holder died; called by run, elect
- * and acquire. */
-#include "had.h"
+/* granted.c: with -v, prints how long a grant took, the token, and whether the last holder
+ * abandoned the lock; called by run, elect and acquire. */
+#include "granted.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void note_abandoned(const char *name, const hf_last *before)
     free(when);
 }
 
-void had_note(const char *name, int64_t waited_ms, int64_t token, const hf_last *before)
+void granted_note(const char *name, int64_t waited_ms, int64_t token, const hf_last *before)
 {
     char *shown = text_token(token);
     terminal_note("have \"%s\" after %" PRId64 "ms%s", name, waited_ms, shown);
