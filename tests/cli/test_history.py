@@ -71,6 +71,13 @@ class History(cli.Case):
         self.assertIn("broken by", self.check(0, "history", "x", "-l").out)
         self.assertNotIn("broken: broken", self.check(0, "history", "x", "-l").out)
 
+    def test_a_break_of_several_that_do_not_leave(self):
+        leases = [self.json("acquire", "-s", "x", "--json") for _ in range(3)]
+        self.check(0, "break", "--force", "--reason", "all gone", "x")
+        turns = self.turns("x")
+        self.assertEqual({turn["token"] for turn in turns}, {lease["token"] for lease in leases})
+        self.assertEqual({turn["end"] for turn in turns}, {"broken"})
+
     def test_the_owner_of_a_lease_stands_there_once(self):
         """It is the holder's name and the name of the part of the program, too."""
         taken = json.loads(self.check(0, "acquire", "--json", "--owner", "shop", "x").out)

@@ -252,46 +252,45 @@ static hf_code bar_missing(breaking *b, bool *all, hf_error *err)
     return HF_OK;
 }
 
-static hf_leave *leaves_of(const breaking *b)
+static hf_leave leave_of(const breaking *b, const target *t)
 {
-    hf_leave *leaves = alloc_array(NULL, b->n, sizeof *leaves);
-    for (size_t i = 0; i < b->n; i++) {
-        leaves[i] = (hf_leave){
-            .ticket = b->targets[i].holder.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
-        memcpy(leaves[i].who, b->targets[i].who, sizeof leaves[i].who);
-        const hf_ask ask = ask_for(b, &b->targets[i]);
-        text_broken(leaves[i].reason, &ask);
-    }
-    return leaves;
+    hf_leave leave = {.ticket = t->holder.ticket, .outcome = HF_OUTCOME_ABANDONED, .told = true};
+    const hf_ask ask = ask_for(b, t);
+    memcpy(leave.who, t->who, sizeof leave.who);
+    text_broken(leave.reason, &ask);
+    return leave;
 }
 
-static hf_code take_out(breaking *b, const hf_step *step, hf_error *err)
+/* b->record is what it was before; afterwards, what the step has made of it. */
+static hf_code take_out(breaking *b, const target *t, hf_error *err)
 {
+    const hf_leave leave = leave_of(b, t);
+    const hf_step step = {.leaves = &leave, .n_leaves = 1};
     hf_store *store = b->client->store;
     hf_step_reply reply;
+    hf_record after;
     hf_mono since = client_now(b->client);
     unsigned failures = 0;
     hf_code code;
     do
-        code = store->ops->step(store, b->name, step, NULL, &reply, err);
+        code = store->ops->step(store, b->name, &step, &after, &reply, err);
     while (may_retry(b, code, &failures, since));
-    return code;
+    if (code)
+        return code;
+    diary_note_taken(b->client, &b->record, &step, &after.last);
+    record_done(&b->record);
+    b->record = after;
+    return HF_OK;
 }
 
-/* b->record is what it was before; afterwards, what it is now. */
-static hf_code take_out_and_look(breaking *b, hf_error *err)
+/* One after another, because the record says only of the last that left how it ended, and that is
+ * what the history believes. */
+static hf_code take_all_out(breaking *b, hf_error *err)
 {
-    hf_leave *leaves = leaves_of(b);
-    const hf_step step = {.leaves = leaves, .n_leaves = b->n};
-    hf_record before;
-    record_copy(&before, &b->record);
-    hf_code code = take_out(b, &step, err);
-    if (!code)
-        code = look(b, err);
-    if (!code)
-        diary_note_taken(b->client, &before, &step, &b->record.last);
-    record_done(&before);
-    free(leaves);
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < b->n && !code; i++)
+        if (record_find(&b->record, b->targets[i].holder.ticket))
+            code = take_out(b, &b->targets[i], err);
     return code;
 }
 
@@ -310,7 +309,7 @@ static hf_code take_from_all(breaking *b, hf_error *err)
         if (!b->options->force)
             code = bar_missing(b, &all, err);
         if (!code)
-            code = all ? take_out_and_look(b, err) : look(b, err);
+            code = all ? take_all_out(b, err) : look(b, err);
     } while (!code && follow(b));
     return code;
 }

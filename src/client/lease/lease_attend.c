@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/id.h"
+#include "core/text.h"
 
 #include <stdio.h>
 
@@ -111,7 +112,7 @@ static hf_code look(hf_client *client, const lease_ids *ids, lease_view *out, hf
 static hf_code why_asked(const lease_ids *ids, const hf_ask *ask, lease_view *out, hf_error *err)
 {
     out->is_released = !*ask->by;
-    out->is_broken = !out->is_released;
+    text_broken(out->broken, ask);
     if (out->is_released)
         return lease_lost(ids->name, "was released", err);
     return error_set(err, HF_LOST, "%.128s was broken by %.100s: %.160s", ids->name, ask->by,

@@ -6,18 +6,21 @@
 
 #include "core/error.h"
 #include "core/id.h"
+#include "core/text.h"
 
 #include <stdio.h>
 
 /* ---- Renew ---- */
 
-/* Returns code; if it says that the lease was lost, the diary learns it. */
-static hf_code ended(hf_client *client, const lease_ids *ids, hf_code code, bool is_broken,
+/* Returns code; if it says that the lease was lost, the diary learns it. broken: as in lease_view.
+ */
+static hf_code ended(hf_client *client, const lease_ids *ids, hf_code code, const char *broken,
                      const hf_error *err)
 {
+    const char *how = err ? err->text : "";
     if (code == HF_LOST)
-        diary_lease_lost(client, ids->ticket, is_broken ? HF_TURN_BROKEN : HF_TURN_LOST,
-                         err ? err->text : "");
+        diary_lease_lost(client, ids->ticket, *broken ? HF_TURN_BROKEN : HF_TURN_LOST,
+                         *broken ? broken : how);
     return code;
 }
 
@@ -46,10 +49,10 @@ static hf_code renew(hf_client *client, const lease_ids *ids, lease_view *view, 
 
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
 {
-    lease_view view = {.is_broken = false};
+    lease_view view = {.broken = ""};
     hf_code code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
                                           : renew(client, ids, &view, out, err);
-    return ended(client, ids, code, view.is_broken, err);
+    return ended(client, ids, code, view.broken, err);
 }
 
 /* ---- Release ---- */
@@ -57,11 +60,11 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
 typedef struct departure {
     const lease_ids *ids;
     hf_leave leave;
-    bool was_sent;   /* an earlier try had no answer */
-    bool is_out;     /* this release took its ticket out, as far as is known */
-    bool was_free;   /* its session lived, and nobody else had asked for it */
-    bool was_broken; /* its session lived, and somebody had */
-    hf_wall began;   /* its session, just after the lock was granted; 0: not known */
+    bool was_sent;                /* an earlier try had no answer */
+    bool is_out;                  /* this release took its ticket out, as far as is known */
+    bool was_free;                /* its session lived, and nobody else had asked for it */
+    hf_wall began;                /* its session, just after the lock was granted; 0: not known */
+    char broken[HF_TEXT_MAX + 1]; /* as in lease_view */
     lease_view view;
 } departure;
 
@@ -81,12 +84,12 @@ static bool was_released_before(const departure *l)
            (l->was_free && l->view.is_recorded);
 }
 
-static bool is_asked_for(const hf_session_state *state, hf_id ticket)
+/* An ask that names nobody is its owner's own release, which is no break. */
+static void find_break(const hf_session_state *state, hf_id ticket, char broken[HF_TEXT_MAX + 1])
 {
     for (size_t i = 0; i < state->n_asked; i++)
         if (id_equal(state->asked[i].ticket, ticket) && *state->asked[i].by)
-            return true;
-    return false;
+            text_broken(broken, &state->asked[i]);
 }
 
 /* After a stall, the lease may have been lost since the release began, so this is checked now. */
@@ -95,8 +98,9 @@ static hf_code look_at_session(hf_client *client, departure *l, hf_error *err)
     hf_session_state state;
     hf_store *store = client->store;
     hf_code code = store->ops->sessions_look(store, &l->ids->session, 1, -1, &state, err);
-    l->was_broken = !code && state.presence == HF_LIVE && is_asked_for(&state, l->leave.ticket);
-    l->was_free = !code && state.presence == HF_LIVE && !l->was_broken;
+    if (!code && state.presence == HF_LIVE)
+        find_break(&state, l->leave.ticket, l->broken);
+    l->was_free = !code && state.presence == HF_LIVE && !*l->broken;
     return code;
 }
 
@@ -226,5 +230,5 @@ hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
         lease_is_plain(client) ? release_plain(client, &l, err) : release(client, &l, err);
     if (!code && l.is_out)
         note(client, &l);
-    return ended(client, ids, code, l.was_broken, err);
+    return ended(client, ids, code, l.broken, err);
 }
