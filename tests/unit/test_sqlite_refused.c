@@ -129,11 +129,16 @@ static void test_a_database_that_cannot_be_made(void **state)
 {
     (void)state;
     static const refusal all[] = {
-        {"mknod", 1, EROFS, HF_READONLY, "cannot be made: Read-only file system: name a path on"},
-        {"mknod", 1, EACCES, HF_DENIED, "cannot be made: Permission denied: give the right"},
-        {"mknod", 1, ENOENT, HF_UNUSABLE, "cannot be made: No such file or directory: its folder"},
-        {"mknod", 1, ENOSPC, HF_FULL, "cannot be made: No space left on device: free some"},
-        {"mknod", 1, EDQUOT, HF_FULL, "cannot be made: Disk quota exceeded: remove files"},
+        {"mknod", 1, EROFS, HF_READONLY,
+         "cannot be opened or made: Read-only file system: name a path on"},
+        {"mknod", 1, EACCES, HF_DENIED,
+         "cannot be opened or made: Permission denied: give the right"},
+        {"mknod", 1, ENOENT, HF_UNUSABLE,
+         "cannot be opened or made: No such file or directory: its folder"},
+        {"mknod", 1, ENOSPC, HF_FULL,
+         "cannot be opened or made: No space left on device: free some"},
+        {"mknod", 1, EDQUOT, HF_FULL,
+         "cannot be opened or made: Disk quota exceeded: remove files"},
         {"mknod", 1, EPERM, HF_OK, ""}, /* SQLite makes it */
     };
     EXPECT_ALL(all);

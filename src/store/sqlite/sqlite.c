@@ -97,7 +97,7 @@ static hf_code make_fails(const char *path, int os, hf_error *err)
     };
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if (failures[i].os == os)
-            return error_set(err, failures[i].code, "%s: cannot be made: %s: %s", path,
+            return error_set(err, failures[i].code, "%s: cannot be opened or made: %s: %s", path,
                              strerror(os), failures[i].remedy);
     return HF_OK;
 }
