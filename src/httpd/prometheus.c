@@ -118,8 +118,9 @@ static void tell_locks(FILE *out, httpd *service)
 {
     watcher_counts counts = watcher_count(&service->watcher);
     const census *c = &counts.of;
-    tell_gauge(out, "holdfast_store_up", counts.is_reached,
-               "1: the last look at the store's locks was answered.");
+    if (counts.is_known || counts.is_troubled)
+        tell_gauge(out, "holdfast_store_up", !counts.is_troubled,
+                   "1: the last look at the store's locks was answered.");
     if (!counts.is_known)
         return;
     tell_gauge(out, "holdfast_locks_held", (double)c->totals.held, "Locks that somebody holds.");

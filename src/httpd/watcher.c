@@ -268,7 +268,7 @@ watcher_counts watcher_count(watcher *w)
     pthread_mutex_lock(&w->mutex);
     int64_t now_ms = clock_now_ms();
     bool is_known = w->now.locks;
-    watcher_counts out = {.is_known = is_known, .is_reached = is_known && !w->trouble};
+    watcher_counts out = {.is_known = is_known, .is_troubled = w->trouble};
     if (is_known) {
         out.of = census_of(&w->now.board);
         out.age_ms = now_ms - w->now.at_ms;

@@ -64,9 +64,9 @@ void watcher_leave(watcher *w, follower *f);
 
 /* What the last look counted. From now on, and for some minutes, looks are made for it. */
 typedef struct watcher_counts {
-    census of; /* where is_known */
-    bool is_known, is_reached;
-    int64_t age_ms; /* of the look */
+    census of;                  /* where is_known */
+    bool is_known, is_troubled; /* before the first look: neither */
+    int64_t age_ms;             /* of the look */
 } watcher_counts;
 watcher_counts watcher_count(watcher *w);
 

@@ -461,7 +461,7 @@ static void test_each_count_is_explained(void **state)
     assert_string_equal(all, " holdfast_http_requests_total  holdfast_http_request_seconds "
                              " holdfast_errors_total  holdfast_wait_seconds "
                              " holdfast_hold_seconds  holdfast_renew_margin_seconds "
-                             " holdfast_events_total  holdfast_looks_total  holdfast_store_up "
+                             " holdfast_events_total  holdfast_looks_total "
                              " holdfast_store_round_trips_total  holdfast_http_connections "
                              " holdfast_http_requests_open  holdfast_waits_open ");
 }
