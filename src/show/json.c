@@ -162,9 +162,10 @@ bool json_add_turn(void *turns, const hf_turn *turn)
     return true;
 }
 
-static int64_t not_below_zero(int64_t number)
+/* 0 where it is not known since when. */
+static int64_t time_since(int64_t since_ms, int64_t at_ms)
 {
-    return number > 0 ? number : 0;
+    return since_ms && at_ms > since_ms ? at_ms - since_ms : 0;
 }
 
 json_t *json_of_change(const change *what)
@@ -181,7 +182,7 @@ json_t *json_of_change(const change *what)
     json_put_text(out, "why", entry->why);
     json_put_number(out, "token", entry->token);
     json_put_number(out, "permits", entry->permits);
-    json_put_number(out, "for_ms", not_below_zero(what->at_ms - since));
+    json_put_number(out, "for_ms", time_since(since, what->at_ms));
     json_put(out, "exit_status", has_status ? json_integer(what->last->exit_status) : json_null());
     json_put_text(out, "reason", what->last ? what->last->reason : "");
     json_put(out, "was_there", json_boolean(what->was_there));

@@ -181,6 +181,14 @@ class Bare(Ttl):
         self.run_command("break", "--force", "--reason", "test", "x")
         self.assertIsNone(self.db.locks.find_one({"_id": "x"}))
 
+    def test_it_is_watched_without_a_time(self):
+        self.db.locks.insert_one({"_id": "x"})
+        watcher = self.start(Command("--store", self.uri, "watch", "--json", "x"))
+        until(lambda: watcher.events("grant"), 60, "the grant")
+        self.db.locks.delete_one({"_id": "x"})
+        until(lambda: watcher.events("release") + watcher.events("loss"), 60, "the end")
+        self.assertEqual([event["for_ms"] for event in watcher.events()], [0, 0])
+
     def test_it_is_listed_without_a_time(self):
         self.db.locks.insert_one({"_id": "x"})
         x, = as_json(self.run_command("list", "--json"))

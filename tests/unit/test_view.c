@@ -103,6 +103,18 @@ static void test_a_line_in_eighty_columns(void **state)
     assert_int_equal(seen.look[3], LOOK_PLAIN);
 }
 
+/* Documents of other programs may not say it. */
+static void test_a_lock_that_is_held_since_nobody_knows_when(void **state)
+{
+    (void)state;
+    hf_entry_info holder = entry("cron@web1:4711", 0, 0);
+    hf_lock_info lock = held("nightly", &holder);
+    view v = view_of(&lock, 1);
+    holder.since_ms = 0;
+    draw(&v, 24, 81);
+    assert_memory_equal(seen.text[3], "nightly             exclusive  -  ", 34);
+}
+
 static void test_names_have_the_room_that_a_screen_gives(void **state)
 {
     static const struct {
@@ -450,6 +462,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_in_eighty_columns),
+        cmocka_unit_test(test_a_lock_that_is_held_since_nobody_knows_when),
         cmocka_unit_test(test_names_have_the_room_that_a_screen_gives),
         cmocka_unit_test(test_cells_are_cut_and_stand_apart),
         cmocka_unit_test(test_a_lease_that_is_over_is_never_cut),
