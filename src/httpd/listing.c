@@ -18,7 +18,8 @@ const char *news_name(news kind)
 
 /* ---- Reading ---- */
 
-/* The lease belongs to the session, and is reported once per session. */
+/* The lease belongs to the session, and is reported once per session; 0 is one that is not known.
+ */
 static void move_leases(json_t *entries, json_t *leases)
 {
     size_t i;
@@ -26,7 +27,9 @@ static void move_leases(json_t *entries, json_t *leases)
     json_array_foreach(entries, i, each)
     {
         const char *session = json_string_value(json_object_get(each, "session"));
-        json_put(leases, session, json_incref(json_object_get(each, "lease_left_ms")));
+        json_t *left = json_object_get(each, "lease_left_ms");
+        if (json_integer_value(left))
+            json_put(leases, session, json_incref(left));
         json_object_del(each, "lease_left_ms");
     }
 }

@@ -3,10 +3,12 @@
 connection was lost, and takes nothing for more than text. test_page_pictures looks at it.
 """
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import time
 
 from selenium.webdriver.common.keys import Keys
@@ -144,6 +146,20 @@ class Page(browsing.Case):
         self.assertEqual(self.names(), ["held", "waited for", "over"])
         self.find("#order option[value=waited]").click()
         self.assertEqual(self.names(), ["waited for", "held", "over"])
+
+    def test_a_lease_that_is_not_known(self):
+        """Its session was dropped."""
+        self.check(0, "acquire", "x")
+        with contextlib.closing(sqlite3.connect(self.path("locks.db"))) as db, db:
+            db.execute("DELETE FROM sessions")
+        service = self.serve()
+        self.open(service)
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        self.assertEqual(self.texts(".left"), ["not known"])
+        self.assertEqual(self.find("#totals").text, "1 held, 0 waiting")
+        self.driver.get("about:blank")
+        self.open(service, "/#lock=x")
+        self.wait_for(lambda: self.texts("#one .left") == ["not known"], "the second look")
 
     def test_search_looks_into_names_holders_and_reasons(self):
         service = self.serve()

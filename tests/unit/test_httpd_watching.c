@@ -336,6 +336,19 @@ static void test_changes_are_events(void **state)
     assert_null(w.events[2].name);
 }
 
+static void test_a_lease_that_is_not_known_is_not_told(void **state)
+{
+    static const hf_entry_info nameless[] = {
+        {.session = "02", .who = "", .actor = "", .why = "", .lease_left_ms = 0}};
+    static const hf_lock_info its_lock = {
+        .name = "x", .token = 7, .holders = nameless, .n_holders = 1};
+    (void)state;
+    follow();
+    show(&its_lock);
+    for (uint64_t i = 1; i < w.next; i++)
+        assert_null(strstr(event_of(i), "event: leases"));
+}
+
 /* Each session's once, and not with its entries: it changes all the time. */
 static void test_leases_of_those_that_wait_are_told_apart(void **state)
 {
@@ -625,6 +638,7 @@ int main(void)
         TEST(test_who_wants_free_ones_has_them_from_the_next_look_on),
         TEST(test_who_wants_free_ones_goes_on_where_they_were_seen),
         TEST(test_changes_are_events),
+        TEST(test_a_lease_that_is_not_known_is_not_told),
         TEST(test_leases_of_those_that_wait_are_told_apart),
         TEST(test_a_store_that_is_lost_and_found),
         TEST(test_a_store_that_does_not_answer),

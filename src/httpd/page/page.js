@@ -26,8 +26,9 @@ let mayBreak = false;
 
 // ---- What is told
 
+// 0: what is left is not known.
 function takeLeases(leases) {
-  for (const [session, left] of Object.entries(leases)) {
+  for (const [session, left] of Object.entries(leases).filter(([, left]) => left)) {
     const most = Math.max(left, known.leases.get(session)?.most || 0);
     known.leases.set(session, {until: Date.now() + left, most});
   }
