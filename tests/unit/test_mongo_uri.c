@@ -101,14 +101,15 @@ static void test_shapes(void **state)
 {
     (void)state;
     assert_read("hfProtocol=ttl&hfShape=expire-at");
-    assert_true(uri.expires_at);
+    assert_int_equal(uri.shape, MONGO_SHAPE_EXPIRE_AT);
     assert_string_equal(uri.time_field, "ExpireAt");
     mongo_uri_done(&uri);
     assert_read("hfProtocol=ttl&hfShape=updated");
-    assert_false(uri.expires_at);
+    assert_int_equal(uri.shape, MONGO_SHAPE_UPDATED);
     assert_string_equal(uri.time_field, "updated");
     mongo_uri_done(&uri);
     assert_refused("hfProtocol=ttl&hfShape=round", "hfShape=round: it is updated or expire-at");
+    assert_refused("hfShape=expire-at", "hfShape is for hfProtocol=ttl, not for queue");
 }
 
 static void test_words(void **state)

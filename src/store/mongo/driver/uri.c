@@ -50,14 +50,6 @@ static hf_code set_weak(mongo_uri *out, const char *value, hf_error *err)
     return error_set(err, HF_INVALID, "hfWeakWrites=%.40s: it is yes or no", value);
 }
 
-static hf_code set_shape(mongo_uri *out, const char *value, hf_error *err)
-{
-    out->expires_at = strcmp(value, "expire-at") == 0;
-    if (out->expires_at || strcmp(value, "updated") == 0)
-        return HF_OK;
-    return error_set(err, HF_INVALID, "hfShape=%.40s: it is updated or expire-at", value);
-}
-
 /* ---- Keys of some protocols only ---- */
 
 typedef struct special {
@@ -72,6 +64,8 @@ typedef struct special {
     .name = key, .protocol = protocols, .kind = how, .offset = offsetof(mongo_uri, field)
 
 static const special keys[] = {
+    {KEY("hfShape", "ttl", WORD, shape),
+     .words = {[MONGO_SHAPE_UPDATED] = "updated", [MONGO_SHAPE_EXPIRE_AT] = "expire-at"}},
     {KEY("hfTimeField", "ttl document", FIELD, time_field)},
     {KEY("hfOwnerField", "ttl", FIELD, owner_field)},
     {KEY("hfExpireAfterSeconds", "ttl", NUMBER, expire_after_s), .most = INT32_MAX},
@@ -285,8 +279,6 @@ static hf_code set_ours(mongo_uri *out, const char *key, const char *value, hf_e
         return set_collection(out, value, err);
     if (strcmp(key, "hfWeakWrites") == 0)
         return set_weak(out, value, err);
-    if (strcmp(key, "hfShape") == 0)
-        return set_shape(out, value, err);
     return set_key(out, key, value, err);
 }
 
@@ -329,7 +321,7 @@ static void set_defaults(mongo_uri *out)
         set_default(&out->time_field, "lockTs");
     set_default(&out->lock_field, "lockId");
     set_stale_time(out);
-    set_default(&out->time_field, out->expires_at ? "ExpireAt" : "updated");
+    set_default(&out->time_field, out->shape == MONGO_SHAPE_EXPIRE_AT ? "ExpireAt" : "updated");
     set_default(&out->owner_field, "acquirer");
     if (!out->poll_ms)
         out->poll_ms = out->protocol == MONGO_SHARDING ? sharding_defaults.poll_ms : 100;
@@ -341,7 +333,7 @@ static void set_defaults(mongo_uri *out)
         out->command_ms = MONGO_COMMAND_MS;
     if (!out->expiry_ms)
         out->expiry_ms = sharding_defaults.expiry_ms;
-    if (!out->expires_at && !out->expire_after_s)
+    if (out->shape == MONGO_SHAPE_UPDATED && !out->expire_after_s)
         out->expire_after_s = 600;
 }
 

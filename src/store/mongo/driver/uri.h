@@ -33,6 +33,7 @@ typedef enum mongo_lock_id_type {
 } mongo_lock_id_type;
 
 enum { MONGO_HISTORY_ON, MONGO_HISTORY_OFF };
+enum { MONGO_SHAPE_UPDATED, MONGO_SHAPE_EXPIRE_AT };
 enum { MONGO_TIME_REFRESHED, MONGO_TIME_EXPIRES };
 enum { MONGO_NO_TIME_HELD, MONGO_NO_TIME_STALE };
 
@@ -43,7 +44,7 @@ typedef struct mongo_uri {
     char *database;
     char *collection;
     mongo_protocol_id protocol;
-    bool expires_at;         /* hfShape=expire-at */
+    unsigned shape;          /* hfShape: what time_field means */
     char *time_field;        /* hfTimeField */
     char *owner_field;       /* hfOwnerField */
     int64_t expire_after_s;  /* hfExpireAfterSeconds: of the index that is made */

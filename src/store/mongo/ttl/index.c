@@ -105,7 +105,7 @@ static int64_t foreign_ms_of(const mongo_store *store, const findings *found)
     if (found->seconds >= 0)
         return found->seconds * 1000;
     bool is_none = !found->is_partial && !found->is_denied;
-    return store->uri.expires_at && is_none ? 0 : MONGO_FOR_EVER;
+    return store->uri.shape == MONGO_SHAPE_EXPIRE_AT && is_none ? 0 : MONGO_FOR_EVER;
 }
 
 static void warn_of_denied(mongo_store *store)
@@ -168,7 +168,7 @@ hf_code mongo_ttl_read_index(mongo_store *store, hf_error *err)
  * looks. A document that says until when is not removed before that. */
 static int64_t least_seconds(const mongo_store *store, int64_t ttl_ms)
 {
-    return store->uri.expires_at ? 0 : (ttl_ms + 999) / 1000;
+    return store->uri.shape == MONGO_SHAPE_EXPIRE_AT ? 0 : (ttl_ms + 999) / 1000;
 }
 
 static bool fits(const mongo_store *store, int64_t least_s, int64_t ttl_ms)

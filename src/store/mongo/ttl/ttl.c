@@ -59,7 +59,7 @@ static const char left_text[] =
 
 static const char *part_of(const mongo_store *store, char letter)
 {
-    bool expires_at = store->uri.expires_at;
+    bool expires_at = store->uri.shape == MONGO_SHAPE_EXPIRE_AT;
     switch (letter) {
     case 'o':
         return expires_at ? over_expires_at : over_updated;
