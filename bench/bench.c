@@ -9,7 +9,7 @@
 _Noreturn void fail(int status, const char *doing, const char *text)
 {
     fflush(stdout);
-    fprintf(stderr, "holdfast-bench: %s: %s\n", doing, text);
+    fprintf(stderr, "holdfast bench: %s: %s\n", doing, text);
     exit(status);
 }
 

@@ -43,13 +43,14 @@ static const struct role {
 
 enum { KEY_JSON = 1000, KEY_ONLY, KEY_RUNS, KEY_SECONDS };
 
+#define PARTS                                                                                      \
+    "process, pairs, threads, handover, work, heartbeat, recovery, crowd, waiting, protocols, "    \
+    "busy"
+
 static const struct argp_option list[] = {
     {"json", KEY_JSON, NULL, 0, "the rows as JSON on standard output, the table on standard error",
      0},
-    {"only", KEY_ONLY, "PART,...", 0,
-     "of process, pairs, threads, handover, work, heartbeat, recovery, crowd, waiting, protocols, "
-     "busy",
-     0},
+    {"only", KEY_ONLY, "PART,...", 0, "of " PARTS, 0},
     {"runs", KEY_RUNS, "N", 0, "measure each figure so often; default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
     {NULL, 0, NULL, 0, NULL, 0},
@@ -70,7 +71,7 @@ static void choose(struct asked *out, const char *names)
                (strlen(parts[i].name) != length || strncmp(parts[i].name, names, length) != 0))
             i++;
         if (i == N_PARTS)
-            fail(EX_DATAERR, names, "there is no such part");
+            fail(EX_DATAERR, names, "there is no such part; there are " PARTS);
         out->has[i] = true;
     }
 }

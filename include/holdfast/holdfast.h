@@ -206,7 +206,8 @@ typedef struct hf_wait_info {
     /* In the store's queue, in which all threads of a client that want the lock exclusively have
      * one place. A thread behind another one of its client is told its place behind that thread, as
      * position and as queued, and a holder, with n_holders 1 and without why and held_since_ms. */
-    size_t position; /* 1: next; 0: not in the queue, which is full; the client asks again */
+    size_t position; /* 1: next; 0: in no queue, as it is full or the protocol has none; the client
+                      * asks again */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
     const char *holder;    /* one of the holders, such as "cron@web1:4711"; "another session"
@@ -254,8 +255,8 @@ typedef struct hf_lock_options {
     /* Protocol sharding: the lock session id that the lock's document gets (`ts`), 24 lower-case
      * hexadecimal digits, not all 0. A document that has it already is taken over at once, unless a
      * lock of this client holds it: so a program that is started again has its lock back. Programs
-     * with the same id take each other's locks, and the one that has lost learns it with its next
-     * ping. NULL: what the URI says (hfLockSession), or a new one. */
+     * with the same id take each other's locks, and the one that has lost learns it at the latest
+     * with its next ping. NULL: what the URI says (hfLockSession), or a new one. */
     const char *lock_session;
     int64_t reserved[8]; /* 0: room for later versions, in whose leases this struct stands, too */
 } hf_lock_options;
@@ -760,14 +761,14 @@ hf_code hf_break(hf_client *client, const char *name, const hf_break_options *op
 
 /* Unlocks all locks of a process that is gone, and ends its pings: protocol sharding, whose locks
  * belong to processes (hfProcess). What MongoDB's manager does at its start for its former life.
- * *n, if not NULL: how many were unlocked. A process that lives, this client too, learns only with
- * its next ping that it has lost its locks. HF_UNSUPPORTED: other protocols. */
+ * *n, if not NULL: how many were unlocked. A process that lives, this client too, may learn only
+ * with its next ping that it has lost its locks. HF_UNSUPPORTED: other protocols. */
 hf_code hf_unlock_all(hf_client *client, const char *process, int64_t *n, hf_error *err);
 
 /* Unlocks what was taken with a lock session id (hf_lock_options.lock_session): the lock of that
  * name, or, with name NULL, all of them, whatever their names. Protocol sharding. hf_list_locks()
  * with that id finds them. *n, if not NULL: how many were unlocked. A client that holds them, this
- * one too, learns only with its next ping that it has lost them, so that program must be gone.
+ * one too, may learn only with its next ping that it has lost them, so that program must be gone.
  * Thread-safe. HF_INVALID: the id or the name. HF_UNSUPPORTED: other protocols. */
 hf_code hf_unlock_session(hf_client *client, const char *lock_session, const char *name, int64_t *n,
                           hf_error *err);

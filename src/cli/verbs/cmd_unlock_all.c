@@ -49,7 +49,7 @@ const struct argp unlock_all_argp = {
     parse,
     "PROCESS\n--lock-session ID [NAME]",
     "Unlocks all locks of a process, or those of a lock session id (protocol sharding). Their "
-    "holder must be gone: one that lives goes on believing until its next ping.",
+    "holder must be gone: one that lives may go on believing until its next ping.",
     options_children,
     NULL,
     NULL};
