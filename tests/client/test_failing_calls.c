@@ -254,7 +254,7 @@ static const operation operations[] = {
     {"release of a lease", lease, release_lease, is_free, false, "FF.", "F.."},
     {"release of one with a key", lease_keyed, release_lease, is_free, false, "FFF.", "F..."},
     /* with force, the look at the holder's session and the ask to it may fail */
-    {"break", stand_there, force, is_free, false, "F..F", "...."},
+    {"break", stand_there, force, is_free, false, "F..FF", "....."},
     {"show", stand_there, show, NULL, false, "FF", "FF"},
 };
 

@@ -786,6 +786,7 @@ static void test_a_break_of_the_dead(void **state)
     stage_expect("100 c look at x\n"
                  "100 c look at 1 sessions\n"
                  "100 c x: abandon(broken by operator: maintenance)\n"
+                 "100 c look at x\n"
                  "100 broken x: yes\n");
     end();
     begin("memory:break-missing", (hf_options){.ttl_ms = 2000});
@@ -829,6 +830,7 @@ static void test_a_break_of_the_dead(void **state)
                  "2200 c begin a lease\n"
                  "2200 c mark\n"
                  "2200 c x: abandon(broken by operator: maintenance)\n"
+                 "2200 c look at x\n"
                  "2200 broken x: yes\n");
     end();
 }
@@ -860,6 +862,7 @@ static void test_breaks_whose_calls_fail(void **state)
                  "124 c look at 1 sessions\n"
                  "124 c ask\n"
                  "124 c x: abandon(broken by operator: maintenance)\n"
+                 "124 c look at x\n"
                  "124 broken x: yes\n"
                  "333 a beat, seen 1\n"
                  "333 x is lost, 660 ms left: x was broken by operator: maintenance\n"
@@ -890,6 +893,7 @@ static void test_breaks_whose_calls_fail(void **state)
                  "124 c look at 1 sessions\n"
                  "124 c ask\n"
                  "124 c x: abandon(broken by operator: maintenance)\n"
+                 "124 c look at x\n"
                  "124 broken x: yes\n"
                  "333 a beat, seen 1\n"
                  "333 x is lost, 660 ms left: x was broken by operator: maintenance\n"
@@ -906,6 +910,7 @@ static void test_breaks_whose_calls_fail(void **state)
                  "2200 c look at x\n"
                  "2200 c look at 1 sessions: not sent, HF_DENIED\n"
                  "2200 c x: abandon(broken by operator: maintenance)\n"
+                 "2200 c look at x\n"
                  "2200 broken x: yes\n"
                  "2331 a beat, seen 7\n"
                  "2664 a beat, seen 8\n"
@@ -928,6 +933,7 @@ static void test_breaks_whose_calls_fail(void **state)
                  "124 c look at 1 sessions\n"
                  "124 c ask\n"
                  "124 c x: abandon(broken by operator: maintenance)\n"
+                 "124 c look at x\n"
                  "124 broken x: yes\n"
                  "333 a beat, seen 1\n"
                  "333 x is lost, 660 ms left: x was broken by operator: maintenance\n"
@@ -945,6 +951,7 @@ static void test_breaks_whose_calls_fail(void **state)
                  "2200 c look at 1 sessions\n"
                  "2200 c ask: not sent, HF_DENIED\n"
                  "2200 c x: abandon(broken by operator: maintenance)\n"
+                 "2200 c look at x\n"
                  "2200 broken x: yes\n"
                  "2331 a beat, seen 7\n"
                  "2664 a beat, seen 8\n"
@@ -965,6 +972,7 @@ static void test_breaks_whose_calls_fail(void **state)
                  "100 c x: abandon(broken by operator: maintenance): not sent, HF_UNREACHABLE\n"
                  "109 c x: abandon(broken by operator: maintenance): not sent, HF_UNREACHABLE\n"
                  "124 c x: abandon(broken by operator: maintenance)\n"
+                 "124 c look at x\n"
                  "124 broken x: yes\n"
                  "333 a beat, seen 1\n"
                  "333 x is lost, 660 ms left: x was broken by operator: maintenance\n"

@@ -261,26 +261,33 @@ static hf_leave leave_of(const breaking *b, const target *t)
     return leave;
 }
 
-/* b->record is what it was before; afterwards, what the step has made of it. */
-static hf_code take_out(breaking *b, const target *t, hf_error *err)
+static hf_code take_out(breaking *b, const hf_step *step, hf_error *err)
 {
-    const hf_leave leave = leave_of(b, t);
-    const hf_step step = {.leaves = &leave, .n_leaves = 1};
     hf_store *store = b->client->store;
     hf_step_reply reply;
-    hf_record after;
     hf_mono since = client_now(b->client);
     unsigned failures = 0;
     hf_code code;
     do
-        code = store->ops->step(store, b->name, &step, &after, &reply, err);
+        code = store->ops->step(store, b->name, step, NULL, &reply, err);
     while (may_retry(b, code, &failures, since));
-    if (code)
-        return code;
-    diary_note_taken(b->client, &b->record, &step, &after.last);
-    record_done(&b->record);
-    b->record = after;
-    return HF_OK;
+    return code;
+}
+
+/* b->record is what it was before; afterwards, what it is now. */
+static hf_code take_out_and_look(breaking *b, const target *t, hf_error *err)
+{
+    const hf_leave leave = leave_of(b, t);
+    const hf_step step = {.leaves = &leave, .n_leaves = 1};
+    hf_record before;
+    record_copy(&before, &b->record);
+    hf_code code = take_out(b, &step, err);
+    if (!code)
+        code = look(b, err);
+    if (!code)
+        diary_note_taken(b->client, &before, &step, &b->record.last);
+    record_done(&before);
+    return code;
 }
 
 /* One after another, because the record says only of the last that left how it ended, and that is
@@ -290,7 +297,7 @@ static hf_code take_all_out(breaking *b, hf_error *err)
     hf_code code = HF_OK;
     for (size_t i = 0; i < b->n && !code; i++)
         if (record_find(&b->record, b->targets[i].holder.ticket))
-            code = take_out(b, &b->targets[i], err);
+            code = take_out_and_look(b, &b->targets[i], err);
     return code;
 }
 

@@ -9,6 +9,7 @@ hf_code mongo_plain_begin(hf_store *base, const hf_session *self, hf_error *err)
 /* HF_SHAPE, for a document that the protocol did not write. */
 hf_code mongo_plain_shape(const mongo_store *store, const char *name, const char *field,
                           const char *expected, hf_error *err);
+/* out is the record afterwards only if the step has an enter: after leaves, look. */
 hf_code mongo_plain_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                          hf_step_reply *reply, hf_error *err);
 hf_code mongo_plain_lease_renew(hf_store *base, const char *name, hf_id session, hf_id ticket,
