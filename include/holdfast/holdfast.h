@@ -311,7 +311,7 @@ hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 
 /* Releases the lock and waits for the database's acknowledgement. The handle must still be closed.
  *   - HF_OK: it is released now, or was released before.
- *   - HF_LOST: it was lost before; its ticket is taken out all the same.
+ *   - HF_LOST: it was lost before; its ticket is taken out all the same, in the background.
  *   - HF_UNKNOWN, HF_UNREACHABLE: not acknowledged in time. The release continues in the
  *     background, and the lock ends with the lease at the latest. */
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);

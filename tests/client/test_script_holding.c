@@ -357,6 +357,36 @@ static void test_an_ask_for_what_is_held(void **state)
 
 /* ---- Releases ---- */
 
+/* Its holder has stopped, and keeps the handle: nobody waits until the work would have to be over.
+ */
+static void test_a_release_of_what_was_broken(void **state)
+{
+    (void)state;
+    hold("memory:asked-and-released", defaults);
+    breaking why = {b, "x", {.reason = "maintenance"}};
+    stage_run(3000);
+    stage_forget();
+    stage_act(break_it, &why);
+    stage_run(450);
+    play(release_part, &x, 300);
+    play(release_part, &x, 0);
+    stage_expect("3000 b look at x\n"
+                 "3000 b look at 1 sessions\n"
+                 "3000 b ask\n"
+                 "3100 b look at x\n"
+                 "3200 b look at x\n"
+                 "3300 b look at x\n"
+                 "3333 a beat, seen 1\n"
+                 "3333 x is lost, 6642 ms left: x was broken by b@:1: maintenance\n"
+                 "3400 b look at x\n"
+                 "3450 released x: HF_LOST: x was broken by b@:1: maintenance\n"
+                 "3450 a x: abandon(broken by b@:1: maintenance)\n"
+                 "3500 b look at x\n"
+                 "3500 broken x: yes\n"
+                 "3750 released x: HF_LOST: x was broken by b@:1: maintenance\n");
+    end();
+}
+
 static void test_a_release_that_fails(void **state)
 {
     (void)state;
@@ -781,6 +811,7 @@ int main(void)
         cmocka_unit_test(test_a_session_that_somebody_marked),
         cmocka_unit_test(test_a_ticket_that_is_gone),
         cmocka_unit_test(test_an_ask_for_what_is_held),
+        cmocka_unit_test(test_a_release_of_what_was_broken),
         cmocka_unit_test(test_a_release_that_fails),
         cmocka_unit_test(test_a_release_without_patience),
         cmocka_unit_test(test_a_close_that_fails),

@@ -40,6 +40,7 @@ hf_code handle_release(struct hf_lock *lock, hf_error *err)
     struct release *release = NULL;
     struct waker *to_wake = NULL;
     bool ends = !was_released && !(code = belief_check_locked(lock, &left, now, err));
+    loss_stopped_locked(lock, now);
     if (ends)
         loss_untie_locked(lock);
     if (ends && !turns_pass_locked(lock, now, &to_wake)) {

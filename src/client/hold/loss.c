@@ -167,6 +167,14 @@ void loss_await_callback_locked(struct hf_lock *lock)
 
 /* ---- Giving up the tickets ---- */
 
+void loss_stopped_locked(struct hf_lock *lock, hf_mono now)
+{
+    if (lock->state != LOCK_LOST)
+        return;
+    lock->loss.stop_by = mono_min(lock->loss.stop_by, now);
+    ticker_poke(lock->client, TICK_UPKEEP);
+}
+
 /* Nobody can believe in the lock any more, so waiting for hf_lock_close() would gain nothing. */
 hf_mono loss_leave_locked(hf_client *client, hf_mono now)
 {

@@ -28,6 +28,8 @@ int loss_fd_locked(struct hf_lock *lock);
 void loss_hold_back_locked(struct hf_lock *lock);
 void loss_tie_locked(struct hf_lock *lock, struct hf_lock *peer);
 void loss_untie_locked(struct hf_lock *lock);
+/* If it is lost, its holder says that the work has stopped: the ticket is given up now. */
+void loss_stopped_locked(struct hf_lock *lock, hf_mono now);
 int64_t loss_time_left(const struct hf_lock *lock, hf_mono now); /* to stop in, in ms */
 /* The client is being closed: held locks are lost and released, without a warning. */
 void loss_close_all_locked(hf_client *client);
