@@ -210,8 +210,9 @@ typedef struct hf_wait_info {
                       * asks again */
     size_t queued;   /* how many wait in all */
     size_t n_holders;
-    const char *holder;    /* one of the holders, such as "cron@web1:4711"; "another session"
-                            * while it is not known; "" while the store cannot be reached */
+    const char *holder;    /* one of the holders, such as "cron@web1:4711", or "this very process";
+                            * "another session" while it is not known; "" while the store cannot be
+                            * reached */
     const char *why;       /* the holder's reason; "" when none was given */
     int64_t held_since_ms; /* Unix time in ms, 0 when not known */
     const char *trouble;   /* why the store cannot be reached at the moment; else "" */

@@ -208,18 +208,36 @@ static void answer_unheard(request *req)
     answer_code(req, HF_CANCELLED, "the client has hung up");
 }
 
+/* Why it was not granted, and who holds it now. */
+typedef struct refusal {
+    hf_error err;
+    json_t *holders;
+} refusal;
+
+/* A request behind another one of this service has not seen who holds the lock. */
+static void name_holder(hf_error *err, const hf_lock_info *info)
+{
+    const hf_entry_info *holder = info->holders;
+    if (!info->n_holders || !*holder->who || strstr(err->text, holder->who))
+        return;
+    snprintf(err->text, sizeof err->text, "%.128s was %s: held by %.100s%s%.100s%s", info->name,
+             err->code == HF_HELD ? "not free" : hf_code_text(err->code), holder->who,
+             *holder->why ? " (" : "", holder->why, *holder->why ? ")" : "");
+}
+
 static bool keep_holders(void *ctx, const hf_lock_info *info)
 {
-    json_t **out = ctx;
-    *out = json_of_holders(info);
+    refusal *out = ctx;
+    out->holders = json_of_holders(info);
+    name_holder(&out->err, info);
     return false;
 }
 
 static void answer_held(request *req, const hf_error *err)
 {
-    json_t *holders = NULL;
-    hf_show(req->service->config.client, req->name, keep_holders, &holders, NULL);
-    answer_error_with(req, err, "holders", holders ? holders : json_array_new());
+    refusal out = {.err = *err};
+    hf_show(req->service->config.client, req->name, keep_holders, &out, NULL);
+    answer_error_with(req, &out.err, "holders", out.holders ? out.holders : json_array_new());
 }
 
 static void answer_refused(request *req, const hf_error *err)

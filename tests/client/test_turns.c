@@ -554,6 +554,27 @@ static void test_who_is_in_line_says_who_has_it(void **state)
     hf_close(other);
 }
 
+/* Which does not hold it either. */
+static void test_a_try_while_another_thread_waits(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_client *client, *holder = open_client("memory:try-behind", 10000);
+    hf_lock_options options = {.wait_ms = HF_TRY};
+    faulty *f = faulty_open("memory:try-behind", NULL, &client);
+    hf_lock *lock = take(holder, "x"), *other;
+    struct taking leader = {.client = client};
+    start(&leader);
+    await_queued(f, 1);
+    assert_int_equal(hf_lock_acquire(client, "x", &options, &other, &err), HF_HELD);
+    assert_non_null(strstr(err.text, "held by another session"));
+    hf_lock_close(lock);
+    pthread_join(leader.thread, NULL);
+    hf_lock_close(leader.lock);
+    hf_close(client);
+    hf_close(holder);
+}
+
 static void test_a_try_while_another_thread_holds(void **state)
 {
     (void)state;
@@ -870,6 +891,7 @@ int main(void)
         cmocka_unit_test(test_one_in_line_gives_up_without_a_request),
         cmocka_unit_test(test_who_has_given_up_stands_in_no_line),
         cmocka_unit_test(test_who_is_in_line_says_who_has_it),
+        cmocka_unit_test(test_a_try_while_another_thread_waits),
         cmocka_unit_test(test_a_try_while_another_thread_holds),
         cmocka_unit_test(test_who_holds_something_waits_with_a_ticket_of_its_own),
         cmocka_unit_test(test_a_lock_that_was_downgraded_is_not_passed_on),

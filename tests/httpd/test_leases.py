@@ -139,6 +139,20 @@ class Leases(serving.Case):
         self.assertEqual(service.metric('holdfast_wait_seconds_count{outcome="refused"}'), 2)
         self.assertEqual(service.metric('holdfast_wait_seconds_count{outcome="granted"}'), 1)
 
+    def test_not_free_while_another_one_waits(self):
+        """Those behind it have not seen the holder themselves."""
+        service = self.serve()
+        lease = self.lease(service, "x", owner="shop")
+        waiting = threading.Thread(target=service.acquire, args=("x",), kwargs={"wait_ms": 60000})
+        waiting.start()
+        while not service.get("/v1/locks/x").json["waiting_here"]:
+            time.sleep(0.01)
+        for wait_ms in 0, 100:
+            answer = service.acquire("x", wait_ms=wait_ms)
+            self.assertIn("held by " + answer.json["holders"][0]["who"], answer.json["detail"])
+        self.release(service, lease)
+        waiting.join()
+
     @needs("ttl")
     def test_one_that_runs_out(self):
         service = self.serve()

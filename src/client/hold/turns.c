@@ -100,6 +100,7 @@ turns_place turns_join_locked(struct lock_request *request, hf_mono now)
     if (take_lingering_locked(request, now))
         return PLACE_TAKEN;
     struct line *line = line_find_or_make_locked(request->client, request->name);
+    request->is_shut_out = line->user;
     if (request->enter.try_only && (line->leader || line->user))
         return PLACE_HELD;
     if ((line->user || line->leader) && holds_any_locked(request))

@@ -392,7 +392,6 @@ static bool joins(struct attempt *attempt, hf_mono now, hf_mono *due)
     pthread_mutex_unlock(&client->mutex);
     if (place == PLACE_IN_LINE)
         attempt->state = ATTEMPT_IN_LINE;
-    attempt->request.is_shut_out = place == PLACE_HELD;
     *due = place == PLACE_TAKEN  ? attempt_end(attempt, HF_OK)
            : place == PLACE_HELD ? attempt_describe_held(attempt, HF_HELD, now)
                                  : attempt->deadline;
