@@ -4,7 +4,8 @@
 
 const AGAIN_MS = 1000, AGAIN_MOST_MS = 8000, SILENCE_MS = 45000;
 // A beat comes each second, or, where the service takes long to list the locks, with each listing.
-const SILENT_MS = 2500, SILENT_MOST_MS = 10000;
+// What belongs to one listing comes at once.
+const SILENT_MS = 2500, SILENT_MOST_MS = 10000, AT_ONCE_MS = 300;
 
 // Calls take(kind, data, id) for each whole event; returns what is left of the text.
 function split(text, take) {
@@ -20,20 +21,23 @@ function split(text, take) {
 
 export function follow(url, on) {
   let lastId = "", stop = new AbortController(), failures = 0, isRunning, isAnew, timer;
-  let longest = 0, heardAt = 0, quiet; // the longest time between two parts, as far as it counts
+  let gap = 0, gapBefore = 0, heardAt = 0, quiet; // the last two times between beats
 
   const silence = () => {
     clearTimeout(timer);
     timer = setTimeout(() => stop.abort(), SILENCE_MS);
   };
 
-  // The connection is kept meanwhile: on.heard() takes it back.
+  // The connection is kept meanwhile: on.heard() takes it back. One gap alone may come from a service
+  // that stood still; two say how long it takes.
   const listen = () => {
-    const gap = heardAt ? performance.now() - heardAt : 0;
-    longest = Math.max(longest, Math.min(gap, SILENT_MOST_MS / 2));
+    const passed = heardAt ? performance.now() - heardAt : 0;
+    if (passed > AT_ONCE_MS)
+      [gapBefore, gap] = [gap, passed];
     heardAt = performance.now();
     clearTimeout(quiet);
-    quiet = setTimeout(on.silent, Math.max(SILENT_MS, 2 * longest));
+    const usual = Math.min(gap, gapBefore);
+    quiet = setTimeout(on.silent, Math.min(Math.max(SILENT_MS, 2 * usual), SILENT_MOST_MS));
   };
 
   async function read(answer) {

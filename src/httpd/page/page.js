@@ -463,9 +463,11 @@ const stream = follow(address, {
       showReach();
     known.isSilent = false;
   },
+  // While it does not reach its store, no beats come, and that is told already.
   silent() {
     known.isSilent = true;
-    showLost("the service does not answer");
+    if (!known.trouble)
+      showLost("the service does not answer");
   },
   event(kind, data) {
     told[kind]?.(data);
