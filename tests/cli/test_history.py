@@ -61,6 +61,14 @@ class History(cli.Case):
         self.assertEqual((after["end"], dead["end"], dead["why"]), ("released", "abandoned", "half done"))
         self.assertIn(":%d" % holder.pid, dead["who"])
 
+    def test_a_holder_whose_lease_is_over(self):
+        """Nobody has taken the lock over; the holder may have learned that it lost it."""
+        self.check(0, "acquire", "--ttl", "1s", "x")
+        row = "held now"
+        while "held now" in row:
+            _, row = self.check(0, "history", "x").out.splitlines()
+        self.assertRegex(row, " lease over by [0-9]+m?s$")
+
     def test_a_break(self):
         holder = self.hold("x")
         self.check(0, "break", "--reason", "too long", "x")

@@ -116,6 +116,11 @@ static void test_which_store_it_is(void **state)
     assert_line(&info, OWN, 78,
                 "waiting for \"x\" 12s in this user's own file, 1 of 3, held by cron@web1:4711");
     assert_line(&info, OWN, 74, "waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711");
+    info.why = "rr";
+    assert_line(
+        &info, OWN, 80,
+        "waiting for \"x\" 12s in this user's own file, 1 of 3, held by cron@web1:4711: rr");
+    assert_line(&info, OWN, 78, "waiting for \"x\" 12s, 1 of 3, held by cron@web1:4711: rr");
 }
 
 static void test_what_is_not_known_is_not_said(void **state)
@@ -143,6 +148,19 @@ static void test_a_store_that_is_away(void **state)
     info.trouble = "no server answers";
     assert_line(&info, "", 0, "waiting for \"x\\x0a\" 12s, trying again: no server answers");
     assert_line(&info, "", 40, "waiting for \"x\\x0a\" 12s, trying again: \u2026");
+    info = wait_for("x");
+    info.trouble =
+        "mongodb at db1.example:27017,db2.example:27017, database app: no answer in time";
+    assert_line(&info, "", 114,
+                "waiting for \"x\" 12s, trying again: mongodb at "
+                "db1.example:27017,db2.example:27017, database app: no answer in time");
+    assert_line(
+        &info, "", 80,
+        "waiting for \"x\" 12s, trying again: mongodb at db1.example:27\u2026: no answer in time");
+    assert_line(&info, "", 62,
+                "waiting for \"x\" 12s, trying again: mongodb\u2026: no answer in time");
+    assert_line(&info, "", 61, "waiting for \"x\" 12s, trying again: no answer in time");
+    assert_line(&info, "", 48, "waiting for \"x\" 12s, trying again: no answer in\u2026");
 }
 
 /* A character may take two columns. */

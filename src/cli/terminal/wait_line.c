@@ -146,7 +146,7 @@ static char *compose_cut(words *w, size_t columns)
     return compose(w, 0);
 }
 
-/* The longest form that fits. A reason says more than since when. */
+/* The longest form that fits. A reason says more than since when, and than which store it is. */
 static char *fit(words *w, size_t columns)
 {
     static const struct {
@@ -155,7 +155,8 @@ static char *fit(words *w, size_t columns)
     } forms[] = {{STORE | QUEUE | SINCE, READABLE_COLUMNS},
                  {STORE | TURN | SINCE, READABLE_COLUMNS},
                  {STORE | TURN, LEAST_COLUMNS},
-                 {STORE | TURN, 0},
+                 {TURN | SINCE, READABLE_COLUMNS},
+                 {TURN, LEAST_COLUMNS},
                  {TURN, 0},
                  {0, 0}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -164,6 +165,37 @@ static char *fit(words *w, size_t columns)
             return line;
     }
     return compose_cut(w, columns);
+}
+
+/* "mongodb at a,b,c, database app: connection refused": where there is little room, the servers
+ * give way to what they say. */
+static char *fit_trouble(const char *trouble, size_t columns)
+{
+    const char *reason = strstr(trouble, ": ");
+    if (!reason || text_columns(trouble) <= columns)
+        return text_copy(trouble);
+    size_t used = text_columns(reason);
+    if (used + LEAST_COLUMNS > columns)
+        return text_copy(reason + 2);
+    char *place = text_print("%.*s", (int)(reason - trouble), trouble);
+    char *shorter = text_shorten(place, columns - used);
+    char *out = text_print("%s%s", shorter, reason);
+    free(shorter);
+    free(place);
+    return out;
+}
+
+static char *trouble_line(const words *w, const char *trouble, size_t columns)
+{
+    char *head = text_print("waiting for \"%s\" %s, trying again: ", w->name, w->time);
+    char *all = text_escape(trouble);
+    size_t used = text_columns(head);
+    char *what = fit_trouble(all, columns > used ? columns - used : 0);
+    char *line = text_print("%s%s", head, what);
+    free(what);
+    free(all);
+    free(head);
+    return line;
 }
 
 /* Cut at the end if nothing else helps. */
@@ -178,9 +210,7 @@ char *wait_line(const hf_wait_info *info, const char *store, size_t columns)
 {
     words w = words_of(info, store);
     size_t room = columns ? columns : SIZE_MAX;
-    char *line = *info->trouble ? escaped(text_print("waiting for \"%s\" %s, trying again: %s",
-                                                     info->name, w.time, info->trouble))
-                                : fit(&w, room);
+    char *line = *info->trouble ? trouble_line(&w, info->trouble, room) : fit(&w, room);
     words_done(&w);
     return cut(line, room);
 }

@@ -104,6 +104,16 @@ static char *token_of(int64_t token)
     return token ? text_print("%" PRId64, token) : text_copy("-");
 }
 
+/* Of a holder: one that has lost the lock may have an ended turn in the list, too. */
+static char *state_of(const hf_entry_info *holder)
+{
+    if (holder->lease_left_ms >= 0)
+        return text_copy("held now");
+    char *over = text_lease(holder->lease_left_ms), *out = text_print("lease %s", over);
+    free(over);
+    return out;
+}
+
 static bool add_holders(void *ctx, const hf_lock_info *info)
 {
     listing *l = ctx;
@@ -112,7 +122,7 @@ static bool add_holders(void *ctx, const hf_lock_info *info)
         add_times(&l->rows, board_since(holder), text_now_ms());
         table_add(&l->rows, holder_of(holder->who, holder->actor));
         table_add(&l->rows, token_of(holder->token));
-        table_add(&l->rows, text_copy("held now"));
+        table_add(&l->rows, state_of(holder));
         table_add(&l->rows, text_copy(holder->why));
         l->n++;
     }
