@@ -58,6 +58,16 @@ static void open_store(const char *text)
     store->ops->close(store);
 }
 
+/* Refusals leave out what is not UTF-8, so the text may have it in parts. */
+static bool says(const char *text, const char *end)
+{
+    size_t n = 0;
+    for (; *text && end[n]; text++)
+        if ((unsigned char)*text < 0x80)
+            n = *text == end[n] ? n + 1 : *text == end[0];
+    return !end[n];
+}
+
 /* A password of a form that occurs nowhere else must not be in any refusal. */
 static void seek_password(const char *text)
 {
@@ -66,7 +76,7 @@ static void seek_password(const char *text)
     int64_t patience_ms;
     hf_store_config config = {.ttl_ms = 10000, .env = &env, .log = log_nothing};
     hf_error err;
-    if (strstr(text, secret))
+    if (says(text, "Secret"))
         return;
     size_t room = strlen(text) + 64;
     char *whole = malloc(room);

@@ -92,12 +92,10 @@ def share_numbers(all_mistakes):
 
 def equivalents(all_mistakes):
     """id -> why it changes nothing; complains of those that are none any more."""
-    known = {m.id: m for m in all_mistakes}
-    found = {}
-    for each in read(os.path.join(HERE, "equivalent.toml"), "equivalent"):
-        mistake = known.get(each["id"])
-        if not mistake or mistake.file != each["file"]:
-            raise NotFound("equivalent.toml: %s (%s: %s) is no mistake any more"
-                           % (each["id"], each["file"], each["what"]))
-        found[each["id"]] = each["why"]
-    return found
+    known = {(m.id, m.file) for m in all_mistakes}
+    listed = read(os.path.join(HERE, "equivalent.toml"), "equivalent")
+    gone = ["%(id)s (%(file)s: %(what)s)" % each for each in listed
+            if (each["id"], each["file"]) not in known]
+    if gone:
+        raise NotFound("equivalent.toml: no mistakes any more: " + ", ".join(gone))
+    return {each["id"]: each["why"] for each in listed}
