@@ -24,11 +24,17 @@ const char *change_name(change_kind kind)
 
 static const hf_lock_info nothing = {.name = ""};
 
+/* An ID lease takes the place of who took the lock for it, with its times and its token. */
+static bool is_passed(const hf_entry_info *a, const hf_entry_info *b)
+{
+    return a->token && a->token == b->token && a->granted_ms == b->granted_ms;
+}
+
 /* A ticket has no number here: nobody asks twice in a millisecond, or for the same. */
 static bool is_same(const hf_entry_info *a, const hf_entry_info *b)
 {
-    return a->since_ms == b->since_ms && !strcmp(a->session, b->session) &&
-           !strcmp(a->actor, b->actor);
+    bool is_by_same = !strcmp(a->session, b->session) && !strcmp(a->actor, b->actor);
+    return a->since_ms == b->since_ms && (is_by_same || is_passed(a, b));
 }
 
 static bool is_among(const hf_entry_info *entry, const hf_entry_info *entries, size_t n)
@@ -80,6 +86,18 @@ static void tell_end(const comparing *c, const hf_entry_info *holder)
          is_known ? last : NULL);
 }
 
+/* It was served, and an ID lease has its place by now: the grant is told. */
+static bool has_become_a_lease(const comparing *c, const hf_entry_info *waiter)
+{
+    for (size_t i = 0; i < c->new->n_holders; i++) {
+        const hf_entry_info *holder = &c->new->holders[i];
+        if (holder->since_ms == waiter->since_ms && holder->permits == waiter->permits &&
+            !holds_in(c->old, holder))
+            return true;
+    }
+    return false;
+}
+
 /* Whether an entry before it still stands: then it cannot have been served. */
 static bool is_anyone_ahead(const comparing *c, const hf_entry_info *waiter)
 {
@@ -103,6 +121,8 @@ static void tell_gone(const comparing *c, const hf_entry_info *waiter)
 {
     const hf_last *last = &c->new->last;
     bool has_held = last->token > c->old->token && last->who && !strcmp(last->who, waiter->who);
+    if (has_become_a_lease(c, waiter))
+        return;
     if (c->new->token == c->old->token || is_anyone_ahead(c, waiter))
         tell(c, CHANGE_GAVE_UP, waiter, 0, NULL);
     else if (has_held)

@@ -336,6 +336,77 @@ static void test_changes_are_events(void **state)
     assert_null(w.events[2].name);
 }
 
+/* Which took the lock first, for itself: its place goes on under another session. */
+static void test_a_place_that_becomes_an_id_lease_is_one_hold(void **state)
+{
+    static const hf_entry_info taker[] = {{.session = "01",
+                                           .who = "me",
+                                           .actor = "",
+                                           .why = "",
+                                           .token = 7,
+                                           .since_ms = 1,
+                                           .granted_ms = 2,
+                                           .lease_left_ms = 9000}};
+    static const hf_entry_info lease[] = {{.session = "02",
+                                           .who = "you",
+                                           .actor = "you",
+                                           .why = "",
+                                           .token = 7,
+                                           .since_ms = 1,
+                                           .granted_ms = 2,
+                                           .lease_left_ms = 9000}};
+    static const hf_entry_info other[] = {{.session = "03",
+                                           .who = "it",
+                                           .actor = "",
+                                           .why = "",
+                                           .token = 8,
+                                           .since_ms = 1,
+                                           .granted_ms = 2,
+                                           .lease_left_ms = 9000}};
+    static const hf_lock_info looks[] = {
+        {.name = "x", .token = 7, .holders = taker, .n_holders = 1},
+        {.name = "x", .token = 7, .holders = lease, .n_holders = 1},
+        {.name = "x", .token = 8, .holders = other, .n_holders = 1}};
+    (void)state;
+    follow();
+    show(&looks[0]);
+    uint64_t next = w.next;
+    show(&looks[1]);
+    assert_event(w.next - 1, "lock", "\"who\":\"you\"");
+    for (uint64_t i = next; i < w.next - 1; i++)
+        assert_event(i, "leases", "\"02\":9000");
+    next = w.next;
+    show(&looks[2]);
+    assert_event(next + 1, "release", "\"token\":7");
+    assert_event(next + 2, "grant", "\"token\":8");
+}
+
+static void test_a_waiter_that_becomes_an_id_lease_was_served(void **state)
+{
+    static const hf_entry_info waiter[] = {
+        {.session = "01", .who = "me", .actor = "", .why = "", .since_ms = 5, .position = 1}};
+    static const hf_entry_info lease[] = {{.session = "02",
+                                           .who = "me",
+                                           .actor = "",
+                                           .why = "",
+                                           .token = 8,
+                                           .since_ms = 5,
+                                           .granted_ms = 9,
+                                           .lease_left_ms = 9000}};
+    static const hf_lock_info is_wanted = {
+        .name = "x", .token = 7, .holders = holder, .n_holders = 1, .queue = waiter, .n_queue = 1};
+    static const hf_lock_info is_served = {
+        .name = "x", .token = 8, .holders = lease, .n_holders = 1};
+    (void)state;
+    follow();
+    show(&is_wanted);
+    uint64_t next = w.next;
+    show(&is_served);
+    assert_event(next + 1, "release", "\"token\":7");
+    assert_event(next + 2, "grant", "\"token\":8");
+    assert_true(w.next == next + 4); /* with its lease and the lock */
+}
+
 static void test_a_lease_that_is_not_known_is_not_told(void **state)
 {
     static const hf_entry_info nameless[] = {
@@ -638,6 +709,8 @@ int main(void)
         TEST(test_who_wants_free_ones_has_them_from_the_next_look_on),
         TEST(test_who_wants_free_ones_goes_on_where_they_were_seen),
         TEST(test_changes_are_events),
+        TEST(test_a_place_that_becomes_an_id_lease_is_one_hold),
+        TEST(test_a_waiter_that_becomes_an_id_lease_was_served),
         TEST(test_a_lease_that_is_not_known_is_not_told),
         TEST(test_leases_of_those_that_wait_are_told_apart),
         TEST(test_a_store_that_is_lost_and_found),
