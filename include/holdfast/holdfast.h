@@ -562,10 +562,14 @@ hf_code hf_lock_refresh(hf_lock *lock, hf_error *err);
 
 /* ---- Cancelling --------------------------------------------------------------------------- */
 
-/* Ends waits. A cancel can be fired from any thread and from a signal handler, and stays fired. It
- * must outlive the calls that it was given to. */
+/* Makes a cancel, with which waits can be ended. It must outlive the calls that it is given to. */
 hf_code hf_cancel_new(hf_cancel **out, hf_error *err);
+
+/* Ends all waits that the cancel was given to, and those that it will be given to: it stays fired.
+ * From any thread, and from a signal handler. */
 void hf_cancel_fire(hf_cancel *cancel);
+
+/* Frees the cancel, once no call has it any more. NULL is ignored. */
 void hf_cancel_free(hf_cancel *cancel);
 
 /* ---- Who holds what ------------------------------------------------------------------------ */
@@ -630,7 +634,7 @@ typedef struct hf_list_options {
 hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock_info_fn each,
                       void *ctx, hf_error *err);
 
-/* The same with a prefix (NULL: all) and nothing else. */
+/* Lists locks as hf_list_locks() does, with a prefix (NULL: all) and no other option. */
 hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, void *ctx,
                 hf_error *err);
 

@@ -77,13 +77,13 @@ static hf_code read_cert(const char *path, char **out, hf_error *err)
 {
     FILE *file = fopen(path, "re");
     return file ? read_whole(file, path, out, err)
-                : fail(err, HF_INVALID, "%.200s: %s", path, strerror(errno));
+                : fail(err, HF_INVALID, "--tls-cert: %.200s: %s", path, strerror(errno));
 }
 
 static hf_code read_key(const char *path, char **out, hf_error *err)
 {
     FILE *file;
-    hf_code code = private_open(path, &file, err);
+    hf_code code = private_open("--tls-key", path, &file, err);
     return code ? code : read_whole(file, path, out, err);
 }
 

@@ -6,7 +6,8 @@
 #include <holdfast/holdfast.h>
 #include <stdio.h>
 
-/* Opens it for reading. HF_INVALID: it cannot be, or others can read or change it. */
-hf_code private_open(const char *path, FILE **out, hf_error *err);
+/* Opens for reading what this option names. HF_INVALID: it cannot be, or others can read or change
+ * it. */
+hf_code private_open(const char *option, const char *path, FILE **out, hf_error *err);
 
 #endif

@@ -95,7 +95,7 @@ static hf_code read_lines(FILE *file, const char *path, tokens *t, hf_error *err
 hf_code tokens_read(const char *path, tokens **out, hf_error *err)
 {
     FILE *file;
-    hf_code code = private_open(path, &file, err);
+    hf_code code = private_open("--token-file", path, &file, err);
     if (code)
         return code;
     tokens *t = text_alloc(sizeof *t);

@@ -77,8 +77,10 @@ function turnsSection(turns) {
     make("p", {className: "quiet"}, "None has ended, as far as the store knows."))];
 }
 
+// What was asked for may have changed since the first of them.
 function seenSection(events, openedAt) {
-  return section(`Seen since ${new Date(openedAt).toLocaleTimeString()}`,
+  const from = Math.min(openedAt, ...events.map(event => Date.parse(event.at)));
+  return section(`Seen since ${new Date(from).toLocaleTimeString()}`,
     events.length ? make("ol", {className: "history seen"}, ...events.map(historyRow)) :
       make("p", {className: "quiet"}, "Nothing has happened to it since then."));
 }

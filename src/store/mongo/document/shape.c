@@ -87,7 +87,8 @@ hf_code mongo_document_check(const mongo_uri *uri, int64_t ttl_ms, hf_error *err
     if (ttl_ms > stale_ms)
         return error_set(err, HF_INVALID,
                          "a ttl of %lld ms is longer than the %lld ms after which a document is "
-                         "stale and others take it (hfRefreshMS=%lld times hfStaleMultiplier=%lld)",
+                         "stale and others take it (hfRefreshMS=%lld times "
+                         "hfStaleMultiplier=%lld): give a shorter ttl (--ttl)",
                          (long long)ttl_ms, (long long)stale_ms, (long long)uri->refresh_ms,
                          (long long)uri->multiplier);
     hf_code code = mongo_element_check(uri, err);
