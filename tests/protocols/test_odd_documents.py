@@ -148,7 +148,7 @@ class Updated(Odd):
 
     def setUp(self):
         super().setUp()
-        self.begin()
+        self.begin(None, "--ttl=10000")  # long enough to give back what was taken, on a busy machine
         self.attempt("first")  # which makes the index
 
     def owners(self):
