@@ -121,8 +121,6 @@ static void tell_gone(const comparing *c, const hf_entry_info *waiter)
 {
     const hf_last *last = &c->new->last;
     bool has_held = last->token > c->old->token && last->who && !strcmp(last->who, waiter->who);
-    if (has_become_a_lease(c, waiter))
-        return;
     if (c->new->token == c->old->token || is_anyone_ahead(c, waiter))
         tell(c, CHANGE_GAVE_UP, waiter, 0, NULL);
     else if (has_held)
@@ -139,7 +137,8 @@ static void compare_lock(const comparing *c)
         if (!holds_in(new, &old->holders[i]))
             tell_end(c, &old->holders[i]);
     for (size_t i = 0; i < old->n_queue; i++)
-        if (!waits_in(new, &old->queue[i]) && !holds_in(new, &old->queue[i]))
+        if (!waits_in(new, &old->queue[i]) && !holds_in(new, &old->queue[i]) &&
+            !has_become_a_lease(c, &old->queue[i]))
             tell_gone(c, &old->queue[i]);
     for (size_t i = 0; i < new->n_holders; i++)
         if (!holds_in(old, &new->holders[i]))

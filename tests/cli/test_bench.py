@@ -54,7 +54,8 @@ class Bench(cli.Case):
         self.assert_nothing_left()
 
     def test_no_such_part(self):
-        self.assertIn("holdfast bench: all: there is no such part; there are process, pairs, ", self.check(65, "bench", "--only", "all").err)
+        self.assertIn("holdfast bench: all: there is no such part; there are process, pairs, ",
+                      self.check(65, "bench", "--only", "all").err)
 
     def test_what_cannot_be(self):
         for words in (("--runs", "x"), ("--runs", "99"), ("--seconds", "0")):

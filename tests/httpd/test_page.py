@@ -248,7 +248,8 @@ class Page(browsing.Case):
         service.running.signal(signal.SIGCONT)
         self.state("live")
         self.assertFalse(self.find("#away").is_displayed())
-        self.wait_for(lambda: self.driver.execute_script("return quiet.at(-1).ms") == 2500, "its usual patience")
+        self.wait_for(lambda: self.driver.execute_script("return quiet.at(-1).ms") == 2500,
+                      "its usual patience")
 
     # What is shown of the service and its store
 

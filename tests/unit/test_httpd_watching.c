@@ -336,38 +336,31 @@ static void test_changes_are_events(void **state)
     assert_null(w.events[2].name);
 }
 
+/* One that asked at this time and has the lock with this token. */
+static hf_entry_info granted(const char *session, const char *who, int64_t since_ms, int64_t token)
+{
+    return (hf_entry_info){.session = session,
+                           .who = who,
+                           .actor = who,
+                           .why = "",
+                           .token = token,
+                           .since_ms = since_ms,
+                           .granted_ms = 9,
+                           .lease_left_ms = 9000};
+}
+
 /* Which took the lock first, for itself: its place goes on under another session. */
 static void test_a_place_that_becomes_an_id_lease_is_one_hold(void **state)
 {
-    static const hf_entry_info taker[] = {{.session = "01",
-                                           .who = "me",
-                                           .actor = "",
-                                           .why = "",
-                                           .token = 7,
-                                           .since_ms = 1,
-                                           .granted_ms = 2,
-                                           .lease_left_ms = 9000}};
-    static const hf_entry_info lease[] = {{.session = "02",
-                                           .who = "you",
-                                           .actor = "you",
-                                           .why = "",
-                                           .token = 7,
-                                           .since_ms = 1,
-                                           .granted_ms = 2,
-                                           .lease_left_ms = 9000}};
-    static const hf_entry_info other[] = {{.session = "03",
-                                           .who = "it",
-                                           .actor = "",
-                                           .why = "",
-                                           .token = 8,
-                                           .since_ms = 1,
-                                           .granted_ms = 2,
-                                           .lease_left_ms = 9000}};
+    static hf_entry_info taker, lease, other;
     static const hf_lock_info looks[] = {
-        {.name = "x", .token = 7, .holders = taker, .n_holders = 1},
-        {.name = "x", .token = 7, .holders = lease, .n_holders = 1},
-        {.name = "x", .token = 8, .holders = other, .n_holders = 1}};
+        {.name = "x", .token = 7, .holders = &taker, .n_holders = 1},
+        {.name = "x", .token = 7, .holders = &lease, .n_holders = 1},
+        {.name = "x", .token = 8, .holders = &other, .n_holders = 1}};
     (void)state;
+    taker = granted("01", "me", 5, 7);
+    lease = granted("02", "you", 5, 7);
+    other = granted("03", "it", 5, 8);
     follow();
     show(&looks[0]);
     uint64_t next = w.next;
@@ -385,19 +378,13 @@ static void test_a_waiter_that_becomes_an_id_lease_was_served(void **state)
 {
     static const hf_entry_info waiter[] = {
         {.session = "01", .who = "me", .actor = "", .why = "", .since_ms = 5, .position = 1}};
-    static const hf_entry_info lease[] = {{.session = "02",
-                                           .who = "me",
-                                           .actor = "",
-                                           .why = "",
-                                           .token = 8,
-                                           .since_ms = 5,
-                                           .granted_ms = 9,
-                                           .lease_left_ms = 9000}};
     static const hf_lock_info is_wanted = {
         .name = "x", .token = 7, .holders = holder, .n_holders = 1, .queue = waiter, .n_queue = 1};
+    static hf_entry_info lease;
     static const hf_lock_info is_served = {
-        .name = "x", .token = 8, .holders = lease, .n_holders = 1};
+        .name = "x", .token = 8, .holders = &lease, .n_holders = 1};
     (void)state;
+    lease = granted("02", "me", 5, 8);
     follow();
     show(&is_wanted);
     uint64_t next = w.next;

@@ -154,7 +154,7 @@ static char *state_of(const row *r)
     return text_copy(r->entry->permits == HF_LIMIT_RW ? "exclusive" : "shared");
 }
 
-static char *text_age(const view *v, const hf_entry_info *entry)
+static char *shown_age(const view *v, const hf_entry_info *entry)
 {
     return board_since(entry) ? text_duration(age_of(v, entry)) : text_copy("-");
 }
@@ -163,7 +163,7 @@ static char *line_of_row(const view *v, const row *r, const size_t widths[N_CELL
 {
     char *cells[N_CELLS] = {text_copy(r->lock->name),
                             state_of(r),
-                            text_age(v, r->entry),
+                            shown_age(v, r->entry),
                             text_lease(r->entry->lease_left_ms),
                             text_copy(*r->entry->who ? r->entry->who : "(session gone)"),
                             text_copy(r->entry->why)};

@@ -15,13 +15,13 @@ typedef struct lease_view {
     hf_session session; /* as it was begun */
     bool is_released;   /* nobody can believe in it: its owner has released it, or its session is
                          * marked dead */
-    bool is_recorded;   /* there is a record of that name */
-    bool stands;        /* the ticket holds; then: */
+    char broken[HF_TEXT_MAX + 1]; /* somebody else has asked for it: by whom and why; else "" */
+    bool is_recorded;             /* there is a record of that name */
+    bool stands;                  /* the ticket holds; then: */
     hf_entry holder;
     char who[HF_TEXT_MAX + 1]; /* plain leases: as the record names the holder; else "" */
     int32_t limit;
     hf_last_mark last;
-    char broken[HF_TEXT_MAX + 1]; /* somebody else has asked for it: by whom and why; else "" */
 } lease_view;
 
 /* Renews the lease, unless there is an ask for it (R9), and looks for its ticket. HF_OK with stands
