@@ -9,10 +9,12 @@
 
 static hf_client *mine;
 
+/* What `mine` holds is to last on a busy machine. (With sharding the ttl is also the expiry of
+ * others.) */
 static int set_up(void **state)
 {
     (void)state;
-    mine = bed_client("mine", BED_TTL);
+    mine = bed_client("mine", bed.is_mongo ? BED_TTL : 10000);
     return 0;
 }
 
