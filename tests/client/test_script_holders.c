@@ -100,6 +100,57 @@ static void test_who_waits_before_is_not_named(void **state)
     end();
 }
 
+/* Between two looks the lock goes from hand to hand. Who stood next then is named, and nobody by
+ * the name of one who held it before. */
+static void go_on_to(const char *uri, size_t hands, const char *expected)
+{
+    part next[2];
+    begin(uri);
+    for (size_t i = 0; i < 2; i++) {
+        next[i] = (part){.client = stage_client(uri, NULL), .name = "x"};
+        play(take_part, &next[i], 0);
+    }
+    waits.options = (hf_lock_options){.wait_ms = 2200, .on_wait = say_wait};
+    play(acquire_part, &waits, 600);
+    part *held[] = {&x, &next[0]};
+    for (size_t i = 0; i < hands; i++)
+        play(release_part, held[i], 20);
+    stage_forget();
+    stage_run(1600);
+    stage_expect(expected);
+    close_parts((part *const[]){&x, &next[0], &next[1]}, 3);
+    end();
+}
+
+static void test_who_is_next_is_named_when_it_holds(void **state)
+{
+    (void)state;
+
+    go_on_to("memory:holder-next", 1,
+             "1000 a sweep\n"
+             "1000 b sweep\n"
+             "1000 c sweep\n"
+             "1000 d sweep\n"
+             "1000 waits for x 1000 ms, 3 of 3, held by 1: a@:1 '', since then\n"
+             "1511 d look at x since 3\n"
+             "1515 b look at x since 4\n"
+             "2000 waits for x 2000 ms, 2 of 2, held by 1: c@:1 '', since then\n"
+             "2200 b look at 2 sessions, trusting\n"
+             "2200 b x: leave-unused\n"
+             "2200 acquired x: HF_TIMEOUT: x was not free in time: held by c@:1\n");
+    go_on_to("memory:holder-after-next", 2,
+             "1000 a sweep\n"
+             "1000 b sweep\n"
+             "1000 c sweep\n"
+             "1000 d sweep\n"
+             "1000 waits for x 1000 ms, 3 of 3, held by 1: a@:1 '', since then\n"
+             "1515 b look at x since 4\n"
+             "2000 waits for x 2000 ms, 1 of 1, held by 1: another session '', since then\n"
+             "2200 b look at 1 sessions, trusting\n"
+             "2200 b x: leave-unused\n"
+             "2200 acquired x: HF_TIMEOUT: x was not free in time: held by d@:1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_a_session_that_is_missing_has_no_name),
         cmocka_unit_test(test_a_session_that_cannot_be_read_ends_the_wait),
         cmocka_unit_test(test_who_waits_before_is_not_named),
+        cmocka_unit_test(test_who_is_next_is_named_when_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

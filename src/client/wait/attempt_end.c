@@ -116,12 +116,14 @@ static void age_text(int64_t ms, char out[32])
 static void say_overdue(const struct attempt *attempt, hf_code code, hf_mono now,
                         char out[ADVICE_SIZE])
 {
-    long long wait_s = (attempt->ahead.holder_ttl_ms * 3 / 2 + 999) / 1000;
+    const struct ahead_seen *holder = judging_seen(&attempt->ahead);
+    int64_t overdue_ms = holder ? holder->overdue_ms : 0;
+    long long wait_s = holder ? (holder->ttl_ms * 3 / 2 + 999) / 1000 : 0;
     bool has_others = attempt->ahead.record.holders > 1; /* they may live */
     bool is_short = code == HF_HELD || (now.ns - attempt->request.started.ns) / 1000000000 < wait_s;
     char age[32];
-    age_text(attempt->ahead.overdue_ms, age);
-    if (attempt->ahead.overdue_ms > 0 && is_short)
+    age_text(overdue_ms, age);
+    if (overdue_ms > 0 && is_short)
         snprintf(out, ADVICE_SIZE,
                  "; its lease ended %s ago, so it is probably dead: a request that waits %llds or "
                  "longer (-w %llds, wait_ms %lld) makes sure, and takes %s",

@@ -78,16 +78,35 @@ static const hf_entry *first_of(const hf_record *record, hf_id session)
     return NULL;
 }
 
-/* Remembers the holder, for messages and for the terminal. */
-static void remember_holder(look *l, const hf_session_state *state)
+static bool is_first(const struct ahead *ahead, hf_id session)
 {
-    const hf_record *record = &l->ahead->record;
-    if (!record->holders || state->presence == HF_MISSING || state->presence == HF_ODD ||
-        !id_equal(record->entries[0].session, state->session.id))
+    size_t n = ahead->record.holders + ahead->record.queued;
+    for (size_t i = 0; i < n && i < sizeof ahead->seen / sizeof *ahead->seen; i++)
+        if (id_equal(ahead->record.entries[i].session, session))
+            return true;
+    return false;
+}
+
+/* Where what is known of a session stands, or may stand. */
+static struct ahead_seen *place_of(struct ahead *ahead, hf_id session)
+{
+    struct ahead_seen *seen = ahead->seen;
+    if (id_equal(seen[0].session, session) || id_equal(seen[1].session, session))
+        return &seen[id_equal(seen[0].session, session) ? 0 : 1];
+    return &seen[is_first(ahead, seen[0].session) ? 1 : 0];
+}
+
+/* Remembers those who come first, for messages and for the terminal. */
+static void remember(look *l, const hf_session_state *state)
+{
+    if (state->presence == HF_MISSING || state->presence == HF_ODD ||
+        !is_first(l->ahead, state->session.id))
         return;
-    session_who(&state->session, l->ahead->holder);
-    l->ahead->overdue_ms = state->lease_left_ms < 0 ? -state->lease_left_ms : 0;
-    l->ahead->holder_ttl_ms = state->session.ttl_ms;
+    struct ahead_seen *seen = place_of(l->ahead, state->session.id);
+    seen->session = state->session.id;
+    seen->overdue_ms = state->lease_left_ms < 0 ? -state->lease_left_ms : 0;
+    seen->ttl_ms = state->session.ttl_ms;
+    session_who(&state->session, seen->who);
 }
 
 static void add_death(look *l, const hf_session_state *state)
@@ -134,7 +153,7 @@ static hf_code mark(look *l, const hf_session_state *state, hf_error *err)
 
 static hf_code weigh(look *l, const hf_session_state *state, hf_mono now, hf_error *err)
 {
-    remember_holder(l, state);
+    remember(l, state);
     switch (judge_session(&l->ahead->judge, state, now)) {
     case JUDGE_LIVES:
         add_asked(l, state, now);
@@ -226,6 +245,15 @@ hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono 
     return code;
 }
 
+const struct ahead_seen *judging_seen(const struct ahead *ahead)
+{
+    const hf_record *record = &ahead->record;
+    for (size_t i = 0; record->holders && i < sizeof ahead->seen / sizeof *ahead->seen; i++)
+        if (id_equal(ahead->seen[i].session, record->entries[0].session))
+            return &ahead->seen[i];
+    return NULL;
+}
+
 const char *judging_holder(const struct lock_request *request, const struct ahead *ahead)
 {
     const hf_record *record = &ahead->record;
@@ -234,7 +262,8 @@ const char *judging_holder(const struct lock_request *request, const struct ahea
         return "this very process";
     if (record->who)
         return record->who;
-    return ahead->holder[0] ? ahead->holder : "another session";
+    const struct ahead_seen *seen = judging_seen(ahead);
+    return seen ? seen->who : "another session";
 }
 
 void ahead_done(struct ahead *ahead)

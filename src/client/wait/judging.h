@@ -9,12 +9,18 @@
 #include "core/record.h"
 
 /* What one request knows about those ahead of it; own thread. */
-struct ahead {
-    hf_record record;             /* as last seen; written by its owner */
-    struct judge judge;           /* of the sessions in there; this and what follows: judging.c */
-    char holder[HF_TEXT_MAX + 1]; /* who, for messages */
+/* What a look has shown of a session, for messages. */
+struct ahead_seen {
+    hf_id session; /* zero: nothing */
+    char who[HF_TEXT_MAX + 1];
     int64_t overdue_ms; /* how long its lease has been over by the store's clock; 0: it runs */
-    int64_t holder_ttl_ms;
+    int64_t ttl_ms;
+};
+
+struct ahead {
+    hf_record record;          /* as last seen; written by its owner */
+    struct judge judge;        /* of the sessions in there; this and what follows: judging.c */
+    struct ahead_seen seen[2]; /* the first two of the record: one holds, the other may be next */
 };
 
 typedef enum judging {
@@ -26,6 +32,9 @@ typedef enum judging {
  * trusts: a session that the store reports as gone counts as dead (R6). */
 hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono now, bool trusts,
                      judging *out, hf_error *err);
+
+/* What is known of the first holder; NULL: nobody has looked at its session yet. */
+const struct ahead_seen *judging_seen(const struct ahead *ahead);
 
 /* For people: the first holder. */
 const char *judging_holder(const struct lock_request *request, const struct ahead *ahead);
