@@ -120,6 +120,14 @@ class Acquire(cli.Case):
             self.until_free(name)
         self.assertLess(idle_seconds(began), 3.9)  # not by its lease's end
 
+    def test_the_keeper_releases_in_a_store_whose_path_begins_in_its_folder(self):
+        self.env["HOLDFAST_STORE"] = "sqlite:locks.db"
+        out = self.shell("cd %s && holdfast --json acquire --ttl 1h --for 1s a" % self.folder)
+        self.addCleanup(self.end, json.loads(out)["keeper"])
+        self.env["HOLDFAST_STORE"] = self.store
+        self.assertFalse(self.free("a"))
+        self.until_free("a")
+
     def test_the_keeper_releases_when_the_time_is_over(self):
         began = boot_ns()
         self.take("--for", "1500ms", "a")

@@ -10,14 +10,13 @@
 #include "clock.h"
 #include "interrupt.h"
 
+/* It stays in its folder: the store's path, or a file that the URI names, may begin there. */
 void keeper_detach(void)
 {
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     setsid();
     for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
         dup2(nowhere, fd);
-    if (chdir("/"))
-        return; /* harmless: only keeps the old folder from being unmounted */
 }
 
 typedef struct times {
