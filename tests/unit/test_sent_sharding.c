@@ -531,6 +531,9 @@ static void test_lists_of_locks(void **state)
     part.lock_session = id_of(7);
     answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
     transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
+    part.in_use = false;
+    answers_give("list", "{'ok': 1, 'docs': [" LOCK("2", "07") "]}");
+    transcript_code(store->base.ops->list(&store->base, &part, show_lock, NULL, &err), &err);
     transcript_end("sharding-lists-of-locks");
 }
 

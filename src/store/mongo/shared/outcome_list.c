@@ -4,6 +4,7 @@
  * protocols' lists call it. */
 #include "store/mongo/shared/outcome_list.h"
 #include "core/alloc.h"
+#include "core/id.h"
 #include "core/record.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
@@ -173,7 +174,7 @@ static hf_code list_all(merging *m)
 hf_code mongo_outcome_list(hf_store *base, const hf_list_part *part, hf_record_fn each, void *ctx,
                            hf_error *err)
 {
-    if (part->in_use)
+    if (part->in_use || !id_is_zero(part->lock_session)) /* what has no document has no id either */
         return mongo_list(base, part, each, ctx, err);
     merging *m = alloc_zeroed(sizeof *m);
     *m = (merging){.store = (mongo_store *)base,
