@@ -86,6 +86,7 @@ class Member:
                 FAKETIME_TIMESTAMP_FILE=os.path.join(self.folder, "faketime"),
                 FAKETIME_CACHE_DURATION="1",
                 FAKETIME_DONT_FAKE_MONOTONIC="1",
+                FAKETIME_FORCE_MONOTONIC_FIX="0",  # with it an idle server spins
             )
         command = ["setpriv", "--pdeathsig", "KILL", "--"] + self.prefix
         command += [mongod_path(), "--bind_ip", self.address]
