@@ -20,7 +20,7 @@ FAILURES = {"HeldError", "TimeoutError", "LostError", "UnknownError", "Unreachab
 
 
 def setUpModule():
-    start_set(election_ms=2000)
+    start_set(3, election_ms=2000)
 
 
 class Faults:

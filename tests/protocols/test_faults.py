@@ -11,7 +11,7 @@ ENDS = ("lost", "HF_LOST", "HF_UNKNOWN")  # of turns that a fault fell upon
 
 
 def setUpModule():
-    start_set(election_ms=2000)
+    start_set(3, election_ms=2000)
 
 
 class Faults:

@@ -21,7 +21,7 @@ SHORT_EXPIRY = 4
 
 
 def setUpModule():
-    start_set(election_ms=2000)
+    start_set(3, election_ms=2000)
 
 
 class Sharding(OnASet):

@@ -16,7 +16,7 @@ from proxy import Proxy
 
 
 def setUpModule():
-    start_set(election_ms=2000)
+    start_set(3, election_ms=2000)
 
 
 def minutes_ago(minutes):

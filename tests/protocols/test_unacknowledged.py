@@ -13,7 +13,7 @@ TIMED_OUT = {"code": 64, "errmsg": "waiting for replication timed out"}
 
 
 def setUpModule():
-    start_set()
+    start_set(3)
 
 
 class Cases:
