@@ -40,9 +40,8 @@ static hf_code break_it(const request *req, const hf_break_options *how, json_t 
 {
     hf_client *client = req->service->config.client;
     hf_code code = hf_show(client, req->name, keep_holders, asked, err);
-    if (code)
-        return code;
-    code = hf_break(client, req->name, how, err);
+    if (!code)
+        code = hf_break(client, req->name, how, err);
     note(req, how, code ? err->text : NULL);
     return code;
 }

@@ -208,6 +208,12 @@ class Break(serving.Case):
         service.running.err.expect(r'holdfast: 127\.0\.0\.1 could not break "x": .* \(reason: why\)\n')
         self.assertEqual(len(service.get("/v1/locks/x").json["holders"]), 1)
 
+    def test_not_where_there_is_no_lock(self):
+        service = self.serve()
+        answer = service.call("DELETE", "/v1/locks/nix?reason=why")
+        self.check_problem(answer, 404, "HF_NOT_FOUND", "nix")
+        service.running.err.expect(r'holdfast: 127\.0\.0\.1 could not break "nix": .*nix.* \(reason: why\)\n')
+
     def test_not_without_a_reason(self):
         service = self.serve()
         for query in ("", "?reason=", "?if_token=5"):
