@@ -469,7 +469,8 @@ static void test_a_look_that_fails_ends_a_look_one_by_one(void **state)
                  "9999 a beat, seen 3\n"
                  "10000 a look at z y x since 3: not sent, HF_SHAPE\n"
                  "10000 a look at z since 3\n"
-                 "10000 a look at y since 3: not sent, HF_UNREACHABLE\n");
+                 "10000 a look at y since 3: not sent, HF_UNREACHABLE\n"
+                 "10500 a look at z y x since 3\n");
     end_three();
 }
 

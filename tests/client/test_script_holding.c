@@ -279,6 +279,33 @@ static void test_a_ticket_that_is_gone(void **state)
     end();
 }
 
+/* A look without an answer is repeated soon, not a ttl later. */
+static void test_a_ticket_that_is_gone_while_the_store_is_away(void **state)
+{
+    (void)state;
+    hold("memory:gone-away", defaults);
+    stage_drop_record(a, "x");
+    stage_let_fail((stage_fault){.call = FAULTY_LOOK, .before = HF_UNREACHABLE, .times = 3});
+    stage_run(12000);
+    stage_expect(
+        "1000 a sweep\n"
+        "3333 a beat, seen 1\n"
+        "6666 a beat, seen 2\n"
+        "9999 a beat, seen 3\n"
+        "10000 a look at x since 1: not sent, HF_UNREACHABLE\n"
+        "10000 log: looking after locks: injected\n"
+        "10500 a look at x since 1: not sent, HF_UNREACHABLE\n"
+        "10500 log: looking after locks: injected\n"
+        "11000 a look at x since 1: not sent, HF_UNREACHABLE\n"
+        "11000 log: looking after locks: injected\n"
+        "11500 a look at x since 1\n"
+        "11500 a x: abandon\n"
+        "11500 a look at x for sure\n"
+        "11500 x is lost, 0 ms left: x is not held any more: its ticket is gone from the "
+        "store (was it taken over, or the record dropped, restored or changed by hand?)\n");
+    end();
+}
+
 /* ---- Breaks ---- */
 
 static void test_an_ask_for_what_is_held(void **state)
@@ -810,6 +837,7 @@ int main(void)
         cmocka_unit_test(test_a_beat_that_is_answered_too_late),
         cmocka_unit_test(test_a_session_that_somebody_marked),
         cmocka_unit_test(test_a_ticket_that_is_gone),
+        cmocka_unit_test(test_a_ticket_that_is_gone_while_the_store_is_away),
         cmocka_unit_test(test_an_ask_for_what_is_held),
         cmocka_unit_test(test_a_release_of_what_was_broken),
         cmocka_unit_test(test_a_release_that_fails),

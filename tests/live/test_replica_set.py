@@ -310,6 +310,16 @@ class Failovers(OnAQuickSet):
         self.rs.wait_primary(other_than=old)
         self.end(contest)
 
+    def test_a_drop_just_before_is_found_in_time(self):
+        """The look that is due has no answer, as its connection went with the primary: it is repeated."""
+        holder = self.holder("--ttl=12000")
+        self.mongo.holdfast.locks.delete_one({"_id": self.name})
+        gone = boot_ns()
+        time.sleep(5)
+        self.rs.step_down()
+        told = holder.wait("told", 30)
+        self.assertLess(idle_seconds(gone, told["at"]), 12 + 4 + 2)  # L3, and two retries
+
     def test_a_stopped_primary_that_comes_back(self):
         contest = self.contend()
         old = self.rs.wait_primary()

@@ -171,8 +171,14 @@ static void verify_held(hf_client *client, hf_mono now)
         pthread_mutex_lock(&client->mutex);
         choose_locked(client, now, &names);
         pthread_mutex_unlock(&client->mutex);
-        more = !look_at_all(client, &names, verify, lose_odd) && names.n == BATCH;
+        hf_code code = look_at_all(client, &names, verify, lose_odd);
+        more = !code && names.n == BATCH;
         names_done(&names);
+        if (!code)
+            continue;
+        pthread_mutex_lock(&client->mutex);
+        verify_failed_locked(client, client_now(client));
+        pthread_mutex_unlock(&client->mutex);
     }
 }
 

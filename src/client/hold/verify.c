@@ -50,6 +50,14 @@ bool verify_take_locked(struct hf_lock *lock, bool has_room, hf_mono now)
     return it->is_under_way;
 }
 
+void verify_failed_locked(hf_client *client, hf_mono now)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->verification.is_under_way)
+            lock->verification.due = now;
+    agenda_advance(&client->hold->agenda, JOB_VERIFY, lease_retry_due(now, client->ttl_ms));
+}
+
 void verify_drop_locked(struct hf_lock *lock)
 {
     lock->verification.is_under_way = false;

@@ -20,6 +20,9 @@ void verify_now_locked(hf_client *client, const char *name);
 void verify_soon_locked(struct hf_lock *lock);
 /* Whether to look at it now; if so, sets the next look. */
 bool verify_take_locked(struct hf_lock *lock, bool has_room, hf_mono now);
+/* The look had no answer, so the locks that it was for are looked at again as soon as a beat would
+ * be. */
+void verify_failed_locked(hf_client *client, hf_mono now);
 void verify_drop_locked(struct hf_lock *lock); /* a look that began before is of no use */
 
 #endif
