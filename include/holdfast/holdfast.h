@@ -241,8 +241,9 @@ typedef struct hf_lock_options {
     void *lost_ctx;
     int64_t linger_ms; /* exclusive locks: once released and wanted by nobody, the lock stays with
                         * this client for this long, and taking it again costs no round trip.
-                        * Another session's request recalls it at once. A crash ends it like a
-                        * holder's crash: with the lease. At most 3,600,000; default 0: none.
+                        * Another session's request that waits recalls it at once; one that may
+                        * not wait (HF_TRY) is refused. A crash ends it like a holder's crash:
+                        * with the lease. At most 3,600,000; default 0: none.
                         * Without notices the lock is released at once. So is a new one after its
                         * first holds, until the database's clock is seen to have gone on: tokens
                         * may not run ahead of it */

@@ -101,7 +101,7 @@ class Client:
                          second; what it raises ends the wait
           on_lost        called with the error and the seconds that are left for stopping, from a thread of
                          the library, when the lock is lost; it must not close the client
-          linger         once released, the lock stays with this client for so long unless another wants it
+          linger         once released, the lock stays with this client for so long unless another waits for it
           no_refresh     protocol `document`: only Lock.refresh() renews it
           feed           the lock is lost unless Lock.feed() is called within each so many seconds
           max_hold       the lock is lost so long after the grant

@@ -120,7 +120,11 @@ static hf_code admit(acquire *a, hf_error *err)
     case WAITS_TAKEN:
         return HF_OK;
     case WAITS_TOO_MANY:
-        return fail(err, HF_FULL, "%d requests of yours wait already", config->max_waits);
+        return fail(
+            err, HF_FULL,
+            "%d requests of yours wait already: repeat it when one of them has ended, or let "
+            "the service take more (--max-waits)",
+            config->max_waits);
     case WAITS_CLOSING:
     default:
         return fail(err, HF_CLOSED, "the service ends: ask another, or this one later");

@@ -362,7 +362,7 @@ static void test_so_many_may_wait(void **state)
         waiters[i] = ask("x", "", LONG_WAIT);
     bed_await_metric(WAITING, 3);
     const char *answer = take("x", "", LONG_WAIT);
-    assert_says(answer, 429, "\"detail\":\"3 requests of yours wait already\"");
+    assert_says(answer, 429, "\"detail\":\"3 requests of yours wait already: repeat it when");
     assert_non_null(strstr(answer, "\r\nRetry-After: 1\r\n"));
     assert_non_null(strstr(answer, "\"retryable\":true"));
     assert_says(take("x", "", "{}"), 409, "HF_HELD");
