@@ -605,7 +605,7 @@ typedef struct hf_session_info {
     const char *app;
     const char *host;
     int64_t pid;
-    int64_t started_ms;
+    int64_t started_ms; /* 0: not known; with protocol sharding that of its last ping */
     int64_t ttl_ms;
     int64_t lease_left_ms;
     bool dead;

@@ -18,7 +18,8 @@ class Stuck(cli.Case):
         last = self.last()
         self.assertEqual((last["outcome"], last["reason"]), ("abandoned", reason))
         self.assertRegex(self.check(0, "show", "x").out, r"(?m)^last +abandoned .*: %s$" % reason)
-        self.assertTrue(self.free("x"))
+        next_one = self.check(0, "-v", "run", "-n", "x", "--", "true")
+        self.assertRegex(next_one.err, r'"x" was abandoned by .* \(%s\): look' % reason)
 
     def await_bytes(self, name, n):
         """Until a file has so many."""

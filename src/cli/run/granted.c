@@ -17,9 +17,11 @@ static void note_abandoned(const char *name, const hf_last *before)
     char *known = done->who ? text_print("; before that, work finished with exit status %d (by %s)",
                                          done->exit_status, done->who)
                             : text_copy("");
+    char *why = *before->reason ? text_print(" (%s)", before->reason) : text_copy("");
     terminal_note("\"%s\" was abandoned by %s, token %" PRId64
-                  ", at %s: look what it left half done%s",
-                  name, *before->who ? before->who : "its holder", before->token, when, known);
+                  ", at %s%s: look what it left half done%s",
+                  name, *before->who ? before->who : "its holder", before->token, when, why, known);
+    free(why);
     free(known);
     free(when);
 }
