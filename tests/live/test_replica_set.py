@@ -315,7 +315,6 @@ class Failovers(OnAQuickSet):
         holder = self.holder("--ttl=12000")
         self.mongo.holdfast.locks.delete_one({"_id": self.name})
         gone = boot_ns()
-        time.sleep(5)
         self.rs.step_down()
         told = holder.wait("told", 30)
         self.assertLess(idle_seconds(gone, told["at"]), 12 + 4 + 2)  # L3, and two retries
