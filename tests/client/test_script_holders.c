@@ -125,7 +125,6 @@ static void go_on_to(const char *uri, size_t hands, const char *expected)
 static void test_who_is_next_is_named_when_it_holds(void **state)
 {
     (void)state;
-
     go_on_to("memory:holder-next", 1,
              "1000 a sweep\n"
              "1000 b sweep\n"

@@ -165,21 +165,22 @@ static void lose_odd(hf_client *client, const char *name, const hf_error *shape)
 
 static void verify_held(hf_client *client, hf_mono now)
 {
+    hf_code code = HF_OK;
     bool more = true;
     while (more) {
         struct names names = {.n = 0};
         pthread_mutex_lock(&client->mutex);
         choose_locked(client, now, &names);
         pthread_mutex_unlock(&client->mutex);
-        hf_code code = look_at_all(client, &names, verify, lose_odd);
+        code = look_at_all(client, &names, verify, lose_odd);
         more = !code && names.n == BATCH;
         names_done(&names);
-        if (!code)
-            continue;
-        pthread_mutex_lock(&client->mutex);
-        verify_failed_locked(client, client_now(client));
-        pthread_mutex_unlock(&client->mutex);
     }
+    if (!code)
+        return;
+    pthread_mutex_lock(&client->mutex);
+    verify_failed_locked(client, client_now(client));
+    pthread_mutex_unlock(&client->mutex);
 }
 
 /* ---- The tick

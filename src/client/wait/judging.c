@@ -81,19 +81,28 @@ static const hf_entry *first_of(const hf_record *record, hf_id session)
 static bool is_first(const struct ahead *ahead, hf_id session)
 {
     size_t n = ahead->record.holders + ahead->record.queued;
-    for (size_t i = 0; i < n && i < sizeof ahead->seen / sizeof *ahead->seen; i++)
+    for (size_t i = 0; i < n && i < AHEAD_SEEN; i++)
         if (id_equal(ahead->record.entries[i].session, session))
             return true;
     return false;
 }
 
+/* AHEAD_SEEN: nothing is known of it. */
+static size_t find_seen(const struct ahead *ahead, hf_id session)
+{
+    size_t at = 0;
+    while (at < AHEAD_SEEN && !id_equal(ahead->seen[at].session, session))
+        at++;
+    return at;
+}
+
 /* Where what is known of a session stands, or may stand. */
 static struct ahead_seen *place_of(struct ahead *ahead, hf_id session)
 {
-    struct ahead_seen *seen = ahead->seen;
-    if (id_equal(seen[0].session, session) || id_equal(seen[1].session, session))
-        return &seen[id_equal(seen[0].session, session) ? 0 : 1];
-    return &seen[is_first(ahead, seen[0].session) ? 1 : 0];
+    size_t at = find_seen(ahead, session);
+    if (at == AHEAD_SEEN)
+        at = is_first(ahead, ahead->seen[0].session) ? 1 : 0;
+    return &ahead->seen[at];
 }
 
 /* Remembers those who come first, for messages and for the terminal. */
@@ -248,10 +257,10 @@ hf_code judging_tick(struct lock_request *request, struct ahead *ahead, hf_mono 
 const struct ahead_seen *judging_seen(const struct ahead *ahead)
 {
     const hf_record *record = &ahead->record;
-    for (size_t i = 0; record->holders && i < sizeof ahead->seen / sizeof *ahead->seen; i++)
-        if (id_equal(ahead->seen[i].session, record->entries[0].session))
-            return &ahead->seen[i];
-    return NULL;
+    if (!record->holders || id_is_zero(record->entries[0].session))
+        return NULL;
+    size_t at = find_seen(ahead, record->entries[0].session);
+    return at < AHEAD_SEEN ? &ahead->seen[at] : NULL;
 }
 
 const char *judging_holder(const struct lock_request *request, const struct ahead *ahead)

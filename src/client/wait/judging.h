@@ -8,7 +8,8 @@
 #include "core/judge.h"
 #include "core/record.h"
 
-/* What one request knows about those ahead of it; own thread. */
+#define AHEAD_SEEN 2
+
 /* What a look has shown of a session, for messages. */
 struct ahead_seen {
     hf_id session; /* zero: nothing */
@@ -17,10 +18,11 @@ struct ahead_seen {
     int64_t ttl_ms;
 };
 
+/* What one request knows about those ahead of it; own thread. */
 struct ahead {
-    hf_record record;          /* as last seen; written by its owner */
-    struct judge judge;        /* of the sessions in there; this and what follows: judging.c */
-    struct ahead_seen seen[2]; /* the first two of the record: one holds, the other may be next */
+    hf_record record;   /* as last seen; written by its owner */
+    struct judge judge; /* of the sessions in there; this and what follows: judging.c */
+    struct ahead_seen seen[AHEAD_SEEN]; /* the first of the record: one holds, one may be next */
 };
 
 typedef enum judging {
