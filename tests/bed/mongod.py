@@ -31,6 +31,8 @@ from limits import BUSY
 
 BED = os.path.dirname(os.path.abspath(__file__))
 FAKETIME = "faketime/libfaketimeMT.so.1"
+# A server that has no secondaries acknowledges a write when its journal is next written: each 100 ms, else.
+JOURNAL_OF_ONE = ["--journalCommitInterval", "2"]
 
 
 class Member:
@@ -189,6 +191,7 @@ class ReplicaSet:
 
     def start(self):
         for member in self.members:
+            member.args += JOURNAL_OF_ONE if len(self.members) == 1 else []
             member.start()
         if not self.standalone:
             self._initiate()

@@ -16,6 +16,7 @@ import bson
 import pymongo
 
 import golden
+from contest import CONTEST_SECONDS
 from idle import boot_ns, idle_seconds
 from limits import BUSY
 from mongod import ReplicaSet, until
@@ -26,14 +27,13 @@ BIN = os.path.join(BUILD, "holdfast")
 WORKER = os.path.join(BUILD, "document_worker")
 ARTICLE = os.path.join(HERE, "document_article.py")
 DATABASE = "documents_%d" % os.getpid()
-SECONDS = 20  # of contention
 PATIENCE = 60 * BUSY  # seconds: only what hangs takes longer
 
 
 def setUpModule():
     """One set for all, unless there is one already."""
     if not os.environ.get("HOLDFAST_TEST_URI"):
-        rs = ReplicaSet()
+        rs = ReplicaSet(members=1)
         unittest.addModuleCleanup(rs.stop)
         os.environ["HOLDFAST_TEST_URI"] = rs.start().uri
         unittest.addModuleCleanup(os.environ.pop, "HOLDFAST_TEST_URI")
@@ -132,7 +132,7 @@ class OnASet(unittest.TestCase):
 
 def outputs(processes):
     """What each said, once all have ended well."""
-    said = [process.communicate(timeout=PATIENCE + SECONDS)[0] for process in processes]
+    said = [process.communicate(timeout=PATIENCE + CONTEST_SECONDS)[0] for process in processes]
     assert not any(process.returncode for process in processes), said
     return said
 
@@ -157,16 +157,16 @@ class BothKinds(OnASet):
     def test_eight_processes_lose_no_update(self):
         rest = {"title": "x", "n": bson.Int64(7), "deep": {"a": [1, {"b": None}]}}
         self.insert(_id="one", **rest)
-        ours, theirs, counted = self.contend("one", 4, SECONDS)
-        print("ours %s, theirs %s, in %d s" % (ours, theirs, SECONDS))
+        ours, theirs, counted = self.contend("one", 4, CONTEST_SECONDS)
+        print("ours %s, theirs %s, in %d s" % (ours, theirs, CONTEST_SECONDS))
         self.assertEqual(counted, sum(ours) + sum(theirs))
         self.assertGreater(min(sum(ours), sum(theirs)), 0)
         self.assertEqual(self.find("one"), {"_id": "one", **rest, "lockId": None, "lockTs": None})
 
     def test_programs_that_poll_get_their_turn(self):
         self.insert(_id="one")
-        ours, theirs, counted = self.contend("one", 4, SECONDS, hfFair=1, hfPollMS=20)
-        print("ours %s, theirs %s, in %d s" % (ours, theirs, SECONDS))
+        ours, theirs, counted = self.contend("one", 4, CONTEST_SECONDS, hfFair=1, hfPollMS=20)
+        print("ours %s, theirs %s, in %d s" % (ours, theirs, CONTEST_SECONDS))
         self.assertEqual(counted, sum(ours) + sum(theirs))
         self.assertGreater(min(sum(ours), sum(theirs)), 0)
 

@@ -1,5 +1,5 @@
-# The protocols whose documents carry the lease, while processes die and stop and the primary steps
-# down, under contention. SPDX-License-Identifier: Apache-2.0
+# The other protocols than queue, while processes die and stop and the primary steps down, under contention.
+# SPDX-License-Identifier: Apache-2.0
 import signal
 import time
 import unittest
@@ -16,6 +16,8 @@ def setUpModule():
 
 class Faults:
     """Six contenders over a counter that only the lock protects."""
+
+    STOPPED = 4  # seconds: longer than the lease, whoever judges it
 
     def setUp(self):
         super().setUp()
@@ -52,7 +54,7 @@ class Faults:
         worker = self.contest.workers[0]
         for _ in range(3):
             worker.signal(signal.SIGSTOP)
-            time.sleep(4)
+            time.sleep(self.STOPPED)
             worker.signal(signal.SIGCONT)
             self.contest.await_turns(2, 60)
         self.check()
@@ -70,6 +72,11 @@ class Updated(Faults, OnASet):
 
 class ExpireAt(Faults, OnASet):
     keys = {"Protocol": "ttl", "Shape": "expire-at"}
+
+
+class Sharding(Faults, OnASet):
+    STOPPED = 6
+    keys = {"Protocol": "sharding", "PollMS": 100, "PingMS": 500, "ExpiryMS": 4000}
 
 
 class Document(Faults, OnASet):
