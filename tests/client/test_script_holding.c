@@ -703,6 +703,42 @@ static void test_an_enter_that_was_never_answered(void **state)
     end();
 }
 
+/* A look without an answer is repeated soon, not a ttl later. */
+static void test_a_look_at_a_suspect_that_fails(void **state)
+{
+    (void)state;
+    stage_fault unanswered = {
+        .call = FAULTY_STEP, .is = stage_is_enter, .after = HF_UNKNOWN, .times = 1};
+    hold("memory:suspect-away", (hf_options){.patience_ms = 1});
+    play(close_part, &x, 100);
+    stage_forget();
+    stage_let_fail(unanswered);
+    play(take_part, &y, 9000);
+    stage_let_fail((stage_fault){.call = FAULTY_LOOK, .before = HF_UNREACHABLE, .times = 2});
+    stage_run(15000);
+    stage_expect("100 a y: enter\n"
+                 "100 a hears HF_UNKNOWN\n"
+                 "100 log: y: trying again: injected\n"
+                 "101 a y: enter\n"
+                 "101 a has y\n"
+                 "1000 a sweep\n"
+                 "3333 a beat, seen 1\n"
+                 "6666 a beat, seen 2\n"
+                 "9999 a beat, seen 3\n"
+                 "10000 a look at y: not sent, HF_UNREACHABLE\n"
+                 "10000 log: looking after locks: injected\n"
+                 "10500 a look at y: not sent, HF_UNREACHABLE\n"
+                 "10500 log: looking after locks: injected\n"
+                 "11000 a look at y\n"
+                 "13332 a beat, seen 4\n"
+                 "13333 a look at y since 3\n"
+                 "16665 a beat, seen 5\n"
+                 "19998 a beat, seen 6\n"
+                 "21000 a look at y\n"
+                 "23331 a beat, seen 7\n");
+    end();
+}
+
 /* ---- Sweeps ---- */
 
 static int parts;
@@ -845,6 +881,7 @@ int main(void)
         cmocka_unit_test(test_a_close_that_fails),
         cmocka_unit_test(test_a_close_that_goes_along),
         cmocka_unit_test(test_an_enter_that_was_never_answered),
+        cmocka_unit_test(test_a_look_at_a_suspect_that_fails),
         cmocka_unit_test(test_sweeps),
         cmocka_unit_test(test_a_sweep_that_fails),
     };

@@ -94,8 +94,10 @@ static bool leave_unknown(void *ctx, const hf_record *record)
     return true;
 }
 
+/* A look without an answer is repeated as soon as a beat would be. */
 static void check_suspects(hf_client *client)
 {
+    hf_code code = HF_OK;
     bool more = true;
     for (size_t from = 0; more; from += BATCH) {
         struct names names = {.n = 0};
@@ -103,9 +105,16 @@ static void check_suspects(hf_client *client)
         for (size_t i = from; i < client->session.n_suspects; i++)
             names_add(&names, client->session.suspects[i]);
         pthread_mutex_unlock(&client->mutex);
-        more = !look_at_all(client, &names, leave_unknown, NULL) && names.n == BATCH;
+        code = look_at_all(client, &names, leave_unknown, NULL);
+        more = !code && names.n == BATCH;
         names_done(&names);
     }
+    if (!code)
+        return;
+    pthread_mutex_lock(&client->mutex);
+    agenda_advance(&client->hold->agenda, JOB_SUSPECTS,
+                   lease_retry_due(client_now(client), client->ttl_ms));
+    pthread_mutex_unlock(&client->mutex);
 }
 
 /* ---- Verifying what is held (L3)
