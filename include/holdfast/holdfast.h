@@ -423,9 +423,9 @@ hf_code hf_lock_previous(hf_lock *lock, hf_last *out, hf_error *err);
  *
  * Periods of a given length are counted from 1970, in UTC. A lock's period is the one its grant
  * falls into by the store's clock, so hosts cannot differ about it. Only for exclusive locks
- * (HF_INVALID); HF_UNSUPPORTED with protocols that do not keep how a lock was left. All callers
- * must give the same length: work done with another length counts for the period in which that
- * period began. */
+ * (HF_INVALID); HF_UNSUPPORTED with a store of your own that does not keep how a lock was left. All
+ * callers must give the same length: work done with another length counts for the period in which
+ * that period began. */
 bool hf_lock_has_run(const hf_lock *lock);
 
 /* ---- Leases -------------------------------------------------------------------------------- */

@@ -142,8 +142,8 @@ hf_code mongo_plain_ask(hf_store *base, hf_id session, const hf_ask *ask, hf_err
     (void)ask;
     return error_set(err, HF_UNSUPPORTED,
                      "protocol %s cannot ask a holder to leave: the lock can only be taken at "
-                     "once (--force), and %s token protects what the old holder still writes; "
-                     "hfProtocol=queue can ask",
+                     "once (holdfast break --force), and %s token protects what the old holder "
+                     "still writes; hfProtocol=queue can ask",
                      base->protocol, base->can & HF_CAN_TOKENS ? "only the" : "no");
 }
 
