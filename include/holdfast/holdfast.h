@@ -129,7 +129,9 @@ typedef struct hf_options {
                              * most ttl_ms / 2 */
     int64_t patience_ms;    /* how long an unreachable store is retried before HF_UNREACHABLE;
                              * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
-                             * for requests that may not wait (HF_TRY) */
+                             * for requests that may not wait (HF_TRY). Not retried: calls that only
+                             * read (but hf_election_observe()), hf_lease_renew(), and the look with
+                             * which hf_lease_release() begins */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on

@@ -435,8 +435,8 @@ class client
     }
 
     /* Calls each(const hf_leader *), at once and after each change of the leader, with nullptr
-     * while nobody leads, until it returns false, throws, or the cancel is fired. Returns false
-     * then. */
+     * while nobody leads, until it returns false (then this returns true), throws, or the cancel is
+     * fired (then this returns false). */
     template <typename Each> bool observe(const std::string &name, Each each, cancel *end = nullptr)
     {
         struct context {

@@ -52,7 +52,8 @@ class Client:
     Options, None for the default; all times are in seconds:
       ttl            the lease: 1 to 3600; default 10, with protocol `sharding` 90
       stop_margin    the loss warning comes this long before the lease ends; default 0
-      patience       how long an unreachable store is retried; default 30
+      patience       how long an unreachable store is retried; default 30; renew_lease() and calls
+                     that only read, but for observe(), try once
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
                      host; default 300; math.inf: never
       local_turns    how many threads of this client in a row get a lock that another session waits for, after
