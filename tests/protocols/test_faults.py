@@ -74,6 +74,25 @@ class ExpireAt(Faults, OnASet):
     keys = {"Protocol": "ttl", "Shape": "expire-at"}
 
 
+class OutlivesAStepDown(OnASet):
+    """Leases longer than all that happens: no turn is lost."""
+
+    keys = {"Protocol": "ttl"}
+
+    def test_ours_alone_while_the_primary_steps_down(self):
+        contest = self.mixed()
+        workers = [contest.add_endless("--ttl=60000") for _ in range(6)]
+        contest.await_turns(3, 30)
+        self.rs.step_down()
+        contest.await_turns(3, 60)
+        workers[0].signal(signal.SIGSTOP)
+        time.sleep(1)
+        workers[0].signal(signal.SIGCONT)
+        contest.await_turns(3, 60)
+        contest.finish(60)
+        contest.check(self)
+
+
 class Sharding(Faults, OnASet):
     STOPPED = 6
     keys = {"Protocol": "sharding", "PollMS": 100, "PingMS": 500, "ExpiryMS": 4000}
