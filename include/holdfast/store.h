@@ -360,7 +360,7 @@ typedef struct hf_history_part {
     const char *name;   /* of this lock; "": of all */
     const char *prefix; /* of locks whose names begin with it */
     hf_dbtime since;    /* that ended then or later */
-    size_t limit;       /* the newest, at most so many; at least 1 */
+    size_t limit;       /* those that ended last, at most so many; at least 1 */
 } hf_history_part;
 
 typedef bool (*hf_turn_note_fn)(void *ctx, const hf_turn_note *turn); /* false: stop */
@@ -513,7 +513,7 @@ typedef struct hf_store_ops {
      * Waits for no majority, and a crash of the machine may undo it: no rule depends on the
      * history. Takes out the oldest when there are too many. May be NULL, with the next. */
     hf_code (*history_add)(hf_store *store, const hf_turn_note *turns, size_t n, hf_error *err);
-    /* Gives the turns of a part that were added last, in any order. `each` must not call the store.
+    /* Gives the turns of a part, in any order. `each` must not call the store.
      * What cannot be read is skipped. A store without HF_CAN_HISTORY may give what others add. */
     hf_code (*history)(hf_store *store, const hf_history_part *part, hf_turn_note_fn each,
                        void *ctx, hf_error *err);

@@ -53,6 +53,15 @@ bool history_is_same(const hf_turn_note *a, const hf_turn_note *b)
            a->is_block == b->is_block && strcmp(a->name, b->name) == 0;
 }
 
+int history_newest_first(const void *a, const void *b)
+{
+    const hf_turn_note *one = &(*(struct history_turn *const *)a)->note;
+    const hf_turn_note *other = &(*(struct history_turn *const *)b)->note;
+    if (one->ended_at.ms != other->ended_at.ms)
+        return one->ended_at.ms < other->ended_at.ms ? 1 : -1;
+    return (one->token < other->token) - (one->token > other->token);
+}
+
 const char *history_end_text(hf_turn_end end)
 {
     return ends[end];

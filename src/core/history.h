@@ -24,6 +24,10 @@ bool history_is_same(const hf_turn_note *a, const hf_turn_note *b);
  * or of the end. */
 int64_t history_number(const hf_turn_note *note);
 
+/* For qsort() of pointers to turns: the one that ended last first; of those that ended in the same
+ * moment the one with the highest token. */
+int history_newest_first(const void *a, const void *b);
+
 const char *history_end_text(hf_turn_end end); /* "released" ... */
 /* False: it is none of these. */
 bool history_end_read(const char *text, hf_turn_end *out);

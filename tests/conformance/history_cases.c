@@ -4,11 +4,13 @@
 #include "conformance/bed.h"
 
 static hf_store *store;
+static int64_t ended; /* lately: a store may drop what is old */
 
 static int set_up(void **state)
 {
     (void)state;
     store = bed_store();
+    ended = bed_wall_ms() - 60000;
     return 0;
 }
 
@@ -20,8 +22,6 @@ static int tear_down(void **state)
 }
 
 /* ---- The calls of the store ---- */
-
-#define ENDED 1700000000000
 
 static hf_turn_note turn_of(const char *name, int64_t token, int64_t ended_at_ms)
 {
@@ -80,7 +80,7 @@ static hf_history_part part_of(const char *name)
 static void test_a_turn_comes_back_as_it_was(void **state)
 {
     (void)state;
-    hf_turn_note turn = turn_of(bed_name("turn"), 4711, ENDED);
+    hf_turn_note turn = turn_of(bed_name("turn"), 4711, ended);
     const hf_history_part part = part_of(turn.name);
     turn.end = HF_TURN_BROKEN;
     turn.reason = "broken by alice: \xc3\xa4";
@@ -98,8 +98,8 @@ static void test_a_turn_comes_back_as_it_was(void **state)
     assert_int_equal(seen.last.token, 4711);
     assert_int_equal(seen.last.permits, 1);
     assert_int_equal(seen.last.limit, 3);
-    assert_int_equal(seen.last.granted_at.ms, ENDED - 500);
-    assert_int_equal(seen.last.ended_at.ms, ENDED);
+    assert_int_equal(seen.last.granted_at.ms, ended - 500);
+    assert_int_equal(seen.last.ended_at.ms, ended);
     assert_int_equal(seen.last.end, HF_TURN_BROKEN);
     assert_true(seen.last.has_exit_status);
     assert_int_equal(seen.last.exit_status, 3);
@@ -115,7 +115,7 @@ static void test_what_is_not_known_stays_so(void **state)
                                .why = "",
                                .reason = "",
                                .ticket = bed_id(),
-                               .ended_at = {ENDED}};
+                               .ended_at = {ended}};
     const hf_history_part part = part_of(turn.name);
     add(&turn, 1);
     look(&part);
@@ -133,8 +133,8 @@ static void test_a_turn_is_added_once(void **state)
 {
     (void)state;
     const char *name = bed_name("once");
-    hf_turn_note turns[] = {turn_of(name, 1, ENDED), turn_of(name, 2, ENDED),
-                            turn_of(name, 3, ENDED)};
+    hf_turn_note turns[] = {turn_of(name, 1, ended), turn_of(name, 2, ended),
+                            turn_of(name, 3, ended)};
     const hf_history_part part = part_of(name);
     add(turns, 2);
     turns[1].end = HF_TURN_ABANDONED;
@@ -148,7 +148,7 @@ static void test_turns_of_one_ticket_are_told_apart(void **state)
 {
     (void)state;
     const char *name = bed_name("apart");
-    hf_turn_note turn = turn_of(name, 5, ENDED);
+    hf_turn_note turn = turn_of(name, 5, ended);
     const hf_history_part part = part_of(name);
     add(&turn, 1);
     turn.token = 6; /* another thread of the same client */
@@ -167,8 +167,8 @@ static void test_parts_of_the_history(void **state)
 {
     (void)state;
     const char *a = bed_name("part a"), *b = bed_name("part b");
-    const hf_turn_note turns[] = {turn_of(a, 1, ENDED), turn_of(a, 2, ENDED + 1000),
-                                  turn_of(b, 3, ENDED + 2000), turn_of(a, 4, ENDED + 3000)};
+    const hf_turn_note turns[] = {turn_of(a, 1, ended), turn_of(a, 2, ended + 1000),
+                                  turn_of(b, 3, ended + 2000), turn_of(a, 4, ended + 3000)};
     hf_history_part part = part_of(a);
     add(turns, 4);
     look(&part);
@@ -179,18 +179,32 @@ static void test_parts_of_the_history(void **state)
     assert_int_equal(seen.tokens[0], 4);
     assert_int_equal(seen.tokens[1], 2);
     part.limit = 10;
-    part.since.ms = ENDED + 1001;
+    part.since.ms = ended + 1001;
     look(&part);
     assert_int_equal(seen.n, 1);
     part = (hf_history_part){.name = "", .prefix = b, .limit = 10};
     look(&part);
     assert_int_equal(seen.n, 1);
     assert_int_equal(seen.tokens[0], 3);
-    part = part_of("");
-    part.limit = 1;
-    look(&part);
+}
+
+/* Clients write their turns some seconds later, each when it is its time. */
+static void test_those_that_ended_last_not_those_added_last(void **state)
+{
+    (void)state;
+    const char *name = bed_name("ended last");
+    const hf_turn_note turns[] = {turn_of(name, 1, ended + 8000), turn_of(name, 3, ended + 9000),
+                                  turn_of(name, 2, ended + 7000)};
+    hf_history_part one = part_of(name), all = {.name = "", .prefix = name};
+    one.limit = all.limit = 1;
+    for (size_t i = 0; i < 3; i++)
+        add(&turns[i], 1);
+    look(&one);
     assert_int_equal(seen.n, 1);
-    assert_int_equal(seen.tokens[0], 4);
+    assert_int_equal(seen.tokens[0], 3);
+    look(&all);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.tokens[0], 3);
 }
 
 static void test_it_stops_when_it_is_told_to(void **state)
@@ -198,7 +212,7 @@ static void test_it_stops_when_it_is_told_to(void **state)
     (void)state;
     hf_error err;
     const char *name = bed_name("stops");
-    const hf_turn_note turns[] = {turn_of(name, 1, ENDED), turn_of(name, 2, ENDED)};
+    const hf_turn_note turns[] = {turn_of(name, 1, ended), turn_of(name, 2, ended)};
     const hf_history_part part = part_of(name);
     add(turns, 2);
     seen.n = 0;
@@ -261,6 +275,7 @@ int run_history_cases(void)
         CASE_IF(HF_CAN_HISTORY, test_a_turn_is_added_once),
         CASE_IF(HF_CAN_HISTORY, test_turns_of_one_ticket_are_told_apart),
         CASE_IF(HF_CAN_HISTORY, test_parts_of_the_history),
+        CASE_IF(HF_CAN_HISTORY, test_those_that_ended_last_not_those_added_last),
         CASE_IF(HF_CAN_HISTORY, test_it_stops_when_it_is_told_to),
         CASE_IF(HF_CAN_HISTORY, test_no_turn_is_no_error),
         CASE_IF(HF_CAN_HISTORY | BED_MAKES, test_a_client_notes_its_turns),

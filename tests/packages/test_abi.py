@@ -141,6 +141,10 @@ class Released(Case):
         self.assertEqual(status, 1)
         self.assertIn("no tag v0.9.9 here", said)
 
+
+class Built(Released):
+    """What tools/check does with the last release, with one whose tag is missing."""
+
     def test_a_release_without_its_tag(self):
         """Its library is built, and compared with that of this build."""
         self.release()

@@ -140,9 +140,12 @@ static void add_waits(node *n)
     const struct lock_request *request = n->client->hold->requests;
     for (; request && n_stuck < WAITS; request = request->next) {
         const struct attempt *at = (const struct attempt *)request; /* its first member */
-        int name = name_of(at);
-        if (at->state != ATTEMPT_ENDED && name < NAMES)
-            stuck[n_stuck++] = (wait){at, worker_of(n, at), name, place_of(at, name)};
+        if (at->state == ATTEMPT_ENDED)
+            continue;
+        worker *by = worker_of(n, at);
+        int name = by ? by->name : name_of(at);
+        if (name < NAMES)
+            stuck[n_stuck++] = (wait){at, by, name, place_of(at, name)};
     }
 }
 

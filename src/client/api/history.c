@@ -31,16 +31,6 @@ static bool collect(void *ctx, const hf_turn_note *note)
     return true;
 }
 
-/* The newest first; of those that ended in the same moment, the one with the higher token. */
-static int compare(const void *a, const void *b)
-{
-    const hf_turn_note *one = &(*(struct history_turn *const *)a)->note;
-    const hf_turn_note *other = &(*(struct history_turn *const *)b)->note;
-    if (one->ended_at.ms != other->ended_at.ms)
-        return one->ended_at.ms < other->ended_at.ms ? 1 : -1;
-    return (one->token < other->token) - (one->token > other->token);
-}
-
 static bool tell(hf_client *client, const hf_turn_note *note, hf_turn_fn each, void *ctx)
 {
     char session[ID_TEXT_SIZE];
@@ -64,12 +54,12 @@ static bool tell(hf_client *client, const hf_turn_note *note, hf_turn_fn each, v
     return each(ctx, &turn);
 }
 
-/* goes_on: they are wanted. Frees them. */
+/* The newest first. goes_on: they are wanted. Frees them. */
 static void tell_all(hf_client *client, struct collection *c, bool goes_on, hf_turn_fn each,
                      void *ctx)
 {
     if (c->n)
-        qsort(c->turns, c->n, sizeof *c->turns, compare);
+        qsort(c->turns, c->n, sizeof *c->turns, history_newest_first);
     for (size_t i = 0; i < c->n; i++) {
         goes_on = goes_on && tell(client, &c->turns[i]->note, each, ctx);
         free(c->turns[i]);

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct history_turn **place_of(struct memory *memory, uint64_t number)
@@ -51,25 +52,35 @@ static bool is_wanted(const hf_turn_note *note, const hf_history_part *part)
            strncmp(note->name, part->prefix, strlen(part->prefix)) == 0;
 }
 
+/* The number of those that are wanted, the newest first. */
+static size_t select_turns(struct memory *memory, const hf_history_part *part,
+                           struct history_turn *out[MEMORY_TURNS])
+{
+    size_t n = 0;
+    for (uint64_t i = first_of(memory); i < memory->n_turns; i++)
+        if (is_wanted(&(*place_of(memory, i))->note, part))
+            out[n++] = *place_of(memory, i);
+    if (n)
+        qsort(out, n, sizeof *out, history_newest_first);
+    return n < part->limit ? n : part->limit;
+}
+
 hf_code memory_history(hf_store *base, const hf_history_part *part, hf_turn_note_fn each, void *ctx,
                        hf_error *err)
 {
     (void)err;
     struct memory *memory = memory_lock(base);
-    size_t left = part->limit;
-    for (uint64_t i = memory->n_turns; i > first_of(memory) && left; i--) {
-        const hf_turn_note *note = &(*place_of(memory, i - 1))->note;
-        if (!is_wanted(note, part))
-            continue;
-        left = each(ctx, note) ? left - 1 : 0;
-    }
+    struct history_turn *turns[MEMORY_TURNS];
+    size_t n = select_turns(memory, part, turns);
+    for (size_t i = 0; i < n && each(ctx, &turns[i]->note); i++)
+        ;
     memory_unlock(memory);
     return HF_OK;
 }
 
 void memory_free_history(struct memory *memory)
 {
-    for (size_t i = 0; memory->turns && i < MEMORY_TURNS; i++)
-        free(memory->turns[i]);
+    for (uint64_t i = first_of(memory); i < memory->n_turns; i++)
+        free(*place_of(memory, i));
     free(memory->turns);
 }

@@ -26,11 +26,11 @@ static hf_code await(hf_store *base, hf_id session, hf_stamp from, int64_t timeo
     (void)from; /* a session hears everything since its begin */
     (void)err;
     struct memory_store *store = (struct memory_store *)base;
-    struct timespec deadline = kernel_time_in(timeout_ms > 0 ? timeout_ms : 0);
+    struct timespec deadline = kernel_time_in(timeout_ms);
     hf_notice notices[MEMORY_NOTICES_MAX];
     struct memory *memory = memory_lock(base);
     size_t n = hear(memory, session, notices);
-    while (!n && !store->is_woken &&
+    while (!n && !store->is_woken && timeout_ms > 0 &&
            pthread_cond_clockwait(&memory->news, &memory->mutex, CLOCK_MONOTONIC, &deadline) !=
                ETIMEDOUT)
         n = hear(memory, session, notices);

@@ -307,13 +307,15 @@ static void append_filter(bson_t *command, const hf_history_part *part)
     bson_append_document_end(command, &filter);
 }
 
-/* Of one lock by the index; of all in the order in which they were written. A local read, so that
- * a turn that was just written is seen. */
+/* Those that ended last, which are not those that were written last. Of one lock the index has them
+ * in that order. A local read, so that a turn that was just written is seen. */
 static void append_options(const mongo_store *store, bson_t *command, const hf_history_part *part)
 {
     bson_t options;
     BSON_APPEND_DOCUMENT_BEGIN(command, "sort", &options);
-    BSON_APPEND_INT32(&options, *part->name ? "ended_at" : "$natural", -1);
+    BSON_APPEND_INT32(&options, "ended_at", -1);
+    if (!*part->name)
+        BSON_APPEND_INT32(&options, "token", -1);
     bson_append_document_end(command, &options);
     BSON_APPEND_INT64(command, "limit", (int64_t)part->limit);
     BSON_APPEND_INT64(command, "batchSize", (int64_t)part->limit);
