@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,9 +87,11 @@ static void beside_flock(const struct bench *bench, char *const *ours)
 
 void measure_process(const struct bench *bench)
 {
-    static char name[PLACE_NAME_MAX], holdfast[] = "holdfast", verb[] = "run", end[] = "--",
-                                      command[] = "true";
-    char *const ours[] = {holdfast, verb, name, end, command, NULL};
+    static char name[PLACE_NAME_MAX], owner[sizeof bench->place.prefix],
+        holdfast[] = "holdfast", verb[] = "run", option[] = "--owner", end[] = "--",
+        command[] = "true";
+    char *const ours[] = {holdfast, verb, option, owner, name, end, command, NULL};
+    strcpy(owner, bench->place.prefix); /* its sessions are found by that in the end */
     place_name(&bench->place, "run", name);
     if (!bench->command)
         table_note("needs the command: start this as `holdfast bench`", "run x -- true");

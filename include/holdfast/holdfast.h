@@ -135,8 +135,9 @@ typedef struct hf_options {
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on
-                             * SQLite an ID lease at its end). Any session counts as dead at a
-                             * later request from this host, a ttl after the first.
+                             * SQLite an ID lease at its end). Any other session whose lease is over
+                             * counts as dead at a later request from this host, a ttl after the
+                             * first that came since then.
                              * Default 300,000; negative: never */
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
                              * line, behind one ticket, and pass the lock on among themselves. While
@@ -237,7 +238,8 @@ typedef struct hf_lock_options {
     const char *actor;  /* the holder's name inside this process; at most 64 bytes */
     hf_cancel *cancel;  /* firing it ends the wait with HF_CANCELLED */
     hf_wait_fn on_wait; /* called in the caller's thread when the wait begins and about once a
-                         * second; default: none */
+                         * second, but not during a request: where a server accepts it and does not
+                         * answer, for up to 5 s; default: none */
     void *wait_ctx;
     hf_lost_fn on_lost;
     void *lost_ctx;
@@ -472,8 +474,8 @@ typedef struct hf_lease {
 } hf_lease;
 
 /* Takes a lock like hf_lock_acquire(), and makes it an ID lease. Costs two round trips more than
- * that call, and a third if there is a key and several may hold the lock. *out needs no
- * preparation.
+ * that call, another with a key, and two more if several may then hold the lock (it is shared, or
+ * has permits). *out needs no preparation.
  *
  * With a key: a call that comes while another call with this key waits, at whatever client, gets
  * the same lease, and so does a later call. Errors: those of hf_lock_acquire(), and
@@ -483,10 +485,10 @@ typedef struct hf_lease {
  *   - HF_UNKNOWN: the lease may exist, and ends by itself; a repeat with the same key finds
  *     out.
  *
- * In protocols without a queue, taking a free lock costs no further round trip, and the store
- * remembers nothing about a lease that has ended: its key takes the lock anew, and a repeated
- * release finds HF_LOST. `document` and `sharding` decide themselves how long a lease lasts, at
- * least as long as asked (ttl_ms of *out). */
+ * In protocols without a queue, taking a free lock costs one further round trip in `sharding`, none
+ * in the others, and another with a key. The store remembers nothing about a lease that has ended:
+ * its key takes the lock anew, and a repeated release finds HF_LOST. `document` and `sharding`
+ * decide themselves how long a lease lasts, at least as long as asked (ttl_ms of *out). */
 hf_code hf_lease_acquire(hf_client *client, const char *name, const hf_lease_options *options,
                          hf_lease *out, hf_error *err);
 
@@ -738,6 +740,8 @@ typedef struct hf_history_options {
  *
  * Each client notes the turns that it ends and writes them within 5 s, and when it is closed, so
  * even the shortest is seen. It notes at most 20 turns of a lock at a time, and counts the others.
+ * A lock of once-per-period work (period_ms) that is released without an exit status was given
+ * back: that is no turn.
  * The history is no proof, and nothing waits for it: what a client had not written when it was
  * killed is missing (the turn that its death ended is noted by the client that takes the lock
  * over), and so are the turns of other programs in protocols ttl, document and sharding. Old turns
@@ -752,7 +756,7 @@ hf_code hf_history(hf_client *client, const char *name, const hf_history_options
 
 typedef struct hf_break_options {
     size_t struct_size; /* sizeof(hf_break_options), or 0 for the members of version 1.0 */
-    const char *reason; /* told to the holder; required; at most 256 bytes */
+    const char *reason; /* told to the holder, in protocol queue; required; at most 256 bytes */
     const char *by;     /* who breaks it; default: this program */
     int64_t if_token;   /* only the holder with this token; 0: all holders */
     bool force;         /* at once: two sessions may then believe for up to a ttl, and only the
@@ -762,8 +766,11 @@ typedef struct hf_break_options {
 
 /* Takes a lock from its holders: asks them, waits until they have left or can no longer believe (a
  * ttl and a little), and takes their tickets out. A holder is told within a third of its ttl. One
- * that upgrades its lock just then is told, too, but this call does not wait until it has left.
- * HF_NOT_FOUND: nobody holds the lock, or not with that token. */
+ * that upgrades its lock just then is told, too, but this call does not wait until it has left. In
+ * protocols without a queue nobody can be asked: there only with force, and its holder finds that
+ * the lock is gone.
+ *   - HF_NOT_FOUND: nobody holds the lock, or not with that token.
+ *   - HF_UNSUPPORTED: without force, in a protocol without a queue. */
 hf_code hf_break(hf_client *client, const char *name, const hf_break_options *options,
                  hf_error *err);
 

@@ -99,7 +99,8 @@ class Client:
           actor          the holder's name inside this process
           cancel         a Cancel that ends the wait (CancelledError)
           on_wait        called with a WaitInfo in this thread when the wait begins and about once a
-                         second; what it raises ends the wait
+                         second, but not while a server does not answer (up to 5 s); what it raises
+                         ends the wait
           on_lost        called with the error and the seconds that are left for stopping, from a thread of
                          the library, when the lock is lost; it must not close the client
           linger         once released, the lock stays with this client for so long unless another waits for it

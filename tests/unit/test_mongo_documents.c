@@ -89,6 +89,27 @@ static void test_documents_of_another_shape_are_named(void **state)
     }
 }
 
+static void test_a_setting_that_takes_such_documents_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hf, *says;
+    } odd[] = {{"'lock': 'x'", "hfLockIdType=string accepts it"},
+               {"'lock': 5", "correct it, or name other fields"},
+               {"'lock': " OID(US), "hfNoTimeMeans=stale accepts it"},
+               {"'lock': " OID(US) ", 'time': 5", "correct it, or name other fields"}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char json[100];
+        hf_record record;
+        hf_error err;
+        snprintf(json, sizeof json, "{'_id': 'a', 'hf': {%s}}", odd[i].hf);
+        assert_int_equal(read_as(json, &record, &err), HF_SHAPE);
+        if (!strstr(err.text, odd[i].says))
+            fail_msg("%s: %s", json, err.text);
+        record_done(&record);
+    }
+}
+
 static void test_documents_that_nobody_holds(void **state)
 {
     (void)state;
@@ -716,6 +737,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_documents_of_another_shape_are_named),
+        TEST(test_a_setting_that_takes_such_documents_is_named),
         TEST(test_documents_that_nobody_holds),
         TEST(test_an_id_says_whose_it_is_and_since_when),
         TEST(test_of_ours_more_is_known),

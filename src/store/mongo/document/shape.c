@@ -249,13 +249,21 @@ void mongo_document_append_left(mongo_store *store, bson_t *stages, size_t n, co
 
 /* ---- Reading it ---- */
 
-static hf_code shape(const mongo_store *store, const char *name, const char *field,
-                     const char *expected, hf_error *err)
+/* setting: of the URI, with which the value would be taken; or NULL. */
+static hf_code shape_or(const mongo_store *store, const char *name, const char *field,
+                        const char *expected, const char *setting, hf_error *err)
 {
     return error_set(err, HF_SHAPE,
                      "%.120s, _id %.80s: field %.80s: expected %s: it is left alone; correct it, "
-                     "or name other fields (hfLockField, hfTimeField, hfTokenField)",
-                     store->uri.collection, name, field, expected);
+                     "%s%sor name other fields (hfLockField, hfTimeField, hfTokenField)",
+                     store->uri.collection, name, field, expected, setting ? setting : "",
+                     setting ? " accepts it, " : "");
+}
+
+static hf_code shape(const mongo_store *store, const char *name, const char *field,
+                     const char *expected, hf_error *err)
+{
+    return shape_or(store, name, field, expected, NULL, err);
 }
 
 static bool is_empty(const bson_t *doc, const char *path)
@@ -285,6 +293,15 @@ static const char *lock_id_types(const mongo_uri *uri)
                                                      : "an ObjectId, a UUID, or null";
 }
 
+static hf_code refuse_lock_id(const mongo_store *store, const char *name, const bson_iter_t *lock,
+                              hf_error *err)
+{
+    const mongo_uri *uri = &store->uri;
+    bool is_type = BSON_ITER_HOLDS_UTF8(lock) && uri->lock_id_type != MONGO_LOCK_ID_STRING;
+    return shape_or(store, name, uri->lock_field, lock_id_types(uri),
+                    is_type ? "hfLockIdType=string" : NULL, err);
+}
+
 /* hf.lock and hf.time are both valid, and so is hf.token. */
 static hf_code check_shape(const mongo_store *store, const bson_t *doc, const char *name,
                            hf_error *err)
@@ -295,13 +312,14 @@ static hf_code check_shape(const mongo_store *store, const bson_t *doc, const ch
     if (mongo_path_find(doc, "hf.odd", &odd) && BSON_ITER_HOLDS_UTF8(&odd))
         return shape(store, name, bson_iter_utf8(&odd, NULL), "an object, or nothing", err);
     if (is_held && mongo_path_find(doc, "hf.lock", &lock) && !mongo_lock_id_is_one(uri, &lock))
-        return shape(store, name, uri->lock_field, lock_id_types(uri), err);
+        return refuse_lock_id(store, name, &lock, err);
     bool has_date =
         mongo_path_find(doc, "hf.time", &time) && bson_iter_type(&time) == BSON_TYPE_DATE_TIME;
     bool wants_date = is_held && uri->no_time_means == MONGO_NO_TIME_HELD;
     if (!has_date && (wants_date || !is_empty(doc, "hf.time")))
-        return shape(store, name, uri->time_field,
-                     is_held ? "a date, as it is locked" : "a date, or null", err);
+        return shape_or(store, name, uri->time_field,
+                        is_held ? "a date, as it is locked" : "a date, or null",
+                        is_empty(doc, "hf.time") ? "hfNoTimeMeans=stale" : NULL, err);
     if (uri->token_field && !is_empty(doc, "hf.token") &&
         mongo_path_find(doc, "hf.token", &token) && !is_token(&token))
         return shape(store, name, uri->token_field,
