@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The second look at one lock, and the page with ten thousand of them, in a real browser."""
 # SPDX-License-Identifier: Apache-2.0
+import signal
 import socket
 import sqlite3
 import time
@@ -97,6 +98,23 @@ class One(browsing.Case):
         self.check(0, "break", "--reason", "too long", "x")
         self.wait_for(lambda: len(self.texts(".turns .loss")) == 2, "the one that was broken")
         self.assertRegex(self.texts(".turns .loss")[0], "was made to leave.*: broken by .*: too long$")
+
+    def test_the_turns_stay_when_the_service_has_gone(self):
+        service = self.serve()
+        self.check(0, "run", "x", "--", "true")
+        self.hold("x")
+        self.open(service, "/#lock=x")
+        self.wait_for(lambda: len(self.texts(".turns li")) == 1, "the turn")
+        self.driver.execute_script("""
+            const real = fetch;
+            window.failed = 0;
+            window.fetch = (path, ...rest) => real(path, ...rest).catch(error => {
+              window.failed += path.startsWith("v1/history/");
+              throw error;
+            });""")
+        service.running.signal(signal.SIGKILL)
+        self.wait_for(lambda: self.driver.execute_script("return failed") > 1, "looks without an answer")
+        self.assertEqual(len(self.texts(".turns li")), 1)
 
     def test_a_link_to_none(self):
         service = self.serve()

@@ -322,9 +322,9 @@ async function readWhy(looked) {
     looked.why = why;
 }
 
-// A store need not keep them.
+// A store need not keep them. Without an answer, what is known stays.
 async function readTurns(looked) {
-  const {turns} = await read(pathOf("history", looked.name, {limit: TURNS})).catch(() => ({}));
+  const {turns} = await read(pathOf("history", looked.name, {limit: TURNS})).catch(() => looked);
   if (JSON.stringify(turns) !== JSON.stringify(looked.turns))
     looked.turns = turns;
 }
