@@ -25,6 +25,7 @@ typedef struct place {
     const struct argp *before;       /* the parser of the words before a verb */
     const verb *verb;                /* NULL: not given yet */
     const struct argp_option *wants; /* the option whose argument comes next; NULL: none */
+    bool has_lock_session;           /* --lock-session ID: then comes the name of a lock */
     bool is_quoted;                  /* after "--" */
     bool has_command;
 } place;
@@ -98,6 +99,7 @@ static void take_value(place *p, const char *value)
 {
     if (strcmp(p->wants->name, config_key(SETTING_STORE)) == 0)
         config_say(&p->given->config, SETTING_STORE, "--store", value);
+    p->has_lock_session |= strcmp(p->wants->name, "lock-session") == 0;
     p->wants = NULL;
 }
 
@@ -175,31 +177,53 @@ static void offer_verbs(const verb *table, const char *word)
             offer("", word, v->name, v->help);
 }
 
+typedef struct names {
+    const char *word;
+    size_t left;
+} names;
+
 /* Leaves out a name that cannot be typed as it is shown. */
+static bool offer_name(names *n, const char *name, const char *what)
+{
+    char *shown = text_escape(name);
+    if (strcmp(shown, name) == 0)
+        offer("", n->word, shown, what);
+    free(shown);
+    return --n->left > 0;
+}
+
 static bool offer_lock(void *ctx, const hf_lock_info *info)
 {
-    size_t *left = ctx;
-    char *shown = text_escape(info->name);
-    if (strcmp(shown, info->name) == 0)
-        offer("", "", shown, info->n_holders ? info->holders[0].who : "free");
-    free(shown);
-    return --*left > 0;
+    return offer_name(ctx, info->name, info->n_holders ? info->holders[0].who : "free");
+}
+
+static bool offer_process(void *ctx, const hf_session_info *info)
+{
+    return info->dead || offer_name(ctx, info->session, info->app);
+}
+
+static void list_locks(hf_client *client, names *n)
+{
+    const hf_list_options part = {.struct_size = sizeof part, .prefix = n->word, .limit = n->left};
+    hf_list_locks(client, &part, offer_lock, n, NULL);
+}
+
+static void list_processes(hf_client *client, names *n)
+{
+    hf_sessions(client, offer_process, n, NULL);
 }
 
 /* Does not make a default store for this. */
-static void offer_locks(settings *given, const char *word)
+static void offer_names(settings *given, const char *word, void (*list)(hf_client *, names *))
 {
-    size_t left = MOST_NAMES;
+    names n = {word, MOST_NAMES};
     hf_client *client = NULL;
     options_settle(given);
     terminal_init(-1);
     char *uri = options_uri(given);
     bool is_there = given->store || (uri && access(strchr(uri, ':') + 1, R_OK) == 0);
     if (is_there && !options_open(given, NULL, &client))
-        hf_list_locks(client,
-                      &(hf_list_options){
-                          .struct_size = sizeof(hf_list_options), .prefix = word, .limit = left},
-                      offer_lock, &left, NULL);
+        list(client, &n);
     hf_close(client);
     free(uri);
 }
@@ -215,8 +239,10 @@ static void offer_words(const place *p, const char *word)
         offer_verbs(p->table, word);
     else if (p->is_quoted && takes(p, "-- COMMAND"))
         puts("\tcommand");
+    else if (takes(p, "PROCESS") && !p->has_lock_session)
+        offer_names(p->given, word, list_processes);
     else if (takes(p, "NAME") || takes(p, "PREFIX"))
-        offer_locks(p->given, word);
+        offer_names(p->given, word, list_locks);
 }
 
 /* ---- The verb ---- */

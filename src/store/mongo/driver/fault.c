@@ -87,7 +87,7 @@ static hf_code judge(const bson_error_t *error, bool writes)
 static const char *remedy_of(hf_code code)
 {
     if (code == HF_UNREACHABLE)
-        return "is it running, and has it a primary?";
+        return "is it running, has it a primary, and does the URI name its members and replicaSet?";
     if (code == HF_UNKNOWN)
         return "it may have been done or not: repeat it, or look";
     if (code == HF_DENIED)

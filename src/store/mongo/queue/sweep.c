@@ -31,7 +31,7 @@ static void warn_of_indexes(mongo_store *store, const hf_error *error)
     mongo_log(store, HF_LOG_WARNING,
               "%s. Dead sessions stay for ever without it; an administrator can run, in database "
               "%s: db.sessions.createIndex({dead_at: 1}, {expireAfterSeconds: 86400}); "
-              "db.sessions.createIndex({expires_at: 1})",
+              "db.sessions.createIndex({expires_at: 1}), and give the user listIndexes on it",
               error->text, store->uri.database);
 }
 

@@ -29,7 +29,7 @@ static void warn_of_none(mongo_store *store, const hf_error *why)
     mongo_log(store, HF_LOG_WARNING,
               "%.300s. Looking after many locks is slow without; an administrator can run, in "
               "database %s: db.%s.createIndex({ts: 1}); db.%s.createIndex({state: 1, process: 1}); "
-              "db." SHARDING_PINGS ".createIndex({ping: 1})",
+              "db." SHARDING_PINGS ".createIndex({ping: 1}), and give the user listIndexes on both",
               why->text, store->uri.database, store->uri.collection, store->uri.collection);
 }
 
