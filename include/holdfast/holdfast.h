@@ -27,7 +27,10 @@
  *   - stop working when the lock is lost: hf_lock_fd() becomes readable, and on_lost is called.
  * A lock also promises nothing while the locks collection is dropped or restored, or after it was
  * broken by force: two sessions may then believe, for at most one ttl. Tokens still rise.
- * A lock is not re-entrant, and a forked child does not inherit it.
+ * A lock is not re-entrant, and a forked child does not inherit it. A child that is to take locks
+ * itself is best forked before the first hf_open(), or runs another program: what other threads,
+ * the library's too, were doing in the library, in SQLite or in the driver when it was forked stays
+ * half done in it, and its first call may then wait for ever.
  *
  * Conventions
  * -----------
@@ -269,9 +272,10 @@ typedef struct hf_lock_options {
 
 /* Takes a lock, waiting in line for it. Names: UTF-8, 1 to 512 bytes. Errors: HF_HELD (HF_TRY),
  * HF_TIMEOUT, HF_DEADLOCK, HF_CANCELLED, HF_LIMIT (the lock is in use with another limit),
- * HF_INVALID, HF_SHAPE, HF_UNREACHABLE and related codes, HF_FORKED, HF_CLOSED. After any error
- * nothing stays in the queue: a ticket that could not be taken back at once is taken back in the
- * background.
+ * HF_INVALID, HF_SHAPE, HF_UNSUPPORTED (an option that this store or protocol has not),
+ * HF_NOT_FOUND (protocol `document`: no such document), HF_UNREACHABLE and related codes,
+ * HF_FORKED, HF_CLOSED. After any error nothing stays in the queue: a ticket that could not be
+ * taken back at once is taken back in the background.
  *
  * HF_DEADLOCK: the caller's thread or actor holds a lock, and the sessions that hold the wanted
  * lock wait for it, directly or through others. The last one to come is told, with the whole cycle
@@ -361,10 +365,12 @@ hf_code hf_lock_upgrade(hf_lock *lock, hf_error *err);
 int hf_lock_fd(hf_lock *lock);
 
 /* The fencing token: higher than that of every earlier grant of this lock; below 2^53. An upgrade
- * takes the next one. */
+ * takes the next one. 0 where the protocol has none: ttl, sharding, and document without
+ * hfTokenField. */
 int64_t hf_lock_token(const hf_lock *lock);
 
-/* The name by which the lock was taken; for a claimed document, its _id as extended JSON. */
+/* The name by which the lock was taken; for a claimed document, the one that
+ * its _id has (see Documents). */
 const char *hf_lock_name(const hf_lock *lock);
 
 /* How long acquiring took. */
@@ -474,7 +480,7 @@ typedef struct hf_lease {
 } hf_lease;
 
 /* Takes a lock like hf_lock_acquire(), and makes it an ID lease. Costs two round trips more than
- * that call, another with a key, and two more if several may then hold the lock (it is shared, or
+ * that call. A key costs another one, or three where several may hold the lock (it is shared, or
  * has permits). *out needs no preparation.
  *
  * With a key: a call that comes while another call with this key waits, at whatever client, gets
@@ -739,16 +745,19 @@ typedef struct hf_history_options {
  * all locks. hf_show() says who has it now.
  *
  * Each client notes the turns that it ends and writes them within 5 s, and when it is closed, so
- * even the shortest is seen. It notes at most 20 turns of a lock at a time, and counts the others.
- * A lock of once-per-period work (period_ms) that is released without an exit status was given
- * back: that is no turn.
+ * even the shortest is seen. Of more than 20 turns of a lock at a time, those in a row that were
+ * released without an exit status, or with 0, are counted, not noted one by one. It notes at most
+ * 1,000 turns of all locks at a time; what ends beyond that is missing. A lock of once-per-period
+ * work (period_ms) that is released without an exit status was given back: that is no turn.
+ *
  * The history is no proof, and nothing waits for it: what a client had not written when it was
  * killed is missing (the turn that its death ended is noted by the client that takes the lock
  * over), and so are the turns of other programs in protocols ttl, document and sharding. Old turns
  * are dropped: docs/operations.md says when. options NULL: the defaults. From any thread; `each` is
  * called in the caller's.
  *   - HF_INVALID: the name, or a value.
- *   - HF_UNSUPPORTED: this store keeps no history.
+ *   - HF_UNSUPPORTED: a store of others that keeps no history. With hfHistory=0 in the URI, and in
+ *     the database `config`, nothing is noted.
  *   - HF_DENIED: docs/operations.md says which right is needed.
  *   - HF_UNREACHABLE and related codes. */
 hf_code hf_history(hf_client *client, const char *name, const hf_history_options *options,

@@ -51,7 +51,7 @@ class Client:
 
     Options, None for the default; all times are in seconds:
       ttl            the lease: 1 to 3600; default 10, with protocol `sharding` 90
-      stop_margin    the loss warning comes this long before the lease ends; default 0
+      stop_margin    the loss warning comes this long before the lease ends; default: with the end
       patience       how long an unreachable store is retried; default 30; renew_lease() and calls
                      that only read, but for observe(), try once
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
@@ -112,8 +112,9 @@ class Client:
                          it holds already is taken over at once
 
         Errors: HeldError, TimeoutError, DeadlockError, CancelledError, LimitError, InvalidError,
-        ShapeError, UnreachableError and its like, ForkedError, ClosedError. After any error nothing stays
-        in the queue. In the main thread Ctrl-C, or another signal whose handler raises, ends the wait
+        ShapeError, UnsupportedError (an option that this store or protocol has not), NotFoundError
+        (protocol `document`), UnreachableError and its like, ForkedError, ClosedError. After any error
+        nothing stays in the queue. In the main thread Ctrl-C, or another signal whose handler raises, ends the wait
         within about a second.
         """
         return self._acquire(lib.hf_lock_acquire, [text(name, "name")], dict(words))
@@ -232,7 +233,7 @@ class Client:
 
         ttl: without a renewal the lock is free after so many seconds; default: the client's. owner: shown
         as the holder, with the host, which is this one by default. key: the same key and name make the same id, so a repeated call finds its lease;
-        keep it as secret as the id. The other options are those of acquire().
+        keep it as secret as the id. The others mean what they mean in acquire().
 
         Errors: those of acquire(), LostError (the lease of this key has ended), KeyReusedError,
         UnknownError (a repeat with the same key finds out).

@@ -205,7 +205,9 @@ hf_code hf_guard_mongo(mongoc_collection_t *collection, const bson_t *filter, co
     if (!collection || !filter || !update || !field[0] || field[0] == '$')
         return error_set(err, HF_INVALID, "a fence needs a collection, filter, update and field");
     if (token <= 0 || token >= TOKEN_MAX)
-        return error_set(err, HF_INVALID, "%lld is no fencing token; take hf_lock_token()",
+        return error_set(err, HF_INVALID,
+                         "%lld is no fencing token; take hf_lock_token(), which is 0 in a protocol "
+                         "without tokens (hfProtocol=queue has them, document with hfTokenField)",
                          (long long)token);
     if (write_update(&raised, update, field, token))
         code = guard(collection, filter, &raised, field, token, err);

@@ -62,7 +62,9 @@ static hf_code check(sqlite3 *db, const char *resource, int64_t token, hf_error 
     if (!db || !resource || !resource[0])
         return error_set(err, HF_INVALID, "a fence needs a database and the resource's name");
     if (token <= 0 || token >= TOKEN_MAX)
-        return error_set(err, HF_INVALID, "%lld is no fencing token; take hf_lock_token()",
+        return error_set(err, HF_INVALID,
+                         "%lld is no fencing token; take hf_lock_token(), which is 0 in a protocol "
+                         "without tokens (hfProtocol=queue has them, document with hfTokenField)",
                          (long long)token);
     if (sqlite3_get_autocommit(db))
         return error_set(err, HF_INVALID,
