@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mongo.c: the fence in a MongoDB document of the caller's: an update that happens only if no later
  * holder has written; called by programs that hold a lock. */
-#include "core/error.h"
+#include "guard/token.h"
 
 #include <mongoc/mongoc.h>
 
-#define TOKEN_MAX ((int64_t)1 << 53)
 #define TRIES 5
 #define WTIMEOUT_MS 10000
 
@@ -204,11 +203,9 @@ hf_code hf_guard_mongo(mongoc_collection_t *collection, const bson_t *filter, co
     error_clear(err);
     if (!collection || !filter || !update || !field[0] || field[0] == '$')
         return error_set(err, HF_INVALID, "a fence needs a collection, filter, update and field");
-    if (token <= 0 || token >= TOKEN_MAX)
-        return error_set(err, HF_INVALID,
-                         "%lld is no fencing token; take hf_lock_token(), which is 0 in a protocol "
-                         "without tokens (hfProtocol=queue has them, document with hfTokenField)",
-                         (long long)token);
+    code = guard_check_token(token, err);
+    if (code)
+        return code;
     if (write_update(&raised, update, field, token))
         code = guard(collection, filter, &raised, field, token, err);
     else

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sqlite.c: the fence in a SQLite database of the caller's: remembers the highest token that each
  * resource has seen; called by programs that hold a lock, before they write. */
-#include "core/error.h"
+#include "guard/token.h"
 
 #include <sqlite3.h>
-
-#define TOKEN_MAX ((int64_t)1 << 53)
 
 static const char create_sql[] = "CREATE TABLE IF NOT EXISTS holdfast_fence"
                                  "(resource TEXT PRIMARY KEY NOT NULL, token INTEGER NOT NULL)";
@@ -61,11 +59,9 @@ static hf_code check(sqlite3 *db, const char *resource, int64_t token, hf_error 
 {
     if (!db || !resource || !resource[0])
         return error_set(err, HF_INVALID, "a fence needs a database and the resource's name");
-    if (token <= 0 || token >= TOKEN_MAX)
-        return error_set(err, HF_INVALID,
-                         "%lld is no fencing token; take hf_lock_token(), which is 0 in a protocol "
-                         "without tokens (hfProtocol=queue has them, document with hfTokenField)",
-                         (long long)token);
+    hf_code code = guard_check_token(token, err);
+    if (code)
+        return code;
     if (sqlite3_get_autocommit(db))
         return error_set(err, HF_INVALID,
                          "no transaction is open: a fence guards only what is written in the same"
