@@ -51,6 +51,18 @@ static hf_code read_as(const char *json, hf_record *out, hf_error *err)
     return code;
 }
 
+static void assert_odd(const char *hf, const char *says)
+{
+    char json[300];
+    hf_record record;
+    hf_error err;
+    snprintf(json, sizeof json, "{'_id': 'a', 'hf': {%s}}", hf);
+    assert_int_equal(read_as(json, &record, &err), HF_SHAPE);
+    if (!strstr(err.text, says) || !strstr(err.text, "things, _id a: "))
+        fail_msg("%s: %s", json, err.text);
+    record_done(&record);
+}
+
 static void test_documents_of_another_shape_are_named(void **state)
 {
     (void)state;
@@ -77,16 +89,8 @@ static void test_documents_of_another_shape_are_named(void **state)
         {"'token': {'$numberLong': '9007199254740992'}", "field fence: expected a whole number"},
         {"'token': {'$numberLong': '-9007199254740992'}", "field fence: expected a whole number"},
     };
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        char json[300];
-        hf_record record;
-        hf_error err;
-        snprintf(json, sizeof json, "{'_id': 'a', 'hf': {%s}}", odd[i].hf);
-        assert_int_equal(read_as(json, &record, &err), HF_SHAPE);
-        if (!strstr(err.text, odd[i].says) || !strstr(err.text, "things, _id a: "))
-            fail_msg("%s: %s", json, err.text);
-        record_done(&record);
-    }
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        assert_odd(odd[i].hf, odd[i].says);
 }
 
 static void test_a_setting_that_takes_such_documents_is_named(void **state)
@@ -98,16 +102,8 @@ static void test_a_setting_that_takes_such_documents_is_named(void **state)
                {"'lock': 5", "correct it, or name other fields"},
                {"'lock': " OID(US), "hfNoTimeMeans=stale accepts it"},
                {"'lock': " OID(US) ", 'time': 5", "correct it, or name other fields"}};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-        char json[100];
-        hf_record record;
-        hf_error err;
-        snprintf(json, sizeof json, "{'_id': 'a', 'hf': {%s}}", odd[i].hf);
-        assert_int_equal(read_as(json, &record, &err), HF_SHAPE);
-        if (!strstr(err.text, odd[i].says))
-            fail_msg("%s: %s", json, err.text);
-        record_done(&record);
-    }
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        assert_odd(odd[i].hf, odd[i].says);
 }
 
 static void test_documents_that_nobody_holds(void **state)
