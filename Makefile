@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build try test check check-long fuzz soak torture coverage install format bench dist deb clean
+.PHONY: build try test check check-long fuzz soak torture coverage install format bench dist deb in-clone clean
 .PHONY: deps-build deps-test deps-fuzz deps-coverage deps-deb
 
 build:
@@ -55,11 +55,14 @@ bench: build
 	@tools/bench $(FLAGS)
 
 # The sources, and Debian packages of them, into build-packages/.
-dist:
+dist: in-clone
 	@tools/dist
 
-deb: deps-deb
+deb: in-clone deps-deb
 	@tools/deb
+
+in-clone:
+	@[ -e .git ] || { echo "they are made of what git has of a commit: call this in a git clone" >&2; exit 1; }
 
 clean:
 	rm -rf build build-dev build-asan build-tsan build-fuzz build-planted \

@@ -34,6 +34,8 @@ void pause_ms(int64_t ms);
 
 /* Of the store that is measured; ttl_ms 0: the default. */
 hf_client *client_open(const struct place *place, int64_t ttl_ms);
+/* Rows that say how those who wait are told on this store, as the doctor finds. */
+void client_notices_rows(const struct place *place);
 /* Takes a lock of the benchmark's own (place_name()), for ever if need be. */
 hf_lock *client_acquire(hf_client *client, const struct place *place, const char *name);
 

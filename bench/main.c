@@ -132,6 +132,8 @@ static void measure(const struct asked *asked)
     }
     table_part("noise");
     noise_rows("after");
+    table_part("notices");
+    client_notices_rows(&asked->bench.place);
     table_end();
 }
 

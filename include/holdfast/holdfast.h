@@ -26,7 +26,7 @@
  *     lower than one that it has seen; hf_guard_mongo() and hf_guard_sqlite() do that for you.
  *   - stop working when the lock is lost: hf_lock_fd() becomes readable, and on_lost is called.
  * A lock also promises nothing while the locks collection is dropped or restored, or after it was
- * broken by force: two sessions may then believe, for at most one ttl. Tokens still rise.
+ * broken by force: two sessions may then believe, for at most a ttl and a third. Tokens still rise.
  * A lock is not re-entrant, and a forked child does not inherit it. A child that is to take locks
  * itself is best forked before the first hf_open(), or runs another program: what other threads,
  * the library's too, were doing in the library, in SQLite or in the driver when it was forked stays
@@ -143,10 +143,10 @@ typedef struct hf_options {
                              * first that came since then.
                              * Default 300,000; negative: never */
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
-                             * line, behind one ticket, and pass the lock on among themselves. While
-                             * another session waits, at most that many in a row get it, after
-                             * the one that came before that session; default 8; negative: each thread
-                             * waits in the store's queue by itself */
+                             * line, behind one ticket, and pass the lock on among themselves. Once
+                             * this client has heard that another session waits, as a rule at
+                             * once, at most that many more in a row get it; default 8; negative:
+                             * each thread waits in the store's queue by itself */
     int64_t deadlock_ms; /* a session that holds a lock and has waited this long for another looks
                           * for a deadlock (HF_DEADLOCK); default 1,000; negative: never; at least
                           * 10 */
@@ -217,8 +217,9 @@ typedef struct hf_wait_info {
     size_t queued;   /* how many wait in all */
     size_t n_holders;
     const char *holder;    /* one of the holders, such as "cron@web1:4711", or "this very process";
-                            * "another session" while it is not known; "" while the store cannot be
-                            * reached */
+                            * "another session" while it is not known; "" until the store has been
+                            * reached. While there is trouble, position and holders are those seen
+                            * last */
     const char *why;       /* the holder's reason; "" when none was given */
     int64_t held_since_ms; /* Unix time in ms, 0 when not known */
     const char *trouble;   /* why the store cannot be reached at the moment; else "" */
@@ -279,11 +280,11 @@ typedef struct hf_lock_options {
  *
  * HF_DEADLOCK: the caller's thread or actor holds a lock, and the sessions that hold the wanted
  * lock wait for it, directly or through others. The last one to come is told, with the whole cycle
- * in the text. It keeps what it holds: release that and begin again. A deadlock is found soon after
- * deadlock_ms (usually after twice that), through a process that the holder started usually two
- * thirds of the ttl later. The search takes each thread for one owner: if handles move between
- * threads, give each owner an `actor`. It is not found among waits that a full queue refuses, nor
- * in protocols without a queue. */
+ * in the text. It keeps what it holds: release that and begin again. A deadlock is usually found
+ * after twice deadlock_ms; up to a third of the ttl later where one of them had waited long before
+ * the last came, and two thirds where it goes through a process that the holder started. The search
+ * takes each thread for one owner: if handles move between threads, give each owner an `actor`. It
+ * is not found among waits that a full queue refuses, nor in protocols without a queue. */
 hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *options,
                         hf_lock **out, hf_error *err);
 
@@ -486,8 +487,8 @@ typedef struct hf_lease {
  * With a key: a call that comes while another call with this key waits, at whatever client, gets
  * the same lease, and so does a later call. Errors: those of hf_lock_acquire(), and
  *   - HF_LOST: the lease of this key has ended; take another key.
- *   - HF_KEY_REUSED: this key's lease was made with another ttl, owner, mode, number of permits
- *     or reason (only what this call sets is compared).
+ *   - HF_KEY_REUSED: this key's lease was made with another mode or number of permits, or with
+ *     another ttl, owner or reason than this call gives; one that it leaves out is not compared.
  *   - HF_UNKNOWN: the lease may exist, and ends by itself; a repeat with the same key finds
  *     out.
  *

@@ -56,8 +56,8 @@ class Client:
                      that only read, but for observe(), try once
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
                      host; default 300; math.inf: never
-      local_turns    how many threads of this client in a row get a lock that another session waits for, after
-                     the one that came before that session; default 8; negative: each thread waits by itself
+      local_turns    how many more threads of this client in a row get a lock, once it has heard that another
+                     session waits for it; default 8; negative: each thread waits by itself
       deadlock       after which time a wait looks for a deadlock; default 1; math.inf: never
       app            this program's name in listings
       name_prefix    put before every name in the store, and taken off in listings; default: the URI's

@@ -103,6 +103,11 @@ class Acquire(cli.Case):
                 echo "not had: $?, lease ${HOLDFAST_LEASE-none}" """ % words)
             self.assertRegex(out, "^not had: (75|3|69|64|65), lease none\n$", words)
         self.assertEqual(self.check(75, "--json", "acquire", "-n", "a").out, "")
+        for words in (["-E", "0", "--json", "q"], ["--json", "--for", "5x", "q"], ["--json", "q", "r"]):
+            result = self.run_it("acquire", *words)
+            self.assertIn(result.returncode, (64, 65))
+            self.assertEqual(result.out, "")
+        self.assertIn("(exit 65)", self.check(65, "acquire", "-E", "0", "q").out)
 
     def test_the_keeper_renews_and_releases_with_the_process(self):
         other = subprocess.Popen(["sleep", "60"])

@@ -219,18 +219,23 @@ class Keys(Screen):
         self.until(lambda lines: "PAUSED" not in lines[0])
         self.quit()
 
+    def ended_by(self, number):
+        """It has ended by that signal, and the terminal is as it was."""
+        self.assertEqual(self.look.status(), -number)
+        self.assertIn("\x1b[?1049l", self.look.screen.rest() + self.look.screen.text)
+
     def test_ctrl_c(self):
         self.watch()
         self.shows("q quit")
         self.key("\x03")
-        self.look.status()
-        self.assertIn("\x1b[?1049l", self.look.screen.rest() + self.look.screen.text)
+        self.ended_by(signal.SIGINT)
 
-    def test_the_terminal_goes(self):
-        self.watch()
-        self.shows("q quit")
-        self.look.signal(signal.SIGHUP)
-        self.assertEqual(self.look.status(), -signal.SIGHUP)
+    def test_signals(self):
+        for number in signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP:
+            self.watch("--interval", "1h")
+            self.shows("q quit")
+            self.look.signal(number)
+            self.ended_by(number)
 
     def test_a_look_that_comes_to_nothing_is_said(self):
         self.watch()

@@ -172,7 +172,7 @@ static void test_what_cannot_be_changed(void **state)
                  "0 a y: enter\n"
                  "0 a has y\n"
                  "0 downgraded y: HF_INVALID: y was taken for work that is done once per period: "
-                 "that is for exclusive locks, it cannot be downgraded\n"
+                 "that is for exclusive locks, and it cannot be upgraded or downgraded\n"
                  "0 downgraded y: HF_UNSUPPORTED: protocol (null) has no shared locks, so none can "
                  "be upgraded or downgraded: hfProtocol=queue has them\n");
     end();

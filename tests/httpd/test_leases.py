@@ -114,6 +114,8 @@ class Leases(serving.Case):
         made = {"ttl_ms": 60000, "why": "w", "mode": "shared", "owner": "shop"}
         answer = service.acquire("x", key="order", **made)
         self.assertEqual(answer.status, 201, answer.text)
+        repeated = service.acquire("x", key="order", mode="shared")  # what is left out is not compared
+        self.assertEqual((repeated.status, repeated.json["lease"]), (201, answer.json["lease"]))
         for other in ({"ttl_ms": 61000}, {"why": "v"}, {"mode": "exclusive"}, {"owner": "bakery"}):
             answer = service.acquire("x", key="order", **{**made, **other})
             self.check_problem(answer, 422, "HF_KEY_REUSED", "another key")

@@ -330,9 +330,15 @@ class Privileges(unittest.TestCase):
 
     def test_bench(self):
         """What it makes in the same database is gone after it; what it may not do, it says."""
-        store = self.user(("", WRITE + ["createCollection", "dropCollection"]))
-        rows = self.json(store, "bench", "--runs", "1", "--only", "threads,work,protocols")
-        self.assertEqual({row["part"] for row in rows if "note" in row}, {"work", "protocols"})
+        rights = WRITE + ["createCollection", "convertToCapped", "dropCollection"]
+        rows = self.json(self.user(("", rights)), "bench", "--runs", "1", "--only", "threads,work,protocols")
+        self.assertEqual({row["part"] for row in rows if "note" in row}, {"work", "protocols", "notices"})
+        self.assertIn("waiters are told at once", " ".join(row.get("note", "") for row in rows))
+        for name in self.root[DATABASE].list_collection_names(filter={"name": {"$regex": "bells"}}):
+            self.root[DATABASE][name].drop()
+        without = self.user(("", [right for right in rights if right != "convertToCapped"]))
+        lines = self.check(0, without, "bench", "--runs", "1", "--only", "threads").stdout
+        self.assertIn("without bells", lines)
         self.assertIn("clusterMonitor", " ".join(row.get("note", "") for row in rows))
         self.assertEqual([name for name in self.root[DATABASE].list_collection_names() if "bench" in name], [])
 

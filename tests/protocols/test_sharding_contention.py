@@ -211,6 +211,8 @@ class Settings(Sharding):
         uri = self.store(Process="nightly", ExpiryMS=900000)
         first = self.holder(uri=uri)
         first.signal(signal.SIGKILL)
+        offered = self.run_command("complete", "unlock-all", "nigh", uri=uri).lines
+        self.assertEqual([line.split("\t")[0] for line in offered], ["nightly"])
         self.run_command("run", "-n", "x", "--", "true", uri=uri, status=75)
         unlocked = self.run_command("unlock-all", "nightly", uri=uri)
         self.assertEqual(unlocked.lines, ['1 lock of "nightly" unlocked'])

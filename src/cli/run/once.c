@@ -32,6 +32,9 @@ static int64_t period_of(const char *text)
         return HOUR_MS;
     if (!strcmp(text, "daily"))
         return 24 * HOUR_MS;
+    if (!strchr("0123456789-", *text) || !*text)
+        value_refuse("--once-per: \"%s\" is no period: write hourly, daily, or a time such as 24h",
+                     text);
     int64_t ms = value_duration("--once-per", text);
     if (ms < LEAST_PERIOD_MS)
         value_refuse("--once-per: %s is too short: at least 1s", text);

@@ -50,7 +50,16 @@ static const struct argp_option list[] = {
 
 /* ---- What is asked for ---- */
 
-static bool is_for_shell = true;
+static bool is_for_shell;
+
+/* Before the words are parsed: a wrong one ends the program. */
+static bool asks_for_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--json"))
+            return true;
+    return false;
+}
 
 /* If the lock is not granted, a shell that evaluates the output must neither go on nor use an
  * earlier lease. */
@@ -323,6 +332,7 @@ int cmd_acquire(settings *given, int argc, char **argv)
 {
     request req = {.given = given, .lock_args = LOCK_ARGS_DEFAULT, .keeper = {given, -1, 0}};
     req.lock_args.least_status = 1; /* with 0 the script would go on without the lock */
+    is_for_shell = !given->is_json && !asks_for_json(argc, argv);
     on_exit(refuse_shell, NULL);
     argp_parse(&acquire_argp, argc, argv, 0, NULL, &req);
     lock_args_settle(&req.lock_args, given);

@@ -199,7 +199,7 @@ static bool offer_lock(void *ctx, const hf_lock_info *info)
 
 static bool offer_process(void *ctx, const hf_session_info *info)
 {
-    return info->dead || offer_name(ctx, info->session, info->app);
+    return info->dead || offer_name(ctx, info->app, info->host);
 }
 
 static void list_locks(hf_client *client, names *n)
@@ -210,7 +210,8 @@ static void list_locks(hf_client *client, names *n)
 
 static void list_processes(hf_client *client, names *n)
 {
-    hf_sessions(client, offer_process, n, NULL);
+    if (strcmp(hf_client_protocol(client), "sharding") == 0) /* no other names processes */
+        hf_sessions(client, offer_process, n, NULL);
 }
 
 /* Does not make a default store for this. */

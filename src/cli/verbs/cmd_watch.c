@@ -10,6 +10,7 @@
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
+#include "cli/terminal/ending.h"
 #include "cli/terminal/refresher.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/view.h"
@@ -202,12 +203,13 @@ static void take_look(view *v, refresher *l)
 }
 
 /* A change of the window's size interrupts the wait, and counts as a key. */
-static void follow(view *v, const screen *s, refresher *l)
+static void follow(view *v, const screen *s, refresher *l, int ending)
 {
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {refresher_fd(l), POLLIN, 0}};
-    while (!(fds[0].revents & (POLLHUP | POLLERR))) {
+    struct pollfd fds[] = {
+        {STDIN_FILENO, POLLIN, 0}, {refresher_fd(l), POLLIN, 0}, {ending, POLLIN, 0}};
+    while (!(fds[0].revents & (POLLHUP | POLLERR)) && !fds[2].revents) {
         view_draw(v, s);
-        poll(fds, 2, -1);
+        poll(fds, 3, -1);
         take_look(v, l);
         for (int key; (key = s->key());)
             if (!heed(v, l, key))
@@ -226,11 +228,11 @@ static const screen *load_screen(void)
     return s;
 }
 
-static void show_screen(const request *req, const screen *s, refresher *l)
+static void show_screen(const request *req, const screen *s, refresher *l, int ending)
 {
     char *store = options_store_shown(req->given);
     view v = {.store = store, .filter = text_copy(""), .wrong = text_copy("")};
-    follow(&v, s, l);
+    follow(&v, s, l, ending);
     s->close();
     board_done(&v.board);
     free(v.wrong);
@@ -242,13 +244,15 @@ static void show_screen(const request *req, const screen *s, refresher *l)
 static int draw(const request *req, hf_client *client)
 {
     const screen *s = load_screen();
+    int ending = ending_open();
     refresher *l = s ? refresher_start(client, req->prefix, req->interval_ms) : NULL;
     if (!l || !s->open()) {
         terminal_error("cannot draw on this terminal: give --json for one event a line");
         return STATUS_INTERNAL;
     }
     terminal_init(SILENT); /* warnings of the library would disturb the screen */
-    show_screen(req, s, l);
+    show_screen(req, s, l, ending);
+    ending_follow(ending);
     return 0;
 }
 

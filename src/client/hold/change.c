@@ -35,7 +35,7 @@ static hf_code check_kind(const struct hf_lock *lock, hf_error *err)
     if (period_is_any(lock->grant.period))
         return error_set(err, HF_INVALID,
                          "%.128s was taken for work that is done once per period: that is for "
-                         "exclusive locks, it cannot be downgraded",
+                         "exclusive locks, and it cannot be upgraded or downgraded",
                          lock->name);
     return HF_OK;
 }

@@ -81,6 +81,9 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
 /* The session of the lease, which no process keeps. */
 hf_session lease_request_session(const lease_request *r);
 
+/* Whether a lease with this reason may be the call's: a call that gives none asks for any. */
+bool lease_request_suits_why(const lease_request *r, const char *why);
+
 /* HF_KEY_REUSED: the key was used with another `what`. */
 hf_code lease_request_reused(const lease_request *r, const char *what, hf_error *err);
 

@@ -82,10 +82,9 @@ hf_code lease_plain_renew(hf_client *client, const lease_ids *ids, hf_lease *out
 static hf_code check(const lease_request *r, hf_error *err)
 {
     const hf_entry *holder = &r->view.holder;
-    const char *why = r->lock_options.why ? r->lock_options.why : "";
     if (r->options->ttl_ms > holder->ttl_ms)
         return lease_request_reused(r, "ttl", err);
-    if (*holder->why && strcmp(why, holder->why) != 0) /* `document` keeps none */
+    if (*holder->why && !lease_request_suits_why(r, holder->why)) /* `document` keeps none */
         return lease_request_reused(r, "reason (why)", err);
     return HF_OK;
 }

@@ -95,6 +95,12 @@ static hf_code ended(hf_error *err)
     return error_set(err, HF_LOST, "%.300s; a key names one lease: take another key", why.text);
 }
 
+bool lease_request_suits_why(const lease_request *r, const char *why)
+{
+    const char *asked = r->lock_options.why;
+    return !asked || !*asked || strcmp(asked, why) == 0;
+}
+
 hf_code lease_request_reused(const lease_request *r, const char *what, hf_error *err)
 {
     return error_set(err, HF_KEY_REUSED,
@@ -126,7 +132,7 @@ hf_code lease_request_check(const lease_request *r, hf_error *err)
         return lease_request_reused(r, "ttl", err);
     if (asked.entry.permits != r->view.holder.permits || asked.limit != r->view.limit)
         return lease_request_reused(r, "mode, or number of permits", err);
-    if (strcmp(options->why ? options->why : "", r->view.holder.why) != 0)
+    if (!lease_request_suits_why(r, r->view.holder.why))
         return lease_request_reused(r, "reason (why)", err);
     return HF_OK;
 }
