@@ -24,7 +24,7 @@ class Faults:
         self.prepare()
         self.contest = self.mixed()
         for _ in range(6):
-            self.contest.add_endless("--ttl=3000", "--work=10", "--pause=30")
+            self.contest.add_endless("--ttl=3000", "--work=50", "--pause=50")
         self.contest.await_turns(3, 60)
 
     def prepare(self):
