@@ -138,9 +138,9 @@ typedef struct hf_options {
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on
-                             * SQLite an ID lease at its end). Any other session whose lease is over
-                             * counts as dead at a later request from this host, a ttl after the
-                             * first that came since then.
+                             * SQLite an ID lease at its end). On MongoDB, any other session whose
+                             * lease is over counts as dead at a later request from this host, a ttl
+                             * after the first that came since then.
                              * Default 300,000; negative: never */
     int32_t local_turns;    /* threads of this client that want the same exclusive lock stand in one
                              * line, behind one ticket, and pass the lock on among themselves. Once

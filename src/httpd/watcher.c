@@ -67,8 +67,9 @@ static void set_trouble(watcher *w, const char *text)
         tell_store(w);
 }
 
-/* Followers that began while the store was not reached, and without a listing, have an empty one:
- * their events end here, so that they get the whole. */
+/* Followers that began while the store was not reached, and without a listing, have an empty one,
+ * and those that have had the free locks too learn no more of them once there are too many: their
+ * events end here, so that they get the whole. */
 static void begin_anew_locked(watcher *w)
 {
     w->first = ++w->next;
@@ -78,7 +79,8 @@ static void take_locked(watcher *w, listing *found)
 {
     bool is_first_after_trouble = w->trouble && !w->now.locks;
     set_trouble(w, NULL);
-    if (is_first_after_trouble)
+    bool is_cut_short = found->is_crowded && w->now.has_free;
+    if (is_first_after_trouble || is_cut_short)
         begin_anew_locked(w);
     if (found->is_crowded)
         w->crowded_until_ms = clock_now_ms() + CROWDED_MS;

@@ -214,7 +214,7 @@ static void check_a_break_of_no_name(const char *uri, const char *key)
     client_who(b.client, who);
     snprintf(told, sizeof told, "was broken by %.100s", who);
     assert_non_null(strstr(err.text, told));
-    assert_int_equal(release(client, &lease), HF_OK);
+    assert_int_equal(release(client, &lease), HF_LOST);
     pthread_join(b.thread, NULL);
     assert_int_equal(b.code, HF_OK);
     hf_close(b.client);

@@ -1563,7 +1563,7 @@ static void test_a_release_of_what_is_over(void **state)
                  "2600 broken: yes\n"
                  "3333 a beat, seen 1\n"
                  "3600 b look at 1 sessions\n"
-                 "3600 b x: leave\n"
+                 "3600 b x: abandon(broken by b@:1: out of hand)\n"
                  "3600 b look at x for sure\n"
                  "3600 b look at 1 sessions\n"
                  "3600 b end\n"

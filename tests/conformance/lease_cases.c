@@ -318,6 +318,56 @@ static void test_what_is_broken_is_not_renewed(void **state)
     assert_free(two, name);
 }
 
+struct breaker {
+    const char *name;
+    hf_code code;
+    hf_error err;
+};
+
+static void *break_it(void *ctx)
+{
+    struct breaker *b = ctx;
+    const hf_break_options why = {.reason = "out of hand", .by = "ann"};
+    b->code = hf_break(two, b->name, &why, &b->err);
+    return NULL;
+}
+
+static bool note_last(void *ctx, const hf_lock_info *info)
+{
+    hf_last *last = ctx;
+    *last = info->last;
+    assert_string_equal(info->last.reason, "broken by ann: out of hand");
+    return true;
+}
+
+static bool is_refused(void *id)
+{
+    hf_error err;
+    return hf_lease_renew(one, id, NULL, &err) == HF_LOST;
+}
+
+/* Its owner stops as it was asked to, but what was broken is not its own to release. */
+static void test_a_release_of_what_is_broken_says_so(void **state)
+{
+    (void)state;
+    struct breaker b = {.name = bed_name("lease given up")};
+    const hf_lease_options minute = {.ttl_ms = 60000};
+    hf_lease lease;
+    hf_last last;
+    hf_error err;
+    pthread_t breaker;
+    take(one, b.name, &minute, &lease);
+    assert_int_equal(pthread_create(&breaker, NULL, break_it, &b), 0);
+    assert_true(bed_until(BED_SOON, is_refused, lease.id));
+    assert_code(HF_LOST, hf_lease_release(one, lease.id, &err), &err);
+    assert_contains(err.text, "broken by ann: out of hand");
+    pthread_join(breaker, NULL);
+    assert_code(HF_OK, b.code, &b.err);
+    assert_code(HF_OK, hf_show(two, b.name, note_last, &last, &err), &err);
+    assert_int_equal(last.outcome, HF_OUTCOME_ABANDONED);
+    assert_free(two, b.name);
+}
+
 static void test_shared_leases_stand_beside_each_other(void **state)
 {
     (void)state;
@@ -428,6 +478,59 @@ static void test_many_wait_without_threads(void **state)
     assert_free(one, name);
 }
 
+enum { IN_ORDER = 40 };
+
+static struct served {
+    int order[IN_ORDER];
+    atomic_int begun, n;
+} served;
+
+static void note_turn(void *ctx, const hf_lease *lease, const hf_error *err)
+{
+    hf_error why;
+    (void)err;
+    served.order[served.begun++] = (int)(intptr_t)ctx;
+    if (lease)
+        hf_lease_release(two, lease->id, &why);
+    served.n += lease != NULL;
+}
+
+static bool all_served(void *ctx)
+{
+    (void)ctx;
+    return served.n == IN_ORDER;
+}
+
+/* On a machine that stalls, one may enter while the step of the one before it is still made. */
+static void check_the_order(const char *name, const hf_lease_options *options)
+{
+    hf_lock *lock = bed_acquire(one, name, &options->lock);
+    hf_lease_wait *wait;
+    hf_error err;
+    int overtaken = 0;
+    served.begun = served.n = 0;
+    for (intptr_t i = 0; i < IN_ORDER; i++)
+        assert_code(HF_OK, hf_lease_begin(two, name, options, note_turn, (void *)i, &wait, &err),
+                    &err);
+    assert_false(bed_until(500, all_served, NULL));
+    bed_release(lock);
+    assert_true(bed_until(6 * BED_SOON, all_served, NULL));
+    for (int i = 1; i < IN_ORDER; i++)
+        overtaken += served.order[i] < served.order[i - 1];
+    assert_in_range(overtaken, 0, IN_ORDER / 8);
+    assert_free(one, name);
+}
+
+/* In the order of the calls, also where each stands in the store's queue by itself. */
+static void test_first_come_first_served(void **state)
+{
+    (void)state;
+    const hf_lease_options exclusive = {.ttl_ms = 60000};
+    const hf_lease_options alone = {.ttl_ms = 60000, .lock = {.permits = 1, .limit = 1}};
+    check_the_order(bed_name("lease order"), &exclusive);
+    check_the_order(bed_name("lease order alone"), &alone);
+}
+
 static void test_their_time_is_over(void **state)
 {
     (void)state;
@@ -488,10 +591,12 @@ int run_lease_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_two_that_wait_with_one_key_have_one_lease),
         CASE_IF(HF_CAN_QUEUE | HF_CAN_NOTIFY, test_it_waits_in_line_and_keeps_others_waiting),
         CASE_IF(HF_CAN_QUEUE, test_what_is_broken_is_not_renewed),
+        CASE_IF(HF_CAN_QUEUE, test_a_release_of_what_is_broken_says_so),
         CASE_IF(HF_CAN_QUEUE, test_shared_leases_stand_beside_each_other),
         CASE_IF(HF_CAN_QUEUE, test_names_of_any_bytes),
         CASE_IF(HF_CAN_QUEUE, test_what_is_no_lease),
         CASE_IF(HF_CAN_QUEUE, test_many_wait_without_threads),
+        CASE_IF(HF_CAN_QUEUE, test_first_come_first_served),
         CASE_IF(HF_CAN_QUEUE, test_their_time_is_over),
         CASE_IF(HF_CAN_QUEUE, test_they_are_cancelled),
         CASE_IF(HF_CAN_QUEUE, test_closing_ends_them),

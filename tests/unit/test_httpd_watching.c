@@ -654,6 +654,32 @@ static void test_a_snapshot_has_all_of_a_prefix(void **state)
     assert_snapshot("x", "\"leases\":{\"01\":9000}");
 }
 
+/* Who has had the free locks too gets a new snapshot, which says that it has them no more. */
+static void test_when_there_are_too_many_free_ones_they_are_left_off(void **state)
+{
+    enum { MANY = LISTING_MOST + 1, NAME = 8 };
+    hf_lock_info *many = calloc(MANY, sizeof *many);
+    char *names = calloc(MANY, NAME);
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        many[i].name = names + i * NAME;
+        snprintf(names + i * NAME, NAME, "%zu", i);
+    }
+    show_first(&is_free);
+    assert_snapshot("", "\"free_left_off\":false");
+    library.locks = many;
+    library.n_locks = MANY;
+    look_again();
+    assert_true(w.first == w.next);
+    assert_snapshot("", "\"free_left_off\":true");
+    uint64_t first = w.first;
+    look_again();
+    assert_true(w.first == first); /* once */
+    library.n_locks = 0;
+    free(many);
+    free(names);
+}
+
 static void test_without_a_listing_a_snapshot_is_empty(void **state)
 {
     (void)state;
@@ -708,6 +734,7 @@ int main(void)
         TEST(test_it_keeps_a_thousand_events),
         TEST(test_which_event_comes_next),
         TEST(test_a_snapshot_has_all_of_a_prefix),
+        TEST(test_when_there_are_too_many_free_ones_they_are_left_off),
         TEST(test_without_a_listing_a_snapshot_is_empty),
         TEST(test_its_end_wakes_all),
     };

@@ -267,6 +267,15 @@ static void test_who_may_not_read_them_knows_of_nothing(void **state)
     }
 }
 
+/* That is no privilege which somebody could grant. */
+static void test_who_is_not_known_at_all_is_told_only_that(void **state)
+{
+    (void)state;
+    hf_error err;
+    assert_int_equal(try_to_settle("{'ok': 0, 'code': 18, 'errmsg': 'who?'}", &err), HF_DENIED);
+    assert_string_equal(answers_log(), "");
+}
+
 static void test_one_without_a_majority_is_not_relied_on(void **state)
 {
     (void)state;
@@ -480,6 +489,7 @@ int main(void)
         TEST(test_beside_a_partial_one_none_is_made),
         TEST(test_who_may_not_make_one_is_told),
         TEST(test_who_may_not_read_them_knows_of_nothing),
+        TEST(test_who_is_not_known_at_all_is_told_only_that),
         TEST(test_one_without_a_majority_is_not_relied_on),
         TEST(test_a_settling_that_fails_is_done_again),
         TEST(test_an_odd_id_is_told_when_it_is_settled),

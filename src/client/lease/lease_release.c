@@ -178,6 +178,38 @@ static void see(hf_client *client, const departure *l)
         diary_saw_lease(client, ids->name, &view.holder, view.limit, *who ? who : view.who);
 }
 
+/* A break asked for it: its owner has stopped now, which releases nothing that was its own. */
+static hf_code leave_broken(hf_client *client, departure *l, hf_error *err)
+{
+    l->leave.outcome = HF_OUTCOME_ABANDONED;
+    snprintf(l->leave.reason, sizeof l->leave.reason, "%s", l->broken);
+    hf_code code = leave(client, l, err);
+    if (code)
+        return code;
+    return error_set(err, HF_LOST, "the lease of %.128s was %.300s", l->ids->name, l->broken);
+}
+
+static hf_code end_session(hf_client *client, const departure *l, hf_code code)
+{
+    if (!code || code == HF_LOST)
+        client->store->ops->session_end(client->store, l->ids->session, false, NULL);
+    return code;
+}
+
+/* Its session lives. */
+static hf_code give_up(hf_client *client, departure *l, const hf_session_state *state,
+                       hf_error *err)
+{
+    see(client, l);
+    find_break(state, l->leave.ticket, l->broken);
+    if (*l->broken)
+        return end_session(client, l, leave_broken(client, l, err));
+    hf_code code = say_so(client, l->ids, err);
+    if (code == HF_NOT_FOUND)
+        return was_released(client, l, err);
+    return end_session(client, l, code ? code : leave(client, l, err));
+}
+
 static hf_code release(hf_client *client, departure *l, hf_error *err)
 {
     hf_store *store = client->store;
@@ -189,17 +221,8 @@ static hf_code release(hf_client *client, departure *l, hf_error *err)
     l->began = state.session.started_at;
     if (state.presence != HF_MISSING)
         session_who(&state.session, l->leave.who);
-    if (state.presence == HF_LIVE) {
-        see(client, l);
-        code = say_so(client, ids, err);
-    }
-    if (state.presence != HF_LIVE || code == HF_NOT_FOUND)
-        return was_released(client, l, err);
-    if (!code)
-        code = leave(client, l, err);
-    if (!code || code == HF_LOST)
-        store->ops->session_end(store, ids->session, false, NULL);
-    return code;
+    return state.presence == HF_LIVE ? give_up(client, l, &state, err)
+                                     : was_released(client, l, err);
 }
 
 static void note(hf_client *client, const departure *l)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define POOL_THREADS 8 /* each store call keeps one busy */
+#define ORDER_MS 1000  /* a first step that takes longer keeps nobody waiting */
 
 struct hf_lease_wait {
     struct hf_lease_wait *next, **link;
@@ -19,8 +20,10 @@ struct hf_lease_wait {
     hf_lease_options options;
     char *owner, *host, *key, *why, *actor; /* of the options */
     struct attempt attempt;
-    bool is_entering; /* the attempt is there */
-    bool is_running;  /* a thread is at it */
+    bool is_entering;   /* the attempt is there */
+    bool has_entered;   /* its first step was made: it stands in line, if it could */
+    hf_mono entered_by; /* that step's, while it is made: then the next of this name may enter */
+    bool is_running;    /* a thread is at it */
     bool is_cancelled;
     hf_mono due;
     hf_lease_fn done;
@@ -31,7 +34,8 @@ struct lease_pool {
     pthread_t threads[POOL_THREADS];
     unsigned n;
     struct waker *waker;
-    struct hf_lease_wait *first;
+    struct hf_lease_wait *first, **end; /* in the order in which they were begun */
+    struct hf_lease_wait *entering[POOL_THREADS];
     bool is_stopping;
 };
 
@@ -67,18 +71,49 @@ static void free_wait(struct hf_lease_wait *wait)
 
 static void link_locked(struct lease_pool *pool, struct hf_lease_wait *wait)
 {
-    wait->next = pool->first;
-    wait->link = &pool->first;
-    if (wait->next)
-        wait->next->link = &wait->next;
-    pool->first = wait;
+    wait->link = pool->end;
+    *pool->end = wait;
+    pool->end = &wait->next;
 }
 
-static void unlink_locked(struct hf_lease_wait *wait)
+static void unlink_locked(struct lease_pool *pool, struct hf_lease_wait *wait)
 {
     *wait->link = wait->next;
     if (wait->next)
         wait->next->link = wait->link;
+    else
+        pool->end = wait->link;
+}
+
+/* ---- First come, first served ---- */
+
+static void enters_locked(struct lease_pool *pool, struct hf_lease_wait *wait, hf_mono now)
+{
+    unsigned i = 0;
+    while (pool->entering[i])
+        i++;
+    pool->entering[i] = wait;
+    wait->entered_by = mono_add_ms(now, ORDER_MS);
+}
+
+static void has_entered_locked(struct lease_pool *pool, const struct hf_lease_wait *wait)
+{
+    for (unsigned i = 0; i < POOL_THREADS; i++)
+        if (pool->entering[i] == wait)
+            pool->entering[i] = NULL;
+}
+
+/* When it may enter: not beside one of its name that was begun before it. */
+static hf_mono turn_locked(const struct lease_pool *pool, const struct hf_lease_wait *wait)
+{
+    hf_mono turn = {0};
+    for (unsigned i = 0; i < POOL_THREADS && !wait->has_entered; i++) {
+        const struct hf_lease_wait *other = pool->entering[i];
+        if (other && strcmp(other->request.ids.name, wait->request.ids.name) == 0 &&
+            other->entered_by.ns > turn.ns)
+            turn = other->entered_by;
+    }
+    return turn;
 }
 
 static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
@@ -86,7 +121,8 @@ static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
     hf_client *client = wait->request.client;
     wait->done(wait->ctx, code ? NULL : &wait->lease, err);
     pthread_mutex_lock(&client->mutex);
-    unlink_locked(wait);
+    has_entered_locked(client->pool, wait);
+    unlink_locked(client->pool, wait);
     pthread_mutex_unlock(&client->mutex);
     free_wait(wait);
     client_end(client);
@@ -158,9 +194,13 @@ static struct hf_lease_wait *next_locked(struct lease_pool *pool, hf_mono now, h
     for (struct hf_lease_wait *wait = pool->first; wait; wait = wait->next) {
         if (wait->is_running)
             continue;
-        if (is_ready(wait, now))
+        hf_mono turn = turn_locked(pool, wait);
+        if (!mono_reached(turn, now))
+            *due = mono_min(*due, turn);
+        else if (is_ready(wait, now))
             return wait;
-        *due = mono_min(*due, wait->due);
+        else
+            *due = mono_min(*due, wait->due);
     }
     return NULL;
 }
@@ -175,12 +215,18 @@ static void sleep_until(hf_client *client, hf_mono due)
 static void run_locked(hf_client *client, struct hf_lease_wait *wait)
 {
     bool is_cancelled = wait->is_cancelled;
+    bool enters = wait->is_entering;
+    if (!wait->has_entered)
+        enters_locked(client->pool, wait, client_now(client));
     wait->is_running = true;
     pthread_mutex_unlock(&client->mutex);
     bool has_ended = step(wait, is_cancelled);
     pthread_mutex_lock(&client->mutex);
-    if (!has_ended)
-        wait->is_running = false;
+    if (has_ended)
+        return;
+    has_entered_locked(client->pool, wait);
+    wait->has_entered |= enters;
+    wait->is_running = false;
 }
 
 static void *serve(void *arg)
@@ -221,6 +267,7 @@ static void make_pool_locked(hf_client *client)
     if (client->pool)
         return;
     struct lease_pool *pool = client->pool = alloc_zeroed(sizeof *client->pool);
+    pool->end = &pool->first;
     pool->waker = waker_take_locked(&client->wakers, false);
     pool->n = start_threads(client, pool->threads);
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #define NO_COLLECTION 26
+#define NOT_AUTHORIZED 13
 
 /* Guarded by the store's mutex. */
 struct mongo_ttl_index {
@@ -89,7 +90,7 @@ static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &index))
             note_index(store, &index, out);
-    out->is_denied = code == HF_DENIED;
+    out->is_denied = code == HF_DENIED && reply.server_code == NOT_AUTHORIZED;
     if (reply.server_code == NO_COLLECTION || out->is_denied)
         code = HF_OK;
     bson_destroy(&reply.doc);
