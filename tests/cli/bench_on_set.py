@@ -12,7 +12,8 @@ class Case(cli.Case):
         self.env["HOLDFAST_STORE"] = os.environ["HOLDFAST_TEST_URI"].replace("/?", "/bench?")
         rows = json.loads(self.check(0, "--json", "bench", "--runs", "1", "--only", parts, timeout=2000).out)
         of = {row["figure"]: row for row in rows}
-        self.assertEqual([figure for figure, row in of.items() if "note" in row], [])
+        self.assertEqual([figure for figure, row in of.items() if "note" in row], ["notices"])
+        self.assertIn("told at once", of["notices"]["note"])
         return of
 
     def assert_nothing_left(self):

@@ -522,7 +522,7 @@ static void check_the_order(const char *name, const hf_lease_options *options)
 }
 
 /* In the order of the calls, also where each stands in the store's queue by itself. */
-static void test_first_come_first_served(void **state)
+static void test_waits_that_were_begun_come_in_order(void **state)
 {
     (void)state;
     const hf_lease_options exclusive = {.ttl_ms = 60000};
@@ -596,7 +596,7 @@ int run_lease_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_names_of_any_bytes),
         CASE_IF(HF_CAN_QUEUE, test_what_is_no_lease),
         CASE_IF(HF_CAN_QUEUE, test_many_wait_without_threads),
-        CASE_IF(HF_CAN_QUEUE, test_first_come_first_served),
+        CASE_IF(HF_CAN_QUEUE, test_waits_that_were_begun_come_in_order),
         CASE_IF(HF_CAN_QUEUE, test_their_time_is_over),
         CASE_IF(HF_CAN_QUEUE, test_they_are_cancelled),
         CASE_IF(HF_CAN_QUEUE, test_closing_ends_them),
