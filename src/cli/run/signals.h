@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals.h: the signals that run and elect take as events, and stopping as a job. */
+/* signals.h: the signals that run, elect and watch take as events, and stopping as a job. */
 #ifndef HOLDFAST_CLI_SIGNALS_H
 #define HOLDFAST_CLI_SIGNALS_H
 
@@ -15,6 +15,13 @@ typedef struct signals {
 /* From here on signals come through fd. Before any thread is started, so that all block them. Those
  * that are ignored (nohup) stay so. Returns 0 or errno. */
 int signals_open(signals *s);
+
+/* The same for those alone that ask to end: for a program that has no command, and draws on the
+ * terminal. */
+int signals_open_ends(signals *s);
+
+/* Ends this process by the next signal that has come, if one has. */
+void signals_follow(const signals *s);
 
 /* The next signal that has come, 0 for none. */
 int signals_next(const signals *s);

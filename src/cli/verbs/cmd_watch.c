@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/run/signals.h"
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
 #include "cli/settings/value.h"
-#include "cli/terminal/ending.h"
 #include "cli/terminal/refresher.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/view.h"
@@ -203,10 +203,10 @@ static void take_look(view *v, refresher *l)
 }
 
 /* A change of the window's size interrupts the wait, and counts as a key. */
-static void follow(view *v, const screen *s, refresher *l, int ending)
+static void follow(view *v, const screen *s, refresher *l, int ends)
 {
     struct pollfd fds[] = {
-        {STDIN_FILENO, POLLIN, 0}, {refresher_fd(l), POLLIN, 0}, {ending, POLLIN, 0}};
+        {STDIN_FILENO, POLLIN, 0}, {refresher_fd(l), POLLIN, 0}, {ends, POLLIN, 0}};
     while (!(fds[0].revents & (POLLHUP | POLLERR)) && !fds[2].revents) {
         view_draw(v, s);
         poll(fds, 3, -1);
@@ -228,11 +228,11 @@ static const screen *load_screen(void)
     return s;
 }
 
-static void show_screen(const request *req, const screen *s, refresher *l, int ending)
+static void show_screen(const request *req, const screen *s, refresher *l, int ends)
 {
     char *store = options_store_shown(req->given);
     view v = {.store = store, .filter = text_copy(""), .wrong = text_copy("")};
-    follow(&v, s, l, ending);
+    follow(&v, s, l, ends);
     s->close();
     board_done(&v.board);
     free(v.wrong);
@@ -244,15 +244,16 @@ static void show_screen(const request *req, const screen *s, refresher *l, int e
 static int draw(const request *req, hf_client *client)
 {
     const screen *s = load_screen();
-    int ending = ending_open();
-    refresher *l = s ? refresher_start(client, req->prefix, req->interval_ms) : NULL;
+    signals ends;
+    bool is_heard = signals_open_ends(&ends) == 0;
+    refresher *l = s && is_heard ? refresher_start(client, req->prefix, req->interval_ms) : NULL;
     if (!l || !s->open()) {
         terminal_error("cannot draw on this terminal: give --json for one event a line");
         return STATUS_INTERNAL;
     }
     terminal_init(SILENT); /* warnings of the library would disturb the screen */
-    show_screen(req, s, l, ending);
-    ending_follow(ending);
+    show_screen(req, s, l, ends.fd);
+    signals_follow(&ends);
     return 0;
 }
 
