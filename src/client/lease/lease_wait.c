@@ -22,7 +22,7 @@ struct hf_lease_wait {
     struct attempt attempt;
     bool is_entering;   /* the attempt is there */
     bool has_entered;   /* its first step was made: it stands in line, if it could */
-    hf_mono entered_by; /* that step's, while it is made: then the next of this name may enter */
+    hf_mono entered_by; /* while it is made: then the next of this name may enter all the same */
     bool is_running;    /* a thread is at it */
     bool is_cancelled;
     hf_mono due;
@@ -35,7 +35,6 @@ struct lease_pool {
     unsigned n;
     struct waker *waker;
     struct hf_lease_wait *first, **end; /* in the order in which they were begun */
-    struct hf_lease_wait *entering[POOL_THREADS];
     bool is_stopping;
 };
 
@@ -85,43 +84,11 @@ static void unlink_locked(struct lease_pool *pool, struct hf_lease_wait *wait)
         pool->end = wait->link;
 }
 
-/* ---- First come, first served ---- */
-
-static void enters_locked(struct lease_pool *pool, struct hf_lease_wait *wait, hf_mono now)
-{
-    unsigned i = 0;
-    while (pool->entering[i])
-        i++;
-    pool->entering[i] = wait;
-    wait->entered_by = mono_add_ms(now, ORDER_MS);
-}
-
-static void has_entered_locked(struct lease_pool *pool, const struct hf_lease_wait *wait)
-{
-    for (unsigned i = 0; i < POOL_THREADS; i++)
-        if (pool->entering[i] == wait)
-            pool->entering[i] = NULL;
-}
-
-/* When it may enter: not beside one of its name that was begun before it. */
-static hf_mono turn_locked(const struct lease_pool *pool, const struct hf_lease_wait *wait)
-{
-    hf_mono turn = {0};
-    for (unsigned i = 0; i < POOL_THREADS && !wait->has_entered; i++) {
-        const struct hf_lease_wait *other = pool->entering[i];
-        if (other && strcmp(other->request.ids.name, wait->request.ids.name) == 0 &&
-            other->entered_by.ns > turn.ns)
-            turn = other->entered_by;
-    }
-    return turn;
-}
-
 static void end(struct hf_lease_wait *wait, hf_code code, const hf_error *err)
 {
     hf_client *client = wait->request.client;
     wait->done(wait->ctx, code ? NULL : &wait->lease, err);
     pthread_mutex_lock(&client->mutex);
-    has_entered_locked(client->pool, wait);
     unlink_locked(client->pool, wait);
     pthread_mutex_unlock(&client->mutex);
     free_wait(wait);
@@ -188,13 +155,35 @@ static bool is_ready(const struct hf_lease_wait *wait, hf_mono now)
     return wait->is_cancelled || wait->attempt.request.is_woken || mono_reached(wait->due, now);
 }
 
+/* Those whose first step is being made; no more than there are threads. */
+typedef struct entering {
+    const struct hf_lease_wait *of[POOL_THREADS];
+    unsigned n;
+} entering;
+
+/* First come, first served: it does not enter beside one of its name that was begun before it. */
+static hf_mono turn_of(const struct hf_lease_wait *wait, const entering *before)
+{
+    hf_mono turn = {0};
+    for (unsigned i = 0; i < before->n && !wait->has_entered; i++) {
+        const struct hf_lease_wait *other = before->of[i];
+        if (strcmp(other->request.ids.name, wait->request.ids.name) == 0 &&
+            other->entered_by.ns > turn.ns)
+            turn = other->entered_by;
+    }
+    return turn;
+}
+
 static struct hf_lease_wait *next_locked(struct lease_pool *pool, hf_mono now, hf_mono *due)
 {
+    entering before = {.n = 0};
     *due = MONO_NEVER;
     for (struct hf_lease_wait *wait = pool->first; wait; wait = wait->next) {
+        if (wait->is_running && !wait->has_entered)
+            before.of[before.n++] = wait;
         if (wait->is_running)
             continue;
-        hf_mono turn = turn_locked(pool, wait);
+        hf_mono turn = turn_of(wait, &before);
         if (!mono_reached(turn, now))
             *due = mono_min(*due, turn);
         else if (is_ready(wait, now))
@@ -216,15 +205,13 @@ static void run_locked(hf_client *client, struct hf_lease_wait *wait)
 {
     bool is_cancelled = wait->is_cancelled;
     bool enters = wait->is_entering;
-    if (!wait->has_entered)
-        enters_locked(client->pool, wait, client_now(client));
+    wait->entered_by = mono_add_ms(client_now(client), ORDER_MS);
     wait->is_running = true;
     pthread_mutex_unlock(&client->mutex);
     bool has_ended = step(wait, is_cancelled);
     pthread_mutex_lock(&client->mutex);
     if (has_ended)
         return;
-    has_entered_locked(client->pool, wait);
     wait->has_entered |= enters;
     wait->is_running = false;
 }
