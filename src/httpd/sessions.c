@@ -22,7 +22,7 @@ static bool keep(void *ctx, const hf_session_info *info)
     sessions *s = ctx;
     if (info->dead && !s->has_dead)
         return true;
-    s->all = text_wider(s->all, s->n + 1, sizeof *s->all);
+    s->all = text_wider(s->all, s->n, sizeof *s->all);
     s->all[s->n++] = json_of_session(info);
     return true;
 }

@@ -25,8 +25,7 @@ static hf_entry_info *copy_entries(const hf_entry_info *entries, size_t n)
 static bool add_lock(void *ctx, const hf_lock_info *info)
 {
     board *b = ctx;
-    if ((b->n & (b->n - 1)) == 0) /* room for twice as many, each time it is full */
-        b->locks = text_wider(b->locks, b->n ? 2 * b->n : 1, sizeof *b->locks);
+    b->locks = text_wider(b->locks, b->n, sizeof *b->locks);
     hf_lock_info *lock = &b->locks[b->n++];
     *lock = *info;
     lock->name = text_copy(info->name);

@@ -37,7 +37,8 @@ void *text_alloc(size_t size)
 
 void *text_wider(void *array, size_t n, size_t size)
 {
-    return need(reallocarray(array, n, size));
+    bool is_full = (n & (n - 1)) == 0; /* each time it has doubled */
+    return is_full ? need(reallocarray(array, n ? 2 * n : 1, size)) : array;
 }
 
 char *text_copy(const char *text)

@@ -16,8 +16,9 @@ char *text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *text_vprint(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 char *text_copy(const char *text);
 void *text_alloc(size_t size);
-void text_no_memory(void) __attribute__((noreturn));  /* says so, and ends the program */
-void *text_wider(void *array, size_t n, size_t size); /* room for n of a size; takes the array */
+void text_no_memory(void) __attribute__((noreturn)); /* says so, and ends the program */
+/* Room for one more than the n of a size that it has, each added by itself; takes the array. */
+void *text_wider(void *array, size_t n, size_t size);
 
 bool text_is_utf8(const char *text);
 

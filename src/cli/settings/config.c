@@ -169,7 +169,7 @@ static void hear_store(reading *r, const ini_line *line, const char *from)
         check_once(line, c->stores[i].from);
         return;
     }
-    c->stores = text_wider(c->stores, c->n_stores + 1, sizeof *c->stores);
+    c->stores = text_wider(c->stores, c->n_stores, sizeof *c->stores);
     memmove(&c->stores[i + 1], &c->stores[i], (c->n_stores++ - i) * sizeof *c->stores);
     c->stores[i] = (named_store){text_copy(line->key), text_copy(from), text_copy(line->value)};
 }

@@ -44,7 +44,7 @@ void table_add(table *t, char *text)
 
 void table_mark(table *t)
 {
-    t->marks = text_wider(t->marks, t->n_marks + 1, sizeof *t->marks);
+    t->marks = text_wider(t->marks, t->n_marks, sizeof *t->marks);
     t->marks[t->n_marks++] = t->n_cells / t->n_columns - 1;
 }
 

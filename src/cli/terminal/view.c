@@ -73,10 +73,12 @@ static int compare(const void *a, const void *b, void *ctx)
 
 static void add_entries(rows *r, const hf_lock_info *lock, const hf_entry_info *entries, size_t n)
 {
-    r->all = text_wider(r->all, r->n + n + 1, sizeof *r->all);
-    for (size_t i = 0; i < n; i++)
-        if (is_wanted(r->view, lock, &entries[i]))
-            r->all[r->n++] = (row){lock, &entries[i]};
+    for (size_t i = 0; i < n; i++) {
+        if (!is_wanted(r->view, lock, &entries[i]))
+            continue;
+        r->all = text_wider(r->all, r->n, sizeof *r->all);
+        r->all[r->n++] = (row){lock, &entries[i]};
+    }
 }
 
 static void add_lock(rows *r, const hf_lock_info *lock)
