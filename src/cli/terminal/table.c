@@ -28,16 +28,9 @@ void table_fit(table *t, size_t columns, const table_cut *cuts)
     t->cuts = cuts;
 }
 
-/* The space doubles when the number of cells is a power of two. */
 void table_add(table *t, char *text)
 {
-    if ((t->n_cells & (t->n_cells - 1)) == 0) {
-        char **wider = text_alloc((t->n_cells ? t->n_cells * 2 : 1) * sizeof *wider);
-        for (size_t i = 0; i < t->n_cells; i++)
-            wider[i] = t->cells[i];
-        free(t->cells);
-        t->cells = wider;
-    }
+    t->cells = text_wider(t->cells, t->n_cells, sizeof *t->cells);
     t->cells[t->n_cells++] = text_escape(text);
     free(text);
 }
