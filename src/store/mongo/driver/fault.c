@@ -38,7 +38,7 @@ static hf_code judge_server(int32_t code, bool writes)
     case 64:    /* WriteConcernFailed */
     case 100:   /* UnsatisfiableWriteConcern */
         return open;
-    case 13:   /* Unauthorized */
+    case MONGO_UNAUTHORIZED:
     case 18:   /* AuthenticationFailed */
     case 8000: /* Atlas: bad auth */
         return HF_DENIED;

@@ -5,6 +5,8 @@
 
 #include "store/mongo/driver/command.h"
 
+#define MONGO_UNAUTHORIZED 13 /* a server's code: the user lacks a privilege */
+
 /* What an error of driver or server means. reply may be NULL. */
 hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
                     const bson_t *reply, hf_error *err);

@@ -28,9 +28,8 @@
 
 #include <stdio.h>
 
-#define ROUND_MS 10000 /* a round that has failed does not go on for longer */
-#define WARN_MS 60000  /* between two warnings of one kind */
-#define UNAUTHORIZED 13
+#define ROUND_MS 10000         /* a round that has failed does not go on for longer */
+#define WARN_MS 60000          /* between two warnings of one kind */
 #define CONFIG_EXPIRY_MS 30000 /* MongoDB pings as often */
 
 /* ---- One round ---- */
@@ -232,7 +231,7 @@ static hf_code read_reply(acquiring *a, const sharding_sent *sent, int64_t took_
         to->server.arrived = mongo_mono(a->store);
         if (!sent->code)
             return read_server(a, &sent->reply.doc, &to->server);
-        if (sent->number == UNAUTHORIZED)
+        if (sent->number == MONGO_UNAUTHORIZED)
             forgive_denial(a, to);
         return HF_OK;
     case SHARDING_UNLOCK:

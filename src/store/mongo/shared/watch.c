@@ -13,6 +13,7 @@
 #include "store/kernel_time.h"
 #include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/path.h"
 #include "store/mongo/driver/reply.h"
@@ -300,8 +301,7 @@ static void drop_stream(mongo_store *store, bool has_failed)
 
 static bool is_refusal(int32_t server_code)
 {
-    return server_code == 13        /* no privilege */
-           || server_code == 40573  /* only on a replica set */
+    return server_code == MONGO_UNAUTHORIZED || server_code == 40573 /* only on a replica set */
            || server_code == 73     /* not on the database config */
            || server_code == 40324; /* no such stage: no MongoDB at all */
 }

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/lease.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 
 #define NO_COLLECTION 26
-#define NOT_AUTHORIZED 13
 
 /* Guarded by the store's mutex. */
 struct mongo_ttl_index {
@@ -90,7 +90,7 @@ static hf_code read_indexes(mongo_store *store, bool is_beat, findings *out, hf_
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
         while (mongo_next(&it, &index))
             note_index(store, &index, out);
-    out->is_denied = code == HF_DENIED && reply.server_code == NOT_AUTHORIZED;
+    out->is_denied = code == HF_DENIED && reply.server_code == MONGO_UNAUTHORIZED;
     if (reply.server_code == NO_COLLECTION || out->is_denied)
         code = HF_OK;
     bson_destroy(&reply.doc);
