@@ -390,6 +390,25 @@ void taker_join(struct taker *taker)
     assert_int_equal(pthread_join(taker->thread, NULL), 0);
 }
 
+static void *do_break(void *arg)
+{
+    struct breaker *breaker = arg;
+    breaker->code = hf_break(breaker->client, breaker->name, &breaker->options, &breaker->err);
+    breaker->ended_idle_ms = idle_ms();
+    return NULL;
+}
+
+void breaker_start(struct breaker *breaker)
+{
+    assert_int_equal(pthread_create(&breaker->thread, NULL, do_break, breaker), 0);
+}
+
+void breaker_join(struct breaker *breaker)
+{
+    assert_int_equal(pthread_join(breaker->thread, NULL), 0);
+    assert_code(HF_OK, breaker->code, &breaker->err);
+}
+
 /* ---- Cases ---- */
 
 static const char *lacking(unsigned needs)

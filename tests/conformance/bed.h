@@ -140,6 +140,20 @@ void taker_start(struct taker *taker, hf_client *client, const char *name,
                  const hf_lock_options *options);
 void taker_join(struct taker *taker);
 
+/* A thread that breaks a lock; client, name and options are set before. Static, as a taker is. */
+struct breaker {
+    pthread_t thread;
+    hf_client *client;
+    const char *name;
+    hf_break_options options;
+    hf_code code;
+    hf_error err;
+    int64_t ended_idle_ms;
+};
+
+void breaker_start(struct breaker *breaker);
+void breaker_join(struct breaker *breaker); /* the break must have succeeded */
+
 /* ---- Child processes ---- */
 
 struct child {

@@ -318,20 +318,6 @@ static void test_what_is_broken_is_not_renewed(void **state)
     assert_free(two, name);
 }
 
-struct breaker {
-    const char *name;
-    hf_code code;
-    hf_error err;
-};
-
-static void *break_it(void *ctx)
-{
-    struct breaker *b = ctx;
-    const hf_break_options why = {.reason = "out of hand", .by = "ann"};
-    b->code = hf_break(two, b->name, &why, &b->err);
-    return NULL;
-}
-
 static bool note_last(void *ctx, const hf_lock_info *info)
 {
     hf_last *last = ctx;
@@ -350,19 +336,20 @@ static bool is_refused(void *id)
 static void test_a_release_of_what_is_broken_says_so(void **state)
 {
     (void)state;
-    struct breaker b = {.name = bed_name("lease given up")};
+    static struct breaker b;
+    b = (struct breaker){.client = two,
+                         .name = bed_name("lease given up"),
+                         .options = {.reason = "out of hand", .by = "ann"}};
     const hf_lease_options minute = {.ttl_ms = 60000};
     hf_lease lease;
     hf_last last;
     hf_error err;
-    pthread_t breaker;
     take(one, b.name, &minute, &lease);
-    assert_int_equal(pthread_create(&breaker, NULL, break_it, &b), 0);
+    breaker_start(&b);
     assert_true(bed_until(BED_SOON, is_refused, lease.id));
     assert_code(HF_LOST, hf_lease_release(one, lease.id, &err), &err);
     assert_contains(err.text, "broken by ann: out of hand");
-    pthread_join(breaker, NULL);
-    assert_code(HF_OK, b.code, &b.err);
+    breaker_join(&b);
     assert_code(HF_OK, hf_show(two, b.name, note_last, &last, &err), &err);
     assert_int_equal(last.outcome, HF_OUTCOME_ABANDONED);
     assert_free(two, b.name);
