@@ -390,7 +390,7 @@ static void test_a_line_behind_another_session(void **state)
                  "1500 waits for x 0 ms, 1 of 1, held by 1: another session ''\n"
                  "1900 a look at 1 sessions\n"
                  "2500 b sweep\n"
-                 "2500 waits for x 1000 ms, 1 of 1, held by 1: another session ''\n"
+                 "2500 waits for x 1000 ms, 1 of 1, held by 1: b@:1 ''\n"
                  "3000.1 b x: leave\n"
                  "3000.1 a hears a grant\n"
                  "3000.1 a has x\n"

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/id.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,13 @@ size_t line_position(const struct lock_request *request)
     for (; at && at != request; at = at->place.next)
         position++;
     return position;
+}
+
+void line_tell_holder_locked(struct lock_request *leader, const char *who)
+{
+    struct line *line = leader->place.leads;
+    if (line)
+        snprintf(line->holder, sizeof line->holder, "%s", who);
 }
 
 /* The first enters for all, unless the lock will come to the line anyway. If the lock is about to

@@ -14,9 +14,10 @@ struct line {
     struct lock_request *leader;
     struct hf_lock *user; /* who holds it now; or it lingers */
     struct lock_request *first, **end;
-    int64_t last_token; /* of the ticket's block */
-    bool is_overdue;    /* another ticket waits, and this one should have been left by now */
-    bool is_wanted;     /* another ticket waits, as a recall says: */
+    int64_t last_token;           /* of the ticket's block */
+    char holder[HF_TEXT_MAX + 1]; /* who has the lock, as the leader sees it; "": not known */
+    bool is_overdue; /* another ticket waits, and this one should have been left by now */
+    bool is_wanted;  /* another ticket waits, as a recall says: */
     hf_stamp recalled;
     hf_mono wanted_at;
     int32_t turns; /* since then */
@@ -34,6 +35,8 @@ void line_see_to_leader_locked(struct line *line);
 /* The request is over, however it ended. */
 void line_quit_locked(struct lock_request *request);
 size_t line_position(const struct lock_request *request); /* 1: next */
+/* For those behind a leader: who it waits for. */
+void line_tell_holder_locked(struct lock_request *leader, const char *who);
 
 /* The lock's ticket was given up or lost: the next in line leads. */
 void line_left_locked(struct hf_lock *lock);

@@ -35,16 +35,17 @@ struct lock_request {
     hf_enter enter;                    /* own thread */
     hf_mono sent;                      /* own thread: the last enter */
     bool is_in_flight;                 /* own thread: the ticket may be in the record */
-    bool is_unanswered;   /* own thread: an enter with this ticket got no answer, and may still
-                           * arrive; or its session is gone, and it may stand */
-    bool is_alone;        /* own thread: stands in no line */
-    bool is_shut_out;     /* own thread: another thread has the lock */
-    struct place place;   /* mutex */
-    struct waiter waiter; /* mutex */
-    struct waker *waker;  /* mutex; NULL until it has to wait */
-    bool is_woken;        /* mutex */
-    struct hf_lock *lock; /* mutex: it was granted, or passed on */
-    hf_id lease;          /* constant: the ticket of the ID lease that its enter makes; 0: none */
+    bool is_unanswered; /* own thread: an enter with this ticket got no answer, and may still
+                         * arrive; or its session is gone, and it may stand */
+    bool is_alone;      /* own thread: stands in no line */
+    bool is_shut_out;   /* own thread: another thread has the lock */
+    char told[HF_TEXT_MAX + 1]; /* own thread: in line: who the leader waits for; "": not known */
+    struct place place;         /* mutex */
+    struct waiter waiter;       /* mutex */
+    struct waker *waker;        /* mutex; NULL until it has to wait */
+    bool is_woken;              /* mutex */
+    struct hf_lock *lock;       /* mutex: it was granted, or passed on */
+    hf_id lease;    /* constant: the ticket of the ID lease that its enter makes; 0: none */
     bool is_common; /* constant: other calls may enter with that ticket: it is never given back */
     hf_id joins; /* mutex: the ticket of the ID lease to make; 0: none. The wait ends if that ticket
                   * stands because another call with the key made the lease */

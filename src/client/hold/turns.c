@@ -12,6 +12,8 @@
 
 #include "core/id.h"
 
+#include <stdio.h>
+
 #define BOUND_MS 100 /* a local turn begins at most this long after a recall */
 
 void turns_init(struct turns *turns, int32_t bound)
@@ -101,6 +103,7 @@ turns_place turns_join_locked(struct lock_request *request, hf_mono now)
         return PLACE_TAKEN;
     struct line *line = line_find_or_make_locked(request->client, request->name);
     request->is_shut_out = line->user;
+    snprintf(request->told, sizeof request->told, "%s", line->holder);
     if (request->enter.try_only && (line->leader || line->user))
         return PLACE_HELD;
     if ((line->user || line->leader) && holds_any_locked(request))
@@ -141,6 +144,8 @@ line_news turns_hear_locked(struct lock_request *request)
     line_news news = place->news;
     place->news = NEWS_NONE;
     request->is_shut_out = place->in_line && place->in_line->user;
+    if (place->in_line)
+        snprintf(request->told, sizeof request->told, "%s", place->in_line->holder);
     if (news == NEWS_TICKET)
         take_ticket_locked(request);
     return news;
@@ -204,6 +209,7 @@ static void use_line_locked(struct line *line, struct hf_lock *lock, const hf_en
     lock->turn.line = line;
     lock->turn.has_block = entry->block > 1;
     line->leader = NULL;
+    line->holder[0] = '\0';
     line->user = lock;
     line->last_token = entry->token + (lock->turn.has_block ? entry->block - 1 : 0);
     line->is_overdue = false;

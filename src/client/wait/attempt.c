@@ -129,6 +129,13 @@ static hf_mono look_and_see(struct attempt *attempt, hf_stamp after)
                                                           : attempt_believe(attempt, entry, now);
 }
 
+static void tell_line(struct attempt *attempt)
+{
+    struct lock_request *request = &attempt->request;
+    MUTEX_SCOPE(&request->client->mutex);
+    line_tell_holder_locked(request, judging_holder(request, &attempt->ahead));
+}
+
 static hf_mono watch_ahead(struct attempt *attempt, hf_mono now, hf_mono otherwise)
 {
     judging result;
@@ -140,6 +147,7 @@ static hf_mono watch_ahead(struct attempt *attempt, hf_mono now, hf_mono otherwi
         attempt->look_due = attempt->enter_due = now;
         return now;
     }
+    tell_line(attempt);
     hf_mono due = mono_min(otherwise, judge_due(&attempt->ahead.judge));
     return mono_min(due, attempt->deadline);
 }

@@ -272,7 +272,9 @@ const char *judging_holder(const struct lock_request *request, const struct ahea
     if (record->who)
         return record->who;
     const struct ahead_seen *seen = judging_seen(ahead);
-    return seen ? seen->who : "another session";
+    if (seen)
+        return seen->who;
+    return *request->told ? request->told : "another session";
 }
 
 void ahead_done(struct ahead *ahead)
