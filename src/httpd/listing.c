@@ -42,35 +42,38 @@ void listing_add_waits(json_t *lock, waits *w)
     json_put_number(lock, "waiting_here", (int64_t)waits_count_for(w, name));
 }
 
-static void add(listing *l, waits *w, const hf_lock_info *info)
+static void add(listing *l, waits *w, const hf_lock_info *info, board_heard *heard)
 {
     json_t *lock = json_of_lock(info);
     listing_add_waits(lock, w);
     move_leases(json_object_get(lock, "holders"), l->leases);
     move_leases(json_object_get(lock, "queue"), l->leases);
     json_put(l->locks, json_string_value(json_object_get(lock, "name")), lock);
+    *heard = clock_now_ms();
 }
 
-static hf_code look_at_all(listing *out, const listing *before, hf_client *client, hf_error *err)
+static hf_code look_at_all(listing *out, const listing *before, hf_client *client,
+                           board_heard *heard, hf_error *err)
 {
-    hf_code code = board_look(&out->board, client, NULL, LISTING_MOST + 1, err);
+    hf_code code = board_look(&out->board, client, NULL, LISTING_MOST + 1, heard, err);
     out->is_crowded = !code && out->board.n > LISTING_MOST;
     out->has_free = !out->is_crowded;
     if (!out->is_crowded)
         return code;
     board_done(&out->board);
-    return board_look_in_use(&out->board, &before->board, client, NULL, err);
+    return board_look_in_use(&out->board, &before->board, client, NULL, heard, err);
 }
 
 hf_code listing_read(listing *out, const listing *before, bool has_free, hf_client *client,
-                     waits *w, hf_error *err)
+                     waits *w, board_heard *heard, hf_error *err)
 {
     *out =
         (listing){.locks = json_object_new(), .leases = json_object_new(), .at_ms = clock_now_ms()};
-    hf_code code = has_free ? look_at_all(out, before, client, err)
-                            : board_look_in_use(&out->board, &before->board, client, NULL, err);
+    hf_code code = has_free
+                       ? look_at_all(out, before, client, heard, err)
+                       : board_look_in_use(&out->board, &before->board, client, NULL, heard, err);
     for (size_t i = 0; i < out->board.n && !code; i++)
-        add(out, w, &out->board.locks[i]);
+        add(out, w, &out->board.locks[i], heard);
     if (code)
         listing_done(out);
     return code;

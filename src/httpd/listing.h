@@ -28,9 +28,9 @@ typedef void news_fn(void *ctx, news kind, const char *name, const json_t *data)
 void listing_add_waits(json_t *lock, waits *w);
 
 /* With free locks, unless there are more than LISTING_MOST in all; or without, but for those that
- * were in use in `before`. */
+ * were in use in `before`. heard: is written as long as it goes on. */
 hf_code listing_read(listing *out, const listing *before, bool has_free, hf_client *client,
-                     waits *w, hf_error *err);
+                     waits *w, board_heard *heard, hf_error *err);
 void listing_done(listing *l);
 
 bool listing_is_in_use(const json_t *lock);

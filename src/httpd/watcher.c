@@ -19,7 +19,9 @@
 #define COUNT_SHARE 20         /* at most this part of the time is spent on them */
 #define BEAT_MS 1000
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
-#define LATE_MS 1500     /* a look that takes so much longer than twice the usual is trouble */
+#define LATE_MS                                                                                    \
+    1500 /* a look without a lock for so much longer than twice the usual is trouble               \
+          */
 
 /* ---- Events ---- */
 
@@ -107,12 +109,13 @@ static int64_t interval_of_locked(const watcher *w, int64_t took_ms)
 static hf_code read_locked(watcher *w, listing *found, int64_t began_ms, hf_error *err)
 {
     bool has_free = began_ms < w->free_until_ms && began_ms >= w->crowded_until_ms;
-    w->late_at_ms = began_ms + LATE_MS + 2 * w->usual_ms;
+    w->is_reading = true;
+    w->heard = began_ms;
     pthread_cond_broadcast(&w->looking);
     pthread_mutex_unlock(&w->mutex);
-    hf_code code = listing_read(found, &w->now, has_free, w->client, w->waits, err);
+    hf_code code = listing_read(found, &w->now, has_free, w->client, w->waits, &w->heard, err);
     pthread_mutex_lock(&w->mutex);
-    w->late_at_ms = 0;
+    w->is_reading = false;
     return code;
 }
 
@@ -204,7 +207,7 @@ static void watch_once_locked(watcher *w)
 /* Followers that sleep learn of a store that does not answer, long before its call gives up. */
 static void tell_late_locked(watcher *w)
 {
-    w->late_at_ms = 0;
+    w->is_reading = false;
     if (!w->trouble)
         set_trouble(w, "it does not answer");
     wake_all_locked(w);
@@ -215,10 +218,11 @@ static void *guard(void *ctx)
     watcher *w = ctx;
     pthread_mutex_lock(&w->mutex);
     while (!w->is_closing) {
-        struct timespec late = clock_at(w->late_at_ms);
-        if (!w->late_at_ms)
+        int64_t late_ms = w->heard + LATE_MS + 2 * w->usual_ms;
+        struct timespec late = clock_at(late_ms);
+        if (!w->is_reading)
             pthread_cond_wait(&w->looking, &w->mutex);
-        else if (clock_now_ms() < w->late_at_ms)
+        else if (clock_now_ms() < late_ms)
             pthread_cond_clockwait(&w->looking, &w->mutex, CLOCK_MONOTONIC, &late);
         else
             tell_late_locked(w);

@@ -22,9 +22,18 @@ static hf_entry_info *copy_entries(const hf_entry_info *entries, size_t n)
     return out;
 }
 
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static bool add_lock(void *ctx, const hf_lock_info *info)
 {
     board *b = ctx;
+    if (b->heard)
+        *b->heard = mono_ms();
     b->locks = text_wider(b->locks, b->n, sizeof *b->locks);
     hf_lock_info *lock = &b->locks[b->n++];
     *lock = *info;
@@ -36,13 +45,6 @@ static bool add_lock(void *ctx, const hf_lock_info *info)
     if (info->last.done.who)
         lock->last.done.who = text_copy(info->last.done.who);
     return true;
-}
-
-static int64_t mono_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool board_is_in_use(const hf_lock_info *lock)
@@ -101,31 +103,33 @@ static hf_code add_left(board *out, size_t n, const board *was, hf_client *clien
 }
 
 static hf_code look(board *out, const hf_list_options *part, const board *was, hf_client *client,
-                    hf_error *err)
+                    board_heard *heard, hf_error *err)
 {
     int64_t began_ms = mono_ms();
-    *out = (board){.at_ms = text_now_ms()};
+    *out = (board){.at_ms = text_now_ms(), .heard = heard};
     hf_code code = hf_list_locks(client, part, add_lock, out, err);
     size_t n = out->n;
     if (!code && was)
         code = add_left(out, n, was, client, err);
     if (out->n > n)
         qsort(out->locks, out->n, sizeof *out->locks, by_name);
+    out->heard = NULL;
     out->took_ms = mono_ms() - began_ms;
     return code;
 }
 
-hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most, hf_error *err)
+hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most,
+                   board_heard *heard, hf_error *err)
 {
     const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .limit = most};
-    return look(out, &part, NULL, client, err);
+    return look(out, &part, NULL, client, heard, err);
 }
 
 hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
-                          hf_error *err)
+                          board_heard *heard, hf_error *err)
 {
     const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .in_use = true};
-    return look(out, &part, was, client, err);
+    return look(out, &part, was, client, heard, err);
 }
 
 int64_t board_pause_ms(const board *b, int64_t interval_ms)

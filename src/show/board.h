@@ -5,13 +5,19 @@
 
 #include <holdfast/holdfast.h>
 
+#include <stdatomic.h>
+
 #define BOARD_SHARE 5 /* looks take at most this part of the time, however many locks there are */
+
+/* When the last lock was read, by CLOCK_MONOTONIC in ms: for a thread that watches over a look. */
+typedef _Atomic int64_t board_heard;
 
 typedef struct board {
     int64_t at_ms;   /* Unix time; 0: no look yet */
     int64_t took_ms; /* the look */
     size_t n;
     hf_lock_info *locks; /* in byte order of names; all in them is the board's */
+    board_heard *heard;  /* during the look; NULL: nobody watches */
 } board;
 
 /* Whether somebody holds it or waits for it. */
@@ -30,10 +36,11 @@ char *board_totals(const totals *t); /* "3 held, 1 waiting, 1 overdue", in new m
 /* Looks at the locks whose names begin with prefix: at all, free ones too; or (in use) at those
  * that somebody holds or waits for, and those that were in use at the look before, which say how
  * they were left. most: how many at most, the first by name; 0: any number. was: NULL, or that
- * look. Free it with board_done(), also after an error. */
-hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most, hf_error *err);
+ * look. heard: NULL, or written with each lock. Free it with board_done(), also after an error. */
+hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most,
+                   board_heard *heard, hf_error *err);
 hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
-                          hf_error *err);
+                          board_heard *heard, hf_error *err);
 void board_done(board *b);
 
 /* How long to pause before the next look, if it is to come each interval. */

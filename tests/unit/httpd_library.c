@@ -51,6 +51,9 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     bool more = true;
     while (more && n < library.n_locks) {
         const hf_lock_info *lock = &library.locks[n++];
+        void (*on_lock)(void) = library.on_lock;
+        if (on_lock)
+            on_lock();
         if (!options || !options->in_use || lock->n_holders || lock->n_queue)
             more = each(ctx, lock);
     }

@@ -18,6 +18,7 @@ struct library {
     int64_t renewed_till; /* the same after a renewal */
     hf_code renew_code;   /* what renewals fail with, once they have been counted */
     void (*_Atomic on_list)(void);       /* called while locks are listed; NULL: nothing */
+    void (*_Atomic on_lock)(void);       /* the same before each lock that it gives */
     void (*on_break)(hf_cancel *cancel); /* the same for a break */
     _Atomic(const hf_lock_info *) locks;
     atomic_size_t n_locks;

@@ -517,6 +517,48 @@ static void test_a_store_that_does_not_answer(void **state)
     assert_event(next + 1, "store", "{\"reachable\":true,\"detail\":\"\"}");
 }
 
+static atomic_int wanted, given;
+
+static void give_when_allowed(void)
+{
+    int nth = ++wanted;
+    while (given < nth)
+        poll(NULL, 0, 1);
+}
+
+static void await_wanted(int n)
+{
+    while (wanted < n)
+        poll(NULL, 0, 1);
+}
+
+static void test_a_store_that_still_gives_locks(void **state)
+{
+    (void)state;
+    static const hf_lock_info two[] = {{.name = "x"}, {.name = "y"}};
+    follow();
+    library.locks = two;
+    library.n_locks = 2;
+    library.on_lock = give_when_allowed;
+    wanted = given = 0;
+    int64_t at = BEGIN_MS + pause_end();
+    uint64_t next = w.next;
+    clock_wake(&w.changed, at);
+    await_wanted(1);
+    assert_int_equal(clock_await_sleep(&w.looking), at + 1500);
+    clock_set(at + 1000);
+    given = 1;
+    await_wanted(2);
+    clock_wake(&w.looking, at + 1500);
+    assert_int_equal(clock_await_sleep(&w.looking), at + 2500);
+    assert_true(w.next == next);
+    clock_wake(&w.looking, at + 2500);
+    await_event(next);
+    assert_event(next, "store", "{\"reachable\":false,\"detail\":\"it does not answer\"}");
+    given = 2;
+    pause_end();
+}
+
 /* Looks for counts alone are 10 s apart. */
 static void test_who_comes_during_a_look_for_counts_does_not_wait_for_the_next(void **state)
 {
@@ -728,6 +770,7 @@ int main(void)
         TEST(test_leases_of_those_that_wait_are_told_apart),
         TEST(test_a_store_that_is_lost_and_found),
         TEST(test_a_store_that_does_not_answer),
+        TEST(test_a_store_that_still_gives_locks),
         TEST(test_who_comes_during_a_look_for_counts_does_not_wait_for_the_next),
         TEST(test_how_long_a_look_may_take),
         TEST(test_it_is_ready_when_it_has_looked),

@@ -49,7 +49,7 @@ static void *look_on(void *ctx)
     for (;;) {
         board seen;
         hf_error wrong = {0};
-        if (board_look_in_use(&seen, NULL, r->client, r->prefix, &wrong))
+        if (board_look_in_use(&seen, NULL, r->client, r->prefix, NULL, &wrong))
             board_done(&seen);
         int64_t pause_ms = board_pause_ms(&seen, r->interval_ms);
         give(r, &seen, &wrong);

@@ -111,7 +111,7 @@ static hf_code print_events(const request *req, hf_client *client)
     for (bool is_away = false;;) {
         board now;
         hf_error err = {0};
-        code = board_look_in_use(&now, &was, client, req->prefix, &err);
+        code = board_look_in_use(&now, &was, client, req->prefix, NULL, &err);
         if (!goes_on(code, &err, &is_away) || (code && !was.at_ms)) {
             board_done(&now);
             break;
