@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pwd
+import re
 import subprocess
 
 import cli
@@ -246,6 +247,17 @@ class Names(Config):
         self.refused(r'HOLDFAST_STORE: there is no store "tset"')
         self.write("")
         self.refused(r'.*no file of settings names one')
+
+    def test_a_uri_that_is_wrong_is_named_with_its_place(self):
+        for text, said in (("store = sqllite:/x.db", ':1: store "sqllite:/x.db": no such scheme'),
+                           ("store = there\n[stores]\nthere = postgres://a/b",
+                            ':3: store "postgres://a/b": no such scheme'),
+                           ("store = mongodb://a/b?hfFoo=1", ":1: unknown key hfFoo in the URI"),
+                           ('store = "memory:"', ':1: a value stands without quotes, not "memory:"')):
+            self.write(text + "\n")
+            self.refused(re.escape(self.file + said), "list")
+        self.write("store = memory:\nname-prefix = %s\n" % ("x" * 257))
+        self.assertTrue(self.check(65, "list").err.startswith("holdfast: the name prefix"))
 
     def test_what_is_no_name_is_taken_as_before(self):
         """A name has no colon, slash or point."""

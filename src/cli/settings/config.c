@@ -107,6 +107,8 @@ static bool has_own_meaning(const char *name)
 static void check_uri(const reading *r, const ini_line *line)
 {
     const char *uri = line->value;
+    if (*uri == '"' || *uri == '\'')
+        ini_refuse(line, "a value stands without quotes, not %s", uri);
     if (strncmp(uri, "sqlite:", 7) == 0 && uri[7] != '/')
         ini_refuse(line, "%s would be another file in each folder: give a path that begins with /",
                    uri);
@@ -311,15 +313,32 @@ static char *names_of(const config *c)
     return all;
 }
 
+/* NULL: no file gives a store this name. */
+static const named_store *find_store(const config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_stores; i++)
+        if (strcmp(name, c->stores[i].name) == 0)
+            return &c->stores[i];
+    return NULL;
+}
+
+const char *config_store_from(const config *c)
+{
+    const config_value *said = &c->values[SETTING_STORE];
+    const named_store *named = said->text ? find_store(c, said->text) : NULL;
+    const char *from = named ? named->from : said->from;
+    return from && strchr(from, ':') ? from : NULL;
+}
+
 /* A name has no colon, a URI has one. Anything else is for hf_open() to refuse. */
 const char *config_store(const config *c)
 {
     const config_value *said = &c->values[SETTING_STORE];
     if (!said->text || !is_name(said->text))
         return said->text;
-    for (size_t i = 0; i < c->n_stores; i++)
-        if (strcmp(said->text, c->stores[i].name) == 0)
-            return c->stores[i].uri;
+    const named_store *named = find_store(c, said->text);
+    if (named)
+        return named->uri;
     if (has_own_meaning(said->text))
         return NULL;
     value_refuse("%s: there is no store \"%s\": %s; or give a URI, like sqlite:%s", said->from,

@@ -76,6 +76,8 @@ const char *config_access_log(const config *c);
 /* The URI of the store that was given by name or by URI; NULL: none was given, or one of those
  * words. */
 const char *config_store(const config *c);
+/* "PATH:3", where that URI stands; NULL: in no file. */
+const char *config_store_from(const config *c);
 bool config_has_no_store(const config *c); /* there is no default, not even this user's file */
 
 #endif

@@ -221,6 +221,23 @@ static char *document_store(char *uri, const settings *given)
     return out;
 }
 
+/* Also without any options: it is no name prefix, or ttl. */
+static bool is_uri_refused(const char *uri)
+{
+    hf_client *client;
+    hf_code code = hf_open(uri, NULL, &client, NULL);
+    if (!code)
+        hf_close(client);
+    return code == HF_INVALID;
+}
+
+static void say_not_opened(const settings *given, const char *uri, const hf_error *err)
+{
+    const char *from = config_store_from(&given->config);
+    bool has_place = from && err->code == HF_INVALID && is_uri_refused(uri);
+    terminal_error("%s%s%s", has_place ? from : "", has_place ? ": " : "", err->text);
+}
+
 int options_open(const settings *given, const hf_options *more, hf_client **out)
 {
     hf_options options = more ? *more : (hf_options){0};
@@ -239,7 +256,7 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
     options.app = app;
     hf_code code = hf_open(uri, &options, out, &err);
     if (code)
-        terminal_error("%s", err.text);
+        say_not_opened(given, uri, &err);
     free(app);
     free(uri);
     return hf_code_exit(code);
