@@ -291,8 +291,8 @@ class AsyncClient:
         """Waits in line for a lock, without a thread. Cancelling the task ends the wait.
 
         on_lost: called with the error, in the loop, when the lock is lost. ttl: the lock's lease, in
-        seconds; default: the client's. owner: shown as the holder, with the host. The other options are those of
-        Client.lease(), and the errors too.
+        seconds; default: the client's. owner: shown as the holder, with the host. Options that
+        Client.lease() has, too, mean the same; so do the errors.
         """
         options = lease_options(ttl, owner, key, wait, shared, permits, limit, why, host)
         waiting = _Wait(self._handle, self.give_back)

@@ -22,7 +22,7 @@ from ._lock import Lock
 from ._lost import LossWarning, OnLost
 from ._options import lease_options, lock_options
 from ._values import Json, Seconds, count, json_text, milliseconds, milliseconds_or_never, number, text
-from ._waits import Cancel, OnWait, waiting
+from ._waits import Cancel, OnWait, in_thread, waiting
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -292,7 +292,7 @@ class Client:
 
     def why(self, name: str) -> List[WhyLink]:
         """Why a lock is waited for: its holders, and right after each those of the lock that it waits for,
-        one deeper, and so on to the roots. None: it is free. NotFoundError if there is no record of it.
+        one deeper, and so on to the roots. Empty if it is free. NotFoundError if there is no record of it.
 
         A wait is seen once it has lasted `deadlock`, and its session has sent its next heartbeat.
         """
@@ -351,7 +351,7 @@ class Client:
             by=text(by, "by"), if_token=number(if_token, "if_token", 64), force=force)
         with waiting(self.handle, None, cancel) as wait, self.handle as client:
             options.cancel = wait.cancel
-            call(lib.hf_break, client, text(name, "name"), options)
+            in_thread(call, lib.hf_break, client, text(name, "name"), options)
 
     def unlock_all(self, process: str) -> int:
         """Unlocks all locks of a process that is gone (protocol sharding); returns how many."""
@@ -397,7 +397,8 @@ class Client:
 
     def keep_fd(self) -> int:
         """A new descriptor that stands for this client's session in an embedded store, for a child process
-        to inherit; -1 if there is none. The caller closes it."""
+        to inherit: others then see a crash when the child has ended, too, or when the lease is over. -1 if
+        there is none. The caller closes it."""
         with self.handle as client:
             return int(lib.hf_client_keep_fd(client))
 

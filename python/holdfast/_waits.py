@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from typing import Any, Callable, Dict, Iterator, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from ._errors import CancelledError, ClosedError, HoldfastError, made
 from ._handle import ClientHandle, State, callback
@@ -102,6 +102,26 @@ def _signals(wait: Wait) -> Iterator[None]:
         for changed, handler in handlers.items():
             if signal.getsignal(changed) is caught:
                 signal.signal(changed, handler)
+
+
+def in_thread(function: Callable[..., Any], *arguments: Any) -> None:
+    """Calls what never calls back, in another thread, so that the main one can run signals' handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        function(*arguments)
+        return
+    raised: List[HoldfastError] = []
+
+    def run() -> None:
+        try:
+            function(*arguments)
+        except HoldfastError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    for error in raised:
+        raise error
 
 
 def _end(wait: Wait, client: ClientHandle, error: Optional[HoldfastError]) -> None:

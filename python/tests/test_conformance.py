@@ -768,6 +768,21 @@ with holdfast.Client(sys.argv[1]) as client:
                 self.assertEqual(waiter.communicate(timeout=SOON)[0], ends + "\n")
                 self.await_queue("x", 0)
 
+    def test_it_ends_a_break_that_waits(self):
+        lock = self.client(ttl=45).acquire("x")  # it is not released, so the break waits for so long
+        breaker = self.script("""
+with holdfast.Client(sys.argv[1]) as client:
+    try:
+        client.break_lock("x", "test")
+    except BaseException as error:
+        print(repr(error))
+""")
+        until(lambda: not lock.is_held, "the loss, as the break asks for the lock")
+        breaker.send_signal(signal.SIGINT)
+        self.assertEqual(breaker.communicate(timeout=SOON)[0], "KeyboardInterrupt()\n")
+        self.assert_held("x")
+        lock.close()
+
     def test_a_signal_whose_handler_returns_ends_no_wait(self):
         lock = self.one.acquire("x")
         waiter = self.script("""
