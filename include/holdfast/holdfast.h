@@ -175,9 +175,9 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
 void hf_close(hf_client *client);
 
 /* A new file descriptor that stands for this client's session in an embedded store. It has no
- * FD_CLOEXEC, so a child process can inherit it: others then see a crash only when the child has
- * ended too. -1 if the store has nothing of the kind or there is no session. The caller closes it.
- */
+ * FD_CLOEXEC, so a child process can inherit it: others then see a crash when the child has ended,
+ * too, or when the lease is over, whichever comes first. -1 if the store has nothing of the kind or
+ * there is no session. The caller closes it. */
 int hf_client_keep_fd(hf_client *client);
 
 /* For a process that this one starts and then waits for: names what this client holds, and what
@@ -370,8 +370,8 @@ int hf_lock_fd(hf_lock *lock);
  * hfTokenField. */
 int64_t hf_lock_token(const hf_lock *lock);
 
-/* The name by which the lock was taken; for a claimed document, the one that
- * its _id has (see Documents). */
+/* The name by which the lock was taken; for a claimed document, the one by which
+ * hf_document_acquire() would take it. */
 const char *hf_lock_name(const hf_lock *lock);
 
 /* How long acquiring took. */
