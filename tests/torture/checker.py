@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # Judges the histories of a fault campaign: what clients believed, from when until when, against
 # what Holdfast promises. Pure: histories and what was done to them in, complaints out.
 # SPDX-License-Identifier: Apache-2.0
@@ -474,4 +475,6 @@ def judge(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not os.path.exists(os.path.join(sys.argv[1], "conditions.json")):
+        sys.exit("checker.py FOLDER: of a campaign that was kept, with its conditions.json")
     print(judge(sys.argv[1]))
