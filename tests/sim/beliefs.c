@@ -79,8 +79,7 @@ static size_t collect(use out[MOST])
 {
     size_t found = 0;
     for (const node *n = sim.nodes; n; n = n->next)
-        if (!n->is_dead)
-            found += collect_of(n, out + found);
+        found += collect_of(n, out + found);
     return found;
 }
 

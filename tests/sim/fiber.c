@@ -17,17 +17,17 @@ struct fiber {
     struct node *node;
     void (*body)(void *arg);
     void *arg;
-    const bool *is_poked; /* while it idles */
+    const bool *is_poked; /* while it idles, as one of its node's */
+    fiber *next_idle;
     bool is_used, is_travelling;
 };
 
 int64_t sim_now_ns;
 
-/* What is read of each fiber after each slice stands side by side. */
+/* What is read of all fibers after each slice stands side by side. */
 static fiber fibers[MOST];
-static int64_t wake_ns[MOST];             /* INT64_MAX: it is not used */
-static const struct node *idles_of[MOST]; /* the node of one that idles, else NULL */
-static size_t n_fibers;                   /* used or not, below here */
+static int64_t wake_ns[MOST]; /* INT64_MAX: it is not used */
+static size_t n_fibers;       /* those in use are below here */
 static fiber *running;
 static coroutine scheduler;
 
@@ -40,7 +40,8 @@ static void retire(fiber *f)
 {
     f->is_used = false;
     *wake_of(f) = INT64_MAX;
-    idles_of[f - fibers] = NULL;
+    while (n_fibers && !fibers[n_fibers - 1].is_used)
+        n_fibers--;
 }
 
 static void begin(void)
@@ -90,14 +91,23 @@ void fiber_sleep_until(int64_t ns)
     yield();
 }
 
+static void end_idling(fiber *f)
+{
+    fiber **at = &f->node->idle;
+    while (*at != f)
+        at = &(*at)->next_idle;
+    *at = f->next_idle;
+}
+
 void fiber_idle_until(int64_t ns, const bool *is_poked)
 {
     if (*is_poked)
         ns = sim_now_ns;
     running->is_poked = is_poked;
-    idles_of[running - fibers] = running->node;
+    running->next_idle = running->node->idle;
+    running->node->idle = running;
     fiber_sleep_until(ns);
-    idles_of[running - fibers] = NULL;
+    end_idling(running);
 }
 
 void fiber_travel_until(int64_t ns)
@@ -147,9 +157,9 @@ static fiber *next_due(int64_t *due)
 
 static void wake_poked(const struct node *of)
 {
-    for (size_t i = 0; i < n_fibers; i++)
-        if (idles_of[i] == of && *fibers[i].is_poked)
-            fiber_wake(&fibers[i]);
+    for (fiber *f = of->idle; f; f = f->next_idle)
+        if (*f->is_poked)
+            fiber_wake(f);
 }
 
 static void run_one(fiber *f)
@@ -157,10 +167,10 @@ static void run_one(fiber *f)
     running = f;
     coroutine_switch(&scheduler, &f->routine);
     running = NULL;
-    if (f->node && f->node->is_dead && f->is_used && !f->is_travelling)
-        retire(f);
-    if (f->node)
+    if (f->node && !f->node->is_dead)
         wake_poked(f->node);
+    else if (f->node && f->is_used && !f->is_travelling)
+        retire(f);
 }
 
 void fiber_run_until(int64_t ns, void (*check)(void))

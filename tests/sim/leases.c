@@ -120,7 +120,7 @@ static node *any_node(void)
 {
     int number = (int)sim_below(NODES - 1);
     for (node *n = sim.nodes; n; n = n->next)
-        if (n->number == number && !n->is_dead)
+        if (n->number == number)
             return n;
     return NULL;
 }

@@ -111,7 +111,7 @@ int64_t sim_cluster_time(void)
 static node *living(int number)
 {
     for (node *n = sim.nodes; n; n = n->next)
-        if (n->number == number && !n->is_dead)
+        if (n->number == number)
             return n;
     return NULL;
 }
@@ -154,7 +154,7 @@ static void narrow_escape(node *n)
 static void give_up_unheard(void)
 {
     for (node *n = sim.nodes; n; n = n->next)
-        for (int i = WORKERS; !n->is_dead && i < SLOTS; i++) {
+        for (int i = WORKERS; i < SLOTS; i++) {
             const struct attempt *a = n->workers[i].attempt;
             if (!a || a->deadline.ns == MONO_NEVER.ns)
                 continue;

@@ -131,7 +131,7 @@ static hf_code come_back(const passage *p, hf_code code, hf_error *err)
 static void tell_listeners(void)
 {
     for (node *n = sim.nodes; n; n = n->next)
-        if (!n->is_dead && n->listener)
+        if (n->listener)
             fiber_wake(n->listener);
 }
 

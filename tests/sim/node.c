@@ -241,7 +241,7 @@ static node *another_node(const node *than)
 {
     int64_t i = sim_below(NODES - 2);
     for (node *n = sim.nodes; n; n = n->next)
-        if (!n->is_dead && n != than && n->number != NODES - 1 && !i--)
+        if (n != than && n->number != NODES - 1 && !i--)
             return n->client->hold->turns.bound < 0 ? n : NULL;
     return NULL;
 }
@@ -362,10 +362,21 @@ node *node_start(int number)
     return n;
 }
 
+static void move_to_dead(node *n)
+{
+    node **at = &sim.nodes;
+    while (*at != n)
+        at = &(*at)->next;
+    *at = n->next;
+    n->next = sim.dead;
+    sim.dead = n;
+}
+
 void node_crash(node *n)
 {
     n->is_dead = true;
     n->listener = NULL;
+    move_to_dead(n);
     fiber_forget_node(n);
     sim.crashes++;
 }
@@ -423,12 +434,18 @@ static void free_node(node *n)
     free(n);
 }
 
+static void free_nodes(node *n)
+{
+    for (node *next; n; n = next) {
+        next = n->next;
+        free_node(n);
+    }
+}
+
 void node_free_all(void)
 {
     fiber_forget_all();
-    while (sim.nodes) {
-        node *n = sim.nodes;
-        sim.nodes = n->next;
-        free_node(n);
-    }
+    free_nodes(sim.nodes);
+    free_nodes(sim.dead);
+    sim.nodes = sim.dead = NULL;
 }

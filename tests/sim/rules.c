@@ -56,6 +56,7 @@ void rules_begin(void)
 typedef struct wait {
     const struct attempt *attempt;
     worker *by;
+    const worker *holder; /* which has what they hold meanwhile; NULL: nothing */
     int name;
     size_t place;
 } wait;
@@ -64,10 +65,11 @@ static wait stuck[WAITS];
 static size_t n_stuck;
 
 /* What its thread holds while it waits for a second one, or its parent. */
-static const worker *other_of(const worker *w)
+static const worker *holder_beside(const worker *w)
 {
     ptrdiff_t i = w - w->node->workers;
-    return i < WORKERS ? NULL : i < CHILDREN ? w - WORKERS : w->parent;
+    const worker *other = i < WORKERS ? NULL : i < CHILDREN ? w - WORKERS : w->parent;
+    return other && beliefs_of_worker(other) ? other : NULL;
 }
 
 static size_t place_of(const struct attempt *attempt, int name)
@@ -92,10 +94,9 @@ static void look_at_queues(queues *q)
         q->held[i] = 0;
     }
     for (const wait *s = stuck; s < stuck + n_stuck; s++) {
-        const worker *other = s->by ? other_of(s->by) : NULL;
         q->first[s->name] = s->place < q->first[s->name] ? s->place : q->first[s->name];
-        if (other && beliefs_of_worker(other))
-            q->held[other->name] += other->lock->grant.permits;
+        if (s->holder)
+            q->held[s->holder->name] += s->holder->lock->grant.permits;
     }
 }
 
@@ -145,7 +146,8 @@ static void add_waits(node *n)
         worker *by = worker_of(n, at);
         int name = by ? by->name : name_of(at);
         if (name < NAMES)
-            stuck[n_stuck++] = (wait){at, by, name, place_of(at, name)};
+            stuck[n_stuck++] =
+                (wait){at, by, by ? holder_beside(by) : NULL, name, place_of(at, name)};
     }
 }
 
@@ -166,11 +168,10 @@ static void check_deadlocks(void)
         return;
     deadlocks_checked_ns = sim_now_ns;
     for (node *n = sim.nodes; n; n = n->next)
-        any |= !n->is_dead && waits_for_a_second(n);
+        any |= waits_for_a_second(n);
     n_stuck = 0;
     for (node *n = sim.nodes; any && n; n = n->next)
-        if (!n->is_dead)
-            add_waits(n);
+        add_waits(n);
     while (free_some())
         ;
     for (const wait *s = stuck; s < stuck + n_stuck; s++)
@@ -378,7 +379,7 @@ void rules_left(const char *name, hf_id ticket, hf_id upgrade)
 static const node *owner_of(hf_id session)
 {
     for (const node *n = sim.nodes; n; n = n->next)
-        if (!n->is_dead && n->client->session.state == SESSION_ALIVE &&
+        if (n->client->session.state == SESSION_ALIVE &&
             id_equal(n->client->session.self.id, session))
             return n;
     return NULL;
@@ -462,7 +463,7 @@ static bool check_rest(void *ctx, const hf_record *record)
 void rules_check_rest(void)
 {
     for (const node *n = sim.nodes; n; n = n->next)
-        for (int i = 0; !n->is_dead && i < SLOTS; i++) {
+        for (int i = 0; i < SLOTS; i++) {
             if (n->workers[i].attempt)
                 sim_violation("L1: node %d worker %d still waits for %s, since %lld s", n->number,
                               i, sim_name(n->workers[i].name),

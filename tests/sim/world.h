@@ -67,6 +67,7 @@ typedef struct node {
     worker workers[SLOTS];
     errand errands[ERRANDS];
     fiber *listener;   /* while it awaits notices */
+    fiber *idle;       /* its first that idles: fiber.c's */
     struct node *next; /* all nodes there ever were */
 } node;
 
@@ -91,7 +92,8 @@ typedef struct world {
     int64_t drift_most_ppm;
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
-    node *nodes; /* newest first */
+    node *nodes; /* those that live, newest first */
+    node *dead;
     unsigned grants, leases, breaks, forced, losses, crashes, late, downgrades, upgrades, victims;
     unsigned violations;
 } world;
