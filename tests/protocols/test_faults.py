@@ -15,7 +15,7 @@ def setUpModule():
 
 
 class Faults:
-    """Six contenders over a counter that only the lock protects."""
+    """Four contenders over a counter that only the lock protects."""
 
     STOPPED = 4  # seconds: longer than the lease, whoever judges it
 
@@ -23,7 +23,7 @@ class Faults:
         super().setUp()
         self.prepare()
         self.contest = self.mixed()
-        for _ in range(6):
+        for _ in range(4):
             self.contest.add_endless("--ttl=3000", "--work=50", "--pause=50")
         self.contest.await_turns(3, 60)
 
