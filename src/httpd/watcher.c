@@ -19,9 +19,7 @@
 #define COUNT_SHARE 20         /* at most this part of the time is spent on them */
 #define BEAT_MS 1000
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
-#define LATE_MS                                                                                    \
-    1500 /* a look without a lock for so much longer than twice the usual is trouble               \
-          */
+#define LATE_MS 1500     /* so much over twice the usual time without a lock is trouble */
 
 /* ---- Events ---- */
 

@@ -144,8 +144,8 @@ line_news turns_hear_locked(struct lock_request *request)
     line_news news = place->news;
     place->news = NEWS_NONE;
     request->is_shut_out = place->in_line && place->in_line->user;
-    if (place->in_line)
-        snprintf(request->told, sizeof request->told, "%s", place->in_line->holder);
+    snprintf(request->told, sizeof request->told, "%s",
+             place->in_line ? place->in_line->holder : ""); /* a leader sees for itself */
     if (news == NEWS_TICKET)
         take_ticket_locked(request);
     return news;
