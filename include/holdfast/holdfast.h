@@ -444,12 +444,13 @@ bool hf_lock_has_run(const hf_lock *lock);
 /* An ID lease is a lock that is held by an id, not by a process. Anyone who knows the id can renew
  * or release it, from any process and host that uses the same store. So scripts can hold a lock
  * over many commands, and HTTP clients can hold one whichever service answers them. If nobody
- * renews it, the lock is free a ttl later, as after a crash. */
-
-/* An id is 32 hexadecimal digits that cannot be guessed, a '-', and the lock's name. Bytes of the
+ * renews it, the lock is free a ttl later, as after a crash.
+ *
+ * An id is 32 hexadecimal digits that cannot be guessed, a '-', and the lock's name. Bytes of the
  * name other than letters, digits, '.', '_' and '-' are written as '~' and two hexadecimal digits.
  * Keep the id from anyone who must not release the lock. The store has only a hash of it. */
-#define HF_LEASE_ID_SIZE 1572
+
+#define HF_LEASE_ID_SIZE 1572 /* bytes, with the final 0 */
 
 typedef struct hf_lease_options {
     size_t struct_size;   /* sizeof(hf_lease_options), or 0 for the members of version 1.0 */
