@@ -24,6 +24,10 @@ URL = os.environ.get("HOLDFAST_URL", "http://127.0.0.1:8430")
 TRIES = 5
 
 
+class NoService(Exception):
+    """It was asked TRIES times."""
+
+
 def call(method, path, body=None, **headers):
     """Sends a request to the lock service. Each of ours can be repeated without harm."""
     if "HOLDFAST_BEARER" in os.environ:
@@ -37,9 +41,9 @@ def call(method, path, body=None, **headers):
         except urllib.error.HTTPError as error:
             if error.code not in (502, 503, 504) or not left:
                 raise
-        except OSError:
+        except OSError as error:
             if not left:
-                raise
+                raise NoService("no lock service answers at %s: %s" % (URL, error)) from None
         time.sleep(1)
 
 
@@ -58,7 +62,10 @@ def started(store):
     """`holdfast serve` on a free port, for as long as this program runs; the process and its URL."""
     service = subprocess.Popen(["holdfast", "--store", store, "serve", "--listen", "127.0.0.1:0"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    return service, service.stdout.readline().split()[-1]
+    said = service.stdout.readline()
+    if not said:
+        raise SystemExit(service.wait())  # it has said why
+    return service, said.split()[-1]
 
 
 def visit(path):
@@ -81,6 +88,8 @@ class Api(http.server.BaseHTTPRequestHandler):
             self.answer(200, self.work_on(found.group(1)))
         except urllib.error.HTTPError as error:
             self.answer(503, {"detail": json.loads(error.read())["detail"]})
+        except NoService as error:
+            self.answer(503, {"detail": str(error)})
 
     def work_on(self, resource):
         begun = time.monotonic()

@@ -7,7 +7,7 @@
 set -eu
 
 [ "${HOLDFAST_NAME:-}" = backup ] ||
-    exec holdfast run -w 5m --why "backup of $1" backup -- "$0" "$@"
+    exec holdfast run -w 5m --why "backup of $1" backup -- sh "$0" "$@"
 
 # The fencing token rises with each holder. As part of the file's name it keeps one who was stopped
 # for too long from writing over what a later one has made.

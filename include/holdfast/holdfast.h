@@ -538,9 +538,10 @@ hf_code hf_lease_release(hf_client *client, const char *id, hf_error *err);
 
 /* MongoDB's protocol `document` (hfProtocol=document&hfCollection=ORDERS in the URI) keeps the lock
  * in two fields of the user's own document. A lock's name is the document's _id: text that is
- * extended JSON of an ObjectId, a number, an object or a quoted string means that value; any other
- * text is the string itself. With hfElement=lines.id in the URI, locks are in the elements of the
- * array `lines`, and a name is a JSON array of the document's _id and the element's id: ["A17",7].
+ * extended JSON of an ObjectId, a number, an object, a quoted string, true, false or null means
+ * that value; any other text is the string itself. With hfElement=lines.id in the URI, locks are in
+ * the elements of the array `lines`, and a name is a JSON array of the document's _id and the
+ * element's id: ["A17",7].
  * With other stores and protocols, these calls give HF_UNSUPPORTED and say which one has them. */
 
 /* Takes the lock of the document with this _id, like hf_lock_acquire(). HF_NOT_FOUND: there is no
@@ -701,7 +702,7 @@ typedef bool (*hf_why_fn)(void *ctx, const hf_why_link *link);
 hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, hf_error *err);
 
 /* Lists every session: those that hold or wait, or have done so and still stand, and ended ones,
- * which are kept for a day. */
+ * which are kept for a day (SQLite: about an hour). */
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err);
 
 /* How a turn ended. */

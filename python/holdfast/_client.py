@@ -207,8 +207,8 @@ class Client:
     def acquire_document(self, document_id: str, **words: Unpack[LockWords]) -> Lock:
         """Protocol `document`: takes the lock of the document with this _id. Options as in acquire().
 
-        Text that is extended JSON of an ObjectId, a number, an object or a quoted string means that value;
-        other text is the string itself. NotFoundError: there is no such document.
+        Text that is extended JSON of an ObjectId, a number, an object, a quoted string, true, false or null
+        means that value; other text is the string itself. NotFoundError: there is no such document.
         """
         return self._acquire(lib.hf_document_acquire, [text(document_id, "document_id")], dict(words))
 
@@ -312,7 +312,8 @@ class Client:
         return self._collect(_library.TURN_FN, Turn.of, lib.hf_history, text(name, "name"), options)
 
     def sessions(self) -> List[SessionInfo]:
-        """All sessions: that hold or wait, or have done so and still stand, or ended within a day."""
+        """All sessions: that hold or wait, or have done so and still stand, or ended within a day (SQLite: about an
+        hour)."""
         return self._collect(_library.SESSION_INFO_FN, SessionInfo.of, lib.hf_sessions)
 
     def doctor(self) -> List[Finding]:

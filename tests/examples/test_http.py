@@ -118,6 +118,31 @@ class Http(bed.Case):
         self.assertRegex(said, "token %d\n" % holder["token"])
         self.assertEqual(self.show("report")["holders"], [])
 
+    def test_the_script_that_is_killed_while_it_waits_leaves_the_queue(self):
+        holder = self.hold("report")
+        script = self.start(os.path.join(bed.EXAMPLES, "http", "report.sh"), "true")
+        self.await_waits(1)
+        script.terminate()
+        self.assertEqual(script.wait(bed.PATIENCE), 143)
+        self.await_waits(0)
+        holder.stdin.close()
+        self.assertEqual(holder.wait(bed.PATIENCE), 0)
+        self.assertEqual(self.show("report")["holders"], [])
+
+    def test_the_web_api_without_a_service(self):
+        self.env["HOLDFAST_URL"] = "http://127.0.0.1:1"
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.ask(self.api() + "/resource/report")
+        self.assertEqual(refused.exception.code, 503)
+        self.assertIn("no lock service answers at http://127.0.0.1:1",
+                      json.loads(refused.exception.read())["detail"])
+        refused.exception.close()
+
+    def test_the_web_api_with_a_store_that_cannot_be(self):
+        program = os.path.join(bed.EXAMPLES, "http", "web_api.py")
+        said = self.check(65, "/usr/bin/python3", program, "0", "--store", "wrong")
+        self.assertNotIn("Traceback", said)
+
 
 if __name__ == "__main__":
     unittest.main()

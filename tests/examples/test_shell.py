@@ -25,6 +25,10 @@ class Backup(bed.Case):
         with tarfile.open(packed) as archive:
             self.assertIn("./file", archive.getnames())
 
+    def test_in_its_own_folder(self):
+        folder, name = os.path.split(self.script)
+        self.check(0, "sh", name, *self.words[1:], cwd=folder)
+
     def test_one_at_a_time(self):
         holder = self.hold("backup")
         backups = [self.start(*self.words) for _ in range(2)]

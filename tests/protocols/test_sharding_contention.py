@@ -224,6 +224,8 @@ class Settings(Sharding):
         uri = self.store(Process="nightly", ExpiryMS=900000)
         self.assertEqual(as_json(self.run_command("unlock-all", "--json", "nightly", uri=uri)),
                          {"process": "nightly", "unlocked": 0})
+        self.assertRegex(self.run_command("unlock-all", "nightly", uri=uri).lines[0],
+                         r'^0 locks of "nightly" unlocked \(.*`holdfast sessions` shows')
         self.assertEqual(self.lock()["state"], 2)
         process = self.lock()["process"]
         self.run_command("unlock-all", process, uri=uri)

@@ -178,9 +178,9 @@ static void begin(listing *l)
     static const char *const all_heads[] = {"WHEN",  "HELD FOR",     "NAME", "HOLDER",
                                             "TOKEN", "HOW IT ENDED", "WHY",  NULL};
     static const table_cut cuts[] = {CUT_NOTHING, CUT_NOTHING, CUT_MIDDLE,
-                                     CUT_NOTHING, CUT_END,     CUT_ALL};
+                                     CUT_ALL,     CUT_MIDDLE,  CUT_END};
     static const table_cut all_cuts[] = {CUT_NOTHING, CUT_NOTHING, CUT_MIDDLE, CUT_MIDDLE,
-                                         CUT_NOTHING, CUT_END,     CUT_ALL};
+                                         CUT_ALL,     CUT_MIDDLE,  CUT_END};
     bool is_of_one = l->req->name != NULL;
     table_init(&l->rows, is_of_one ? heads : all_heads);
     if (!l->req->is_full)

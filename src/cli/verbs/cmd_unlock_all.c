@@ -54,11 +54,20 @@ const struct argp unlock_all_argp = {
     NULL,
     NULL};
 
+/* A name that no process has unlocks nothing, either. */
+static const char *advice_on(const request *req, int64_t n)
+{
+    return n || req->lock_session
+               ? ""
+               : " (names of processes are what `holdfast sessions` shows under PROGRAM)";
+}
+
 static void print_done(const request *req, int64_t n)
 {
     const char *of = req->lock_session ? req->lock_session : req->name;
     if (!req->given->is_json) {
-        printf("%" PRId64 " lock%s of \"%s\" unlocked\n", n, n == 1 ? "" : "s", of);
+        printf("%" PRId64 " lock%s of \"%s\" unlocked%s\n", n, n == 1 ? "" : "s", of,
+               advice_on(req, n));
         return;
     }
     json_t *out = json_object_new();
