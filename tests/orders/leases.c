@@ -469,13 +469,19 @@ static const scene scenes[] = {
 int main(int argc, char **argv)
 {
     unsigned long most = argc > 1 ? strtoul(argv[1], NULL, 0) : 0;
+    size_t played = 0;
     for (size_t i = 0; i < SCENES; i++) {
         const char *name = scenes[i].name;
-        if (argc > 3 && strcmp(name, argv[2]) == 0)
+        bool is_shown = argc > 3 && strcmp(name, argv[2]) == 0;
+        bool is_run = argc < 3 || (argc == 3 && strstr(name, argv[2]));
+        if (is_shown)
             orders_show(&scenes[i], argv[3]);
-        else if (argc < 3 || (argc == 3 && strstr(name, argv[2])))
+        else if (is_run)
             orders_run(&scenes[i], most);
+        played += is_shown || is_run;
     }
-    printf("%zu scenes, %lu failures\n", SCENES, orders_failures);
-    return orders_failures > 0;
+    if (!played)
+        printf("no scene is called %s\n", argv[2]);
+    printf("%zu scenes, %lu failures\n", played, orders_failures);
+    return !played || orders_failures > 0;
 }

@@ -303,14 +303,17 @@ static void test_which_file_is_another(void **state)
 {
     hf_error err;
     int tester;
+    char advice[sizeof alive_path + 40];
     (void)state;
-    snprintf(alive_path, sizeof alive_path, "%s/alive", folder);
+    snprintf(alive_path, sizeof alive_path, "%s/x.db" ALIVE_SUFFIX, folder);
+    snprintf(advice, sizeof advice, "run: sqlite3 %s/x.db 'DELETE FROM boots'", folder);
     must(alive_open(alive_path, true, &tester, &identity, &err), &err);
     alive_identity device = identity, inode = identity;
     device.device++;
     inode.inode++;
     assert_int_equal(alive_verify(alive_path, tester, &identity, &err), HF_OK);
     assert_int_equal(alive_verify(alive_path, tester, &device, &err), HF_UNUSABLE);
+    assert_non_null(strstr(err.text, advice));
     assert_int_equal(alive_verify(alive_path, tester, &inode, &err), HF_UNUSABLE);
     close(tester);
 }

@@ -100,8 +100,8 @@ hf_code alive_verify(const char *path, int fd, const alive_identity *known, hf_e
                      "%s: is another file than the one that the database names, "
                      "so no program can tell which sessions are alive: stop every program that "
                      "uses the database, then "
-                     "run: sqlite3 DATABASE 'DELETE FROM boots'",
-                     path);
+                     "run: sqlite3 %.*s 'DELETE FROM boots'",
+                     path, (int)(strlen(path) - strlen(ALIVE_SUFFIX)), path);
 }
 
 static hf_code lock_byte(const char *path, int fd, int64_t row, hf_error *err)

@@ -5,6 +5,8 @@
 
 #include <holdfast/holdfast.h>
 
+#define ALIVE_SUFFIX "-alive" /* its path is the database's, and this */
+
 /* The identity of the file. An inode number is not reused while somebody has the file open, so it
  * identifies the file as long as a session or a tester lives. */
 typedef struct alive_identity {

@@ -117,9 +117,9 @@ static hf_code make_file(const char *path, hf_error *err)
 static char *alive_path_of(sql *conn)
 {
     const char *file = sqlite3_db_filename(conn->db, "main");
-    size_t size = strlen(file) + sizeof "-alive";
+    size_t size = strlen(file) + sizeof ALIVE_SUFFIX;
     char *path = alloc_array(NULL, size, 1);
-    snprintf(path, size, "%s-alive", file);
+    snprintf(path, size, "%s" ALIVE_SUFFIX, file);
     return path;
 }
 
