@@ -33,23 +33,12 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
-/* As it may be shortened. Who follows who leads starts no command. */
-static bool is_print(const char *word)
+bool plan_has_dashes(const struct argp_state *state)
 {
-    size_t n = strlen(word);
-    return n > 2 && strncmp(word, "--print", n) == 0;
-}
-
-/* Without "--" the command would be taken for another name, and its options for this program's. */
-static void check_dashes(const plan *p, const struct argp_state *state)
-{
-    bool is_there = false;
-    for (int i = 1; i < state->argc && !is_there; i++)
-        is_there =
-            strcmp(state->argv[i], "--") == 0 || (p->is_candidate && is_print(state->argv[i]));
-    if (!is_there)
-        argp_error(state, "which command? Give it after --%s",
-                   p->is_candidate ? "; or --print who leads" : "");
+    for (int i = 1; i < state->argc; i++)
+        if (strcmp(state->argv[i], "--") == 0)
+            return true;
+    return false;
 }
 
 /* Before "--" a name, after it the command. */
@@ -59,7 +48,6 @@ static void take_word(plan *p, char *word, struct argp_state *state)
         p->command = &state->argv[state->next - 1];
         state->next = state->argc;
     } else {
-        check_dashes(p, state);
         p->names[p->n_names++] = word;
     }
 }

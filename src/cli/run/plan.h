@@ -40,6 +40,10 @@ typedef struct plan {
  * plan. */
 extern const struct argp plan_argp;
 
+/* Whether "--" is among the words. Without it the command would be taken for another name, and its
+ * options for this program's. */
+bool plan_has_dashes(const struct argp_state *state);
+
 /* Sorts the names, and sets grace and margin; ends the program with a message if the plan cannot be
  * carried out. */
 void plan_check(plan *p);

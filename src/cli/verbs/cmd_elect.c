@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/run/health.h"
 #include "cli/run/turn.h"
@@ -23,6 +24,8 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
+#define NO_COMMAND "which command? Give it after --; or --print who leads"
+
 typedef struct words {
     plan plan;
     health_words health;
@@ -37,12 +40,23 @@ static void check_usage(words *w, struct argp_state *state)
     if (p->n_names > 1)
         argp_error(state, "give only one name");
     if (!w->is_print && !p->command)
-        argp_error(state, "which command? Give it after --; or --print who leads");
+        argp_error(state, NO_COMMAND);
     if (w->is_print && (p->command || p->why || p->given->owner || p->grace_ms >= 0))
         argp_error(state, "--print follows who leads: no command, no --why, --owner or --grace");
     if (w->is_print && (w->health.command || w->health.interval_ms || w->health.max_hold_ms))
         argp_error(state, "--print follows who leads: no --health-cmd and no --max-hold");
     health_check_usage(&w->health, state);
+}
+
+/* Also where it is shortened, or comes later. */
+static bool has_print(const struct argp_state *state)
+{
+    for (int i = 1; i < state->argc; i++) {
+        size_t n = strlen(state->argv[i]);
+        if (n > 2 && strncmp(state->argv[i], "--print", n) == 0)
+            return true;
+    }
+    return false;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -55,6 +69,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[1] = &w->plan;
         state->child_inputs[2] = &w->health;
         return 0;
+    case ARGP_KEY_ARG:
+        if (!plan_has_dashes(state) && !has_print(state))
+            argp_error(state, NO_COMMAND);
+        return ARGP_ERR_UNKNOWN; /* it is the plan's */
     case ARGP_KEY_END:
         check_usage(w, state);
         return 0;

@@ -24,6 +24,8 @@ static const struct argp_option list[] = {
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
+#define NO_COMMAND "which command? Give it after --"
+
 typedef struct words {
     plan plan;
     document_words document;
@@ -40,7 +42,7 @@ static void check_usage(words *w, struct argp_state *state)
     if (!w->plan.n_names && !w->document.collection)
         argp_error(state, "which lock? Give its name before --");
     if (!w->plan.command)
-        argp_error(state, "which command? Give it after --");
+        argp_error(state, NO_COMMAND);
 }
 
 static void give_inputs(words *w, struct argp_state *state)
@@ -60,6 +62,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT:
         give_inputs(w, state);
         return 0;
+    case ARGP_KEY_ARG:
+        if (!plan_has_dashes(state))
+            argp_error(state, NO_COMMAND);
+        return ARGP_ERR_UNKNOWN; /* it is the plan's */
     case KEY_LOST_CODE:
         w->plan.lost_status = (int)value_number("--lost-code", arg, 0, 255);
         return 0;
