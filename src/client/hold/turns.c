@@ -92,6 +92,15 @@ static bool take_lingering_locked(struct lock_request *request, hf_mono now)
     return true;
 }
 
+/* line NULL: it leads, or is alone, and sees for itself. */
+static void hear_holder_locked(struct lock_request *request, const struct line *line)
+{
+    if (line)
+        snprintf(request->told, sizeof request->told, "%s", line->holder);
+    else
+        request->told[0] = '\0';
+}
+
 turns_place turns_join_locked(struct lock_request *request, hf_mono now)
 {
     struct place *place = &request->place;
@@ -103,9 +112,10 @@ turns_place turns_join_locked(struct lock_request *request, hf_mono now)
         return PLACE_TAKEN;
     struct line *line = line_find_or_make_locked(request->client, request->name);
     request->is_shut_out = line->user;
-    snprintf(request->told, sizeof request->told, "%s", line->holder);
-    if (request->enter.try_only && (line->leader || line->user))
+    if (request->enter.try_only && (line->leader || line->user)) {
+        hear_holder_locked(request, line);
         return PLACE_HELD;
+    }
     if ((line->user || line->leader) && holds_any_locked(request))
         return PLACE_ALONE;
     line_append_locked(line, request);
@@ -144,8 +154,7 @@ line_news turns_hear_locked(struct lock_request *request)
     line_news news = place->news;
     place->news = NEWS_NONE;
     request->is_shut_out = place->in_line && place->in_line->user;
-    snprintf(request->told, sizeof request->told, "%s",
-             place->in_line ? place->in_line->holder : ""); /* a leader sees for itself */
+    hear_holder_locked(request, place->in_line);
     if (news == NEWS_TICKET)
         take_ticket_locked(request);
     return news;
