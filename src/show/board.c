@@ -29,11 +29,18 @@ static int64_t mono_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* A look that goes on. */
+typedef struct looking {
+    board *out;
+    board_heard *heard; /* NULL: nobody watches */
+} looking;
+
 static bool add_lock(void *ctx, const hf_lock_info *info)
 {
-    board *b = ctx;
-    if (b->heard)
-        *b->heard = mono_ms();
+    const looking *l = ctx;
+    board *b = l->out;
+    if (l->heard)
+        *l->heard = mono_ms();
     b->locks = text_wider(b->locks, b->n, sizeof *b->locks);
     hf_lock_info *lock = &b->locks[b->n++];
     *lock = *info;
@@ -88,14 +95,14 @@ static bool has_lock(const board *b, size_t n, const hf_lock_info *lock)
 
 /* How they were left; those without a record any more are not there. `n` of the board are sorted.
  */
-static hf_code add_left(board *out, size_t n, const board *was, hf_client *client, hf_error *err)
+static hf_code add_left(looking *l, size_t n, const board *was, hf_client *client, hf_error *err)
 {
     hf_code code = HF_OK;
     for (size_t i = 0; i < was->n && !code; i++) {
         const hf_lock_info *lock = &was->locks[i];
-        if (!board_is_in_use(lock) || has_lock(out, n, lock))
+        if (!board_is_in_use(lock) || has_lock(l->out, n, lock))
             continue;
-        code = hf_show(client, lock->name, add_lock, out, err);
+        code = hf_show(client, lock->name, add_lock, l, err);
         if (code == HF_NOT_FOUND)
             code = HF_OK;
     }
@@ -106,14 +113,14 @@ static hf_code look(board *out, const hf_list_options *part, const board *was, h
                     board_heard *heard, hf_error *err)
 {
     int64_t began_ms = mono_ms();
-    *out = (board){.at_ms = text_now_ms(), .heard = heard};
-    hf_code code = hf_list_locks(client, part, add_lock, out, err);
+    looking l = {out, heard};
+    *out = (board){.at_ms = text_now_ms()};
+    hf_code code = hf_list_locks(client, part, add_lock, &l, err);
     size_t n = out->n;
     if (!code && was)
-        code = add_left(out, n, was, client, err);
+        code = add_left(&l, n, was, client, err);
     if (out->n > n)
         qsort(out->locks, out->n, sizeof *out->locks, by_name);
-    out->heard = NULL;
     out->took_ms = mono_ms() - began_ms;
     return code;
 }

@@ -17,7 +17,6 @@ typedef struct board {
     int64_t took_ms; /* the look */
     size_t n;
     hf_lock_info *locks; /* in byte order of names; all in them is the board's */
-    board_heard *heard;  /* during the look; NULL: nobody watches */
 } board;
 
 /* Whether somebody holds it or waits for it. */
