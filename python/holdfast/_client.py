@@ -312,8 +312,8 @@ class Client:
         return self._collect(_library.TURN_FN, Turn.of, lib.hf_history, text(name, "name"), options)
 
     def sessions(self) -> List[SessionInfo]:
-        """All sessions: that hold or wait, or have done so and still stand, or ended within a day (SQLite: about an
-        hour)."""
+        """All sessions: that hold or wait, or have done so and still stand, or ended within a day (SQLite:
+        about an hour)."""
         return self._collect(_library.SESSION_INFO_FN, SessionInfo.of, lib.hf_sessions)
 
     def doctor(self) -> List[Finding]:

@@ -109,12 +109,12 @@ def in_thread(function: Callable[..., Any], *arguments: Any) -> None:
     if threading.current_thread() is not threading.main_thread():
         function(*arguments)
         return
-    raised: List[HoldfastError] = []
+    raised: List[BaseException] = []
 
     def run() -> None:
         try:
             function(*arguments)
-        except HoldfastError as error:
+        except BaseException as error:
             raised.append(error)
 
     thread = threading.Thread(target=run)
