@@ -68,7 +68,7 @@ typedef struct node {
     errand errands[ERRANDS];
     fiber *listener;   /* while it awaits notices */
     fiber *idle;       /* its first that idles: fiber.c's */
-    struct node *next; /* all nodes there ever were */
+    struct node *next; /* of those that live, or of the dead */
 } node;
 
 /* How bad this world is; all chances are in a thousand, per call. */
