@@ -213,12 +213,17 @@ class Privileges(unittest.TestCase):
     # ---- All of them ----
 
     def check_history(self, protocol):
-        """With these rights it is kept; who may only read it, reads; without them, locks work."""
+        """With these rights it is kept, also without createIndex; who may only read it, reads; without them,
+        locks work."""
         self.root[DATABASE].drop_collection(protocol.locks + ".history")
         right = "%s.history" % protocol.locks, KEEP
         self.assert_it_works(self.user_of(protocol, right), UNINDEXED)
         reader = self.user((protocol.locks, READ), (right[0], READ), options=protocol.options)
         self.assertEqual([turn["end"] for turn in self.json(reader, "history", "x")["turns"]], ["released"] * 2)
+        self.root[DATABASE].drop_collection(right[0])
+        unindexed = self.user_of(protocol, (right[0], [each for each in KEEP if each != "createIndex"]))
+        self.assert_it_works(unindexed, UNINDEXED)
+        self.assertEqual(len(self.json(unindexed, "history", "x")["turns"]), 2)
         self.root[DATABASE].drop_collection(right[0])
         self.assertIn("none is kept", self.check(0, self.user_of(protocol, (right[0], READ)), "doctor").stdout)
         without = self.user_of(protocol)
