@@ -4,16 +4,19 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
 
 #include "cli/settings/status.h"
 
 static hf_cancel *waiting; /* for the handler: what it fires, and the signal that came */
 static pid_t deputy;       /* the process that waits instead of this one; 0: none does */
 static volatile sig_atomic_t interrupted;
+static int came = -1; /* an eventfd, which the handler writes to */
 
 static void on_signal(int signal)
 {
     interrupted = signal;
+    eventfd_write(came, 1);
     if (deputy)
         kill(deputy, signal);
     else
@@ -40,6 +43,7 @@ hf_code interrupt_begin(hf_cancel **out, hf_error *err)
     hf_code code = hf_cancel_new(&waiting, err);
     if (code)
         return code;
+    came = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     heed_all();
     *out = waiting;
     return HF_OK;
@@ -54,6 +58,11 @@ void interrupt_pass_on(pid_t to)
 int interrupt_signal(void)
 {
     return interrupted;
+}
+
+int interrupt_fd(void)
+{
+    return came;
 }
 
 int interrupt_status(hf_code code)

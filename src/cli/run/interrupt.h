@@ -17,6 +17,9 @@ void interrupt_pass_on(pid_t to);
 /* The last of them that came; 0: none. */
 int interrupt_signal(void);
 
+/* Readable once one has come, for who waits with poll(); -1: it cannot be had. */
+int interrupt_fd(void);
+
 /* The exit status for that code, which such a signal may have caused. */
 int interrupt_status(hf_code code);
 

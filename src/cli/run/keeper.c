@@ -28,12 +28,12 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Returns whether it is still wanted. */
+/* Returns whether it is still wanted. A signal may have come before poll() is called. */
 static bool wait_until(const keeper *k, const times *t)
 {
-    struct pollfd fd = {k->pid_fd, POLLIN, 0};
+    struct pollfd fds[] = {{k->pid_fd, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
     int64_t ms = least(t->renew_at, t->end) - clock_boot_ms();
-    int n = poll(&fd, 1, ms > 60000 ? 60000 : ms > 0 ? (int)ms : 0);
+    int n = poll(fds, 2, ms > 60000 ? 60000 : ms > 0 ? (int)ms : 0);
     return n <= 0 && !interrupt_signal() && clock_boot_ms() < t->end;
 }
 

@@ -297,6 +297,7 @@ static int hear(request *req, pid_t keeper_pid, int from_keeper)
     if (!interrupt_signal() && print(req, keeper_pid))
         return 0;
     kill(keeper_pid, SIGTERM);
+    waitpid(keeper_pid, &status, 0); /* until it has released the lock */
     return interrupt_signal() ? STATUS_SIGNAL + interrupt_signal() : STATUS_OUTPUT;
 }
 
