@@ -12,7 +12,7 @@ _holdfast_command_at() {
 }
 
 _holdfast() {
-    local cur words cword answers answer word start
+    local cur words cword answers answer='' word start
     _get_comp_words_by_ref -n =: cur words cword || return
     mapfile -t answers < <("${words[0]/#\~\//$HOME/}" complete "${words[@]:1:cword-1}" \
         "${cur//\\/}" 2>/dev/null </dev/null)
@@ -31,10 +31,11 @@ _holdfast() {
     COMPREPLY=()
     for answer in "${answers[@]}"; do
         word=${answer%%$'\t'*}
-        printf -v word %q "${word#"${start//\\/}"}"
+        word=${word#"${start//\\/}"}
+        [[ ! $word ]] || printf -v word %q "$word" # %q makes '' of nothing
         COMPREPLY+=("$word")
     done
-    [[ ${COMPREPLY[*]} != *: ]] || compopt -o nospace
+    [[ ${answer%%$'\t'*} != *: ]] || compopt -o nospace
 }
 
 complete -F _holdfast holdfast

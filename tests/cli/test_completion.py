@@ -157,6 +157,7 @@ class Bash(Completion):
         self.assertEqual(self.reply("holdfast", "show", r"two\ w"), [r"two\ words"])
         self.assertEqual(self.reply("holdfast", "show", "a", ":", "b"), ["b=c"])
         self.assertEqual(self.reply("holdfast", "--store", "=", "pr"), ["prod"])
+        self.assertEqual(self.reply("holdfast", "--store", "sqlite", ":"), [""])
         self.assertIn("sessions", self.reply("holdfast", "run", "x", "--", "holdfast", "s"))
 
     def test_at_a_prompt(self):
@@ -175,6 +176,9 @@ class Bash(Completion):
         os.write(master, b"holdfast sh\tni\t--nam\x08\x08\x08\x08\x08; echo en''d\n")
         screen.expect("holdfast show nightly ")
         screen.expect(r"name +nightly")
+        screen.expect("end")
+        os.write(master, b"holdfast --store sql\t\tnowhere help; echo en''d\n")
+        screen.expect("holdfast --store sqlite:nowhere help")
         screen.expect("end")
 
 
