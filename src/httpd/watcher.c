@@ -117,13 +117,6 @@ static hf_code read_locked(watcher *w, listing *found, int64_t began_ms, hf_erro
     return code;
 }
 
-/* One look alone may have met a store that stood still; two say how long it takes. */
-static void count_time_locked(watcher *w, int64_t took_ms)
-{
-    w->usual_ms = took_ms < w->took_ms ? took_ms : w->took_ms;
-    w->took_ms = took_ms;
-}
-
 /* Looks once; returns when to look again: after a failure soon, so that the end of it is noticed.
  */
 static int64_t look_locked(watcher *w)
@@ -139,8 +132,8 @@ static int64_t look_locked(watcher *w)
         return ended_ms + interval_of_locked(w, 0);
     }
     take_locked(w, &found);
-    count_time_locked(w, ended_ms - began_ms);
-    return ended_ms + interval_of_locked(w, w->usual_ms) - w->usual_ms;
+    board_keep_pace(&w->pace, ended_ms - began_ms);
+    return ended_ms + interval_of_locked(w, w->pace.usual_ms) - w->pace.usual_ms;
 }
 
 /* Nobody has listened for long, so events from now on are not noticed. */
@@ -216,7 +209,7 @@ static void *guard(void *ctx)
     watcher *w = ctx;
     pthread_mutex_lock(&w->mutex);
     while (!w->is_closing) {
-        int64_t late_ms = w->heard + LATE_MS + 2 * w->usual_ms;
+        int64_t late_ms = w->heard + LATE_MS + 2 * w->pace.usual_ms;
         struct timespec late = clock_at(late_ms);
         if (!w->is_reading)
             pthread_cond_wait(&w->looking, &w->mutex);

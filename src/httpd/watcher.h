@@ -39,10 +39,10 @@ typedef struct watcher {
     waits *waits;
     metrics *metrics;
     listing now;
-    char *trouble;             /* why the store is not reached; NULL: it is */
-    bool is_reading;           /* a look is under way, and was not told as trouble */
-    board_heard heard;         /* when it began, or the store last gave a lock */
-    int64_t took_ms, usual_ms; /* the last look that was answered; the shorter of the last two */
+    char *trouble;     /* why the store is not reached; NULL: it is */
+    bool is_reading;   /* a look is under way, and was not told as trouble */
+    board_heard heard; /* when it began, or the store last gave a lock */
+    board_pace pace;
     event events[EVENTS_KEPT]; /* number n at n % EVENTS_KEPT */
     uint64_t first, next;      /* the numbers of those that are kept */
     uint64_t epoch;           /* event numbers go on within one watch; a new id means a new watch */

@@ -139,9 +139,18 @@ hf_code board_look_in_use(board *out, const board *was, hf_client *client, const
     return look(out, &part, was, client, heard, err);
 }
 
-int64_t board_pause_ms(const board *b, int64_t interval_ms)
+void board_keep_pace(board_pace *p, int64_t took_ms)
 {
-    int64_t least_ms = (BOARD_SHARE - 1) * b->took_ms;
+    p->usual_ms = took_ms < p->last_ms ? took_ms : p->last_ms;
+    p->last_ms = took_ms;
+}
+
+int64_t board_pause_ms(board_pace *p, const board *seen, int64_t interval_ms)
+{
+    if (!seen)
+        return interval_ms;
+    board_keep_pace(p, seen->took_ms);
+    int64_t least_ms = (BOARD_SHARE - 1) * p->usual_ms;
     return interval_ms > least_ms ? interval_ms : least_ms;
 }
 

@@ -42,8 +42,17 @@ hf_code board_look_in_use(board *out, const board *was, hf_client *client, const
                           board_heard *heard, hf_error *err);
 void board_done(board *b);
 
-/* How long to pause before the next look, if it is to come each interval. */
-int64_t board_pause_ms(const board *b, int64_t interval_ms);
+/* How long looks take that were answered: the shorter of the last two, as one alone may have met a
+ * store that stood still. */
+typedef struct board_pace {
+    int64_t last_ms, usual_ms;
+} board_pace;
+
+void board_keep_pace(board_pace *p, int64_t took_ms);
+
+/* How long to pause before the next look, if it is to come each interval. seen: what the last one
+ * found, which counts from now on; NULL: it failed, so that the next one comes soon. */
+int64_t board_pause_ms(board_pace *p, const board *seen, int64_t interval_ms);
 
 /* When it got the lock, or began to wait. */
 int64_t board_since(const hf_entry_info *entry);

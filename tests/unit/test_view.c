@@ -436,15 +436,31 @@ static void test_control_characters_are_escaped(void **state)
 
 /* ---- How often it looks ---- */
 
+static int64_t pause_after(board_pace *pace, int64_t took_ms)
+{
+    const board last = {.took_ms = took_ms};
+    return board_pause_ms(pace, &last, 1000);
+}
+
 static void test_looks_take_a_fifth_of_the_time_at_most(void **state)
 {
     (void)state;
-    board b = {.took_ms = 250};
-    assert_int_equal(board_pause_ms(&b, 1000), 1000);
-    b.took_ms = 251;
-    assert_int_equal(board_pause_ms(&b, 1000), 1004);
-    b.took_ms = 0;
-    assert_int_equal(board_pause_ms(&b, 50), 50);
+    board_pace pace = {250, 0};
+    assert_int_equal(pause_after(&pace, 251), 1000);
+    assert_int_equal(pause_after(&pace, 251), 1004);
+    assert_int_equal(pause_after(&pace, 0), 1000);
+}
+
+/* The store may have stood still meanwhile; what failed says nothing of how long looks take. */
+static void test_one_look_that_takes_long_puts_off_no_other(void **state)
+{
+    (void)state;
+    board_pace pace = {0};
+    assert_int_equal(pause_after(&pace, 5000), 1000);
+    assert_int_equal(pause_after(&pace, 10), 1000);
+    assert_int_equal(pause_after(&pace, 5000), 1000);
+    assert_int_equal(board_pause_ms(&pace, NULL, 1000), 1000);
+    assert_int_equal(pause_after(&pace, 400), 1600);
 }
 
 /* Also where a long has 32 bits. */
@@ -484,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_the_second_line),
         cmocka_unit_test(test_control_characters_are_escaped),
         cmocka_unit_test(test_looks_take_a_fifth_of_the_time_at_most),
+        cmocka_unit_test(test_one_look_that_takes_long_puts_off_no_other),
     };
     text_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,12 +46,14 @@ static void await_turn(refresher *r, int64_t pause_ms)
 static void *look_on(void *ctx)
 {
     refresher *r = ctx;
+    board_pace pace = {0};
     for (;;) {
         board seen;
         hf_error wrong = {0};
-        if (board_look_in_use(&seen, NULL, r->client, r->prefix, NULL, &wrong))
+        hf_code code = board_look_in_use(&seen, NULL, r->client, r->prefix, NULL, &wrong);
+        if (code)
             board_done(&seen);
-        int64_t pause_ms = board_pause_ms(&seen, r->interval_ms);
+        int64_t pause_ms = board_pause_ms(&pace, code ? NULL : &seen, r->interval_ms);
         give(r, &seen, &wrong);
         await_turn(r, pause_ms);
     }

@@ -107,6 +107,7 @@ static bool goes_on(hf_code code, const hf_error *err, bool *is_away)
 static hf_code print_events(const request *req, hf_client *client)
 {
     board was = {0};
+    board_pace pace = {0};
     hf_code code = HF_OK;
     for (bool is_away = false;;) {
         board now;
@@ -116,7 +117,7 @@ static hf_code print_events(const request *req, hf_client *client)
             board_done(&now);
             break;
         }
-        int64_t pause_ms = board_pause_ms(&now, req->interval_ms);
+        int64_t pause_ms = board_pause_ms(&pace, code ? NULL : &now, req->interval_ms);
         if (!code)
             changes_tell(&was, &now, print_change, NULL);
         board_done(code ? &now : &was);
