@@ -55,5 +55,6 @@ int64_t hold_times_end(hold_times *t, const char *id)
     if (one->lease != key)
         return -1;
     one->lease = 0;
-    return clock_now_us() - one->since_us;
+    int64_t now = clock_now_us();
+    return now > one->end_us ? -1 : now - one->since_us;
 }

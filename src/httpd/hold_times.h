@@ -32,7 +32,8 @@ void hold_times_begin(hold_times *t, const hf_lease *lease);
 /* It was renewed now. Returns what was left of it, in us; -1: not known. */
 int64_t hold_times_renew(hold_times *t, const char *id, int64_t left_ms);
 
-/* It was released now. Returns for how long it was held, in us; -1: not known. */
+/* It was released, or found lost, now. Returns for how long it was held, in us; -1: not known, or
+ * it had run out before. */
 int64_t hold_times_end(hold_times *t, const char *id);
 
 #endif

@@ -27,10 +27,13 @@ void answer_release(request *req)
 {
     hf_error err = {0};
     httpd *service = req->service;
-    if (hf_lease_release(service->config.client, req->name, &err)) {
+    hf_code code = hf_lease_release(service->config.client, req->name, &err);
+    if (!code)
+        metrics_hold(&service->metrics, hold_times_end(&service->hold_times, req->name));
+    else if (code == HF_LOST)
+        hold_times_end(&service->hold_times, req->name);
+    if (code)
         answer_error(req, &err);
-        return;
-    }
-    metrics_hold(&service->metrics, hold_times_end(&service->hold_times, req->name));
-    answer_nothing(req);
+    else
+        answer_nothing(req);
 }

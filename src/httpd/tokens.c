@@ -14,7 +14,6 @@
 #define NAME_MOST 127
 #define TOKEN_LEAST 16
 #define TOKEN_SIZE 256 /* padded with zeros, so that all comparisons are equally long */
-#define LINE_SIZE 1024
 
 typedef struct token {
     unsigned char text[TOKEN_SIZE + 1];
@@ -83,12 +82,15 @@ static const char *read_line(char *line, tokens *t)
 
 static hf_code read_lines(FILE *file, const char *path, tokens *t, hf_error *err)
 {
-    char line[LINE_SIZE];
-    for (int number = 1; fgets(line, sizeof line, file); number++) {
-        const char *wrong = read_line(line, t);
-        if (wrong)
-            return fail(err, HF_INVALID, "%.200s: line %d %s", path, number, wrong);
-    }
+    char *line = NULL;
+    size_t size = 0;
+    const char *wrong = NULL;
+    int number = 0;
+    for (; !wrong && getline(&line, &size, file) >= 0; number++)
+        wrong = read_line(line, t);
+    free(line);
+    if (wrong)
+        return fail(err, HF_INVALID, "%.200s: line %d %s", path, number, wrong);
     return t->first ? HF_OK : fail(err, HF_INVALID, "%.200s: there is no access token in it", path);
 }
 

@@ -99,6 +99,21 @@ static void test_each_token_has_its_role_and_name(void **state)
     tokens_free(t);
 }
 
+static void test_how_long_a_comment_may_be(void **state)
+{
+    char text[3000];
+    tokens *t = NULL;
+    hf_error err;
+    (void)state;
+    snprintf(text, sizeof text, "# %02000d\nread " SIXTEEN "\n", 1);
+    assert_int_equal(read_tokens(text, &t, &err), HF_OK);
+    assert_caller(t, SIXTEEN, ROLE_READ, "");
+    tokens_free(t);
+    snprintf(text, sizeof text, "# %02000d\nreed " SIXTEEN "\n", 1);
+    assert_int_equal(read_tokens(text, &t, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "line 2 does not begin with"));
+}
+
 static void test_how_long_a_name_may_be(void **state)
 {
     (void)state;
@@ -319,8 +334,12 @@ static void test_the_times_of_leases(void **state)
     assert_in_range(hold_times_renew(&t, "one", -1000), 1800000000, 3600000000);
     assert_int_equal(hold_times_renew(&t, "one", 7200000), 0); /* it had ended */
     assert_in_range(hold_times_renew(&t, "one", 0), 3600000001, 7200000000);
+    assert_int_equal(hold_times_renew(&t, "one", 3600000), 0);
     assert_in_range(hold_times_end(&t, "one"), 0, 1800000000);
     assert_int_equal(hold_times_end(&t, "one"), -1);
+    hold_times_begin(&t, &lease);
+    hold_times_renew(&t, "one", -1);
+    assert_int_equal(hold_times_end(&t, "one"), -1); /* it had run out */
     hold_times_done(&t);
 }
 
@@ -618,6 +637,7 @@ int main(void)
         cmocka_unit_test(test_what_is_encoded),
         cmocka_unit_test(test_what_is_decoded_ends),
         cmocka_unit_test(test_each_token_has_its_role_and_name),
+        cmocka_unit_test(test_how_long_a_comment_may_be),
         cmocka_unit_test(test_how_long_a_name_may_be),
         cmocka_unit_test(test_how_long_a_token_may_be),
         cmocka_unit_test(test_which_names_are_of_this_machine),

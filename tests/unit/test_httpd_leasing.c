@@ -269,6 +269,18 @@ static void test_what_cannot_be_released_says_why(void **state)
     assert_true(bed_metric("holdfast_hold_seconds_count{}") == 1);
 }
 
+/* Another may have come and gone by the time of the second try. */
+static void test_a_lost_lease_is_no_hold_however_it_is_released(void **state)
+{
+    (void)state;
+    const char *id = id_in(take("x", "", LONG));
+    library_fails(HF_LOST, false, "broken");
+    assert_says(call_lease("DELETE", id), 410, "\"detail\":\"broken\"");
+    library_fails(HF_OK, false, "");
+    release(id);
+    assert_true(bed_metric("holdfast_hold_seconds_count{}") == 0);
+}
+
 static void test_who_had_it_before(void **state)
 {
     (void)state;
@@ -539,6 +551,7 @@ int main(void)
         TEST(test_the_library_refuses),
         TEST(test_a_lease_has_a_life),
         TEST(test_what_cannot_be_released_says_why),
+        TEST(test_a_lost_lease_is_no_hold_however_it_is_released),
         TEST(test_who_had_it_before),
         TEST(test_a_repeat_has_the_same_lease),
         TEST_OF_TOKENS(test_a_key_is_the_callers),
