@@ -225,7 +225,7 @@ class Privileges(unittest.TestCase):
         self.assert_it_works(unindexed, UNINDEXED)
         self.assertEqual(len(self.json(unindexed, "history", "x")["turns"]), 2)
         self.root[DATABASE].drop_collection(right[0])
-        self.assertIn("none is kept", self.check(0, self.user_of(protocol, (right[0], READ)), "doctor").stdout)
+        self.assertIn("keeps none", self.check(0, self.user_of(protocol, (right[0], READ)), "doctor").stdout)
         without = self.user_of(protocol)
         self.assert_it_works(without, UNINDEXED)
         self.assertIn("createIndex on %s.history" % protocol.locks, self.check(0, without, "doctor").stdout)

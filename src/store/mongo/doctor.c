@@ -273,7 +273,7 @@ static void find_history(doctor *to)
     hf_code code = to->stopped ? HF_OK : mongo_history_try(to->store, &error);
     if (code == HF_DENIED)
         tell(to, "history", false,
-             "none is kept: the user needs find, insert, createCollection, convertToCapped and "
+             "this user keeps none: that takes find, insert, createCollection, convertToCapped and "
              "createIndex on %.130s; or put hfHistory=0 into the URI",
              name);
     else if (code)

@@ -7,7 +7,7 @@
 
 void mongo_log(mongo_store *store, hf_log_level level, const char *format, ...)
 {
-    char text[512];
+    char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

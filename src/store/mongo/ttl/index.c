@@ -276,7 +276,7 @@ static void warn_of_none(mongo_store *store, const hf_error *why)
 {
     mongo_log(store, HF_LOG_WARNING,
               "no TTL index on %s.%s could be made, so documents of dead programs stay until "
-              "a program wants their lock: %.200s. An administrator can run: "
+              "a program wants their lock: %.300s. An administrator can run: "
               "db.%s.createIndex({%s: 1}, {expireAfterSeconds: %lld})",
               store->uri.database, store->uri.collection, why->text, store->uri.collection,
               field_of(store), (long long)seconds_to_make(store));
