@@ -55,7 +55,7 @@ class DocumentLock:
         until = datetime.datetime.utcnow() + self.ahead
         result = self.collection.update_one({"_id": name, self.lock: self.mine},
                                             {"$set": {self.stamp: until}})
-        return result.modified_count == 1
+        return result.matched_count == 1
 
     def release(self, name):
         result = self.collection.update_one({"_id": name, self.lock: self.mine},

@@ -30,7 +30,7 @@ class ElementLock:
             {"_id": self.document, "lines": {"$elemMatch": {"id": self.key, **which}}},
             {"$set": {"lines.$[line]." + name: value for name, value in values.items()}},
             array_filters=[{"line.id": self.key}])
-        return result.modified_count == 1
+        return result.matched_count == 1
 
     def acquire(self):
         now, mine = datetime.datetime.utcnow(), bson.ObjectId()
@@ -41,7 +41,7 @@ class ElementLock:
         return taken
 
     def refresh(self):
-        now = datetime.datetime.utcnow() + datetime.timedelta(milliseconds=1)
+        now = datetime.datetime.utcnow()
         return self.change({"lockId": self.mine}, {"lockTs": now})
 
     def release(self):

@@ -92,7 +92,8 @@ class OnASet(unittest.TestCase):
     def setUp(self):
         self.name = self.id().rsplit(".test_", 1)[1]
         majority = pymongo.WriteConcern("majority")
-        self.documents = self.mongo[DATABASE].get_collection(self.name, write_concern=majority)
+        codec = bson.CodecOptions(uuid_representation=bson.binary.UuidRepresentation.UNSPECIFIED)
+        self.documents = self.mongo[DATABASE].get_collection(self.name, codec, write_concern=majority)
         self.documents.drop()
         self.mongo[DATABASE].create_collection(self.name)
 
@@ -494,11 +495,6 @@ class Types(OnASet):
 
     IDS = {"uuid": bson.Binary(b"0123456789abcdef", 4),
            "uuidLegacy": bson.Binary(b"0123456789abcdef", 3), "string": "somebody"}
-
-    def setUp(self):
-        super().setUp()
-        self.documents = self.documents.with_options(bson.CodecOptions(
-            uuid_representation=bson.binary.UuidRepresentation.UNSPECIFIED))
 
     def keys(self, kind, **more):
         return dict(hfLockIdType=kind, hfRefreshMS=5000, hfStaleMultiplier=6, **more)
