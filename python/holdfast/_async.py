@@ -126,7 +126,7 @@ class AsyncLock:
         self.lease = lease
         self._client = client
         self._on_lost = on_lost
-        self._lost: Optional[HoldfastError] = None
+        self._lost: Optional[LostError] = None
         self._has_left = False
         self._task: Optional[asyncio.Task[Any]] = None  # inside `async with`
         self._was_cancelled = False
@@ -182,8 +182,11 @@ class AsyncLock:
             try:
                 await self._client.in_background(self.lease.renew)
                 pause = self.lease.ttl / 3
-            except (LostError, ClosedError) as error:
+            except LostError as error:
                 self._lose(error)
+                return
+            except ClosedError:
+                self.client_closes()
                 return
             except HoldfastError:
                 pause = RETRY
@@ -196,7 +199,7 @@ class AsyncLock:
         else:
             self._lose(LostError('"%s" was not renewed within its lease' % self.name))
 
-    def _lose(self, error: HoldfastError) -> None:
+    def _lose(self, error: LostError) -> None:
         if self._lost or self._has_left:
             return
         self._lost = error
@@ -217,7 +220,7 @@ class AsyncLock:
 
     def client_closes(self) -> None:
         """The lease stays in the store until its ttl is over, and may be followed by another holder."""
-        self._lose(ClosedError("this client was closed"))
+        self._lose(LostError("the client of \"%s\" was closed" % self.name))
 
     async def __aenter__(self) -> AsyncLock:
         self._task = asyncio.current_task()
@@ -265,6 +268,7 @@ class AsyncClient:
         """Runs a short call in one of the client's threads; close() waits for it."""
         if self._is_closed:
             raise ClosedError("this client was closed")
+        self._handle.check_process()  # a child's pool believes that it has the parent's threads
         future = asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
         self._work.add(future)
         future.add_done_callback(self._end_work)

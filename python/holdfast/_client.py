@@ -99,7 +99,7 @@ class Client:
           actor          the holder's name inside this process
           cancel         a Cancel that ends the wait (CancelledError)
           on_wait        called with a WaitInfo in this thread when the wait begins and about once a
-                         second, but not while a server does not answer (up to 5 s); what it raises
+                         second, but not while a server does not answer (some seconds); what it raises
                          ends the wait
           on_lost        called with the error and the seconds that are left for stopping, from a thread of
                          the library, when the lock is lost; it must not close the client
@@ -115,7 +115,7 @@ class Client:
         ShapeError, UnsupportedError (an option that this store or protocol has not), NotFoundError
         (protocol `document`), UnreachableError and its like, ForkedError, ClosedError. After any error
         nothing stays in the queue. In the main thread Ctrl-C, or another signal whose handler raises, ends the wait
-        within about a second.
+        within about a second, or, while a server does not answer, some seconds.
         """
         return self._acquire(lib.hf_lock_acquire, [text(name, "name")], dict(words))
 
@@ -407,8 +407,9 @@ class Client:
         """Gives up everything. Waits of other threads raise ClosedError.
 
         First it lets calls of other threads end, which takes `patience` at most; then up to about ten
-        seconds, even with the database gone. Locks are lost afterwards, without a call of on_lost. Not to
-        be called from a callback.
+        seconds, even with the database gone. Locks are lost afterwards, without a call of on_lost.
+        InvalidError: called from a callback, or from a signal's handler that interrupts a call of this
+        client.
         """
         self.handle.close()
 

@@ -1,6 +1,6 @@
 """C handles: each is closed once, and never while a call uses it.
 
-A client's handle counts the calls that run in it and in its locks. Closing it ends the waits, lets the
+A client's handle knows which threads have calls in it and in its locks. Closing it ends the waits, lets the
 other calls end, and refuses new ones. `with handle as pointer:` is one call.
 """
 # SPDX-License-Identifier: Apache-2.0
@@ -12,9 +12,9 @@ import enum
 import functools
 import os
 import threading
-from typing import Any, Callable, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
-from ._errors import ClosedError, InvalidError
+from ._errors import ClosedError, ForkedError, InvalidError
 from ._library import lib
 
 _changed = threading.Condition()  # guards all fields of all handles
@@ -44,7 +44,8 @@ class ClientHandle:
         self.pointer = pointer
         self._used = used
         self.state = State.OPEN
-        self.n_calls = 0
+        self._callers: Dict[int, int] = {}  # thread -> how many calls it has in this client
+        self._closer: Optional[int] = None
         self._stops: Set[Callable[[], None]] = set()  # each ends a wait
         self._children: List[Callable[[], None]] = []  # to be closed after the client
         self._pid = os.getpid()
@@ -55,15 +56,27 @@ class ClientHandle:
         with _changed:
             if self.state is not State.OPEN:
                 raise ClosedError("this client was closed")
-            self.n_calls += 1
+            self.begin_call()
             return self.pointer
 
     def __exit__(self, *_: Any) -> None:
         self.end_call()
 
-    def end_call(self) -> None:
+    def check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise ForkedError("this client belongs to process %d: a forked child must open its own" % self._pid)
+
+    def begin_call(self) -> None:
+        me = threading.get_ident()
         with _changed:
-            self.n_calls -= 1
+            self._callers[me] = self._callers.get(me, 0) + 1
+
+    def end_call(self) -> None:
+        me = threading.get_ident()
+        with _changed:
+            self._callers[me] -= 1
+            if not self._callers[me]:
+                del self._callers[me]
             _changed.notify_all()
 
     def begin_wait(self, stop: Callable[[], None]) -> None:
@@ -78,16 +91,22 @@ class ClientHandle:
             self._stops.discard(stop)
 
     def begin_close(self) -> bool:
-        """Whether the caller is to close it; another thread may be doing so, or have done it."""
+        """Whether the caller is to close it; another thread may be doing so, or have done it, or this one,
+        if a signal's handler calls this."""
+        me = threading.get_ident()
         with _changed:
             if self.state is not State.OPEN:
-                _changed.wait_for(lambda: self.state is State.CLOSED)
+                if self._closer != me:
+                    _changed.wait_for(lambda: self.state is State.CLOSED)
                 return False
-            self.state = State.CLOSING
+            if me in self._callers:
+                raise InvalidError("a signal's handler cannot close the client whose call it interrupts: let it "
+                                   "raise an exception, or fire a Cancel")
+            self.state, self._closer = State.CLOSING, me
             for stop in self._stops:
                 stop()
             if self._pid == os.getpid():  # calls of the parent do not end here
-                _changed.wait_for(lambda: self.n_calls == 0)
+                _changed.wait_for(lambda: not self._callers)
             return True
 
     def close(self) -> None:
@@ -130,7 +149,7 @@ class ChildHandle:
                 raise ClosedError("this %s was closed" % self._what)
             if self._client.state is State.CLOSING:
                 raise ClosedError("the client of this %s is being closed" % self._what)
-            self._client.n_calls += 1
+            self._client.begin_call()
             self._n_calls += 1
             return self._pointer
 
@@ -145,14 +164,15 @@ class ChildHandle:
     def is_closed(self) -> bool:
         return self._is_closed
 
-    def close(self) -> None:
-        """Closes it when the last call has ended; never waits."""
+    def close(self) -> bool:
+        """Closes it when the last call has ended; never waits. False: it was closed before."""
         with _changed:
             if self._is_closed:
-                return
+                return False
             self._is_closed = True
             if self._n_calls == 0:
                 self._close_pointer()
+            return True
 
     def _close_pointer(self) -> None:
         pointer, self._pointer = self._pointer, None

@@ -53,8 +53,8 @@ class Lease:
     def renew(self) -> float:
         """Renews the lease for its ttl, and returns the seconds that are left.
 
-        LostError: it has run out, or was released or broken: stop working. UnreachableError and its like:
-        not renewed; `left` of the last renewal counts.
+        LostError: it has run out and another has taken the lock, or it was released or broken: stop working.
+        UnreachableError and its like: not renewed; `left` of the last renewal counts.
         """
         answer = renew(self._client, self.id)
         self._ends_at_ns = max(self._ends_at_ns, answer.ends_at_ns)

@@ -25,6 +25,7 @@ class Lock:
     def __init__(self, client: ClientHandle, pointer: ctypes.c_void_p, closed: Callable[[], None]) -> None:
         self._handle = ChildHandle(client, pointer, lib.hf_lock_close, "lock")
         self._closed = closed
+        self._was_released = False
         self.name = string(lib.hf_lock_name(pointer))
         self.waited = lib.hf_lock_waited_ms(pointer) / 1000
 
@@ -122,12 +123,13 @@ class Lock:
         release goes on in the background, and the lock ends with the lease at the latest.
         """
         with self._handle as pointer:
+            self._was_released = True
             call(lib.hf_lock_release, pointer)
 
     def close(self) -> None:
         """Frees the handle. A lock still held is released in the background."""
-        self._handle.close()
-        self._closed()
+        if self._handle.close():
+            self._closed()
 
     def __enter__(self) -> Lock:
         return self
@@ -143,5 +145,6 @@ class Lock:
     def __del__(self) -> None:
         handle: Any = getattr(self, "_handle", None)
         if handle is not None and not handle.is_closed:
-            warnings.warn("%r was not released" % self, ResourceWarning, source=self)
+            if not self._was_released:
+                warnings.warn("%r was not released" % self, ResourceWarning, source=self)
             self.close()

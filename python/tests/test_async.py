@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import asyncio
 import functools
+import os
 import threading
 import time
 import unittest
@@ -280,6 +281,18 @@ class Asyncio(OnAStore):
             pass
         return await client.why("x")
 
+    @in_loop
+    async def test_a_forked_child_is_refused(self, client):
+        await client.locks()  # the pool has an idle thread, which the child does not have
+        pid = os.fork()
+        if pid == 0:
+            try:
+                client.locks().send(None)
+            except holdfast.ForkedError:
+                os._exit(0)
+            os._exit(1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
     def test_closing_ends_waits_and_locks(self):
         async def main():
             client = holdfast.AsyncClient(self.uri)
@@ -290,6 +303,10 @@ class Asyncio(OnAStore):
             with self.assertRaises(holdfast.ClosedError):
                 await task
             self.assertFalse(lock.is_held)
+            for call in (lock.check, lambda: None):
+                with self.assertRaises(holdfast.LostError):
+                    call()
+                    await lock.release()
             with self.assertRaises(holdfast.ClosedError):
                 await client.acquire("x")
         asyncio.run(asyncio.wait_for(main(), 2 * SOON))
@@ -298,10 +315,10 @@ class Asyncio(OnAStore):
         async def main():
             client = holdfast.AsyncClient(self.uri)
             other = asyncio.ensure_future(self.hold(client, "y"))
-            with self.assertRaises(holdfast.ClosedError):
+            with self.assertRaises(holdfast.LostError):
                 async with client.lock("x"):
                     await client.close()
-            with self.assertRaises(holdfast.ClosedError):
+            with self.assertRaises(holdfast.LostError):
                 await other
             with self.assertRaises(holdfast.ClosedError):
                 await client.show("x")

@@ -8,6 +8,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+import warnings
 
 import holdfast
 from holdfast import Mode, Outcome, WhyNext
@@ -659,7 +660,20 @@ class Losses(OnAStore):
     def test_what_is_forgotten_is_released_with_a_warning(self):
         with self.assertWarns(ResourceWarning):
             self.one.acquire("x")
-        self.two.acquire("x", wait=SOON).close()
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            self.two.acquire("x", wait=SOON).release()
+        self.assertEqual(seen, [])
+        self.one.acquire("x", wait=SOON).close()
+
+    def test_a_lock_that_is_closed_twice_keeps_the_others_watched(self):
+        lost = threading.Event()
+        first, second = self.one.acquire_all(["x", "y"], on_lost=lambda *_: lost.set())
+        first.close()
+        first.close()
+        self.two.break_lock("y", "test", force=True)
+        self.assertTrue(lost.wait(SOON))
+        second.close()
 
 
 class Deadlocks(OnAStore):

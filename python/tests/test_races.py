@@ -122,6 +122,32 @@ class Waits(unittest.TestCase):
             self.assertNotEqual(signal.getsignal(signal.SIGINT), signal.default_int_handler)
         self.assertEqual([signal.getsignal(number) for number in signal.valid_signals()], before)
 
+    def handle_usr1(self, handler):
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: handler()))
+
+    def test_a_handler_cannot_close_the_client_whose_call_it_interrupts(self):
+        self.handle_usr1(self.handle.close)
+        with self.assertRaises(holdfast.InvalidError):
+            with _waits.waiting(self.handle), self.handle:
+                signal.raise_signal(signal.SIGUSR1)
+        with self.assertRaises(holdfast.InvalidError):
+            with self.handle:
+                signal.raise_signal(signal.SIGUSR1)
+        self.assertIs(self.handle.state, _handle.State.OPEN)
+
+    def test_a_handler_that_closes_the_client_that_is_being_closed_does_not_wait(self):
+        call, main = Call(self.handle), threading.get_ident()
+        self.handle_usr1(lambda: (self.handle.close(), call.ends.set()))
+
+        def interrupt():
+            until(lambda: self.handle.state is _handle.State.CLOSING, "the close")
+            signal.pthread_kill(main, signal.SIGUSR1)
+
+        sender = Taker(interrupt)
+        self.handle.close()
+        sender.result()
+        self.assertIs(self.handle.state, _handle.State.CLOSED)
+
     def test_a_handler_set_by_a_handler_stays(self):
         def first(*_):
             signal.signal(signal.SIGUSR1, second)
