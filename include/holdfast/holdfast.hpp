@@ -328,7 +328,7 @@ class lease
         return milliseconds(had_->ttl_ms);
     }
 
-    /* Of the last renewal, by this host's clock; not above 0: it is over. Asks nobody. */
+    /* Of the last renewal, by this host's clock; not above 0: it has run out. Asks nobody. */
     milliseconds left() const noexcept
     {
         timespec now{};
@@ -338,7 +338,8 @@ class lease
         return std::chrono::floor<milliseconds>(std::chrono::nanoseconds(had_->ends_at_ns) - at);
     }
 
-    /* Throws HF_LOST when it is over. */
+    /* Throws HF_LOST if another has taken the lock after the end, or the lease was released or
+     * broken. */
     void renew()
     {
         auto renewed = std::make_unique<hf_lease>();
