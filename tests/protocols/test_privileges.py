@@ -193,6 +193,11 @@ class Privileges(unittest.TestCase):
     def test_sharding(self):
         self.assert_it_works(self.user_of(SHARDING))
 
+    def test_who_may_not_ask_for_the_clock_of_sharding(self):
+        for cluster, is_told in ((SHARDING.cluster, False), ([], True)):
+            user = self.user_of(SHARDING._replace(cluster=cluster))
+            self.assertEqual("serverStatus" in self.check(0, user, "doctor").stdout, is_told)
+
     def test_the_indexes_of_sharding(self):
         """Who may not make them is told which are missing, if he may not see that none is."""
         locks, pings = self.root[DATABASE].locks2, self.root[DATABASE].lockpings

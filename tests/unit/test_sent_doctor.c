@@ -10,6 +10,7 @@
     "}, {'name': 'b:1', 'stateStr': 'SECONDARY', 'health': " other "}]}"
 #define ODD_ID "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 5}]}}"
 #define NO_ID "{'ok': 1, 'cursor': {'firstBatch': []}}"
+#define DENIED "{'ok': 0, 'code': 13, 'errmsg': 'not authorized'}"
 
 static mongo_store *store;
 
@@ -62,6 +63,7 @@ static void give_the_rest(void)
     answers_give_always("create", WELL);
     answers_give_always("createIndexes", WELL);
     answers_give_always("insert", WELL);
+    answers_give_always("serverStatus", WELL);
     answers_give_always("hello", HELLO("1700000000000"));
 }
 
@@ -113,6 +115,7 @@ static void test_sharding(void **state)
 {
     (void)state;
     open_with("&hfProtocol=sharding");
+    answers_give("serverStatus", DENIED);
     look();
     transcript_end("doctor-sharding");
 }
@@ -179,7 +182,6 @@ static void test_weak_writes(void **state)
     transcript_end("doctor-weak");
 }
 
-#define DENIED "{'ok': 0, 'code': 13, 'errmsg': 'not authorized'}"
 #define TURN                                                                                       \
     "{'ok': 1, 'cursor': {'firstBatch': [{'_id': {'ticket': {'$oid': "                             \
     "'000000070000000000000000'}}}]}}"

@@ -6,6 +6,7 @@
 #include "store/document.h"
 #include "store/mongo/driver/builder.h"
 #include "store/mongo/driver/command.h"
+#include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/pool.h"
 #include "store/mongo/driver/reply.h"
 #include "store/mongo/driver/server.h"
@@ -510,6 +511,22 @@ static void find_clocks(doctor *to)
     judge_offsets(to, &all);
 }
 
+/* Whether the server says by which clock it judges the dead: protocol sharding asks it. */
+static void find_judging_clock(doctor *to)
+{
+    static const mongo_call call = {.what = "asking for the server's clock", .database = "admin"};
+    bson_t command = BSON_INITIALIZER;
+    mongo_reply reply;
+    if (to->store->protocol != &mongo_sharding_protocol || to->stopped)
+        return;
+    mongo_append_server_status(&command);
+    mongo_run(to->store, &call, &command, &reply, NULL);
+    if (reply.server_code == MONGO_UNAUTHORIZED)
+        advise(to, "clock", SHARDING_NO_CLOCK);
+    bson_destroy(&reply.doc);
+    bson_destroy(&command);
+}
+
 hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *err)
 {
     doctor to = {.store = (mongo_store *)base, .each = each, .ctx = ctx};
@@ -522,5 +539,6 @@ hf_code mongo_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *er
     find_writes(&to);
     find_names_of_locks(&to);
     find_clocks(&to);
+    find_judging_clock(&to);
     return HF_OK;
 }

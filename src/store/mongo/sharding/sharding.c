@@ -192,9 +192,7 @@ static void forgive_denial(acquiring *a, sharding_reply *to)
     own->is_denied_said = true;
     pthread_mutex_unlock(&own->mutex);
     if (!is_said)
-        mongo_log(a->store, HF_LOG_WARNING,
-                  "no right to ask for serverStatus (role clusterMonitor on admin has it): the "
-                  "locks of owners that have died are never taken over from here");
+        mongo_log(a->store, HF_LOG_WARNING, SHARDING_NO_CLOCK);
     to->code = 0;
     to->server.is_primary = false;
 }

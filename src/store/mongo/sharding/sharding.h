@@ -17,6 +17,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Without the server's clock nothing is taken over. */
+#define SHARDING_NO_CLOCK                                                                          \
+    "no right to ask for serverStatus (role clusterMonitor on admin has it): the locks of owners " \
+    "that have died are never taken over from here"
+
 struct mongo_sharding {
     sharding_settings settings; /* constant after opening, as the next two */
     bool has_lock_session;
