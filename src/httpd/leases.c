@@ -28,12 +28,12 @@ void answer_release(request *req)
     hf_error err = {0};
     httpd *service = req->service;
     hf_code code = hf_lease_release(service->config.client, req->name, &err);
-    if (!code)
-        metrics_hold(&service->metrics, hold_times_end(&service->hold_times, req->name));
-    else if (code == HF_LOST)
-        hold_times_end(&service->hold_times, req->name);
-    if (code)
+    bool has_ended = !code || code == HF_LOST;
+    int64_t held_us = has_ended ? hold_times_end(&service->hold_times, req->name) : -1;
+    if (code) {
         answer_error(req, &err);
-    else
-        answer_nothing(req);
+        return;
+    }
+    metrics_hold(&service->metrics, held_us);
+    answer_nothing(req);
 }

@@ -2,6 +2,7 @@
 /* interrupt.c: lets signals fire the cancel of a wait. */
 #include "interrupt.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
@@ -15,12 +16,14 @@ static int came = -1; /* an eventfd, which the handler writes to */
 
 static void on_signal(int signal)
 {
+    int saved = errno;
     interrupted = signal;
     eventfd_write(came, 1);
     if (deputy)
         kill(deputy, signal);
     else
         hf_cancel_fire(waiting);
+    errno = saved;
 }
 
 /* A signal that was ignored when the program was started, as under nohup(1), stays ignored. */
