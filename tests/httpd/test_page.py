@@ -67,6 +67,16 @@ class Page(browsing.Case):
                       ["3 requests wait at this service; exclusive ones share a place in the queue"],
                       "all three")
 
+    def test_how_many_wait_where_there_is_no_queue(self):
+        self.open(self.serve())
+        said = self.driver.execute_async_script("""
+            const done = arguments[0], lock = {name: "x", holders: [], queue: []};
+            import("/card.js").then(({entries, waitingAt}) => done([0, 1, 2].map(n => [
+                waitingAt({...lock, waiting_here: n}),
+                entries({...lock, waiting_here: n}, []).map(row => row.textContent).join()])));""")
+        self.assertEqual(said, [[0, ""], [1, "1 request waits at this service"],
+                                [2, "2 requests wait at this service"]])
+
     def test_a_wait_over_http_has_its_callers_name(self):
         service = self.serve()
         self.assertEqual(service.acquire("deploy", ttl_ms=30000).status, 201)

@@ -110,11 +110,23 @@ function history(lock, events, open) {
   return [box];
 }
 
+// Protocols without a queue tell only of the requests that wait at this service.
+export const waitingAt = lock => lock.queue.length || lock.waiting_here;
+
 export const stateOf = lock =>
-  lock.queue.length || lock.waiting_here ? "waits" : lock.holders.length ? "held" : "free";
+  waitingAt(lock) ? "waits" : lock.holders.length ? "held" : "free";
 
 // How long a turn lasted; 0: nobody knows.
 export const lasted = ({granted, ended}) => granted ? Math.max(0, Date.parse(ended) - Date.parse(granted)) : 0;
+
+// What the queue does not show.
+function hereRow({waiting_here: n, queue}) {
+  if (n <= (queue.length ? 1 : 0))
+    return [];
+  const text = n === 1 ? "1 request waits at this service" : `${n} requests wait at this service`;
+  return [make("p", {className: "here quiet"},
+    text, queue.length ? "; exclusive ones share a place in the queue" : "")];
+}
 
 // Its holders and those that wait. turns: of the past, where they are known.
 export function entries(lock, events, ask, turns = []) {
@@ -124,8 +136,7 @@ export function entries(lock, events, ask, turns = []) {
     ...lock.holders.map(holder => holderRow(lock, holder, held, ask)),
     ...(lock.queue.length ? [make("ol", {className: "queue"},
       ...lock.queue.map(entry => queueRow(entry, waited)))] : []),
-    ...(lock.waiting_here > 1 ? [make("p", {className: "here quiet"},
-      `${lock.waiting_here} requests wait at this service; exclusive ones share a place in the queue`)] : [])];
+    ...hereRow(lock)];
 }
 
 // Puts new children into an element; what had the focus has it again.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page follows /v1/events and shows what it tells. What comes from outside is only ever text.
 import {follow} from "./events.js";
-import {card, named, update} from "./card.js";
+import {card, named, update, waitingAt} from "./card.js";
 import {showOne} from "./one.js";
 
 const PAGE = 100;                                // cards at a time
@@ -81,7 +81,7 @@ for (const kind of ["wait", "grant", "release", "loss", "gave_up", "left"])
 
 const asked = {prefix: "", idle: false, since: Date.now()};
 
-const isInUse = lock => lock.holders.length > 0 || lock.queue.length > 0;
+const isInUse = lock => lock.holders.length > 0 || waitingAt(lock) > 0;
 const isShown = (lock, idle = find("#idle").checked) => idle || isInUse(lock);
 
 // Of one lock, only that, unless the list is followed anyway.
@@ -162,12 +162,12 @@ const isOverdue = lock =>
 const orders = {
   // Leases that are over, then who has waited for longest, then who has held for longest, then the
   // last that were left.
-  trouble: lock => isOverdue(lock) ? [0, lock.heldSince] : lock.queue.length ?
+  trouble: lock => isOverdue(lock) ? [0, lock.heldSince] : waitingAt(lock) ?
     [1, lock.waitedSince] : lock.holders.length ?
     [2, lock.heldSince] : [3, -Date.parse(lock.last.at) || 0],
   name: () => [0, 0],
   held: lock => lock.holders.length ? [0, lock.heldSince] : [1, 0],
-  waited: lock => lock.queue.length ? [0, lock.waitedSince] : [1, 0],
+  waited: lock => waitingAt(lock) ? [0, lock.waitedSince] : [1, 0],
 };
 
 function has(lock, word) {
@@ -190,7 +190,7 @@ function showTotals() {
   let held = 0, waiting = 0, overdue = 0;
   for (const lock of known.locks.values()) {
     held += lock.holders.length > 0;
-    waiting += lock.queue.length;
+    waiting += waitingAt(lock);
     overdue += isOverdue(lock);
   }
   find("#totals").textContent = !known.hasList ? "" :
