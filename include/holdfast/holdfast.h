@@ -488,8 +488,8 @@ typedef struct hf_lease {
  * With a key: a call that comes while another call with this key waits, at whatever client, gets
  * the same lease, and so does a later call. Errors: those of hf_lock_acquire(), and
  *   - HF_LOST: the lease of this key has ended; take another key.
- *   - HF_KEY_REUSED: this key's lease was made with another mode or number of permits, or with
- *     another ttl, owner or reason than this call gives; one that it leaves out is not compared.
+ *   - HF_KEY_REUSED: this key's lease was made with another mode, number of permits or limit, or
+ * with another ttl, owner or reason than this call gives; one that it leaves out is not compared.
  *   - HF_UNKNOWN: the lease may exist, and ends by itself; a repeat with the same key finds
  *     out.
  *

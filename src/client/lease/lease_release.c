@@ -120,9 +120,12 @@ static hf_code leave_once(hf_client *client, departure *l, hf_error *err)
         return code;
     if (l->view.stands)
         return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
-    return was_released_before(l)
-               ? HF_OK
-               : lease_lost(l->ids->name, "was lost before it was released", err);
+    if (was_released_before(l))
+        return HF_OK;
+    return lease_lost(l->ids->name,
+                      lease_is_plain(client) ? "was lost, or had been released before"
+                                             : "was lost before it was released",
+                      err);
 }
 
 static hf_code leave(hf_client *client, departure *l, hf_error *err)

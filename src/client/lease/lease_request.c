@@ -131,7 +131,7 @@ hf_code lease_request_check(const lease_request *r, hf_error *err)
     if (r->options->ttl_ms && r->options->ttl_ms != r->view.holder.ttl_ms)
         return lease_request_reused(r, "ttl", err);
     if (asked.entry.permits != r->view.holder.permits || asked.limit != r->view.limit)
-        return lease_request_reused(r, "mode, or number of permits", err);
+        return lease_request_reused(r, "mode, number of permits, or limit", err);
     if (!lease_request_suits_why(r, r->view.holder.why))
         return lease_request_reused(r, "reason (why)", err);
     return HF_OK;
