@@ -145,7 +145,8 @@ static bool check_type(request *req)
     if (strcmp(req->route->method, "POST") != 0 ||
         (type && strncasecmp(type, json, sizeof json - 1) == 0))
         return true;
-    answer_problem(req, PROBLEM_NOT_JSON, "give a body, {} at least, with Content-Type: %s", json);
+    answer_problem(req, PROBLEM_NOT_JSON,
+                   "give the header Content-Type: %s, also with an empty body", json);
     return false;
 }
 

@@ -190,11 +190,12 @@ static void test_one_to_read_changes_nothing(void **state)
 static void test_a_body_is_json(void **state)
 {
     (void)state;
-    assert_answer("POST /v1/locks/x", "", "{}", 415, "with Content-Type: application/json");
+    assert_answer("POST /v1/locks/x", "", "{}", 415, "header Content-Type: application/json");
     assert_answer("POST /v1/locks/x", "Content-Type: text/plain\r\n", "{}", 415, "_NOT_JSON");
     assert_answer("POST /v1/locks/x", "Content-Type: application/jso\r\n", "{}", 415, "_NOT_JSON");
     assert_answer("POST /v1/locks/x", "Content-Type: Application/JSON; charset=utf-8\r\n", "{}",
                   201, "\"lease\"");
+    assert_answer("POST /v1/locks/y", "Content-Type: application/json\r\n", "", 201, "\"lease\"");
     assert_answer("PUT /v1/leases/nonsense", "", NULL, 400, "HF_INVALID");
 }
 
