@@ -14,6 +14,7 @@
 #include "bench.h"
 #include "crew.h"
 #include "noise.h"
+#include "raw.h"
 #include "series.h"
 #include "table.h"
 
@@ -122,6 +123,7 @@ static bool is_chosen(const struct asked *asked, size_t part)
 
 static void measure(const struct asked *asked)
 {
+    raw_check_rights(&asked->bench.place);
     table_begin(asked->is_json);
     table_part("noise");
     noise_rows("before");

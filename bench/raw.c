@@ -10,6 +10,7 @@
 #include "bench.h"
 
 #define DUPLICATE_KEY 11000
+#define UNAUTHORIZED 13
 
 struct raw {
     mongoc_client_t *client;
@@ -91,6 +92,25 @@ static void remove_mongo(struct raw *on, int id)
     bson_destroy(filter);
 }
 
+static bool is_denied(bool is_done, const bson_error_t *error)
+{
+    return !is_done && error->code == UNAUTHORIZED;
+}
+
+static void check_mongo(const struct raw *on)
+{
+    bson_error_t error;
+    bson_t *document = BCON_NEW("_id", BCON_INT32(0));
+    if (is_denied(mongoc_collection_drop(on->collection, &error), &error) ||
+        is_denied(mongoc_collection_insert_one(on->collection, document, NULL, NULL, &error),
+                  &error))
+        fail(EX_UNAVAILABLE, error.message,
+             "nothing is measured: it takes find, insert, update, remove, createCollection, "
+             "convertToCapped and dropCollection on all collections of the database");
+    mongoc_collection_drop(on->collection, NULL);
+    bson_destroy(document);
+}
+
 /* ---- SQLite ---- */
 
 static void check(const struct raw *on, int rc)
@@ -162,6 +182,15 @@ struct raw *raw_open(const struct place *place)
     else
         open_sqlite(on, place);
     return on;
+}
+
+void raw_check_rights(const struct place *place)
+{
+    if (place->kind != PLACE_MONGO)
+        return;
+    struct raw *on = raw_open(place);
+    check_mongo(on);
+    raw_close(on);
 }
 
 void raw_close(struct raw *on)

@@ -11,6 +11,11 @@
 struct raw;
 
 bool raw_is_there(const struct place *place); /* not for memory: */
+
+/* Ends the program if this user may not write by hand, or not remove what was written: before
+ * anything is measured. Other troubles are told by what is measured. */
+void raw_check_rights(const struct place *place);
+
 struct raw *raw_open(const struct place *place);
 void raw_close(struct raw *on);
 

@@ -349,6 +349,12 @@ class Privileges(unittest.TestCase):
         without = self.user(("", [right for right in rights if right != "convertToCapped"]))
         lines = self.check(0, without, "bench", "--runs", "1", "--only", "threads").stdout
         self.assertIn("without bells", lines)
+        for lacking in ("dropCollection", "insert"):
+            without = self.user(("", [right for right in rights if right != lacking]))
+            refused = self.run_command(without, "bench", "--json", "--runs", "1", "--only", "pairs")
+            self.assertEqual((refused.returncode, refused.stdout), (69, ""))
+            self.assertIn("dropCollection on all collections", refused.stderr)
+        self.assertEqual([name for name in self.root[DATABASE].list_collection_names() if "bench" in name], [])
         self.assertIn("clusterMonitor", " ".join(row.get("note", "") for row in rows))
         self.assertEqual([name for name in self.root[DATABASE].list_collection_names() if "bench" in name], [])
 
