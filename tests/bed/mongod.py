@@ -16,6 +16,7 @@ import atexit
 import datetime
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -33,6 +34,12 @@ BED = os.path.dirname(os.path.abspath(__file__))
 FAKETIME = "faketime/libfaketimeMT.so.1"
 # A server that has no secondaries acknowledges a write when its journal is next written: each 100 ms, else.
 JOURNAL_OF_ONE = ["--journalCommitInterval", "2"]
+
+
+def open_files():
+    """How many a server may open: it keeps a few for each collection, and a login's limit is 1024."""
+    most, allowed = 64000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return most if allowed == resource.RLIM_INFINITY else min(most, allowed)
 
 
 class Member:
@@ -90,7 +97,8 @@ class Member:
                 FAKETIME_DONT_FAKE_MONOTONIC="1",
                 FAKETIME_FORCE_MONOTONIC_FIX="0",  # with it an idle server spins
             )
-        command = ["setpriv", "--pdeathsig", "KILL", "--"] + self.prefix
+        command = ["prlimit", "--nofile=%d:" % open_files(), "--"]
+        command += ["setpriv", "--pdeathsig", "KILL", "--"] + self.prefix
         command += [mongod_path(), "--bind_ip", self.address]
         command += ["--port", str(self.port), "--dbpath", self.folder, "--logpath", self.log]
         command += ["--logappend", "--nounixsocket", "--wiredTigerCacheSizeGB", "0.25"]

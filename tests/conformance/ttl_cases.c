@@ -6,6 +6,7 @@
 #include "core/record.h"
 
 #include <mongoc/mongoc.h>
+#include <poll.h>
 
 #define APP "ttl-cases"
 
@@ -70,14 +71,16 @@ static void fail_next_acknowledgement(void)
     fail_acknowledgements(BCON_NEW("mode", "{", "times", BCON_INT32(1), "}"));
 }
 
-/* Returns the date of what was taken so. */
+/* Returns the date of what was taken so, which is past. */
 static int64_t take_unanswered(const char *name, const hf_enter *enter)
 {
     hf_error err;
     hf_step step = {.enter = enter};
     fail_next_acknowledgement();
     assert_code(HF_UNKNOWN, store->ops->step(store, name, &step, NULL, NULL, &err), &err);
-    return updated_of(name);
+    int64_t date = updated_of(name);
+    poll(NULL, 0, 5);
+    return date;
 }
 
 /* A lease counts from the last beat, so each beat moves the date of what has been asked for,
