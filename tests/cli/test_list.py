@@ -260,7 +260,7 @@ class ForPeople(cli.Case):
         self.assertEqual((row["USE"], row["HELD BY"]), ("exclusive", "(session gone)"))
         self.assertRegex(self.check(0, "show", "x").out, r"(?m)^holder +\(session gone\), exclusive")
         self.assertRegex(self.check(0, "break", "--force", "--reason", "r", "x").out,
-                         r'^"x": taken from \(session gone\)')
+                         r'^"x": taking it from \(session gone\)')
 
     def test_how_locks_were_left(self):
         holder = self.hold("--ttl", "6s", "x")

@@ -283,7 +283,7 @@ class Break(cli.Case):
     def test_by_force(self):
         self.hold("--ttl", "1h", "x")
         result = self.check(0, "break", "x", "--force", "--reason", "r")
-        self.assertRegex(result.out, r'^"x": taken from \S+/sh@\S+, token \d+, at once\n"x": done\n$')
+        self.assertRegex(result.out, r'^"x": taking it from \S+/sh@\S+, token \d+, at once\n"x": done\n$')
         self.hold("--ttl", "1h", "x")
         done = self.check(0, "break", "x", "--force", "--reason", "r", "--json")
         self.assertTrue(json.loads(done.out)["forced"])

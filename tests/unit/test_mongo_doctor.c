@@ -355,8 +355,10 @@ static void test_protocol_sharding_tries_with_a_ping(void **state)
 {
     (void)state;
     mongo_store *store = answers_open("&hfProtocol=sharding");
+    answers_give("serverStatus", "{'ok': 1}");
     assert_int_equal(look(store), HF_OK);
     assert_said("collections locks and lockpings\n");
+    assert_not_said("serverStatus");
     assert_non_null(strstr(answers_last("findAndModify"), "'_id' : 'holdfast doctor "));
     assert_non_null(strstr(answers_last("findAndModify"), "'ping' : '$$NOW'"));
     assert_non_null(strstr(answers_last("delete"), "'_id' : 'holdfast doctor "));

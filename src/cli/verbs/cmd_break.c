@@ -99,7 +99,7 @@ static void tell_holder(const request *req, const hf_entry_info *holder)
         return;
     char *token = text_token(holder->token);
     if (req->how.force)
-        tell(req, "\"%s\": taken from %s%s, at once", req->name, who, token);
+        tell(req, "\"%s\": taking it from %s%s, at once", req->name, who, token);
     else
         tell(req, "\"%s\": asking %s%s, to leave; waiting for it", req->name, who, token);
     free(token);
