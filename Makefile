@@ -66,7 +66,7 @@ in-clone:
 
 clean:
 	rm -rf build build-dev build-asan build-tsan build-fuzz build-planted \
-	    build-mutants build-coverage build-packages
+	    build-mutants build-coverage build-packages build-ages
 
 deps-build:
 	@tools/install-deps build
