@@ -266,6 +266,26 @@ static void test_a_lease_that_is_released_after_its_break(void **state)
     check_broken_lease(f, client);
 }
 
+/* Whoever made the lease learns of that at its next renewal, and may write first. */
+static void test_a_lease_that_another_client_has_released(void **state)
+{
+    (void)state;
+    hf_client *maker, *other;
+    hf_error err;
+    hf_lease lease;
+    faulty *f = faulty_open_still("memory:diary elsewhere", NULL, &maker);
+    assert_int_equal(hf_lease_acquire(maker, "x", NULL, &lease, &err), HF_OK);
+    other = open_client("memory:diary elsewhere", 0);
+    assert_int_equal(hf_lease_release(other, lease.id, &err), HF_OK);
+    assert_int_equal(hf_lease_renew(maker, lease.id, &lease, &err), HF_LOST);
+    write_diary(f, maker);
+    hf_close(other);
+    read_history(maker, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].end, HF_TURN_RELEASED);
+    hf_close(maker);
+}
+
 /* Its lease ran out; the next one takes it over, and notes that, too. It is one turn. */
 static void test_the_loser_and_the_next_holder_note_one_turn(void **state)
 {
@@ -613,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_a_lock_that_lingers),
         cmocka_unit_test(test_a_lost_turn),
         cmocka_unit_test(test_a_broken_lease),
+        cmocka_unit_test(test_a_lease_that_another_client_has_released),
         cmocka_unit_test(test_a_lease_that_is_released_after_its_break),
         cmocka_unit_test(test_the_loser_and_the_next_holder_note_one_turn),
         cmocka_unit_test(test_the_dead_are_noted_by_the_next_holder),

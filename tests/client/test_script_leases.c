@@ -120,6 +120,7 @@ static void test_one_is_made_renewed_and_released(void **state)
     stage_expect("3000 b beat, seen 0\n"
                  "3000 b hears HF_LOST\n"
                  "3000 b look at 1 sessions\n"
+                 "3000 b look at x\n"
                  "3000 renewed: HF_LOST: the lease of x has run out, or was released\n"
                  "3000 b look at 1 sessions\n"
                  "3000 b look at x for sure\n"
@@ -1350,6 +1351,7 @@ static void test_a_renewal_of_what_is_over(void **state)
                  "1000 b beat, seen 0\n"
                  "1000 b hears HF_LOST\n"
                  "1000 b look at 1 sessions\n"
+                 "1000 b look at x\n"
                  "1000 renewed: HF_LOST: the lease of x has run out, or was released\n");
     stage_end();
     make_one("memory:renew-marked", &plain);
@@ -1360,6 +1362,7 @@ static void test_a_renewal_of_what_is_over(void **state)
     stage_expect("1000 b beat, seen 0\n"
                  "1000 b hears HF_LOST\n"
                  "1000 b look at 1 sessions\n"
+                 "1000 b look at x\n"
                  "1000 renewed: HF_LOST: the lease of x has run out, or was released\n"
                  "1000 b beat, seen 0\n"
                  "1000 b hears HF_LOST\n"

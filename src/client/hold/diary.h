@@ -58,6 +58,8 @@ void diary_saw_lease(hf_client *client, const char *name, const hf_entry *holder
                      const char *who);
 /* It was released. If it was never seen here, only `unseen` is known of it. */
 void diary_lease_released(hf_client *client, const hf_turn_note *unseen);
+/* Another client has released it, which notes that. */
+void diary_forget_lease(hf_client *client, hf_id ticket);
 /* It was lost, or broken. Noted only if it was seen here: the client that takes it over notes it,
  * too. */
 void diary_lease_lost(hf_client *client, hf_id ticket, hf_turn_end end, const char *reason);

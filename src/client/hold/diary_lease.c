@@ -80,6 +80,13 @@ void diary_lease_released(hf_client *client, const hf_turn_note *unseen)
         end_locked(client, take_locked(client, unseen->ticket), unseen, HF_TURN_RELEASED, "");
 }
 
+void diary_forget_lease(hf_client *client, hf_id ticket)
+{
+    MUTEX_SCOPE(&client->mutex);
+    if (diary_is_kept(client))
+        free(take_locked(client, ticket));
+}
+
 void diary_lease_lost(hf_client *client, hf_id ticket, hf_turn_end end, const char *reason)
 {
     MUTEX_SCOPE(&client->mutex);

@@ -47,11 +47,24 @@ static hf_code renew(hf_client *client, const lease_ids *ids, lease_view *view, 
     return HF_OK;
 }
 
+/* If its session is dead, the record was not read. A later holder may have taken the place of that
+ * mark. */
+static bool was_released_elsewhere(hf_client *client, const lease_ids *ids, lease_view *view)
+{
+    const hf_last_mark *last = &view->last;
+    if (view->is_released &&
+        (diary_misses_lease(client, ids->ticket) || lease_look(client, ids, false, view, NULL)))
+        return false;
+    return last->outcome == HF_OUTCOME_RELEASED && id_equal(last->session, ids->session);
+}
+
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
 {
     lease_view view = {.broken = ""};
     hf_code code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
                                           : renew(client, ids, &view, out, err);
+    if (code == HF_LOST && !*view.broken && was_released_elsewhere(client, ids, &view))
+        diary_forget_lease(client, ids->ticket);
     return ended(client, ids, code, view.broken, err);
 }
 
