@@ -256,7 +256,8 @@ class Client:
         return float(_lease.renew(self.handle, lease_id).left_ms / 1000)
 
     def release_lease(self, lease_id: str) -> None:
-        """Releases the lease of an id, and waits for the acknowledgement. May be repeated."""
+        """Releases the lease of an id, and waits for the acknowledgement. May be repeated; with a protocol
+        without a queue, a repeat raises LostError."""
         _lease.release(self.handle, lease_id)
 
     # ---- Elections ----

@@ -43,6 +43,7 @@ class Lease:
         self.was_there: bool = c.was_there
         self.previous = Last.of(c.previous)
         self._ends_at_ns: int = c.ends_at_ns
+        self._was_released = False
 
     @property
     def left(self) -> float:
@@ -61,8 +62,10 @@ class Lease:
         return self.left
 
     def release(self) -> None:
-        """Releases the lease and waits for the acknowledgement. May be repeated."""
-        release(self._client, self.id)
+        """Releases the lease and waits for the acknowledgement; does nothing if this was done before."""
+        if not self._was_released:
+            release(self._client, self.id)
+            self._was_released = True
 
     def __enter__(self) -> Lease:
         return self

@@ -52,6 +52,12 @@ class Documents(OnAStore):
             lock.refresh()
             self.assertGreater(lock.check(), 0)
 
+    def test_a_lease_that_is_released_twice(self):
+        with self.one.lease("A1") as lease:
+            lease.release()
+        with self.assertRaises(holdfast.LostError):
+            self.one.release_lease(lease.id)
+
     def test_what_the_protocol_lacks(self):
         with self.assertRaises(holdfast.UnsupportedError):
             self.one.acquire("A1", shared=True)
