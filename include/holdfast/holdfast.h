@@ -811,7 +811,7 @@ typedef struct hf_finding {
 typedef bool (*hf_finding_fn)(void *ctx, const hf_finding *finding);
 
 /* Checks what this client depends on, and reports long waits. The call fails only if the store
- * cannot be reached. */
+ * cannot be reached, or if the user may not list its locks (HF_DENIED), which is tried last. */
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err);
 
 /* How many requests this client has sent over the network so far. Requests with an answer or an

@@ -15,6 +15,7 @@ typedef struct report {
     const settings *given;
     table *rows;   /* for people, or */
     json_t *array; /* for programs */
+    size_t n;
     bool has_danger;
 } report;
 
@@ -38,6 +39,7 @@ const struct argp doctor_argp = {
 static bool add_finding(void *ctx, const hf_finding *finding)
 {
     report *rep = ctx;
+    rep->n++;
     rep->has_danger = rep->has_danger || finding->is_danger;
     if (rep->array) {
         json_append(rep->array, json_of_finding(finding));
@@ -78,7 +80,8 @@ static hf_code print_table(hf_client *client, report *rep, hf_error *err)
     table_init(&rows, heads);
     rep->rows = &rows;
     hf_code code = check(client, rep, err);
-    if (!code)
+    if (!code ||
+        rep->n > 1) /* what was found before an error, too, but not the store's name alone */
         table_print(&rows);
     table_done(&rows);
     return code;
