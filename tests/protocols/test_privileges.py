@@ -193,6 +193,11 @@ class Privileges(unittest.TestCase):
     def test_sharding(self):
         self.assert_it_works(self.user_of(SHARDING))
 
+    def test_what_the_doctor_finds_is_shown_to_who_may_not_list(self):
+        done = self.check(69, self.user(("sessions", READ)), "doctor")
+        self.assertIn("reach", done.stdout)
+        self.assertIn("listing locks failed", done.stderr)
+
     def test_who_may_not_ask_for_the_clock_of_sharding(self):
         for cluster, is_told in ((SHARDING.cluster, False), ([], True)):
             user = self.user_of(SHARDING._replace(cluster=cluster))

@@ -80,8 +80,8 @@ static hf_code print_table(hf_client *client, report *rep, hf_error *err)
     table_init(&rows, heads);
     rep->rows = &rows;
     hf_code code = check(client, rep, err);
-    if (!code ||
-        rep->n > 1) /* what was found before an error, too, but not the store's name alone */
+    bool has_found = rep->n > 1; /* besides the store's name; before an error, too */
+    if (!code || has_found)
         table_print(&rows);
     table_done(&rows);
     return code;
