@@ -15,6 +15,7 @@ void answer_service(request *req)
     json_put_text(out, "store", req->service->config.store);
     json_put_text(out, "host", host);
     json_put_text(out, "url", req->service->url);
+    json_put_text(out, "protocol", hf_client_protocol(req->service->config.client));
     json_put_text(out, "version", HF_VERSION);
     answer_json(req, MHD_HTTP_OK, out);
 }

@@ -29,6 +29,17 @@ QUIET = """{
 }"""
 
 
+# Which service it is said to be: one whose store has no queue.
+NO_QUEUE = """{
+    const was = fetch;
+    fetch = async (path, ...more) => {
+        const answer = await was(path, ...more);
+        return path !== "v1/service" ? answer :
+            new Response(JSON.stringify({...await answer.json(), protocol: "ttl", store: "no queue"}));
+    };
+}"""
+
+
 class Page(browsing.Case):
     def test_contention_as_it_happens(self):
         service = self.serve()
@@ -134,6 +145,18 @@ class Page(browsing.Case):
         self.assertEqual(holder.status(), 76)
         self.assertRegex(holder.err.rest(), "stuck since noon")
         self.wait_for(lambda: not self.names(), "the lock to be free")
+
+    def test_where_no_holder_can_be_asked_none_is_broken(self):
+        service = self.serve()
+        self.hold("x")
+        self.open(service)
+        self.wait_for(lambda: self.texts(".break") == ["Break"], "the right to break")
+        self.inject(NO_QUEUE)
+        self.driver.get("about:blank")
+        self.open(service)
+        self.wait_for(lambda: self.texts("#store") == ["no queue"], "the service")
+        self.wait_for(lambda: self.names() == ["x"], "the lock")
+        self.assertEqual(self.texts(".break"), [])
 
     def test_a_token_that_is_none(self):
         tokens = self.write("tokens", "".join("%s %s\n" % pair for pair in TOKENS.items()))

@@ -340,8 +340,8 @@ class WhichService(serving.Case):
     def test_its_host_and_its_store(self):
         service = self.serve()
         told = service.get("/v1/service").json
-        self.assertEqual((told["store"], told["host"], told["url"]),
-                         (self.store, socket.gethostname(), service.url))
+        self.assertEqual((told["store"], told["host"], told["url"], told["protocol"]),
+                         (self.store, socket.gethostname(), service.url, "queue"))
 
     def test_a_store_by_its_name_and_no_password(self):
         uri = "mongodb://me:secret@127.0.0.1:1/x?serverSelectionTimeoutMS=100"

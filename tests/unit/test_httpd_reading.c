@@ -282,7 +282,8 @@ static void test_which_service_it_is(void **state)
     char url[100], host[300] = "{\"store\":\"\",\"host\":\"";
     (void)state;
     gethostname(host + strlen(host), 200);
-    snprintf(url, sizeof url, "\",\"url\":\"%s\",\"version\":\"" HF_VERSION "\"}", bed_url());
+    snprintf(url, sizeof url,
+             "\",\"url\":\"%s\",\"protocol\":\"queue\",\"version\":\"" HF_VERSION "\"}", bed_url());
     assert_answer("GET /v1/service", "", NULL, 200, host);
     assert_answer("GET /v1/service", "", NULL, 200, url);
 }

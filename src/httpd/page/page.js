@@ -142,9 +142,19 @@ function showReach() {
     showLive();
 }
 
-// Which service and which store these are, if the service says it.
-async function showNames() {
-  const {store, host} = await read("v1/service").catch(() => ({}));
+function allowBreaks(may) {
+  if (mayBreak === may)
+    return;
+  mayBreak = may;
+  cards.clear();
+  drawSoon();
+}
+
+// Which service and which store these are, if the service says it. Protocols without a queue can
+// ask no holder to leave.
+async function showNames(isAdmin) {
+  const {store, host, protocol} = await read("v1/service").catch(() => ({}));
+  allowBreaks(isAdmin && protocol === "queue");
   find("#where").hidden = !host;
   find("#store").textContent = store || "";
   find("#service").textContent = host ? `${host}, ${location.host}` : "";
@@ -449,11 +459,10 @@ const stream = follow(address, {
   begun: answer => {
     known.skew = Date.parse(answer.headers.get("Date")) - Date.now() || 0;
     const isAdmin = answer.headers.get("Holdfast-Role") === "admin";
-    if (mayBreak !== isAdmin)
-      cards.clear();
-    mayBreak = isAdmin;
+    if (!isAdmin)
+      allowBreaks(false);
     showReach();
-    showNames();
+    showNames(isAdmin);
     readOne();
   },
   heard() {
