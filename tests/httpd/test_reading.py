@@ -9,7 +9,7 @@ import time
 import urllib.parse
 
 import serving
-from serving import CAN, needs
+from serving import CAN, PROTOCOL, needs
 
 NAMES = ["a/b", "a b%?", "\u00e4", "<i>&amp;", ".."]
 
@@ -341,7 +341,7 @@ class WhichService(serving.Case):
         service = self.serve()
         told = service.get("/v1/service").json
         self.assertEqual((told["store"], told["host"], told["url"], told["protocol"]),
-                         (self.store, socket.gethostname(), service.url, "queue"))
+                         (self.store, socket.gethostname(), service.url, PROTOCOL))
 
     def test_a_store_by_its_name_and_no_password(self):
         uri = "mongodb://me:secret@127.0.0.1:1/x?serverSelectionTimeoutMS=100"
