@@ -153,6 +153,7 @@ class AsyncLock:
     def check(self) -> float:
         """The seconds that are left until the lock is lost unless it is renewed; raises LostError. Asks the
         clock, sends nothing."""
+        self._client.client.handle.check_process()
         if self._lost:
             raise self._lost
         if not self.is_held:
@@ -161,7 +162,8 @@ class AsyncLock:
 
     @property
     def is_held(self) -> bool:
-        return not self._lost and not self._has_left and self._left() > 0
+        is_ours = not self._client.client.handle.is_of_parent
+        return is_ours and not self._lost and not self._has_left and self._left() > 0
 
     async def release(self) -> None:
         """Releases the lock and waits for the acknowledgement; raises LostError if it was lost before."""

@@ -62,8 +62,13 @@ class ClientHandle:
     def __exit__(self, *_: Any) -> None:
         self.end_call()
 
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process is a forked child of the one that opened it."""
+        return self._pid != os.getpid()
+
     def check_process(self) -> None:
-        if self._pid != os.getpid():
+        if self.is_of_parent:
             raise ForkedError("this client belongs to process %d: a forked child must open its own" % self._pid)
 
     def begin_call(self) -> None:
@@ -105,7 +110,7 @@ class ClientHandle:
             self.state, self._closer = State.CLOSING, me
             for stop in self._stops:
                 stop()
-            if self._pid == os.getpid():  # calls of the parent do not end here
+            if not self.is_of_parent:  # calls of the parent do not end here
                 _changed.wait_for(lambda: not self._callers)
             return True
 
