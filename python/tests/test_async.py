@@ -322,7 +322,9 @@ class Asyncio(OnAStore):
     def test_closing_inside_a_block(self):
         async def main():
             client = holdfast.AsyncClient(self.uri)
-            other = asyncio.ensure_future(self.hold(client, "y"))
+            has_it = asyncio.Event()
+            other = asyncio.ensure_future(self.hold(client, "y", has_it))
+            await has_it.wait()
             with self.assertRaises(holdfast.LostError):
                 async with client.lock("x"):
                     await client.close()
@@ -332,8 +334,9 @@ class Asyncio(OnAStore):
                 await client.show("x")
         asyncio.run(asyncio.wait_for(main(), 2 * SOON))
 
-    async def hold(self, client, name):
+    async def hold(self, client, name, has_it):
         async with client.lock(name):
+            has_it.set()
             await asyncio.sleep(SOON)
 
     def test_a_loop_that_has_ended_leaves_nothing(self):
