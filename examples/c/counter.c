@@ -2,7 +2,8 @@
 /* counter.c: counts up in an SQLite database, under a lock, with the fence where the data is.
  *
  *     cc counter.c -o counter $(pkg-config --cflags --libs holdfast-guard-sqlite)
- *     ./counter 'mongodb://a,b,c/app?replicaSet=rs0' counter.db     # or sqlite:locks.db counter.db
+ *     ./counter 'mongodb://a,b,c/app?replicaSet=rs0' counter.db
+ *     ./counter sqlite:locks.db local.db     # another store, so another counter
  *     1, with token 1881931675262136
  *
  * The lock lets one count at a time. The fence is for what no lock can stop: a holder that was

@@ -914,7 +914,8 @@ struct _bson_t;
 /* Updates one document, unless a later holder has written to it. If the field `fence` (NULL:
  * "fence") of the one document that matches filter is absent or not above the token, this applies
  * update (operators such as $set) and sets that field to the token: one atomic command with
- * majority write concern. For exclusive holders. The collection must be of the libmongoc, 1 or 2,
+ * majority write concern. For exclusive holders, and tokens of one store: those of two stores say
+ * nothing about who is later. The collection must be of the libmongoc, 1 or 2,
  * that this library was built with, so take the program's flags from `pkg-config --cflags --libs
  * holdfast-guard-mongo`.
  *   - HF_FENCED: a later holder has written, and nothing was changed.
@@ -925,8 +926,9 @@ hf_code hf_guard_mongo(struct _mongoc_collection_t *collection, const struct _bs
                        hf_error *err);
 
 /* Records the token as seen by `resource`, in the table holdfast_fence of that database (made if
- * missing). Call it inside a transaction, before the transaction's writes. Thread-safe only as far
- * as the connection is. A program's flags: `pkg-config --cflags --libs holdfast-guard-sqlite`.
+ * missing). All tokens that it sees must be of one store. Call it inside a transaction, before the
+ * transaction's writes. Thread-safe only as far as the connection is. A program's flags:
+ * `pkg-config --cflags --libs holdfast-guard-sqlite`.
  *   - HF_FENCED: a higher token was seen: roll back.
  *   - HF_INVALID: outside a transaction. */
 hf_code hf_guard_sqlite(struct sqlite3 *db, const char *resource, int64_t token, hf_error *err);
