@@ -10,6 +10,12 @@
 
 #include <stdio.h>
 
+/* As long as nobody else has left since, it is known how the lease ended. */
+static bool was_last(const lease_view *view, const lease_ids *ids, hf_outcome outcome)
+{
+    return id_equal(view->last.session, ids->session) && view->last.outcome == outcome;
+}
+
 /* ---- Renew ---- */
 
 /* Returns code; if it says that the lease was lost, the diary learns it. broken: as in lease_view.
@@ -47,15 +53,13 @@ static hf_code renew(hf_client *client, const lease_ids *ids, lease_view *view, 
     return HF_OK;
 }
 
-/* If its session is dead, the record was not read. A later holder may have taken the place of that
- * mark. */
+/* If its session is dead, the record was not read. */
 static bool was_released_elsewhere(hf_client *client, const lease_ids *ids, lease_view *view)
 {
-    const hf_last_mark *last = &view->last;
     if (view->is_released &&
         (diary_misses_lease(client, ids->ticket) || lease_look(client, ids, false, view, NULL)))
         return false;
-    return last->outcome == HF_OUTCOME_RELEASED && id_equal(last->session, ids->session);
+    return was_last(view, ids, HF_OUTCOME_RELEASED);
 }
 
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
@@ -81,19 +85,13 @@ typedef struct departure {
     lease_view view;
 } departure;
 
-/* As long as nobody else has left since, it is known how the lease ended. */
-static bool was_last(const departure *l, hf_outcome outcome)
-{
-    const hf_last_mark *last = &l->view.last;
-    return id_equal(last->session, l->ids->session) && last->outcome == outcome;
-}
-
 /* A death leaves a mark on the session, and a break leaves an ask in it. If there is neither, an
  * earlier try or call released the lease, unless somebody dropped the record. */
 static bool was_released_before(const departure *l)
 {
-    bool was_lost = was_last(l, HF_OUTCOME_ABANDONED); /* before the earlier try could arrive */
-    return (l->was_sent && !was_lost) || was_last(l, HF_OUTCOME_RELEASED) ||
+    /* Before the earlier try could arrive. */
+    bool was_lost = was_last(&l->view, l->ids, HF_OUTCOME_ABANDONED);
+    return (l->was_sent && !was_lost) || was_last(&l->view, l->ids, HF_OUTCOME_RELEASED) ||
            (l->was_free && l->view.is_recorded);
 }
 
@@ -157,7 +155,7 @@ static hf_code leave(hf_client *client, departure *l, hf_error *err)
 static hf_code was_released(hf_client *client, departure *l, hf_error *err)
 {
     hf_code code = lease_look(client, l->ids, true, &l->view, err);
-    bool has_run_out = l->view.stands || was_last(l, HF_OUTCOME_ABANDONED);
+    bool has_run_out = l->view.stands || was_last(&l->view, l->ids, HF_OUTCOME_ABANDONED);
     l->leave.outcome = HF_OUTCOME_ABANDONED;
     if (!code && l->view.stands)
         code = leave(client, l, err);
