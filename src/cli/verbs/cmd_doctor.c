@@ -15,7 +15,6 @@ typedef struct report {
     const settings *given;
     table *rows;   /* for people, or */
     json_t *array; /* for programs */
-    size_t n;
     bool has_danger;
 } report;
 
@@ -39,7 +38,6 @@ const struct argp doctor_argp = {
 static bool add_finding(void *ctx, const hf_finding *finding)
 {
     report *rep = ctx;
-    rep->n++;
     rep->has_danger = rep->has_danger || finding->is_danger;
     if (rep->array) {
         json_append(rep->array, json_of_finding(finding));
@@ -67,21 +65,16 @@ static void add_store(report *rep)
     free(store);
 }
 
-static hf_code check(hf_client *client, report *rep, hf_error *err)
-{
-    add_store(rep);
-    return hf_doctor(client, add_finding, rep, err);
-}
-
 static hf_code print_table(hf_client *client, report *rep, hf_error *err)
 {
     static const char *const heads[] = {"STATE", "TOPIC", "FINDING", NULL};
     table rows;
     table_init(&rows, heads);
     rep->rows = &rows;
-    hf_code code = check(client, rep, err);
-    bool has_found = rep->n > 1; /* besides the store's name; before an error, too */
-    if (!code || has_found)
+    add_store(rep);
+    size_t own = rows.n_cells;
+    hf_code code = hf_doctor(client, add_finding, rep, err);
+    if (!code || rows.n_cells > own) /* what was found before an error, too */
         table_print(&rows);
     table_done(&rows);
     return code;
@@ -90,7 +83,8 @@ static hf_code print_table(hf_client *client, report *rep, hf_error *err)
 static hf_code print_json(hf_client *client, report *rep, hf_error *err)
 {
     rep->array = json_array_new();
-    hf_code code = check(client, rep, err);
+    add_store(rep);
+    hf_code code = hf_doctor(client, add_finding, rep, err);
     if (!code)
         json_print(rep->array);
     json_decref(rep->array);
