@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -53,6 +54,12 @@ class Screen(cli.TerminalCase):
         self.key("q")
         self.assertEqual(self.look.status(), 0)
 
+    def assert_is(self, shown, whole):
+        """It is that name; a long one is cut in its middle."""
+        head, cut, tail = shown.partition("…")
+        self.assertTrue(head and whole.startswith(head) and whole.endswith(tail), (shown, whole))
+        self.assertEqual(bool(cut), shown != whole)
+
 
 class WhatItShows(Screen):
     def test_holders_and_waiters(self):
@@ -62,9 +69,13 @@ class WhatItShows(Screen):
         lines = self.shows("holdfast watch", "1 held, 1 waiting", "waits, 1.", "q quit")
         self.assertRegex(lines[2], r"^LOCK +STATE +FOR +LEASE +WHO +WHY")
         held, waits = lines[3], lines[4]
-        who = r"[^ ]*[/…][^ ]*:\d+"  # USER/COMMAND@HOST:PID, cut in the middle if it is long
-        self.assertRegex(held, r"^x +exclusive +\w+ +\w+ +%s +nightly run" % who)
-        self.assertRegex(waits, r"^x +waits, 1\. +\w+ +\w+ +%s +me too" % who)
+        lock = self.json("show", "x", "--json")
+        for line, pattern, whole in (
+                (held, r"^x +exclusive +\w+ +\w+ +([^ ]+) +nightly run", lock["holders"][0]["who"]),
+                (waits, r"^x +waits, 1\. +\w+ +\w+ +([^ ]+) +me too", lock["queue"][0]["who"])):
+            self.assertRegex(whole, "/(sh|true)@")
+            self.assertRegex(line, pattern)
+            self.assert_is(re.search(pattern, line).group(1), whole)
         self.assertTrue(all(len(line.rstrip()) < 80 for line in lines))
         holder.close_input()
         self.shows_names()  # both have it and go

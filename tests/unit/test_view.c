@@ -449,6 +449,7 @@ static void test_looks_take_a_fifth_of_the_time_at_most(void **state)
     assert_int_equal(pause_after(&pace, 251), 1000);
     assert_int_equal(pause_after(&pace, 251), 1004);
     assert_int_equal(pause_after(&pace, 0), 1000);
+    assert_int_equal(board_pause_ms(&pace, &(board){.took_ms = 0}, 50), 50);
 }
 
 /* The store may have stood still meanwhile; what failed says nothing of how long looks take. */
