@@ -489,7 +489,8 @@ typedef struct hf_lease {
  * the same lease, and so does a later call. Errors: those of hf_lock_acquire(), and
  *   - HF_LOST: the lease of this key has ended; take another key.
  *   - HF_KEY_REUSED: this key's lease was made with another mode, number of permits or limit, or
- * with another ttl, owner or reason than this call gives; one that it leaves out is not compared.
+ *     with another ttl, owner or reason than this call gives; one that it leaves out is not
+ *     compared.
  *   - HF_UNKNOWN: the lease may exist, and ends by itself; a repeat with the same key finds
  *     out.
  *
@@ -915,8 +916,8 @@ struct _bson_t;
  * "fence") of the one document that matches filter is absent or not above the token, this applies
  * update (operators such as $set) and sets that field to the token: one atomic command with
  * majority write concern. For exclusive holders, and tokens of one store: those of two stores say
- * nothing about who is later. The collection must be of the libmongoc, 1 or 2,
- * that this library was built with, so take the program's flags from `pkg-config --cflags --libs
+ * nothing about who is later. The collection must be of the libmongoc, 1 or 2, that this library
+ * was built with, so take the program's flags from `pkg-config --cflags --libs
  * holdfast-guard-mongo`.
  *   - HF_FENCED: a later holder has written, and nothing was changed.
  *   - HF_NOT_FOUND: no such document.

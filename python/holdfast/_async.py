@@ -222,7 +222,7 @@ class AsyncLock:
 
     def client_closes(self) -> None:
         """The lease stays in the store until its ttl is over, and may be followed by another holder."""
-        self._lose(LostError("the client of \"%s\" was closed" % self.name))
+        self._lose(LostError('the client of "%s" was closed' % self.name))
 
     async def __aenter__(self) -> AsyncLock:
         self._task = asyncio.current_task()
