@@ -152,6 +152,16 @@ static void test_texts_have_their_bounds(void **state)
     assert_int_equal(hf_lock_acquire(one, bed_name("why"), &options, &lock, NULL), HF_INVALID);
 }
 
+static void test_a_mode_that_there_is_not(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lock *lock;
+    const hf_lock_options odd = {.wait_ms = HF_TRY, .mode = (hf_mode)2};
+    assert_code(HF_INVALID, hf_lock_acquire(one, bed_name("odd"), &odd, &lock, &err), &err);
+    assert_contains(err.text, "HF_SHARED (1)");
+}
+
 static void test_what_a_later_version_would_ask_for_is_refused(void **state)
 {
     (void)state;
@@ -574,6 +584,7 @@ int run_client_cases(void)
         CASE_IF(BED_MAKES, test_names_that_can_be),
         CASE(test_names_that_cannot_be),
         CASE(test_texts_have_their_bounds),
+        CASE(test_a_mode_that_there_is_not),
         CASE(test_what_a_later_version_would_ask_for_is_refused),
         CASE(test_uris_and_options_that_cannot_be),
         CASE(test_a_negative_wait_is_refused),

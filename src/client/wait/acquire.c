@@ -9,6 +9,14 @@
 #define TELL_MS 1000 /* how often on_wait is called */
 #define DOZE_MS 20
 
+static hf_code check_mode(const hf_lock_options *options, hf_error *err)
+{
+    if (options->permits || options->mode == HF_EXCLUSIVE || options->mode == HF_SHARED)
+        return HF_OK;
+    return error_set(err, HF_INVALID, "a mode of %d: HF_EXCLUSIVE (%d) or HF_SHARED (%d)",
+                     (int)options->mode, HF_EXCLUSIVE, HF_SHARED);
+}
+
 static hf_code check_permits(const hf_lock_options *options, hf_error *err)
 {
     if (!options->permits && !options->limit)
@@ -131,6 +139,8 @@ hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_erro
         code = text_check("the actor", options->actor, HF_ACTOR_MAX, err);
     if (!code)
         code = check_wait(options, err);
+    if (!code)
+        code = check_mode(options, err);
     if (!code)
         code = check_permits(options, err);
     if (!code)
