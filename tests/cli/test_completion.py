@@ -82,7 +82,7 @@ class Offers(Completion):
         self.assertEqual(self.offers("show", "many/"), names[:1000])
 
     def test_stores(self):
-        self.assertEqual(self.offers("--store", "p"), ["prod"])
+        self.assertEqual(self.offers("--store", "p"), ["prod", "private"])
         self.assertEqual(self.offers("run", "--store=h"), ["--store=here"])
         self.assertEqual(self.offers("run", "--store", "mem"), ["memory:"])
 
@@ -156,7 +156,7 @@ class Bash(Completion):
         self.assertEqual(self.reply("holdfast", "show", "t"), [r"two\ words"])
         self.assertEqual(self.reply("holdfast", "show", r"two\ w"), [r"two\ words"])
         self.assertEqual(self.reply("holdfast", "show", "a", ":", "b"), ["b=c"])
-        self.assertEqual(self.reply("holdfast", "--store", "=", "pr"), ["prod"])
+        self.assertEqual(self.reply("holdfast", "--store", "=", "pro"), ["prod"])
         self.assertEqual(self.reply("holdfast", "--store", "sqlite", ":"), [""])
         self.assertIn("sessions", self.reply("holdfast", "run", "x", "--", "holdfast", "s"))
 
@@ -205,7 +205,7 @@ words=("$@"); CURRENT=$#; PREFIX=$words[-1]; IPREFIX=
                          ["sessions:list the processes that hold or wait"])
         self.assertEqual(self.reply("holdfast", "show", "a"), [r"a\:b=c:free"])
         self.assertEqual(self.reply("holdfast", "show", r"two\ w"), ["two words:free"])
-        self.assertEqual(self.reply("holdfast", "--store=p"), ["prod:"])
+        self.assertEqual(self.reply("holdfast", "--store=pro"), ["prod:"])
         self.assertEqual(self.reply("holdfast", "serve", "--tls-key", ""), ["files"])
         self.assertEqual(self.reply("holdfast", "run", "x", "--", "ls", "-l"), ["command -l"])
 
@@ -226,8 +226,8 @@ words=("$@"); CURRENT=$#; PREFIX=$words[-1]; IPREFIX=
         shell = self.prompt()
         for line, becomes in (("sess", "sessions "), ("show n", "show nightly "),
                               ("show t", r"show two\ words "), (r"show two\ w", r"show two\ words "),
-                              ("show a", "show a:b=c "), ("--store=p", "--store=prod "),
-                              ("--store p", "--store prod "), ("serve --tls-key con", "serve --tls-key config "),
+                              ("show a", "show a:b=c "), ("--store=pro", "--store=prod "),
+                              ("--store pro", "--store prod "), ("serve --tls-key con", "serve --tls-key config "),
                               ("serve --tls-key=con", "serve --tls-key=config "),
                               ("run x -- holdfast sess", "run x -- holdfast sessions ")):
             self.assertEqual(self.completed(shell, "holdfast " + line), "holdfast " + becomes)
@@ -248,7 +248,7 @@ class Fish(Completion):
         self.assertEqual(self.reply("holdfast sess"), ["sessions"])
         self.assertEqual(self.reply("holdfast show n"), ["nightly"])
         self.assertEqual(self.reply(r"holdfast show two\ w"), ["two words"])
-        self.assertEqual(self.reply("holdfast --store=p"), ["--store=prod"])
+        self.assertEqual(self.reply("holdfast --store=pro"), ["--store=prod"])
         self.assertEqual(self.reply("holdfast serve --tls-key con"), ["config"])
         self.assertEqual(self.reply("holdfast serve --tls-key=con"), ["--tls-key=config"])
         self.assertEqual(self.reply("holdfast run x -- holdfast sess"), ["sessions"])

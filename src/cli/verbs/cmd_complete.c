@@ -135,6 +135,7 @@ static void offer_stores(settings *given, const char *prefix, const char *word)
     config_settle(c);
     for (size_t i = 0; i < c->n_stores; i++)
         offer(prefix, word, c->stores[i].name, "");
+    offer(prefix, word, STORE_PRIVATE, "this user's own file");
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
         offer(prefix, word, schemes[i], "");
 }
