@@ -9,8 +9,9 @@ import signal
 import cli
 from idle import boot_ns, idle_seconds
 
-# Ends with what `trap` says and passes the signal's name on; says "ready" when it listens.
-TRAP = 'trap "echo got-%s; exit 9" %s; echo ready; while :; do sleep 600 & wait $!; done'
+# Ends with what `trap` says and passes the signal's name on; says "ready" when it listens. What it
+# starts with & ignores some signals, so it ends that itself.
+TRAP = 'trap "echo got-%s; kill \\$!; exit 9" %s; echo ready; while :; do sleep 600 & wait $!; done'
 # Holds a kernel lock on the file for as long as it, or its child, lives, and does not heed SIGTERM.
 STUBBORN = 'trap "" TERM; exec 9>"$1"; flock 9; echo $$; sleep 600 & echo $!; wait; sleep 600'
 
