@@ -170,6 +170,7 @@ class Usage(cli.Case):
             ('"inf" is not a duration', "run", "-w", "inf", *x),
             (r'"\+1" is not a duration', "run", "-w", "+1", *x),
             ("is negative", "run", "-w", "-1", *x),
+            ('"--" is not a duration', "run", "-w", *x[1:]),
             ("too long", "run", "-w", "9" * 30, *x),
             ("too long", "run", "-w", "9223372036854775807ms", *x),
             ("too long", "run", "-w", "876001h", *x),

@@ -53,7 +53,7 @@ static const char *billionths(const char *p, int64_t *value)
 const char *duration_parse(const char *text, int64_t *out_ms)
 {
     int64_t count = 0, part = 0;
-    if (*text == '-')
+    if (*text == '-' && is_digit(text[1]))
         return "is negative";
     const char *p = whole(text, &count);
     if (*p == '.' && is_digit(p[1]))
