@@ -274,8 +274,8 @@ static void hand_over_locked(hf_client *client, struct release *release, hf_code
 static hf_code moot(hf_error *err)
 {
     return error_set(err, HF_UNKNOWN,
-                     "the lease ran out before the release was acknowledged; the next waiter "
-                     "takes the lock over");
+                     "the session ended before the release was acknowledged; the next waiter "
+                     "takes the lock over when the lease is over");
 }
 
 hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err)
