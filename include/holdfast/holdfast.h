@@ -134,7 +134,9 @@ typedef struct hf_options {
                              * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
                              * for requests that may not wait (HF_TRY). Not retried: calls that only
                              * read (but hf_election_observe()), hf_lease_renew(), and the look with
-                             * which hf_lease_release() begins */
+                             * which hf_lease_release() begins. A try under way is not cut short,
+                             * also where wait_ms ends: on SQLite it waits up to 5 s for a file that
+                             * another program keeps locked, and for the client's other calls */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on
@@ -370,8 +372,8 @@ int hf_lock_fd(hf_lock *lock);
  * hfTokenField. */
 int64_t hf_lock_token(const hf_lock *lock);
 
-/* The name by which the lock was taken; for a claimed document, the one by which
- * hf_document_acquire() would take it. */
+/* The name by which the lock was taken, in protocol document as listings write it ("7" for 7.0);
+ * for a claimed document, the one by which hf_document_acquire() would take it. */
 const char *hf_lock_name(const hf_lock *lock);
 
 /* How long acquiring took. */

@@ -52,8 +52,11 @@ class Client:
     Options, None for the default; all times are in seconds:
       ttl            the lease: 1 to 3600; default 10, with protocol `sharding` 90
       stop_margin    the loss warning comes this long before the lease ends; default: with the end
-      patience       how long an unreachable store is retried; default 30; renew_lease() and calls
-                     that only read, but for observe(), try once
+      patience       how long an unreachable store is retried; default the URI's serverSelectionTimeoutMS, or
+                     30, and 4 for requests that may not wait; renew_lease(), the look with which
+                     release_lease() begins, and calls that only read, but for observe(), try once. A try
+                     under way is not cut short; on SQLite it waits up to 5 s for a file that another
+                     program keeps locked
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
                      host; default 300; math.inf: never
       local_turns    how many more threads of this client in a row get a lock, once it has heard that another

@@ -35,7 +35,8 @@ def moment(ms: int) -> Optional[float]:
 
 @dataclass(frozen=True)
 class WaitInfo:
-    """What a wait is waiting for. position 1 is next, 0 is not in the queue, which is full.
+    """What a wait is waiting for. position 1 is next, 0 is in no queue, as it is full or the
+    protocol has none.
 
     A thread behind another one of its client is told its place behind that thread, as position and as queued,
     and a holder, without why and held_since.
