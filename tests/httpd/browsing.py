@@ -116,6 +116,14 @@ class Case(serving.Case):
         added = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
         self.addCleanup(self.driver.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", added)
 
+    def note_streams(self):
+        """Before the page is opened: streams() then says which events it asks for, the last at the end."""
+        self.inject("const was = fetch; window.asked = [];"
+                    "fetch = (url, ...rest) => { asked.push(url); return was(url, ...rest); }")
+
+    def streams(self):
+        return self.driver.execute_script("return asked.filter(url => url.startsWith('v1/events'))")
+
     def set_clock(self):
         """Before the page is opened: its clock stands still, until put_ahead()."""
         self.inject("window.clockMs = Date.now(); Date.now = () => clockMs;")

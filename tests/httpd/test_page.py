@@ -109,6 +109,7 @@ class Page(browsing.Case):
         self.assertEqual(self.texts("#none"), ["No such lock is held or waited for."])
 
     def test_free_ones_are_asked_for_when_they_are_shown(self):
+        self.note_streams()
         service = self.serve()
         for name in ("free", "job/1", "job/2"):
             self.check(0, "run", name, "--", "true")
@@ -123,7 +124,11 @@ class Page(browsing.Case):
         prefix.send_keys(Keys.BACKSPACE * len("job/"))
         self.wait_for(lambda: sorted(self.names()) == ["free", "held", "job/1", "job/2"], "all")
         self.state("live")
+        self.assertEqual(self.streams()[-1], "v1/events?")
         self.find("#idle").click()
+        self.assertEqual(self.names(), ["held"])
+        self.wait_for(lambda: self.streams()[-1] == "v1/events?in_use=1", "no free ones to be asked for")
+        self.state("live")
         self.assertEqual(self.names(), ["held"])
 
     def test_break_takes_an_admin(self):

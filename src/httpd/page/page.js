@@ -93,9 +93,10 @@ function address() {
     ...(asked.prefix && {prefix: asked.prefix}), ...(!asked.idle && {in_use: 1})});
 }
 
-function askForMore() {
+// Where what is asked for has it all, that goes on, but without free locks as soon as none is shown.
+function askAnew() {
   const {prefix, idle} = wanted();
-  if (prefix.startsWith(asked.prefix) && (asked.idle || !idle))
+  if (prefix.startsWith(asked.prefix) && (one || idle === asked.idle))
     return;
   Object.assign(asked, {prefix, idle, since: Date.now()});
   stream.again();
@@ -105,7 +106,7 @@ let typing;
 function choose() {
   drawAnew();
   clearTimeout(typing);
-  typing = setTimeout(askForMore, 300);
+  typing = setTimeout(askAnew, 300);
 }
 
 // ---- What is shown
@@ -448,7 +449,7 @@ addEventListener("keydown", event => {
 });
 addEventListener("hashchange", () => {
   look();
-  askForMore();
+  askAnew();
   readOne();
 });
 
