@@ -99,17 +99,38 @@ static void test_a_turn_is_written_a_beat_later(void **state)
 }
 
 /* A slow answer tells the store's time but roughly; here as earlier than it is. */
+static void tell_early(hf_client *client)
+{
+    MUTEX_SCOPE(&client->mutex);
+    hf_mono now = client_now(client);
+    diary_hear_locked(client, now, now, (hf_dbtime){diary_time_locked(client, now).ms - 100});
+}
+
 static void test_no_turn_ends_before_it_was_granted(void **state)
 {
     (void)state;
     hf_client *client;
     faulty *f = faulty_open_still("memory:roughly", NULL, &client);
     hf_lock *lock = take_for(client, "x", NULL);
-    pthread_mutex_lock(&client->mutex);
-    hf_mono now = client_now(client);
-    diary_hear_locked(client, now, now, (hf_dbtime){diary_time_locked(client, now).ms - 100});
-    pthread_mutex_unlock(&client->mutex);
+    tell_early(client);
     release(lock);
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].held_ms, 0);
+    hf_close(client);
+}
+
+static void test_no_lease_ends_before_it_was_granted(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    hf_lease lease;
+    faulty *f = faulty_open_still("memory:roughly lease", NULL, &client);
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    tell_early(client);
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_OK);
     write_diary(f, client);
     read_history(client, "x");
     assert_int_equal(n_turns, 1);
@@ -627,6 +648,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_turn_is_written_a_beat_later),
         cmocka_unit_test(test_no_turn_ends_before_it_was_granted),
+        cmocka_unit_test(test_no_lease_ends_before_it_was_granted),
         cmocka_unit_test(test_no_turn_ends_before_the_one_that_it_followed),
         cmocka_unit_test(test_what_is_left_is_written_at_the_end),
         cmocka_unit_test(test_what_is_given_back_was_no_turn),

@@ -65,9 +65,7 @@ static hf_dbtime granted_at(const struct hf_lock *lock)
     return is_said ? lock->grant.granted_at : diary_time_locked(lock->client, lock->belief.born);
 }
 
-/* Now. The store's time is known but roughly; a turn that ended before it was granted would be
- * listed before the one that it followed. */
-static hf_dbtime ended_at(hf_client *client, hf_dbtime granted)
+hf_dbtime diary_ended_at_locked(hf_client *client, hf_dbtime granted)
 {
     hf_dbtime now = diary_time_locked(client, client_now(client));
     return now.ms < granted.ms ? granted : now;
@@ -96,7 +94,7 @@ static hf_turn_note note_of(const struct hf_lock *lock, const hf_leave *leave, h
                           .permits = grant->permits,
                           .limit = grant->enter.limit,
                           .granted_at = granted,
-                          .ended_at = ended_at(client, granted),
+                          .ended_at = diary_ended_at_locked(client, granted),
                           .end = end,
                           .has_exit_status = leave->has_exit_status,
                           .exit_status = leave->exit_status};

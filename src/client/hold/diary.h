@@ -29,6 +29,9 @@ struct diary {
 
 /* The store's clock, as far as it is known, at a time of ours. */
 hf_dbtime diary_time_locked(hf_client *client, hf_mono at);
+/* When a turn of ours ended: now. The store's time is known but roughly; a turn that ended before
+ * it was granted would be listed before the one that it followed. */
+hf_dbtime diary_ended_at_locked(hf_client *client, hf_dbtime granted);
 /* A step that was sent at that time, and answered now, was done at `said` by the store's clock. */
 void diary_hear_locked(hf_client *client, hf_mono sent, hf_mono now, hf_dbtime said);
 

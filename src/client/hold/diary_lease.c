@@ -66,7 +66,7 @@ static void end_locked(hf_client *client, struct history_turn *seen, const hf_tu
                        hf_turn_end end, const char *reason)
 {
     hf_turn_note note = seen ? seen->note : *unseen;
-    note.ended_at = diary_time_locked(client, client_now(client));
+    note.ended_at = diary_ended_at_locked(client, note.granted_at);
     note.end = end;
     note.reason = reason;
     diary_add_locked(client, history_copy(&note));
