@@ -18,9 +18,10 @@ static void note_abandoned(const char *name, const hf_last *before)
                                          done->exit_status, done->who)
                             : text_copy("");
     char *why = *before->reason ? text_print(" (%s)", before->reason) : text_copy("");
-    terminal_note("\"%s\" was abandoned by %s, token %" PRId64
-                  ", at %s%s: look what it left half done%s",
-                  name, *before->who ? before->who : "its holder", before->token, when, why, known);
+    char *token = text_token(before->token);
+    terminal_note("\"%s\" was abandoned by %s%s, at %s%s: look what it left half done%s", name,
+                  *before->who ? before->who : "its holder", token, when, why, known);
+    free(token);
     free(why);
     free(known);
     free(when);
