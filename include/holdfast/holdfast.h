@@ -135,8 +135,8 @@ typedef struct hf_options {
                              * for requests that may not wait (HF_TRY). Not retried: calls that only
                              * read (but hf_election_observe()), hf_lease_renew(), and the look with
                              * which hf_lease_release() begins. A try under way is not cut short,
-                             * also where wait_ms ends: on SQLite it waits up to 5 s for a file that
-                             * another program keeps locked, and for the client's other calls */
+                             * even when wait_ms is over: on SQLite it waits up to 5 s for a file
+                             * that another program keeps locked, and for the client's other calls */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on

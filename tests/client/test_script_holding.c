@@ -536,7 +536,7 @@ static void test_a_release_without_patience(void **state)
                  "9975 a end, leaving tickets\n"
                  "10149 a x: leave: not sent, HF_UNREACHABLE\n"
                  "10149 released x: HF_UNKNOWN: the session ended before the release was "
-                 "acknowledged; the next waiter takes the lock over when the lease is over\n");
+                 "acknowledged; the next waiter takes the lock over\n");
     end();
 }
 

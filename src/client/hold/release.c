@@ -275,7 +275,7 @@ static hf_code moot(hf_error *err)
 {
     return error_set(err, HF_UNKNOWN,
                      "the session ended before the release was acknowledged; the next waiter "
-                     "takes the lock over when the lease is over");
+                     "takes the lock over");
 }
 
 hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err)
