@@ -136,7 +136,8 @@ typedef struct hf_options {
                              * read (but hf_election_observe()), hf_lease_renew(), and the look with
                              * which hf_lease_release() begins. A try under way is not cut short,
                              * even when wait_ms is over: on SQLite it waits up to 5 s for a file
-                             * that another program keeps locked, and for the client's other calls */
+                             * that another program keeps locked, and for other calls of the
+                             * client */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on
