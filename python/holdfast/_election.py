@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Callable, Iterator, List, Optional, Type, Union
 
 from . import _library
-from ._errors import CancelledError, ClosedError, call, error_of, made
+from ._errors import CancelledError, ClosedError, HoldfastError, call, error_of, made
 from ._handle import ChildHandle, ClientHandle, State
 from ._info import Leader
 from ._library import lib
@@ -68,9 +68,12 @@ class Election:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it leads now. Asks the clock, sends nothing."""
-        with self._handle as pointer:
-            return bool(lib.hf_election_is_leader(pointer, None, None))
+        """Whether it leads now; False once it was closed. Asks the clock, sends nothing."""
+        try:
+            self.check()
+        except HoldfastError:
+            return False
+        return True
 
     @property
     def token(self) -> int:

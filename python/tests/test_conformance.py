@@ -417,6 +417,7 @@ class Waits(OnAStore):
         while leader is None or leader.value != "there":  # nobody may lead in between
             leader = next(leaders)
         second.close()
+        self.assertFalse(second.is_leader)
         self.assertIsNone(next(leaders))
         leaders.close()
         first.close()
