@@ -125,17 +125,34 @@ static size_t count_files(void)
     return count_in("/proc/self/fd");
 }
 
-static void *do_nothing(void *ctx)
+static size_t own_threads; /* while there is no client */
+
+static void *say_id(void *ctx)
 {
-    return ctx;
+    *(pid_t *)ctx = gettid();
+    return NULL;
+}
+
+/* One that was joined may be seen for a moment. */
+static bool is_seen(pid_t thread)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/task/%d", (int)thread);
+    return access(path, F_OK) == 0;
 }
 
 /* A sanitizer starts a thread of its own with a program's first. */
 static int begin_all(void **state)
 {
     pthread_t first;
+    pid_t id;
     (void)state;
-    return __real_pthread_create(&first, NULL, do_nothing, NULL) || pthread_join(first, NULL);
+    if (__real_pthread_create(&first, NULL, say_id, &id) || pthread_join(first, NULL))
+        return -1;
+    for (int i = 0; i < SOON_MS && is_seen(id); i++)
+        bed_pause();
+    own_threads = count_in("/proc/self/task");
+    return 0;
 }
 
 static int begin(void **state)
@@ -153,21 +170,21 @@ static int begin(void **state)
     return 0;
 }
 
+static void assert_threads(size_t n)
+{
+    for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > n; i++)
+        bed_pause();
+    assert_int_equal(count_in("/proc/self/task"), n);
+}
+
 static int end(void **state)
 {
     (void)state;
     if (bed_service())
         bed_stop();
     hf_close(client);
+    assert_threads(own_threads); /* the next test counts them */
     return 0;
-}
-
-/* One that was joined may be seen for a moment. */
-static void assert_threads(size_t n)
-{
-    for (int i = 0; i < SOON_MS && count_in("/proc/self/task") > n; i++)
-        bed_pause();
-    assert_int_equal(count_in("/proc/self/task"), n);
 }
 
 /* It does not start, says why, and leaves neither an open file nor a thread. */
