@@ -517,6 +517,10 @@ typedef struct hf_store_ops {
      * What cannot be read is skipped. A store without HF_CAN_HISTORY may give what others add. */
     hf_code (*history)(hf_store *store, const hf_history_part *part, hf_turn_note_fn each,
                        void *ctx, hf_error *err);
+
+    /* The store will be closed: calls under way that wait for a server which is silent fail soon
+     * (HF_UNREACHABLE or HF_UNKNOWN). Those that begin later wait as always. May be NULL. */
+    void (*hurry)(hf_store *store);
 } hf_store_ops;
 
 struct hf_store {

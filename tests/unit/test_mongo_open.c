@@ -45,24 +45,24 @@ static void test_weak_writes_are_told(void **state)
     answers_close(store);
 }
 
-/* The time-outs of beats are within a sixth of the ttl, 1000 ms. */
+/* The time-outs of beats are a third of the ttl, 2000 ms. */
 static void test_how_long_commands_may_take(void **state)
 {
     (void)state;
     store = answers_open("");
     const mongoc_uri_t *work = store->work.uri, *beats = store->beats.uri;
     assert_int_equal(store->work.limits.wait_ms, 4000);
-    assert_int_equal(mongoc_uri_get_option_as_int32(work, MONGOC_URI_CONNECTTIMEOUTMS, 0), 1000);
+    assert_int_equal(mongoc_uri_get_option_as_int32(work, MONGOC_URI_CONNECTTIMEOUTMS, 0), 4000);
     assert_int_equal(mongoc_uri_get_option_as_int32(work, MONGOC_URI_SOCKETTIMEOUTMS, 0), 5000);
-    assert_int_equal(store->beats.limits.wait_ms, 500);
-    assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_CONNECTTIMEOUTMS, 0), 333);
-    assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_SOCKETTIMEOUTMS, 0), 500);
+    assert_int_equal(store->beats.limits.wait_ms, 2000);
+    assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_CONNECTTIMEOUTMS, 0), 2000);
+    assert_int_equal(mongoc_uri_get_option_as_int32(beats, MONGOC_URI_SOCKETTIMEOUTMS, 0), 2000);
     answers_close(store);
     store = answers_open("&hfProtocol=sharding&hfCommandMS=15000");
     assert_int_equal(store->work.limits.wait_ms, 15000);
     assert_int_equal(mongoc_uri_get_option_as_int32(store->work.uri, MONGOC_URI_SOCKETTIMEOUTMS, 0),
                      16000);
-    assert_int_equal(store->beats.limits.wait_ms, 500);
+    assert_int_equal(store->beats.limits.wait_ms, 2000);
     answers_close(store);
 }
 

@@ -120,7 +120,7 @@ void *__wrap_mongoc_apm_command_failed_get_context(const mongoc_apm_command_fail
     return told;
 }
 
-static mongoc_client_t *given_meanwhile; /* NULL: nobody gives one back while a call waits */
+static mongo_connection *given_meanwhile; /* NULL: nobody gives one back while a call waits */
 static const mongo_call *given_for;
 static int n_waits;
 
@@ -129,7 +129,7 @@ int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, 
                                   const struct timespec *until)
 {
     (void)cond, (void)clock, (void)until;
-    mongoc_client_t *given = given_meanwhile;
+    mongo_connection *given = given_meanwhile;
     given_meanwhile = NULL;
     n_waits++;
     if (!given)
@@ -148,18 +148,12 @@ static hf_mono read_mono(void *ctx)
 
 /* ---- The pool ---- */
 
-static void open_pool_with(const char *text, bool is_direct)
+static void open_pool(const char *text)
 {
-    mongo_limits limits = {
-        .connect_ms = 1001, .socket_ms = 1002, .wait_ms = 1003, .is_direct = is_direct};
+    mongo_limits limits = {.connect_ms = 1001, .socket_ms = 1002, .wait_ms = 1003};
     mongoc_uri_destroy(store.uri.driver);
     store.uri.driver = mongoc_uri_new(text);
     mongo_pool_init(&pool, store.uri.driver, limits);
-}
-
-static void open_pool(const char *text)
-{
-    open_pool_with(text, false);
 }
 
 static int begin(void **state)
@@ -182,16 +176,16 @@ static int end(void **state)
     return 0;
 }
 
-static mongoc_client_t *take_for(const mongo_call *what)
+static mongo_connection *take_for(const mongo_call *what)
 {
-    mongoc_client_t *client = NULL;
+    mongo_connection *client = NULL;
     n_waits = 0;
     assert_int_equal(mongo_pool_take(&store, &pool, what, &client, &err), HF_OK);
     assert_non_null(client);
     return client;
 }
 
-static mongoc_client_t *take(void)
+static mongo_connection *take(void)
 {
     return take_for(&call);
 }
@@ -199,7 +193,7 @@ static mongoc_client_t *take(void)
 /* So many are idle. */
 static void keep(size_t n)
 {
-    mongoc_client_t *all[MONGO_IDLE_MAX + 1];
+    mongo_connection *all[MONGO_IDLE_MAX + 1];
     for (size_t i = 0; i < n; i++)
         all[i] = take();
     for (size_t i = 0; i < n; i++)
@@ -228,7 +222,8 @@ static void assert_settings(void)
     assert_int_equal(number(MONGOC_URI_SERVERSELECTIONTIMEOUTMS), 1001);
     assert_int_equal(number(MONGOC_URI_CONNECTTIMEOUTMS), 1001);
     assert_int_equal(number(MONGOC_URI_SOCKETTIMEOUTMS), 1002);
-    assert_int_equal(number(MONGOC_URI_HEARTBEATFREQUENCYMS), 600000);
+    assert_int_equal(number(MONGOC_URI_HEARTBEATFREQUENCYMS), INT32_MAX);
+    assert_int_equal(number(MONGOC_URI_SOCKETCHECKINTERVALMS), INT32_MAX);
     assert_int_equal(pool.limits.wait_ms, 1003);
 }
 
@@ -257,7 +252,7 @@ static void test_a_uri_that_says_otherwise(void **state)
 static void test_one_that_was_given_back_is_taken_again(void **state)
 {
     (void)state;
-    mongoc_client_t *one = take(), *other = take();
+    mongo_connection *one = take(), *other = take();
     assert_ptr_not_equal(one, other);
     mongo_pool_give(&store, &pool, &call, one, false);
     assert_ptr_equal(take(), one);
@@ -282,7 +277,7 @@ static void test_sixteen_are_kept(void **state)
     (void)state;
     keep(MONGO_IDLE_MAX);
     assert_string_equal(ended, "");
-    mongoc_client_t *all[MONGO_IDLE_MAX + 1];
+    mongo_connection *all[MONGO_IDLE_MAX + 1];
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
         all[i] = take();
     for (int i = 0; i < MONGO_IDLE_MAX + 1; i++)
@@ -295,7 +290,7 @@ static void test_sixteen_are_kept(void **state)
 static void test_what_is_not_needed_for_ten_seconds_is_closed(void **state)
 {
     (void)state;
-    mongoc_client_t *one = take(), *two = take(), *three = take();
+    mongo_connection *one = take(), *two = take(), *three = take();
     mongo_pool_give(&store, &pool, &call, one, false);
     mongo_pool_give(&store, &pool, &call, two, false);
     now.tv_sec += 9;
@@ -319,7 +314,7 @@ static void test_what_is_not_needed_for_ten_seconds_is_closed(void **state)
 static void test_one_that_can_wait_takes_what_another_gives_back(void **state)
 {
     (void)state;
-    mongoc_client_t *one = take();
+    mongo_connection *one = take();
     given_meanwhile = one;
     given_for = &call;
     assert_ptr_equal(take_for(&patient), one);
@@ -330,7 +325,7 @@ static void test_one_that_can_wait_takes_what_another_gives_back(void **state)
 static void test_one_that_has_waited_opens_its_own(void **state)
 {
     (void)state;
-    mongoc_client_t *one = take(), *other = take_for(&patient);
+    mongo_connection *one = take(), *other = take_for(&patient);
     assert_int_equal(n_waits, 1);
     assert_ptr_not_equal(one, other);
     mongo_pool_give(&store, &pool, &call, one, false);
@@ -342,14 +337,14 @@ static void test_those_that_can_wait_go_one_after_the_other(void **state)
 {
     (void)state;
     keep(2);
-    mongoc_client_t *one = take_for(&patient);
+    mongo_connection *one = take_for(&patient);
     assert_int_equal(n_waits, 0);
     given_meanwhile = one;
     given_for = &patient;
     assert_ptr_equal(take_for(&patient), one);
     assert_int_equal(n_waits, 1);
     assert_int_equal(pool.n_idle, 1);
-    mongoc_client_t *other = take();
+    mongo_connection *other = take();
     assert_int_equal(n_waits, 0); /* this one cannot */
     mongo_pool_give(&store, &pool, &call, other, false);
     mongo_pool_give(&store, &pool, &patient, one, false);
@@ -359,7 +354,7 @@ static void test_after_a_failure_one_that_can_wait_does_not(void **state)
 {
     (void)state;
     mongo_pool_give(&store, &pool, &patient, take_for(&patient), true);
-    mongoc_client_t *client = NULL;
+    mongo_connection *client = NULL;
     is_refused = true;
     assert_int_equal(mongo_pool_take(&store, &pool, &patient, &client, &err), HF_UNUSABLE);
     is_refused = false;
@@ -370,7 +365,7 @@ static void test_after_a_failure_one_that_can_wait_does_not(void **state)
 static void test_a_connection_that_cannot_be_made(void **state)
 {
     (void)state;
-    mongoc_client_t *client = (mongoc_client_t *)(void *)&pool;
+    mongo_connection *client = (mongo_connection *)(void *)&pool;
     is_refused = true;
     assert_int_equal(mongo_pool_take(&store, &pool, &call, &client, &err), HF_UNUSABLE);
     is_refused = false;
@@ -395,39 +390,44 @@ static void test_a_new_one_tells_of_errors_and_of_its_commands(void **state)
 static void hear(const char *text)
 {
     bson_t *hello = pipeline_json(text);
-    mongo_note_hello(&store, hello);
+    mongo_note_hello(&store, hello, 100);
     bson_destroy(hello);
 }
 
 /* Where a new connection goes, which is then given back. */
 static const char *goes_to(bool fails)
 {
+    static char hosts[200];
     mongo_pool_give(&store, &pool, &call, take(), fails);
-    return mongoc_uri_get_hosts(went_to)->host_and_port;
+    hosts[0] = '\0';
+    for (const mongoc_host_list_t *at = mongoc_uri_get_hosts(went_to); at; at = at->next)
+        strcat(strcat(hosts, *hosts ? " " : ""), at->host_and_port);
+    return hosts;
 }
 
-static void open_direct(const char *text)
+static void open_at(const char *text)
 {
     mongo_pool_done(&store, &pool);
-    open_pool_with(text, true);
-    mongo_forget_primary(&store);
+    memset(&store.set_seen, 0, sizeof store.set_seen);
+    open_pool(text);
 }
 
-#define SET "mongodb://u:p%40@a:1,b:2/app?replicaSet=rs0&socketTimeoutMS=7"
-#define PRIMARY "{'setName': 'rs0', 'me': 'b:2', 'ismaster': true}"
+#define SET "mongodb://u:p%40@a:1,b:2/app?socketTimeoutMS=7"
+#define PRIMARY                                                                                    \
+    "{'ok': 1, 'setName': 'rs0', 'me': 'b:2', 'ismaster': true, 'hosts': ['b:2', 'c:3']}"
 
+/* The set is named, so that the driver refuses the member once it is a secondary. */
 static void test_it_goes_to_the_primary_alone(void **state)
 {
     (void)state;
-    open_direct(SET);
-    assert_string_equal(goes_to(false), "a:1");
-    hear("{'setName': 'rs0', 'me': 'a:1', 'ismaster': false}");
+    open_at(SET);
+    assert_string_equal(goes_to(false), "a:1 b:2");
+    hear("{'ok': 1, 'setName': 'rs0', 'me': 'a:1', 'ismaster': false}");
     hear(PRIMARY);
-    mongoc_client_t *idle = take();
+    mongo_connection *idle = take();
     assert_string_equal(goes_to(false), "b:2");
-    assert_null(mongoc_uri_get_hosts(went_to)->next);
-    assert_true(mongoc_uri_get_option_as_bool(went_to, MONGOC_URI_DIRECTCONNECTION, false));
     assert_int_equal(mongoc_uri_get_option_as_int32(went_to, MONGOC_URI_SOCKETTIMEOUTMS, 0), 1002);
+    assert_int_equal(mongoc_uri_get_option_as_int32(went_to, MONGOC_URI_CONNECTTIMEOUTMS, 0), 1001);
     assert_string_equal(mongoc_uri_get_username(went_to), "u");
     assert_string_equal(mongoc_uri_get_password(went_to), "p@");
     assert_string_equal(mongoc_uri_get_replica_set(went_to), "rs0");
@@ -435,14 +435,39 @@ static void test_it_goes_to_the_primary_alone(void **state)
     mongo_pool_give(&store, &pool, &call, idle, false);
 }
 
-static void test_after_a_failure_the_primary_is_looked_for(void **state)
+static void test_after_a_failure_all_members_are_asked(void **state)
 {
     (void)state;
-    open_direct(SET);
-    hear("{'setName': 'rs0', 'me': 'b:2', 'isWritablePrimary': true}");
+    open_at(SET);
+    hear(PRIMARY);
     assert_string_equal(goes_to(true), "b:2");
-    assert_string_equal(goes_to(true), "a:1");
-    assert_false(mongoc_uri_get_option_as_bool(went_to, MONGOC_URI_DIRECTCONNECTION, false));
+    assert_string_equal(goes_to(true), "b:2 c:3 a:1"); /* those of the set, and of the URI */
+}
+
+/* One that leads elsewhere says nothing about the present primary. */
+static void test_a_failure_elsewhere_leaves_the_primary(void **state)
+{
+    (void)state;
+    open_at(SET);
+    hear(PRIMARY);
+    mongo_connection *former = take();
+    hear("{'ok': 1, 'setName': 'rs0', 'me': 'c:3', 'isWritablePrimary': true}");
+    mongo_connection *present = take();
+    mongo_pool_give(&store, &pool, &call, present, false);
+    mongo_pool_give(&store, &pool, &call, former, true);
+    assert_ptr_equal(take(), present);
+    assert_string_equal(goes_to(false), "c:3");
+    mongo_pool_give(&store, &pool, &call, present, false);
+}
+
+static void test_a_server_that_ends_says_nothing(void **state)
+{
+    (void)state;
+    open_at("mongodb://a:1/app?replicaSet=rs0");
+    hear("{'ok': 0, 'code': 91, 'setName': 'rs0', 'me': 'b:2', 'ismaster': true}");
+    hear("{'ok': 0, 'code': 91}");
+    assert_string_equal(goes_to(false), "a:1");
+    assert_int_equal(mongo_other_set(&store, &err), HF_OK);
 }
 
 static void test_where_no_set_is_looked_for_it_goes_as_the_uri_says(void **state)
@@ -451,23 +476,13 @@ static void test_where_no_set_is_looked_for_it_goes_as_the_uri_says(void **state
                                        "mongodb://a:1/?directConnection=true&replicaSet=rs0"};
     (void)state;
     for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
-        open_direct(uris[i]);
+        open_at(uris[i]);
         hear(PRIMARY);
         assert_string_equal(goes_to(false), "a:1");
     }
-    open_direct(SET);
-    hear("{'me': 'b:2', 'ismaster': true}"); /* a standalone server, or a router */
-    assert_string_equal(goes_to(false), "a:1");
-}
-
-static void test_one_for_other_calls_knows_all_members(void **state)
-{
-    (void)state;
-    mongo_pool_done(&store, &pool);
-    open_pool(SET);
-    hear(PRIMARY);
-    assert_string_equal(goes_to(false), "a:1");
-    mongo_forget_primary(&store);
+    open_at(SET);
+    hear("{'ok': 1, 'me': 'b:2', 'ismaster': true}"); /* a standalone server, or a router */
+    assert_string_equal(goes_to(false), "a:1 b:2");
 }
 
 /* ---- The end ---- */
@@ -513,9 +528,10 @@ int main(void)
         TEST(test_a_connection_that_cannot_be_made),
         TEST(test_a_new_one_tells_of_errors_and_of_its_commands),
         TEST(test_it_goes_to_the_primary_alone),
-        TEST(test_after_a_failure_the_primary_is_looked_for),
+        TEST(test_after_a_failure_all_members_are_asked),
+        TEST(test_a_failure_elsewhere_leaves_the_primary),
+        TEST(test_a_server_that_ends_says_nothing),
         TEST(test_where_no_set_is_looked_for_it_goes_as_the_uri_says),
-        TEST(test_one_for_other_calls_knows_all_members),
         TEST(test_servers_that_answer_are_told),
         TEST(test_after_a_slow_good_bye_nobody_is_told),
     };

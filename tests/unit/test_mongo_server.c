@@ -144,7 +144,7 @@ static void test_no_server_is_asked_for_again(void **state)
 static void hear_hello(const char *text)
 {
     bson_t *hello = pipeline_json(text);
-    mongo_note_hello(store, hello);
+    mongo_note_hello(store, hello, 1);
     bson_destroy(hello);
 }
 
@@ -158,16 +158,16 @@ static hf_code find_nobody(void)
 static void test_another_set_is_told_of(void **state)
 {
     (void)state;
-    hear_hello("{'isreplicaset': true}"); /* its initiation may be under way */
+    hear_hello("{'ok': 1, 'isreplicaset': true}"); /* its initiation may be under way */
     assert_int_equal(find_nobody(), HF_UNREACHABLE);
-    hear_hello("{'setName': 'wrong'}");
+    hear_hello("{'ok': 1, 'setName': 'wrong'}");
     assert_int_equal(find_nobody(), HF_INVALID);
     assert_non_null(strstr(err.text, "replicaSet=rs0: mongodb at "));
     assert_non_null(strstr(err.text, "belongs to the set \"wrong\": name that one"));
-    hear_hello("{}");
+    hear_hello("{'ok': 1}");
     assert_int_equal(find_nobody(), HF_INVALID);
     assert_non_null(strstr(err.text, "belongs to no set: leave out replicaSet"));
-    hear_hello("{'setName': 'rs0'}"); /* of one host of several */
+    hear_hello("{'ok': 1, 'setName': 'rs0'}"); /* of one host of several */
     assert_int_equal(find_nobody(), HF_UNREACHABLE);
 }
 
@@ -176,7 +176,7 @@ static void test_any_set_will_do_where_none_is_named(void **state)
     (void)state;
     answers_close(store);
     store = answers_open_uri("mongodb://a,b,c/app");
-    hear_hello("{'setName': 'wrong'}");
+    hear_hello("{'ok': 1, 'setName': 'wrong'}");
     assert_int_equal(find_nobody(), HF_UNREACHABLE);
 }
 

@@ -608,10 +608,10 @@ static void test_what_another_session_missed_is_nobodys_business(void **state)
 static void keep_one(void)
 {
     hf_error err;
-    mongoc_client_t *client;
+    mongo_connection *connection;
     const mongo_call call = {.what = "trying"};
-    assert_int_equal(mongo_pool_take(store, &store->listens, &call, &client, &err), HF_OK);
-    mongo_pool_give(store, &store->listens, &call, client, false);
+    assert_int_equal(mongo_pool_take(store, &store->listens, &call, &connection, &err), HF_OK);
+    mongo_pool_give(store, &store->listens, &call, connection, false);
 }
 
 static void test_another_session_listens_on_the_same_connection(void **state)

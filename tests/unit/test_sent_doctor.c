@@ -52,6 +52,8 @@ static bool show(void *ctx, const hf_finding *finding)
 static void give_the_rest(void)
 {
     answers_give_always("buildInfo", "{'ok': 1, 'version': '7.0.5'}");
+    answers_give_always("replSetGetConfig",
+                        "{'ok': 1, 'config': {'settings': {'electionTimeoutMillis': 1000}}}");
     answers_give_always("replSetGetStatus", MEMBERS("1", "1"));
     answers_give_always("aggregate", "{'ok': 1, 'cursor': {'id': {'$numberLong': '4711'}}}");
     answers_give_always("killCursors", WELL);

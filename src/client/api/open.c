@@ -265,6 +265,8 @@ void hf_close(hf_client *client)
     ticker_poke(client, TICK_UPKEEP);
     bool store_answers = await_the_end_locked(client);
     pthread_mutex_unlock(&client->mutex);
+    if (client->store->ops->hurry)
+        client->store->ops->hurry(client->store);
     lease_pool_stop(client);
     ticker_stop_all(client);
     life_close(client, store_answers);

@@ -59,6 +59,7 @@ static void close_store(hf_store *base)
 static const hf_store_ops queue_ops = {
     .scheme = "mongodb",
     .close = close_store,
+    .hurry = mongo_hurry,
     .session_begin = mongo_session_begin,
     .session_beat = mongo_session_beat,
     .session_mark = mongo_session_mark,
@@ -81,6 +82,7 @@ static const hf_store_ops queue_ops = {
 static const hf_store_ops ttl_ops = {
     .scheme = "mongodb",
     .close = close_store,
+    .hurry = mongo_hurry,
     .session_begin = mongo_ttl_begin,
     .session_beat = mongo_ttl_beat,
     .session_mark = mongo_plain_mark,
@@ -105,6 +107,7 @@ static const hf_store_ops ttl_ops = {
 static const hf_store_ops document_ops = {
     .scheme = "mongodb",
     .close = close_store,
+    .hurry = mongo_hurry,
     .session_begin = mongo_plain_begin,
     .session_beat = mongo_document_beat,
     .session_mark = mongo_plain_mark,
@@ -132,6 +135,7 @@ static const hf_store_ops document_ops = {
 static const hf_store_ops sharding_ops = {
     .scheme = "mongodb",
     .close = close_store,
+    .hurry = mongo_hurry,
     .session_begin = sharding_session_begin,
     .session_beat = sharding_session_beat,
     .session_mark = mongo_plain_mark,
@@ -181,29 +185,28 @@ void mongo_start(void)
     pthread_once(&once, start_driver);
 }
 
-#define REPLY_MS 1000 /* so much longer than the server, the socket waits for its answer */
+#define REPLY_MS 1000   /* the socket waits this much longer than the server */
+#define CONNECT_MS 4000 /* four round trips to a server that is a second away, with TLS */
 
-/* The time-outs of a beat together stay within a sixth of the lease (R7): connecting visits each
- * member once; then the command is sent. A beat that keeps no lock may go with the other calls, if
- * one that hangs there leaves time for another in the lease. Looks and such beats wait for each
- * other for a little part of the lease, so that a process that waits needs one connection for them.
- */
+/* What a beat may take is a part of the lease, and no small one: a set that acknowledges late, and
+ * a network that stands still for seconds, cost no lock. A beat whose server is no longer the
+ * primary is given up sooner (connection.c). Two that fail one after the other leave time for a
+ * third (R7). A beat that keeps no lock may go with the other calls, if one that hangs there leaves
+ * time for another in the lease. Looks and such beats wait for each other for a little part of the
+ * lease, so that a process that waits needs one connection for them. */
 static void prepare_pools(mongo_store *store)
 {
-    int64_t sixth = store->config.ttl_ms / 6;
+    int64_t ttl_ms = store->config.ttl_ms;
     int64_t command_ms = store->uri.command_ms;
-    mongo_limits work = {.connect_ms = 1000,
+    mongo_limits work = {.connect_ms = CONNECT_MS,
                          .socket_ms = command_ms + REPLY_MS,
                          .wait_ms = command_ms,
-                         .turn_ms = store->config.ttl_ms / 40};
-    mongo_limits beats = {
-        .connect_ms = sixth / 3, .socket_ms = sixth / 2, .wait_ms = sixth / 2, .is_direct = true};
-    mongo_limits listens = work;
-    listens.is_direct = true;
+                         .turn_ms = ttl_ms / 40};
+    mongo_limits beats = {.connect_ms = ttl_ms / 3, .socket_ms = ttl_ms / 3, .wait_ms = ttl_ms / 3};
     mongo_pool_init(&store->work, store->uri.driver, work);
     mongo_pool_init(&store->beats, store->uri.driver, beats);
-    mongo_pool_init(&store->listens, store->uri.driver, listens);
-    store->shares_beats = work.socket_ms <= store->config.ttl_ms / 2;
+    mongo_pool_init(&store->listens, store->uri.driver, work);
+    store->shares_beats = work.socket_ms <= ttl_ms / 2;
 }
 
 static void warn_if_weak(mongo_store *store)

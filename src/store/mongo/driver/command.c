@@ -115,27 +115,43 @@ static void note_stamp(mongo_store *store, mongo_reply *reply)
         ;
 }
 
-hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
-                  mongo_reply *reply, hf_error *err)
+/* Once. *again: the member that was the primary last is so no longer; nothing was sent. */
+static hf_code run(mongo_store *store, const mongo_call *call, const bson_t *command,
+                   mongo_reply *reply, bool *again, hf_error *err)
 {
     bson_error_t error;
     mongo_pool *pool = call->is_beat && !call->can_wait ? &store->beats : &store->work;
     const char *database = call->database ? call->database : store->uri.database;
-    mongoc_client_t *client;
-    hf_code code = mongo_pool_take(store, pool, call, &client, err);
+    mongo_connection *connection;
+    hf_code code = mongo_pool_take(store, pool, call, &connection, err);
+    *again = false;
     *reply = (mongo_reply){.server_code = 0};
     if (code) {
         bson_init(&reply->doc);
         return code;
     }
-    bool ok = mongoc_client_command_simple(client, database, command, NULL, &reply->doc, &error);
+    bool ok = mongoc_client_command_simple(connection->client, database, command, NULL, &reply->doc,
+                                           &error);
     note_stamp(store, reply);
     if (!ok) {
+        *again = connection->is_hinted && mongo_connection_is_unsent(&error);
+        mongo_connection_explain(connection, &error);
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
         code = mongo_fault(store, call, &error, &reply->doc, err);
     }
-    mongo_pool_give(store, pool, call, client, code == HF_UNREACHABLE || code == HF_UNKNOWN);
+    mongo_pool_give(store, pool, call, connection, code == HF_UNREACHABLE || code == HF_UNKNOWN);
     return ok && call->writes ? mongo_write_fault(store, call, reply, err) : code;
+}
+
+hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *command,
+                  mongo_reply *reply, hf_error *err)
+{
+    bool again;
+    hf_code code = run(store, call, command, reply, &again, err);
+    if (!again)
+        return code;
+    bson_destroy(&reply->doc);
+    return run(store, call, command, reply, &again, err);
 }
 
 /* A repeat finds the document that the other upsert made. */

@@ -51,14 +51,17 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     bson_error_t error;
     if (atomic_load(&store->topology) != MONGO_UNSEEN)
         return HF_OK;
-    mongoc_client_t *client;
-    hf_code code = mongo_pool_take(store, &store->work, &call, &client, err);
+    mongo_connection *connection;
+    hf_code code = mongo_pool_take(store, &store->work, &call, &connection, err);
     if (code)
         return code;
-    mongoc_server_description_t *server = mongoc_client_select_server(client, true, NULL, &error);
+    mongoc_server_description_t *server =
+        mongoc_client_select_server(connection->client, true, NULL, &error);
+    if (!server)
+        mongo_connection_explain(connection, &error);
     code = server ? note_server(store, server, err) : refuse_found(store, &call, &error, err);
     mongoc_server_description_destroy(server);
-    mongo_pool_give(store, &store->work, &call, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, &call, connection, code != HF_OK);
     return code;
 }
 

@@ -9,68 +9,108 @@
 
 #include <stdio.h>
 
-static void note_set(mongo_store *store, const bson_t *hello)
+static void note_set_locked(mongo_store *store, const bson_t *hello)
 {
     const char *wanted = mongoc_uri_get_replica_set(store->uri.driver);
     const char *set = mongo_text_at(hello, "setName", NULL);
+    mongo_set_seen *seen = &store->set_seen;
     if (!wanted || bson_has_field(hello, "isreplicaset")) /* that one waits for its initiation */
         return;
-    pthread_mutex_lock(&store->mutex);
     if (set && strcmp(set, wanted) == 0)
-        store->set_seen.is_right = true;
+        seen->is_right = true;
     else if (set)
-        snprintf(store->set_seen.other, sizeof store->set_seen.other,
-                 "belongs to the set \"%.60s\": name that one", set);
+        snprintf(seen->other, sizeof seen->other, "belongs to the set \"%.60s\": name that one",
+                 set);
     else
-        snprintf(store->set_seen.other, sizeof store->set_seen.other,
-                 "belongs to no set: leave out replicaSet");
-    pthread_mutex_unlock(&store->mutex);
+        snprintf(seen->other, sizeof seen->other, "belongs to no set: leave out replicaSet");
+}
+
+static bool is_true(const bson_t *hello, const char *field)
+{
+    bson_iter_t it;
+    return bson_iter_init_find(&it, hello, field) && bson_iter_as_bool(&it);
 }
 
 /* Older servers, and the first hello of each connection, have the older word. */
 static bool is_primary(const bson_t *hello)
 {
-    bson_iter_t it;
-    return (bson_iter_init_find(&it, hello, "isWritablePrimary") ||
-            bson_iter_init_find(&it, hello, "ismaster")) &&
-           bson_iter_as_bool(&it) && bson_has_field(hello, "setName");
+    return (is_true(hello, "isWritablePrimary") || is_true(hello, "ismaster")) &&
+           bson_has_field(hello, "setName");
 }
 
-/* The driver goes to the URI's one host, whatever it is, or looks for a set. */
+void mongo_hello_primary(const bson_t *hello, char out[MONGO_HOST_SIZE])
+{
+    const char *host = mongo_text_at(hello, "me", "");
+    if (is_primary(hello) && strlen(host) < MONGO_HOST_SIZE)
+        strcpy(out, host);
+}
+
+/* The driver goes to the URI's one host, whatever it is, or looks for a set, as it does behind
+ * mongodb+srv, whose URI names no host. */
 static bool looks_for_a_set(const mongoc_uri_t *uri)
 {
     const mongoc_host_list_t *hosts = mongoc_uri_get_hosts(uri);
-    return hosts && (hosts->next || mongoc_uri_get_replica_set(uri)) &&
+    return (!hosts || hosts->next || mongoc_uri_get_replica_set(uri)) &&
            !mongoc_uri_get_option_as_bool(uri, MONGOC_URI_DIRECTCONNECTION, false);
 }
 
-static void note_primary(mongo_store *store, const bson_t *hello)
+static void add_host(char members[MONGO_MEMBERS_SIZE], const char *host)
 {
-    const char *host = mongo_text_at(hello, "me", "");
-    if (!is_primary(hello) || strlen(host) >= MONGO_HOST_SIZE ||
-        !looks_for_a_set(store->uri.driver))
+    size_t used = strlen(members);
+    if (used + strlen(host) + 2 <= MONGO_MEMBERS_SIZE)
+        snprintf(members + used, MONGO_MEMBERS_SIZE - used, "%s%s", used ? "," : "", host);
+}
+
+/* Those of the URI stand behind those that the set has named: the driver takes each host once. */
+static void note_members_locked(mongo_store *store, const bson_t *hello)
+{
+    bson_t hosts;
+    bson_iter_t it;
+    char *members = store->set_seen.members;
+    if (!mongo_view(hello, "hosts", &hosts) || !bson_iter_init(&it, &hosts))
+        return;
+    members[0] = '\0';
+    while (bson_iter_next(&it))
+        if (BSON_ITER_HOLDS_UTF8(&it))
+            add_host(members, bson_iter_utf8(&it, NULL));
+    const mongoc_host_list_t *host = mongoc_uri_get_hosts(store->uri.driver);
+    for (; host; host = host->next)
+        add_host(members, host->host_and_port);
+}
+
+static void note_primary_locked(mongo_store *store, const bson_t *hello, int64_t took_ms)
+{
+    mongo_set_seen *seen = &store->set_seen;
+    const char *set = mongo_text_at(hello, "setName", "");
+    if (!is_primary(hello) || !looks_for_a_set(store->uri.driver) ||
+        strlen(set) >= sizeof seen->name)
+        return;
+    mongo_hello_primary(hello, seen->primary);
+    strcpy(seen->name, set);
+    seen->took_ms = took_ms;
+    note_members_locked(store, hello);
+}
+
+void mongo_note_hello(mongo_store *store, const bson_t *hello, int64_t took_ms)
+{
+    if (!is_true(hello, "ok"))
         return;
     MUTEX_SCOPE(&store->mutex);
-    strcpy(store->primary, host);
+    note_set_locked(store, hello);
+    note_primary_locked(store, hello, took_ms);
 }
 
-void mongo_note_hello(mongo_store *store, const bson_t *hello)
-{
-    note_set(store, hello);
-    note_primary(store, hello);
-}
-
-bool mongo_primary_of(mongo_store *store, char out[MONGO_HOST_SIZE])
+void mongo_set_get(mongo_store *store, mongo_set_seen *out)
 {
     MUTEX_SCOPE(&store->mutex);
-    strcpy(out, store->primary);
-    return *out;
+    *out = store->set_seen;
 }
 
-void mongo_forget_primary(mongo_store *store)
+void mongo_forget_primary(mongo_store *store, const char *host)
 {
     MUTEX_SCOPE(&store->mutex);
-    store->primary[0] = '\0';
+    if (strcmp(store->set_seen.primary, host) == 0)
+        store->set_seen.primary[0] = '\0';
 }
 
 hf_code mongo_other_set(mongo_store *store, hf_error *err)

@@ -11,7 +11,17 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#define MONGO_HOST_SIZE 280 /* "host:port" */
+#define MONGO_MEMBERS_SIZE 4096 /* "host:port,host:port ..." */
+
+/* What members have said of their set; written by set.c. */
+typedef struct mongo_set_seen {
+    bool is_right;                    /* a server belongs to the set that the URI names */
+    char other[128];                  /* what another server belongs to, in words; "": none does */
+    char name[128];                   /* of the set, once its primary was seen */
+    char primary[MONGO_HOST_SIZE];    /* "": not known */
+    char members[MONGO_MEMBERS_SIZE]; /* "": not known */
+    int64_t took_ms;                  /* how long the primary took to answer */
+} mongo_set_seen;
 
 struct mongo_store {
     hf_store base; /* constant after opening, but for round_trips, which is atomic */
@@ -30,11 +40,9 @@ struct mongo_store {
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
     atomic_bool has_history;      /* the collection is there; see shared/history.c */
 
-    struct {
-        bool is_right;   /* a server belongs to the set that the URI names */
-        char other[128]; /* what another server belongs to, in words; "": there was none */
-    } set_seen;          /* see set.c; guarded by the mutex */
-    char primary[MONGO_HOST_SIZE]; /* see set.c; guarded by the mutex; "": not known */
+    atomic_uint hurried;     /* see connection.c: counts the calls of mongo_hurry() */
+    atomic_bool is_asking;   /* see connection.c: a call asks who the primary is */
+    mongo_set_seen set_seen; /* guarded by the mutex */
 
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
     hf_session self;           /* of this client; written under the mutex, when a session begins */
@@ -51,6 +59,12 @@ struct mongo_store {
     struct mongo_refreshes *refreshes;
     struct mongo_sharding *sharding;
 };
+
+/* Whether the store is being closed since its counter was `since`. */
+static inline bool mongo_is_hurried(mongo_store *store, unsigned since)
+{
+    return atomic_load(&store->hurried) != since;
+}
 
 /* By the client's clocks, see hf_env. */
 static inline hf_mono mongo_mono(const mongo_store *store)

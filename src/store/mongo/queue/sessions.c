@@ -257,13 +257,13 @@ hf_code mongo_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_erro
     hf_code code = mongo_ready(store, err);
     if (code)
         return code;
-    mongoc_client_t *client;
-    code = mongo_pool_take(store, &store->work, &call, &client, err);
+    mongo_connection *connection;
+    code = mongo_pool_take(store, &store->work, &call, &connection, err);
     if (code)
         return code;
-    mongoc_cursor_t *cursor = open_list(store, client);
+    mongoc_cursor_t *cursor = open_list(store, connection->client);
     code = give_all(store, cursor, &call, each, ctx, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(store, &store->work, &call, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, &call, connection, code != HF_OK);
     return code;
 }

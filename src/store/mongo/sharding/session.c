@@ -333,20 +333,20 @@ hf_code sharding_list_sessions(hf_store *base, hf_state_fn each, void *ctx, hf_e
     mongo_store *store = (mongo_store *)base;
     const bson_t *doc, *reply;
     bson_error_t error;
-    mongoc_client_t *client = NULL;
+    mongo_connection *connection = NULL;
     hf_code code = mongo_ready(store, err);
     if (!code)
-        code = mongo_pool_take(store, &store->work, &call, &client, err);
+        code = mongo_pool_take(store, &store->work, &call, &connection, err);
     if (code)
         return code;
-    mongoc_cursor_t *cursor = find_pings(store, client);
+    mongoc_cursor_t *cursor = find_pings(store, connection->client);
     bool goes_on = true;
     while (goes_on && mongoc_cursor_next(cursor, &doc))
         goes_on = give(doc, each, ctx);
     if (mongoc_cursor_error_document(cursor, &error, &reply))
         code = mongo_fault(store, &call, &error, reply, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(store, &store->work, &call, client, code != HF_OK);
+    mongo_pool_give(store, &store->work, &call, connection, code != HF_OK);
     return code;
 }
 

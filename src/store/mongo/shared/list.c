@@ -221,14 +221,14 @@ static hf_code give_page(listing *l, mongoc_cursor_t *cursor, bool *goes_on, hf_
 
 static hf_code list_page(listing *l, bool *goes_on, hf_error *err)
 {
-    mongoc_client_t *client;
-    hf_code code = mongo_pool_take(l->store, &l->store->work, &call, &client, err);
+    mongo_connection *connection;
+    hf_code code = mongo_pool_take(l->store, &l->store->work, &call, &connection, err);
     if (code)
         return code;
-    mongoc_cursor_t *cursor = open_page(l, client);
+    mongoc_cursor_t *cursor = open_page(l, connection->client);
     code = give_page(l, cursor, goes_on, err);
     mongoc_cursor_destroy(cursor);
-    mongo_pool_give(l->store, &l->store->work, &call, client, code != HF_OK);
+    mongo_pool_give(l->store, &l->store->work, &call, connection, code != HF_OK);
     return code;
 }
 

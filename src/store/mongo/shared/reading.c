@@ -11,12 +11,12 @@ hf_code mongo_reading_connect(mongo_store *store, mongo_reading *reading, const 
                               hf_error *err)
 {
     bson_error_t error;
-    if (reading->client)
+    if (reading->connection)
         return HF_OK;
-    hf_code code = mongo_pool_take(store, &store->listens, call, &reading->client, err);
+    hf_code code = mongo_pool_take(store, &store->listens, call, &reading->connection, err);
     if (code)
         return code;
-    reading->session = mongoc_client_start_session(reading->client, NULL, &error);
+    reading->session = mongoc_client_start_session(reading->connection->client, NULL, &error);
     return reading->session ? HF_OK : mongo_fault(store, call, &error, NULL, err);
 }
 
@@ -26,26 +26,34 @@ void mongo_reading_disconnect(mongo_store *store, mongo_reading *reading, bool h
     mongo_reading_set_cursor(store, reading, 0);
     if (reading->session)
         mongoc_client_session_destroy(reading->session);
-    if (reading->client)
-        mongo_pool_give(store, &store->listens, &call, reading->client, has_failed);
+    if (reading->connection)
+        mongo_pool_give(store, &store->listens, &call, reading->connection, has_failed);
     reading->session = NULL;
-    reading->client = NULL;
+    reading->connection = NULL;
 }
 
-hf_code mongo_reading_run(mongo_store *store, mongo_reading *reading, const mongo_call *call,
-                          const bson_t *command, mongo_reply *reply, hf_error *err)
+static hf_code run(mongo_store *store, mongo_reading *reading, const mongo_call *call,
+                   const bson_t *command, mongo_reply *reply, hf_error *err)
 {
     bson_t opts = BSON_INITIALIZER;
     bson_error_t error;
     *reply = (mongo_reply){.server_code = 0};
     mongoc_client_session_append(reading->session, &opts, NULL);
-    bool ok = mongoc_client_command_with_opts(reading->client, store->uri.database, command, NULL,
-                                              &opts, &reply->doc, &error);
+    bool ok = mongoc_client_command_with_opts(reading->connection->client, store->uri.database,
+                                              command, NULL, &opts, &reply->doc, &error);
     bson_destroy(&opts);
     if (ok)
         return HF_OK;
+    mongo_connection_explain(reading->connection, &error);
     reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);
     return mongo_fault(store, call, &error, &reply->doc, err);
+}
+
+hf_code mongo_reading_run(mongo_store *store, mongo_reading *reading, const mongo_call *call,
+                          const bson_t *command, mongo_reply *reply, hf_error *err)
+{
+    mongo_connection_begin(reading->connection, MONGO_QUIET_MS);
+    return run(store, reading, call, command, reply, err);
 }
 
 static void end_reading(mongo_store *store, mongo_reading *reading)
@@ -62,7 +70,8 @@ hf_code mongo_reading_more(mongo_store *store, mongo_reading *reading, const mon
     BSON_APPEND_INT64(&command, "getMore", reading->cursor);
     BSON_APPEND_UTF8(&command, "collection", collection);
     BSON_APPEND_INT64(&command, "maxTimeMS", wait_ms > 0 ? wait_ms : 1);
-    hf_code code = mongo_reading_run(store, reading, call, &command, reply, err);
+    mongo_connection_begin(reading->connection, wait_ms + MONGO_QUIET_MS);
+    hf_code code = run(store, reading, call, &command, reply, err);
     end_reading(store, reading);
     bson_destroy(&command);
     return code;

@@ -14,7 +14,7 @@ typedef struct mongo_reading {
     int64_t cursor;                   /* store's mutex; 0: none is open */
     bool is_reading;                  /* store's mutex: a getMore is on its way */
     bool woken;                       /* store's mutex */
-    mongoc_client_t *client;          /* own thread, as the next */
+    mongo_connection *connection;     /* own thread, as the next */
     mongoc_client_session_t *session; /* cursors belong to a session */
 } mongo_reading;
 

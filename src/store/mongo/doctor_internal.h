@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* doctor_internal.h: one run of the doctor, and how its parts tell what they find. */
+#ifndef STORE_MONGO_DOCTOR_INTERNAL_H
+#define STORE_MONGO_DOCTOR_INTERNAL_H
+
+#include "store/mongo/driver/command.h"
+
+typedef struct doctor {
+    mongo_store *store;
+    hf_finding_fn each;
+    void *ctx;
+    bool stopped;
+} doctor;
+
+void doctor_tell(doctor *to, const char *topic, bool is_danger, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* What is no danger, and somebody should look at. */
+void doctor_advise(doctor *to, const char *topic, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+double doctor_mono_ms(const doctor *to);
+hf_code doctor_ask_admin(mongo_store *store, const char *text, mongo_reply *reply, hf_error *err);
+
+/* doctor_members.c: who belongs to the set, what a crash of the primary costs; then, who is silent,
+ * and what the members' clocks say. */
+void doctor_find_members(doctor *to);
+void doctor_find_clocks(doctor *to);
+
+#endif

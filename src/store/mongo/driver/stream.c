@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c: carries the bytes between the driver and one member. The driver asks all members at
+ * once (connection.c), but would wait until each has answered or its time is over. These streams
+ * end that as soon as enough was heard (scan.c). And a read that gets no answer asks from time to
+ * time whether its server is still the one to wait for.
+ *
+ * A name may stand for several addresses. They are tried one after the other, the next a quarter of
+ * a second after the last one, or when that has failed; the first that answers is kept (RFC 8305).
+ */
+#include "store/mongo/driver/stream.h"
+#include "core/alloc.h"
+#include "store/kernel_time.h"
+#include "store/mongo/driver/store.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define ADDRESSES 8   /* of a name, at most */
+#define NEXT_MS 250   /* after the last address that was tried */
+#define LOOK_MS 100   /* between two looks at whether the server is given up */
+#define OUR_TYPE 4711 /* no type of the driver's */
+
+typedef struct address {
+    struct sockaddr_storage at;
+    socklen_t length;
+} address;
+
+typedef struct stream {
+    mongoc_stream_t base;
+    mongo_connection *of;
+    address addresses[ADDRESSES];
+    size_t n, n_tried;                 /* addresses, and how many were tried */
+    mongoc_socket_t *tries[ADDRESSES]; /* NULL: failed, or not begun */
+    int64_t next_ms;                   /* when the next one is tried */
+    mongoc_socket_t *socket;           /* the one that answered; NULL until then */
+    int error;                         /* errno of the last call */
+} stream;
+
+static stream *stream_of(mongoc_stream_t *base)
+{
+    return (stream *)base;
+}
+
+static int64_t now_ms(void)
+{
+    return kernel_ms(CLOCK_MONOTONIC);
+}
+
+/* ---- Addresses ---- */
+
+static void add_address(stream *s, const struct sockaddr *at, socklen_t length)
+{
+    if (s->n == ADDRESSES || length > sizeof s->addresses[0].at)
+        return;
+    memcpy(&s->addresses[s->n].at, at, length);
+    s->addresses[s->n++].length = length;
+}
+
+static const char *find_by_path(stream *s, const mongoc_host_list_t *host)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (strlen(host->host) >= sizeof at.sun_path)
+        return "its path is too long";
+    strcpy(at.sun_path, host->host);
+    add_address(s, (const struct sockaddr *)&at, sizeof at);
+    return NULL;
+}
+
+/* Returns why not, or NULL. */
+static const char *find_by_name(stream *s, const mongoc_host_list_t *host)
+{
+    struct addrinfo hints = {.ai_family = host->family, .ai_socktype = SOCK_STREAM}, *found;
+    char port[16];
+    snprintf(port, sizeof port, "%u", host->port);
+    int code = getaddrinfo(host->host, port, &hints, &found);
+    if (code)
+        return gai_strerror(code);
+    for (const struct addrinfo *each = found; each; each = each->ai_next)
+        add_address(s, each->ai_addr, each->ai_addrlen);
+    freeaddrinfo(found);
+    return NULL;
+}
+
+/* ---- Connecting ---- */
+
+static void try_next(stream *s)
+{
+    const address *next = &s->addresses[s->n_tried];
+    mongoc_socket_t *socket = mongoc_socket_new(next->at.ss_family, SOCK_STREAM, 0);
+    if (socket)
+        mongoc_socket_connect(socket, (const struct sockaddr *)&next->at, next->length, 0);
+    s->tries[s->n_tried++] = socket;
+    s->next_ms = now_ms() + NEXT_MS;
+}
+
+static bool has_try(const stream *s)
+{
+    for (size_t i = 0; i < s->n_tried; i++)
+        if (s->tries[i])
+            return true;
+    return false;
+}
+
+static void give_up_try(stream *s, size_t i)
+{
+    mongoc_socket_destroy(s->tries[i]);
+    s->tries[i] = NULL;
+    s->next_ms = 0; /* no need to wait before the next */
+}
+
+static void keep_try(stream *s, size_t kept)
+{
+    s->socket = s->tries[kept];
+    s->tries[kept] = NULL;
+    for (size_t i = 0; i < s->n_tried; i++)
+        if (s->tries[i])
+            give_up_try(s, i);
+}
+
+/* Begins the tries that are due. False: all have failed. */
+static bool go_on(stream *s)
+{
+    if (s->socket)
+        return true;
+    while (s->n_tried < s->n && (!has_try(s) || now_ms() >= s->next_ms))
+        try_next(s);
+    return has_try(s);
+}
+
+/* ---- Waiting for several members at once ---- */
+
+typedef struct poller {
+    mongoc_stream_poll_t *streams;
+    size_t n;
+    mongoc_socket_poll_t *sockets;
+    size_t n_sockets;
+    bool has_failed; /* a stream of them has no way left */
+    int64_t next_ms; /* when the next address of one is to be tried */
+} poller;
+
+static void add_socket(poller *p, mongoc_socket_t *socket, int events)
+{
+    p->sockets[p->n_sockets++] = (mongoc_socket_poll_t){.socket = socket, .events = events};
+}
+
+static void add_stream(poller *p, mongoc_stream_poll_t *one)
+{
+    stream *s = stream_of(one->stream);
+    one->revents = 0;
+    if (!go_on(s)) {
+        one->revents = POLLERR;
+        p->has_failed = true;
+        return;
+    }
+    if (s->socket)
+        add_socket(p, s->socket, one->events);
+    for (size_t i = 0; i < s->n_tried; i++)
+        if (s->tries[i])
+            add_socket(p, s->tries[i], POLLOUT);
+    if (!s->socket && s->n_tried < s->n && s->next_ms < p->next_ms)
+        p->next_ms = s->next_ms;
+}
+
+/* Returns whether the driver has something to do with it. */
+static bool take_result(mongoc_stream_poll_t *one, const mongoc_socket_poll_t **at)
+{
+    stream *s = stream_of(one->stream);
+    if (one->revents)
+        return true;
+    if (s->socket) {
+        one->revents = (*at)++->revents;
+        return one->revents;
+    }
+    size_t n = s->n_tried;
+    for (size_t i = 0; i < n; i++) {
+        if (!s->tries[i])
+            continue;
+        int revents = (*at)++->revents;
+        if (s->socket) /* another one of them answered, too */
+            continue;
+        if (revents & (POLLERR | POLLHUP))
+            give_up_try(s, i);
+        else if (revents & POLLOUT)
+            keep_try(s, i);
+    }
+    one->revents = s->socket ? one->events & POLLOUT : 0;
+    return one->revents;
+}
+
+static ssize_t poll_once(poller *p, int64_t until_ms)
+{
+    ssize_t n_ready = 0;
+    p->n_sockets = 0;
+    p->has_failed = false;
+    p->next_ms = until_ms;
+    for (size_t i = 0; i < p->n; i++)
+        add_stream(p, &p->streams[i]);
+    int64_t left_ms = p->has_failed ? 0 : p->next_ms - now_ms();
+    if (p->n_sockets &&
+        mongoc_socket_poll(p->sockets, p->n_sockets, left_ms > 0 ? (int32_t)left_ms : 0) < 0 &&
+        errno != EINTR)
+        return -1;
+    const mongoc_socket_poll_t *at = p->sockets;
+    for (size_t i = 0; i < p->n; i++)
+        n_ready += take_result(&p->streams[i], &at);
+    return n_ready;
+}
+
+/* Enough was heard: the driver takes the silent ones for lost. */
+static ssize_t hang_up(poller *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        p->streams[i].revents = POLLERR;
+    return (ssize_t)p->n;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* All streams are of one connection, which looks for a primary. */
+static ssize_t poll_streams(mongoc_stream_poll_t *streams, size_t n, int32_t timeout_ms)
+{
+    mongo_connection *connection = stream_of(streams[0].stream)->of;
+    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
+    poller p = {.streams = streams, .n = n};
+    p.sockets = alloc_array(NULL, n * ADDRESSES, sizeof *p.sockets);
+    ssize_t ready = 0;
+    for (;;) {
+        int64_t now = now_ms(), ends_ms = mongo_scan_ends_ms(&connection->scan);
+        if (now >= ends_ms || mongo_is_hurried(connection->store, connection->hurried))
+            ready = hang_up(&p);
+        else
+            ready = poll_once(&p, least(least(until_ms, ends_ms), now + LOOK_MS));
+        if (ready || now_ms() >= until_ms)
+            break;
+    }
+    free(p.sockets);
+    return ready;
+}
+
+/* ---- Reading and writing ---- */
+
+static bool fail(stream *s, int error)
+{
+    s->error = errno = error;
+    return false;
+}
+
+/* Until there is something to read. False: s->error says why not. */
+static bool await_input(stream *s, int64_t until_ms)
+{
+    mongoc_socket_poll_t one = {.socket = s->socket, .events = POLLIN};
+    for (;;) {
+        int64_t now = now_ms(), doubt_ms = s->of->doubt_ms;
+        if (now >= until_ms)
+            return fail(s, ETIMEDOUT);
+        if (now >= doubt_ms && s->of->is_given_up(s->of))
+            return fail(s, ECONNRESET);
+        int64_t look_ms = doubt_ms > now ? doubt_ms : now + LOOK_MS;
+        int n = (int)mongoc_socket_poll(&one, 1, (int32_t)(least(until_ms, look_ms) - now));
+        if (n > 0)
+            return true;
+        if (n < 0 && errno != EINTR)
+            return fail(s, errno);
+    }
+}
+
+/* As recv() does, but waits. until_ms 0: does not. */
+static ssize_t receive(stream *s, void *to, size_t size, int64_t until_ms)
+{
+    for (;;) {
+        s->error = 0;
+        ssize_t n = mongoc_socket_recv(s->socket, to, size, 0, 0);
+        if (n >= 0)
+            return n;
+        s->error = mongoc_socket_errno(s->socket);
+        bool is_early = s->error == EAGAIN || s->error == EWOULDBLOCK || s->error == EINTR;
+        if (!is_early || !until_ms || !await_input(s, until_ms))
+            return -1;
+    }
+}
+
+/* At least min_bytes, and no more than there is room for. */
+static ssize_t read_from(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_iov, size_t min_bytes,
+                         int32_t timeout_ms)
+{
+    stream *s = stream_of(base);
+    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : timeout_ms ? now_ms() + timeout_ms : 0;
+    size_t got = 0;
+    for (size_t i = 0; i < n_iov; i++) {
+        char *at = iov[i].iov_base;
+        for (size_t left = iov[i].iov_len; left;) {
+            ssize_t n = s->socket ? receive(s, at, left, until_ms) : -1;
+            if (n <= 0) {
+                errno = s->error;
+                return got >= min_bytes ? (ssize_t)got : -1;
+            }
+            at += n;
+            left -= (size_t)n;
+            got += (size_t)n;
+            if (left && got >= min_bytes)
+                return (ssize_t)got;
+        }
+    }
+    return (ssize_t)got;
+}
+
+static ssize_t write_to(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_iov,
+                        int32_t timeout_ms)
+{
+    stream *s = stream_of(base);
+    int64_t until_us = timeout_ms < 0 ? -1 : 0;
+    if (!s->socket)
+        return -1;
+    if (timeout_ms > 0)
+        until_us = bson_get_monotonic_time() + (int64_t)timeout_ms * 1000;
+    ssize_t n = mongoc_socket_sendv(s->socket, iov, n_iov, until_us);
+    s->error = errno = mongoc_socket_errno(s->socket);
+    return n;
+}
+
+/* ---- Its end, and the rest of what the driver asks ---- */
+
+static int close_stream(mongoc_stream_t *base)
+{
+    stream *s = stream_of(base);
+    return s->socket ? mongoc_socket_close(s->socket) : 0;
+}
+
+static void destroy(mongoc_stream_t *base)
+{
+    stream *s = stream_of(base);
+    for (size_t i = 0; i < s->n_tried; i++)
+        if (s->tries[i])
+            give_up_try(s, i);
+    if (s->socket)
+        mongoc_socket_destroy(s->socket);
+    free(s);
+}
+
+static int flush(mongoc_stream_t *base)
+{
+    (void)base;
+    return 0;
+}
+
+static int set_option(mongoc_stream_t *base, int level, int name, void *value,
+                      mongoc_socklen_t length)
+{
+    stream *s = stream_of(base);
+    return s->socket ? mongoc_socket_setsockopt(s->socket, level, name, value, length) : -1;
+}
+
+static bool is_closed(mongoc_stream_t *base)
+{
+    stream *s = stream_of(base);
+    return !s->socket || mongoc_socket_check_closed(s->socket);
+}
+
+static bool is_timed_out(mongoc_stream_t *base)
+{
+    return stream_of(base)->error == ETIMEDOUT;
+}
+
+static bool is_early(mongoc_stream_t *base)
+{
+    int error = stream_of(base)->error;
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINPROGRESS || error == EINTR;
+}
+
+static const mongoc_stream_t functions = {.type = OUR_TYPE,
+                                          .destroy = destroy,
+                                          .close = close_stream,
+                                          .flush = flush,
+                                          .writev = write_to,
+                                          .readv = read_from,
+                                          .setsockopt = set_option,
+                                          .check_closed = is_closed,
+                                          .poll = poll_streams,
+                                          .failed = destroy,
+                                          .timed_out = is_timed_out,
+                                          .should_retry = is_early};
+
+/* ---- Opening ---- */
+
+/* As the driver does for streams of its own; NULL: it cannot be. */
+static mongoc_stream_t *with_tls(mongoc_stream_t *base, const mongoc_uri_t *uri, const char *host)
+{
+    bool trusts_all = mongoc_uri_get_option_as_bool(uri, MONGOC_URI_TLSINSECURE, false);
+    mongoc_ssl_opt_t options = {
+        .pem_file = mongoc_uri_get_option_as_utf8(uri, MONGOC_URI_TLSCERTIFICATEKEYFILE, NULL),
+        .pem_pwd =
+            mongoc_uri_get_option_as_utf8(uri, MONGOC_URI_TLSCERTIFICATEKEYFILEPASSWORD, NULL),
+        .ca_file = mongoc_uri_get_option_as_utf8(uri, MONGOC_URI_TLSCAFILE, NULL),
+        .weak_cert_validation =
+            mongoc_uri_get_option_as_bool(uri, MONGOC_URI_TLSALLOWINVALIDCERTIFICATES, trusts_all),
+        .allow_invalid_hostname =
+            mongoc_uri_get_option_as_bool(uri, MONGOC_URI_TLSALLOWINVALIDHOSTNAMES, trusts_all)};
+    return mongoc_stream_tls_new_with_hostname(base, host, &options, 1);
+}
+
+static const char *prepare(stream *s, const mongoc_host_list_t *host)
+{
+    return host->family == AF_UNIX ? find_by_path(s, host) : find_by_name(s, host);
+}
+
+/* A member that cannot be asked gets a stream without an address, which fails when the driver looks
+ * at it: the driver's scan stands still for ever if it gets none for a member of which it has just
+ * learned (libmongoc 1.23: it locks a mutex twice). */
+mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_list_t *host,
+                                   void *ctx, bson_error_t *error)
+{
+    mongo_connection *connection = ctx;
+    mongo_scan *scan = &connection->scan;
+    stream *s = alloc_zeroed(sizeof *s);
+    (void)error;
+    s->base = functions;
+    s->of = connection;
+    if (scan->is_found && !scan->wants_all)
+        return &s->base;
+    const char *why = prepare(s, host);
+    mongoc_stream_t *tls =
+        !why && mongoc_uri_get_tls(uri) ? with_tls(&s->base, uri, host->host) : NULL;
+    if (!why && !tls && mongoc_uri_get_tls(uri))
+        why = "TLS cannot be set up: can the URI's certificate files be read?";
+    if (why) {
+        mongo_scan_misses(scan, host->host_and_port, why);
+        s->n = 0;
+    }
+    return tls ? tls : &s->base;
+}
