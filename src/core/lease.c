@@ -4,7 +4,11 @@
 
 #define MS ((int64_t)1000000)
 #define LOOK_DELAY_MS 100 /* L1: the look's delay after a beat is due */
-#define STEPS 6           /* moments at which beats go out, between two of one session */
+#define RETRY_MOST_MS 500
+/* An outage of 15 s, 3 s until a beat gets through after it, and a stop margin of 6 s. */
+#define OUTAGE_MS 24000
+#define BEAT_LEAST_MS 5000 /* no outage that long is worth beats that are closer */
+#define STEPS 6            /* moments at which beats go out, between two of one session */
 
 hf_mono mono_add_ms(hf_mono t, int64_t ms)
 {
@@ -52,7 +56,10 @@ hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms)
 
 int64_t lease_beat_ms(int64_t ttl_ms)
 {
-    return ttl_ms / 3;
+    int64_t third_ms = ttl_ms / 3, spare_ms = ttl_ms - OUTAGE_MS;
+    if (spare_ms < BEAT_LEAST_MS)
+        spare_ms = BEAT_LEAST_MS;
+    return third_ms < spare_ms ? third_ms : spare_ms;
 }
 
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
@@ -62,7 +69,8 @@ hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
 
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms)
 {
-    return (hf_mono){now.ns + ttl_ms * MS / 20};
+    int64_t twentieth_ms = ttl_ms / 20;
+    return mono_add_ms(now, twentieth_ms < RETRY_MOST_MS ? twentieth_ms : RETRY_MOST_MS);
 }
 
 hf_mono lease_in_step(hf_mono due, int64_t every_ms, hf_mono now, hf_wall wall)
@@ -75,10 +83,10 @@ hf_mono lease_in_step(hf_mono due, int64_t every_ms, hf_mono now, hf_wall wall)
 
 hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms)
 {
-    int64_t until_beat = lease_left_ms - 2 * ttl_ms / 3;
+    int64_t every_ms = lease_beat_ms(ttl_ms), until_beat = lease_left_ms - (ttl_ms - every_ms);
     if (until_beat < 0)
         until_beat = 0;
-    if (until_beat > lease_beat_ms(ttl_ms))
-        until_beat = lease_beat_ms(ttl_ms);
+    if (until_beat > every_ms)
+        until_beat = every_ms;
     return mono_add_ms(now, until_beat + LOOK_DELAY_MS);
 }

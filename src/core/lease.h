@@ -32,11 +32,13 @@ hf_mono lease_end(hf_mono sent, int64_t ttl_ms);
 /* When others may mark it, counted from the arrival of the first look that showed that beat. */
 hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms);
 
-/* How long after a beat the next one is due: a third of the ttl. Whatever is to be looked at as
- * often as a session beats takes this too. */
+/* How long after a beat the next one is due: a third of the ttl, or less if the lease then outlives
+ * an outage of 15 s that begins just before the next beat: 6 s with a ttl of 30 s. Whatever is to
+ * be looked at as often as a session beats takes this too. */
 int64_t lease_beat_ms(int64_t ttl_ms);
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
-hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms); /* a twentieth later */
+/* When what failed is tried again: a twentieth of the ttl later, at most half a second. */
+hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms);
 
 /* A beat that is due `every_ms` after the last one, brought forward by less than a sixth of that,
  * to a moment that all clients have in common: their wall clocks, read at `now`, show a multiple of

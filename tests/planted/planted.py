@@ -61,7 +61,7 @@ def command_of(part):
     if program == "conformance":
         return [path, *words], {}
     if program == "sim":
-        return [path, "--most-broken", "1", "--client-seconds", str(CLIENT_SECONDS)], {}
+        return [path, *words, "--most-broken", "1", "--client-seconds", str(CLIENT_SECONDS)], {}
     if program == "orders":
         return [path, "6000", *words], {}
     if program == "differential":

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: the simulator: worlds from seeds, each with clients, a server and bad weather.
  *
- *     sim [--seed N] [--client-seconds N] [--most-broken N] [--drift PPM] [--verbose]
+ *     sim [--seed N] [--client-seconds N] [--most-broken N] [--drift PPM] [--outages] [--verbose]
  *
+ * With --outages the weather is fair, but the store is away now and then (outages.c).
  * Prints what a seed broke, and goes on (until N are broken); `--seed N` with --client-seconds 1
  * replays that one world. Exits 1 when
  * a rule was broken. With a drift beyond the allowance of 2000 ppm rules must break. */
@@ -207,8 +208,8 @@ static void happen(void)
 
 static void chaos(void *arg)
 {
-    (void)arg;
-    while (sim_now_ns < CHAOS_S * SECOND) {
+    const int64_t *end_ns = arg;
+    while (sim_now_ns < *end_ns) {
         fiber_sleep_until(sim_now_ns + sim_below(4 * SECOND));
         happen();
     }
@@ -251,6 +252,13 @@ static void choose_weather(void)
     sim.ttl_ms = ttls[sim_below(sizeof ttls / sizeof *ttls)];
 }
 
+/* The ttl is the default with MongoDB. */
+static void choose_fair_weather(void)
+{
+    sim.weather = kinds[0];
+    sim.ttl_ms = 30000;
+}
+
 static void open_server(void)
 {
     hf_error err;
@@ -270,22 +278,31 @@ static void look_at_the_rest(void)
             sim_violation("L1: %s cannot be had in the end", sim_name(i));
 }
 
-static void run_world(uint64_t seed, int64_t drift_ppm, bool verbose)
+static void run_world(uint64_t seed, int64_t drift_ppm, bool has_outages, bool verbose)
 {
-    sim = (world){.seed = seed, .random = seed, .drift_most_ppm = drift_ppm, .verbose = verbose};
+    int64_t chaos_end_ns = CHAOS_S * SECOND;
+    sim = (world){.seed = seed,
+                  .random = seed,
+                  .drift_most_ppm = drift_ppm,
+                  .has_outages = has_outages,
+                  .verbose = verbose};
     sim_now_ns = 0;
-    choose_weather();
+    if (has_outages)
+        choose_fair_weather();
+    else
+        choose_weather();
     open_server();
     rules_begin();
+    outages_begin();
     breaks_begin();
     turns_begin();
     errands_begin();
     for (int i = 0; i < NODES - 1; i++)
         node_start(i);
     leases_begin();
-    fiber_start(NULL, chaos, NULL);
+    fiber_start(NULL, has_outages ? outages_run : chaos, &chaos_end_ns);
     fiber_start(NULL, patrol, NULL);
-    fiber_run_until(CHAOS_S * SECOND + 12 * SECOND, rules_check_beliefs);
+    fiber_run_until(chaos_end_ns + 12 * SECOND, rules_check_beliefs);
     heal();
     fiber_run_until(sim_now_ns + 10 * sim.ttl_ms * MS + 45 * SECOND, rules_check_beliefs);
     rules_check_rest();
@@ -306,17 +323,26 @@ static uint64_t number_after(int argc, char **argv, const char *option, uint64_t
     return otherwise;
 }
 
+static bool has_option(int argc, char **argv, const char *option)
+{
+    bool has = false;
+    for (int i = 1; i < argc; i++)
+        has |= strcmp(argv[i], option) == 0;
+    return has;
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = number_after(argc, argv, "--seed", 1);
     uint64_t wanted = number_after(argc, argv, "--client-seconds", 10000);
     int64_t drift = (int64_t)number_after(argc, argv, "--drift", 1900);
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
-    bool verbose = strcmp(argv[argc - 1], "--verbose") == 0;
+    bool has_outages = has_option(argc, argv, "--outages");
+    bool verbose = has_option(argc, argv, "--verbose");
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
     uint64_t downgrades = 0, upgrades = 0, victims = 0, leases = 0, breaks = 0, forced = 0;
     for (; seconds < wanted && broken < most; worlds++, seed++) {
-        run_world(seed, drift, verbose);
+        run_world(seed, drift, has_outages, verbose);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
         broken += sim.violations > 0;
         grants += sim.grants;

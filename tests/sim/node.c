@@ -338,6 +338,14 @@ static void start_fibers(node *n)
         breaks_start(n);
 }
 
+/* That of `run` is 5.5 s with the default ttl of MongoDB. */
+static int64_t choose_stop_margin(void)
+{
+    if (sim.has_outages)
+        return 5500;
+    return sim_chance(500) ? 0 : sim_below(sim.ttl_ms / 6);
+}
+
 node *node_start(int number)
 {
     const int64_t delays[] = {1, 1, 1, sim.ttl_ms * MS / 20, sim.ttl_ms * MS / 7};
@@ -346,11 +354,12 @@ node *node_start(int number)
     n->number = number;
     n->clock_offset_ns = SECOND * (1 + sim_below(1000000));
     n->drift_ppm = sim_chance(500) ? sim.drift_most_ppm : -sim.drift_most_ppm;
-    n->delay_ns = sim.is_draining ? 1 : delays[sim_below(sizeof delays / sizeof *delays)];
+    n->delay_ns =
+        sim.is_draining || sim.has_outages ? 1 : delays[sim_below(sizeof delays / sizeof *delays)];
     n->env = (hf_env){n, mono, wall, fill_random, pause_ms};
     hf_options options = {.app = "sim",
                           .ttl_ms = sim.ttl_ms,
-                          .stop_margin_ms = sim_chance(500) ? 0 : sim_below(sim.ttl_ms / 6),
+                          .stop_margin_ms = choose_stop_margin(),
                           .local_turns = sim_chance(300) ? -1 : (int32_t)sim_below(4),
                           .env = &n->env};
     if (hf_open_on(network_open(n), &options, &n->client, &err))

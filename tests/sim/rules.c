@@ -189,6 +189,7 @@ void rules_victim(const worker *w)
 void rules_check_beliefs(void)
 {
     beliefs_check();
+    outages_check();
     breaks_check();
     check_deadlocks();
 }

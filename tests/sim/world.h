@@ -90,6 +90,7 @@ typedef struct world {
     weather weather;
     int64_t ttl_ms;
     int64_t drift_most_ppm;
+    bool has_outages; /* and nothing else that could cost a lock */
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
     node *nodes; /* those that live, newest first */
@@ -152,6 +153,11 @@ void turns_begin(void);
 /* What its worker was told when it released it. */
 void turns_ended(const node *n, int name, int64_t token, bool is_lost);
 void turns_check(void); /* in the end: whether the store's history has it, and says so */
+
+/* outages.c */
+void outages_begin(void);
+void outages_run(void *end_ns); /* until then */
+void outages_check(void);       /* after every slice */
 
 /* errands.c */
 void errands_begin(void);

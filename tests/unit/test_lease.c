@@ -45,6 +45,37 @@ static void test_two_beats_fail_before_the_lease_ends(void **state)
     assert_int_equal(lease_retry_due(due, 9000).ns, at_ms(3450).ns);
 }
 
+static void test_a_retry_is_never_far(void **state)
+{
+    (void)state;
+    assert_int_equal(lease_retry_due(at_ms(1), 10000).ns, at_ms(501).ns);
+    assert_int_equal(lease_retry_due(at_ms(1), 30000).ns, at_ms(501).ns);
+    assert_int_equal(lease_retry_due(at_ms(1), 3600000).ns, at_ms(501).ns);
+}
+
+#define STOP_MARGIN_MS 5500 /* of `run` with a ttl of 20 s or more */
+
+/* An outage of 15 s begins when a beat is due; the next beat is answered within 3 s of its end. */
+static void test_a_lease_of_30_s_outlives_an_outage(void **state)
+{
+    (void)state;
+    for (int64_t ttl_ms = 30000; ttl_ms <= 3600000; ttl_ms += 500) {
+        int64_t answered_ms = lease_beat_ms(ttl_ms) + 15000 + 3000;
+        assert_true(lease_end(at_ms(0), ttl_ms).ns > at_ms(answered_ms + STOP_MARGIN_MS).ns);
+    }
+}
+
+/* Beats cost the server something, so they are no closer than that needs. */
+static void test_how_often_beats_are_sent(void **state)
+{
+    static const int64_t of[][2] = {
+        {1000, 333},   {10000, 3333}, {15000, 5000},  {20000, 5000},  {29000, 5000},
+        {30000, 6000}, {33000, 9000}, {36000, 12000}, {90000, 30000}, {3600000, 1200000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        assert_int_equal(lease_beat_ms(of[i][0]), of[i][1]);
+}
+
 /* Sessions that began at any time beat at the same moments from their second beat on. */
 static void test_beats_fall_into_step(void **state)
 {
@@ -106,6 +137,9 @@ static void test_look_comes_after_the_next_beat(void **state)
     assert_int_equal(lease_look_due(at_ms(0), 9000, 2000).ns, at_ms(100).ns);
     assert_int_equal(lease_look_due(at_ms(0), 9000, -5000).ns, at_ms(100).ns);
     assert_int_equal(lease_look_due(at_ms(0), 9000, 90000).ns, at_ms(3100).ns);
+    /* ttl 30 s: every 6 s */
+    assert_int_equal(lease_look_due(at_ms(0), 30000, 29000).ns, at_ms(5100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 30000, 24000).ns, at_ms(100).ns);
 }
 
 int main(void)
@@ -115,6 +149,9 @@ int main(void)
         cmocka_unit_test(test_allowance_is_ttl_over_500_and_5_ms),
         cmocka_unit_test(test_the_end_of_an_id_lease_needs_the_allowance_only),
         cmocka_unit_test(test_two_beats_fail_before_the_lease_ends),
+        cmocka_unit_test(test_a_retry_is_never_far),
+        cmocka_unit_test(test_a_lease_of_30_s_outlives_an_outage),
+        cmocka_unit_test(test_how_often_beats_are_sent),
         cmocka_unit_test(test_beats_fall_into_step),
         cmocka_unit_test(test_a_clock_without_a_date_sets_no_step),
         cmocka_unit_test(test_adding_saturates),

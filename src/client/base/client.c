@@ -13,6 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RETRY_FIRST_MS 10
+#define RETRY_MOST_MS 500
+
 hf_code client_usable(hf_client *client, hf_error *err)
 {
     error_clear(err);
@@ -74,7 +77,7 @@ bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, 
     hf_mono end = mono_add_ms(since, client->patience_ms);
     if (!error_is_no_answer(code) || mono_reached(end, client_now(client)))
         return false;
-    int64_t ms = backoff_ms(++*failures, 10, 1000, client_chance(client));
+    int64_t ms = backoff_ms(++*failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
     return !cancel_pause(&client->env, cancel, ms) && !client_is_closing(client);
 }
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #define RETRY_FIRST_MS 10
-#define RETRY_MOST_MS 1000
+#define RETRY_MOST_MS 500
 
 /* ---- Beginning and end ---- */
 

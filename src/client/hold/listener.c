@@ -6,7 +6,7 @@
 
 #define LINGER_MS 10000 /* goes on listening for this long after the last wait */
 #define RETRY_FIRST_MS 50
-#define RETRY_MOST_MS 2000
+#define RETRY_MOST_MS 1000
 
 void listener_begin_locked(hf_client *client)
 {

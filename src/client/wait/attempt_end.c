@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #define RETRY_FIRST_MS 10
-#define RETRY_MOST_MS 1000
+#define RETRY_MOST_MS 500
 #define ADVICE_SIZE 256
 
 hf_mono attempt_end(struct attempt *attempt, hf_code code)
