@@ -124,9 +124,7 @@ typedef void (*hf_log_fn)(void *ctx, hf_log_level level, const char *text);
 
 typedef struct hf_options {
     size_t struct_size;     /* sizeof(hf_options), or 0 for the members of version 1.0 */
-    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default 10,000; with protocol
-                             * sharding three pings (90,000), but at most a tenth of
-                             * hfExpiryMS, and at least 10,000 */
+    int64_t ttl_ms;         /* the lease: 1,000 to 3,600,000; default: hf_default_ttl_ms() */
     int64_t stop_margin_ms; /* the stop margin: the loss warning comes this long before the lease
                              * ends, so that work can stop while the lease still runs; default 0; at
                              * most ttl_ms / 2 */
@@ -169,6 +167,14 @@ typedef struct hf_options {
  * database. Errors: HF_INVALID (URI, option), HF_UNSUPPORTED, and for SQLite the errors of opening
  * the file. */
 hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err);
+
+/* The ttl of a client of that store that asks for none, in ms: 10,000, and on MongoDB 30,000, so
+ * that a crash of the primary costs no holder its lock. With protocol sharding it is three pings
+ * (90,000), but at most a tenth of hfExpiryMS; with protocol ttl or document at most what its
+ * documents may last (hfExpireAfterSeconds; hfRefreshMS times hfStaleMultiplier); with all of them
+ * at least 10,000. Sends nothing, opens nothing, and has no errors: for what hf_open() refuses it
+ * says either. Thread-safe. */
+int64_t hf_default_ttl_ms(const char *uri);
 
 /* Gives up everything: ends waits (they return HF_CLOSED), sends the releases that are still in the
  * background, and ends the session. Takes at most about ten seconds, even with the database gone;

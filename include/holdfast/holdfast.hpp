@@ -304,7 +304,7 @@ class lock
 };
 
 /* An ID lease. The end of its scope does not end it: another process that knows the id may go on
- * with it. Renew it after a third of its ttl. Uses the client, which must live longer. */
+ * with it. Renew it after a quarter of its ttl. Uses the client, which must live longer. */
 class lease
 {
   public:

@@ -531,7 +531,7 @@ struct hf_store {
     int64_t wait_ms;         /* how long HF_WAIT_DEFAULT waits; 0: for ever */
     const char *protocol;    /* for messages: "queue" if there is no choice */
     const char *name_prefix; /* as the URI says (hf_options); NULL: none */
-    int64_t beat_ms;         /* a session beats at least this often; 0: every third of its ttl */
+    int64_t beat_ms;         /* a session beats at least this often; 0: as often as its ttl wants */
     int64_t await_ms; /* the best timeout of await(); 0: a second. More if wake() and the beginning
                        * of a session certainly end it */
     uint64_t round_trips; /* made over a network; any thread raises it, atomically */

@@ -163,6 +163,7 @@ FUNCTIONS = {
     "hf_code_name": (c_char_p, c_int),
     "hf_code_retryable": (c_bool, c_int),
     "hf_code_text": (c_char_p, c_int),
+    "hf_default_ttl_ms": (c_int64, c_char_p),
     "hf_open": (c_int, c_char_p, POINTER(Options), _OUT, _ERR),
     "hf_close": (None, c_void_p),
     "hf_client_held": (c_size_t, c_void_p, c_char_p, c_size_t),

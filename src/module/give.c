@@ -5,4 +5,4 @@
 #include "store/mongo/mongo.h"
 
 extern const module holdfast_module;
-const module holdfast_module = {HF_VERSION, mongo_start, mongo_open};
+const module holdfast_module = {HF_VERSION, mongo_start, mongo_open, mongo_default_ttl_ms};

@@ -7,6 +7,7 @@
 #include "store/mongo/mongo.h"
 
 #include "core/error.h"
+#include "core/lease.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,4 +38,10 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     if (loaded)
         return loaded->open(uri, config, out, patience_ms, err);
     return error_set(err, HF_UNUSABLE, "%s", failure.text);
+}
+
+int64_t mongo_default_ttl_ms(const char *uri)
+{
+    pthread_once(&once, load);
+    return loaded ? loaded->default_ttl_ms(uri) : LEASE_TTL_DEFAULT_MS; /* opening it fails, too */
 }

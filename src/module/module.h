@@ -13,6 +13,7 @@ typedef struct module {
     void (*start)(void); /* mongo_start() */
     hf_code (*open)(const char *uri, const hf_store_config *config, hf_store **out,
                     int64_t *patience_ms, hf_error *err); /* mongo_open() */
+    int64_t (*default_ttl_ms)(const char *uri);           /* mongo_default_ttl_ms() */
 } module;
 
 #endif

@@ -3,6 +3,7 @@
  * that the program has registered. The client calls it. */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/lease.h"
 #include "store/memory/memory.h"
 #include "store/mongo/mongo.h"
 #include "store/sqlite/sqlite.h"
@@ -113,6 +114,16 @@ static hf_code refuse(hf_error *err, const char *uri, const char *wrong)
                      (int)strcspn(rest, "?"), rest, wrong);
 }
 
+static bool is_mongo(const char *uri)
+{
+    return after(uri, "mongodb://") || after(uri, "mongodb+srv://");
+}
+
+int64_t hf_default_ttl_ms(const char *uri)
+{
+    return uri && is_mongo(uri) ? mongo_default_ttl_ms(uri) : LEASE_TTL_DEFAULT_MS;
+}
+
 hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store **out,
                       int64_t *patience_ms, hf_error *err)
 {
@@ -123,7 +134,7 @@ hf_code hf_store_open(const char *uri, const hf_store_config *config, hf_store *
         return memory_open(rest, config, out, err);
     if ((rest = after(uri, "sqlite:")))
         return *rest ? sqlite_open(rest, config, out, err) : refuse(err, uri, "no path given");
-    if (after(uri, "mongodb://") || after(uri, "mongodb+srv://"))
+    if (is_mongo(uri))
         return mongo_open(uri, config, out, patience_ms, err);
     hf_store_open_fn open = find_registered(uri, &rest);
     if (open)

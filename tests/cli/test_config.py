@@ -52,6 +52,12 @@ class Precedence(Config):
         self.assertEqual(self.said("ttl")[0], "10s")
         self.assertFalse(os.path.exists(self.path("holdfast")))  # shown only
 
+    def test_the_default_ttl_is_that_of_the_store(self):
+        for store, ttl in (("memory:", "10s"), ("mongodb://a/b", "30s"),
+                           ("mongodb://a/b?hfProtocol=sharding", "90s"), ("mongodb://a/b?nosuch", "30s")):
+            self.env["HOLDFAST_STORE"] = store
+            self.assertEqual(self.said("ttl"), (ttl, "default"), store)
+
     def test_file_then_environment_then_flag(self):
         self.write("# all\n\nttl = 7s\nstore = sqlite:/a.db\n")
         self.assertEqual(self.said("ttl"), ("7s", self.file + ":3"))

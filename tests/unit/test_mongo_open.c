@@ -145,7 +145,8 @@ static int64_t chosen_ttl_ms(const char *keys, bool chooses, int64_t *ping_ms)
     return ttl_ms;
 }
 
-/* Three pings, at most a tenth of the expiry, at least what other protocols have. */
+/* With sharding three pings, at most a tenth of the expiry; elsewhere 30 s, if documents last that
+ * long; never less than 10 s. */
 static void test_the_ttl_that_nobody_asked_for(void **state)
 {
     static const struct {
@@ -160,12 +161,25 @@ static void test_the_ttl_that_nobody_asked_for(void **state)
         {"hfProtocol=sharding&hfExpiryMS=300000", true, 30000, 6000},
         {"hfProtocol=sharding&hfExpiryMS=15000", true, 10000, 3333},
         {"hfProtocol=sharding&hfPingMS=3600000&hfExpiryMS=604800000", true, 3600000, 1200000},
-        {"hfProtocol=ttl", true, 10000, 0},
+        {"", true, 30000, 0},
+        {"", false, 10000, 0},
+        {"hfProtocol=ttl", true, 30000, 0},
+        {"hfProtocol=ttl&hfShape=expire-at&hfExpireAfterSeconds=1", true, 30000, 0},
+        {"hfProtocol=ttl&hfExpireAfterSeconds=1", true, 10000, 0},
+        {"hfProtocol=ttl&hfExpireAfterSeconds=20", true, 20000, 0},
+        {"hfProtocol=document&hfCollection=jobs", true, 30000, 5000},
+        {"hfProtocol=document&hfCollection=jobs&hfElement=lines.id", true, 30000, 5000},
+        {"hfProtocol=document&hfCollection=jobs&hfRefreshMS=4000&hfStaleMultiplier=3", true, 12000,
+         4000},
     };
     (void)state;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         int64_t ping_ms;
+        char uri[200];
+        snprintf(uri, sizeof uri, "mongodb://a/app?%s", of[i].keys);
         assert_int_equal(chosen_ttl_ms(of[i].keys, of[i].chooses, &ping_ms), of[i].ttl_ms);
+        if (of[i].chooses)
+            assert_int_equal(hf_default_ttl_ms(uri), of[i].ttl_ms);
         assert_int_equal(ping_ms, of[i].ping_ms);
     }
 }

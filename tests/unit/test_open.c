@@ -95,6 +95,27 @@ static void test_a_client_tells_its_protocol(void **state)
     }
 }
 
+static void test_a_client_of_no_server_has_the_short_default(void **state)
+{
+    static const char *const uris[] = {"memory:", "sqlite:/x.db", "nosuch:", NULL};
+    (void)state;
+    for (size_t i = 0; i < sizeof uris / sizeof uris[0]; i++)
+        assert_int_equal(hf_default_ttl_ms(uris[i]), 10000);
+}
+
+/* A stop margin has to fit the store's default, not that of another. */
+static void test_a_stop_margin_fits_the_default(void **state)
+{
+    static const hf_options options = {.stop_margin_ms = 15000}, more = {.stop_margin_ms = 15001};
+    hf_client *client;
+    hf_error err;
+    (void)state;
+    assert_int_equal(hf_open("mongodb://host/app", &more, &client, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "does not fit a ttl of 30000 ms"));
+    assert_int_equal(hf_open("mongodb://host/app", &options, &client, &err), HF_OK);
+    hf_close(client);
+}
+
 static void test_the_prefix_of_names(void **state)
 {
     (void)state;
@@ -166,6 +187,8 @@ static void test_lock_session_ids_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_client_of_no_server_has_the_short_default),
+        cmocka_unit_test(test_a_stop_margin_fits_the_default),
         cmocka_unit_test(test_the_prefix_of_names),
         cmocka_unit_test(test_lock_session_ids_are_refused_where_locks_have_none),
         cmocka_unit_test(test_lock_session_ids_are_checked),

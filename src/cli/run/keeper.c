@@ -10,6 +10,8 @@
 #include "clock.h"
 #include "interrupt.h"
 
+#define RETRY_MOST_MS 500
+
 /* It stays in its folder: the store's path, or a file that the URI names, may begin there. */
 void keeper_detach(void)
 {
@@ -37,10 +39,10 @@ static bool wait_until(const keeper *k, const times *t)
     return n <= 0 && !interrupt_signal() && clock_boot_ms() < t->end;
 }
 
-/* Two renewals may be missed, as a session's beats may be. */
+/* Then a lease of 30 s outlives an outage of 15 s that begins just before a renewal. */
 static int64_t next_renewal(const hf_lease *lease, int64_t sent)
 {
-    return sent + lease->ttl_ms / 3;
+    return sent + lease->ttl_ms / 4;
 }
 
 /* Returns whether the lease still stands, as far as is known. */
@@ -54,7 +56,7 @@ static bool renew(hf_client *client, const hf_lease *lease, times *t)
         t->renew_at = next_renewal(lease, sent);
         return true;
     }
-    t->renew_at = clock_boot_ms() + lease->ttl_ms / 20;
+    t->renew_at = clock_boot_ms() + least(lease->ttl_ms / 20, RETRY_MOST_MS);
     return code != HF_LOST && clock_boot_ms() < t->lease_end;
 }
 

@@ -18,6 +18,7 @@
 #define MOST_NAME_BYTES 512
 #define MOST_APP_BYTES 64
 #define LEAST_MARGIN_MS 50
+#define MOST_MARGIN_MS 500
 #define MOST_DEFAULT_GRACE_MS 5000
 
 /* ---- The words ---- */
@@ -109,14 +110,21 @@ static void check_names(const plan *p)
     }
 }
 
+/* What killing takes has nothing to do with the ttl, but a short lease has little to spare. */
+static int64_t margin_of(int64_t ttl_ms)
+{
+    int64_t margin_ms = ttl_ms / 20 > LEAST_MARGIN_MS ? ttl_ms / 20 : LEAST_MARGIN_MS;
+    return margin_ms < MOST_MARGIN_MS ? margin_ms : MOST_MARGIN_MS;
+}
+
 /* Grace, kill and margin must fit into the stop margin before the lease ends (R7). */
 static void check_grace(plan *p)
 {
-    int64_t ttl = p->given->ttl_ms;
+    int64_t ttl = options_ttl_ms(p->given);
     bool is_flag = p->grace_ms >= 0;
     const config *said = &p->given->config;
     int64_t standard = ttl / 4 < MOST_DEFAULT_GRACE_MS ? ttl / 4 : MOST_DEFAULT_GRACE_MS;
-    p->margin_ms = ttl / 20 > LEAST_MARGIN_MS ? ttl / 20 : LEAST_MARGIN_MS;
+    p->margin_ms = margin_of(ttl);
     if (!is_flag)
         p->grace_ms = config_ms(said, SETTING_GRACE, standard);
     if (p->grace_ms + p->margin_ms > ttl / 2)

@@ -27,7 +27,10 @@ static const struct argp_option list[] = {
      "mongodb+srv://..., or private: this user's own file",
      90},
     {"ttl", KEY_TTL, "D", 0,
-     "how long the lease is: 1s to 1h, default 10s; each D is like 500ms, 10s, 2m, 1h or 1.5", 90},
+     "how long the lease is: 1s to 1h, default 10s, with MongoDB 30s; each D is like 500ms, 10s, "
+     "2m, "
+     "1h or 1.5",
+     90},
     {"name-prefix", KEY_PREFIX, "TEXT", 0,
      "put before the names in the store, so that programs share it without clashes", 90},
     {"json", KEY_JSON, NULL, 0, "listings in JSON", 90},
@@ -58,7 +61,6 @@ void options_settle(settings *given)
     config *c = &given->config;
     config_settle(c);
     given->store = config_store(c);
-    given->ttl_ms = config_ms(c, SETTING_TTL, DEFAULT_TTL_MS);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -201,8 +203,8 @@ char *options_store(const settings *given)
     return uri;
 }
 
-/* The same database with protocol document; NULL after a message. Takes uri. */
-static char *document_store(char *uri, const settings *given)
+/* The same database with protocol document; NULL: it is no MongoDB store. Takes uri. */
+static char *document_uri(char *uri, const settings *given)
 {
     char *out = NULL;
     if (strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0) {
@@ -213,11 +215,31 @@ static char *document_store(char *uri, const settings *given)
                          given->element ? "&hfElement=" : "", element);
         free(collection);
         free(element);
-    } else {
-        terminal_error("--document needs a MongoDB store: name it with --store or HOLDFAST_STORE, "
-                       "like mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME");
     }
     free(uri);
+    return out;
+}
+
+int64_t options_ttl_ms(const settings *given)
+{
+    int64_t said_ms = config_ms(&given->config, SETTING_TTL, 0);
+    if (said_ms)
+        return said_ms;
+    char *uri = options_uri(given);
+    if (uri && given->collection)
+        uri = document_uri(uri, given);
+    int64_t ms = hf_default_ttl_ms(uri);
+    free(uri);
+    return ms;
+}
+
+/* Without a store of MongoDB there is a message. Takes uri. */
+static char *document_store(char *uri, const settings *given)
+{
+    char *out = document_uri(uri, given);
+    if (!out)
+        terminal_error("--document needs a MongoDB store: name it with --store or HOLDFAST_STORE, "
+                       "like mongodb://HOST:PORT,HOST:PORT/DATABASE?replicaSet=NAME");
     return out;
 }
 

@@ -34,6 +34,9 @@ char *options_store_shown(const settings *given);
 /* Whether anybody said which store to use; if not, it is this user's own file. */
 bool options_has_store(const settings *given);
 
+/* The ttl of clients of that store: what was said, or the store's default. */
+int64_t options_ttl_ms(const settings *given);
+
 /* The same as options_uri(); the default store's folders are made, and a warning says that it is
  * used, unless that was asked for. NULL after a message. Ends the program if the settings say that
  * there is no default. */

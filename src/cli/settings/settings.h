@@ -14,14 +14,11 @@
 
 #include "config.h"
 
-#define DEFAULT_TTL_MS 10000
-
 /* The options that every verb takes. */
 typedef struct settings {
     bool is_verb;           /* the verb's own words are read, not those before it */
-    config config;          /* all sources; the next two are the result */
+    config config;          /* all sources; the next one is the result */
     const char *store;      /* its URI; NULL: the default */
-    int64_t ttl_ms;         /* a default that any store keeps at least, if none was said */
     const char *collection; /* of documents to be locked, in that store; NULL: locks */
     const char *element;    /* "lines.id": not they, but the elements of an array in them */
     const char *owner;      /* shown as the holder; NULL: the user and the program */

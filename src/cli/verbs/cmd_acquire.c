@@ -155,7 +155,7 @@ static hf_code take(request *req, hf_client *client, hf_error *err)
                                          .wait_ms = req->lock_args.wait_ms,
                                          .why = req->why,
                                          .on_wait = terminal_shows_waits() ? show_wait : NULL},
-                                .ttl_ms = req->given->ttl_ms,
+                                .ttl_ms = options_ttl_ms(req->given),
                                 .owner = req->owner};
     hf_code code = interrupt_begin(&options.lock.cancel, err);
     if (code)

@@ -52,9 +52,10 @@ static char *shown_value(const settings *given, setting which)
 {
     const config_value *said = &given->config.values[which];
     char *uri = which == SETTING_STORE ? options_uri(given) : NULL;
-    char *out = uri          ? secret_mask(uri)
-                : said->text ? text_copy(said->text)
-                             : text_copy(config_standard(which));
+    char *out = uri                    ? secret_mask(uri)
+                : said->text           ? text_copy(said->text)
+                : which == SETTING_TTL ? text_print("%gs", (double)options_ttl_ms(given) / 1000)
+                                       : text_copy(config_standard(which));
     free(uri);
     return out;
 }

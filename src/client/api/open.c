@@ -40,9 +40,13 @@ static void set_who(hf_client *client)
     session_who(&self, client->identity.who);
 }
 
-static hf_code check_options(const hf_options *options, hf_error *err)
+static int64_t ttl_of(const hf_options *options, const char *uri)
 {
-    int64_t ttl_ms = options->ttl_ms ? options->ttl_ms : LEASE_TTL_DEFAULT_MS;
+    return options->ttl_ms ? options->ttl_ms : hf_default_ttl_ms(uri);
+}
+
+static hf_code check_options(const hf_options *options, int64_t ttl_ms, hf_error *err)
+{
     if (ttl_ms < LEASE_TTL_MIN_MS || ttl_ms > LEASE_TTL_MAX_MS)
         return error_set(err, HF_INVALID, "a ttl of %lld ms: it must be between 1 s and 1 h",
                          (long long)ttl_ms);
@@ -101,11 +105,11 @@ static void init_threading(hf_client *client)
     client->tickers.is_threaded = true;
 }
 
-static void set_options(hf_client *client, const hf_options *options)
+static void set_options(hf_client *client, const hf_options *options, int64_t ttl_ms)
 {
     client->identity.pid = getpid();
     client->env = options->env ? *options->env : env_linux;
-    client->ttl_ms = options->ttl_ms ? options->ttl_ms : LEASE_TTL_DEFAULT_MS;
+    client->ttl_ms = ttl_ms;
     client->stop_margin_ms = options->stop_margin_ms;
     client->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
     client->try_patience_ms = options->patience_ms ? options->patience_ms : TRY_PATIENCE_MS;
@@ -120,10 +124,10 @@ static void set_options(hf_client *client, const hf_options *options)
     set_who(client);
 }
 
-static hf_client *client_new(const hf_options *options)
+static hf_client *client_new(const hf_options *options, int64_t ttl_ms)
 {
     hf_client *client = alloc_zeroed(sizeof *client);
-    set_options(client, options);
+    set_options(client, options, ttl_ms);
     inherit(client);
     init_threading(client);
     client->tickers.ticks = ticks;
@@ -152,10 +156,11 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
 {
     options = options ? options : &default_options;
     error_clear(err);
-    hf_code code = check_options(options, err);
+    int64_t ttl_ms = ttl_of(options, uri);
+    hf_code code = check_options(options, ttl_ms, err);
     if (code)
         return code;
-    hf_client *client = client_new(options);
+    hf_client *client = client_new(options, ttl_ms);
     hf_store_config config = {.ttl_ms = client->ttl_ms,
                               .env = &client->env,
                               .log = log_for_store,
@@ -183,10 +188,11 @@ hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, 
 {
     options = options ? options : &default_options;
     error_clear(err);
-    hf_code code = check_options(options, err);
+    int64_t ttl_ms = ttl_of(options, NULL);
+    hf_code code = check_options(options, ttl_ms, err);
     if (code)
         return code;
-    hf_client *client = client_new(options);
+    hf_client *client = client_new(options, ttl_ms);
     client->store = store;
     code = set_prefix(client, options, err);
     if (code)

@@ -218,12 +218,26 @@ static void warn_if_weak(mongo_store *store)
             "give one lock to two holders; use it in tests only");
 }
 
-static int64_t ttl_of(const mongo_protocol *protocol, const mongo_uri *uri,
-                      const hf_store_config *config)
+static const mongo_protocol *protocol_of(const mongo_uri *uri)
 {
-    return config->chooses_ttl && protocol->default_ttl_ms
-               ? protocol->default_ttl_ms(uri, config->ttl_ms)
-               : config->ttl_ms;
+    return uri->array ? &mongo_element : protocols[uri->protocol].is;
+}
+
+static int64_t default_ttl_ms(const mongo_uri *uri)
+{
+    const mongo_protocol *protocol = protocol_of(uri);
+    return protocol->default_ttl_ms ? protocol->default_ttl_ms(uri) : MONGO_TTL_MS;
+}
+
+int64_t mongo_default_ttl_ms(const char *uri)
+{
+    mongo_uri read;
+    mongo_start();
+    if (mongo_uri_read(uri, &read, NULL))
+        return MONGO_TTL_MS;
+    int64_t ttl_ms = default_ttl_ms(&read);
+    mongo_uri_done(&read);
+    return ttl_ms;
 }
 
 hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
@@ -234,8 +248,8 @@ hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **ou
     hf_code code = mongo_uri_read(uri, &read, err);
     if (code)
         return code;
-    const mongo_protocol *protocol = read.array ? &mongo_element : protocols[read.protocol].is;
-    int64_t ttl_ms = ttl_of(protocol, &read, config);
+    const mongo_protocol *protocol = protocol_of(&read);
+    int64_t ttl_ms = config->chooses_ttl ? default_ttl_ms(&read) : config->ttl_ms;
     if (protocol->check && (code = protocol->check(&read, ttl_ms, err))) {
         mongo_uri_done(&read);
         return code;

@@ -15,4 +15,7 @@ void mongo_start(void);
 hf_code mongo_open(const char *uri, const hf_store_config *config, hf_store **out,
                    int64_t *patience_ms, hf_error *err);
 
+/* The ttl of a client of that URI that asks for none. Sends nothing. Any thread. */
+int64_t mongo_default_ttl_ms(const char *uri);
+
 #endif

@@ -361,10 +361,16 @@ static void open_protocol(mongo_store *store)
         store->uri.refresh_ms > LEAST_BEAT_MS ? store->uri.refresh_ms : LEAST_BEAT_MS;
 }
 
+static int64_t default_ttl_ms(const mongo_uri *uri)
+{
+    return mongo_ttl_within(mongo_document_stale_ms(uri));
+}
+
 #define COMMON                                                                                     \
-    .check = mongo_document_check, .open = open_protocol, .close = mongo_document_refresh_close,   \
-    .take = enter, .leave = leave, .append_lease_renewal = append_lease_renewal,                   \
-    .read_lease = read_lease, .read = mongo_document_read, .append_listed = append_listed,         \
+    .default_ttl_ms = default_ttl_ms, .check = mongo_document_check, .open = open_protocol,        \
+    .close = mongo_document_refresh_close, .take = enter, .leave = leave,                          \
+    .append_lease_renewal = append_lease_renewal, .read_lease = read_lease,                        \
+    .read = mongo_document_read, .append_listed = append_listed,                                   \
     .append_doubtful = append_doubtful
 
 const mongo_protocol mongo_document = {

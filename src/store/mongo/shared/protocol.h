@@ -3,7 +3,19 @@
 #ifndef STORE_MONGO_SHARED_PROTOCOL_H
 #define STORE_MONGO_SHARED_PROTOCOL_H
 
+#include "core/lease.h"
 #include "store/mongo/driver/store.h"
+
+/* The ttl of clients that ask for none. By default a set takes 10 to 12 s to elect another primary
+ * after a crash, and no holder is to lose its lock in that time. */
+#define MONGO_TTL_MS 30000
+
+/* The same where documents may last no longer than most_ms. */
+static inline int64_t mongo_ttl_within(int64_t most_ms)
+{
+    int64_t ttl_ms = most_ms < MONGO_TTL_MS ? most_ms : MONGO_TTL_MS;
+    return ttl_ms > LEASE_TTL_DEFAULT_MS ? ttl_ms : LEASE_TTL_DEFAULT_MS;
+}
 
 /* One shape of the documents, and the rules that go with it. mongo.c has a table of the store's
  * calls for each. All of it is constant. */
@@ -11,8 +23,8 @@ typedef struct mongo_protocol {
     unsigned can;
     int64_t wait_ms; /* the default wait; 0: for ever */
 
-    /* The ttl of clients that ask for none, not less than `given`. NULL: that. */
-    int64_t (*default_ttl_ms)(const mongo_uri *uri, int64_t given);
+    /* The ttl of clients that ask for none. NULL: MONGO_TTL_MS. */
+    int64_t (*default_ttl_ms)(const mongo_uri *uri);
 
     /* Checks the URI's keys and the ttl. NULL: nothing more to check. */
     hf_code (*check)(const mongo_uri *uri, int64_t ttl_ms, hf_error *err);

@@ -675,9 +675,17 @@ static void close_protocol(mongo_store *store, bool is_ours)
     mongo_ttl_index_close(store, is_ours);
 }
 
+/* The index that is made may be short on purpose. */
+static int64_t default_ttl_ms(const mongo_uri *uri)
+{
+    return uri->shape == MONGO_SHAPE_EXPIRE_AT ? MONGO_TTL_MS
+                                               : mongo_ttl_within(uri->expire_after_s * 1000);
+}
+
 const mongo_protocol mongo_ttl = {
     .can = HF_CAN_NOTIFY | HF_CAN_PROCESSES | HF_CAN_TELL_LOST | HF_CAN_LAST | HF_CAN_DATE,
     .wait_ms = 10000,
+    .default_ttl_ms = default_ttl_ms,
     .open = open_protocol,
     .close = close_protocol,
     .take = take,
