@@ -332,8 +332,8 @@ hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 /* Releases the lock and waits for the database's acknowledgement. The handle must still be closed.
  *   - HF_OK: it is released now, or was released before.
  *   - HF_LOST: it was lost before; its ticket is taken out all the same, in the background.
- *   - HF_UNKNOWN, HF_UNREACHABLE: not acknowledged in time. The release continues in the
- *     background, and the lock ends with the lease at the latest. */
+ *   - HF_UNKNOWN, HF_UNREACHABLE: not acknowledged within patience_ms. The release continues in the
+ *     background until hf_close(), also after the lease, which ends the lock at the latest. */
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Frees the handle. A lock still held is released in the background, without a round trip for the

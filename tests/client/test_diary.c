@@ -394,7 +394,35 @@ static hf_code swallow_leaves(faulty *f, faulty_call call, const void *arg)
     return call == FAULTY_STEP && step->step->n_leaves ? HF_UNREACHABLE : HF_OK;
 }
 
-/* Whether it was released is not known, and whoever comes next takes it out. */
+static hf_code refuse_leaves(faulty *f, faulty_call call, const void *arg)
+{
+    return swallow_leaves(f, call, arg) ? HF_DENIED : HF_OK;
+}
+
+/* Its session ends meanwhile, and the store is back after that. */
+static void test_a_release_that_is_acknowledged_late(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    const hf_options options = {.ttl_ms = 2000, .patience_ms = 1};
+    faulty *f = faulty_open_still("memory:diary late", &options, &client);
+    hf_lock *lock = take(client, "x");
+    f->before = swallow_leaves;
+    assert_int_equal(hf_lock_release(lock, &err), HF_UNREACHABLE);
+    faulty_pass(f, 2500);
+    belief_tick(client, client_now(client));
+    f->before = (faulty_hook *)NULL;
+    upkeep_tick(client, client_now(client));
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].end, HF_TURN_RELEASED);
+    hf_lock_close(lock);
+    hf_close(client);
+}
+
+/* The store refuses it, and its session has ended: whoever comes next takes it out. */
 static void test_a_release_that_is_never_acknowledged(void **state)
 {
     (void)state;
@@ -403,10 +431,11 @@ static void test_a_release_that_is_never_acknowledged(void **state)
     const hf_options options = {.ttl_ms = 2000, .patience_ms = 1};
     faulty *f = faulty_open_still("memory:diary unsure", &options, &client);
     hf_lock *lock = take(client, "x");
-    f->before = swallow_leaves;
-    assert_int_equal(hf_lock_release(lock, &err), HF_UNREACHABLE);
+    f->before = refuse_leaves;
+    assert_int_equal(hf_lock_release(lock, &err), HF_DENIED);
     faulty_pass(f, 2500);
     belief_tick(client, client_now(client));
+    upkeep_tick(client, client_now(client));
     write_diary(f, client);
     read_history(client, "x");
     assert_int_equal(n_turns, 1);
@@ -660,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_the_loser_and_the_next_holder_note_one_turn),
         cmocka_unit_test(test_the_dead_are_noted_by_the_next_holder),
         cmocka_unit_test(test_a_break_by_force),
+        cmocka_unit_test(test_a_release_that_is_acknowledged_late),
         cmocka_unit_test(test_a_release_that_is_never_acknowledged),
         cmocka_unit_test(test_of_many_turns_most_are_counted),
         cmocka_unit_test(test_turns_that_ended_badly_are_never_only_counted),

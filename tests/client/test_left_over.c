@@ -79,15 +79,19 @@ static bool is_change(faulty_call call, const void *arg)
 static hf_id of_nobody;
 static hf_presence when_it_left;
 
-static hf_code note_presence(faulty *of, faulty_call call, const void *arg)
+static hf_presence presence_of(hf_id id)
 {
     hf_session_state state;
     hf_error err;
-    if (!is_leave(call, arg))
-        return HF_OK;
-    assert_int_equal(of->inner->ops->sessions_look(of->inner, &of_nobody, 1, -1, &state, &err),
-                     HF_OK);
-    when_it_left = state.presence;
+    assert_int_equal(f->inner->ops->sessions_look(f->inner, &id, 1, -1, &state, &err), HF_OK);
+    return state.presence;
+}
+
+static hf_code note_presence(faulty *of, faulty_call call, const void *arg)
+{
+    (void)of;
+    if (is_leave(call, arg))
+        when_it_left = presence_of(of_nobody);
     return HF_OK;
 }
 
@@ -165,6 +169,47 @@ static void test_an_idle_session_with_suspects_is_replaced(void **state)
     close_still();
 }
 
+static bool is_end(faulty_call call, const void *arg)
+{
+    (void)arg;
+    return call == FAULTY_END;
+}
+
+/* Otherwise its tickets would stand for another ttl when the store is back. */
+static void test_the_end_of_a_session_is_sent_until_the_store_answers(void **state)
+{
+    (void)state;
+    open_still("memory:ended");
+    hf_lock *lock = take(client, "x");
+    hf_id id = client->session.self.id;
+    let_fail(is_end, HF_UNREACHABLE);
+    life_end_locked(client);
+    go_on(60000);
+    assert_int_equal(client->hold->endings.n, 1);
+    assert_in_range(f->calls[FAULTY_END], 60, 130);
+    f->before = (faulty_hook *)NULL;
+    go_on(500);
+    assert_int_equal(client->hold->endings.n, 0);
+    assert_int_equal(presence_of(id), HF_DEAD);
+    hf_lock_close(lock);
+    close_still();
+}
+
+/* A waiter marks it. */
+static void test_an_end_that_the_store_refuses_is_not_sent_again(void **state)
+{
+    (void)state;
+    open_still("memory:refused-end");
+    hf_lock *lock = take(client, "x");
+    let_fail(is_end, HF_DENIED);
+    life_end_locked(client);
+    go_on(5000);
+    assert_int_equal(f->calls[FAULTY_END], 1);
+    assert_int_equal(client->hold->endings.n, 0);
+    hf_lock_close(lock);
+    close_still();
+}
+
 static int ends;
 
 static hf_code lose_session_in_enter(faulty *of, faulty_call call, const void *arg)
@@ -177,8 +222,9 @@ static hf_code lose_session_in_enter(faulty *of, faulty_call call, const void *a
     return HF_UNKNOWN;
 }
 
-/* An enter carries a release along, and its session is lost meanwhile: the mark does the rest. */
-static void test_a_release_that_is_carried_ends_with_its_session(void **state)
+/* An enter carries a release along, and its session is lost meanwhile. The leave comes before the
+ * mark: it says how the lock was left. */
+static void test_a_release_that_is_carried_outlives_its_session(void **state)
 {
     (void)state;
     struct attempt a;
@@ -189,9 +235,15 @@ static void test_a_release_that_is_carried_ends_with_its_session(void **state)
     f->after = lose_session_in_enter;
     attempt_init(&a, client, "x", &plain);
     attempt_step(&a, now());
-    assert_int_equal(count_releases(), 0);
+    assert_int_equal(count_releases(), 1);
+    let_fail(is_leave, HF_UNREACHABLE);
     upkeep_tick(client, now());
-    assert_int_equal(ends, 1);
+    assert_int_equal(count_releases(), 1);
+    assert_int_equal(f->calls[FAULTY_END], 0);
+    f->before = (faulty_hook *)NULL;
+    go_on(500);
+    assert_int_equal(count_releases(), 0);
+    assert_int_equal(f->calls[FAULTY_END], 1);
     f->after = (faulty_hook *)NULL;
     attempt_cancel(&a, now());
     attempt_done(&a);
@@ -640,7 +692,6 @@ static void test_sessions_are_ended_if_the_store_answers(void **state)
     assert_int_equal(client->session.state, SESSION_NONE);
     life_close(client, true);
     assert_int_equal(f->calls[FAULTY_END], 1);
-    client->hold->endings.n = 0;
     hf_close(client);
 }
 
@@ -651,7 +702,9 @@ int main(void)
         cmocka_unit_test(test_what_is_being_released_is_not_released_twice),
         cmocka_unit_test(test_a_session_with_something_to_release_is_kept),
         cmocka_unit_test(test_an_idle_session_with_suspects_is_replaced),
-        cmocka_unit_test(test_a_release_that_is_carried_ends_with_its_session),
+        cmocka_unit_test(test_the_end_of_a_session_is_sent_until_the_store_answers),
+        cmocka_unit_test(test_an_end_that_the_store_refuses_is_not_sent_again),
+        cmocka_unit_test(test_a_release_that_is_carried_outlives_its_session),
         cmocka_unit_test(test_an_upgrade_ends_a_downgrade_that_is_still_to_be_sent),
         cmocka_unit_test(test_a_ticket_goes_to_the_next_in_line),
         cmocka_unit_test(test_a_ticket_that_was_asked_for_goes_to_nobody),

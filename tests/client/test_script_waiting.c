@@ -34,14 +34,21 @@ static void end(void)
 
 static const hf_options defaults;
 
-/* From now on nothing that a client sends arrives. */
-static void cut_off(char who)
+static void cut_off_but_its_end(char who)
 {
-    static const faulty_call calls[] = {FAULTY_BEAT, FAULTY_STEP, FAULTY_LOOK, FAULTY_END,
+    static const faulty_call calls[] = {FAULTY_BEAT, FAULTY_STEP, FAULTY_LOOK,
                                         FAULTY_SESSIONS_LOOK};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         stage_let_fail(
             (stage_fault){.who = who, .call = calls[i], .times = 100000, .before = HF_UNREACHABLE});
+}
+
+/* From now on nothing that a client sends arrives. The end of its session is refused, so that it is
+ * not sent for ever. */
+static void cut_off(char who)
+{
+    cut_off_but_its_end(who);
+    stage_let_fail((stage_fault){.who = who, .call = FAULTY_END, .before = HF_DENIED});
 }
 
 /* ---- Waiting ---- */
@@ -258,7 +265,7 @@ static void test_a_limit_of_the_dead(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9500 b x: enter 1\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
-                 "9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9975 a end, leaving tickets: not sent, HF_DENIED\n"
                  "9999 b beat, seen 3, waits\n"
                  "10000 b x: enter 1\n"
                  "10000 b look at 1 sessions\n"
@@ -322,7 +329,7 @@ static void test_a_holder_that_has_died(void **state)
                  "12666 a beat, seen 2: not sent, HF_UNREACHABLE\n"
                  "13000 a look at x since 1: not sent, HF_UNREACHABLE\n"
                  "13166 a beat, seen 2: not sent, HF_UNREACHABLE\n"
-                 "13308 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "13308 a end, leaving tickets: not sent, HF_DENIED\n"
                  "13430 b look at 1 sessions\n"
                  "14453 b look at x since 2\n"
                  "14999 b beat, seen 3, waits\n"
@@ -617,6 +624,39 @@ static void test_the_dead_are_no_reason_to_refuse(void **state)
     end();
 }
 
+/* The store was away for longer than the lease. As soon as it is back, the holder's process says
+ * that its session is over. */
+static void test_a_try_after_an_outage(void **state)
+{
+    (void)state;
+    hold("memory:outage", defaults);
+    cut_off_but_its_end('a');
+    stage_let_fail(
+        (stage_fault){.who = 'a', .call = FAULTY_END, .times = 9, .before = HF_UNREACHABLE});
+    stage_run(9970);
+    stage_forget();
+    stage_run(1530);
+    waits.options.wait_ms = HF_TRY;
+    play(take_part, &waits, 0);
+    stage_expect("9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9978 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9988 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10004 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10031 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10079 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10168 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10338 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10599 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "10861 a end, leaving tickets\n"
+                 "11500 b begin\n"
+                 "11500 b x: enter-or-not\n"
+                 "11500 b look at 1 sessions, trusting\n"
+                 "11500 b x: bury\n"
+                 "11500 b x: enter-or-not\n"
+                 "11500 b has x\n");
+    end();
+}
+
 static void test_calls_of_the_judge_that_fail(void **state)
 {
     (void)state;
@@ -696,7 +736,7 @@ static void test_calls_of_the_judge_that_fail(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9453 b look at x since 2\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
-                 "9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9975 a end, leaving tickets: not sent, HF_DENIED\n"
                  "9999 b beat, seen 3, waits\n"
                  "10097 b look at 1 sessions\n"
                  "10425 b look at 1 sessions\n"
@@ -763,7 +803,7 @@ static void test_marks_that_come_too_late(void **state)
                  "9333 a beat, seen 1: not sent, HF_UNREACHABLE\n"
                  "9453 b look at x since 2\n"
                  "9833 a beat, seen 1: not sent, HF_UNREACHABLE\n"
-                 "9975 a end, leaving tickets: not sent, HF_UNREACHABLE\n"
+                 "9975 a end, leaving tickets: not sent, HF_DENIED\n"
                  "9999 b beat, seen 3, waits\n"
                  "10097 b look at 1 sessions\n"
                  "10425 b look at 1 sessions\n"
@@ -1513,6 +1553,7 @@ int main(void)
         cmocka_unit_test(test_a_holder_that_was_asked_long_ago),
         cmocka_unit_test(test_a_holder_that_is_marked),
         cmocka_unit_test(test_the_dead_are_no_reason_to_refuse),
+        cmocka_unit_test(test_a_try_after_an_outage),
         cmocka_unit_test(test_calls_of_the_judge_that_fail),
         cmocka_unit_test(test_marks_that_come_too_late),
         cmocka_unit_test(test_enters_that_fail),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: the simulator: worlds from seeds, each with clients, a server and bad weather.
  *
- *     sim [--seed N] [--client-seconds N] [--most-broken N] [--drift PPM] [--outages] [--verbose]
+ *     sim [--seed N] [--client-seconds N] [--most-broken N] [--drift PPM] [--outages |
+ *         --long-outages] [--verbose]
  *
  * With --outages the weather is fair, but the store is away now and then (outages.c).
  * Prints what a seed broke, and goes on (until N are broken); `--seed N` with --client-seconds 1
@@ -278,16 +279,14 @@ static void look_at_the_rest(void)
             sim_violation("L1: %s cannot be had in the end", sim_name(i));
 }
 
-static void run_world(uint64_t seed, int64_t drift_ppm, bool has_outages, bool verbose)
+/* The kind of world: what the words of the command say of it. */
+static void run_world(uint64_t seed, const world *kind)
 {
     int64_t chaos_end_ns = CHAOS_S * SECOND;
-    sim = (world){.seed = seed,
-                  .random = seed,
-                  .drift_most_ppm = drift_ppm,
-                  .has_outages = has_outages,
-                  .verbose = verbose};
+    sim = *kind;
+    sim.seed = sim.random = seed;
     sim_now_ns = 0;
-    if (has_outages)
+    if (sim.has_outages)
         choose_fair_weather();
     else
         choose_weather();
@@ -300,7 +299,7 @@ static void run_world(uint64_t seed, int64_t drift_ppm, bool has_outages, bool v
     for (int i = 0; i < NODES - 1; i++)
         node_start(i);
     leases_begin();
-    fiber_start(NULL, has_outages ? outages_run : chaos, &chaos_end_ns);
+    fiber_start(NULL, sim.has_outages ? outages_run : chaos, &chaos_end_ns);
     fiber_start(NULL, patrol, NULL);
     fiber_run_until(chaos_end_ns + 12 * SECOND, rules_check_beliefs);
     heal();
@@ -335,14 +334,16 @@ int main(int argc, char **argv)
 {
     uint64_t seed = number_after(argc, argv, "--seed", 1);
     uint64_t wanted = number_after(argc, argv, "--client-seconds", 10000);
-    int64_t drift = (int64_t)number_after(argc, argv, "--drift", 1900);
+    const bool has_long_outages = has_option(argc, argv, "--long-outages");
+    const world kind = {.drift_most_ppm = (int64_t)number_after(argc, argv, "--drift", 1900),
+                        .has_outages = has_long_outages || has_option(argc, argv, "--outages"),
+                        .has_long_outages = has_long_outages,
+                        .verbose = has_option(argc, argv, "--verbose")};
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
-    bool has_outages = has_option(argc, argv, "--outages");
-    bool verbose = has_option(argc, argv, "--verbose");
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
     uint64_t downgrades = 0, upgrades = 0, victims = 0, leases = 0, breaks = 0, forced = 0;
     for (; seconds < wanted && broken < most; worlds++, seed++) {
-        run_world(seed, drift, has_outages, verbose);
+        run_world(seed, &kind);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
         broken += sim.violations > 0;
         grants += sim.grants;

@@ -425,11 +425,7 @@ hf_code node_take(node *n, int name, int64_t wait_ms)
 static void free_node(node *n)
 {
     hf_client *client = n->client;
-    while (client->hold->releases.first) {
-        struct release *r = client->hold->releases.first;
-        client->hold->releases.first = r->next;
-        release_free(r);
-    }
+    release_free_all(client);
     turns_free(client);
     for (struct hf_lock *lock = client->hold->locks, *next; lock; lock = next) {
         next = lock->next;

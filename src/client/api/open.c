@@ -4,6 +4,7 @@
 #include "client/hold/handle.h"
 #include "client/hold/hold.h"
 #include "client/hold/long_waits.h"
+#include "client/hold/unsent.h"
 #include "client/lease/lease.h"
 #include "client/wait/listen.h"
 
@@ -245,10 +246,12 @@ static bool await_the_end_locked(hf_client *client)
     return !client->hold->releases.first || client->hold->releases.is_answered;
 }
 
-static void free_releases(hf_client *client)
+static void say_unsent(void *ctx, const struct unsent *unsent)
 {
-    release_drop_locked(client);
-    session_forget(&client->session);
+    if (unsent->name)
+        client_log(ctx, HF_LOG_WARNING,
+                   "%s: its release was not acknowledged: it may stand until its lease is over",
+                   *unsent->name ? unsent->name : "a document");
 }
 
 void hf_close(hf_client *client)
@@ -277,10 +280,11 @@ void hf_close(hf_client *client)
     ticker_stop_all(client);
     life_close(client, store_answers);
     diary_close(client, store_answers);
+    unsent_each(client, say_unsent, client);
     client->store->ops->close(client->store);
     turns_free(client);
     handle_abandon_all(client);
-    free_releases(client);
+    release_free_all(client);
     client_free(client);
 }
 

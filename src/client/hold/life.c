@@ -4,7 +4,11 @@
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
+#include "core/backoff.h"
 #include "core/error.h"
+
+#define RETRY_FIRST_MS 5
+#define RETRY_MOST_MS 500
 
 /* ---- Begin ---- */
 
@@ -145,44 +149,71 @@ void life_end_locked(hf_client *client)
     struct endings *endings = &client->hold->endings;
     hf_mono due = loss_stops_by_locked(client, client_now(client));
     endings->of = alloc_array(endings->of, endings->n + 1, sizeof *endings->of);
-    endings->of[endings->n++] =
-        (struct ended){client->session.self.id, due, leaves_any_locked(client)};
+    endings->of[endings->n++] = (struct ended){
+        .id = client->session.self.id, .due = due, .leaves_any = leaves_any_locked(client)};
     session_gone_locked(client);
-    release_drop_locked(client);
     ticker_poke(client, TICK_UPKEEP);
 }
 
 /* ---- Marking what has ended ---- */
 
-static bool next_locked(struct endings *endings, hf_mono now, struct ended *ended, hf_mono *due)
+/* A mark lets others take the tickets out, as those of a dead session. So the leaves come first:
+ * they say how the locks were left, and which work is done. */
+static bool is_due_locked(const hf_client *client, const struct ended *ended, hf_mono now)
 {
+    return mono_reached(ended->due, now) && !release_is_any_of_locked(client, ended->id);
+}
+
+static bool take_locked(hf_client *client, hf_mono now, struct ended *ended, hf_mono *due)
+{
+    struct endings *endings = &client->hold->endings;
     *due = MONO_NEVER;
     for (size_t i = 0; i < endings->n; i++) {
-        if (mono_reached(endings->of[i].due, now)) {
+        if (is_due_locked(client, &endings->of[i], now)) {
             *ended = endings->of[i];
             endings->of[i] = endings->of[--endings->n];
             return true;
         }
-        *due = mono_min(*due, endings->of[i].due);
+        if (!mono_reached(endings->of[i].due, now)) /* else its last release wakes upkeep */
+            *due = mono_min(*due, endings->of[i].due);
     }
     return false;
 }
 
-/* Best effort: otherwise a waiter marks them. */
+static void put_back(hf_client *client, struct ended ended)
+{
+    struct endings *endings = &client->hold->endings;
+    int64_t ms = backoff_ms(++ended.failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
+    MUTEX_SCOPE(&client->mutex);
+    ended.due = mono_add_ms(client_now(client), ms);
+    endings->of = alloc_array(endings->of, endings->n + 1, sizeof *endings->of);
+    endings->of[endings->n++] = ended;
+}
+
+/* What the store refuses is left to a waiter. */
+static void mark(hf_client *client, const struct ended *ended)
+{
+    hf_error err;
+    hf_code code =
+        client->store->ops->session_end(client->store, ended->id, ended->leaves_any, &err);
+    if (code && !ended->failures)
+        client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
+    if (hf_code_retryable(code))
+        put_back(client, *ended);
+}
+
 hf_mono life_mark_ended(hf_client *client, hf_mono now)
 {
     for (;;) {
         struct ended ended;
         hf_mono due;
-        hf_error err;
         pthread_mutex_lock(&client->mutex);
         bool closing = client->closing.has_begun;
-        bool any = !closing && next_locked(&client->hold->endings, now, &ended, &due);
+        bool any = !closing && take_locked(client, now, &ended, &due);
         pthread_mutex_unlock(&client->mutex);
         if (!any)
             return closing ? MONO_NEVER : due;
-        if (client->store->ops->session_end(client->store, ended.id, ended.leaves_any, &err))
-            client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
+        mark(client, &ended);
     }
 }
 
@@ -190,14 +221,15 @@ hf_mono life_mark_ended(hf_client *client, hf_mono now)
  * there is no need to wait for it: the lease ends anyway. */
 void life_close(hf_client *client, bool store_answers)
 {
-    const struct endings *endings = &client->hold->endings;
+    struct endings *endings = &client->hold->endings;
     pthread_mutex_lock(&client->mutex);
     if (client->session.state == SESSION_ALIVE)
         life_end_locked(client);
-    size_t n = store_answers ? endings->n : 0;
     pthread_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < n; i++)
-        if (client->store->ops->session_end(client->store, endings->of[i].id,
-                                            endings->of[i].leaves_any, NULL))
-            break;
+    while (store_answers && endings->n) {
+        const struct ended *last = &endings->of[endings->n - 1];
+        if (client->store->ops->session_end(client->store, last->id, last->leaves_any, NULL))
+            return;
+        endings->n--;
+    }
 }

@@ -11,9 +11,10 @@ struct ended {
     hf_id id;
     hf_mono due;
     bool leaves_any; /* of its tickets some may still stand */
+    unsigned failures;
 };
 
-/* To be marked, in the background; mutex. Written by life.c. */
+/* To be marked, in the background, until the store has answered; mutex. Written by life.c. */
 struct endings {
     struct ended *of;
     size_t n;

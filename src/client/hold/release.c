@@ -15,11 +15,12 @@
 #define RETRY_FIRST_MS 5
 #define RETRY_MOST_MS 500
 
-struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
-                                    bool is_held)
+struct release *release_push_locked(hf_client *client, const char *name, hf_id session,
+                                    const hf_leave *leave, bool is_held)
 {
     struct release *release = alloc_zeroed(sizeof *release);
     release->name = alloc_text(name);
+    release->session = session;
     release->leave = *leave;
     release->is_held = is_held;
     release->next = client->hold->releases.first;
@@ -29,7 +30,8 @@ struct release *release_push_locked(hf_client *client, const char *name, const h
 
 struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held)
 {
-    struct release *release = release_push_locked(lock->client, lock->name, leave, is_held);
+    struct release *release =
+        release_push_locked(lock->client, lock->name, lock->grant.session, leave, is_held);
     release->upgrade = lock->change.upgrade;
     release->token = lock->grant.token;
     return release;
@@ -83,6 +85,14 @@ bool release_is_pending_locked(hf_client *client, hf_id ticket)
     return false;
 }
 
+bool release_is_any_of_locked(const hf_client *client, hf_id session)
+{
+    for (const struct release *r = client->hold->releases.first; r; r = r->next)
+        if (id_equal(r->session, session))
+            return true;
+    return false;
+}
+
 struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy)
 {
     *is_busy = false;
@@ -117,7 +127,8 @@ static void note_lost_locked(hf_client *client, struct release *release)
     note_turn_locked(client, release);
 }
 
-/* The ticket is certainly out. If there was an ask for it, the next beat takes that out (R9). */
+/* The ticket is certainly out. If there was an ask for it, the next beat takes that out (R9). The
+ * end of a session waits for its releases. */
 static void done_locked(hf_client *client, struct release *release)
 {
     session_answer_locked(client, release->leave.ticket);
@@ -126,6 +137,8 @@ static void done_locked(hf_client *client, struct release *release)
     unlink_locked(client, release);
     release_free(release);
     pthread_cond_broadcast(&client->changed);
+    if (client->hold->endings.n)
+        ticker_poke(client, TICK_UPKEEP);
 }
 
 void release_put_back_locked(hf_client *client, struct release *carried, bool was_sent)
@@ -134,10 +147,6 @@ void release_put_back_locked(hf_client *client, struct release *carried, bool wa
         struct release *next = carried->carried_next;
         carried->was_sent |= was_sent;
         carried->in_flight = false;
-        if (carried->is_moot) {
-            note_lost_locked(client, carried);
-            done_locked(client, carried);
-        }
         carried = next;
     }
     ticker_poke(client, TICK_UPKEEP);
@@ -152,18 +161,12 @@ void release_done_locked(hf_client *client, struct release *carried)
     }
 }
 
-void release_drop_locked(hf_client *client)
+void release_free_all(hf_client *client)
 {
-    for (struct release **at = &client->hold->releases.first; *at;) {
-        struct release *r = *at;
-        if (r->in_flight) {
-            r->is_moot = true;
-            at = &r->next;
-        } else {
-            *at = r->next;
-            note_lost_locked(client, r);
-            release_free(r);
-        }
+    while (client->hold->releases.first) {
+        struct release *release = client->hold->releases.first;
+        client->hold->releases.first = release->next;
+        release_free(release);
     }
 }
 
@@ -238,16 +241,23 @@ static bool is_passing(hf_code code)
     return code == HF_HELD || hf_code_retryable(code);
 }
 
+/* What the store refuses is left, at the end, to the mark of its session. */
+static bool gives_up_locked(const hf_client *client, const struct release *release, hf_code code)
+{
+    bool lives = session_is_present_locked(client, release->session);
+    return !is_passing(code) && (client->closing.has_begun || !lives);
+}
+
 /* The release was tried: done, or to be tried again. Returns whether it is over. */
 static bool settle_locked(hf_client *client, struct release *release, hf_code code)
 {
-    bool gives_up = release->is_moot || (client->closing.has_begun && !is_passing(code));
+    bool gives_up = gives_up_locked(client, release, code);
     client->hold->releases.is_answered = !error_is_no_answer(code);
     release->was_sent |= code == HF_UNKNOWN;
     release->failures++;
     if (!is_known(code) && !gives_up)
         return false;
-    if (!is_known(code) && !release->is_moot)
+    if (!is_known(code) && session_is_present_locked(client, release->session))
         session_suspect_locked(client, release->name); /* its ticket stands */
     if (code)
         note_lost_locked(client, release);
@@ -271,28 +281,18 @@ static void hand_over_locked(hf_client *client, struct release *release, hf_code
     lock_request_wake_all_locked(client);
 }
 
-static hf_code moot(hf_error *err)
-{
-    return error_set(err, HF_UNKNOWN,
-                     "the session ended before the release was acknowledged; the next waiter "
-                     "takes the lock over");
-}
-
 hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err)
 {
     for (;;) {
         hf_code code = send_once(client, release, err);
         pthread_mutex_lock(&client->mutex);
-        bool is_moot = release->is_moot;
         bool over = settle_locked(client, release, code);
         bool leaves_it = !over && (!is_passing(code) || mono_reached(stop_by, client_now(client)));
         if (leaves_it)
             hand_over_locked(client, release, code);
         int64_t ms = over || leaves_it ? 0 : pause_ms(client, release, code);
         pthread_mutex_unlock(&client->mutex);
-        if (over)
-            return is_known(code) || !is_moot ? code : moot(err);
-        if (leaves_it)
+        if (over || leaves_it)
             return code;
         client->env.pause(client->env.ctx, ms);
     }

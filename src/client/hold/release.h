@@ -12,19 +12,19 @@ struct release {
     struct release *next;
     struct release *carried_next; /* in a step that carries it along */
     char *name;                   /* constant */
+    hf_id session;                /* of its ticket; constant */
     hf_leave leave;               /* constant once in flight */
     hf_id upgrade;  /* leaves in the same step; only one of the two tickets stands; 0: none */
     int64_t token;  /* of the lock's grant; constant */
     bool is_held;   /* it was believed, and its absence is a loss */
     bool in_flight; /* somebody is sending it */
-    bool is_moot;   /* the session was lost under way: its sender frees it */
     bool was_sent;  /* an earlier try had no answer */
     struct history_turn *turn; /* that its acknowledgement ends; NULL: none; mutex */
     unsigned failures;
     hf_mono due;
 };
 
-/* The client's; mutex. Written by release.c. */
+/* The client's, of its session and of those before; mutex. Written by release.c. */
 struct releases {
     struct release *first;
     bool is_answered; /* the last one that was sent got an answer */
@@ -34,10 +34,12 @@ enum { RELEASE_LEAVES = 2 };
 /* The leaves of a release; returns how many. */
 size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES]);
 
-/* Puts a ticket of the current session on the list. is_held: it was believed, so its absence is a
- * loss. The caller either pokes upkeep, or marks it in_flight and sends it itself. */
-struct release *release_push_locked(hf_client *client, const char *name, const hf_leave *leave,
-                                    bool is_held);
+/* Puts a ticket of that session on the list, where it stays until the store has answered, also if
+ * the session ends meanwhile: a leave names its ticket, so a late one takes nothing from anybody
+ * else. is_held: it was believed, so its absence is a loss. The caller either pokes upkeep, or
+ * marks it in_flight and sends it itself. */
+struct release *release_push_locked(hf_client *client, const char *name, hf_id session,
+                                    const hf_leave *leave, bool is_held);
 /* The same for the ticket of a lock, and that of an upgrade of it. */
 struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *leave, bool is_held);
 /* Ends belief, lets the next in line lead, and puts the leave on the list (R4). */
@@ -57,8 +59,9 @@ void release_hurry_locked(hf_client *client);         /* what was put off is tri
 hf_mono release_tick(hf_client *client, hf_mono now); /* sends what is due */
 
 void release_free(struct release *release); /* one that nobody sends */
+void release_free_all(hf_client *client);   /* at the end, when nobody sends any */
 bool release_is_pending_locked(hf_client *client, hf_id ticket);
-void release_drop_locked(hf_client *client); /* of a session that is lost: its mark does it */
+bool release_is_any_of_locked(const hf_client *client, hf_id session);
 
 /* ---- carried.c ---- */
 

@@ -88,7 +88,7 @@ static bool leave_unknown(void *ctx, const hf_record *record)
     for (size_t i = 0; i < record->holders + record->queued; i++) {
         hf_leave leave = {.ticket = record->entries[i].ticket, .outcome = HF_OUTCOME_RELEASED};
         if (is_unknown_locked(client, &record->entries[i]))
-            release_push_locked(client, record->name, &leave, false);
+            release_push_locked(client, record->name, record->entries[i].session, &leave, false);
     }
     pthread_mutex_unlock(&client->mutex);
     return true;
@@ -212,16 +212,16 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     int64_t verify_ms = client->hold->locks ? lease_beat_ms(client->ttl_ms) : client->ttl_ms;
     bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
     pthread_mutex_unlock(&client->mutex);
-    hf_mono due = life_mark_ended(client, now);
     if (suspects)
         check_suspects(client);
     if (verifies)
         verify_held(client, now);
     pthread_mutex_lock(&client->mutex);
-    due = mono_min(due, loss_leave_locked(client, client_now(client)));
+    hf_mono due = loss_leave_locked(client, client_now(client));
     due = mono_min(due, turns_tick_locked(client, client_now(client)));
     pthread_mutex_unlock(&client->mutex);
     due = mono_min(due, release_tick(client, client_now(client)));
+    due = mono_min(due, life_mark_ended(client, client_now(client)));
     due = mono_min(due, change_tick(client, client_now(client)));
     MUTEX_SCOPE(&client->mutex);
     return works ? mono_min(due, agenda_due(&client->hold->agenda)) : due;

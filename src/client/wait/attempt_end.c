@@ -64,7 +64,8 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
     bool is_given =
         stands && may_be_given_locked(attempt, news) && turns_transfer_locked(&attempt->request);
     if (stands && !is_given) {
-        struct release *release = release_push_locked(client, attempt->request.name, &leave, false);
+        struct release *release = release_push_locked(
+            client, attempt->request.name, attempt->request.enter.entry.session, &leave, false);
         release->in_flight = !client->closing.has_begun;
         *to_send = release->in_flight ? release : NULL;
         ticker_poke(client, TICK_UPKEEP);

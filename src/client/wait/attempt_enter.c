@@ -100,7 +100,8 @@ static void disown_locked(struct attempt *attempt)
     hf_client *client = attempt->request.client;
     hf_leave leave = {.ticket = attempt->request.enter.entry.ticket,
                       .outcome = HF_OUTCOME_RELEASED};
-    release_push_locked(client, attempt->request.claim ? "" : attempt->request.name, &leave, false);
+    release_push_locked(client, attempt->request.claim ? "" : attempt->request.name,
+                        attempt->request.enter.entry.session, &leave, false);
     ticker_poke(client, TICK_UPKEEP);
     attempt->request.enter.entry.ticket = (hf_id){{0}};
     attempt->request.is_in_flight = attempt->request.is_unanswered = false;
