@@ -232,7 +232,7 @@ static hf_code do_step(struct player *p, const struct step *step)
     else if (strcmp(verb, "keep-back") == 0)
         atomic_store(&p->keeps_back, true);
     else if (strcmp(verb, "cut") == 0 || strcmp(verb, "heal") == 0)
-        atomic_store(&p->is_cut, verb[0] == 'c');
+        atomic_store(&(*word ? find_player(p, word) : p)->is_cut, verb[0] == 'c');
     else
         spec_fail(step->name, "there is no such verb");
     return HF_OK;

@@ -5,10 +5,9 @@
  *
  *     session NAME [ttl MS]
  *     step NAME WORDS...        acquire LOCK [shared | permits K N] [try | wait MS]
- *                               release LOCK, break LOCK, cancel SESSION, cut, heal, pause MS,
- *                               crowd LOCK N, disperse LOCK
- *     allow STEP OUTCOME...     how it may end: ok, timeout, held, lost, ...
- *     permutation STEP...       only these orders
+ *                               release LOCK, break LOCK, cancel SESSION, cut, heal [SESSION],
+ * pause MS, crowd LOCK N, disperse LOCK allow STEP OUTCOME...     how it may end: ok, timeout,
+ * held, lost, ... permutation STEP...       only these orders
  *
  * A step that is not done in a moment waits, and others go on. After every step nobody may believe
  * what excludes another's belief, and tokens must have risen; in the end nothing is left behind. */
