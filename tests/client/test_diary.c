@@ -121,6 +121,68 @@ static void test_no_turn_ends_before_it_was_granted(void **state)
     hf_close(client);
 }
 
+static void lose_session(faulty *f)
+{
+    hf_client *client = f->ctx;
+    hf_error why = {.code = HF_LOST, .text = "it is lost"};
+    MUTEX_SCOPE(&client->mutex);
+    belief_lose_session_locked(client, &why, client_now(client));
+}
+
+static hf_code lose_session_at_the_pass(faulty *f, faulty_call call, const void *arg)
+{
+    const struct faulty_step *step = arg;
+    if (call == FAULTY_STEP && step->step->pass)
+        lose_session(f);
+    return HF_OK;
+}
+
+/* The lease has the lock's place, and the turn is the lease's. */
+static void test_a_lease_whose_maker_loses_its_session_is_one_turn(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    hf_lease lease;
+    faulty *f = faulty_open_still("memory:maker", NULL, &client);
+    f->ctx = client;
+    f->after = lose_session_at_the_pass;
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    assert_int_equal(client->session.state, SESSION_NONE);
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_OK);
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].end, HF_TURN_RELEASED);
+    assert_int_equal(turns[0].token, lease.token);
+    hf_close(client);
+}
+
+static hf_code lose_session_before_the_pass(faulty *f, faulty_call call, const void *arg)
+{
+    if (call == FAULTY_BEGIN && !((const hf_session *)arg)->pid)
+        lose_session(f);
+    return call == FAULTY_BEGIN && !((const hf_session *)arg)->pid ? HF_UNREACHABLE : HF_OK;
+}
+
+static void test_a_lock_that_is_lost_before_it_becomes_a_lease_is_a_lost_turn(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_error err;
+    hf_lease lease;
+    faulty *f = faulty_open_still("memory:no maker", NULL, &client);
+    f->ctx = client;
+    f->before = lose_session_before_the_pass;
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_UNKNOWN);
+    f->before = (faulty_hook *)NULL;
+    write_diary(f, client);
+    read_history(client, "x");
+    assert_int_equal(n_turns, 1);
+    assert_int_equal(turns[0].end, HF_TURN_LOST);
+    hf_close(client);
+}
+
 static void test_no_lease_ends_before_it_was_granted(void **state)
 {
     (void)state;
@@ -677,6 +739,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_turn_is_written_a_beat_later),
         cmocka_unit_test(test_no_turn_ends_before_it_was_granted),
+        cmocka_unit_test(test_a_lease_whose_maker_loses_its_session_is_one_turn),
+        cmocka_unit_test(test_a_lock_that_is_lost_before_it_becomes_a_lease_is_a_lost_turn),
         cmocka_unit_test(test_no_lease_ends_before_it_was_granted),
         cmocka_unit_test(test_no_turn_ends_before_the_one_that_it_followed),
         cmocka_unit_test(test_what_is_left_is_written_at_the_end),

@@ -71,10 +71,10 @@ hf_dbtime diary_ended_at_locked(hf_client *client, hf_dbtime granted)
     return now.ms < granted.ms ? granted : now;
 }
 
-/* Whether anybody had it. */
+/* Whether anybody had it. If an ID lease may have its place, the turn is the lease's. */
 static bool is_turn(const struct hf_lock *lock)
 {
-    return !lock->turn.lingers && !lock_gives_back(lock);
+    return !lock->turn.lingers && !lock_gives_back(lock) && !lock->leaving.is_passing;
 }
 
 static hf_turn_note note_of(const struct hf_lock *lock, const hf_leave *leave, hf_turn_end end)

@@ -261,6 +261,11 @@ void lock_begin_pass_locked(struct hf_lock *lock)
     lock->leaving.is_passing = true;
 }
 
+void lock_end_pass_locked(struct hf_lock *lock)
+{
+    lock->leaving.is_passing = false;
+}
+
 void lock_return(struct hf_lock *lock)
 {
     MUTEX_SCOPE(&lock->client->mutex);

@@ -96,6 +96,7 @@ bool lock_gives_back(const struct hf_lock *lock);
 hf_leave lock_leave_before(const struct hf_lock *lock);
 void lock_set_exit_status_locked(struct hf_lock *lock, int exit_status);
 void lock_begin_pass_locked(struct hf_lock *lock);
+void lock_end_pass_locked(struct hf_lock *lock); /* for sure, no lease has its place */
 /* Its holder did not use it: closing it is a give-back. It is passed to nobody in line, because an
  * ID lease may have its place by now. */
 void lock_return(struct hf_lock *lock);

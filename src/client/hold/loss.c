@@ -65,6 +65,13 @@ void loss_begin_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_b
     lose_peers_locked(lock, stop_by);
 }
 
+void loss_of_no_lease_locked(struct hf_lock *lock)
+{
+    lock_end_pass_locked(lock);
+    if (lock->state == LOCK_LOST && !lock->loss.is_left)
+        diary_note_locked(lock, end_of(lock));
+}
+
 void loss_close_all_locked(hf_client *client)
 {
     hf_error why;

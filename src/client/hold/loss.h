@@ -21,6 +21,9 @@ struct loss {
 
 /* Makes it lost, together with the locks that were taken with it. */
 void loss_begin_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_by);
+/* It was about to become an ID lease, which has not been made. If it is lost, its turn is noted
+ * now. */
+void loss_of_no_lease_locked(struct hf_lock *lock);
 /* Whom to tell. */
 void loss_tell_locked(struct hf_lock *lock, hf_lost_fn on_lost, void *ctx);
 int loss_fd_locked(struct hf_lock *lock);

@@ -206,6 +206,18 @@ static void abandon(lease_request *r)
         store->ops->session_end(store, r->ids.session, true, NULL);
 }
 
+/* If it is not known whether the pass has happened, the one that takes the ticket out notes the
+ * turn.
+ */
+static void give_back(lease_request *r)
+{
+    if (r->is_gone) {
+        MUTEX_SCOPE(&r->client->mutex);
+        loss_of_no_lease_locked(r->lock);
+    }
+    lock_return(r->lock);
+}
+
 hf_code lease_request_make(lease_request *r, hf_error *err)
 {
     hf_mono since = client_now(r->client);
@@ -218,7 +230,7 @@ hf_code lease_request_make(lease_request *r, hf_error *err)
     while (!r->is_gone && client_may_retry(r->client, NULL, code, &failures, since));
     if (code) {
         abandon(r);
-        lock_return(r->lock);
+        give_back(r);
     } else {
         lease_tell(r->client, r->ids.name, &r->view, r->out);
         handle_goes_over(r->lock);
