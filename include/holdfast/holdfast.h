@@ -130,9 +130,9 @@ typedef struct hf_options {
                              * most ttl_ms / 2 */
     int64_t patience_ms;    /* how long an unreachable store is retried before HF_UNREACHABLE;
                              * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
-                             * for requests that may not wait (HF_TRY). Not retried: calls that only
-                             * read (but hf_election_observe()), hf_lease_renew(), and the look with
-                             * which hf_lease_release() begins. A try under way is not cut short,
+                             * for requests that may not wait (HF_TRY) and for hf_lease_renew().
+                             * Not retried: calls that only read (but hf_election_observe() and
+                             * the search for a lease with a key). A try under way is not cut short,
                              * even when wait_ms is over: on SQLite it waits up to 5 s for a file
                              * that another program keeps locked, and for other calls of the
                              * client */
@@ -160,6 +160,9 @@ typedef struct hf_options {
      * most 256 bytes; default: what the URI says (hfNamePrefix), or none. Error messages show whole
      * names. Not with protocol document, whose names are _ids. */
     const char *name_prefix;
+    int64_t call_patience_ms; /* the patience of calls for which somebody waits, as in a service:
+                               * requests that may not wait (HF_TRY), hf_lease_renew() and
+                               * hf_lease_release(); default: patience_ms as above. Since 1.1 */
 } hf_options;
 
 /* Opens a store: "sqlite:PATH", "memory:NAME" (within this process) or "memory:" (this client

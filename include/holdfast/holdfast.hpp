@@ -125,6 +125,12 @@ struct options : hf_options {
         patience_ms = time.count();
         return *this;
     }
+
+    options &call_patience(milliseconds time)
+    {
+        call_patience_ms = time.count();
+        return *this;
+    }
 };
 
 struct lock_options : hf_lock_options {

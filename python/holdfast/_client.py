@@ -53,10 +53,11 @@ class Client:
       ttl            the lease: 1 to 3600; default 30 with MongoDB (with protocol `sharding` 90), else 10
       stop_margin    the loss warning comes this long before the lease ends; default: with the end
       patience       how long an unreachable store is retried; default the URI's serverSelectionTimeoutMS, or
-                     30, and 4 for requests that may not wait; renew_lease(), the look with which
-                     release_lease() begins, and calls that only read, but for observe(), try once. A try
-                     under way is not cut short; on SQLite it waits up to 5 s for a file that another
-                     program keeps locked
+                     30, and 4 for requests that may not wait and for renew_lease(); calls that only read,
+                     but for observe(), try once. A try under way is not cut short; on SQLite it waits up to
+                     5 s for a file that another program keeps locked
+      call_patience  the patience of requests that may not wait, renew_lease() and release_lease(); default:
+                     patience as above
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
                      host; default 300; math.inf: never
       local_turns    how many more threads of this client in a row get a lock, once it has heard that another
@@ -73,15 +74,16 @@ class Client:
     """
 
     def __init__(self, uri: str, *, ttl: Optional[Seconds] = None, stop_margin: Optional[Seconds] = None,
-                 patience: Optional[Seconds] = None, clock_trust: Optional[Seconds] = None,
-                 local_turns: Optional[int] = None, deadlock: Optional[Seconds] = None,
-                 app: Optional[str] = None, log: Optional[Log] = None,
+                 patience: Optional[Seconds] = None, call_patience: Optional[Seconds] = None,
+                 clock_trust: Optional[Seconds] = None, local_turns: Optional[int] = None,
+                 deadlock: Optional[Seconds] = None, app: Optional[str] = None, log: Optional[Log] = None,
                  name_prefix: Optional[str] = None) -> None:
         c_log = _c_log(log)
         options = _library.Options(
             struct_size=ctypes.sizeof(_library.Options), ttl_ms=milliseconds(ttl, "ttl"),
             stop_margin_ms=milliseconds(stop_margin, "stop_margin"),
             patience_ms=milliseconds(patience, "patience"),
+            call_patience_ms=milliseconds(call_patience, "call_patience"),
             clock_trust_ms=milliseconds_or_never(clock_trust, "clock_trust"),
             local_turns=number(local_turns, "local_turns"),
             deadlock_ms=milliseconds_or_never(deadlock, "deadlock"), app=text(app, "app"), log=c_log,

@@ -247,12 +247,12 @@ static const operation operations[] = {
     {"downgrade", hold, downgrade, is_shared, true, "F", "."},
     {"upgrade", share, upgrade, is_exclusive, true, "F", "."},
     {"lease", NULL, acquire_lease, is_held, true, "FFFF", "...."},
-    {"lease with a key", NULL, acquire_keyed, is_held, true, "FFFFF", "F...."},
-    {"the same key again", lease_keyed, acquire_keyed, is_held, false, "FFFF", "FFFF"},
-    {"renewal", lease, renew_lease, is_held, false, "FF", "FF"},
+    {"lease with a key", NULL, acquire_keyed, is_held, true, "FFFFF", "....."},
+    {"the same key again", lease_keyed, acquire_keyed, is_held, false, "FFFF", "...."},
+    {"renewal", lease, renew_lease, is_held, false, "FF", ".."},
     /* that its session ends is no part of it */
-    {"release of a lease", lease, release_lease, is_free, false, "FF.", "F.."},
-    {"release of one with a key", lease_keyed, release_lease, is_free, false, "FFF.", "F..."},
+    {"release of a lease", lease, release_lease, is_free, false, "FF.", "..."},
+    {"release of one with a key", lease_keyed, release_lease, is_free, false, "FFF.", "...."},
     /* with force, the look at the holder's session and the ask to it may fail */
     {"break", stand_there, force, is_free, false, "F..FF", "....."},
     {"show", stand_there, show, NULL, false, "FF", "FF"},

@@ -58,8 +58,9 @@ static hf_code ask_in_a_stall(const char *uri, bool repeats, int looks, bool is_
                               hf_lease *out)
 {
     hf_client *client, *other = open_client(uri, 10000);
+    const hf_options impatient = {.patience_ms = 1};
     stall s = {.taker = is_taken ? other : NULL};
-    faulty *f = faulty_open_still(uri, NULL, &client);
+    faulty *f = faulty_open_still(uri, &impatient, &client);
     hf_lease lease;
     assert_int_equal(ask_for_more(other, true, NULL, &lease), HF_OK);
     s.session = ids_of(lease.id).session;

@@ -168,6 +168,77 @@ static void test_a_look_for_it_that_is_refused_ends_it(void **state)
     close_both();
 }
 
+static atomic_int away; /* how many looks at sessions get no answer */
+
+static hf_code miss_sessions(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f, (void)arg;
+    bool misses = call == FAULTY_SESSIONS_LOOK && atomic_load(&away) > 0;
+    if (misses)
+        atomic_fetch_sub(&away, 1);
+    return misses ? HF_UNREACHABLE : HF_OK;
+}
+
+static void open_away(const char *uri, int looks)
+{
+    open_both(uri);
+    atomic_store(&away, looks);
+    store->before = miss_sessions;
+}
+
+/* An election while it looks for the lease of its key costs it nothing: as one without a key. */
+static void test_a_look_for_it_without_an_answer_is_repeated(void **state)
+{
+    (void)state;
+    open_away("memory:election", 5);
+    outcome o;
+    hf_lease lease;
+    begin(&o, &(hf_lease_options){.key = "k", .lock.wait_ms = 60000});
+    await_outcome(&o);
+    assert_int_equal(o.code, HF_OK);
+    assert_int_equal(atomic_load(&away), 0);
+    assert_int_equal(hf_lease_release(other, o.lease.id, NULL), HF_OK);
+    atomic_store(&away, 5);
+    const hf_lease_options own = {.key = "own"};
+    assert_int_equal(hf_lease_acquire(client, "x", &own, &lease, NULL), HF_OK);
+    close_both();
+}
+
+static void test_its_patience_is_over_while_it_looks(void **state)
+{
+    (void)state;
+    const hf_options brief = {.struct_size = sizeof brief, .call_patience_ms = 100};
+    store = faulty_open("memory:brief", &brief, &client);
+    other = open_client("memory:brief", 10000);
+    atomic_store(&away, 1000000);
+    store->before = miss_sessions;
+    outcome o;
+    begin(&o, &(hf_lease_options){.key = "k", .lock.wait_ms = HF_TRY});
+    await_outcome(&o);
+    assert_int_equal(o.code, HF_UNREACHABLE);
+    begin(&o, &(hf_lease_options){.key = "k", .lock.wait_ms = 200});
+    await_outcome(&o);
+    assert_int_equal(o.code, HF_UNREACHABLE);
+    close_both();
+}
+
+static void test_what_ends_it_while_it_looks(void **state)
+{
+    (void)state;
+    open_away("memory:ended", 1000000);
+    outcome o;
+    hf_lease_wait *wait = begin(&o, &(hf_lease_options){.key = "k"});
+    hf_lease_cancel(wait);
+    await_outcome(&o);
+    assert_int_equal(o.code, HF_CANCELLED);
+    begin(&o, &(hf_lease_options){.key = "k"});
+    int64_t began = now_ms();
+    close_both();
+    assert_int_equal(o.n, 1);
+    assert_true(o.code == HF_UNREACHABLE || o.code == HF_CLOSED);
+    assert_true(now_ms() - began < 10000);
+}
+
 /* Each with a ticket of its own, though they have no threads of their own. */
 static void test_many_wait_each_for_itself(void **state)
 {
@@ -299,6 +370,9 @@ int main(void)
         cmocka_unit_test(test_a_service_waits_in_its_callers_name),
         cmocka_unit_test(test_a_repeat_finds_its_lease_without_waiting),
         cmocka_unit_test(test_a_look_for_it_that_is_refused_ends_it),
+        cmocka_unit_test(test_a_look_for_it_without_an_answer_is_repeated),
+        cmocka_unit_test(test_its_patience_is_over_while_it_looks),
+        cmocka_unit_test(test_what_ends_it_while_it_looks),
         cmocka_unit_test(test_many_wait_each_for_itself),
         cmocka_unit_test(test_a_cancel_that_comes_before_its_attempt),
         cmocka_unit_test(test_while_one_waits_nothing_goes_round),

@@ -1426,12 +1426,15 @@ static void test_a_renewal_that_stalls(void **state)
     stage_let_fail((stage_fault){.call = FAULTY_BEAT, .who = 'b', .before = HF_DENIED});
     stage_let_fail((stage_fault){.call = FAULTY_LOOK, .who = 'b', .before = HF_UNREACHABLE});
     run_act(renew, 0);
-    run_act(renew, 0);
-    stage_expect("1000 b beat, seen 0: not sent, HF_DENIED\n"
-                 "1000 renewed: HF_DENIED: injected\n"
-                 "1000 b beat, seen 0\n"
-                 "1000 b look at x: not sent, HF_UNREACHABLE\n"
-                 "1000 renewed: HF_UNREACHABLE: injected\n");
+    run_act(renew, 100);
+    stage_expect(
+        "1000 b beat, seen 0: not sent, HF_DENIED\n"
+        "1000 renewed: HF_DENIED: injected\n"
+        "1000 b beat, seen 0\n"
+        "1000 b look at x: not sent, HF_UNREACHABLE\n"
+        "1010 b beat, seen 0\n"
+        "1010 b look at x\n"
+        "1010 renewed: token 1781600000000000, 9975 ms left of 10000, waited 0; before: \n");
     stage_end();
 }
 

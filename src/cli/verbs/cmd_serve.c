@@ -13,7 +13,7 @@
 #include "module/file.h"
 #include "verbs.h"
 
-#define STORE_PATIENCE_MS 5000 /* an HTTP client can ask again */
+#define CALL_PATIENCE_MS 5000 /* an HTTP client that does not wait can ask again */
 #define MOST_CONNECTIONS 100000
 #define LEAST_TIMEOUT_MS 100
 #define MOST_TIMEOUT_MS 600000
@@ -173,7 +173,7 @@ int cmd_serve(settings *given, int argc, char **argv)
                     .max_waits = 1000,
                     .patience_ms = 10000,
                     .log = terminal_log}};
-    const hf_options options = {.patience_ms = STORE_PATIENCE_MS};
+    const hf_options options = {.call_patience_ms = CALL_PATIENCE_MS};
     hf_error err = {0};
     sigset_t signals;
     argp_parse(&serve_argp, argc, argv, 0, NULL, &req);

@@ -14,12 +14,14 @@
 #include "store/kernel_time.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 30000
-#define TRY_PATIENCE_MS 4000 /* of requests that may not wait */
+#define CALL_PATIENCE_MS 4000 /* of requests that may not wait */
 #define CLOCK_TRUST_MS 300000
 #define DEADLOCK_MS 1000
 #define DEADLOCK_LEAST_MS 10
@@ -56,9 +58,10 @@ static hf_code check_options(const hf_options *options, int64_t ttl_ms, hf_error
             err, HF_INVALID,
             "a stop margin of %lld ms does not fit a ttl of %lld ms: at most half of it",
             (long long)options->stop_margin_ms, (long long)ttl_ms);
-    if (options->patience_ms < 0)
+    if (options->patience_ms < 0 || options->call_patience_ms < 0)
         return error_set(err, HF_INVALID, "a patience of %lld ms is negative",
-                         (long long)options->patience_ms);
+                         (long long)(options->patience_ms < 0 ? options->patience_ms
+                                                              : options->call_patience_ms));
     if (options->deadlock_ms > 0 && options->deadlock_ms < DEADLOCK_LEAST_MS)
         return error_set(err, HF_INVALID,
                          "looking for deadlocks after %lld ms: at least %d, or "
@@ -106,14 +109,23 @@ static void init_threading(hf_client *client)
     client->tickers.is_threaded = true;
 }
 
+/* of_uri_ms: what the URI says; 0: nothing. */
+static void set_patience(hf_client *client, const hf_options *options, int64_t of_uri_ms)
+{
+    int64_t said_ms = options->patience_ms ? options->patience_ms : of_uri_ms;
+    int64_t call_ms = options->call_patience_ms;
+    client->patience_ms = said_ms ? said_ms : PATIENCE_MS;
+    client->call_patience_ms = call_ms ? call_ms : said_ms ? said_ms : CALL_PATIENCE_MS;
+    client->release_patience_ms = call_ms ? call_ms : client->patience_ms;
+}
+
 static void set_options(hf_client *client, const hf_options *options, int64_t ttl_ms)
 {
     client->identity.pid = getpid();
     client->env = options->env ? *options->env : env_linux;
     client->ttl_ms = ttl_ms;
     client->stop_margin_ms = options->stop_margin_ms;
-    client->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
-    client->try_patience_ms = options->patience_ms ? options->patience_ms : TRY_PATIENCE_MS;
+    set_patience(client, options, 0);
     client->clock_trust_ms = options->clock_trust_ms ? options->clock_trust_ms : CLOCK_TRUST_MS;
     client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;
     client->log.fn = options->log;
@@ -151,11 +163,20 @@ static void log_for_store(void *ctx, hf_log_level level, const char *text)
     client_log(ctx, level, "%s", text);
 }
 
-static const hf_options default_options;
-
-hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err)
+/* The members that the caller's program was compiled with; the others are 0. */
+static hf_options options_of(const hf_options *given)
 {
-    options = options ? options : &default_options;
+    hf_options options = {0};
+    size_t size =
+        given && given->struct_size ? given->struct_size : offsetof(hf_options, call_patience_ms);
+    if (given)
+        memcpy(&options, given, size < sizeof options ? size : sizeof options);
+    return options;
+}
+
+hf_code hf_open(const char *uri, const hf_options *given, hf_client **out, hf_error *err)
+{
+    const hf_options all = options_of(given), *options = &all;
     error_clear(err);
     int64_t ttl_ms = ttl_of(options, uri);
     hf_code code = check_options(options, ttl_ms, err);
@@ -173,8 +194,8 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
         client_free(client);
         return code;
     }
-    if (patience_ms > 0 && !options->patience_ms)
-        client->patience_ms = client->try_patience_ms = patience_ms;
+    if (patience_ms > 0)
+        set_patience(client, options, patience_ms);
     if (client->store->ttl_ms)
         client->ttl_ms = client->store->ttl_ms;
     code = set_prefix(client, options, err);
@@ -185,9 +206,9 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
     return code;
 }
 
-hf_code hf_open_on(hf_store *store, const hf_options *options, hf_client **out, hf_error *err)
+hf_code hf_open_on(hf_store *store, const hf_options *given, hf_client **out, hf_error *err)
 {
-    options = options ? options : &default_options;
+    const hf_options all = options_of(given), *options = &all;
     error_clear(err);
     int64_t ttl_ms = ttl_of(options, NULL);
     hf_code code = check_options(options, ttl_ms, err);

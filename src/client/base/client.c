@@ -71,14 +71,28 @@ uint64_t client_chance(hf_client *client)
     return chance;
 }
 
+bool client_retries_until(hf_client *client, hf_code code, unsigned *failures, hf_mono end,
+                          int64_t *ms)
+{
+    if (!error_is_no_answer(code) || mono_reached(end, client_now(client)))
+        return false;
+    *ms = backoff_ms(++*failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
+    return true;
+}
+
+bool client_may_retry_until(hf_client *client, const hf_cancel *cancel, hf_code code,
+                            unsigned *failures, hf_mono end)
+{
+    int64_t ms;
+    return client_retries_until(client, code, failures, end, &ms) &&
+           !cancel_pause(&client->env, cancel, ms) && !client_is_closing(client);
+}
+
 bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
                       hf_mono since)
 {
     hf_mono end = mono_add_ms(since, client->patience_ms);
-    if (!error_is_no_answer(code) || mono_reached(end, client_now(client)))
-        return false;
-    int64_t ms = backoff_ms(++*failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
-    return !cancel_pause(&client->env, cancel, ms) && !client_is_closing(client);
+    return client_may_retry_until(client, cancel, code, failures, end);
 }
 
 uint64_t client_new_thread(void)

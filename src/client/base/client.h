@@ -57,7 +57,9 @@ struct hf_client {
     waits_items inherited; /* constant: what is held by processes that wait for this one */
     struct log_to log;
     int64_t ttl_ms, stop_margin_ms, clock_trust_ms, deadlock_ms; /* constant */
-    int64_t patience_ms, try_patience_ms; /* the latter of requests that may not wait; constant */
+    /* How long an unreachable store is retried: by calls that may wait, by those that may not, and
+     * by releases of ID leases; constant. */
+    int64_t patience_ms, call_patience_ms, release_patience_ms;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* an attempt, a call or a callback ended, or a release was sent */
@@ -103,6 +105,12 @@ void client_who(const hf_client *client, char who[HF_TEXT_MAX + 1]);
  * from `since`, lasts. false: do not repeat it, or the pause was cut short. */
 bool client_may_retry(hf_client *client, const hf_cancel *cancel, hf_code code, unsigned *failures,
                       hf_mono since);
+/* The same until that time. */
+bool client_may_retry_until(hf_client *client, const hf_cancel *cancel, hf_code code,
+                            unsigned *failures, hf_mono end);
+/* The same, but the caller pauses, for *ms milliseconds. */
+bool client_retries_until(hf_client *client, hf_code code, unsigned *failures, hf_mono end,
+                          int64_t *ms);
 
 /* Checks a name, and gives it in the form that the store's records and notices use. */
 hf_code client_name(hf_client *client, const char *given, char name[HF_NAME_MAX + 1],

@@ -21,6 +21,26 @@ hf_code lease_find(lease_request *r, bool *is_found, hf_error *err)
                                      : lease_request_find(r, is_found, err);
 }
 
+/* ---- The search for a lease that another call has made ---- */
+
+bool lease_finds_again(lease_request *r, hf_code code, int64_t *ms)
+{
+    hf_mono end = lease_request_patience_end(r, r->since);
+    if (r->lock_options.wait_ms > 0)
+        end = mono_min(end, mono_add_ms(r->since, r->lock_options.wait_ms));
+    return !client_is_closing(r->client) &&
+           client_retries_until(r->client, code, &r->failures, end, ms);
+}
+
+/* The lock is waited for as long as the search has left. */
+static void shorten_wait(lease_request *r)
+{
+    int64_t *wait_ms = &r->lock_options.wait_ms;
+    int64_t gone_ms = (client_now(r->client).ns - r->since.ns) / 1000000;
+    if (*wait_ms > 0 && *wait_ms != HF_WAIT_FOREVER)
+        *wait_ms = *wait_ms > gone_ms ? *wait_ms - gone_ms : 1;
+}
+
 /* ---- Acquire ---- */
 
 static bool may_be_made_by_another(const lease_request *r, hf_code code)
@@ -98,6 +118,7 @@ static hf_code look_for_a_while(lease_request *r, bool has_joined, hf_error *err
 
 void lease_request_enter(lease_request *r, struct attempt *attempt)
 {
+    shorten_wait(r);
     attempt_init(attempt, r->client, r->ids.name, &r->lock_options);
     if (lease_is_plain(r->client))
         lease_plain_enter(r, attempt);
@@ -128,9 +149,15 @@ hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_err
 static hf_code acquire(lease_request *r, hf_error *err)
 {
     struct attempt attempt;
-    bool is_found;
+    bool is_found, is_cancelled = false;
+    int64_t ms;
     hf_code code = lease_find(r, &is_found, err);
-    if (code || is_found)
+    while (!is_cancelled && lease_finds_again(r, code, &ms)) {
+        is_cancelled = cancel_pause(&r->client->env, r->lock_options.cancel, ms);
+        if (!is_cancelled)
+            code = lease_find(r, &is_found, err);
+    }
+    if (!is_cancelled && (code || is_found))
         return code;
     lease_request_enter(r, &attempt);
     acquire_drive(&attempt);

@@ -59,10 +59,12 @@ typedef struct lease_request {
     char caller[HF_ACTOR_MAX + 1]; /* named by its entry while it waits; "": nobody */
     const char *actor;             /* what the record shows of the lease; NULL: "" */
     lease_ids ids;
-    int64_t ttl_ms;  /* its session's, once that has begun */
-    bool has_begun;  /* its session is there; view.sent is of its last beat */
-    bool was_passed; /* the pass was sent: the lease may have the lock's place */
-    bool is_gone;    /* the lock was lost before the pass: no further try makes sense */
+    hf_mono since;     /* when the call began */
+    unsigned failures; /* of its search for the lease, since one succeeded */
+    int64_t ttl_ms;    /* its session's, once that has begun */
+    bool has_begun;    /* its session is there; view.sent is of its last beat */
+    bool was_passed;   /* the pass was sent: the lease may have the lock's place */
+    bool is_gone;      /* the lock was lost before the pass: no further try makes sense */
     lease_view view;
     hf_session session; /* plain leases: whom the record is to name */
     hf_lock *lock;      /* whose place it takes */
@@ -80,6 +82,9 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
 
 /* The session of the lease, which no process keeps. */
 hf_session lease_request_session(const lease_request *r);
+
+/* Until when calls of it that get no answer are repeated. */
+hf_mono lease_request_patience_end(const lease_request *r, hf_mono since);
 
 /* Whether a lease with this reason may be the call's: a call that gives none asks for any. */
 bool lease_request_suits_why(const lease_request *r, const char *why);
@@ -120,6 +125,10 @@ hf_code lease_plain_renew(hf_client *client, const lease_ids *ids, hf_lease *out
 
 /* Whether another call with the same key has made it; false without a key. */
 hf_code lease_find(lease_request *r, bool *is_found, hf_error *err);
+
+/* Whether lease_find(), which gave that code, is to be called again, in *ms milliseconds: its
+ * answer may be that a call of the same key has the lock. */
+bool lease_finds_again(lease_request *r, hf_code code, int64_t *ms);
 
 /* Begins the attempt to take the lock. */
 void lease_request_enter(lease_request *r, struct attempt *attempt);

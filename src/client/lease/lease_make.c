@@ -220,14 +220,14 @@ static void give_back(lease_request *r)
 
 hf_code lease_request_make(lease_request *r, hf_error *err)
 {
-    hf_mono since = client_now(r->client);
+    hf_mono end = lease_request_patience_end(r, client_now(r->client));
     unsigned failures = 0;
     hf_code code;
     prepare_pass(r);
     r->has_begun = false; /* what was found before the wait may be over */
     do
         code = make_once(r, err);
-    while (!r->is_gone && client_may_retry(r->client, NULL, code, &failures, since));
+    while (!r->is_gone && client_may_retry_until(r->client, NULL, code, &failures, end));
     if (code) {
         abandon(r);
         give_back(r);

@@ -64,9 +64,15 @@ static bool was_released_elsewhere(hf_client *client, const lease_ids *ids, leas
 
 hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_error *err)
 {
-    lease_view view = {.broken = ""};
-    hf_code code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
-                                          : renew(client, ids, &view, out, err);
+    lease_view view;
+    hf_mono end = mono_add_ms(client_now(client), client->call_patience_ms);
+    unsigned failures = 0;
+    hf_code code;
+    do {
+        view = (lease_view){.broken = ""};
+        code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
+                                      : renew(client, ids, &view, out, err);
+    } while (client_may_retry_until(client, NULL, code, &failures, end));
     if (code == HF_LOST && !*view.broken && was_released_elsewhere(client, ids, &view))
         diary_forget_lease(client, ids->ticket);
     return ended(client, ids, code, view.broken, err);
@@ -76,6 +82,7 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
 
 typedef struct departure {
     const lease_ids *ids;
+    hf_mono patience_end; /* until when what gets no answer is repeated */
     hf_leave leave;
     bool was_sent;                /* an earlier try had no answer */
     bool is_out;                  /* this release took its ticket out, as far as is known */
@@ -141,20 +148,23 @@ static hf_code leave_once(hf_client *client, departure *l, hf_error *err)
 
 static hf_code leave(hf_client *client, departure *l, hf_error *err)
 {
-    hf_mono since = client_now(client);
     unsigned failures = 0;
     hf_code code;
     do {
         code = leave_once(client, l, err);
         l->was_sent |= code == HF_UNKNOWN;
-    } while (client_may_retry(client, NULL, code, &failures, since));
+    } while (client_may_retry_until(client, NULL, code, &failures, l->patience_end));
     return code;
 }
 
 /* Its session is over, but perhaps nobody has taken its ticket out yet. */
 static hf_code was_released(hf_client *client, departure *l, hf_error *err)
 {
-    hf_code code = lease_look(client, l->ids, true, &l->view, err);
+    unsigned failures = 0;
+    hf_code code;
+    do
+        code = lease_look(client, l->ids, true, &l->view, err);
+    while (client_may_retry_until(client, NULL, code, &failures, l->patience_end));
     bool has_run_out = l->view.stands || was_last(&l->view, l->ids, HF_OUTCOME_ABANDONED);
     l->leave.outcome = HF_OUTCOME_ABANDONED;
     if (!code && l->view.stands)
@@ -166,17 +176,17 @@ static hf_code was_released(hf_client *client, departure *l, hf_error *err)
 
 /* A repeat with its key must never take the lock anew, however late it comes. So the session first
  * says that the lease is over; then the ticket is taken out. */
-static hf_code say_so(hf_client *client, const lease_ids *ids, hf_error *err)
+static hf_code say_so(hf_client *client, const departure *l, hf_error *err)
 {
+    const lease_ids *ids = l->ids;
     const hf_ask released = {.ticket = ids->ticket, .reason = "released"};
-    hf_mono since = client_now(client);
     unsigned failures = 0;
     hf_code code;
     if (!ids->is_keyed)
         return HF_OK;
     do
         code = client->store->ops->ask(client->store, ids->session, &released, err);
-    while (client_may_retry(client, NULL, code, &failures, since));
+    while (client_may_retry_until(client, NULL, code, &failures, l->patience_end));
     return code;
 }
 
@@ -218,7 +228,7 @@ static hf_code give_up(hf_client *client, departure *l, const hf_session_state *
     find_break(state, l->leave.ticket, l->broken);
     if (*l->broken)
         return end_session(client, l, leave_broken(client, l, err));
-    hf_code code = say_so(client, l->ids, err);
+    hf_code code = say_so(client, l, err);
     if (code == HF_NOT_FOUND)
         return was_released(client, l, err);
     return end_session(client, l, code ? code : leave(client, l, err));
@@ -229,7 +239,11 @@ static hf_code release(hf_client *client, departure *l, hf_error *err)
     hf_store *store = client->store;
     const lease_ids *ids = l->ids;
     hf_session_state state;
-    hf_code code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
+    unsigned failures = 0;
+    hf_code code;
+    do
+        code = store->ops->sessions_look(store, &ids->session, 1, -1, &state, err);
+    while (client_may_retry_until(client, NULL, code, &failures, l->patience_end));
     if (code)
         return code;
     l->began = state.session.started_at;
@@ -262,6 +276,7 @@ static hf_code release_plain(hf_client *client, departure *l, hf_error *err)
 hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
 {
     departure l = {.ids = ids,
+                   .patience_end = mono_add_ms(client_now(client), client->release_patience_ms),
                    .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
     hf_code code =
         lease_is_plain(client) ? release_plain(client, &l, err) : release(client, &l, err);

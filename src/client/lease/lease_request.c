@@ -71,6 +71,7 @@ hf_code lease_request_prepare(lease_request *r, hf_client *client, const char *n
         code = check(client, options, err);
     if (code)
         return code;
+    r->since = client_now(client);
     r->ttl_ms = options->ttl_ms ? options->ttl_ms : client->ttl_ms;
     set_lock_options(r);
     lease_id_make(client, options->key, &r->ids, out->id);
@@ -85,6 +86,12 @@ hf_session lease_request_session(const lease_request *r)
     snprintf(self.app, sizeof self.app, "%s", owner && *owner ? owner : r->client->identity.app);
     snprintf(self.host, sizeof self.host, "%s", host && *host ? host : r->client->identity.host);
     return self;
+}
+
+hf_mono lease_request_patience_end(const lease_request *r, hf_mono since)
+{
+    bool may_wait = r->lock_options.wait_ms >= 0;
+    return mono_add_ms(since, may_wait ? r->client->patience_ms : r->client->call_patience_ms);
 }
 
 /* ---- What another call with the same key has made ---- */

@@ -114,12 +114,18 @@ static void enter(struct hf_lease_wait *wait)
     wait->due = client_now(r->client);
 }
 
-/* Returns whether it has ended. */
-static bool begin(struct hf_lease_wait *wait)
+/* Returns whether it has ended. A cancel takes effect when the attempt exists. */
+static bool begin(struct hf_lease_wait *wait, bool is_cancelled)
 {
+    lease_request *r = &wait->request;
     hf_error err = {.code = HF_OK};
-    bool is_found;
-    hf_code code = lease_find(&wait->request, &is_found, &err);
+    bool is_found = false;
+    int64_t ms;
+    hf_code code = is_cancelled ? HF_OK : lease_find(r, &is_found, &err);
+    if (lease_finds_again(r, code, &ms)) {
+        wait->due = mono_add_ms(client_now(r->client), ms);
+        return false;
+    }
     if (code || is_found)
         end(wait, code, &err);
     else
@@ -140,7 +146,7 @@ static bool step(struct hf_lease_wait *wait, bool is_cancelled)
     struct attempt *attempt = &wait->attempt;
     hf_mono now = client_now(wait->request.client);
     if (!wait->is_entering)
-        return begin(wait);
+        return begin(wait, is_cancelled);
     wait->due = is_cancelled ? attempt_cancel(attempt, now) : attempt_step(attempt, now);
     if (attempt->state != ATTEMPT_ENDED)
         return false;

@@ -174,7 +174,7 @@ static hf_mono patience_end(const struct attempt *attempt)
 {
     const hf_client *client = attempt->request.client;
     if (attempt->request.enter.try_only)
-        return mono_add_ms(attempt->request.started, client->try_patience_ms);
+        return mono_add_ms(attempt->request.started, client->call_patience_ms);
     return mono_add_ms(attempt->trouble.since, client->patience_ms);
 }
 
