@@ -163,6 +163,17 @@ typedef struct hf_options {
     int64_t call_patience_ms; /* the patience of calls for which somebody waits, as in a service:
                                * requests that may not wait (HF_TRY), hf_lease_renew() and
                                * hf_lease_release(); default: patience_ms as above. Since 1.1 */
+    /* The path of the command `holdfast`, searched for in PATH if it has no slash; NULL: none. With
+     * it a guardian is started before the first session begins: a small process without a
+     * connection that waits until this one has ended. If that ends without hf_close(), as after
+     * SIGKILL, the guardian waits for those that have inherited hf_client_keep_fd(), and forked
+     * children. Then it gives back what this client has held or waited for, within a second, or
+     * when the lease is over if they go on for longer. It leaves ID leases alone. If hf_close()
+     * could not send a release, the guardian goes on trying for an hour. It is no child of this
+     * process and not in its session. Only for stores that other processes share and where a crash
+     * does not show at once: MongoDB. What keeps it from starting is a warning in the log.
+     * struct_size must be set. */
+    const char *guardian;
 } hf_options;
 
 /* Opens a store: "sqlite:PATH", "memory:NAME" (within this process) or "memory:" (this client
@@ -186,11 +197,17 @@ int64_t hf_default_ttl_ms(const char *uri);
  * from a callback. In a forked child it only frees memory. */
 void hf_close(hf_client *client);
 
-/* A new file descriptor that stands for this client's session in an embedded store. It has no
- * FD_CLOEXEC, so a child process can inherit it: others then see a crash when the child has ended,
- * too, or when the lease is over, whichever comes first. -1 if the store has nothing of the kind or
- * there is no session. The caller closes it. */
+/* A new file descriptor that stands for this client's session in an embedded store, or for its
+ * guardian. It has no FD_CLOEXEC, so a child process can inherit it: others then see a crash when
+ * the child has ended, too, or when the lease is over, whichever comes first. -1 if the store has
+ * nothing of the kind and there is no guardian, or there is no session. The caller closes it. */
 int hf_client_keep_fd(hf_client *client);
+
+/* What `holdfast guardian` does; not for programs. fd: the guardian's end of the socket to its
+ * client. Returns when nothing is left to do, or an hour after that process ended: 0; 1 if some
+ * locks were left to their leases; 64 if fd is no such socket. Ignores signals, and takes the whole
+ * process: call it with one thread. */
+int hf_guardian(int fd);
 
 /* For a process that this one starts and then waits for: names what this client holds, and what
  * HOLDFAST_HELD named when it was opened, at most 32 locks in all; "" if there are none. Put the

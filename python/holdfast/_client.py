@@ -46,6 +46,11 @@ def name_for(name: Union[str, Callable[..., str]], args: Any, words: Any) -> str
     return name if isinstance(name, str) else name(*args, **words)
 
 
+def _path(guardian: Union[str, bool, None]) -> Optional[str]:
+    """Of the command that becomes the guardian."""
+    return guardian if isinstance(guardian, str) else "holdfast" if guardian else None
+
+
 class Client:
     """A store that was opened: "sqlite:PATH", "memory:NAME", "mongodb://...".
 
@@ -65,6 +70,8 @@ class Client:
       deadlock       after which time a wait looks for a deadlock; default 1; math.inf: never
       app            this program's name in listings
       name_prefix    put before every name in the store, and taken off in listings; default: the URI's
+      guardian       on MongoDB: a small process gives the locks back within a second when this one is
+                     killed. The path of the command `holdfast`, or True: the one on PATH; default: none
       log            called with a level of `logging` and a text, from any thread of the library; it must
                      not call Holdfast
 
@@ -77,7 +84,8 @@ class Client:
                  patience: Optional[Seconds] = None, call_patience: Optional[Seconds] = None,
                  clock_trust: Optional[Seconds] = None, local_turns: Optional[int] = None,
                  deadlock: Optional[Seconds] = None, app: Optional[str] = None, log: Optional[Log] = None,
-                 name_prefix: Optional[str] = None) -> None:
+                 name_prefix: Optional[str] = None,
+                 guardian: Union[str, bool, None] = None) -> None:
         c_log = _c_log(log)
         options = _library.Options(
             struct_size=ctypes.sizeof(_library.Options), ttl_ms=milliseconds(ttl, "ttl"),
@@ -87,7 +95,7 @@ class Client:
             clock_trust_ms=milliseconds_or_never(clock_trust, "clock_trust"),
             local_turns=number(local_turns, "local_turns"),
             deadlock_ms=milliseconds_or_never(deadlock, "deadlock"), app=text(app, "app"), log=c_log,
-            name_prefix=text(name_prefix, "name_prefix"))
+            name_prefix=text(name_prefix, "name_prefix"), guardian=text(_path(guardian), "guardian"))
         self.handle = ClientHandle(made(lib.hf_open, text(uri, "uri"), options), c_log)
 
     # ---- Locks ----
@@ -403,9 +411,9 @@ class Client:
                 size = length + 1
 
     def keep_fd(self) -> int:
-        """A new descriptor that stands for this client's session in an embedded store, for a child process
-        to inherit: others then see a crash when the child has ended, too, or when the lease is over. -1 if
-        there is none. The caller closes it."""
+        """A new descriptor that stands for this client's session in an embedded store, or for its guardian,
+        for a child process to inherit: others then see a crash when the child has ended, too, or when the
+        lease is over. -1 if there is none. The caller closes it."""
         with self.handle as client:
             return int(lib.hf_client_keep_fd(client))
 

@@ -34,7 +34,8 @@ class Options(Structure):
     _fields_ = [("struct_size", c_size_t), ("ttl_ms", c_int64), ("stop_margin_ms", c_int64),
                 ("patience_ms", c_int64), ("clock_trust_ms", c_int64), ("local_turns", c_int32),
                 ("deadlock_ms", c_int64), ("app", c_char_p), ("log", LOG_FN), ("log_ctx", c_void_p),
-                ("env", c_void_p), ("name_prefix", c_char_p), ("call_patience_ms", c_int64)]
+                ("env", c_void_p), ("name_prefix", c_char_p), ("call_patience_ms", c_int64),
+                ("guardian", c_char_p)]
 
 
 class WaitInfo(Structure):

@@ -38,7 +38,8 @@ NUMBERS = {
     "HF_TURN_BROKEN": _library.TURN_BROKEN, "HF_TURN_ABANDONED": _library.TURN_ABANDONED,
     "HF_LEASE_ID_SIZE": _library.LEASE_ID_SIZE,
 }
-NOT_FOR_PYTHON = {"hf_list", "hf_election_lock", "hf_guard_mongo", "hf_guard_sqlite"}
+NOT_FOR_PYTHON = {"hf_list", "hf_election_lock", "hf_guard_mongo", "hf_guard_sqlite",
+                  "hf_guardian"}
 
 
 def header():

@@ -38,6 +38,7 @@ static const verb verbs[] = {
     {"help", "say how a command is used", help, &help_argp},
     {"version", NULL, version, NULL},
     {"complete", NULL, complete, NULL},
+    {"guardian", NULL, cmd_guardian, NULL},
     {NULL, NULL, NULL, NULL},
 };
 

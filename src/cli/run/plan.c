@@ -154,7 +154,9 @@ static const char *app_of(const plan *p)
 int plan_run(plan *p, plan_fn *work)
 {
     hf_client *client = NULL;
-    hf_options options = {.stop_margin_ms = p->grace_ms + p->margin_ms, .app = app_of(p)};
+    hf_options options = {.stop_margin_ms = p->grace_ms + p->margin_ms,
+                          .app = app_of(p),
+                          .guardian = OPTIONS_GUARDIAN};
     signals events;
     int failed = signals_open(&events);
     if (failed) {

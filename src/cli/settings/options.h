@@ -42,6 +42,9 @@ int64_t options_ttl_ms(const settings *given);
  * there is no default. */
 char *options_store(const settings *given);
 
+/* This program itself, for hf_options.guardian. */
+#define OPTIONS_GUARDIAN "/proc/self/exe"
+
 /* Opens that store. more may be NULL. Returns the exit status: 0, or after an error, which it
  * prints, another. */
 int options_open(const settings *given, const hf_options *more, hf_client **out);

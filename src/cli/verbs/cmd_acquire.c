@@ -189,7 +189,8 @@ static int acquire(request *req)
 {
     hf_client *client;
     hf_error err = {0};
-    int status = options_open(req->given, NULL, &client);
+    const hf_options options = {.guardian = OPTIONS_GUARDIAN};
+    int status = options_open(req->given, &options, &client);
     if (status)
         return status;
     hf_code code = take(req, client, &err);

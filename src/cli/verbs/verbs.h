@@ -15,7 +15,7 @@ typedef int verb_fn(settings *given, int argc, char **argv);
 
 verb_fn cmd_run, cmd_acquire, cmd_renew, cmd_release, cmd_elect, cmd_list, cmd_show, cmd_why,
     cmd_history, cmd_sessions, cmd_break, cmd_unlock_all, cmd_doctor, cmd_bench, cmd_config,
-    cmd_watch, cmd_serve;
+    cmd_watch, cmd_serve, cmd_guardian;
 
 typedef struct verb {
     const char *name, *help; /* help NULL: not for people */

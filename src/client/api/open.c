@@ -130,6 +130,7 @@ static void set_options(hf_client *client, const hf_options *options, int64_t tt
     client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;
     client->log.fn = options->log;
     client->log.ctx = options->log_ctx;
+    client->guardian.fd = client->guardian.life = -1;
     snprintf(client->identity.app, sizeof client->identity.app, "%s",
              options->app ? options->app : program_invocation_short_name);
     if (gethostname(client->identity.host, sizeof client->identity.host - 1))
@@ -150,6 +151,7 @@ static hf_client *client_new(const hf_options *options, int64_t ttl_ms)
 
 static void client_free(hf_client *client)
 {
+    guardian_free(client);
     session_forget(&client->session);
     waker_free_all(&client->wakers);
     hold_free(client->hold);
@@ -198,6 +200,7 @@ hf_code hf_open(const char *uri, const hf_options *given, hf_client **out, hf_er
         set_patience(client, options, patience_ms);
     if (client->store->ttl_ms)
         client->ttl_ms = client->store->ttl_ms;
+    guardian_init(client, options->guardian, uri);
     code = set_prefix(client, options, err);
     if (code)
         hf_close(client);
@@ -231,13 +234,16 @@ const char *hf_client_protocol(const hf_client *client)
 
 int hf_client_keep_fd(hf_client *client)
 {
-    if (client_usable(client, NULL) || !client->store->ops->keep_fd)
+    if (client_usable(client, NULL))
         return -1;
     pthread_mutex_lock(&client->mutex);
     bool alive = client->session.state == SESSION_ALIVE;
     hf_id id = client->session.self.id;
     pthread_mutex_unlock(&client->mutex);
-    return alive ? client->store->ops->keep_fd(client->store, id) : -1;
+    if (!alive)
+        return -1;
+    return client->store->ops->keep_fd ? client->store->ops->keep_fd(client->store, id)
+                                       : guardian_keep_fd(client);
 }
 
 size_t hf_client_held(hf_client *client, char *out, size_t size)
@@ -302,6 +308,8 @@ void hf_close(hf_client *client)
     life_close(client, store_answers);
     diary_close(client, store_answers);
     unsent_each(client, say_unsent, client);
+    release_bequeath(client);
+    guardian_bye(client);
     client->store->ops->close(client->store);
     turns_free(client);
     handle_abandon_all(client);

@@ -14,6 +14,7 @@
 
 #include "client/base/cancel.h"
 #include "client/base/env.h"
+#include "client/base/guardian.h"
 #include "client/base/session.h"
 #include "client/base/ticker.h"
 #include "client/base/waker.h"
@@ -56,6 +57,7 @@ struct hf_client {
     char *name_prefix;     /* constant; "": none */
     waits_items inherited; /* constant: what is held by processes that wait for this one */
     struct log_to log;
+    struct guardian guardian;
     int64_t ttl_ms, stop_margin_ms, clock_trust_ms, deadlock_ms; /* constant */
     /* How long an unreachable store is retried: by calls that may wait, by those that may not, and
      * by releases of ID leases; constant. */

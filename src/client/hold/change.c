@@ -110,6 +110,7 @@ hf_code change_repeat(struct hf_lock *lock, hf_code (*once)(void *ctx, hf_error 
 static void replace_locked(struct hf_lock *lock)
 {
     lock->change.former = lock->grant.ticket;
+    guardian_out(lock->client, lock->grant.ticket);
     lock_replace_ticket_locked(lock, lock->change.upgrade);
     lock->change.upgrade = (hf_id){{0}};
     verify_drop_locked(lock); /* a look that began before is of no use */
@@ -132,6 +133,7 @@ void change_upgraded_locked(struct hf_lock *lock)
 
 void change_withdraw_locked(struct hf_lock *lock)
 {
+    guardian_out(lock->client, lock->change.upgrade);
     lock->change.upgrade = (hf_id){{0}};
 }
 

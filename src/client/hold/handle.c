@@ -21,6 +21,7 @@ void handle_goes_over(struct hf_lock *lock)
         line_left_locked(lock);
     }
     lock_end_locked(lock, LOCK_RELEASED);
+    guardian_out(lock->client, lock->grant.ticket);
     pthread_mutex_unlock(&lock->client->mutex);
 }
 

@@ -48,6 +48,7 @@ static void failed_locked(hf_client *client, hf_code code, const hf_error *why)
     client->hold->beginnings.failed++;
     client->hold->beginnings.why = *why;
     client->hold->beginnings.why.code = code;
+    guardian_session_over(client, client->session.self.id); /* nothing was entered with it */
     if (code == HF_UNKNOWN)
         life_end_locked(client);
     session_gone_locked(client);
@@ -79,8 +80,10 @@ static hf_code begin(hf_client *client, const struct beginning *one, hf_error *e
 {
     hf_mono sent = client_now(client);
     hf_code code = start_threads(client, err);
-    if (!code)
+    if (!code) {
+        guardian_begin(client, &one->self);
         code = client->store->ops->session_begin(client->store, &one->self, err);
+    }
     if (!code)
         code = check_lease(client, sent, err);
     if (one->listens)
@@ -198,6 +201,8 @@ static void mark(hf_client *client, const struct ended *ended)
         client->store->ops->session_end(client->store, ended->id, ended->leaves_any, &err);
     if (code && !ended->failures)
         client_log(client, HF_LOG_INFO, "ending a session: %s", err.text);
+    if (!code)
+        guardian_session_over(client, ended->id);
     if (hf_code_retryable(code))
         put_back(client, *ended);
 }
@@ -230,6 +235,7 @@ void life_close(hf_client *client, bool store_answers)
         const struct ended *last = &endings->of[endings->n - 1];
         if (client->store->ops->session_end(client->store, last->id, last->leaves_any, NULL))
             return;
+        guardian_session_over(client, last->id);
         endings->n--;
     }
 }

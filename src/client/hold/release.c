@@ -141,6 +141,12 @@ static void done_locked(hf_client *client, struct release *release)
         ticker_poke(client, TICK_UPKEEP);
 }
 
+static void tell_guardian(hf_client *client, const struct release *release)
+{
+    guardian_out(client, release->leave.ticket);
+    guardian_out(client, release->upgrade);
+}
+
 void release_put_back_locked(hf_client *client, struct release *carried, bool was_sent)
 {
     while (carried) {
@@ -156,6 +162,7 @@ void release_done_locked(hf_client *client, struct release *carried)
 {
     while (carried) {
         struct release *next = carried->carried_next;
+        tell_guardian(client, carried);
         done_locked(client, carried);
         carried = next;
     }
@@ -168,6 +175,12 @@ void release_free_all(hf_client *client)
         client->hold->releases.first = release->next;
         release_free(release);
     }
+}
+
+void release_bequeath(hf_client *client)
+{
+    for (struct release *r = client->hold->releases.first; r; r = r->next)
+        guardian_leave(client, r->name, &r->leave, r->upgrade, r->token);
 }
 
 /* ---- Sending ---- */
@@ -261,6 +274,8 @@ static bool settle_locked(hf_client *client, struct release *release, hf_code co
         session_suspect_locked(client, release->name); /* its ticket stands */
     if (code)
         note_lost_locked(client, release);
+    if (is_known(code))
+        tell_guardian(client, release);
     done_locked(client, release);
     lock_request_wake_all_locked(client);
     return true;

@@ -70,6 +70,8 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
         *to_send = release->in_flight ? release : NULL;
         ticker_poke(client, TICK_UPKEEP);
     }
+    if (!attempt->request.is_in_flight)
+        guardian_out(client, leave.ticket);
     if (attempt->request.place.in_line)
         line_quit_locked(&attempt->request);
     return true;

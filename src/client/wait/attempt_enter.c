@@ -79,6 +79,7 @@ static hf_mono enter_again(struct attempt *attempt, hf_mono now)
 /* The old ticket is gone. */
 hf_mono attempt_start_anew(struct attempt *attempt, hf_mono now)
 {
+    guardian_out(attempt->request.client, attempt->request.enter.entry.ticket);
     attempt->request.enter.entry.ticket = (hf_id){{0}};
     attempt->request.is_in_flight = attempt->request.is_unanswered = false;
     return enter_again(attempt, now);
@@ -167,6 +168,14 @@ static hf_code step_or_claim(struct attempt *attempt, const struct carried *carr
     return store->ops->step(store, attempt->request.name, &step, record, reply, &attempt->err);
 }
 
+/* An ID lease outlives its process, so a guardian does not learn of its ticket. */
+static void tell_guardian(const struct lock_request *request)
+{
+    if (id_is_zero(request->lease))
+        guardian_ticket(request->client, request->enter.entry.session, request->enter.entry.ticket,
+                        request->name);
+}
+
 /* The entry says when it entered. */
 static void hear_time_locked(const struct attempt *attempt, const hf_record *record)
 {
@@ -199,6 +208,7 @@ static hf_code send_enter(struct attempt *attempt, struct carried *carried)
     bool was_unanswered = attempt->request.is_unanswered;
     hf_step_reply reply = {.confirmed = false};
     hf_record record;
+    tell_guardian(&attempt->request);
     hf_code code = step_or_claim(attempt, carried, &record, &reply);
     pthread_mutex_lock(&client->mutex);
     carried_unload_locked(client, carried, code, reply.confirmed);

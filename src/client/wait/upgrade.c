@@ -67,6 +67,8 @@ static hf_code send(struct upgrade *up, hf_error *err)
         return error_set(err, HF_UNREACHABLE,
                          "%.128s: an earlier release of it is still being sent", up->lock->name);
     hf_step step = {.leaves = carried.leaves, .n_leaves = carried.n, .enter = &up->request.enter};
+    guardian_ticket(up->lock->client, up->lock->grant.session, up->request.enter.entry.ticket,
+                    up->lock->name);
     hf_code code = store->ops->step(store, up->lock->name, &step, &record, &reply, err);
     sent(up, &carried, code, reply.confirmed);
     if (code)
