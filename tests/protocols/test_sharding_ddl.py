@@ -2,13 +2,13 @@
 # waits for it, lists its locks beside ours, and is overtaken by it after a crash.
 # SPDX-License-Identifier: Apache-2.0
 import json
-import signal
 import unittest
 
 import pymongo
 
 import golden
 from cluster import HELD
+from guardian import kill_host
 from mongod import until
 from sharding_bed import LONG, LOST, NOT_ACQUIRED, OnACluster
 
@@ -211,7 +211,7 @@ class Crash(OnACluster):
             ping = self.ping_of_holder()
             until(lambda: self.ping_of_holder() > ping, 30, "a ping")
         self.assertTrue(drop.is_waiting(4), "it pings: it must not be overtaken")
-        run.signal(signal.SIGKILL)
+        kill_host(run)
         self.assertTrue(drop.is_waiting(1))
         member.set_skew(member.skew + QUARTER + 60)
         drop.end(60)

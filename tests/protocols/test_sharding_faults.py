@@ -8,6 +8,7 @@ import unittest
 from beats import before_a_beat
 from cluster import FREE, HELD
 from contest import Contest, boot_ns, check_counter, check_exclusion, check_failures, idle_seconds
+from guardian import kill_host
 from mongod import until
 from sharding_bed import EXPIRY, LONG, LOST, NOT_ACQUIRED, POLL, SHORT, OnACluster
 
@@ -22,7 +23,7 @@ class Expiry(OnACluster):
     def kill(self, run):
         """Returns when it was killed, and a time before its last ping."""
         pinged = before_a_beat(lambda: self.cluster.ping(self.lock()["process"]))
-        run.signal(signal.SIGKILL)
+        kill_host(run)
         return boot_ns(), pinged
 
     def test_an_owner_that_pings_is_never_overtaken(self):

@@ -85,7 +85,7 @@ class Outliving(Cases):
         run.line("up", 30)
         self.fail([self.RELEASE], errorCode=11602)
         run.send("end")
-        self.assertEqual(run.status(120), 69, run)
+        self.assertEqual(run.status(120), 79, run)
         self.assertIn("was not released", run.errors)
         self.assertFalse(self.free())
 

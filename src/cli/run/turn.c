@@ -147,12 +147,23 @@ static bool outlives_its_lease(const hf_client *client)
     return strcmp(hf_client_protocol(client), "queue") != 0;
 }
 
-/* Releases a lost lock, too, now that the work has stopped. Once per period: if the command was not
- * run, sets no exit status, so that another may run it. Returns whether a lock may stand although
- * nobody works under it. */
-static bool release_all(const plan *p, const hf_client *client, hf_lock **locks, const turn *how)
+/* What run exits with in place of 0 if the release ended so. Without an answer it is still to be
+ * sent: by hf_close(), or by the guardian after that. */
+static int status_of_release(const hf_client *client, hf_code code)
 {
-    bool is_left = false;
+    if (!code || code == HF_LOST)
+        return 0;
+    if (hf_code_retryable(code))
+        return STATUS_UNSENT;
+    return outlives_its_lease(client) ? STATUS_STORE : 0;
+}
+
+/* Releases a lost lock, too, now that the work has stopped. Once per period: if the command was not
+ * run, sets no exit status, so that another may run it. Returns what to exit with if a lock may
+ * stand although nobody works under it; else 0. */
+static int release_all(const plan *p, const hf_client *client, hf_lock **locks, const turn *how)
+{
+    int status = 0;
     for (size_t i = 0; i < p->n_names; i++) {
         hf_error err = {0};
         if (!is_claim(p) && (how->has_run || !p->once))
@@ -160,10 +171,10 @@ static bool release_all(const plan *p, const hf_client *client, hf_lock **locks,
         hf_code code = how->is_lost ? HF_OK : hf_lock_release(locks[i], &err);
         if (code)
             terminal_warn("\"%s\" was not released: %s", hf_lock_name(locks[i]), err.text);
-        is_left |= code && code != HF_LOST && outlives_its_lease(client);
+        status = status ? status : status_of_release(client, code);
         hf_lock_close(locks[i]);
     }
-    return is_left;
+    return status;
 }
 
 static int refused(const plan *p, hf_code code, int signal, const hf_error *err)
@@ -200,8 +211,8 @@ static void run_taken(const plan *p, hf_client *client, signals *events, hf_lock
     run_command(p, client, events, locks, out);
     if (p->round && (out->status || out->is_lost))
         document_failed(p->round, p, locks[0]);
-    if (release_all(p, client, locks, out) && !out->status)
-        out->status = STATUS_STORE;
+    int left = release_all(p, client, locks, out);
+    out->status = out->status ? out->status : left;
     if (out->is_lost)
         out->status = p->lost_status;
 }

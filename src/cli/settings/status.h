@@ -12,6 +12,7 @@ enum {
     STATUS_OUTPUT = 74,
     STATUS_NOT_ACQUIRED = 75,
     STATUS_LOST = 76,
+    STATUS_UNSENT = 79, /* the command succeeded, but its release is still to be sent */
     STATUS_NOT_EXECUTABLE = 126,
     STATUS_NOT_FOUND = 127,
     STATUS_SIGNAL = 128, /* and the signal's number */

@@ -94,10 +94,10 @@ const struct argp run_argp = {
     "NAME... -- COMMAND [ARG...]\n--document COLLECTION -- COMMAND [ARG...]",
     "Runs a command while it holds the locks, and exits with the command's status.\v"
     "Exit status: the command's own, or 128 and the number of the signal that ended it; 75 not "
-    "acquired (-E), 76 lost and the command stopped (--lost-code), 69 store, 64 usage, 65 bad name "
-    "or value, 126 the command cannot be executed, 127 there is no such command. With --each: 0, "
-    "or "
-    "the first failing command's. With --once-per: 0 (--skip-code) if it has run already.",
+    "acquired (-E), 76 lost and the command stopped (--lost-code), 79 the command succeeded, but "
+    "its release got no answer yet, 69 store, 64 usage, 65 bad name or value, 126 the command "
+    "cannot be executed, 127 there is no such command. With --each: 0, or the first failing "
+    "command's. With --once-per: 0 (--skip-code) if it has run already.",
     children,
     NULL,
     NULL};
