@@ -459,6 +459,8 @@ static void set(const char *name, char *value)
         given.lock.permits = atoi(value);
     else if (!strcmp(name, "limit"))
         given.lock.limit = atoi(value);
+    else if (!strcmp(name, "guardian"))
+        given.client.guardian = value;
     else if (!strcmp(name, "local-turns"))
         given.client.local_turns = atoi(value);
     else if (!set_number(name, strtoll(value, NULL, 10)))

@@ -305,10 +305,10 @@ void hf_close(hf_client *client)
         client->store->ops->hurry(client->store);
     lease_pool_stop(client);
     ticker_stop_all(client);
+    release_bequeath(client);
     life_close(client, store_answers);
     diary_close(client, store_answers);
     unsent_each(client, say_unsent, client);
-    release_bequeath(client);
     guardian_bye(client);
     client->store->ops->close(client->store);
     turns_free(client);
