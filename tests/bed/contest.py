@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 
+import guardian
 import unignored  # noqa: F401
 from idle import boot_ns, idle_seconds  # noqa: F401
 from limits import BUSY
@@ -44,7 +45,7 @@ class Program:
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "--"] + list(words), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            env=dict(os.environ, **(env or {})))
+            env=dict(os.environ, **guardian.MARK, **(env or {})))
         self.readers = [threading.Thread(target=self._read, args=each, daemon=True)
                         for each in ((self.process.stdout, self.out), (self.process.stderr, self.err))]
         for reader in self.readers:

@@ -181,11 +181,11 @@ static void test_no_ticket_goes_before_the_mark_is_acknowledged(void **unused)
     f->before = refuse;
     assert_int_equal(settle_now(), HF_UNREACHABLE);
     assert_true(holds(dead));
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     f->after = refuse; /* it is marked, and the answer is lost */
     assert_int_equal(settle_now(), HF_UNREACHABLE);
     assert_true(holds(dead));
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     assert_int_equal(settle_now(), HF_OK);
     assert_true(holds(other));
     close_bed();
@@ -199,7 +199,7 @@ static void test_what_was_not_taken_out_is_tried_again(void **unused)
     f->before = refuse;
     assert_int_equal(settle_now(), HF_UNREACHABLE);
     assert_false(estate_is_empty(&estate));
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     assert_int_equal(settle_now(), HF_OK);
     assert_true(holds(other));
     close_bed();
@@ -280,10 +280,10 @@ static void test_no_session_is_marked_before_its_leaves_are_sent(void **unused)
     for (int i = 0; i < 3; i++)
         assert_int_equal(settle_now(), HF_UNREACHABLE);
     assert_int_equal(state_of(dead).presence, HF_LIVE);
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     f->after = refuse; /* it is sent, and the answer is lost */
     assert_int_equal(settle_now(), HF_UNREACHABLE);
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     assert_int_equal(settle_now(), HF_OK);
     assert_int_equal(last_of("x").outcome, HF_OUTCOME_RELEASED);
     close_bed();

@@ -217,7 +217,7 @@ static void test_an_enter_without_an_answer(void **unused)
     hf_code code = hf_lock_acquire(client, "x", &hurried, &lock, NULL);
     assert_int_not_equal(code, HF_OK);
     assert_false(is_settled()); /* it may stand */
-    f->after = NULL;
+    f->after = (faulty_hook *)NULL;
     await_settled();
     close_bed();
 }
@@ -275,10 +275,48 @@ static void test_a_guardian_that_does_not_listen_stops_nobody(void **unused)
 {
     (void)unused;
     open_bed();
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     for (int i = 0; i < 2000; i++)
         hf_lock_close(take(client, "x"));
     hf_close(client);
+    hf_close(rival);
+    close(from);
+    estate_done(&estate);
+}
+
+/* It hears of all releases, though they do not fit into the socket at once. */
+static void *hear_slowly(void *unused)
+{
+    (void)unused;
+    while (!is_bye) {
+        pause_ms(20);
+        hear();
+    }
+    return NULL;
+}
+
+static void test_many_that_cannot_be_sent_are_all_handed_over(void **unused)
+{
+    enum { LOCKS = 600 };
+    pthread_t thread;
+    char name[16];
+    (void)unused;
+    open_bed();
+    f->before = (faulty_hook *)NULL;
+    hf_lock *locks[LOCKS];
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "many %d", i);
+        locks[i] = take(client, name);
+        hear();
+    }
+    f->before = fail_leaves;
+    for (int i = 0; i < LOCKS; i++)
+        hf_lock_close(locks[i]);
+    pthread_create(&thread, NULL, hear_slowly, NULL);
+    hf_close(client);
+    pthread_join(thread, NULL);
+    assert_int_equal(estate.n_leaves, LOCKS);
+    assert_int_equal(estate.n_tickets, 0);
     hf_close(rival);
     close(from);
     estate_done(&estate);
@@ -290,7 +328,7 @@ static void test_a_guardian_that_has_ended_is_told_nothing_more(void **unused)
     open_bed();
     close(from);
     from = open("/dev/null", O_RDONLY);
-    f->before = NULL;
+    f->before = (faulty_hook *)NULL;
     hf_lock_close(take(client, "x"));
     hf_lock_close(take(client, "x"));
     assert_true(client->guardian.has_ended);
@@ -335,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_sent_is_handed_over),
         cmocka_unit_test(test_a_session_that_cannot_begin_leaves_nothing),
         cmocka_unit_test(test_a_guardian_that_does_not_listen_stops_nobody),
+        cmocka_unit_test(test_many_that_cannot_be_sent_are_all_handed_over),
         cmocka_unit_test(test_a_guardian_that_has_ended_is_told_nothing_more),
         cmocka_unit_test(test_what_a_child_inherits_is_the_pipe),
     };

@@ -346,7 +346,7 @@ static int64_t choose_stop_margin(void)
     return sim_chance(500) ? 0 : sim_below(sim.ttl_ms / 6);
 }
 
-node *node_start(int number)
+static node *node_new(int number, hf_options options)
 {
     const int64_t delays[] = {1, 1, 1, sim.ttl_ms * MS / 20, sim.ttl_ms * MS / 7};
     node *n = calloc(1, sizeof *n);
@@ -357,17 +357,32 @@ node *node_start(int number)
     n->delay_ns =
         sim.is_draining || sim.has_outages ? 1 : delays[sim_below(sizeof delays / sizeof *delays)];
     n->env = (hf_env){n, mono, wall, fill_random, pause_ms};
-    hf_options options = {.app = "sim",
-                          .ttl_ms = sim.ttl_ms,
-                          .stop_margin_ms = choose_stop_margin(),
-                          .local_turns = sim_chance(300) ? -1 : (int32_t)sim_below(4),
-                          .env = &n->env};
+    options.app = "sim";
+    options.ttl_ms = sim.ttl_ms;
+    options.env = &n->env;
     if (hf_open_on(network_open(n), &options, &n->client, &err))
         abort();
     n->client->tickers.is_threaded = false;
+    return n;
+}
+
+node *node_start(int number)
+{
+    node *n =
+        node_new(number, (hf_options){.stop_margin_ms = choose_stop_margin(),
+                                      .local_turns = sim_chance(300) ? -1 : (int32_t)sim_below(4)});
     n->next = sim.nodes;
     sim.nodes = n;
     start_fibers(n);
+    return n;
+}
+
+/* Among the dead it is freed with them, and left alone until then. */
+node *node_guardian(void)
+{
+    node *n = node_new(NODES, (hf_options){.local_turns = -1});
+    n->next = sim.dead;
+    sim.dead = n;
     return n;
 }
 

@@ -96,7 +96,8 @@ typedef struct world {
     bool verbose;
     node *nodes; /* those that live, newest first */
     node *dead;
-    unsigned grants, leases, breaks, forced, losses, crashes, late, downgrades, upgrades, victims;
+    unsigned settled, grants, leases, breaks, forced, losses, crashes, late, downgrades, upgrades,
+        victims;
     unsigned violations;
 } world;
 
@@ -119,6 +120,7 @@ void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* node.c */
 node *node_start(int number);
 void node_crash(node *node);
+node *node_guardian(void); /* a process that has a client, and nothing else; nobody crashes it */
 int64_t node_clock_ns(const node *node);             /* its own, now */
 int64_t node_true_ns(const node *node, hf_mono due); /* when its clock will show that */
 void node_free_all(void);
@@ -131,6 +133,10 @@ void leases_done(void);
 /* What users believe they hold of each lock, and its limit. */
 void leases_add(int64_t sum[NAMES], int32_t limit[NAMES]);
 bool leases_believe(hf_id ticket); /* a user does, in that lease */
+
+/* guardians.c */
+void guardians_start(const node *dead); /* that of a node that has just crashed */
+void guardians_done(void);
 
 /* breaks.c */
 void breaks_begin(void);

@@ -10,12 +10,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define DESCRIPTORS 2 /* that come along with HELLO: the process, and the end of the pipe */
+#define LAST_MS 500   /* for a guardian that is slow to hear what is said at the end */
 
 static void close_one(int *fd)
 {
@@ -46,20 +48,36 @@ void guardian_free(hf_client *client)
 
 /* ---- Telling ---- */
 
-static void tell(hf_client *client, const guardian_message *message)
+static bool is_full(int number)
+{
+    return number == EAGAIN || number == EINTR || number == ENOBUFS;
+}
+
+/* Returns whether there was no room for it. */
+static bool tell(hf_client *client, const guardian_message *message)
 {
     char bytes[GUARDIAN_MESSAGE_MAX];
     struct guardian *guardian = &client->guardian;
     if (guardian->fd < 0 || guardian->has_ended)
-        return;
+        return false;
     size_t n = guardian_message_write(message, bytes);
-    if (n && send(guardian->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        guardian->has_ended = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
+    bool failed = n && send(guardian->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
+    guardian->has_ended = failed && !is_full(errno);
+    return failed && !guardian->has_ended;
+}
+
+/* For what is said once, at the end: waits for room, but not twice for a guardian that is stopped.
+ */
+static void tell_at_last(hf_client *client, const guardian_message *message)
+{
+    struct pollfd fd = {.fd = client->guardian.fd, .events = POLLOUT};
+    while (tell(client, message))
+        client->guardian.has_ended |= poll(&fd, 1, LAST_MS) == 0;
 }
 
 static void warn(hf_client *client, const char *what, int number)
 {
-    client_log(client, HF_LOG_WARNING,
+    client_log(client, number == ENOSYS ? HF_LOG_INFO : HF_LOG_WARNING, /* an old kernel */
                "%.200s %s%s%s: if this process is killed, its locks stand until their leases are "
                "over",
                client->guardian.command, what, number ? ": " : "", number ? strerror(number) : "");
@@ -160,16 +178,16 @@ void guardian_out(hf_client *client, hf_id ticket)
 void guardian_leave(hf_client *client, const char *name, const hf_leave *leave, hf_id upgrade,
                     int64_t token)
 {
-    tell(client, &(guardian_message){.kind = GUARDIAN_LEAVE,
-                                     .name = name,
-                                     .leave = *leave,
-                                     .upgrade = upgrade,
-                                     .token = token});
+    tell_at_last(client, &(guardian_message){.kind = GUARDIAN_LEAVE,
+                                             .name = name,
+                                             .leave = *leave,
+                                             .upgrade = upgrade,
+                                             .token = token});
 }
 
 void guardian_bye(hf_client *client)
 {
-    tell(client, &(guardian_message){.kind = GUARDIAN_BYE});
+    tell_at_last(client, &(guardian_message){.kind = GUARDIAN_BYE});
     close_one(&client->guardian.fd);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guardian.h: a process that gives this client's locks back when this process is killed; the client
  * starts it and tells it what there would be to give back. What the guardian itself does stands in
- * client/guardian/. Without one, or when it has ended, every call here does nothing. No call waits:
- * what a guardian is too slow to hear is lost, and then the lease decides, as without a guardian.
- */
+ * client/guardian/. Without one, or when it has ended, every call here does nothing. No call waits,
+ * but for a moment at the end: what a guardian is too slow to hear is lost, and then the lease
+ * decides, as without a guardian. */
 #ifndef CLIENT_BASE_GUARDIAN_H
 #define CLIENT_BASE_GUARDIAN_H
 

@@ -46,6 +46,13 @@ static bool is_socket(int fd)
 
 /* ---- Settling ---- */
 
+/* The process lives, and may hold what it held. What it left, it left for good. */
+static void keep_leaves(struct estate *estate)
+{
+    while (estate->n_sessions)
+        estate_drop_session(estate, estate->sessions[0]);
+}
+
 static hf_code open_client(const struct estate *estate, hf_client **out, hf_error *err)
 {
     const hf_options options = {
@@ -96,8 +103,9 @@ int hf_guardian(int fd)
     prctl(PR_SET_NAME, "hf-guardian"); /* not "exe", after /proc/self/exe */
     ignore_signals();
     watch_end end = watch_client(fd, &estate);
-    bool has_work = end != WATCH_LEFT && !estate_is_empty(&estate);
-    int status = has_work ? settle_all(&estate) : SETTLED;
+    if (end == WATCH_LEFT)
+        keep_leaves(&estate);
+    int status = estate_is_empty(&estate) ? SETTLED : settle_all(&estate);
     estate_done(&estate);
     return status;
 }
