@@ -28,6 +28,7 @@ import bson
 import pymongo
 from pymongo.errors import PyMongoError
 
+from gates import Gates
 from limits import BUSY
 
 BED = os.path.dirname(os.path.abspath(__file__))
@@ -46,6 +47,9 @@ class Member:
     """One mongod. `skew` is its clock's offset in seconds; None: a real clock that stays real.
     `place`: where it runs, if not here: its `address`, and `prefix`, words to start it with."""
 
+    gates = None  # see gates.py
+    gate_port = None
+
     def __init__(self, number, folder, port, args, skew, place=None):
         self.number = number
         self.folder = os.path.join(folder, "m%d" % number)
@@ -59,7 +63,8 @@ class Member:
 
     @property
     def host(self):
-        return "%s:%d" % (self.address, self.port)
+        """As the set's configuration and URIs name it."""
+        return "127.0.0.1:%d" % self.gate_port if self.gate_port else "%s:%d" % (self.address, self.port)
 
     @property
     def pid(self):
@@ -107,6 +112,9 @@ class Member:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
+        if self.gates:
+            self.gates.know(self)
+            self.gates.set(self, "pass")
         until(self.answers, 30, "mongod on %s to answer" % self.host)
 
     def answers(self):
@@ -156,11 +164,12 @@ class ReplicaSet:
     skew         {number: seconds}: those members' clocks are that far ahead (0: can be moved later)
     election_ms  the set's electionTimeoutMillis; None: the server's default of 10 s
     places       where each member runs, if not here (see Member)
+    gates        whether there is a proxy in front of each member, whose address is known in its place
     name, role   the set's name; "configsvr" or "shardsvr" for a part of a cluster (see cluster.py)
     """
 
     def __init__(self, members=3, standalone=False, args=(), member_args=None, skew=None,
-                 election_ms=None, places=None, name="rs0", role=None):
+                 election_ms=None, places=None, name="rs0", role=None, gates=False):
         members = 1 if standalone else members
         self.standalone = standalone
         self.name = name
@@ -175,6 +184,14 @@ class ReplicaSet:
                    (skew or {}).get(i), places[i] if places else None)
             for i, port in enumerate(free_ports(members))
         ]
+        self.gates = self._open_gates() if gates else None
+
+    def _open_gates(self):
+        ports = free_ports(len(self.members))
+        gates = Gates(ports, [(member.address, member.port) for member in self.members])
+        for member, member.gate_port in zip(self.members, ports):
+            member.gates = gates
+        return gates
 
     def __enter__(self):
         try:
@@ -237,6 +254,12 @@ class ReplicaSet:
     def secondaries(self):
         return [m for m in self.members if m.running() and (m.hello() or {}).get("secondary")]
 
+    def wait_secondary(self, number=0):
+        """One of those that are not primary, when all are there."""
+        self.wait_secondaries()
+        primary = self.wait_primary()
+        return [each for each in self.members if each is not primary][number]
+
     def wait_primary(self, timeout=60, other_than=None):
         def found():
             primary = self.primary()
@@ -253,6 +276,8 @@ class ReplicaSet:
         member.process.send_signal(sig)
         if sig == signal.SIGKILL:
             member.process.wait()
+            if self.gates:
+                self.gates.set(member, "refuse")
 
     def cont(self, member):
         member.process.send_signal(signal.SIGCONT)
@@ -261,6 +286,18 @@ class ReplicaSet:
         """Ends the member, if it runs, and starts it again on its port and data."""
         member.end()
         member.start()
+
+    def make_whole(self):
+        """The gates let pass, what was stopped goes on, and what has ended is started again."""
+        if self.gates:
+            self.gates.heal()
+        for member in self.members:
+            if member.running():
+                self.cont(member)
+            else:
+                member.start()
+        self.wait_primary()
+        self.wait_secondaries()
 
     def step_down(self, seconds=10):
         """The primary gives up its place; returns the next primary. On a slow machine that may be the
@@ -303,6 +340,8 @@ class ReplicaSet:
     def stop(self):
         for member in self.members:
             member.end()
+        if self.gates:
+            self.gates.end()
         shutil.rmtree(self.folder, ignore_errors=True)
         atexit.unregister(self.stop)
 
