@@ -1,0 +1,83 @@
+# Clients that are far from their store, or whose network stands still at times, hold a lock for as long as they
+# like. HOLDFAST_TEST_HOLD_SECONDS says for how long, if not for a little longer than a lease.
+# SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+import tempfile
+import unittest
+
+from bystanders import HOLDS
+from contest import Command, boot_ns
+from mongod import ReplicaSet, until
+
+HOLD_S = float(os.environ.get("HOLDFAST_TEST_HOLD_SECONDS", 40))
+BEGINS_S = 30
+
+
+def make_certificate(folder):
+    """For mongod (certificate and key in one file); a client trusts it."""
+    path = os.path.join(folder, "mongod.pem")
+    cert, key = path + ".crt", path + ".key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                    "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    with open(path, "w") as both:
+        for part in (cert, key):
+            with open(part) as text:
+                both.write(text.read())
+    return path
+
+
+class Far(unittest.TestCase):
+    def store(self, options="", args=()):
+        """A member of its own behind a gate, and how to reach it."""
+        rs = ReplicaSet(members=1, gates=True, args=args)
+        self.addCleanup(rs.stop)
+        rs.start()
+        return rs, rs.uri_for("", options)
+
+    def far(self, seconds, options="", args=()):
+        rs, uri = self.store(options, args)
+        rs.gates.set(rs.members[0], "delay", seconds=seconds, sources=["clients"])
+        return rs, uri
+
+    def far_with_tls(self, seconds):
+        folder = tempfile.TemporaryDirectory(prefix="holdfast-tls-")
+        self.addCleanup(folder.cleanup)
+        pem = make_certificate(folder.name)
+        return self.far(seconds, "tls=true&tlsCAFile=" + pem, [
+            "--tlsMode", "allowTLS", "--tlsCertificateKeyFile", pem, "--tlsCAFile", pem,
+            "--tlsAllowConnectionsWithoutCertificates"])
+
+    def still(self):
+        rs, uri = self.store()
+        rs.gates.set(rs.members[0], "still", seconds=3, every=30, sources=["clients"])
+        return rs, uri
+
+    def hold(self, uri, *words):
+        command = Command("--store", uri, *words, "run", "x", "--", "bash", "-c", HOLDS)
+        self.addCleanup(command.kill)
+        until(lambda: command.lines or command.process.poll() is not None, BEGINS_S, "the lock")
+        return command
+
+    def test_they_hold_for_as_long_as_they_like(self):
+        """300 ms away with the default ttl; 500 ms with TLS; and 3 s of silence every 30 s. Beside each other."""
+        stores = {
+            "300 ms away": (self.far(0.15), ()),
+            "300 ms away, with TLS": (self.far_with_tls(0.15), ()),
+            "500 ms away, with TLS": (self.far_with_tls(0.25), ("--ttl", "30s")),
+            "stands still": (self.still(), ("--ttl", "30s")),
+        }
+        held = {what: self.hold(uri, *words) for what, ((_, uri), words) in stores.items()}
+        began = boot_ns()
+        until(lambda: boot_ns() - began > HOLD_S * 1e9, HOLD_S + BEGINS_S, "the end of the time")
+        for what, command in held.items():
+            with self.subTest(what):
+                self.assertIsNone(command.process.poll(), command)
+                command.send("end")
+                self.assertEqual(command.status(60), 0, command)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
