@@ -359,26 +359,27 @@ def block_of(holder):
     return holder["token"], holder["token"] + max(1, holder.get("block", 1)) - 1
 
 
-def start_set(places, election_ms):
-    rs = ReplicaSet(election_ms=election_ms, skew={SetBed.AHEAD: 25}, places=places)
+def start_set(places, election_ms, gates=False):
+    rs = ReplicaSet(election_ms=election_ms, skew={SetBed.AHEAD: 25}, places=places, gates=gates)
     return rs.start()
 
 
 class SetBed(Bed):
-    """Three members and each client on hosts of their own, where the machine permits that."""
-    ELECTION_MS = 2000
+    """Three members and each client on hosts of their own, where the machine permits that; or all here, and
+    the members behind gates."""
     AHEAD = 2
 
     def __init__(self, asked, rs=None):
         super().__init__(asked)
         self.rs, self.probes = rs, []
+        self.election_ms, self.has_gates = asked.election_ms or None, asked.gates
 
     def set_up(self):
         if not self.rs:
-            if os.environ.get(network.ENTERED):
+            if os.environ.get(network.ENTERED) and not self.has_gates:
                 self.network = self.stack.enter_context(network.Network())
                 self.servers = [self.network.host() for _ in range(3)]
-            self.rs = start_set(self.servers, self.ELECTION_MS)
+            self.rs = start_set(self.servers, self.election_ms, self.has_gates)
             self.stack.callback(self.rs.stop)
         self.mongo = self.stack.enter_context(self.rs.client())
         self.prober = self.stack.enter_context(self.rs.client(
@@ -528,14 +529,14 @@ class FileBed(Bed):
         return {name: values[name + suffix] for name in COUNTED}
 
 
-def kinds_for(store):
+def kinds_for(asked):
     """The faults for a store that this machine permits."""
     can_divide = bool(os.environ.get(network.ENTERED))
-    if store == "sqlite":
+    if asked.store == "sqlite":
         return (faults.ON_CLIENTS * 4 + faults.ON_SERVICES * 2
                 + (faults.ON_SQLITE if can_divide else [faults.Quiet]))
-    return (faults.ON_CLIENTS * 2 + faults.ON_SERVICES + faults.ON_A_SET
-            + (faults.BETWEEN_HOSTS if can_divide else []))
+    between = faults.AT_GATES if asked.gates else faults.BETWEEN_HOSTS if can_divide else []
+    return faults.ON_CLIENTS * 2 + faults.ON_SERVICES + faults.ON_A_SET + between
 
 
 def arguments(words=None):
@@ -547,6 +548,10 @@ def arguments(words=None):
     parser.add_argument("--ttl", type=float, default=3.0, metavar="SECONDS", help="leases (3)")
     parser.add_argument("--slack", type=float, default=0.5, metavar="SECONDS",
                         help="for waits on a busy machine, never for safety (0.5)")
+    parser.add_argument("--election-ms", type=int, default=2000, metavar="MS",
+                        help="the set's election time-out (2000); 0: the servers' own")
+    parser.add_argument("--gates", action="store_true",
+                        help="weather at gates in front of the members, in place of partitions")
     parser.add_argument("--shortest", action="store_true", help="no fault lasts long")
     parser.add_argument("--keep", action="store_true", help="keep histories and logs")
     parser.add_argument("--quiet", action="store_true")
@@ -557,7 +562,7 @@ def run(asked, fixed=(), kinds=None):
     """One campaign; returns its report. What is to be judged again is kept."""
     print("%s, %g s, seed %d" % (asked.store, asked.seconds, asked.seed), flush=True)
     with (FileBed if asked.store == "sqlite" else SetBed)(asked) as bed:
-        bed.run(asked.clients, asked.seconds, kinds or kinds_for(asked.store), fixed)
+        bed.run(asked.clients, asked.seconds, kinds or kinds_for(asked), fixed)
         report = bed.report()
     keep = asked.keep or report.complaints
     if keep:

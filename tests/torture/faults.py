@@ -15,10 +15,12 @@ import signal
 from pymongo.errors import PyMongoError
 
 from contest import boot_ns
+from gates import AT_THE_DOOR, CLIENTS
 from history import AFTERWARDS
 from mongod import until
 
 SERVICE_BEGINS_S = 60
+SERVERS_OWN_ELECTION_MS = 10000
 APPS = 4  # so many names do the clients' connections have: "torture-0" to "torture-3"
 
 
@@ -322,7 +324,7 @@ class LateEnter(OnAServer):
     def heal(self):
         self.bed.rs.cont(self.member)
         self.bed.rs.wait_primary()
-        self.set_election_ms(self.bed.ELECTION_MS)
+        self.set_election_ms(self.bed.election_ms or SERVERS_OWN_ELECTION_MS)
         self.bed.trouble(self.began, boot_ns())
         self.bed.shock_servers()
 
@@ -338,6 +340,61 @@ class LateEnter(OnAServer):
             except PyMongoError:
                 return False
         until(done, 60, "a new election time-out")
+
+
+# ---- Gates ----
+
+class AtAGate(OnAServer):
+    """The weather at the gate of a member (gates.py), for clients or for all."""
+    WEATHERS = {
+        "silence": [{"way": "both"}, {"way": "in"}, {"way": "out"}],
+        "swallow": [{}], "lost": [{}], "refuse": [{}],
+        "delay": [{"seconds": 0.02}, {"seconds": 0.15}, {"seconds": 0.4}],
+        "trickle": [{}], "garbage": [{}],
+        "still": [{"seconds": 0.5, "every": 2}, {"seconds": 2, "every": 5}],
+    }
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.role = chance.choice(["primary", "secondary"])
+        self.fault = chance.choice(sorted(self.WEATHERS))
+        self.details = chance.choice(self.WEATHERS[self.fault])
+        for_clients = chance.random() < 0.5 and self.fault not in AT_THE_DOOR
+        self.sources = [CLIENTS] if for_clients else None
+
+    def __str__(self):
+        return "AtAGate role=%s fault=%s details=%s sources=%s lasts=%s" % (
+            self.role, self.fault, self.details, self.sources, self.lasts)
+
+    def inject(self):
+        member = self.primary() if self.role == "primary" else self.secondary()
+        self.began = boot_ns()
+        self.bed.rs.gates.set(member, self.fault, sources=self.sources, **self.details)
+        self.bed.shock_servers()
+
+    def heal(self):
+        self.bed.rs.gates.heal()
+        if self.role == "primary":  # as long as it is that, nobody reaches another one
+            self.bed.rs.wait_primary()
+            self.bed.trouble(self.began, boot_ns())
+        self.bed.shock_servers()
+
+
+class CutOffPrimary(OnAServer):
+    """From everybody, by the gates; or its connections are reset, once."""
+
+    def choose(self, chance):
+        super().choose(chance)
+        self.how = chance.choice(["off", "off", "reset"])
+
+    def inject(self):
+        gates, member = self.bed.rs.gates, self.primary()
+        (gates.cut_off if self.how == "off" else gates.cut)(member)
+        self.bed.shock_servers()
+
+    def heal(self):
+        self.bed.rs.gates.heal()
+        self.bed.shock_servers()
 
 
 # ---- Messages ----
@@ -458,5 +515,6 @@ ON_CLIENTS = [KillClient, StopClient]
 ON_SERVICES = [KillService, StopService]
 ON_A_SET = [KillPrimary, StopPrimary, KillSecondary, StopSecondary, StepDown, ClockAhead, LateEnter,
             Messages, Messages, DropLocks, DropSessions, DropBells, Quiet]
+AT_GATES = [AtAGate] * 6 + [CutOffPrimary] * 2
 BETWEEN_HOSTS = [CutClient, CutService, CutPrimary, CutPrimary]
 ON_SQLITE = [FullDisk, Quiet]

@@ -40,6 +40,10 @@ class Torture(unittest.TestCase):
         report = self.campaign(kinds, "--ttl=2", "--shortest")
         self.assertGreater(report.figures["ms without a primary"], 0)
 
+    def test_behind_gates_with_the_servers_own_election_time_out(self):
+        kinds = [faults.KillClient, faults.KillPrimary, faults.CutOffPrimary] + [faults.AtAGate] * 5
+        self.campaign(kinds, "--ttl=6", "--shortest", "--gates", "--election-ms=0")
+
     def test_a_sqlite_file(self):
         kinds = [faults.KillClient, faults.StopClient, faults.KillService, faults.StopService] * 2
         kinds += [faults.FullDisk] if DIVIDED else []
