@@ -133,7 +133,7 @@ hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_err
     bool has_joined = attempt->request.has_joined;
     bool is_under_way = may_be_under_way(r, attempt);
     *err = attempt->err;
-    r->out->waited_ms = (now.ns - attempt->request.started.ns) / 1000000;
+    r->out->waited_ms = (now.ns - r->since.ns) / 1000000;
     r->lock = attempt->request.lock;
     bool is_plain = lease_is_plain(r->client);
     if (!code && is_plain)
