@@ -22,7 +22,7 @@ static bool is_of_its_session(const node *n, const struct hf_lock *lock)
 static bool is_unfed(const node *n, const struct hf_lock *lock)
 {
     const struct watchdog *dog = &lock->belief.watchdog;
-    int64_t end_ns = watchdog_due(dog).ns + n->client->stop_margin_ms * MS;
+    int64_t end_ns = mono_add_ms(watchdog_due(dog), n->client->stop_margin_ms).ns;
     return dog->has_bitten && node_clock_ns(n) < end_ns && may_believe(n) &&
            is_of_its_session(n, lock);
 }
