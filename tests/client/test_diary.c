@@ -474,6 +474,8 @@ static void test_a_release_that_is_acknowledged_late(void **state)
     assert_int_equal(hf_lock_release(lock, &err), HF_UNREACHABLE);
     faulty_pass(f, 2500);
     belief_tick(client, client_now(client));
+    upkeep_tick(client, client_now(client)); /* in vain */
+    faulty_pass(f, 500);
     f->before = (faulty_hook *)NULL;
     upkeep_tick(client, client_now(client));
     write_diary(f, client);
