@@ -57,7 +57,7 @@ class Gone(Defaults):
         those.rival.send("end")
         rival.send("end")
         newcomer = those.run("run", self.locks + "new", "--", "echo", "ran")
-        keyed = Later(lambda: those.service.acquire(self.locks + "keyed", key=str(uuid.uuid4())))
+        keyed = Later(lambda: those.service.acquire(self.locks + "keyed", key=str(uuid.uuid4()), wait_ms=60000))
         again = those.writer.success_after(began, ELECTED_S)
         self.assert_all_go_on(those, again, newcomer, keyed, waiting)
         self.assert_calls_are_quick(those)
