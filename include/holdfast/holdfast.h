@@ -172,7 +172,9 @@ typedef struct hf_options {
      * could not send a release, the guardian goes on trying for an hour. It is no child of this
      * process and not in its session. Only for stores that other processes share and where a crash
      * does not show at once: MongoDB. What keeps it from starting is a warning in the log.
-     * struct_size must be set. */
+     * In place of a path, "fd:N": a socket (AF_UNIX, SOCK_SEQPACKET) whose other end is with a
+     * process that was forked while this one had one thread, and that has called hf_guardian(). It
+     * belongs to the client from the first session on. struct_size must be set. */
     const char *guardian;
 } hf_options;
 
@@ -203,10 +205,10 @@ void hf_close(hf_client *client);
  * nothing of the kind and there is no guardian, or there is no session. The caller closes it. */
 int hf_client_keep_fd(hf_client *client);
 
-/* What `holdfast guardian` does; not for programs. fd: the guardian's end of the socket to its
- * client. Returns when nothing is left to do, or an hour after that process ended: 0; 1 if some
- * locks were left to their leases; 64 if fd is no such socket. Ignores signals, and takes the whole
- * process: call it with one thread. */
+/* What `holdfast guardian` does. fd: the guardian's end of the socket to its client, which is the
+ * only descriptor besides /dev/null that the process should have. Returns when nothing is left to
+ * do, or an hour after that process ended: 0; 1 if some locks were left to their leases; 64 if fd
+ * is no such socket. Ignores signals, and takes the whole process: call it with one thread. */
 int hf_guardian(int fd);
 
 /* For a process that this one starts and then waits for: names what this client holds, and what

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/settings/guardian.h"
 #include "cli/settings/options.h"
 #include "cli/settings/status.h"
 #include "cli/terminal/terminal.h"
@@ -201,6 +202,7 @@ int main(int argc, char **argv)
 {
     char program[] = "holdfast";
     words all = {0};
+    guardian_note_words(argc, argv);
     if (argc > 0)
         argv[0] = program;
     guard_streams();

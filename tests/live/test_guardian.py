@@ -360,6 +360,8 @@ class Signals(OnASet):
             words = stat.read().rsplit(")", 1)[1].split()
         self.assertEqual(int(words[3]), int(folder.split("/")[2]), "a session of its own")
         self.assertEqual(words[4], "0", "no terminal")
+        with open(folder + "cmdline") as shown:
+            self.assertEqual(shown.read().strip("\0"), "holdfast guardian")
 
     def test_a_file_of_the_uri_is_found_from_the_folder(self):
         with tempfile.TemporaryDirectory(prefix="holdfast-guardian-") as folder:

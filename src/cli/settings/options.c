@@ -9,6 +9,7 @@
 
 #include "cli/terminal/terminal.h"
 #include "folder.h"
+#include "guardian.h"
 #include "owner.h"
 #include "secret.h"
 #include "show/text.h"
@@ -203,11 +204,16 @@ char *options_store(const settings *given)
     return uri;
 }
 
+static bool is_mongo(const char *uri)
+{
+    return strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0;
+}
+
 /* The same database with protocol document; NULL: it is no MongoDB store. Takes uri. */
 static char *document_uri(char *uri, const settings *given)
 {
     char *out = NULL;
-    if (strncmp(uri, "mongodb://", 10) == 0 || strncmp(uri, "mongodb+srv://", 14) == 0) {
+    if (is_mongo(uri)) {
         char *collection = text_escape_uri(given->collection);
         char *element = text_escape_uri(given->element ? given->element : "");
         out = text_print("%s%chfProtocol=document&hfCollection=%s%s%s", uri,
@@ -276,6 +282,7 @@ int options_open(const settings *given, const hf_options *more, hf_client **out)
     char *app =
         given->owner ? text_copy(given->owner) : owner_of(options.app ? options.app : "holdfast");
     options.app = app;
+    options.guardian = options.guardian && is_mongo(uri) ? guardian_fork() : NULL;
     hf_code code = hf_open(uri, &options, out, &err);
     if (code)
         say_not_opened(given, uri, &err);

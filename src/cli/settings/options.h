@@ -42,11 +42,11 @@ int64_t options_ttl_ms(const settings *given);
  * there is no default. */
 char *options_store(const settings *given);
 
-/* This program itself, for hf_options.guardian. */
-#define OPTIONS_GUARDIAN "/proc/self/exe"
+/* For hf_options.guardian: the store is opened with a guardian, where one is worth it. */
+#define OPTIONS_GUARDIAN ""
 
-/* Opens that store. more may be NULL. Returns the exit status: 0, or after an error, which it
- * prints, another. */
+/* Opens that store. more may be NULL. Call it while there is one thread. Returns the exit status:
+ * 0, or after an error, which it prints, another. */
 int options_open(const settings *given, const hf_options *more, hf_client **out);
 
 #endif

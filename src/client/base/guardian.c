@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define DESCRIPTORS 2 /* that come along with HELLO: the process, and the end of the pipe */
+#define GIVEN "fd:"   /* in place of a command: that socket leads to a guardian */
 #define LAST_MS 500   /* for a guardian that is slow to hear what is said at the end */
 
 static void close_one(int *fd)
@@ -119,6 +120,15 @@ static bool send_hello(hf_client *client, int process, int pipe_end)
     return part.iov_len && sendmsg(client->guardian.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
+/* The socket to one that runs already, or a new one. */
+static int find_or_start(struct guardian *guardian)
+{
+    if (strncmp(guardian->command, GIVEN, strlen(GIVEN)) != 0)
+        return guardian_start(guardian->command, &guardian->fd);
+    guardian->fd = atoi(guardian->command + strlen(GIVEN));
+    return fcntl(guardian->fd, F_SETFD, FD_CLOEXEC) < 0 ? errno : 0;
+}
+
 /* Whatever fails is a warning: the lease decides then, as without a guardian. */
 static void start(hf_client *client)
 {
@@ -128,7 +138,7 @@ static void start(hf_client *client)
     int failed = process < 0 || pipe2(ends, O_CLOEXEC) < 0 ? errno : 0;
     if (!failed) {
         what = "guardian cannot be started";
-        failed = guardian_start(guardian->command, &guardian->fd);
+        failed = find_or_start(guardian);
     }
     guardian->life = ends[1];
     if (!failed && !send_hello(client, process, ends[0]))
