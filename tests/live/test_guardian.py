@@ -10,7 +10,8 @@ import tempfile
 import time
 import unittest
 
-from contest import COMMAND, Command, Program, Worker, boot_ns, idle_seconds
+from contest import (COMMAND, Command, Contest, Program, Worker, boot_ns, check_exclusion, check_tokens,
+                     idle_seconds)
 from guardian import guardian_of, guardians, kill_host, wait_gone, wait_guardian_of
 from mongod import ReplicaSet, free_ports, until
 
@@ -192,6 +193,38 @@ class Killed(OnASet):
         self.assertFalse(self.sessions.find_one({"pid": pid})["dead"])
         holder.signal(signal.SIGKILL)
         until(lambda: self.sessions.find_one({"pid": pid})["dead"], 20, "the mark")
+
+
+class Contested(OnASet):
+    """Programs that take turns at one lock, at full speed, and are killed wherever they are."""
+
+    KILLS = 25
+
+    def test_no_kill_costs_a_lease_or_an_update(self):
+        contest = Contest(rs.uri, self.name)
+        self.addCleanup(contest.__exit__)
+        words = ("--ttl=30000", "--work=5", "--pause=5", "--guardian=" + COMMAND)
+        killed = []
+        for _ in range(5):
+            contest.add_endless(*words)
+        contest.await_turns(2, 60)
+        began = boot_ns()
+        for _ in range(self.KILLS):
+            worker = contest.workers.pop(0)
+            self.addCleanup(worker.kill)
+            worker.signal(signal.SIGKILL)
+            worker.status(20)  # when all that it has said is read
+            killed.append(worker)
+            contest.add_endless(*words)
+            contest.await_turns(1, 60)
+        self.assertLess(idle_seconds(began), 30)  # one lease
+        contest.finish(60)
+        turns = contest.turns() + [turn for worker in killed for turn in worker.events("turn")]
+        check_exclusion(self, turns)
+        check_tokens(self, turns)
+        written = sum(turn["wrote"] for turn in turns)
+        # one that was killed may have written, and not lived to say so
+        self.assertIn(contest.value() - written, range(self.KILLS + 1))
 
 
 class Protocols(OnASet):
