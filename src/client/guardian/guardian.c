@@ -81,13 +81,19 @@ static hf_mono end_of_tries(const struct estate *estate)
     return mono_add_ms(env_linux.mono(env_linux.ctx), ms);
 }
 
+/* HF_INVALID: the URI names a store that only the client's program knows. */
+static bool goes_on(hf_code code, hf_mono until)
+{
+    return code && code != HF_INVALID && !mono_reached(until, env_linux.mono(env_linux.ctx));
+}
+
 static int settle_all(struct estate *estate)
 {
     hf_client *client = NULL;
     hf_error err = {.code = HF_OK};
     const hf_mono until = end_of_tries(estate);
     hf_code code = settle_once(&client, estate, &err);
-    for (unsigned n = 1; code && !mono_reached(until, env_linux.mono(env_linux.ctx)); n++) {
+    for (unsigned n = 1; goes_on(code, until); n++) {
         env_linux.pause(env_linux.ctx, pause_ms(code, n));
         code = settle_once(&client, estate, &err);
     }
