@@ -162,7 +162,7 @@ typedef struct hf_options {
     const char *name_prefix;
     int64_t call_patience_ms; /* the patience of calls for which somebody waits, as in a service:
                                * requests that may not wait (HF_TRY), hf_lease_renew() and
-                               * hf_lease_release(); default: patience_ms as above. Since 1.1 */
+                               * hf_lease_release(); default: patience_ms as above */
     /* The path of the command `holdfast`, searched for in PATH if it has no slash; NULL: none. With
      * it a guardian is started before the first session begins: a small process without a
      * connection that waits until this one has ended. If that ends without hf_close(), as after

@@ -5,8 +5,8 @@
 #define MS ((int64_t)1000000)
 #define LOOK_DELAY_MS 100 /* L1: the look's delay after a beat is due */
 #define RETRY_MOST_MS 500
-/* An outage of 15 s, 3 s until a beat gets through after it, and a stop margin of 6 s. */
-#define OUTAGE_MS 24000
+/* An outage of 15 s, 4 s until a beat gets through after it, and a stop margin of 6 s. */
+#define OUTAGE_MS 25000
 #define BEAT_LEAST_MS 5000 /* no outage that long is worth beats that are closer */
 #define STEPS 6            /* moments at which beats go out, between two of one session */
 

@@ -33,7 +33,7 @@ hf_mono lease_end(hf_mono sent, int64_t ttl_ms);
 hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms);
 
 /* How long after a beat the next one is due: a third of the ttl, or less if the lease then outlives
- * an outage of 15 s that begins just before the next beat: 6 s with a ttl of 30 s. Whatever is to
+ * an outage of 15 s that begins just before the next beat: 5 s with a ttl of 30 s. Whatever is to
  * be looked at as often as a session beats takes this too. */
 int64_t lease_beat_ms(int64_t ttl_ms);
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
