@@ -44,6 +44,13 @@ class Defaults(unittest.TestCase):
     def assert_within(self, since, at, seconds, what):
         self.assertLess(idle_seconds(since, at), seconds, what)
 
+    def assert_beside_writes(self, those, since, at, seconds, what):
+        """A set may stall for seconds after an election, until a secondary has found whom to follow: what takes
+        three writes in a row has twice the time of the longest two of pymongo, besides."""
+        pairs = [idle_seconds(began, min(ended, at)) for began, ended, _ in those.writer.since(since)
+                 if since <= began < at]
+        self.assert_within(since, at, seconds + 2 * max(pairs, default=0), (what, pairs))
+
 
 class Gone(Defaults):
     """What befalls the primary, and what must not come of it."""
@@ -57,7 +64,8 @@ class Gone(Defaults):
         those.rival.send("end")
         rival.send("end")
         newcomer = those.run("run", self.locks + "new", "--", "echo", "ran")
-        keyed = Later(lambda: those.service.acquire(self.locks + "keyed", key=str(uuid.uuid4()), wait_ms=60000))
+        keyed = Later(lambda: those.service.acquire(self.locks + "keyed", key=str(uuid.uuid4()),
+                                                     wait_ms=60000))
         again = those.writer.success_after(began, ELECTED_S)
         self.assert_all_go_on(those, again, newcomer, keyed, waiting)
         self.assert_calls_are_quick(those)
@@ -74,13 +82,14 @@ class Gone(Defaults):
         """Soon after the set takes writes again."""
         for command in (newcomer, those.waiter):
             at, _ = command.line("ran", 60)
-            self.assert_within(again, at, AGAIN_S, command)
+            self.assert_beside_writes(those, again, at, AGAIN_S, command)
             self.assertEqual(command.status(30), 0, command)
-        self.assert_within(again, those.lease.success_after(again, 60), AGAIN_S, those.lease.all[-3:])
+        self.assert_beside_writes(those, again, those.lease.success_after(again, 60), AGAIN_S,
+                                  those.lease.all[-3:])
         for call in (keyed, waiting):
             status, answer = call.wait(60)
             self.assertEqual(status, 201, answer)
-            self.assert_within(again, call.at, AGAIN_S, answer)
+            self.assert_beside_writes(those, again, call.at, AGAIN_S, answer)
 
     def assert_calls_are_quick(self, those):
         """Though the old primary is still gone."""
@@ -88,7 +97,7 @@ class Gone(Defaults):
             began = boot_ns()
             command = those.run("run", self.locks + "later", "--", "true")
             self.assertEqual(command.status(60), 0, command)
-            self.assert_within(began, boot_ns(), QUICK_S, command)
+            self.assert_beside_writes(those, began, boot_ns(), QUICK_S, command)
 
     def assert_nothing_is_lost(self, those):
         self.assertFalse(those.lease.is_lost(), those.lease.all)
