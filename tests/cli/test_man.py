@@ -82,10 +82,11 @@ class Verbs(cli.Case):
 
     def test_every_topic_of_the_doctor(self):
         sources = [read("src", *path) for path in (
-            ("store", "mongo", "doctor.c"), ("store", "sqlite", "doctor.c"), ("store", "memory", "memory.c"),
+            ("store", "mongo", "doctor.c"), ("store", "mongo", "doctor_members.c"),
+            ("store", "sqlite", "doctor.c"), ("store", "memory", "memory.c"),
             ("client", "api", "inspect.c"), ("client", "wait", "deadlock.c"),
             ("cli", "verbs", "cmd_doctor.c"))]
-        found = re.findall(r'(?:\b(?:tell|advise|find)\(\s*(?:to|v),(?: [^",]*,)?|\.topic =)\s*"([a-z ]+)"',
+        found = re.findall(r'(?:\b(?:doctor_)?(?:tell|advise|find)\(\s*(?:to|v),(?: [^",]*,)?|\.topic =)\s*"([a-z ]+)"',
                            "\n".join(sources))
         listed = re.findall(r"(?m)^\.It Li ([a-z ]+)$", page("holdfast-doctor.1"))
         self.assertEqual(set(listed) - {"ok"}, set(found))

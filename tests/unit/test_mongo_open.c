@@ -158,7 +158,7 @@ static void test_the_ttl_that_nobody_asked_for(void **state)
         {"hfProtocol=sharding", false, 10000, 3333},
         {"hfProtocol=sharding&hfPingMS=5000", true, 15000, 5000},
         {"hfProtocol=sharding&hfPingMS=60000", true, 90000, 30000},
-        {"hfProtocol=sharding&hfExpiryMS=300000", true, 30000, 6000},
+        {"hfProtocol=sharding&hfExpiryMS=300000", true, 30000, 5000},
         {"hfProtocol=sharding&hfExpiryMS=15000", true, 10000, 3333},
         {"hfProtocol=sharding&hfPingMS=3600000&hfExpiryMS=604800000", true, 3600000, 1200000},
         {"", true, 30000, 0},
