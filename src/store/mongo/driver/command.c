@@ -148,7 +148,7 @@ hf_code mongo_run(mongo_store *store, const mongo_call *call, const bson_t *comm
 {
     bool again;
     hf_code code = run(store, call, command, reply, &again, err);
-    if (!again)
+    if (!again || mongo_is_hurried(store, 0))
         return code;
     bson_destroy(&reply->doc);
     return run(store, call, command, reply, &again, err);

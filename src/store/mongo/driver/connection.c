@@ -23,7 +23,8 @@
 /* The driver would ask whether a connection that was idle for 5 s still works, and pay a round trip
  * for that. A call that meets a broken one is repeated by its caller. */
 #define CHECK_MS INT32_MAX
-#define HINT_MS 1000  /* for how long the last primary is asked alone, at least */
+#define HINT_MS 1000 /* for how long the last primary is asked alone, at least */
+#define CLOSING_MS 1000
 #define DOUBT_MS 1000 /* between two questions who the primary is, while a call is unanswered */
 
 static int64_t now_ms(void)
@@ -264,12 +265,14 @@ void mongo_connection_free(mongo_connection *connection, bool is_polite)
 
 /* ---- A call ---- */
 
+/* While the store is being closed, a call that has to connect anew waits for a second. */
 void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms)
 {
-    mongo_scan_begin(&connection->scan, connection->connect_ms);
+    connection->hurried = atomic_load(&connection->store->hurried);
+    bool is_short = connection->hurried && connection->connect_ms > CLOSING_MS;
+    mongo_scan_begin(&connection->scan, is_short ? CLOSING_MS : connection->connect_ms);
     connection->doubt_ms = now_ms() + quiet_ms;
     connection->asks_ms = 0;
-    connection->hurried = atomic_load(&connection->store->hurried);
 }
 
 bool mongo_connection_is_unsent(const bson_error_t *error)
