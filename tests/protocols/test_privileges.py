@@ -10,6 +10,7 @@ import urllib.request
 
 import pymongo
 
+from guardian import kill_host
 from idle import boot_ns, idle_seconds
 from limits import BUSY
 from mongod import ReplicaSet, until
@@ -345,7 +346,7 @@ class Privileges(unittest.TestCase):
         store = self.user_of(SHARDING) + "&hfProcess=nightly"
         holder = self.start(store, "run", "x", "--", "sh", "-c", "echo held; exec cat")
         self.assertEqual(holder.stdout.readline(), "held\n")
-        holder.kill()
+        kill_host(holder)
         holder.wait()
         self.assertEqual(self.json(store, "unlock-all", "nightly"), {"process": "nightly", "unlocked": 1})
 

@@ -460,6 +460,29 @@ static void test_a_failure_elsewhere_leaves_the_primary(void **state)
     mongo_pool_give(&store, &pool, &call, present, false);
 }
 
+/* It has not noticed yet that another one was elected. */
+static void test_of_two_primaries_the_later_one_counts(void **state)
+{
+    (void)state;
+    open_at(SET);
+    hear("{'ok': 1, 'setName': 'rs0', 'me': 'c:3', 'ismaster': true, 'hosts': ['c:3'],"
+         " 'electionId': {'$oid': '7fffffff0000000000000005'}}");
+    hear("{'ok': 1, 'setName': 'rs0', 'me': 'b:2', 'ismaster': true, 'hosts': ['b:2'],"
+         " 'electionId': {'$oid': '7fffffff0000000000000004'}}");
+    assert_string_equal(goes_to(true), "c:3");
+    hear("{'ok': 1, 'setName': 'rs0', 'me': 'b:2', 'ismaster': true, 'hosts': ['b:2'],"
+         " 'electionId': {'$oid': '7fffffff0000000000000004'}}");
+    assert_string_equal(goes_to(false), "b:2"); /* nobody else says so now */
+}
+
+static void test_another_sets_primary_is_none(void **state)
+{
+    (void)state;
+    open_at("mongodb://a:1,b:2/app?replicaSet=rs1");
+    hear(PRIMARY);
+    assert_string_equal(goes_to(false), "a:1 b:2");
+}
+
 static void test_a_server_that_ends_says_nothing(void **state)
 {
     (void)state;
@@ -530,6 +553,8 @@ int main(void)
         TEST(test_it_goes_to_the_primary_alone),
         TEST(test_after_a_failure_all_members_are_asked),
         TEST(test_a_failure_elsewhere_leaves_the_primary),
+        TEST(test_of_two_primaries_the_later_one_counts),
+        TEST(test_another_sets_primary_is_none),
         TEST(test_a_server_that_ends_says_nothing),
         TEST(test_where_no_set_is_looked_for_it_goes_as_the_uri_says),
         TEST(test_servers_that_answer_are_told),

@@ -30,7 +30,8 @@ static int end(void **state)
     return 0;
 }
 
-#define PRIMARY "{'ok': 1, 'setName': 's', 'isWritablePrimary': true, 'me': 'a:1'}"
+#define HOSTS "'hosts': ['a:1', 'b:2', 'c:3']"
+#define PRIMARY "{'ok': 1, 'setName': 's', 'isWritablePrimary': true, 'me': 'a:1', " HOSTS "}"
 #define SECONDARY "{'ok': 1, 'setName': 's', 'secondary': true, 'me': 'b:2'}"
 #define NAMES_IT "{'ok': 1, 'setName': 's', 'secondary': true, 'me': 'b:2', 'primary': 'a:1'}"
 
@@ -95,8 +96,42 @@ static void test_the_doubted_one_does_not_end_it(void **state)
     assert_int_equal(mongo_scan_ends_ms(&scan), 1510);
     hear("a:1", PRIMARY, 1020);
     assert_int_equal(mongo_scan_ends_ms(&scan), 1520);
-    hear("b:2", "{'ok': 1, 'setName': 's', 'isWritablePrimary': true, 'me': 'b:2'}", 1030);
+    hear("b:2", "{'ok': 1, 'setName': 's', 'isWritablePrimary': true, 'me': 'b:2', " HOSTS "}",
+         1030);
     assert_true(mongo_scan_ends_ms(&scan) <= 1030);
+}
+
+/* As localhost:1, which the set calls a:1: the driver asks that. */
+static void test_a_primary_of_another_name_is_asked_again(void **state)
+{
+    (void)state;
+    scan.finds_set = true;
+    mongo_scan_begin(&scan, 4000);
+    mongo_scan_asks(&scan, "localhost:1", 1000);
+    hear("localhost:1", PRIMARY, 1010);
+    assert_int_equal(mongo_scan_ends_ms(&scan), 1510);
+    mongo_scan_asks(&scan, "a:1", 1011);
+    hear("a:1", PRIMARY, 1020);
+    assert_true(mongo_scan_ends_ms(&scan) <= 1020);
+}
+
+static void test_what_belongs_to_no_set_or_another_is_passed_over(void **state)
+{
+    static const char *const hellos[] = {
+        "{'ok': 1, 'ismaster': true}", "{'ok': 1, 'ismaster': true, 'msg': 'isdbgrid'}",
+        "{'ok': 1, 'setName': 't', 'isWritablePrimary': true, 'me': 'a:1', " HOSTS "}"};
+    (void)state;
+    scan.finds_set = true;
+    scan.set = "s";
+    for (size_t i = 0; i < 3; i++) {
+        ask_three(4000);
+        hear("a:1", hellos[i], 1010);
+        assert_int_equal(mongo_scan_ends_ms(&scan), 5000);
+    }
+    scan.set = NULL; /* routers are no set */
+    ask_three(4000);
+    hear("a:1", hellos[1], 1010);
+    assert_true(mongo_scan_ends_ms(&scan) <= 1010);
 }
 
 static void test_a_server_that_ends_is_none(void **state)
@@ -104,7 +139,7 @@ static void test_a_server_that_ends_is_none(void **state)
     (void)state;
     ask_three(4000);
     hear("a:1", "{'ok': 0, 'code': 91, 'ismaster': true}", 1010);
-    assert_int_equal(mongo_scan_ends_ms(&scan), 1510);
+    assert_int_equal(mongo_scan_ends_ms(&scan), 5000);
 }
 
 static void test_it_tells_what_each_said(void **state)
@@ -135,6 +170,8 @@ int main(void)
         TEST(test_a_primary_that_is_named_is_awaited),
         TEST(test_without_a_name_the_silent_are_awaited_for_a_little),
         TEST(test_the_doubted_one_does_not_end_it),
+        TEST(test_a_primary_of_another_name_is_asked_again),
+        TEST(test_what_belongs_to_no_set_or_another_is_passed_over),
         TEST(test_a_server_that_ends_is_none),
         TEST(test_it_tells_what_each_said),
     };

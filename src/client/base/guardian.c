@@ -63,8 +63,10 @@ static bool tell(hf_client *client, const guardian_message *message)
         return false;
     size_t n = guardian_message_write(message, bytes);
     bool failed = n && send(guardian->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
-    guardian->has_ended = failed && !is_full(errno);
-    return failed && !guardian->has_ended;
+    bool is_gone = failed && !is_full(errno);
+    if (is_gone)
+        guardian->has_ended = true;
+    return failed && !is_gone;
 }
 
 /* For what is said once, at the end: waits for room, but not twice for a guardian that is stopped.

@@ -51,6 +51,8 @@ static void keep_leaves(struct estate *estate)
 {
     while (estate->n_sessions)
         estate_drop_session(estate, estate->sessions[0]);
+    while (estate->n_tickets) /* of sessions of which it was not told, because there was no room */
+        estate_drop_ticket(estate, estate->n_tickets - 1);
 }
 
 static hf_code open_client(const struct estate *estate, hf_client **out, hf_error *err)

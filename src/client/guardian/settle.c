@@ -34,7 +34,7 @@ static hf_code send_leave(hf_client *client, const struct estate_leave *one, hf_
     pthread_mutex_lock(&client->mutex);
     release_free_all(client); /* the estate keeps it, if it is to be tried again */
     pthread_mutex_unlock(&client->mutex);
-    return code == HF_LOST || code == HF_SHAPE ? HF_OK : code;
+    return error_is_no_answer(code) ? code : HF_OK; /* what was refused once is refused again */
 }
 
 static hf_code send_leaves(hf_client *client, struct estate *estate, hf_error *err)

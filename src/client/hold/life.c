@@ -222,6 +222,13 @@ hf_mono life_mark_ended(hf_client *client, hf_mono now)
     }
 }
 
+/* The mark comes after the leaves, which the guardian sends (R8). */
+static bool is_left_to_guardian(hf_client *client, hf_id session)
+{
+    MUTEX_SCOPE(&client->mutex);
+    return client->guardian.fd >= 0 && release_is_any_of_locked(client, session);
+}
+
 /* A clean end is the same mark that others set on dead sessions (R5). If the store does not answer,
  * there is no need to wait for it: the lease ends anyway. */
 void life_close(hf_client *client, bool store_answers)
@@ -233,6 +240,8 @@ void life_close(hf_client *client, bool store_answers)
     pthread_mutex_unlock(&client->mutex);
     while (store_answers && endings->n) {
         const struct ended *last = &endings->of[endings->n - 1];
+        if (is_left_to_guardian(client, last->id))
+            return;
         if (client->store->ops->session_end(client->store, last->id, last->leaves_any, NULL))
             return;
         guardian_session_over(client, last->id);

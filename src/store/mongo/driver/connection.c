@@ -23,9 +23,9 @@
 /* The driver would ask whether a connection that was idle for 5 s still works, and pay a round trip
  * for that. A call that meets a broken one is repeated by its caller. */
 #define CHECK_MS INT32_MAX
-#define HINT_MS 1000 /* for how long the last primary is asked alone, at least */
-#define CLOSING_MS 1000
-#define DOUBT_MS 1000 /* between two questions who the primary is, while a call is unanswered */
+#define HINT_MS 1000    /* for how long the last primary is asked alone, at least */
+#define CLOSING_MS 2000 /* for how long a call may take that begins while the store is closed */
+#define DOUBT_MS 1000   /* between two questions who the primary is, while a call is unanswered */
 
 static int64_t now_ms(void)
 {
@@ -84,9 +84,10 @@ static void on_hello(const mongoc_apm_server_heartbeat_succeeded_t *event)
     mongo_connection *connection = mongoc_apm_server_heartbeat_succeeded_get_context(event);
     const bson_t *hello = mongoc_apm_server_heartbeat_succeeded_get_reply(event);
     mongo_scan *scan = &connection->scan;
+    int64_t now = now_ms();
     mongo_scan_hears(scan, mongoc_apm_server_heartbeat_succeeded_get_host(event)->host_and_port,
-                     hello, now_ms());
-    mongo_note_hello(connection->store, hello, scan->answered_ms - scan->began_ms);
+                     hello, now);
+    mongo_note_hello(connection->store, hello, now - scan->began_ms);
     mongo_hello_primary(hello, connection->primary);
 }
 
@@ -178,23 +179,20 @@ void mongo_hurry(hf_store *base)
     atomic_fetch_add(&((mongo_store *)base)->hurried, 1);
 }
 
-static bool another_leads(const mongo_connection *connection)
-{
-    mongo_set_seen seen;
-    mongo_set_get(connection->store, &seen);
-    return *seen.primary && strcmp(seen.primary, connection->primary) != 0;
-}
-
-/* Asks all members at once, over connections of their own; what they say is noted. */
-static void ask_all(const mongo_connection *doubted)
+/* Asks all members at once, over connections of their own, until another one says that it is the
+ * primary, or the call that doubts has its answer; what they say is noted. */
+static void ask_all(const mongo_connection *doubted, int64_t most_ms)
 {
     mongo_store *store = doubted->store;
     mongo_connection *asking =
         mongo_connection_new(store, store->work.uri, &store->work.limits, false, NULL);
     if (!asking)
         return;
+    if (asking->connect_ms > most_ms)
+        asking->connect_ms = most_ms;
     mongo_connection_begin(asking, 0);
     asking->hurried = doubted->hurried;
+    asking->watched = doubted->unanswered;
     asking->scan.doubted = doubted->primary;
     mongoc_server_description_destroy(
         mongoc_client_select_server(asking->client, true, NULL, NULL));
@@ -202,25 +200,38 @@ static void ask_all(const mongo_connection *doubted)
 }
 
 /* One call asks for all. */
-static void doubt(mongo_connection *connection)
+static void doubt(const mongo_connection *connection, int64_t most_ms)
 {
     mongo_store *store = connection->store;
     if (atomic_exchange(&store->is_asking, true))
         return;
-    ask_all(connection);
+    if (now_ms() >= atomic_load(&store->asks_ms))
+        ask_all(connection, most_ms);
+    atomic_store(&store->asks_ms, now_ms() + DOUBT_MS);
     atomic_store(&store->is_asking, false);
-    connection->asks_ms = now_ms() + DOUBT_MS;
 }
 
-static bool is_given_up(mongo_connection *connection)
+static bool another_leads(const mongo_connection *connection, const mongo_set_seen *seen)
 {
-    if (mongo_is_hurried(connection->store, connection->hurried))
+    return *seen->primary && strcmp(seen->primary, connection->primary) != 0;
+}
+
+static bool is_given_up(mongo_connection *connection, int64_t until_ms)
+{
+    mongo_store *store = connection->store;
+    mongo_set_seen seen;
+    int64_t now = now_ms();
+    if (mongo_is_hurried(store, connection->hurried) ||
+        (connection->hurried && now >= connection->began_ms + CLOSING_MS))
         return true;
-    if (!*connection->primary)
+    mongo_set_get(store, &seen);
+    if (!*seen.name || !*connection->primary) /* no set is looked for */
         return false;
-    if (!another_leads(connection) && now_ms() >= connection->asks_ms)
-        doubt(connection);
-    return another_leads(connection);
+    if (!another_leads(connection, &seen) && now >= atomic_load(&store->asks_ms)) {
+        doubt(connection, until_ms - now);
+        mongo_set_get(store, &seen);
+    }
+    return another_leads(connection, &seen);
 }
 
 /* ---- One ---- */
@@ -249,6 +260,8 @@ mongo_connection *mongo_connection_new(mongo_store *store, const mongoc_uri_t *u
     mongoc_client_set_error_api(client, MONGOC_ERROR_API_VERSION_2);
     mongoc_client_set_stream_initiator(client, mongo_stream_open, connection);
     hear_of_answers(connection);
+    connection->scan.finds_set = mongo_looks_for_a_set(store->uri.driver);
+    connection->scan.set = mongoc_uri_get_replica_set(store->uri.driver);
     mongo_scan_begin(&connection->scan, connect_ms);
     return connection;
 }
@@ -265,14 +278,14 @@ void mongo_connection_free(mongo_connection *connection, bool is_polite)
 
 /* ---- A call ---- */
 
-/* While the store is being closed, a call that has to connect anew waits for a second. */
+/* While the store is being closed, no call waits for long. */
 void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms)
 {
     connection->hurried = atomic_load(&connection->store->hurried);
     bool is_short = connection->hurried && connection->connect_ms > CLOSING_MS;
     mongo_scan_begin(&connection->scan, is_short ? CLOSING_MS : connection->connect_ms);
-    connection->doubt_ms = now_ms() + quiet_ms;
-    connection->asks_ms = 0;
+    connection->began_ms = now_ms();
+    connection->doubt_ms = connection->began_ms + quiet_ms;
 }
 
 bool mongo_connection_is_unsent(const bson_error_t *error)

@@ -25,13 +25,15 @@ typedef struct mongo_connection {
     char primary[MONGO_HOST_SIZE]; /* where it leads, as the set says; "": not to a set's primary */
     mongo_scan scan;               /* of the present call, if it had to connect */
     int64_t connect_ms;            /* constant: for how long members are awaited */
-    int64_t doubt_ms; /* when the present call begins to doubt its server; CLOCK_MONOTONIC */
-    int64_t asks_ms;  /* when it asks next who the primary is */
-    unsigned hurried; /* the store's, when the present call began */
+    int64_t began_ms;              /* the present call; CLOCK_MONOTONIC, as the next */
+    int64_t doubt_ms;              /* when it begins to doubt its server */
+    mongoc_socket_t *unanswered;   /* while it waits for an answer: where that will come */
+    mongoc_socket_t *watched;      /* what ends its scan, too: an answer there; or NULL */
+    unsigned hurried;              /* the store's, when the present call began */
     /* Constant. The call has waited for longer than it should: whether its server is to be given
-     * up, because another member is the primary now, or the store is being closed. stream.c asks
-     * from time to time. */
-    bool (*is_given_up)(struct mongo_connection *connection);
+     * up, because another member is the primary now, or the store is being closed. It takes no
+     * longer than until until_ms. stream.c asks from time to time. */
+    bool (*is_given_up)(struct mongo_connection *connection, int64_t until_ms);
 } mongo_connection;
 
 /* The URI's options, which our limits replace. */

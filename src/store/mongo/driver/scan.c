@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* For how long others are awaited after an answer that names no primary: at least this, and twice
  * as long as that answer took, because members may be as far away again. */
@@ -27,8 +28,11 @@ void mongo_scan_done(mongo_scan *scan)
 void mongo_scan_begin(mongo_scan *scan, int64_t most_ms)
 {
     mongo_scan_done(scan);
-    *scan =
-        (mongo_scan){.most_ms = most_ms, .doubted = scan->doubted, .wants_all = scan->wants_all};
+    *scan = (mongo_scan){.most_ms = most_ms,
+                         .doubted = scan->doubted,
+                         .wants_all = scan->wants_all,
+                         .finds_set = scan->finds_set,
+                         .set = scan->set};
 }
 
 static mongo_asked *find(const mongo_scan *scan, const char *host)
@@ -74,21 +78,58 @@ static const char *what_it_is(const bson_t *hello)
     return bson_has_field(hello, "setName") ? "a member that is no primary" : "not a data server";
 }
 
+static bool names_host(const bson_t *hello, const char *host)
+{
+    bson_t hosts;
+    bson_iter_t it;
+    if (!mongo_view(hello, "hosts", &hosts) || !bson_iter_init(&it, &hosts))
+        return false;
+    while (bson_iter_next(&it))
+        if (BSON_ITER_HOLDS_UTF8(&it) && strcasecmp(bson_iter_utf8(&it, NULL), host) == 0)
+            return true;
+    return false;
+}
+
+/* Of the set that is looked for, or of any where none is. */
+static bool belongs(const mongo_scan *scan, const bson_t *hello)
+{
+    const char *set = mongo_text_at(hello, "setName", "");
+    if (!scan->finds_set)
+        return true;
+    if (strcmp(mongo_text_at(hello, "msg", ""), "isdbgrid") == 0)
+        return !scan->set;
+    return *set && (!scan->set || strcmp(set, scan->set) == 0);
+}
+
+/* Whether the driver will take it. A member that its set calls by another name than the URI does is
+ * asked once more under that name. */
+static bool is_wanted(const mongo_scan *scan, const char *host, const bson_t *hello)
+{
+    return takes_writes(hello) &&
+           (!scan->finds_set || !bson_has_field(hello, "setName") || names_host(hello, host));
+}
+
+static bool is_doubted(const mongo_scan *scan, const char *host)
+{
+    return scan->doubted && strcmp(host, scan->doubted) == 0;
+}
+
 void mongo_scan_hears(mongo_scan *scan, const char *host, const bson_t *hello, int64_t now_ms)
 {
     mongo_asked *asked = find(scan, host);
     const char *me = mongo_text_at(hello, "me", host),
                *primary = mongo_text_at(hello, "primary", "");
-    bool is_doubted = scan->doubted && strcmp(me, scan->doubted) == 0;
     if (asked) {
         asked->said = MONGO_ANSWERED;
         snprintf(asked->what, sizeof asked->what, "%s", what_it_is(hello));
     }
+    if (!is_true(hello, "ok") || !belongs(scan, hello))
+        return;
     scan->answered_ms = now_ms;
     scan->has_answer = true;
-    if (is_true(hello, "ok") && takes_writes(hello))
-        scan->is_found |= !is_doubted;
-    else if (*primary && !(scan->doubted && strcmp(primary, scan->doubted) == 0))
+    if (is_wanted(scan, host, hello))
+        scan->is_found |= !is_doubted(scan, me);
+    else if (*primary && !is_doubted(scan, primary))
         scan->names_primary = true;
 }
 

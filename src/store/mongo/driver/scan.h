@@ -29,6 +29,8 @@ typedef struct mongo_scan {
     int64_t answered_ms; /* when the last answer came */
     bool has_answer;     /* of any member */
     bool names_primary;  /* a member has named another one */
+    bool finds_set;      /* constant, as the next: a set's primary is looked for */
+    const char *set;     /* NULL, or the name of that set */
     bool wants_all;      /* a primary does not end it */
     bool is_found;       /* a server that can be used has answered */
     const char *doubted; /* NULL, or a member that is asked, too, but is not what is looked for */

@@ -47,7 +47,7 @@ void mongo_hello_primary(const bson_t *hello, char out[MONGO_HOST_SIZE])
 
 /* The driver goes to the URI's one host, whatever it is, or looks for a set, as it does behind
  * mongodb+srv, whose URI names no host. */
-static bool looks_for_a_set(const mongoc_uri_t *uri)
+bool mongo_looks_for_a_set(const mongoc_uri_t *uri)
 {
     const mongoc_host_list_t *hosts = mongoc_uri_get_hosts(uri);
     return (!hosts || hosts->next || mongoc_uri_get_replica_set(uri)) &&
@@ -78,13 +78,35 @@ static void note_members_locked(mongo_store *store, const bson_t *hello)
         add_host(members, host->host_and_port);
 }
 
+/* Two members may say that they are the primary; the one that was elected later is. */
+static bool is_stale_locked(const mongo_store *store, const bson_t *hello)
+{
+    bson_iter_t it;
+    const mongo_set_seen *seen = &store->set_seen;
+    return *seen->primary && bson_iter_init_find(&it, hello, "electionId") &&
+           BSON_ITER_HOLDS_OID(&it) &&
+           memcmp(bson_iter_oid(&it)->bytes, seen->election, sizeof seen->election) < 0;
+}
+
+static void note_election_locked(mongo_store *store, const bson_t *hello)
+{
+    bson_iter_t it;
+    uint8_t *election = store->set_seen.election;
+    memset(election, 0, sizeof store->set_seen.election);
+    if (bson_iter_init_find(&it, hello, "electionId") && BSON_ITER_HOLDS_OID(&it))
+        memcpy(election, bson_iter_oid(&it)->bytes, sizeof store->set_seen.election);
+}
+
 static void note_primary_locked(mongo_store *store, const bson_t *hello, int64_t took_ms)
 {
     mongo_set_seen *seen = &store->set_seen;
+    const char *wanted = mongoc_uri_get_replica_set(store->uri.driver);
     const char *set = mongo_text_at(hello, "setName", "");
-    if (!is_primary(hello) || !looks_for_a_set(store->uri.driver) ||
-        strlen(set) >= sizeof seen->name)
+    if (!is_primary(hello) || !mongo_looks_for_a_set(store->uri.driver) ||
+        strlen(set) >= sizeof seen->name || (wanted && strcmp(set, wanted) != 0) ||
+        is_stale_locked(store, hello))
         return;
+    note_election_locked(store, hello);
     mongo_hello_primary(hello, seen->primary);
     strcpy(seen->name, set);
     seen->took_ms = took_ms;

@@ -19,6 +19,10 @@ void mongo_set_get(mongo_store *store, mongo_set_seen *out);
 /* It did not answer, or is the primary no longer. */
 void mongo_forget_primary(mongo_store *store, const char *host);
 
+/* Whether the driver looks for a set, with such a URI, or goes to its one host, whatever that is.
+ */
+bool mongo_looks_for_a_set(const mongoc_uri_t *uri);
+
 /* HF_INVALID, with the name of their set: all that have answered belong to another one. */
 hf_code mongo_other_set(mongo_store *store, hf_error *err);
 

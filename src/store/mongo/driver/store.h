@@ -21,6 +21,7 @@ typedef struct mongo_set_seen {
     char primary[MONGO_HOST_SIZE];    /* "": not known */
     char members[MONGO_MEMBERS_SIZE]; /* "": not known */
     int64_t took_ms;                  /* how long the primary took to answer */
+    uint8_t election[12];             /* which made it primary; of two, the later one rises */
 } mongo_set_seen;
 
 struct mongo_store {
@@ -40,9 +41,10 @@ struct mongo_store {
     atomic_uint_least64_t latest; /* the latest stamp that a reply brought */
     atomic_bool has_history;      /* the collection is there; see shared/history.c */
 
-    atomic_uint hurried;     /* see connection.c: counts the calls of mongo_hurry() */
-    atomic_bool is_asking;   /* see connection.c: a call asks who the primary is */
-    mongo_set_seen set_seen; /* guarded by the mutex */
+    atomic_uint hurried;          /* see connection.c: counts the calls of mongo_hurry() */
+    atomic_int_least64_t asks_ms; /* see connection.c: when a call asks next who the primary is */
+    atomic_bool is_asking;        /* see connection.c: a call asks who the primary is */
+    mongo_set_seen set_seen;      /* guarded by the mutex */
 
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
     hf_session self;           /* of this client; written under the mutex, when a session begins */

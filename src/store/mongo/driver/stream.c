@@ -37,7 +37,11 @@ typedef struct stream {
     mongoc_socket_t *tries[ADDRESSES]; /* NULL: failed, or not begun */
     int64_t next_ms;                   /* when the next one is tried */
     mongoc_socket_t *socket;           /* the one that answered; NULL until then */
-    int error;                         /* errno of the last call */
+    mongoc_stream_t *tls; /* around this stream, until its handshake is done; or NULL */
+    char *name;           /* of the host, which its certificate must have */
+    char *host;           /* with its port */
+    int shake_events;     /* what the handshake waits for */
+    int error;            /* errno of the last call */
 } stream;
 
 static stream *stream_of(mongoc_stream_t *base)
@@ -87,12 +91,28 @@ static const char *find_by_name(stream *s, const mongoc_host_list_t *host)
 
 /* ---- Connecting ---- */
 
+static bool is_under_way(int error)
+{
+    return error == EINPROGRESS || error == EAGAIN || error == EWOULDBLOCK || error == ETIMEDOUT;
+}
+
+/* NULL: it failed at once; s->error says why. */
+static mongoc_socket_t *connect_to(stream *s, const address *to)
+{
+    mongoc_socket_t *socket = mongoc_socket_new(to->at.ss_family, SOCK_STREAM, 0);
+    s->error = errno;
+    if (!socket || !mongoc_socket_connect(socket, (const struct sockaddr *)&to->at, to->length, 0))
+        return socket;
+    s->error = mongoc_socket_errno(socket);
+    if (is_under_way(s->error))
+        return socket;
+    mongoc_socket_destroy(socket);
+    return NULL;
+}
+
 static void try_next(stream *s)
 {
-    const address *next = &s->addresses[s->n_tried];
-    mongoc_socket_t *socket = mongoc_socket_new(next->at.ss_family, SOCK_STREAM, 0);
-    if (socket)
-        mongoc_socket_connect(socket, (const struct sockaddr *)&next->at, next->length, 0);
+    mongoc_socket_t *socket = connect_to(s, &s->addresses[s->n_tried]);
     s->tries[s->n_tried++] = socket;
     s->next_ms = now_ms() + NEXT_MS;
 }
@@ -103,6 +123,14 @@ static bool has_try(const stream *s)
         if (s->tries[i])
             return true;
     return false;
+}
+
+/* A socket says why it is not connected when it is read. */
+static int why_not(mongoc_socket_t *socket)
+{
+    char none;
+    ssize_t n = mongoc_socket_recv(socket, &none, 1, 0, 0);
+    return n < 0 ? mongoc_socket_errno(socket) : ECONNRESET;
 }
 
 static void give_up_try(stream *s, size_t i)
@@ -119,6 +147,7 @@ static void keep_try(stream *s, size_t kept)
     for (size_t i = 0; i < s->n_tried; i++)
         if (s->tries[i])
             give_up_try(s, i);
+    s->error = 0;
 }
 
 /* Begins the tries that are due. False: all have failed. */
@@ -138,6 +167,8 @@ typedef struct poller {
     size_t n;
     mongoc_socket_poll_t *sockets;
     size_t n_sockets;
+    mongoc_socket_t *watched; /* an answer there ends the scan; or NULL */
+    bool is_answered;
     bool has_failed; /* a stream of them has no way left */
     int64_t next_ms; /* when the next address of one is to be tried */
 } poller;
@@ -152,17 +183,35 @@ static void add_stream(poller *p, mongoc_stream_poll_t *one)
     stream *s = stream_of(one->stream);
     one->revents = 0;
     if (!go_on(s)) {
+        if (s->error)
+            mongo_scan_misses(&s->of->scan, s->host, strerror(s->error));
         one->revents = POLLERR;
         p->has_failed = true;
         return;
     }
     if (s->socket)
-        add_socket(p, s->socket, one->events);
+        add_socket(p, s->socket, s->tls ? s->shake_events : one->events);
     for (size_t i = 0; i < s->n_tried; i++)
         if (s->tries[i])
             add_socket(p, s->tries[i], POLLOUT);
     if (!s->socket && s->n_tried < s->n && s->next_ms < p->next_ms)
         p->next_ms = s->next_ms;
+}
+
+/* The driver leaves the handshake to whoever opens its streams. Returns what it is told. */
+static int shake(stream *s, int wanted)
+{
+    bson_error_t error = {0};
+    int events = 0;
+    if (mongoc_stream_tls_handshake(s->tls, s->name, 0, &events, &error)) {
+        s->tls = NULL;
+        return wanted & POLLOUT;
+    }
+    s->shake_events = events;
+    if (events)
+        return 0;
+    mongo_scan_misses(&s->of->scan, s->host, error.message);
+    return POLLERR;
 }
 
 /* Returns whether the driver has something to do with it. */
@@ -173,6 +222,8 @@ static bool take_result(mongoc_stream_poll_t *one, const mongoc_socket_poll_t **
         return true;
     if (s->socket) {
         one->revents = (*at)++->revents;
+        if (s->tls && one->revents)
+            one->revents = shake(s, one->events);
         return one->revents;
     }
     size_t n = s->n_tried;
@@ -182,12 +233,13 @@ static bool take_result(mongoc_stream_poll_t *one, const mongoc_socket_poll_t **
         int revents = (*at)++->revents;
         if (s->socket) /* another one of them answered, too */
             continue;
-        if (revents & (POLLERR | POLLHUP))
+        if (revents & (POLLERR | POLLHUP)) {
+            s->error = why_not(s->tries[i]);
             give_up_try(s, i);
-        else if (revents & POLLOUT)
+        } else if (revents & POLLOUT)
             keep_try(s, i);
     }
-    one->revents = s->socket ? one->events & POLLOUT : 0;
+    one->revents = s->socket && !s->tls ? one->events & POLLOUT : 0;
     return one->revents;
 }
 
@@ -199,11 +251,15 @@ static ssize_t poll_once(poller *p, int64_t until_ms)
     p->next_ms = until_ms;
     for (size_t i = 0; i < p->n; i++)
         add_stream(p, &p->streams[i]);
+    size_t n = p->n_sockets;
+    if (p->watched)
+        add_socket(p, p->watched, POLLIN);
     int64_t left_ms = p->has_failed ? 0 : p->next_ms - now_ms();
     if (p->n_sockets &&
         mongoc_socket_poll(p->sockets, p->n_sockets, left_ms > 0 ? (int32_t)left_ms : 0) < 0 &&
         errno != EINTR)
         return -1;
+    p->is_answered = p->watched && p->sockets[n].revents;
     const mongoc_socket_poll_t *at = p->sockets;
     for (size_t i = 0; i < p->n; i++)
         n_ready += take_result(&p->streams[i], &at);
@@ -228,12 +284,13 @@ static ssize_t poll_streams(mongoc_stream_poll_t *streams, size_t n, int32_t tim
 {
     mongo_connection *connection = stream_of(streams[0].stream)->of;
     int64_t until_ms = timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
-    poller p = {.streams = streams, .n = n};
-    p.sockets = alloc_array(NULL, n * ADDRESSES, sizeof *p.sockets);
+    poller p = {.streams = streams, .n = n, .watched = connection->watched};
+    p.sockets = alloc_array(NULL, n * ADDRESSES + 1, sizeof *p.sockets);
     ssize_t ready = 0;
     for (;;) {
         int64_t now = now_ms(), ends_ms = mongo_scan_ends_ms(&connection->scan);
-        if (now >= ends_ms || mongo_is_hurried(connection->store, connection->hurried))
+        bool is_over = now >= ends_ms || p.is_answered;
+        if (is_over || mongo_is_hurried(connection->store, connection->hurried))
             ready = hang_up(&p);
         else
             ready = poll_once(&p, least(least(until_ms, ends_ms), now + LOOK_MS));
@@ -260,7 +317,8 @@ static bool await_input(stream *s, int64_t until_ms)
         int64_t now = now_ms(), doubt_ms = s->of->doubt_ms;
         if (now >= until_ms)
             return fail(s, ETIMEDOUT);
-        if (now >= doubt_ms && s->of->is_given_up(s->of))
+        s->of->unanswered = s->socket;
+        if (now >= doubt_ms && s->of->is_given_up(s->of, until_ms))
             return fail(s, ECONNRESET);
         int64_t look_ms = doubt_ms > now ? doubt_ms : now + LOOK_MS;
         int n = (int)mongoc_socket_poll(&one, 1, (int32_t)(least(until_ms, look_ms) - now));
@@ -341,6 +399,8 @@ static void destroy(mongoc_stream_t *base)
             give_up_try(s, i);
     if (s->socket)
         mongoc_socket_destroy(s->socket);
+    free(s->name);
+    free(s->host);
     free(s);
 }
 
@@ -422,9 +482,13 @@ mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_li
     (void)error;
     s->base = functions;
     s->of = connection;
+    s->host = alloc_text(host->host_and_port);
     if (scan->is_found && !scan->wants_all)
         return &s->base;
+    int64_t before_ms = now_ms();
     const char *why = prepare(s, host);
+    scan->began_ms +=
+        now_ms() - before_ms; /* a name server that is slow costs no member its time */
     mongoc_stream_t *tls =
         !why && mongoc_uri_get_tls(uri) ? with_tls(&s->base, uri, host->host) : NULL;
     if (!why && !tls && mongoc_uri_get_tls(uri))
@@ -433,5 +497,10 @@ mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_li
         mongo_scan_misses(scan, host->host_and_port, why);
         s->n = 0;
     }
-    return tls ? tls : &s->base;
+    if (!tls)
+        return &s->base;
+    s->tls = tls;
+    s->name = alloc_text(host->host);
+    s->shake_events = POLLOUT;
+    return tls;
 }
