@@ -75,4 +75,4 @@ def kill_host(program):
     if guardian:
         os.kill(guardian, signal.SIGKILL)
         wait_gone(guardian)
-    program.signal(signal.SIGKILL)
+    os.kill(program.pid, signal.SIGKILL)
