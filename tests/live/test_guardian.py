@@ -17,6 +17,7 @@ from mongod import ReplicaSet, free_ports, until
 
 TTL = "30s"  # far longer than what is promised
 SECOND = 1
+SOON = 8  # the next holder, on a busy machine; the lease is 30 s. P8's second is the median's
 UNSENT = 79
 ROUNDS = 12
 SOURCE = os.environ["HOLDFAST_SOURCE"]
@@ -90,7 +91,7 @@ class OnASet(unittest.TestCase):
             self.assertEqual(len(self.record()["holders"]), 1)
             time.sleep(0.05)
 
-    def assert_followed(self, waiter, killed, within=SECOND):
+    def assert_followed(self, waiter, killed, within=SOON):
         """The waiter has the lock soon after that, and hears that it was abandoned."""
         at, _ = waiter.line("had", 60)
         self.assertLess(idle_seconds(killed, at), within)
@@ -106,6 +107,7 @@ class Killed(OnASet):
             holder, waiter = self.holder(), self.waiter()
             holder.signal(signal.SIGKILL)
             times.append(self.assert_followed(waiter, boot_ns()))
+        self.assertLess(statistics.median(times), 1000, times)
         print("from SIGKILL to the next command: median %.0f ms, longest %.0f ms of %d" %
               (statistics.median(times), max(times), ROUNDS))
 
