@@ -285,11 +285,10 @@ static void test_a_guardian_that_does_not_listen_stops_nobody(void **unused)
 }
 
 /* It hears of all releases, though they do not fit into the socket at once. */
-static void *hear_slowly(void *unused)
+static void *hear_slowly(void *is_closed)
 {
-    (void)unused;
-    while (!is_bye) {
-        pause_ms(20);
+    while (!atomic_load((atomic_bool *)is_closed)) {
+        pause_ms(1);
         hear();
     }
     return NULL;
@@ -312,9 +311,13 @@ static void test_many_that_cannot_be_sent_are_all_handed_over(void **unused)
     f->before = fail_leaves;
     for (int i = 0; i < LOCKS; i++)
         hf_lock_close(locks[i]);
-    pthread_create(&thread, NULL, hear_slowly, NULL);
+    atomic_bool is_closed = false;
+    pthread_create(&thread, NULL, hear_slowly, &is_closed);
     hf_close(client);
+    atomic_store(&is_closed, true);
     pthread_join(thread, NULL);
+    hear();
+    assert_true(is_bye);
     assert_int_equal(estate.n_leaves, LOCKS);
     assert_int_equal(estate.n_tickets, 0);
     hf_close(rival);
