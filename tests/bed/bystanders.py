@@ -17,6 +17,7 @@ import pymongo
 
 from contest import Command, boot_ns
 from limits import BUSY
+from repeated import Repeated
 
 HTTP_PATIENCE_S = 100  # longer than a service lets anybody wait
 RENEWALS_S = 1
@@ -50,22 +51,6 @@ class Calls:
             if not self.changed.wait_for(ends, timeout * BUSY):
                 raise TimeoutError("no success in %g s: %s" % (timeout * BUSY, self.all[-3:]))
             return min(ends())
-
-
-class Repeated(threading.Thread):
-    """Makes a call each `pause` seconds until end()."""
-
-    def __init__(self, call, pause):
-        super().__init__(daemon=True)
-        self.call, self.pause, self.over = call, pause, threading.Event()
-        self.start()
-
-    def run(self):
-        while not self.over.wait(self.pause):
-            self.call()
-
-    def end(self):
-        self.over.set()
 
 
 class Writer(Calls):

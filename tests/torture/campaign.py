@@ -14,7 +14,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,6 +32,7 @@ from checker import NS, Conditions, Snapshot, judge, overlapping
 from contest import boot_ns
 from history import AFTERWARDS
 from mongod import ReplicaSet, until
+from repeated import Repeated
 
 # pymongo's threads print a traceback whenever a member that we stopped does not answer them.
 for each in [module for name, module in sys.modules.items() if name.startswith("pymongo.")]:
@@ -136,23 +136,6 @@ class Breaker(Tenants):
 
     def __init__(self, bed, number):
         super().__init__(bed, number, ["--break"])
-
-
-class Repeated(threading.Thread):
-    """Calls something again and again until it is ended."""
-
-    def __init__(self, call, pause):
-        super().__init__(daemon=True)
-        self.call, self.pause, self.over = call, pause, threading.Event()
-        self.start()
-
-    def run(self):
-        while not self.over.wait(self.pause):
-            self.call()
-
-    def end(self):
-        self.over.set()
-        self.join(30)
 
 
 class Bed:
@@ -320,6 +303,7 @@ class Bed:
         self.look_for_leaks()
         for watcher in self.watchers:
             watcher.end()
+            watcher.join(30)
 
     def look_for_leaks(self):
         """While the services live: a ticket of theirs that nobody knows stays as long as they."""

@@ -4,7 +4,6 @@
 #include "client/hold/handle.h"
 #include "client/hold/hold.h"
 #include "client/hold/long_waits.h"
-#include "client/hold/unsent.h"
 #include "client/lease/lease.h"
 #include "client/wait/listen.h"
 
@@ -273,14 +272,6 @@ static bool await_the_end_locked(hf_client *client)
     return !client->hold->releases.first || client->hold->releases.is_answered;
 }
 
-static void say_unsent(void *ctx, const struct unsent *unsent)
-{
-    if (unsent->name)
-        client_log(ctx, HF_LOG_WARNING,
-                   "%s: its release was not acknowledged: it may stand until its lease is over",
-                   *unsent->name ? unsent->name : "a document");
-}
-
 void hf_close(hf_client *client)
 {
     if (!client)
@@ -308,7 +299,6 @@ void hf_close(hf_client *client)
     release_bequeath(client);
     life_close(client, store_answers);
     diary_close(client, store_answers);
-    unsent_each(client, say_unsent, client);
     guardian_bye(client);
     client->store->ops->close(client->store);
     turns_free(client);

@@ -20,7 +20,7 @@ typedef enum guardian_kind {
     GUARDIAN_BYE,    /* the client is closed */
 } guardian_kind;
 
-/* Its texts belong to whoever wrote them, or point into the packet that was read. The members that
+/* Its texts belong to the writer, or point into the packet that was read. The members that
  * its kind does not name are 0. */
 typedef struct guardian_message {
     guardian_kind kind;

@@ -94,7 +94,7 @@ static void look_before(hf_client *client, const char *name, hf_record *out)
     client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, keep_copy, out, &err);
 }
 
-/* Whoever is granted the lock by this step is told by the store, in the same call. */
+/* The same call tells the waiters that this step grants the lock. */
 static hf_code take_out(hf_client *client, const hf_session *session, const char *name,
                         hf_error *err)
 {

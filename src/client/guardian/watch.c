@@ -126,7 +126,7 @@ static void listen_until_the_end(struct watch *w)
     }
 }
 
-/* By then, whoever has not renewed a session of that ttl has stopped believing in it. */
+/* By then, a client that has not renewed its session of that ttl has stopped believing in it. */
 static hf_mono lease_over(const struct estate *estate)
 {
     return lease_watch_end(now(), estate->self.ttl_ms);

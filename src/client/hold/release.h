@@ -62,7 +62,8 @@ void release_free(struct release *release); /* one that nobody sends */
 void release_free_all(hf_client *client);   /* at the end, when nobody sends any */
 bool release_is_pending_locked(hf_client *client, hf_id ticket);
 bool release_is_any_of_locked(const hf_client *client, hf_id session);
-/* At the end, when all threads have ended: what is still to be sent goes to the guardian. */
+/* At the end, when all threads have ended: what is still to be sent is logged, and goes to the
+ * guardian. */
 void release_bequeath(hf_client *client);
 
 /* ---- carried.c ---- */

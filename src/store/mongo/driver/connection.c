@@ -114,7 +114,7 @@ static void hear_of_answers(mongo_connection *connection)
     mongoc_apm_callbacks_destroy(callbacks);
 }
 
-/* ---- Making one ---- */
+/* ---- Where one goes ---- */
 
 /* The URI's text with these hosts instead of its own. What is before the last '@' are a name and a
  * password. */
@@ -234,7 +234,7 @@ static bool is_given_up(mongo_connection *connection, int64_t until_ms)
     return another_leads(connection, &seen);
 }
 
-/* ---- One ---- */
+/* ---- Making and ending one ---- */
 
 mongo_connection *mongo_connection_new(mongo_store *store, const mongoc_uri_t *uri,
                                        const mongo_limits *limits, bool is_hinted,
@@ -262,7 +262,6 @@ mongo_connection *mongo_connection_new(mongo_store *store, const mongoc_uri_t *u
     hear_of_answers(connection);
     connection->scan.finds_set = mongo_looks_for_a_set(store->uri.driver);
     connection->scan.set = mongoc_uri_get_replica_set(store->uri.driver);
-    mongo_scan_begin(&connection->scan, connect_ms);
     return connection;
 }
 

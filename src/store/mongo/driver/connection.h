@@ -39,8 +39,8 @@ typedef struct mongo_connection {
 /* The URI's options, which our limits replace. */
 void mongo_connection_set_limits(mongoc_uri_t *uri, const mongo_limits *limits);
 
-/* Makes one, without connecting: its first command does. is_hinted: it asks the primary alone, if
- * that is known. NULL: the driver refuses the URI. */
+/* Makes one, without connecting: the first command after mongo_connection_begin() does. is_hinted:
+ * it asks the primary alone, if that is known. NULL: the driver refuses the URI. */
 mongo_connection *mongo_connection_new(mongo_store *store, const mongoc_uri_t *uri,
                                        const mongo_limits *limits, bool is_hinted,
                                        bson_error_t *error);

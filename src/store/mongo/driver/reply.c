@@ -83,3 +83,9 @@ bool mongo_id_at(const bson_t *doc, const char *path, hf_id *out)
     memcpy(out->bytes, bson_iter_oid(&found)->bytes, sizeof out->bytes);
     return true;
 }
+
+bool mongo_true_at(const bson_t *doc, const char *path)
+{
+    bson_iter_t found;
+    return find(doc, path, &found) && bson_iter_as_bool(&found);
+}

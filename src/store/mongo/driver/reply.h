@@ -15,5 +15,6 @@ hf_stamp mongo_stamp_at(const bson_t *doc, const char *path);
 const char *mongo_text_at(const bson_t *doc, const char *path, const char *otherwise);
 bool mongo_date_at(const bson_t *doc, const char *path, int64_t *out); /* false: *out stays */
 bool mongo_id_at(const bson_t *doc, const char *path, hf_id *out);
+bool mongo_true_at(const bson_t *doc, const char *path); /* a number but 0 is, too */
 
 #endif

@@ -55,25 +55,18 @@ void mongo_scan_asks(mongo_scan *scan, const char *host, int64_t now_ms)
     strcpy(asked->host, host);
 }
 
-static bool is_true(const bson_t *hello, const char *field)
+bool mongo_hello_takes_writes(const bson_t *hello)
 {
-    bson_iter_t it;
-    return bson_iter_init_find(&it, hello, field) && bson_iter_as_bool(&it);
-}
-
-/* Older servers, and the first hello of each connection, have the older word. */
-static bool takes_writes(const bson_t *hello)
-{
-    return is_true(hello, "isWritablePrimary") || is_true(hello, "ismaster");
+    return mongo_true_at(hello, "isWritablePrimary") || mongo_true_at(hello, "ismaster");
 }
 
 static const char *what_it_is(const bson_t *hello)
 {
-    if (!is_true(hello, "ok"))
+    if (!mongo_true_at(hello, "ok"))
         return "starts or ends";
-    if (takes_writes(hello))
+    if (mongo_hello_takes_writes(hello))
         return bson_has_field(hello, "setName") ? "the primary" : "a server of its own";
-    if (is_true(hello, "secondary"))
+    if (mongo_true_at(hello, "secondary"))
         return "a secondary";
     return bson_has_field(hello, "setName") ? "a member that is no primary" : "not a data server";
 }
@@ -105,7 +98,7 @@ static bool belongs(const mongo_scan *scan, const bson_t *hello)
  * asked once more under that name. */
 static bool is_wanted(const mongo_scan *scan, const char *host, const bson_t *hello)
 {
-    return takes_writes(hello) &&
+    return mongo_hello_takes_writes(hello) &&
            (!scan->finds_set || !bson_has_field(hello, "setName") || names_host(hello, host));
 }
 
@@ -123,7 +116,7 @@ void mongo_scan_hears(mongo_scan *scan, const char *host, const bson_t *hello, i
         asked->said = MONGO_ANSWERED;
         snprintf(asked->what, sizeof asked->what, "%s", what_it_is(hello));
     }
-    if (!is_true(hello, "ok") || !belongs(scan, hello))
+    if (!mongo_true_at(hello, "ok") || !belongs(scan, hello))
         return;
     scan->answered_ms = now_ms;
     scan->has_answer = true;

@@ -36,6 +36,10 @@ typedef struct mongo_scan {
     const char *doubted; /* NULL, or a member that is asked, too, but is not what is looked for */
 } mongo_scan;
 
+/* Whether a server says that it takes writes. Older ones, and the first hello of each connection,
+ * have the older word. */
+bool mongo_hello_takes_writes(const bson_t *hello);
+
 void mongo_scan_begin(mongo_scan *scan, int64_t most_ms);
 void mongo_scan_done(mongo_scan *scan);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* set.c: notes what the servers that answer say of their replica set: which one it is (the driver
  * passes over those of another set than the URI names, without a word), and who is its primary.
- * pool.c and server.c call it. */
+ * connection.c tells it; connection.c, pool.c and server.c ask. */
 #include "store/mongo/driver/set.h"
 #include "core/error.h"
+#include "core/id.h"
 #include "store/mongo/driver/reply.h"
 #include "sync/mutex_scope.h"
 
@@ -25,17 +26,9 @@ static void note_set_locked(mongo_store *store, const bson_t *hello)
         snprintf(seen->other, sizeof seen->other, "belongs to no set: leave out replicaSet");
 }
 
-static bool is_true(const bson_t *hello, const char *field)
-{
-    bson_iter_t it;
-    return bson_iter_init_find(&it, hello, field) && bson_iter_as_bool(&it);
-}
-
-/* Older servers, and the first hello of each connection, have the older word. */
 static bool is_primary(const bson_t *hello)
 {
-    return (is_true(hello, "isWritablePrimary") || is_true(hello, "ismaster")) &&
-           bson_has_field(hello, "setName");
+    return mongo_hello_takes_writes(hello) && bson_has_field(hello, "setName");
 }
 
 void mongo_hello_primary(const bson_t *hello, char out[MONGO_HOST_SIZE])
@@ -79,22 +72,10 @@ static void note_members_locked(mongo_store *store, const bson_t *hello)
 }
 
 /* Two members may say that they are the primary; the one that was elected later is. */
-static bool is_stale_locked(const mongo_store *store, const bson_t *hello)
+static bool is_stale(const mongo_set_seen *seen, hf_id election)
 {
-    bson_iter_t it;
-    const mongo_set_seen *seen = &store->set_seen;
-    return *seen->primary && bson_iter_init_find(&it, hello, "electionId") &&
-           BSON_ITER_HOLDS_OID(&it) &&
-           memcmp(bson_iter_oid(&it)->bytes, seen->election, sizeof seen->election) < 0;
-}
-
-static void note_election_locked(mongo_store *store, const bson_t *hello)
-{
-    bson_iter_t it;
-    uint8_t *election = store->set_seen.election;
-    memset(election, 0, sizeof store->set_seen.election);
-    if (bson_iter_init_find(&it, hello, "electionId") && BSON_ITER_HOLDS_OID(&it))
-        memcpy(election, bson_iter_oid(&it)->bytes, sizeof store->set_seen.election);
+    return *seen->primary && !id_is_zero(election) &&
+           memcmp(election.bytes, seen->election.bytes, sizeof election.bytes) < 0;
 }
 
 static void note_primary_locked(mongo_store *store, const bson_t *hello, int64_t took_ms)
@@ -102,11 +83,13 @@ static void note_primary_locked(mongo_store *store, const bson_t *hello, int64_t
     mongo_set_seen *seen = &store->set_seen;
     const char *wanted = mongoc_uri_get_replica_set(store->uri.driver);
     const char *set = mongo_text_at(hello, "setName", "");
+    hf_id election = {{0}};
+    mongo_id_at(hello, "electionId", &election);
     if (!is_primary(hello) || !mongo_looks_for_a_set(store->uri.driver) ||
         strlen(set) >= sizeof seen->name || (wanted && strcmp(set, wanted) != 0) ||
-        is_stale_locked(store, hello))
+        is_stale(seen, election))
         return;
-    note_election_locked(store, hello);
+    seen->election = election;
     mongo_hello_primary(hello, seen->primary);
     strcpy(seen->name, set);
     seen->took_ms = took_ms;
@@ -115,7 +98,7 @@ static void note_primary_locked(mongo_store *store, const bson_t *hello, int64_t
 
 void mongo_note_hello(mongo_store *store, const bson_t *hello, int64_t took_ms)
 {
-    if (!is_true(hello, "ok"))
+    if (!mongo_true_at(hello, "ok"))
         return;
     MUTEX_SCOPE(&store->mutex);
     note_set_locked(store, hello);

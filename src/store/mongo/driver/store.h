@@ -21,7 +21,7 @@ typedef struct mongo_set_seen {
     char primary[MONGO_HOST_SIZE];    /* "": not known */
     char members[MONGO_MEMBERS_SIZE]; /* "": not known */
     int64_t took_ms;                  /* how long the primary took to answer */
-    uint8_t election[12];             /* which made it primary; of two, the later one rises */
+    hf_id election;                   /* which made it primary; of two, the later one rises */
 } mongo_set_seen;
 
 struct mongo_store {

@@ -198,7 +198,7 @@ static void add_stream(poller *p, mongoc_stream_poll_t *one)
         p->next_ms = s->next_ms;
 }
 
-/* The driver leaves the handshake to whoever opens its streams. Returns what it is told. */
+/* The driver leaves the handshake to what opens its streams. Returns what it is told. */
 static int shake(stream *s, int wanted)
 {
     bson_error_t error = {0};
