@@ -643,6 +643,7 @@ typedef struct hf_lock_info {
     size_t n_queue;
     const hf_entry_info *queue;
     hf_last last;
+    size_t n_outside; /* how many more wait outside the queue, at most: some may have given up */
 } hf_lock_info;
 
 typedef struct hf_session_info {

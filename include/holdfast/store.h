@@ -52,7 +52,7 @@ typedef struct hf_env {
 #define HF_TEXT_MAX 256 /* why, reason, who */
 #define HF_ACTOR_MAX 64
 #define HF_ENTRIES_MAX 1000 /* holders and queue together */
-#define HF_QUEUE_MAX 85     /* default bound of the queue: 64, and a quarter for returners */
+#define HF_QUEUE_MAX 64     /* default bound of the queue; others wait outside, with a number */
 #define HF_BLOCK_MAX 65536  /* tokens of one entry */
 #define HF_ASKS_MAX 16      /* asks that one session can have open; more are refused */
 
@@ -67,6 +67,7 @@ typedef struct hf_entry {
     int32_t ttl_ms; /* the session's, in case its document is missing */
     int32_t permits;
     int64_t token;        /* 0 while waiting */
+    int64_t number;       /* its place in the line; 0: it was granted at once */
     hf_dbtime since;      /* when it entered; set by the step; an upgrade keeps it */
     hf_dbtime granted_at; /* 0 while waiting */
     bool yields;   /* its session passes the lock on by itself, so it is told when another waits */
@@ -107,12 +108,15 @@ typedef struct hf_last_mark {
 } hf_last_mark;
 
 /* entries[0 .. holders-1] hold, in the order of their grants. The `queued` entries after them wait,
- * first come first. A record that does not exist has exists == false and is otherwise empty. */
+ * in the order of their numbers. A record that does not exist has exists == false and is otherwise
+ * empty. */
 typedef struct hf_record {
     char name[HF_NAME_MAX + 1];
     bool exists;
     int32_t limit;
     int64_t token; /* the last that was granted, or kept for the holder */
+    int64_t given; /* the last number; all up to `reached` have entered, or others have instead */
+    int64_t reached;
     hf_entry *entries;
     size_t holders, queued;
     char *notify; /* news of the last step that had any: core/notify.h; NULL: "" */
@@ -172,10 +176,15 @@ typedef struct hf_enter {
     hf_id replaces; /* 0: nobody. An upgrade: the entrant takes this holder's place if nobody waits
                      * and it fits once that holder is gone; otherwise nothing changes */
     int32_t limit;
-    int32_t queue_max; /* bound of the queue; the last quarter is for returners */
-    bool returner;     /* was told BUSY before */
-    bool try_only;     /* take it out again unless it is granted at once */
-    bool by_hand;      /* only refresh() renews it, not the beats */
+    int32_t queue_max; /* bound of the queue */
+    bool wants_number; /* was told BUSY before: if it cannot enter now, the next number is given,
+                        * and the record's `given` says which */
+    int64_t number;    /* that it was given; 0: none */
+    bool skips;        /* the record did not get beyond `reached` for long, though it had places: as
+                        * many numbers are passed over */
+    int64_t reached;
+    bool try_only; /* take it out again unless it is granted at once */
+    bool by_hand;  /* only refresh() renews it, not the beats */
     /* Only for stores that have lease_renew(): the ticket is an ID lease's from the start. The
      * record names this session as its holder, no beat renews it, and the record's entry says how
      * long it lasts. NULL: a lock of this client. */

@@ -118,19 +118,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class LockInfo:
-    """A lock's record. limit is None for a mutex or read-write lock."""
+    """A lock's record. limit is None for a mutex or read-write lock. outside: how many more wait, behind
+    the queue, at most: some may have given up."""
     name: str
     limit: Optional[int]
     token: int
     holders: Tuple[Entry, ...]
     queue: Tuple[Entry, ...]
     last: Last
+    outside: int
 
     @classmethod
     def of(cls, c: _library.LockInfo) -> LockInfo:
         return cls(string(c.name), None if c.limit == _library.LIMIT_RW else c.limit, c.token,
                    tuple(Entry.of(c.holders[i]) for i in range(c.n_holders)),
-                   tuple(Entry.of(c.queue[i]) for i in range(c.n_queue)), Last.of(c.last))
+                   tuple(Entry.of(c.queue[i]) for i in range(c.n_queue)), Last.of(c.last),
+                   c.n_outside)
 
 
 class WhyNext(enum.IntEnum):

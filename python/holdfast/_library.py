@@ -93,7 +93,7 @@ class EntryInfo(Structure):
 class LockInfo(Structure):
     _fields_ = [("name", c_char_p), ("limit", c_int32), ("token", c_int64), ("n_holders", c_size_t),
                 ("holders", POINTER(EntryInfo)), ("n_queue", c_size_t),
-                ("queue", POINTER(EntryInfo)), ("last", Last)]
+                ("queue", POINTER(EntryInfo)), ("last", Last), ("n_outside", c_size_t)]
 
 
 class WhyLink(Structure):

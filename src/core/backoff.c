@@ -14,14 +14,3 @@ int64_t backoff_ms(unsigned failures, int64_t first_ms, int64_t most_ms, uint64_
         ms *= 2;
     return jitter(ms < most_ms ? ms : most_ms, chance);
 }
-
-int64_t backoff_busy_ms(const hf_record *record, uint64_t chance)
-{
-    int64_t queue_ms = 0;
-    if (record->holders) {
-        const hf_entry *latest = &record->entries[record->holders - 1];
-        queue_ms = latest->granted_at.ms - latest->since.ms;
-    }
-    queue_ms = queue_ms < 100 ? 100 : queue_ms > 10000 ? 10000 : queue_ms;
-    return queue_ms / 4 + jitter(queue_ms / 2, chance);
-}

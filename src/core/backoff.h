@@ -9,8 +9,4 @@
  * a value between half of that and all of it. */
 int64_t backoff_ms(unsigned failures, int64_t first_ms, int64_t most_ms, uint64_t chance);
 
-/* When to come back after BUSY: after about half the time that the queue takes, estimated from the
- * latest grant. It does not grow with refusals, so that nobody falls behind. */
-int64_t backoff_busy_ms(const hf_record *record, uint64_t chance);
-
 #endif

@@ -318,39 +318,96 @@ static bool grant(hf_record *record, hf_dbtime now, int64_t floor, char *notify)
     return any;
 }
 
-static bool has_room(const hf_record *record, const hf_enter *enter)
+int64_t record_places(const hf_record *record, int32_t queue_max)
 {
-    int32_t bound = enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
-    return record->queued < (size_t)bound && record->holders + record->queued < HF_ENTRIES_MAX;
+    int64_t bound = HF_ENTRIES_MAX - (int64_t)record->holders;
+    if (queue_max < bound)
+        bound = queue_max;
+    return bound > (int64_t)record->queued ? bound - (int64_t)record->queued : 0;
 }
 
-static void append_entrant(hf_record *record, const hf_enter *enter, hf_dbtime since)
+/* Numbers up to `reached` had a place; the next ones have those that are free. */
+bool record_has_place(const hf_record *record, const hf_enter *enter)
+{
+    int64_t places = record_places(record, enter->queue_max);
+    if (places == 0 || enter->number > record->given)
+        return false;
+    if (!enter->number)
+        return record->given == record->reached;
+    return enter->number <= record->reached + places;
+}
+
+/* Behind all that have a lower number. */
+static void insert_entrant(hf_record *record, const hf_enter *enter, hf_dbtime since,
+                           int64_t number)
 {
     hf_entry entry = enter->entry;
     entry.token = 0;
+    entry.number = number;
     entry.since = since;
     entry.granted_at = (hf_dbtime){0};
     record_append(record, &entry, false);
+    hf_entry *at = &record->entries[record->holders + record->queued - 1];
+    for (; at > &record->entries[record->holders] && at[-1].number > number; at--)
+        *at = at[-1];
+    *at = entry;
 }
 
-/* Judges the entrant against the entries that are left, and appends it. A lock that nobody holds or
- * waits for takes the entrant's limit. */
+static bool head_would_fit(const hf_record *record, const hf_enter *enter)
+{
+    return !record->queued && permits_held(record) + enter->entry.permits <= enter->limit;
+}
+
+/* Who is granted at once and has no number needs none. */
+static int64_t number_of(hf_record *record, const hf_enter *enter)
+{
+    int64_t number = enter->number;
+    if (!number && !head_would_fit(record, enter))
+        number = ++record->given;
+    if (number > record->reached)
+        record->reached = number;
+    return number;
+}
+
+/* A try may pass those outside if it finds the lock quite free: they may all be dead, and it cannot
+ * wait to see. */
+static bool may_try(const hf_record *record, const hf_enter *enter)
+{
+    bool is_free = record->holders + record->queued == 0;
+    return head_would_fit(record, enter) && record_places(record, enter->queue_max) > 0 &&
+           (is_free || record->given == record->reached);
+}
+
+/* Passes over as many numbers as there are places. */
+static bool skip(hf_record *record, const hf_enter *enter)
+{
+    int64_t passed = record_places(record, enter->queue_max);
+    if (passed > record->given - record->reached)
+        passed = record->given - record->reached;
+    if (!enter->number || !enter->skips || enter->reached != record->reached || passed == 0)
+        return false;
+    record->reached += passed;
+    return true;
+}
+
+/* Judges the entrant against the entries that are left, and lets it in or gives it a number. A lock
+ * that nobody holds or waits for takes the entrant's limit. */
 static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
 {
     if (record_find(record, enter->entry.ticket) || enter->entry.permits > enter->limit)
         return false;
-    if (record->holders + record->queued == 0)
+    bool is_free = record->holders + record->queued == 0;
+    if (!is_free && record->limit != enter->limit)
+        return false;
+    bool has_skipped = skip(record, enter);
+    bool may = enter->try_only ? may_try(record, enter) : record_has_place(record, enter);
+    if (may && is_free)
         record->limit = enter->limit;
-    if (record->limit != enter->limit)
-        return false;
-    if (!has_room(record, enter))
-        return false;
-    append_entrant(record, enter, now);
-    if (enter->try_only && !(record->queued == 1 && head_fits(record))) {
-        record->queued--;
-        return false;
-    }
-    return true;
+    if (may)
+        insert_entrant(record, enter, now, number_of(record, enter));
+    else
+        record->given += enter->wants_number;
+    return may || enter->wants_number || has_skipped;
 }
 
 static bool fits_instead(const hf_record *record, const hf_entry *of, const hf_enter *enter)
@@ -374,7 +431,7 @@ static bool replace(hf_record *record, const hf_enter *enter)
     record->holders--;
     memmove(&record->entries[at], &record->entries[at + 1],
             (record->holders + record->queued - at) * sizeof *record->entries);
-    append_entrant(record, enter, since);
+    insert_entrant(record, enter, since, 0);
     return true;
 }
 
@@ -414,8 +471,10 @@ bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, 
     if (has_passed)
         note_look(notify, record);
     if (step->enter) {
-        changed |= !record->exists && record_makes(step);
-        record->exists |= record_makes(step);
+        if (!record->exists && record_makes(step)) {
+            record->limit = step->enter->limit;
+            changed = record->exists = true;
+        }
         bool is_new = let_in(record, step, now);
         grant(record, now, floor, notify);
         if (is_new)
@@ -440,13 +499,12 @@ record_verdict record_judge(const hf_record *record, const hf_enter *enter)
     const hf_entry *entry = record_find(record, enter->entry.ticket);
     if (entry)
         return record_position(record, entry) ? RECORD_WAITS : RECORD_HOLDS;
-    if (record->holders + record->queued == 0)
-        return RECORD_GONE;
-    if (record->limit != enter->limit)
+    bool is_free = record->holders + record->queued == 0;
+    if (!is_free && record->limit != enter->limit)
         return RECORD_LIMIT;
     if (enter->try_only)
-        return RECORD_HELD;
-    return has_room(record, enter) ? RECORD_GONE : RECORD_BUSY;
+        return is_free ? RECORD_GONE : RECORD_HELD;
+    return record_has_place(record, enter) ? RECORD_GONE : RECORD_BUSY;
 }
 
 int64_t record_floor_of(hf_dbtime now)

@@ -43,7 +43,7 @@ typedef enum record_verdict {
     RECORD_HOLDS,
     RECORD_WAITS,
     RECORD_HELD,  /* try only: taken by others */
-    RECORD_BUSY,  /* the queue is full: come back */
+    RECORD_BUSY,  /* the queue is full, or others wait outside: take a number, or come back */
     RECORD_LIMIT, /* in use with another limit */
     RECORD_GONE,  /* it should be there, and is not */
 } record_verdict;
@@ -60,6 +60,13 @@ const hf_entry *record_find(const hf_record *record, hf_id ticket);
 
 /* 0 for a holder, 1 for the head of the queue, and so on; entry must be the record's own. */
 size_t record_position(const hf_record *record, const hf_entry *entry);
+
+/* How many more may enter the queue, of those whose turn it is. */
+int64_t record_places(const hf_record *record, int32_t queue_max);
+
+/* Whether the entrant may come into the queue, or in at once: it has a number and there is a place
+ * for all before it, or it has none and nobody waits outside. */
+bool record_has_place(const hf_record *record, const hf_enter *enter);
 
 /* The floor of tokens from a wall clock, for stores that have no cluster time. Below 2^53 until the
  * year 2242, and below the floor that a cluster time of the same moment gives. */

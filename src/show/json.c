@@ -132,6 +132,7 @@ json_t *json_of_lock(const hf_lock_info *info)
     json_put_number(out, "token", info->token);
     json_put(out, "holders", json_of_holders(info));
     json_put(out, "queue", of_entries(info->queue, info->n_queue));
+    json_put_number(out, "outside", (int64_t)info->n_outside);
     json_put(out, "last", json_of_last(&info->last));
     return out;
 }

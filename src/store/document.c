@@ -35,6 +35,8 @@ static void write_entry(const hf_entry *entry, bson_t *out)
     BSON_APPEND_DATE_TIME(out, "since", entry->since.ms);
     BSON_APPEND_UTF8(out, "why", entry->why);
     BSON_APPEND_INT64(out, "token", entry->token);
+    if (entry->number)
+        BSON_APPEND_INT64(out, "number", entry->number);
     BSON_APPEND_DATE_TIME(out, "granted_at", entry->granted_at.ms);
     BSON_APPEND_BOOL(out, "yields", entry->yields);
     BSON_APPEND_INT32(out, "block", entry->block);
@@ -115,6 +117,10 @@ void document_of_record(const hf_record *record, bson_t *out)
     BSON_APPEND_UTF8(out, "_id", record->name);
     BSON_APPEND_INT32(out, "limit", record->limit);
     BSON_APPEND_INT64(out, "token", record->token);
+    if (record->given) {
+        BSON_APPEND_INT64(out, "given", record->given);
+        BSON_APPEND_INT64(out, "reached", record->reached);
+    }
     append_entries(out, "holders", record->entries, record->holders);
     append_entries(out, "queue", record->queued ? record->entries + record->holders : NULL,
                    record->queued);

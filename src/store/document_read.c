@@ -182,6 +182,7 @@ static bool read_entry(const reader *r, fields *doc, hf_entry *out)
            read_date(r, doc, "since", REQUIRED, &out->since.ms) &&
            read_text(r, doc, "why", OPTIONAL, sizeof out->why, out->why) &&
            read_int(r, doc, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+           read_int(r, doc, "number", OPTIONAL, 0, TOKEN_MAX, &out->number) &&
            read_date(r, doc, "granted_at", OPTIONAL, &out->granted_at.ms) &&
            read_bool(r, doc, "yields", &out->yields) &&
            read_int32(r, doc, "block", OPTIONAL, 0, &out->block) &&
@@ -339,6 +340,8 @@ hf_code document_to_record(const bson_t *doc, const char *collection, hf_record 
     *out = (hf_record){.exists = true};
     if (read_name(&r, &f, out) && read_int32(&r, &f, "limit", REQUIRED, 1, &out->limit) &&
         read_int(&r, &f, "token", REQUIRED, 0, TOKEN_MAX, &out->token) &&
+        read_int(&r, &f, "given", OPTIONAL, 0, TOKEN_MAX, &out->given) &&
+        read_int(&r, &f, "reached", OPTIONAL, 0, TOKEN_MAX, &out->reached) &&
         read_entries(&r, &f, "holders", out) && read_entries(&r, &f, "queue", out) &&
         read_notify(&r, &f, &out->notify) && read_part(&r, &f, "last", read_mark, &out->last) &&
         read_part(&r, &f, "done", read_done, &out->last))

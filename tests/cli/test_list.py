@@ -31,7 +31,8 @@ class Json(cli.Case):
         holder = self.hold("--why", "first", "x")
         waiters = [self.wait("--why", "n%d" % i, "x") for i in range(2)]
         [lock] = self.json("list", "--json")
-        self.assertEqual(list(lock), ["name", "limit", "token", "holders", "queue", "last"])
+        self.assertEqual(list(lock), ["name", "limit", "token", "holders", "queue", "outside",
+                                      "last"])
         self.assertEqual((lock["name"], lock["limit"]), ("x", MUTEX))
         [entry] = lock["holders"]
         self.check_entry(entry)

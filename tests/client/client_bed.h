@@ -171,8 +171,7 @@ static inline void enter_as(hf_store *store, const char *name, hf_id session, ui
                                 .ttl_ms = 1000,
                                 .permits = HF_LIMIT_RW},
                       .limit = HF_LIMIT_RW,
-                      .queue_max = HF_QUEUE_MAX,
-                      .returner = true};
+                      .queue_max = HF_QUEUE_MAX};
     hf_step step = {.enter = &enter};
     hf_step_reply reply;
     hf_error err;

@@ -53,8 +53,7 @@ static void enter(hf_id ticket, int n, const char *name, int32_t permits)
                                 .ttl_ms = 3600000,
                                 .permits = permits},
                       .limit = HF_LIMIT_RW,
-                      .queue_max = HF_QUEUE_MAX,
-                      .returner = true};
+                      .queue_max = HF_QUEUE_MAX};
     hf_step step = {.enter = &enter};
     snprintf(enter.entry.why, sizeof enter.entry.why, "reason %d", n);
     assert_int_equal(f->inner->ops->step(f->inner, name, &step, NULL, &reply, &err), HF_OK);

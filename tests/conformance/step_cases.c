@@ -199,10 +199,67 @@ static void test_the_queue_is_bounded(void **state)
         hf_enter late = bed_enter(session, ALL, ALL);
         late.queue_max = 4;
         record_verdict first = enter(name, &late);
-        late.returner = true;
-        record_verdict again = enter(name, &late);
-        assert_int_equal(first, i == 0 ? RECORD_HOLDS : i <= 3 ? RECORD_WAITS : RECORD_BUSY);
-        assert_int_equal(again, i == 0 ? RECORD_HOLDS : i <= 4 ? RECORD_WAITS : RECORD_BUSY);
+        assert_int_equal(first, i == 0 ? RECORD_HOLDS : i <= 4 ? RECORD_WAITS : RECORD_BUSY);
+    }
+}
+
+/* Whoever finds the queue full gets a number, and enters when it is called. */
+static void test_numbers_keep_the_order(void **state)
+{
+    (void)state;
+    const char *name = bed_name("numbers");
+    hf_enter line[8];
+    hf_record record;
+    for (int i = 0; i < 8; i++) {
+        line[i] = bed_enter(session, ALL, ALL);
+        line[i].queue_max = 2;
+        line[i].wants_number = true;
+        bed_step(store, name, &(hf_step){.enter = &line[i]}, &record);
+        assert_int_equal(record.given, i);
+        assert_int_equal(record.queued, i < 2 ? i : 2);
+        line[i].number = i;
+        line[i].wants_number = false;
+        hf_record_done(&record);
+    }
+    for (int i = 0; i < 7; i++) {
+        bed_leave(store, name, line[i].entry.ticket, NULL);
+        if (i < 4) /* the later one first */
+            assert_int_equal(enter(name, &line[i + 4]), RECORD_BUSY);
+        if (i < 5)
+            assert_int_equal(enter(name, &line[i + 3]), RECORD_WAITS);
+        assert_int_equal(enter(name, &line[i + 1]), RECORD_HOLDS);
+    }
+}
+
+static void test_numbers_that_do_not_come_are_skipped(void **state)
+{
+    (void)state;
+    const char *name = bed_name("skipped");
+    hf_enter holder = bed_enter(session, ALL, ALL), late = bed_enter(session, ALL, ALL),
+             tries = late;
+    hf_record record;
+    enter(name, &holder);
+    for (int i = 0; i < 9; i++) {
+        hf_enter one = bed_enter(session, ALL, ALL);
+        one.queue_max = 1;
+        one.wants_number = true;
+        bed_step(store, name, &(hf_step){.enter = &one}, &record);
+        if (i == 0)
+            late.reached = record.reached;
+        hf_record_done(&record);
+        if (i == 0)
+            tries.entry.ticket = one.entry.ticket; /* the only one in the queue */
+    }
+    late.queue_max = 1;
+    late.number = 9;
+    late.skips = true;
+    assert_int_equal(enter(name, &late), RECORD_BUSY);
+    bed_leave(store, name, tries.entry.ticket, NULL);
+    late.reached--;
+    assert_int_equal(enter(name, &late), RECORD_BUSY);
+    for (int i = 1; i <= 8; i++) {
+        late.reached++;
+        assert_int_equal(enter(name, &late), i < 7 ? RECORD_BUSY : RECORD_WAITS);
     }
 }
 
@@ -739,6 +796,8 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_entering_again_changes_nothing),
         CASE_IF(HF_CAN_QUEUE, test_limits_that_disagree),
         CASE_IF(HF_CAN_QUEUE, test_the_queue_is_bounded),
+        CASE_IF(HF_CAN_QUEUE, test_numbers_keep_the_order),
+        CASE_IF(HF_CAN_QUEUE, test_numbers_that_do_not_come_are_skipped),
         CASE_IF(HF_CAN_QUEUE, test_the_dead_are_taken_out),
         CASE_IF(HF_CAN_QUEUE, test_last_is_kept),
         CASE_IF(HF_CAN_QUEUE, test_a_give_back_leaves_last),

@@ -137,8 +137,13 @@ static void fill_enter(hf_enter *enter, const hf_record *record, size_t name)
 {
     *enter = (hf_enter){.limit = usual_limit(name) + (percent(5) ? 1 : 0),
                         .queue_max = percent(95) ? 6 : 1,
-                        .returner = percent(30),
                         .try_only = percent(25)};
+    if (percent(30))
+        enter->number = 1 + (int64_t)below((size_t)record->given + 3);
+    enter->wants_number = !enter->number && !enter->try_only && percent(50);
+    enter->skips = enter->number && percent(30);
+    enter->reached = record->reached - (percent(50) ? 1 : 0);
+    enter->try_only &= !enter->number;
     hf_entry *entry = &enter->entry;
     entry->ticket = percent(92) ? new_id(1) : choose_ticket(record);
     entry->session = sessions[below(SESSIONS)];
@@ -221,9 +226,11 @@ static void print_step(const random_step *r)
     id_write(r->enter.replaces, hex);
     printf("    enter replaces %s\n", hex);
     id_write(r->enter.entry.ticket, hex);
-    printf("    enter %s permits %d limit %d queue_max %d returner %d try %d yields %d block %d\n",
+    printf("    enter %s permits %d limit %d queue_max %d wants %d number %lld skips %d from %lld "
+           "try %d yields %d block %d\n",
            hex, (int)r->enter.entry.permits, (int)r->enter.limit, (int)r->enter.queue_max,
-           (int)r->enter.returner, (int)r->enter.try_only, (int)r->enter.entry.yields,
+           (int)r->enter.wants_number, (long long)r->enter.number, (int)r->enter.skips,
+           (long long)r->enter.reached, (int)r->enter.try_only, (int)r->enter.entry.yields,
            (int)r->enter.entry.block);
 }
 
@@ -288,7 +295,8 @@ static void make_plain(random_step *r, const hf_record *record)
     r->step.n_deaths = 0;
     r->step.change = NULL;
     r->step.pass = NULL;
-    r->enter.try_only = r->enter.returner = false;
+    r->enter.try_only = r->enter.wants_number = r->enter.skips = false;
+    r->enter.number = 0;
     r->enter.replaces = (hf_id){{0}};
     if (r->enter.entry.permits > r->enter.limit)
         r->enter.entry.permits = r->enter.limit;

@@ -335,9 +335,9 @@ class Listings(OnASet):
         for _ in range(8):  # of which seven do not fill it
             contest.add("--threads=12", "--turns=1", "--work=1", "--local-turns=-1", *patient)
         lock = until(lambda: [each for each in self.json_of("list", self.name)
-                              if len(each["queue"]) >= 85], 120, "a full queue")[0]
-        self.assertEqual(len(lock["queue"]), 85)
-        self.assertEqual([each["position"] for each in lock["queue"]], list(range(1, 86)))
+                              if each["outside"] >= 32], 120, "a line outside the queue")[0]
+        self.assertEqual(len(lock["queue"]), 64)
+        self.assertEqual([each["position"] for each in lock["queue"]], list(range(1, 65)))
         self.assertEqual(len({each["session"] for each in lock["queue"]}), 8)
         holder.ask("release", "release")
         contest.finish(60)
@@ -350,7 +350,7 @@ class Listings(OnASet):
         holder.line("child", 10)
         waiter = self.waiter("--id=second", "--ttl=10000")
         lock, = self.json_of("list", self.name)
-        self.assertEqual(set(lock), {"name", "limit", "token", "holders", "queue", "last"})
+        self.assertEqual(set(lock), {"name", "limit", "token", "holders", "queue", "outside", "last"})
         self.assertEqual((lock["name"], lock["limit"]), (self.name, 1 << 30))
         first, = lock["holders"]
         self.assertEqual(set(first), {"session", "who", "why", "token", "permits", "since",

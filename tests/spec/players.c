@@ -127,7 +127,7 @@ static hf_code crowd(struct player *p, const char *name, size_t n)
     hf_code code = store->ops->session_begin(store, &self, &err);
     p->tickets = calloc(n, sizeof *p->tickets);
     for (p->n_tickets = 0; p->n_tickets < n && !code; p->n_tickets++) {
-        hf_enter enter = {.limit = HF_LIMIT_RW, .queue_max = HF_QUEUE_MAX, .returner = true};
+        hf_enter enter = {.limit = HF_LIMIT_RW, .queue_max = HF_QUEUE_MAX};
         enter.entry = (hf_entry){.ticket = client_new_id(p->client),
                                  .session = p->crowd,
                                  .ttl_ms = 60000,

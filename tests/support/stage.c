@@ -307,7 +307,7 @@ static void put_leave(const hf_leave *leave)
 
 static void put_enter(const hf_enter *enter)
 {
-    put(" enter%s%s%s", enter->try_only ? "-or-not" : "", enter->returner ? "-again" : "",
+    put(" enter%s%s%s", enter->try_only ? "-or-not" : "", enter->number ? "-by-number" : "",
         enter->entry.yields ? "-yielding" : "");
     if (enter->entry.permits != enter->limit)
         put(" %d", (int)enter->entry.permits);

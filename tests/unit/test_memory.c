@@ -37,8 +37,7 @@ static int64_t take_and_release(hf_store *store, const char *name, int64_t perio
 {
     hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
                       .limit = 1,
-                      .queue_max = 1,
-                      .returner = true};
+                      .queue_max = 1};
     hf_leave leave = {.ticket = id_of(1),
                       .outcome = HF_OUTCOME_RELEASED,
                       .told = true,
@@ -171,8 +170,7 @@ static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
     hf_session self = {.id = id_of(2), .ttl_ms = 10000};
     hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
                       .limit = 1,
-                      .queue_max = 1,
-                      .returner = true};
+                      .queue_max = 1};
     hf_leave leave = {.ticket = id_of(1), .outcome = HF_OUTCOME_RELEASED, .told = true};
     hf_step_reply reply;
     hf_error err;

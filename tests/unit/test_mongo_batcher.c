@@ -76,7 +76,7 @@ static void test_who_comes_again_goes_alone(void **state)
 {
     (void)state;
     hf_enter enter = plain();
-    enter.returner = true;
+    enter.wants_number = true;
     assert_false(is_batched(&(hf_step){.enter = &enter}, true));
 }
 

@@ -226,20 +226,131 @@ static void test_a_try_can_take_what_its_own_step_frees(void **state)
     assert_int_equal(record_judge(record, &attempt), RECORD_HOLDS);
 }
 
-static void test_the_last_quarter_is_for_those_who_heard_busy(void **state)
+/* ---- Numbers ---- */
+
+/* With a queue of four. A number of -1: it wants one. */
+static record_verdict come(hf_record *record, unsigned n, int64_t number)
+{
+    hf_enter enter = entrant(n, ALL);
+    enter.queue_max = 4;
+    enter.wants_number = number < 0;
+    enter.number = number < 0 ? 0 : number;
+    return enter_as(record, enter);
+}
+
+/* Ticket 100 holds, 1 to 4 are in the queue, and 5 to 5 + outside - 1 have numbers like them. */
+static void crowd(hf_record *record, unsigned outside)
+{
+    enter(record, 100, ALL);
+    for (unsigned n = 1; n <= 4; n++)
+        assert_int_equal(come(record, n, 0), RECORD_WAITS);
+    for (unsigned n = 5; n < 5 + outside; n++) {
+        assert_int_equal(come(record, n, -1), RECORD_BUSY);
+        assert_int_equal(record->given, n);
+    }
+    assert_int_equal(record->reached, 4);
+}
+
+static void test_a_full_queue_gives_a_number_only_to_those_who_want_one(void **state)
 {
     hf_record *record = *state;
-    enter(record, 100, ALL);
-    for (unsigned n = 0; n < 10; n++) {
-        hf_enter late = entrant(n, ALL);
-        late.queue_max = 8;
-        record_verdict expected = n < 6 ? RECORD_WAITS : RECORD_BUSY;
-        assert_int_equal(enter_as(record, late), expected);
-        late.returner = true;
-        expected = n < 8 ? RECORD_WAITS : RECORD_BUSY;
-        assert_int_equal(enter_as(record, late), expected);
+    crowd(record, 0);
+    assert_int_equal(come(record, 5, 0), RECORD_BUSY);
+    assert_int_equal(record->given, 4);
+    assert_int_equal(come(record, 5, -1), RECORD_BUSY);
+    assert_int_equal(record->given, 5);
+    assert_int_equal(record->queued, 4);
+}
+
+static void test_a_number_enters_when_its_place_is_free_and_not_before(void **state)
+{
+    hf_record *record = *state;
+    crowd(record, 3);
+    assert_int_equal(come(record, 5, 5), RECORD_BUSY);
+    leave(record, 100); /* the head is granted, which frees a place */
+    assert_int_equal(come(record, 6, 6), RECORD_BUSY);
+    assert_int_equal(come(record, 5, 5), RECORD_WAITS);
+    assert_int_equal(record->reached, 5);
+    assert_int_equal(record->given, 7);
+}
+
+static void test_nobody_without_a_number_passes_those_outside(void **state)
+{
+    hf_record *record = *state;
+    crowd(record, 2);
+    leave(record, 100);
+    leave(record, 1);
+    assert_int_equal(come(record, 50, 0), RECORD_BUSY);
+    assert_int_equal(come(record, 6, 6), RECORD_WAITS);
+    assert_int_equal(come(record, 50, 0), RECORD_WAITS); /* 5 is late, and not passed for good: */
+    assert_int_equal(come(record, 5, 5), RECORD_BUSY);
+    leave(record, 2);
+    assert_int_equal(come(record, 5, 5), RECORD_WAITS);
+    assert_int_equal(record->entries[record->holders + 1].number, 5);
+    assert_int_equal(record->entries[record->holders + 2].number, 6);
+    assert_int_equal(record->entries[record->holders + 3].number, 7);
+}
+
+static void test_numbers_that_do_not_come_can_be_skipped(void **state)
+{
+    hf_record *record = *state;
+    crowd(record, 20);
+    hf_enter late = entrant(20, ALL);
+    late.queue_max = 4;
+    late.number = 20;
+    late.skips = true;
+    late.reached = 3; /* it has got further */
+    leave(record, 100);
+    assert_int_equal(enter_as(record, late), RECORD_BUSY);
+    late.reached = 4;
+    assert_int_equal(enter_as(record, late), RECORD_BUSY); /* one place, so one is passed over */
+    assert_int_equal(record->reached, 5);
+    leave(record, 1);
+    leave(record, 2);
+    leave(record, 3);
+    for (late.reached = 5; late.reached < 17; late.reached += 4) {
+        assert_int_equal(enter_as(record, late), late.reached < 13 ? RECORD_BUSY : RECORD_WAITS);
+        assert_int_equal(record->reached, late.reached < 13 ? late.reached + 4 : 20);
     }
-    assert_int_equal(record->queued, 8);
+}
+
+static void test_a_late_number_is_granted_at_once_if_it_fits(void **state)
+{
+    hf_record *record = *state;
+    hf_enter reader = entrant(9, 1);
+    enter(record, 100, 1);
+    enter(record, 101, ALL); /* waits for the reader */
+    record->given = record->reached = 9;
+    record->entries[1].number = 9;
+    reader.number = 5;
+    assert_int_equal(enter_as(record, reader), RECORD_HOLDS);
+    assert_int_equal(record->queued, 1);
+    assert_int_equal(record->reached, 9);
+}
+
+static void test_a_try_passes_only_a_line_that_nobody_stands_in(void **state)
+{
+    hf_record *record = *state;
+    hf_enter attempt = entrant(50, 1);
+    attempt.try_only = true;
+    crowd(record, 1);
+    for (unsigned n = 1; n <= 4; n++)
+        leave(record, n);
+    assert_int_equal(enter_as(record, attempt), RECORD_HELD);
+    leave(record, 100);
+    assert_int_equal(enter_as(record, attempt), RECORD_HOLDS);
+}
+
+static void test_a_writer_comes_in_behind_a_thousand_readers(void **state)
+{
+    hf_record *record = *state;
+    for (unsigned n = 0; n < HF_ENTRIES_MAX; n++)
+        assert_int_equal(enter(record, n, 1), RECORD_HOLDS);
+    assert_int_equal(come(record, 2000, -1), RECORD_BUSY);
+    leave(record, 1);
+    assert_int_equal(enter(record, 2001, 1), RECORD_BUSY); /* a reader does not pass it */
+    assert_int_equal(come(record, 2000, 1), RECORD_WAITS);
+    assert_int_equal(enter(record, 2001, 1), RECORD_BUSY);
 }
 
 static void test_no_more_than_a_thousand_entries(void **state)
@@ -303,7 +414,13 @@ int main(void)
         CASE(test_a_try_takes_its_ticket_out_again),
         CASE(test_a_try_does_not_pass_the_queue),
         CASE(test_a_try_can_take_what_its_own_step_frees),
-        CASE(test_the_last_quarter_is_for_those_who_heard_busy),
+        CASE(test_a_full_queue_gives_a_number_only_to_those_who_want_one),
+        CASE(test_a_number_enters_when_its_place_is_free_and_not_before),
+        CASE(test_nobody_without_a_number_passes_those_outside),
+        CASE(test_numbers_that_do_not_come_can_be_skipped),
+        CASE(test_a_late_number_is_granted_at_once_if_it_fits),
+        CASE(test_a_try_passes_only_a_line_that_nobody_stands_in),
+        CASE(test_a_writer_comes_in_behind_a_thousand_readers),
         CASE(test_no_more_than_a_thousand_entries),
         CASE(test_a_limit_is_adopted_only_when_idle),
         CASE(test_permits_above_the_limit_change_nothing),

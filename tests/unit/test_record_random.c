@@ -78,13 +78,19 @@ static void draw_enter(struct draw *draw, const hf_record *record, uint64_t *ran
                                        .block = (int32_t)below(random, 4)},
                              .limit = limit,
                              .queue_max = 12,
-                             .returner = below(random, 2),
                              .try_only = below(random, 4) == 0};
+    if (below(random, 3) == 0 && !draw->enter.try_only) {
+        draw->enter.number = below(random, (unsigned)record->given + 2);
+        draw->enter.wants_number = !draw->enter.number;
+        draw->enter.skips = below(random, 3) == 0;
+        draw->enter.reached = record->reached - below(random, 2);
+    }
     if (below(random, 10) == 0)
         draw->enter.entry.ticket = draw_ticket(record, random);
     if (below(random, 4) == 0) {
         draw->enter.replaces = draw_ticket(record, random);
         draw->enter.try_only = true;
+        draw->enter.number = 0;
     }
     draw->step.enter = &draw->enter;
 }
@@ -141,7 +147,7 @@ static bool is_same_entry(const hf_entry *a, const hf_entry *b)
 {
     return id_equal(a->ticket, b->ticket) && id_equal(a->session, b->session) &&
            a->permits == b->permits && a->token == b->token && a->since.ms == b->since.ms &&
-           a->granted_at.ms == b->granted_at.ms;
+           a->granted_at.ms == b->granted_at.ms && a->number == b->number;
 }
 
 /* I1: never more permits than the limit; I2: a waiter has no token, and holders' tokens rise; I3:
@@ -158,6 +164,10 @@ static void check_shape(const hf_record *record)
     assert_true(token <= record->token);
     for (size_t i = 0; i < record->queued; i++)
         assert_int_equal(record->entries[record->holders + i].token, 0);
+    for (size_t i = 1; i < record->queued; i++)
+        assert_true(record->entries[record->holders + i].number >=
+                    record->entries[record->holders + i - 1].number);
+    assert_true(record->reached <= record->given);
     if (record->queued)
         assert_true(sum + record->entries[record->holders].permits > record->limit);
 }
@@ -169,7 +179,18 @@ static void check_no_ticket_twice(const hf_record *record)
         assert_ptr_equal(record_find(record, record->entries[i].ticket), &record->entries[i]);
 }
 
-/* I4: what stays keeps its order; new are only the entrant, at the end. An entry changes only by
+/* Behind those with a lower number. */
+static size_t pass_entrant(const hf_record *before, const hf_record *after, const struct draw *draw,
+                           size_t at)
+{
+    hf_id ticket = draw->enter.entry.ticket;
+    bool is_new = draw->step.enter && at < after->holders + after->queued &&
+                  id_equal(after->entries[at].ticket, ticket) &&
+                  (!record_find(before, ticket) || is_taken_out(draw, record_find(before, ticket)));
+    return is_new ? at + 1 : at;
+}
+
+/* I4: what stays keeps its order; new are only the entrant, at its place. An entry changes only by
  * being granted, and those granted were the first that waited. */
 static void check_order(const hf_record *before, const hf_record *after, const struct draw *draw)
 {
@@ -182,6 +203,7 @@ static void check_order(const hf_record *before, const hf_record *after, const s
             assert_int_equal(after->queued, 0); /* it passed nobody */
             continue;
         }
+        at = pass_entrant(before, after, draw, at);
         assert_true(at < n);
         hf_entry kept = i < before->holders ? lowered(draw, old) : *old;
         bool was_granted = i >= before->holders && at < after->holders;
@@ -257,8 +279,8 @@ static bool is_same(const hf_record *a, const hf_record *b)
 {
     size_t n = a->holders + a->queued;
     bool same = a->exists == b->exists && a->limit == b->limit && a->token == b->token &&
-                a->holders == b->holders && a->queued == b->queued &&
-                memcmp(&a->last, &b->last, sizeof a->last) == 0;
+                a->holders == b->holders && a->queued == b->queued && a->given == b->given &&
+                a->reached == b->reached && memcmp(&a->last, &b->last, sizeof a->last) == 0;
     for (size_t i = 0; same && i < n; i++)
         same = is_same_entry(&a->entries[i], &b->entries[i]);
     return same;

@@ -76,11 +76,15 @@ static hf_enter entrant(void)
 static void test_enters(void **state)
 {
     (void)state;
-    hf_enter plain = entrant(), tries = plain, returns = plain, is_large = plain,
-             is_crowded = plain, upgrades = plain, blocks = plain, has_all = plain,
-             has_room = plain, has_one = plain;
+    hf_enter plain = entrant(), tries = plain, returns = plain, skips, wants = plain,
+             is_large = plain, is_crowded = plain, upgrades = plain, blocks = plain,
+             has_all = plain, has_room = plain, has_one = plain;
     tries.try_only = true;
-    returns.returner = true;
+    returns.number = 5;
+    skips = returns;
+    skips.skips = true;
+    skips.reached = 3;
+    wants.wants_number = true;
     is_large.entry.permits = 3;
     is_crowded.queue_max = 0;
     upgrades.replaces = id_of(6);
@@ -91,7 +95,9 @@ static void test_enters(void **state)
     step("waits if it must", &(hf_step){.enter = &plain}, true);
     step("nobody wants the record", &(hf_step){.enter = &plain}, false);
     step("only tries", &(hf_step){.enter = &tries}, true);
-    step("comes again", &(hf_step){.enter = &returns}, true);
+    step("wants a number if it cannot enter", &(hf_step){.enter = &wants}, true);
+    step("comes with a number", &(hf_step){.enter = &returns}, true);
+    step("passes over numbers that do not come", &(hf_step){.enter = &skips}, true);
     step("wants more than there is", &(hf_step){.enter = &is_large}, true);
     step("finds no room in the queue", &(hf_step){.enter = &is_crowded}, true);
     step("upgrades", &(hf_step){.enter = &upgrades}, true);

@@ -112,12 +112,14 @@ static void test_the_longer_one_waits_the_longer_are_its_pauses(void **state)
 {
     (void)state;
     static const struct {
-        int count;
+        int64_t waited_ms;
         long us;
-    } pauses[] = {{0, 50}, {1, 50}, {19, 50}, {20, 200}, {99, 200}, {100, 2000}, {5000, 2000}};
+    } pauses[] = {{0, 50}, {0, 50}, {1, 125}, {8, 1000}, {39, 4875}, {40, 5000}, {4000, 5000}};
+    int64_t began_ms = clock_ms;
     assert_ptr_equal(waiter_of, &conn);
-    for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
-        assert_int_equal(wait_for(pauses[i].count), 1);
+    for (int i = 0; i < (int)(sizeof pauses / sizeof *pauses); i++) {
+        clock_ms = began_ms + pauses[i].waited_ms;
+        assert_int_equal(wait_for(i), 1);
         assert_int_equal(slept_us, pauses[i].us);
     }
 }
@@ -149,13 +151,23 @@ static void test_a_long_log_is_shortened(void **state)
     sql_tend_log(&conn, true);
     commit(999);
     assert_string_equal(checkpoints, "");
-    commit(1000);
+    commit(1002);
     assert_string_equal(checkpoints, "P100 ");
     assert_int_equal(conn.patience_ms, 5000);
     commit(1999); /* that was in vain: tried again only when it is as much longer */
     assert_string_equal(checkpoints, "P100 ");
-    commit(2000);
+    commit(2001);
     assert_string_equal(checkpoints, "P100 P100 ");
+}
+
+static void test_one_that_begins_while_the_log_is_long_leaves_it_to_others(void **state)
+{
+    (void)state;
+    sql_tend_log(&conn, true);
+    commit(1500);
+    commit(1504);
+    commit(4700);
+    assert_string_equal(checkpoints, "");
 }
 
 static void test_a_log_that_begins_anew_is_short(void **state)
@@ -163,7 +175,6 @@ static void test_a_log_that_begins_anew_is_short(void **state)
     (void)state;
     sql_tend_log(&conn, true);
     commit(1000);
-    commit(1000); /* not anew */
     assert_string_equal(checkpoints, "P100 ");
     commit(3);
     commit(999);
@@ -176,8 +187,8 @@ static void test_for_a_log_that_is_too_long_others_wait(void **state)
 {
     (void)state;
     sql_tend_log(&conn, true);
-    commit(3999);
-    commit(4999);
+    commit(3001);
+    commit(4001);
     assert_string_equal(checkpoints, "P100 R100 ");
     commit(1);
     commit(4000);
@@ -303,6 +314,7 @@ int main(void)
         TEST(test_the_longer_one_waits_the_longer_are_its_pauses),
         TEST(test_patience_ends),
         TEST(test_a_long_log_is_shortened),
+        TEST(test_one_that_begins_while_the_log_is_long_leaves_it_to_others),
         TEST(test_a_log_that_begins_anew_is_short),
         TEST(test_for_a_log_that_is_too_long_others_wait),
         TEST(test_no_longer_than_its_patience),

@@ -140,7 +140,7 @@ static void add_row(table *rows, const hf_lock_info *info)
     table_add(rows, holder_of(info, shown));
     table_add(rows, shown && board_since(shown) ? text_when(board_since(shown)) : text_copy("-"));
     table_add(rows, shown ? text_lease(shown->lease_left_ms) : text_copy("-"));
-    table_add(rows, text_print("%zu", info->n_queue));
+    table_add(rows, text_print("%zu", info->n_queue + info->n_outside));
     table_add(rows, token ? text_print("%" PRId64, token) : text_copy("-"));
     table_add(rows, text_copy(shown ? shown->why : ""));
 }
@@ -436,6 +436,11 @@ static bool print_lock(void *client, const hf_lock_info *info)
         print_entry("holder", info, &info->holders[i]);
     for (size_t i = 0; i < info->n_queue; i++)
         print_entry("waiting", info, &info->queue[i]);
+    if (info->n_outside) {
+        char *more = text_print("%zu more, at most: some may have given up", info->n_outside);
+        print_line("waiting", more);
+        free(more);
+    }
     print_last(&info->last);
     print_done(&info->last);
     free(limit);

@@ -80,7 +80,8 @@ static bool tell(const hf_client *client, const collection *c, const hf_record *
                          .holders = infos,
                          .n_queue = record->queued,
                          .queue = infos + record->holders,
-                         .last = previous_text(&record->last)};
+                         .last = previous_text(&record->last),
+                         .n_outside = (size_t)(record->given - record->reached)};
     bool more = each(ctx, &info);
     free(infos);
     free(texts);

@@ -32,6 +32,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     attempt->request.enter.by_hand = options->no_refresh;
     client_lock_session(client, options->lock_session, &attempt->request.enter.lock_session, NULL);
     attempt->request.enter.try_only = options->wait_ms < 0;
+    attempt->request.enter.wants_number = !client->store->is_remote && options->wait_ms >= 0;
     attempt->request.started = attempt->enter_due = client_now(client);
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
     attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->request.started, wait_ms) : MONO_NEVER;
@@ -77,21 +78,6 @@ static hf_mono joined(struct attempt *attempt, hf_mono now)
 
 /* ---- Waiting ---- */
 
-static bool keep_record(void *ctx, const hf_record *record)
-{
-    struct attempt *attempt = ctx;
-    record_done(&attempt->ahead.record);
-    record_copy(&attempt->ahead.record, record);
-    return false;
-}
-
-static hf_code look(struct attempt *attempt, hf_stamp after)
-{
-    hf_store *store = attempt->request.client->store;
-    return store->ops->look(store, &attempt->request.name, 1, after, false, keep_record, attempt,
-                            &attempt->err);
-}
-
 /* The ticket's session is no longer alive: the wait begins anew with the next session (L3). */
 static bool is_orphaned(struct attempt *attempt)
 {
@@ -112,7 +98,7 @@ static hf_mono vanished(struct attempt *attempt, hf_mono now)
 
 static hf_mono look_and_see(struct attempt *attempt, hf_stamp after)
 {
-    hf_code code = look(attempt, after);
+    hf_code code = attempt_look(attempt, after);
     hf_mono now = client_now(attempt->request.client);
     if (code)
         return attempt_failed(attempt, code, now);
@@ -127,29 +113,6 @@ static hf_mono look_and_see(struct attempt *attempt, hf_stamp after)
         return vanished(attempt, now);
     return record_position(&attempt->ahead.record, entry) ? now
                                                           : attempt_believe(attempt, entry, now);
-}
-
-static void tell_line(struct attempt *attempt)
-{
-    struct lock_request *request = &attempt->request;
-    MUTEX_SCOPE(&request->client->mutex);
-    line_tell_holder_locked(request, judging_holder(request, &attempt->ahead));
-}
-
-static hf_mono watch_ahead(struct attempt *attempt, hf_mono now, hf_mono otherwise)
-{
-    judging result;
-    hf_code code =
-        judging_tick(&attempt->request, &attempt->ahead, now, false, &result, &attempt->err);
-    if (code)
-        return attempt_failed(attempt, code, client_now(attempt->request.client));
-    if (result == JUDGING_CHANGED) {
-        attempt->look_due = attempt->enter_due = now;
-        return now;
-    }
-    tell_line(attempt);
-    hf_mono due = mono_min(otherwise, judge_due(&attempt->ahead.judge));
-    return mono_min(due, attempt->deadline);
 }
 
 static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
@@ -174,7 +137,8 @@ static hf_mono wait_in_queue(struct attempt *attempt, hf_mono now)
     hf_mono deadlock_due;
     if (deadlock_tick(&attempt->request, &attempt->deadlock, now, &deadlock_due, &attempt->err))
         return attempt_give_up(attempt, HF_DEADLOCK, client_now(client));
-    return watch_ahead(attempt, client_now(client), mono_min(attempt->look_due, deadlock_due));
+    return attempt_watch_ahead(attempt, client_now(client),
+                               mono_min(attempt->look_due, deadlock_due));
 }
 
 /* Whether the lock may be free, so that coming back early is worth it. A claim is told of every
@@ -196,10 +160,10 @@ static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
         attempt->state = ATTEMPT_ENTERS;
         return attempt_enter(attempt, now);
     }
-    if (!attempt_has_queue(attempt))
+    if (attempt->state == ATTEMPT_BUSY)
         return mono_min(attempt->enter_due, attempt->deadline);
-    hf_mono due = watch_ahead(attempt, now, attempt->enter_due);
-    if (attempt->state == ATTEMPT_REFUSED && judge_saw_life(&attempt->ahead.judge))
+    hf_mono due = attempt_watch_ahead(attempt, now, attempt->enter_due);
+    if (judge_saw_life(&attempt->ahead.judge))
         return attempt_refuse_limit(attempt, now);
     return due;
 }
@@ -289,6 +253,8 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
         return wait_in_queue(attempt, now);
     case ATTEMPT_IN_LINE:
         return attempt->deadline;
+    case ATTEMPT_OUTSIDE:
+        return attempt_outside(attempt, now);
     case ATTEMPT_BUSY:
     case ATTEMPT_REFUSED:
         return wait_outside(attempt, now);
@@ -309,13 +275,21 @@ static void info_in_line(const struct attempt *attempt, hf_wait_info *info)
     info->holder = judging_holder(&attempt->request, &attempt->ahead);
 }
 
+/* As many wait before it as numbers were given before, less those that are gone. */
+static size_t place_outside(const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->ahead.record;
+    int64_t number = attempt->request.enter.number;
+    return number > record->reached ? record->queued + (size_t)(number - record->reached) : 0;
+}
+
 static void info_of_record(const struct attempt *attempt, hf_wait_info *info)
 {
     const hf_record *record = &attempt->ahead.record;
     const hf_entry *own = record_find(record, attempt->request.enter.entry.ticket);
     const hf_entry *holder = record->holders ? &record->entries[0] : NULL;
-    info->position = own ? record_position(record, own) : 0;
-    info->queued = record->queued;
+    info->position = own ? record_position(record, own) : place_outside(attempt);
+    info->queued = record->queued + (size_t)(record->given - record->reached);
     info->n_holders = record->holders;
     if (!holder)
         return;

@@ -9,7 +9,8 @@
 typedef enum attempt_state {
     ATTEMPT_ENTERS,  /* to send its enter when enter_due comes */
     ATTEMPT_WAITS,   /* its ticket is in the queue */
-    ATTEMPT_BUSY,    /* the queue is full: comes back when enter_due comes */
+    ATTEMPT_OUTSIDE, /* the queue is full: it has a number, and looks when look_due comes */
+    ATTEMPT_BUSY,    /* without a queue: comes back when enter_due comes */
     ATTEMPT_IN_LINE, /* in line behind other threads of this client */
     ATTEMPT_REFUSED, /* the limits disagree: watches whether those ahead live */
     ATTEMPT_ENDED,
@@ -21,6 +22,16 @@ struct trouble {
     unsigned failures;
 };
 
+/* A wait outside the queue, with the number in request.enter; written by attempt_outside.c. */
+struct outside {
+    int64_t head, reached; /* the number at the head of the queue when it last looked; 0: never */
+    hf_mono seen;          /* when that was */
+    int64_t turn_ns;       /* how long a turn took until then; 0: nothing has moved */
+    bool has_judged;       /* it has looked at the sessions ahead since */
+    bool has_places;       /* there were some, */
+    hf_mono free_since;    /* and since then nobody has come in */
+};
+
 /* Own thread, except for the request, which has its own rules. Written by attempt.c and
  * attempt_*.c. */
 struct attempt {
@@ -28,6 +39,7 @@ struct attempt {
     struct ahead ahead;
     struct deadlock_watch deadlock;
     struct trouble trouble;
+    struct outside outside;
     attempt_state state;
     hf_mono deadline, enter_due, look_due;
     hf_mono called_from; /* a claim: a notice lets it come back no sooner */

@@ -376,10 +376,7 @@ static hf_mono judge_answer(struct attempt *attempt, hf_mono now)
     case RECORD_HELD:
         return refused_try(attempt, now);
     case RECORD_BUSY:
-        attempt->request.enter.returner = true;
-        return come_back(
-            attempt, ATTEMPT_BUSY,
-            backoff_busy_ms(&attempt->ahead.record, client_chance(attempt->request.client)), now);
+        return attempt_keep_out(attempt, now);
     case RECORD_LIMIT:
         if (attempt->request.enter.try_only)
             return refused_try(attempt, now);

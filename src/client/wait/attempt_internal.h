@@ -18,6 +18,15 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now);
 void attempt_succeeded(struct attempt *attempt);
 bool attempt_has_queue(const struct attempt *attempt);
 
+/* attempt_look.c */
+hf_code attempt_look(struct attempt *attempt, hf_stamp after);
+/* Watches the sessions ahead. otherwise: when something else is due. */
+hf_mono attempt_watch_ahead(struct attempt *attempt, hf_mono now, hf_mono otherwise);
+
+/* attempt_outside.c */
+hf_mono attempt_keep_out(struct attempt *attempt, hf_mono now); /* its enter was told BUSY */
+hf_mono attempt_outside(struct attempt *attempt, hf_mono now);
+
 /* attempt_enter.c */
 hf_mono attempt_enter(struct attempt *attempt, hf_mono now);
 /* Enter again, with a new ticket (L3): the old one is gone; or its session is, and it may stand. */

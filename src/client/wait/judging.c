@@ -29,12 +29,21 @@ typedef struct look {
     findings found;
 } look;
 
+/* Outside the queue it is enough to see once a ttl that somebody in the queue lives: that one
+ * watches all ahead of it. */
+static bool is_outside(const look *l, const hf_entry *own)
+{
+    return l->request->enter.number && !own && l->ahead->record.queued;
+}
+
 /* Most waits end before anybody could be judged, so the first look at a session is delayed: those
  * waits do without it. */
 static hf_mono first_look(const look *l, const hf_entry *own, int32_t ttl_ms, hf_mono now)
 {
     bool spares = own && !(l->request->client->store->can & HF_CAN_SEE_CRASH);
     int64_t most = ttl_ms / 25;
+    if (is_outside(l, own))
+        return mono_add_ms(now, ttl_ms / 6);
     return spares ? mono_add_ms(now, most < FIRST_LOOK_MS ? most : FIRST_LOOK_MS) : now;
 }
 
@@ -44,6 +53,8 @@ static hf_mono first_look(const look *l, const hf_entry *own, int32_t ttl_ms, hf
 static bool is_far(const look *l, size_t at, const hf_entry *own)
 {
     bool is_behind = own && record_position(&l->ahead->record, own) > 1;
+    if (is_outside(l, own))
+        return true;
     return l->request->client->store->can & HF_CAN_SEE_CRASH &&
            (is_behind || at >= l->ahead->record.holders);
 }

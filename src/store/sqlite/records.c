@@ -11,6 +11,7 @@
  */
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/id.h"
 #include "core/record.h"
 #include "store/document.h"
 #include "store/sqlite/sqlite_internal.h"
@@ -127,18 +128,41 @@ static hf_code try_step(sqlite_store *store, const char *name, const hf_step *st
     return code;
 }
 
+/* A try that changes nothing, or one whose number has no place, need not keep others from writing:
+ * *out is then what it was refused for. */
+static hf_code read_first(sqlite_store *store, const char *name, const hf_step *step, outcome *out,
+                          bool *is_answered, hf_error *err)
+{
+    const hf_enter *enter = step->enter;
+    bool may_be_refused =
+        enter && (enter->try_only || enter->number) && id_is_zero(enter->replaces);
+    *is_answered = false;
+    if (!may_be_refused || step->n_leaves || step->n_deaths || step->change || step->pass)
+        return HF_OK;
+    hf_code code = record_load(store, name, &out->record, err);
+    if (code)
+        return code;
+    *is_answered = out->record.exists && !apply(store, &out->record, step, &out->news);
+    if (!*is_answered)
+        record_done(&out->record);
+    return HF_OK;
+}
+
 hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err)
 {
     hf_code code;
     outcome done = {.news = NULL};
     sqlite_store *store = store_of(base);
+    bool is_answered;
     pthread_mutex_lock(&store->main.mutex);
-    do {
+    code = read_first(store, name, step, &done, &is_answered, err);
+    while (!code && !is_answered) {
         code = try_step(store, name, step, &done, err);
+        is_answered = !code && !done.is_short;
         if (!code && done.is_short)
             code = tokens_reserve(store, done.record.token, err);
-    } while (!code && done.is_short);
+    }
     pthread_mutex_unlock(&store->main.mutex);
     if (code)
         return code;

@@ -188,6 +188,7 @@ hf_code sqlite_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_se
 {
     sqlite_store *store = store_of(base);
     MUTEX_SCOPE(&store->beats.mutex);
+    sql_take_turns(&store->beats, says->holds_nothing ? &store->tester : NULL);
     hf_code code = sql_begin(&store->beats, err);
     if (code)
         return code;

@@ -9,12 +9,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 /* In pages. A process that opens the database while no other has it open reads the whole log, about
  * 2 us a page; a run of one command writes ten. */
 #define LONG_LOG 1000
 #define TOO_LONG_LOG 4000
 #define WORTH_EMPTYING 200
+#define COMMIT_PAGES 8 /* of a commit, about */
+
+/* Between two tries, at most: of the one whose turn it is, of those that take no turns, and of
+ * those whose turn it is not. */
+#define TURN_US 1000
+#define URGENT_US 5000
+#define CROWD_US 100000
 
 static const char *const texts[] = {
 #define X(name, text) [name] = text,
@@ -22,18 +30,63 @@ static const char *const texts[] = {
 #undef X
 };
 
-/* A write transaction takes some 30 us, one with a sync some ms: wait 50 us at first, 2 ms at most
- * (SQLite's own handler begins with 1 ms and soon sleeps for 100). */
+/* ---- Waiting for other writers ---- */
+
+static int64_t waited_ms(const sql *conn)
+{
+    return kernel_ms(CLOCK_MONOTONIC) - conn->busy_since_ms;
+}
+
+/* A write transaction takes some 30 us, one with a sync some ms: sleep for 50 us at first (SQLite's
+ * own handler begins with 1 ms and soon sleeps for 100), then for an eighth of what was waited. If
+ * hundreds of processes asked more often, they would take the processor from the one that writes,
+ * in the middle of its transaction. */
+static void doze(const sql *conn, long most_us)
+{
+    long us = 125 * (long)waited_ms(conn);
+    kernel_pause_us(us < 50 ? 50 : us < most_us ? us : most_us);
+}
+
+/* Who finds the database locked waits here first, so that only one of a crowd asks SQLite, besides
+ * beats, which do not wait here: they come in after one or two other transactions, however many
+ * wait. If nobody has come through for half of the patience, one that was stopped may have the
+ * turn; then it is not waited for. */
+static void take_turn(sql *conn)
+{
+    if (conn->has_turn || !conn->takes_turns || !conn->begins)
+        return;
+    int fd = *conn->turn_fd;
+    while (fd >= 0 && waited_ms(conn) < conn->patience_ms / 2) {
+        conn->has_turn = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (conn->has_turn)
+            return;
+        doze(conn, CROWD_US);
+    }
+}
+
+static void leave_turn(sql *conn)
+{
+    if (conn->has_turn)
+        flock(*conn->turn_fd, LOCK_UN);
+    conn->has_turn = false;
+}
+
 static int wait_for_writer(void *ctx, int count)
 {
     sql *conn = ctx;
     if (count == 0)
         conn->busy_since_ms = kernel_ms(CLOCK_MONOTONIC);
-    else if (kernel_ms(CLOCK_MONOTONIC) - conn->busy_since_ms >= conn->patience_ms)
+    else if (waited_ms(conn) >= conn->patience_ms)
         return 0;
-    long us = count < 20 ? 50 : count < 100 ? 200 : 2000;
-    kernel_pause_us(us);
+    take_turn(conn);
+    doze(conn, conn->has_turn ? TURN_US : URGENT_US);
     return 1;
+}
+
+void sql_take_turns(sql *conn, const int *fd)
+{
+    conn->turn_fd = fd;
+    conn->takes_turns = fd != NULL;
 }
 
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err)
@@ -63,25 +116,21 @@ static void shorten_log(sql *conn)
     conn->patience_ms = patience_ms;
 }
 
-/* Tries again only when the log has grown by as much again: each try costs two syncs. */
+/* Each try costs two syncs. So of all processes, the one does it whose commit made the log longer
+ * by another LONG_LOG: not each of a thousand that begin while it is long. */
 static int see_commit(void *ctx, sqlite3 *db, const char *name, int pages)
 {
     (void)db, (void)name;
     sql *conn = ctx;
-    if (pages < conn->log_pages)
-        conn->shorten_at = LONG_LOG;
     conn->log_pages = pages;
-    if (conn->is_tidy && pages >= conn->shorten_at) {
-        conn->shorten_at = pages + LONG_LOG;
+    if (conn->is_tidy && pages / LONG_LOG > (pages - COMMIT_PAGES) / LONG_LOG)
         shorten_log(conn);
-    }
     return SQLITE_OK;
 }
 
 void sql_tend_log(sql *conn, bool is_tidy)
 {
     conn->is_tidy = is_tidy;
-    conn->shorten_at = LONG_LOG;
     sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_wal_hook(conn->db, see_commit, conn);
 }
@@ -210,7 +259,12 @@ static hf_code begin(sql *conn, sql_id id, hf_error *err)
     if (code)
         return code;
     sql_rollback(conn);
-    return run_plain(conn, id, err);
+    conn->begins = true;
+    code = run_plain(conn, id, err);
+    conn->begins = false;
+    if (code)
+        leave_turn(conn);
+    return code;
 }
 
 hf_code sql_begin(sql *conn, hf_error *err)
@@ -234,8 +288,10 @@ hf_code sql_commit(sql *conn, hf_error *err)
     errno = 0; /* SQLite does not keep the cause of this failure */
     int rc = code ? SQLITE_ERROR : sqlite3_step(statement);
     sqlite3_reset(statement);
-    if (rc == SQLITE_DONE)
+    if (rc == SQLITE_DONE) {
+        leave_turn(conn);
         return HF_OK;
+    }
     if (!code)
         code = sql_fail(conn, rc, "commit", err);
     if ((rc & 0xff) == SQLITE_IOERR && (code != HF_FULL || rc != SQLITE_IOERR_WRITE))
@@ -249,6 +305,7 @@ void sql_rollback(sql *conn)
 {
     if (conn->db && !sqlite3_get_autocommit(conn->db))
         run_plain(conn, SQL_ROLLBACK, NULL);
+    leave_turn(conn);
 }
 
 hf_code sql_end(sql *conn, hf_code code, hf_error *err)

@@ -93,14 +93,21 @@ typedef struct sql {
     const char *path;      /* for messages; the owner's */
     int64_t patience_ms;   /* how long a locked database is tried */
     int64_t busy_since_ms; /* when the present wait began */
-    bool is_readonly;      /* sql_begin() refuses */
-    bool is_tidy;          /* it moves the log into the database now and then */
-    int log_pages;         /* after the last commit here */
-    int shorten_at;        /* so many pages */
+    const int *turn_fd;    /* takes_turns: whose flock() says whose turn it is; the owner's */
+    bool takes_turns, has_turn, begins;
+    bool is_readonly; /* sql_begin() refuses */
+    bool is_tidy;     /* it moves the log into the database now and then */
+    int log_pages;    /* after the last commit here */
 } sql;
 
 /* Opens the file without looking at its contents. */
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err);
+
+/* While the database is locked, this connection asks for it only when it has a lock on *fd (-1:
+ * none yet), a file that all processes have open. Connections that take no turns (NULL) come
+ * before.
+ */
+void sql_take_turns(sql *conn, const int *fd);
 
 /* Also takes a connection that was never opened, or failed to open. */
 void sql_close(sql *conn);

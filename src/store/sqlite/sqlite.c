@@ -131,6 +131,7 @@ static hf_code open_main(sqlite_store *store, hf_error *err)
     if (code)
         return code;
     store->alive_path = alive_path_of(&store->main);
+    sql_take_turns(&store->main, &store->tester);
     code = boot_begin(store, err);
     if (!code)
         code = tokens_load(store, err);

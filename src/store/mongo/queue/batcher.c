@@ -58,7 +58,7 @@ static bool is_seen_locked(mongo_batcher *batcher, const char *name)
 static bool enters_plainly(const hf_step *step)
 {
     const hf_enter *enter = step->enter;
-    return record_makes(step) && !enter->try_only && !enter->returner &&
+    return record_makes(step) && !enter->try_only && !enter->wants_number && !enter->number &&
            enter->entry.permits <= enter->limit;
 }
 

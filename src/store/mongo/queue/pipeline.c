@@ -3,14 +3,13 @@
  * by step.c and batch.c. The expression is made by pipeline_text.c, once for each kind of
  * step. Everything from outside is in one $literal, the variable x, made by pipeline_values.c:
  *   {now, floor}                              where they are given
- *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue, for this one; new:
- *                                             the record, where there is none; asks: its ticket
- *   {replaces}                                the holder whose place the entrant wants
- *   {change: {ticket, permits}}               the holder that has less from now on
- *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why, actor}}}
- *                                             the holder whose place goes over, and what changes
- *   {ticket, mark, used, done}                the only leave, or the one before a pass
- *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}
+ *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue; new: the record,
+ * where there is none; asks: its ticket {skips}                                   its entry has a
+ * number, and skips those outside if the record has `reached` no more than this {replaces} the
+ * holder whose place the entrant wants {change: {ticket, permits}}               the holder that
+ * has less from now on {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why,
+ * actor}}} the holder whose place goes over, and what changes {ticket, mark, used, done} the only
+ * leave, or the one before a pass {tickets, dead, marks: [{ticket | dead, mark, used, done}]}
  *                                             several leaves, or deaths
  * mark is `last`, and done is `done`, as the leave writes it; used is the last token that was used.
  */
@@ -42,9 +41,11 @@ static pipeline_enter kind_of(const hf_enter *enter)
         return PIPELINE_IS_REFUSED;
     if (!id_is_zero(enter->replaces))
         return PIPELINE_UPGRADES;
-    if (pipeline_bound(enter) < 1)
-        return PIPELINE_IS_REFUSED;
-    return enter->try_only ? PIPELINE_TRIES : PIPELINE_WAITS;
+    if (enter->try_only)
+        return PIPELINE_TRIES;
+    if (enter->number)
+        return PIPELINE_HAS_NUMBER;
+    return enter->wants_number ? PIPELINE_WANTS_NUMBER : PIPELINE_WAITS;
 }
 
 static pipeline_variant variant_of(const hf_step *step, pipeline_clock clock)

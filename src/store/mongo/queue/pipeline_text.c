@@ -241,12 +241,42 @@ static const char edit[] =
 static const char is_neighbour[] =
     "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']}, {'$isNumber': '$$this.permits'}]}";
 
-/* It is granted at once when nobody waits and it fits. */
+/* It is granted at once when nobody waits before it and it fits. */
 static const char fits[] =
-    "{'$eq': ['$$r.queue', []]},"
+    "{'$eq': [@queue_before, []]},"
     "{'$lte': [{'$add': [{'$sum': '$$r.holders.permits'}, '$$x.entry.permits']}, '$$x.limit']}";
 
-static const char and_fits[] = ", @fits";
+static const char is_behind[] = "{'$gt': ['$$this.number', '$$x.entry.number']}";
+static const char before_number[] =
+    "{'$filter': {'input': '$$r.queue', 'cond': {'$not': [@is_behind]}}}";
+static const char behind_number[] = "{'$filter': {'input': '$$r.queue', 'cond': @is_behind}}";
+
+/* record_places() */
+static const char places[] =
+    "{'$max': [0, {'$subtract': [{'$min': ['$$x.bound', {'$subtract': [1000, {'$size': "
+    "'$$r.holders'}]}]}, {'$size': '$$r.queue'}]}]}";
+
+static const char given[] = "{'$ifNull': ['$$r.given', 0]}";
+static const char reached[] = "{'$ifNull': ['$$r.reached', 0]}";
+static const char next[] = "{'$toLong': {'$add': [@given, 1]}}";
+
+/* record_has_place(). Two fields that are missing are equal. */
+static const char nobody_outside[] = "{'$eq': ['$$r.given', '$$r.reached']}";
+static const char has_place[] = "{'$gt': [@places, 0]}, @nobody_outside";
+static const char has_place_by_number[] =
+    "{'$gt': [@places, 0]}, {'$lte': ['$$x.entry.number', @given]},"
+    "{'$lte': ['$$x.entry.number', {'$add': ['$$far', @places]}]}";
+
+/* skip(): passes over as many numbers as there are places. */
+static const char skips[] = "{'$and': [{'$eq': ['$$x.skips', @reached]}, {'$gt': [@places, 0]},"
+                            "          {'$lt': [@reached, @given]}]}";
+static const char skipped[] =
+    "{'$cond': [@skips, {'$toLong': {'$min': [@given, {'$add': [@reached, "
+    "@places]}]}}, @reached]}";
+
+/* may_try(). Two arrays of entries are equal only when both are empty. */
+static const char may_try[] = "{'$gt': [@places, 0]}, @fits,"
+                              "{'$or': [@nobody_outside, {'$eq': ['$$r.holders', '$$r.queue']}]}";
 
 /* If it queues behind others, or does not fit, the grant that follows grants nothing (its head has
  * just been refused), so there is none; and with no edit there is no first one: each step leaves a
@@ -257,11 +287,18 @@ static const char admit[] =
     "    {'$gte': [{'$add': ['$$r.limit', '$$r.token', {'$strLenBytes': '$$r.notify'}]}, 1]},"
     "    {'$or': [{'$eq': ['$$r.limit', '$$x.limit']}, {'$eq': ['$$r.holders', '$$r.queue']}]},"
     "    {'$allElementsTrue': [{'$map': {"
-    "        'input': {'$concatArrays': ['$$r.holders', '$$r.queue']}, 'in': @is_neighbour}}]},"
-    "    {'$lt': [{'$size': '$$r.queue'},"
-    "             {'$min': ['$$x.bound', {'$subtract': [1000, {'$size': "
-    "'$$r.holders'}]}]}]}@and_fits]},"
+    "        'input': {'$concatArrays': ['$$r.holders', '$$r.queue']}, 'in': @is_neighbour}}]}"
+    "    @and_may]},"
     "    @admitted, {}]}]}";
+
+static const char or_number[] =
+    "{'$cond': [{'$and': [@has_place]}, @taken_or_queued, {'given': @next, 'reached': {'$toLong': "
+    "@reached}}]}";
+
+/* far: how far the record has got, after skipping. */
+static const char by_number[] =
+    "{'$let': {'vars': {'far': @skipped}, 'in': {'$cond': [{'$and': [@has_place_by_number]},"
+    "    @taken_or_queued, {'$cond': [@skips, {'reached': '$$far'}, {}]}]}}}";
 
 static const char taken_or_queued[] = "{'$cond': [{'$and': [@fits]}, @taken, @queued]}";
 
@@ -278,13 +315,13 @@ static const char taken_alone[] =
     " 'token': '$$token',"
     " 'holders': {'$concatArrays': ['$$r.holders', [{'$mergeObjects': ["
     "     '$$x.entry', {'since': @since, 'token': '$$token', 'granted_at': @now}]}]]},"
-    " 'notify': {'$concat': [@noted'$$x.note', {'$toString': '$$token'}]}}";
+    " 'notify': {'$concat': [@noted@recalled'$$x.note', {'$toString': '$$token'}]}@with_reached}";
 
 static const char taken_with_block[] =
     "{'$let': {"
     "    'vars': {'block': {'$toInt': {'$min': ["
     "        '$$x.entry.block',"
-    "        {'$max': [1, {'$add': [1, {'$subtract': [@floor, '$$token']}]}]}]}}},"
+    "        {'$max': [1, {'$add': [@room, {'$subtract': [@floor, '$$token']}]}]}]}}},"
     "    'in': {"
     "        'limit': '$$x.limit',"
     "        'token': {'$add': ['$$token', '$$block', -1]},"
@@ -292,11 +329,25 @@ static const char taken_with_block[] =
     "            '$$x.entry',"
     "            {'since': @since, 'token': '$$token', 'block': '$$block', 'granted_at': "
     "@now}]}]]},"
-    "        'notify': {'$concat': [@noted'$$x.note', {'$toString': '$$token'}, @note_block]}}}}";
+    "        'notify': {'$concat': [@noted@recalled'$$x.note', {'$toString': '$$token'},"
+    "                               @note_block]}@with_reached}}}";
+
+/* Those behind an entrant with a number go on waiting. */
+static const char room_before_others[] = "{'$subtract': [1, {'$size': '$$r.queue'}]}";
+static const char with_reached[] = ", 'reached': {'$max': ['$$far', '$$x.entry.number']}";
+static const char recall_by_next[] =
+    "{'$cond': [{'$and': ['$$x.entry.yields', {'$ne': ['$$r.queue', []]}]},"
+    "           {'$concat': [{'$toString': '$$x.entry.session'}, ':recall:',"
+    "                        {'$toString': {'$arrayElemAt': ['$$r.queue.ticket', 0]}}, ' ']},"
+    "           '']}, ";
 
 static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue', [{'$mergeObjects': "
-                             "['$$x.entry', {'since': @now}]}]]}"
-                             " @recall}";
+                             "['$$x.entry', {'since': @now, 'number': @next}]}]]},"
+                             " 'given': @next, 'reached': @next @recall}";
+
+static const char queued_by_number[] =
+    "{'queue': {'$concatArrays': [@queue_before, [{'$mergeObjects': ['$$x.entry', {'since': "
+    "@now}]}], @behind_number]} @with_reached @recall}";
 
 /* recall(): an entry that comes to the head of the queue recalls the holders that yield. */
 static const char recall[] =
@@ -368,7 +419,7 @@ static const char wall_time[] = /* record_floor_of() */
 
 /* ---- Which parts ---- */
 
-#define PARTS 54
+#define PARTS 72
 
 typedef struct part {
     const char *name, *text;
@@ -445,21 +496,43 @@ static void choose_grant(parts *p, const pipeline_variant *v)
 static void choose_enter(parts *p, const pipeline_variant *v)
 {
     bool is_edited = v->edit || v->has_change || v->has_pass;
-    bool tries = v->enter == PIPELINE_TRIES;
+    bool has_number = v->enter == PIPELINE_HAS_NUMBER, tries = v->enter == PIPELINE_TRIES;
+    bool wants_number = v->enter == PIPELINE_WANTS_NUMBER;
     add(p, "before", is_edited ? edited : "'$$ROOT'");
     add(p, "let_in",
         v->enter == PIPELINE_IS_REFUSED ? "'$$r'"
         : v->enter == PIPELINE_UPGRADES ? replace
                                         : admit);
-    add(p, "and_fits", tries ? and_fits : "");
-    add(p, "admitted", tries ? taken : taken_or_queued);
+    add(p, "and_may", tries ? ", @may_try" : has_number || wants_number ? "" : ", @has_place");
+    add(p, "admitted",
+        tries          ? taken
+        : has_number   ? by_number
+        : wants_number ? or_number
+                       : taken_or_queued);
+    ADD(p, skips);
+    ADD(p, skipped);
+    add(p, "queue_before", has_number ? before_number : "'$$r.queue'");
+    add(p, "recalled", has_number ? recall_by_next : "");
+    add(p, "room", has_number ? room_before_others : "1");
+    add(p, "with_reached", has_number ? with_reached : "");
+    add(p, "queued", has_number ? queued_by_number : queued);
+    ADD(p, taken_or_queued);
+    ADD(p, is_behind);
+    ADD(p, behind_number);
+    ADD(p, places);
+    ADD(p, given);
+    ADD(p, reached);
+    ADD(p, next);
+    ADD(p, nobody_outside);
+    ADD(p, has_place);
+    ADD(p, has_place_by_number);
+    ADD(p, may_try);
     add(p, "taken_with_token", v->has_block ? taken_with_block : taken_alone);
     add(p, "noted", is_edited ? noted_before : "");
     ADD(p, is_neighbour);
     ADD(p, fits);
     add(p, "since", v->enter == PIPELINE_UPGRADES ? since_of_replaced : "@now");
     ADD(p, taken);
-    ADD(p, queued);
     ADD(p, recall);
 }
 

@@ -15,6 +15,8 @@ typedef enum pipeline_edit {
 typedef enum pipeline_enter {
     PIPELINE_ENTERS_NOT,
     PIPELINE_WAITS,
+    PIPELINE_WANTS_NUMBER, /* waits, or takes one */
+    PIPELINE_HAS_NUMBER,   /* waits, if it is its turn */
     PIPELINE_TRIES,
     PIPELINE_UPGRADES,
     PIPELINE_IS_REFUSED /* whatever the record is */

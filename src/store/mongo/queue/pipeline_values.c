@@ -18,11 +18,6 @@ bool pipeline_is_done(const hf_leave *leave)
     return leave->told && leave->has_exit_status && leave->outcome == HF_OUTCOME_RELEASED;
 }
 
-int32_t pipeline_bound(const hf_enter *enter)
-{
-    return enter->returner ? enter->queue_max : enter->queue_max - enter->queue_max / 4;
-}
-
 const char *pipeline_key(size_t i, char buffer[16])
 {
     const char *key;
@@ -114,16 +109,19 @@ static void append_enter(bson_t *x, const char *name, const hf_enter *enter)
     snprintf(note, sizeof note, "%s:%s:", session, ticket);
     hf_entry plain = enter->entry;
     plain.token = plain.since.ms = plain.granted_at.ms = 0;
+    plain.number = id_is_zero(enter->replaces) ? enter->number : 0;
     document_of_entry(&plain, &entry);
     record_init(&record, name);
     record.limit = enter->limit;
     document_of_record(&record, &new);
     BSON_APPEND_DOCUMENT(x, "new", &new);
     BSON_APPEND_INT32(x, "limit", enter->limit);
-    BSON_APPEND_INT32(x, "bound", pipeline_bound(enter));
+    BSON_APPEND_INT32(x, "bound", enter->queue_max);
     BSON_APPEND_UTF8(x, "note", note);
     BSON_APPEND_UTF8(x, "asks", ticket);
     BSON_APPEND_DOCUMENT(x, "entry", &entry);
+    if (enter->number)
+        BSON_APPEND_INT64(x, "skips", enter->skips ? enter->reached : -1);
     if (!id_is_zero(enter->replaces))
         document_append_id(x, "replaces", enter->replaces);
     bson_destroy(&entry);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt_outside.c: a wait for a lock whose queue is full. It takes a number, as at a counter, and
+ * looks from time to time whether its number is called. Nobody tells it, and nobody needs to know
+ * that it lives: the number of a waiter that is gone only leaves a place free. Called by attempt.c.
+ *
+ * How often it looks decides what a long line costs, and whether the queue ever runs dry while
+ * others stand outside. So it looks when three quarters of the turns before it may be over, at the
+ * pace that it has seen; and it never trusts that a slow line stays slow: if the quickest turns
+ * that this store can do begin now, it looks before the queue can run dry. */
+#include "client/wait/attempt_internal.h"
+
+#include "client/hold/hold.h"
+
+#include "core/backoff.h"
+
+#define QUICK_MS 8              /* a quick turn, of processes that do next to nothing */
+#define QUICK_REMOTE_MS 20      /* the same, over a network */
+#define LOOK_LEAST_MS 10        /* between two looks */
+#define LOOK_MOST_MS 10000      /* the same */
+#define STILL_FIRST_MS 250      /* the same while nothing moves, at first */
+#define SKIP_MS 2000            /* for so long those whose turn it is may take a free place */
+#define LEAD (HF_QUEUE_MAX / 4) /* so many turns are left when the next look is due */
+
+/* How many places must come free before its own. */
+static int64_t places_short(const struct attempt *attempt)
+{
+    const hf_record *record = &attempt->ahead.record;
+    const hf_enter *enter = &attempt->request.enter;
+    int64_t served = record->reached + record_places(record, enter->queue_max);
+    return enter->number > served ? enter->number - served : 0;
+}
+
+static int64_t head_of(const hf_record *record)
+{
+    return record->queued ? record->entries[record->holders].number : record->reached;
+}
+
+/* ---- Looking ---- */
+
+static void see(struct attempt *attempt, hf_mono now)
+{
+    struct outside *outside = &attempt->outside;
+    const hf_record *record = &attempt->ahead.record;
+    int64_t head = head_of(record), moved = outside->head ? head - outside->head : 0;
+    bool has_places = record_places(record, attempt->request.enter.queue_max) > 0;
+    outside->turn_ns = moved > 0 ? (now.ns - outside->seen.ns) / moved : 0;
+    outside->head = head;
+    outside->seen = now;
+    bool was_so = outside->has_places && record->reached == outside->reached;
+    if (has_places && !was_so)
+        outside->free_since = now;
+    outside->has_places = has_places;
+    outside->reached = record->reached;
+}
+
+static int64_t quick_ms(const struct attempt *attempt)
+{
+    return attempt->request.client->store->is_remote ? QUICK_REMOTE_MS : QUICK_MS;
+}
+
+static int64_t look_ms(const struct attempt *attempt, hf_mono now)
+{
+    const struct outside *outside = &attempt->outside;
+    int64_t turns = places_short(attempt);
+    int64_t most_ms = (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
+    int64_t waited_ms = (now.ns - attempt->request.started.ns) / 1000000;
+    int64_t ms = waited_ms / 8 < STILL_FIRST_MS ? STILL_FIRST_MS : waited_ms / 8;
+    if (outside->turn_ns)
+        ms = (turns / 4 * 3 > LEAD ? turns / 4 * 3 : LEAD) * outside->turn_ns / 1000000;
+    ms = ms < most_ms ? ms : most_ms;
+    ms = ms < LOOK_MOST_MS ? ms : LOOK_MOST_MS;
+    return ms < LOOK_LEAST_MS ? LOOK_LEAST_MS : ms;
+}
+
+static hf_mono stay(struct attempt *attempt, hf_mono now)
+{
+    hf_client *client = attempt->request.client;
+    int64_t ms = look_ms(attempt, now);
+    attempt->state = ATTEMPT_OUTSIDE;
+    attempt->outside.has_judged = false;
+    attempt->request.is_in_flight = attempt->request.is_unanswered;
+    attempt->request.enter.skips = false;
+    attempt->look_due = mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(client)));
+    return now;
+}
+
+/* ---- Its turn ---- */
+
+static hf_mono come_in(struct attempt *attempt, hf_mono now)
+{
+    attempt->state = ATTEMPT_ENTERS;
+    attempt->enter_due = now;
+    return now;
+}
+
+/* The record has given fewer numbers: it is another one than that which gave this number. */
+static bool is_void(const struct attempt *attempt)
+{
+    return attempt->ahead.record.given < attempt->request.enter.number;
+}
+
+/* All who might have come in have had the time to look. The first in line skips first. */
+static bool may_skip(const struct attempt *attempt, hf_mono now)
+{
+    int64_t most_ms = SKIP_MS + quick_ms(attempt) * places_short(attempt);
+    return attempt->outside.has_places &&
+           mono_reached(mono_add_ms(attempt->outside.free_since, most_ms), now);
+}
+
+static hf_mono look_outside(struct attempt *attempt, hf_mono now)
+{
+    hf_enter *enter = &attempt->request.enter;
+    see(attempt, now);
+    if (is_void(attempt)) {
+        enter->number = 0;
+        return come_in(attempt, now);
+    }
+    enter->skips = may_skip(attempt, now);
+    enter->reached = attempt->ahead.record.reached;
+    bool may = enter->skips || record_has_place(&attempt->ahead.record, enter);
+    return may ? come_in(attempt, now) : stay(attempt, now);
+}
+
+hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
+{
+    if (mono_reached(attempt->look_due, now)) {
+        hf_code code = attempt_look(attempt, (hf_stamp){0});
+        now = client_now(attempt->request.client);
+        if (code)
+            return attempt_failed(attempt, code, now);
+        attempt_succeeded(attempt);
+        attempt_tell_joined(attempt->request.client, &attempt->ahead.record);
+        return look_outside(attempt, now);
+    }
+    bool is_watched = attempt->ahead.record.queued > 0 && attempt->outside.has_judged;
+    attempt->outside.has_judged = true;
+    return is_watched ? mono_min(attempt->look_due, attempt->deadline)
+                      : attempt_watch_ahead(attempt, now, attempt->look_due);
+}
+
+/* The answer to an enter was BUSY. If that enter wanted a number, the record's last is its own.
+ * Over a network, the first enter does not want one: it may travel with others, which is cheaper,
+ * but does not learn its number. */
+hf_mono attempt_keep_out(struct attempt *attempt, hf_mono now)
+{
+    hf_enter *enter = &attempt->request.enter;
+    if (!enter->number && !enter->wants_number) {
+        enter->wants_number = true;
+        return come_in(attempt, now);
+    }
+    if (enter->wants_number)
+        enter->number = attempt->ahead.record.given;
+    enter->wants_number = false;
+    return look_outside(attempt, now);
+}
