@@ -252,7 +252,7 @@ static void test_where_others_write_much_it_says_that_it_looks(void **state)
     answers_give("ping", WRITES("7", "500"));
     assert_int_equal(look(store), HF_OK);
     assert_said("notices: change streams");
-    assert_int_equal(answers_sent("ping"), 12);
+    assert_int_equal(answers_sent("ping"), 13);
     assert_non_null(strstr(answers_paused(), "100 100 100 "));
     answers_close(store);
 }
@@ -295,12 +295,31 @@ static void write_in(int64_t last_ms)
 static void test_writes_too_slow_for_the_ttl_are_a_danger(void **state)
 {
     (void)state;
-    write_in(1500);
-    assert_said("\nlatency: a majority write takes 0.0 to 1500.0 ms");
+    write_in(1100);
+    assert_said("\nlatency: a majority write takes 0.0 to 1100.0 ms");
     assert_said("a ttl of 6 s or longer is safe\n");
-    write_in(1501);
-    assert_said("\nDANGER latency: a majority write takes 0.0 to 1501.0 ms");
-    assert_said("a ttl of 7 s or longer is safe; with a shorter one, sessions will be lost\n");
+    write_in(1101);
+    assert_said("\nDANGER latency: a majority write takes 0.0 to 1101.0 ms");
+    assert_said(
+        "a ttl of 7 s or longer is safe; with a shorter one, a connection that breaks costs "
+        "the lock\n");
+}
+
+/* 200 ms away: writes and pings take one round trip, a new connection two. The ping's own is no
+ * part of connecting. */
+static void test_a_new_connection_counts_beside_two_writes(void **state)
+{
+    (void)state;
+    mongo_store *store = answers_open("");
+    for (int i = 0; i < 5; i++) {
+        answers_give_slowly("findAndModify", WELL, 200);
+        answers_give_slowly("delete", WELL, 200);
+    }
+    answers_give_slowly("ping", WELL, 600);
+    answers_give_slowly("ping", WELL, 200);
+    look_and_close(store);
+    assert_said("\nlatency: a majority write takes 200.0 to 200.0 ms, a new connection 400.0 ms: "
+                "from here a ttl of 3 s or longer is safe\n");
 }
 
 static void test_each_write_that_fails_is_told(void **state)
@@ -486,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_without_change_streams_it_says_why),
         cmocka_unit_test(test_the_best_and_the_worst_of_the_writes),
         cmocka_unit_test(test_writes_too_slow_for_the_ttl_are_a_danger),
+        cmocka_unit_test(test_a_new_connection_counts_beside_two_writes),
         cmocka_unit_test(test_each_write_that_fails_is_told),
         cmocka_unit_test(test_the_trial_is_taken_away),
         cmocka_unit_test(test_weak_writes_are_a_danger),
