@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HF_STORE_VERSION 1
+#define HF_STORE_VERSION 2
 
 /* ---- Three clocks that the compiler keeps apart --------------------------------------------- */
 
@@ -530,6 +530,10 @@ typedef struct hf_store_ops {
     /* The store will be closed: calls under way that wait for a server which is silent fail soon
      * (HF_UNREACHABLE or HF_UNKNOWN). Those that begin later wait as always. May be NULL. */
     void (*hurry)(hf_store *store);
+
+    /* Connects, if that was not done yet; called before the call from which a lease is counted, so
+     * that none runs while servers far away are looked for. May be NULL. */
+    hf_code (*connect)(hf_store *store, hf_error *err);
 } hf_store_ops;
 
 struct hf_store {

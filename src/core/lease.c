@@ -8,6 +8,7 @@
 /* An outage of 15 s, 4 s until a beat gets through after it, and a stop margin of 6 s. */
 #define OUTAGE_MS 25000
 #define BEAT_LEAST_MS 5000 /* no outage that long is worth beats that are closer */
+#define FIRST_TRIPS 8      /* for a connection, and as long to spare */
 #define STEPS 6            /* moments at which beats go out, between two of one session */
 
 hf_mono mono_add_ms(hf_mono t, int64_t ms)
@@ -65,6 +66,11 @@ int64_t lease_beat_ms(int64_t ttl_ms)
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
 {
     return mono_add_ms(sent, lease_beat_ms(ttl_ms));
+}
+
+int64_t lease_first_sooner_ms(int64_t began_ms)
+{
+    return FIRST_TRIPS * began_ms;
 }
 
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms)

@@ -37,6 +37,11 @@ hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms);
  * be looked at as often as a session beats takes this too. */
 int64_t lease_beat_ms(int64_t ttl_ms);
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms);
+/* How much sooner the first beat of a session is due than another. The session's beginning took
+ * began_ms, which is a round trip and a commit. The first beat makes its connection, which takes up
+ * to four of those (TCP, TLS, hello, authentication), and may be lost; a lease that is short beside
+ * that must not end meanwhile. */
+int64_t lease_first_sooner_ms(int64_t began_ms);
 /* When what failed is tried again: a twentieth of the ttl later, at most half a second. */
 hf_mono lease_retry_due(hf_mono now, int64_t ttl_ms);
 

@@ -109,6 +109,50 @@ static void test_beats_over_a_network_go_out_together(void **state)
     end();
 }
 
+static hf_code connect_far_away(hf_store *store, hf_error *err)
+{
+    (void)store;
+    (void)err;
+    stage_sleep(800);
+    return HF_OK;
+}
+
+/* Each call takes 400 ms, and a new connection 800 more: nothing of that may run on the lease, or
+ * the first beat comes too late for one of 3 s, of which a third is needed to stop. */
+static void test_a_short_lease_outlives_the_first_connections_to_a_store_far_away(void **state)
+{
+    (void)state;
+    static hf_store_ops far_away;
+    begin("memory:far", (hf_options){.ttl_ms = 3000, .stop_margin_ms = 1000});
+    far_away = *stage_store(a)->base.ops;
+    far_away.connect = connect_far_away;
+    stage_store(a)->base.ops = &far_away;
+    stage_store(a)->base.is_remote = true;
+    stage_let_fail((stage_fault){.call = FAULTY_BEGIN, .slow_ms = 400});
+    stage_let_fail((stage_fault){.call = FAULTY_STEP, .slow_ms = 400});
+    stage_let_fail((stage_fault){.call = FAULTY_BEAT, .late_ms = 800, .slow_ms = 400});
+    stage_let_fail((stage_fault){.call = FAULTY_BEAT, .times = 10, .slow_ms = 400});
+    play(take_part, &x, 0);
+    stage_run(8000);
+    play(check_part, &x, 0);
+    stage_expect("800 a begin\n"
+                 "1200 a x: enter\n"
+                 "1200 a beat, seen 1, waits\n"
+                 "1200 a hears a grant\n"
+                 "1600 a has x\n"
+                 "1800 a sweep\n"
+                 "2400 a beat, seen 2\n"
+                 "3250 a beat, seen 3\n"
+                 "4246 a beat, seen 4\n"
+                 "4800 a look at x since 1\n"
+                 "5242 a beat, seen 5\n"
+                 "6238 a beat, seen 6\n"
+                 "7234 a beat, seen 7\n"
+                 "7800 a look at x since 1\n"
+                 "8000 x: 2223 ms left\n");
+    end();
+}
+
 static void test_beats_are_repeated(void **state)
 {
     (void)state;
@@ -871,6 +915,7 @@ int main(void)
         cmocka_unit_test(test_two_releases_in_the_background),
         cmocka_unit_test(test_it_beats_and_looks_after_what_it_holds),
         cmocka_unit_test(test_beats_over_a_network_go_out_together),
+        cmocka_unit_test(test_a_short_lease_outlives_the_first_connections_to_a_store_far_away),
         cmocka_unit_test(test_beats_are_repeated),
         cmocka_unit_test(test_beats_that_are_never_answered),
         cmocka_unit_test(test_a_beat_that_is_answered_too_late),

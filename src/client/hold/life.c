@@ -76,10 +76,18 @@ struct beginning {
     bool listens; /* the listener may be awaiting notices of the session before */
 };
 
+static hf_code connect_store(hf_client *client, hf_error *err)
+{
+    const hf_store_ops *ops = client->store->ops;
+    return ops->connect ? ops->connect(client->store, err) : HF_OK;
+}
+
 static hf_code begin(hf_client *client, const struct beginning *one, hf_error *err)
 {
-    hf_mono sent = client_now(client);
     hf_code code = start_threads(client, err);
+    if (!code)
+        code = connect_store(client, err);
+    hf_mono sent = client_now(client);
     if (!code) {
         guardian_begin(client, &one->self);
         code = client->store->ops->session_begin(client->store, &one->self, err);

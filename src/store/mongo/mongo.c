@@ -8,6 +8,7 @@
 #include "store/mongo/document/document.h"
 #include "store/mongo/driver/log.h"
 #include "store/mongo/driver/pool.h"
+#include "store/mongo/driver/server.h"
 #include "store/mongo/queue/bell_listen.h"
 #include "store/mongo/queue/queue.h"
 #include "store/mongo/queue/session.h"
@@ -60,6 +61,7 @@ static const hf_store_ops queue_ops = {
     .scheme = "mongodb",
     .close = close_store,
     .hurry = mongo_hurry,
+    .connect = mongo_connect,
     .session_begin = mongo_session_begin,
     .session_beat = mongo_session_beat,
     .session_mark = mongo_session_mark,
@@ -83,6 +85,7 @@ static const hf_store_ops ttl_ops = {
     .scheme = "mongodb",
     .close = close_store,
     .hurry = mongo_hurry,
+    .connect = mongo_connect,
     .session_begin = mongo_ttl_begin,
     .session_beat = mongo_ttl_beat,
     .session_mark = mongo_plain_mark,
@@ -108,6 +111,7 @@ static const hf_store_ops document_ops = {
     .scheme = "mongodb",
     .close = close_store,
     .hurry = mongo_hurry,
+    .connect = mongo_connect,
     .session_begin = mongo_plain_begin,
     .session_beat = mongo_document_beat,
     .session_mark = mongo_plain_mark,
@@ -136,6 +140,7 @@ static const hf_store_ops sharding_ops = {
     .scheme = "mongodb",
     .close = close_store,
     .hurry = mongo_hurry,
+    .connect = mongo_connect,
     .session_begin = sharding_session_begin,
     .session_beat = sharding_session_beat,
     .session_mark = mongo_plain_mark,

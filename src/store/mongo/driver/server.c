@@ -65,6 +65,11 @@ hf_code mongo_ready(mongo_store *store, hf_error *err)
     return code;
 }
 
+hf_code mongo_connect(hf_store *base, hf_error *err)
+{
+    return mongo_ready((mongo_store *)base, err);
+}
+
 mongo_topology mongo_topology_of(mongo_store *store)
 {
     return (mongo_topology)atomic_load(&store->topology);
