@@ -131,10 +131,10 @@ typedef struct hf_options {
     int64_t patience_ms;    /* how long an unreachable store is retried before HF_UNREACHABLE;
                              * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
                              * for requests that may not wait (HF_TRY) and for hf_lease_renew().
-                             * Not retried: calls that only read (but hf_election_observe() and
-                             * the search for a lease with a key). A try under way is not cut short,
-                             * even when wait_ms is over: on SQLite it waits up to 5 s for a file
-                             * that another program keeps locked, and for other calls of the
+                             * Calls that only read are retried alike on MongoDB; there are no
+                             * exceptions but hf_list_options.asks_once. A try under way is not cut
+                             * short, even when wait_ms is over: on SQLite it waits up to 5 s for a
+                             * file that another program keeps locked, and for other calls of the
                              * client */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
@@ -161,8 +161,9 @@ typedef struct hf_options {
      * names. Not with protocol document, whose names are _ids. */
     const char *name_prefix;
     int64_t call_patience_ms; /* the patience of calls for which somebody waits, as in a service:
-                               * requests that may not wait (HF_TRY), hf_lease_renew() and
-                               * hf_lease_release(); default: patience_ms as above */
+                               * requests that may not wait (HF_TRY), hf_lease_renew(),
+                               * hf_lease_release(), and those that only read; default: patience_ms
+                               * as above */
     /* The path of the command `holdfast`, searched for in PATH if it has no slash; NULL: none. With
      * it a guardian is started before the first session begins: a small process without a
      * connection that waits until this one has ended. If that ends without hf_close(), as after
@@ -672,6 +673,8 @@ typedef struct hf_list_options {
     size_t limit;       /* at most so many locks, which are then read at once; 0: all */
     const char *lock_session; /* protocol sharding: only locks that were last taken with this lock
                                * session id (hf_lock_options); NULL: all */
+    bool asks_once; /* where the store gives no answer, it fails at once, for callers that ask again
+                     * by themselves; otherwise patience_ms applies */
 } hf_list_options;
 
 /* Lists locks in the byte order of their names. Locks that nobody holds or waits for are included

@@ -58,11 +58,11 @@ class Client:
       ttl            the lease: 1 to 3600; default 30 with MongoDB (with protocol `sharding` 90), else 10
       stop_margin    the loss warning comes this long before the lease ends; default: with the end
       patience       how long an unreachable store is retried; default the URI's serverSelectionTimeoutMS, or
-                     30, and 4 for requests that may not wait and for renew_lease(); calls that only read,
-                     but for observe(), try once. A try under way is not cut short; on SQLite it waits up to
-                     5 s for a file that another program keeps locked
-      call_patience  the patience of requests that may not wait, renew_lease() and release_lease(); default:
-                     patience as above
+                     30, and 4 for requests that may not wait and for renew_lease(). A try under way is not
+                     cut short; on SQLite it waits up to 5 s for a file that another program keeps locked,
+                     and calls that only read try once
+      call_patience  the patience of requests that may not wait, renew_lease(), release_lease() and calls that
+                     only read; default: patience as above
       clock_trust    after which time a request that may not wait takes the lock of a dead session of this
                      host; default 300; math.inf: never
       local_turns    how many more threads of this client in a row get a lock, once it has heard that another

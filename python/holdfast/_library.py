@@ -109,7 +109,8 @@ class SessionInfo(Structure):
 
 class ListOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("prefix", c_char_p), ("after", c_char_p),
-                ("in_use", c_bool), ("limit", c_size_t), ("lock_session", c_char_p)]
+                ("in_use", c_bool), ("limit", c_size_t), ("lock_session", c_char_p),
+                ("asks_once", c_bool)]
 
 
 class Turn(Structure):

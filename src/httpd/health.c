@@ -20,7 +20,9 @@ static bool ignore(void *ctx, const hf_lock_info *info)
 void answer_ready(request *req)
 {
     hf_error err = {0};
-    hf_code code = hf_list(req->service->config.client, "ready", ignore, NULL, &err);
+    const hf_list_options any = {
+        .struct_size = sizeof any, .prefix = "ready", .limit = 1, .asks_once = true};
+    hf_code code = hf_list_locks(req->service->config.client, &any, ignore, NULL, &err);
     if (code && req->service->tokens && !req->caller.role)
         answer_code(req, code,
                     "the store cannot be used; with an access token, the answer says why");

@@ -128,14 +128,16 @@ static hf_code look(board *out, const hf_list_options *part, const board *was, h
 hf_code board_look(board *out, hf_client *client, const char *prefix, size_t most,
                    board_heard *heard, hf_error *err)
 {
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .limit = most};
+    const hf_list_options part = {
+        .struct_size = sizeof part, .prefix = prefix, .limit = most, .asks_once = true};
     return look(out, &part, NULL, client, heard, err);
 }
 
 hf_code board_look_in_use(board *out, const board *was, hf_client *client, const char *prefix,
                           board_heard *heard, hf_error *err)
 {
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = prefix, .in_use = true};
+    const hf_list_options part = {
+        .struct_size = sizeof part, .prefix = prefix, .in_use = true, .asks_once = true};
     return look(out, &part, was, client, heard, err);
 }
 

@@ -8,9 +8,10 @@ import uuid
 
 import pymongo
 
-from bystanders import Bystanders, Later
+from bystanders import HOLDS, Bystanders, Calls, Later, Newcomers, Service, Writer
 from contest import Command, Worker, boot_ns, idle_seconds
 from mongod import ReplicaSet, until
+from repeated import Repeated
 
 UNREACHABLE, VALUE, HELD = 69, 65, 75
 AGAIN_S = 5  # after a plain write has succeeded; 2 s on an idle machine
@@ -126,6 +127,61 @@ class Gone(Defaults):
 
     def test_steps_down(self):
         self.befall(lambda member: member.admin("replSetStepDown", 60, force=True))
+
+
+class Gets(Calls):
+    """One request after the other."""
+
+    def __init__(self, service, path):
+        super().__init__()
+        self.service, self.path = service, path
+        self.repeated = Repeated(self.get, 0.2)
+
+    def get(self):
+        began = boot_ns()
+        status, answer = self.service.call("GET", self.path)
+        self.add(began, True if status == 200 else (status, answer))
+
+    def end(self):
+        self.repeated.end()
+
+
+class Reading(unittest.TestCase):
+    """Calls that only read, again and again, while the primary of a set that elects soon is gone."""
+
+    VERBS = [["list"], ["list", "held"], ["sessions"], ["history"], ["why", "held"]]
+    PATHS = ["/v1/locks", "/v1/locks/held", "/v1/sessions", "/v1/history", "/v1/why/held"]
+    RIDDEN_OUT_S = 3.5  # by a service, which asks again for 5 s
+
+    def later(self, each):
+        self.addCleanup(each.end if hasattr(each, "end") else each.kill)
+        return each
+
+    def befall(self, rs, fault, readers, writer):
+        """Returns how long no plain write succeeded."""
+        fault(rs.wait_primary())
+        began = boot_ns()
+        again = writer.success_after(began, ELECTED_S)
+        for each in readers:
+            each.success_after(again, ELECTED_S)
+        return (again - began) / 1e9
+
+    def test_none_fails(self):
+        rs = ReplicaSet(election_ms=2000)
+        self.addCleanup(rs.stop)
+        rs.start()
+        holder = self.later(Command("--store", rs.uri, "run", "held", "--", "bash", "-c", HOLDS))
+        holder.line("holds", 30)
+        writer, service = self.later(Writer(rs.uri)), self.later(Service(rs.uri))
+        verbs = [self.later(Newcomers(Command, "--store", rs.uri, *words, pause=0.3)) for words in self.VERBS]
+        gets = [self.later(Gets(service, path)) for path in self.PATHS]
+        outage_s = 0
+        for fault in (lambda member: member.admin("replSetStepDown", 5, force=True), rs.kill):
+            rs.wait_secondaries()
+            outage_s = max(outage_s, self.befall(rs, fault, verbs + gets, writer))
+        for each in verbs + (gets if outage_s < self.RIDDEN_OUT_S else []):
+            failed = [outcome for _, _, outcome in each.since(0) if outcome is not True]
+            self.assertEqual(failed, [], outage_s)
 
 
 class InOrder(Defaults):

@@ -205,7 +205,8 @@ static bool offer_process(void *ctx, const hf_session_info *info)
 
 static void list_locks(hf_client *client, names *n)
 {
-    const hf_list_options part = {.struct_size = sizeof part, .prefix = n->word, .limit = n->left};
+    const hf_list_options part = {
+        .struct_size = sizeof part, .prefix = n->word, .limit = n->left, .asks_once = true};
     hf_list_locks(client, &part, offer_lock, n, NULL);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* history.c: hf_history(): the turns that have ended, as the store's history has them. */
-#include "client/base/client.h"
+#include "client/api/reading.h"
 
 #include "core/alloc.h"
 #include "core/caller.h"
@@ -14,8 +14,10 @@
 #define TURNS_DEFAULT 1000
 #define TURNS_MOST 10000
 
-/* What the store gave. */
+/* What the store gave for a part. */
 struct collection {
+    hf_store *store;
+    hf_history_part part;
     struct history_turn **turns;
     size_t n, room;
 };
@@ -67,6 +69,14 @@ static void tell_all(hf_client *client, struct collection *c, bool goes_on, hf_t
     free(c->turns);
 }
 
+static hf_code read_part(void *ctx, hf_error *err)
+{
+    struct collection *c = ctx;
+    while (c->n)
+        free(c->turns[--c->n]);
+    return c->store->ops->history(c->store, &c->part, collect, c, err);
+}
+
 static hf_code check(const hf_client *client, const hf_history_options *o, hf_error *err)
 {
     if (!client->store->ops->history)
@@ -85,16 +95,16 @@ static hf_code check(const hf_client *client, const hf_history_options *o, hf_er
 static hf_code read(hf_client *client, const char *name, const hf_history_options *o,
                     struct collection *c, hf_error *err)
 {
-    hf_store *store = client->store;
     char known_as[HF_NAME_MAX + 1] = "";
     hf_code code = check(client, o, err);
     if (!code && name && *name)
         code = client_name(client, name, known_as, err);
-    const hf_history_part part = {.name = known_as,
-                                  .prefix = client->name_prefix,
-                                  .since = {o->since_ms},
-                                  .limit = o->limit ? o->limit : TURNS_DEFAULT};
-    return code ? code : store->ops->history(store, &part, collect, c, err);
+    c->store = client->store;
+    c->part = (hf_history_part){.name = known_as,
+                                .prefix = client->name_prefix,
+                                .since = {o->since_ms},
+                                .limit = o->limit ? o->limit : TURNS_DEFAULT};
+    return code ? code : reading_repeat(client, read_part, c, err);
 }
 
 hf_code hf_history(hf_client *client, const char *name, const hf_history_options *options,

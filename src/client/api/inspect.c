@@ -2,6 +2,7 @@
 /* inspect.c: who holds what: reads records, and the sessions behind their entries, and tells the
  * caller; needs no session of its own. */
 #include "client/api/entry_info.h"
+#include "client/api/reading.h"
 #include "client/hold/previous.h"
 #include "client/wait/deadlock.h"
 
@@ -102,10 +103,12 @@ static hf_code tell_all(hf_client *client, collection *c, hf_lock_info_fn each, 
 
 typedef struct listing {
     hf_client *client;
-    size_t most; /* records of the part that is read now */
+    hf_list_part part; /* what is wanted, from the first on */
+    size_t most;       /* records of the part that is read now */
     collection found;
+    size_t n_told;
+    char last[HF_NAME_MAX + 1]; /* the name of the last lock that was told */
     bool goes_on;
-    hf_id lock_session; /* 0: any */
     hf_lock_info_fn each;
     void *ctx;
     hf_code code; /* of telling */
@@ -119,11 +122,21 @@ static bool tell_one(void *ctx, const hf_lock_info *info)
     return l->goes_on;
 }
 
+static void note_told(listing *l)
+{
+    size_t n = l->found.n_records;
+    l->n_told += n;
+    if (n)
+        snprintf(l->last, sizeof l->last, "%s", l->found.records[n - 1].name);
+}
+
 static void tell_part(listing *l)
 {
     l->code = read_lasts(l->client, &l->found, l->err);
     if (!l->code)
         l->code = tell_all(l->client, &l->found, tell_one, l, l->err);
+    if (!l->code)
+        note_told(l);
     collection_done(&l->found);
     l->found = (collection){.n_records = 0};
     l->most = PART_NEXT;
@@ -138,13 +151,25 @@ static bool collect_part(void *ctx, const hf_record *record)
     return l->goes_on && !l->code;
 }
 
-static hf_code list(listing *l, const hf_list_part *part)
+/* Goes on behind what was told. */
+static hf_code list_on(void *ctx, hf_error *err)
 {
+    listing *l = ctx;
     hf_store *store = l->client->store;
-    hf_code code = store->ops->list(store, part, collect_part, l, l->err);
+    hf_list_part part = l->part;
+    if (part.limit && part.limit == l->n_told)
+        return HF_OK;
+    if (l->n_told)
+        part.after = l->last;
+    if (part.limit)
+        part.limit -= l->n_told;
+    l->err = err;
+    l->code = HF_OK;
+    hf_code code = store->ops->list(store, &part, collect_part, l, err);
     if (!code && !l->code && l->goes_on)
         tell_part(l);
     collection_done(&l->found);
+    l->found = (collection){.n_records = 0};
     return code ? code : l->code;
 }
 
@@ -158,17 +183,15 @@ static char *with_prefix(const hf_client *client, const char *text)
     return whole;
 }
 
-static hf_code list_part(listing *l, const hf_list_options *o)
+static hf_code list_part(listing *l, const hf_list_options *o, hf_error *err)
 {
     bool is_first = !o->after || !*o->after;
     char *prefix = with_prefix(l->client, o->prefix);
     char *after = is_first ? alloc_text("") : with_prefix(l->client, o->after);
-    const hf_list_part part = {.prefix = prefix,
-                               .after = after,
-                               .in_use = o->in_use,
-                               .limit = o->limit,
-                               .lock_session = l->lock_session};
-    hf_code code = list(l, &part);
+    bool is_once = o->struct_size > offsetof(hf_list_options, asks_once) && o->asks_once;
+    l->part.prefix = prefix;
+    l->part.after = after;
+    hf_code code = is_once ? list_on(l, err) : reading_repeat(l->client, list_on, l, err);
     free(prefix);
     free(after);
     return code;
@@ -180,11 +203,11 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     static const hf_list_options defaults = {0};
     const hf_list_options *o = options ? options : &defaults;
     listing l = {.client = client,
+                 .part = {.in_use = o->in_use, .limit = o->limit},
                  .most = o->limit && o->limit < PART_NEXT ? o->limit : PART_FIRST,
                  .goes_on = true,
                  .each = each,
-                 .ctx = ctx,
-                 .err = err};
+                 .ctx = ctx};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
@@ -192,9 +215,9 @@ hf_code hf_list_locks(hf_client *client, const hf_list_options *options, hf_lock
     if (!code)
         code = text_check("the name that a listing begins after", o->after, HF_NAME_MAX, err);
     if (!code)
-        code = client_lock_session(client, o->lock_session, &l.lock_session, err);
+        code = client_lock_session(client, o->lock_session, &l.part.lock_session, err);
     if (!code)
-        code = list_part(&l, o);
+        code = list_part(&l, o, err);
     client_end(client);
     return code;
 }
@@ -208,41 +231,86 @@ hf_code hf_list(hf_client *client, const char *prefix, hf_lock_info_fn each, voi
 
 /* ---- One ---- */
 
-hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
+typedef struct showing {
+    hf_client *client;
+    const char *name;
+    collection found;
+} showing;
+
+static hf_code read_one(void *ctx, hf_error *err)
 {
-    collection c = {.n_records = 0};
+    showing *s = ctx;
+    collection *c = &s->found;
+    hf_store *store = s->client->store;
+    collection_done(c);
+    *c = (collection){.n_records = 0};
+    hf_code code = store->ops->look(store, &s->name, 1, (hf_stamp){0}, false, collect_any, c, err);
+    if (!code)
+        code = read_lasts(s->client, c, err);
+    if (!code && (!c->n_records || !c->records[0].exists))
+        code = entry_info_no_record(s->client, s->name, err);
+    return code ? code : look_at_sessions(s->client, c, err);
+}
+
+static hf_code show(hf_client *client, const char *name, bool is_once, hf_lock_info_fn each,
+                    void *ctx, hf_error *err)
+{
     char known_as[HF_NAME_MAX + 1];
+    showing s = {.client = client, .name = known_as};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
     code = client_name(client, name, known_as, err);
-    name = known_as;
     if (!code)
-        code = client->store->ops->look(client->store, &name, 1, (hf_stamp){0}, false, collect_any,
-                                        &c, err);
+        code = is_once ? read_one(&s, err) : reading_repeat(client, read_one, &s, err);
     if (!code)
-        code = read_lasts(client, &c, err);
-    if (!code && (!c.n_records || !c.records[0].exists))
-        code = entry_info_no_record(client, name, err);
-    if (!code)
-        code = tell_all(client, &c, each, ctx, err);
-    collection_done(&c);
+        tell(client, &s.found, s.found.records, each, ctx);
+    collection_done(&s.found);
     client_end(client);
     return code;
+}
+
+hf_code hf_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx, hf_error *err)
+{
+    return show(client, name, false, each, ctx, err);
+}
+
+hf_code reading_show(hf_client *client, const char *name, hf_lock_info_fn each, void *ctx,
+                     hf_error *err)
+{
+    return show(client, name, true, each, ctx, err);
 }
 
 /* ---- Sessions
  * ----------------------------------------------------------------------------------------- */
 
 typedef struct session_telling {
+    hf_client *client;
     hf_session_info_fn each;
     void *ctx;
+    hf_id *told;
+    size_t n_told, n_before; /* n_before: by the reading before this one, sorted */
 } session_telling;
+
+static int by_id(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(hf_id));
+}
+
+/* A store gives sessions in its own order. */
+static bool was_told(const session_telling *t, hf_id id)
+{
+    return t->n_before && bsearch(&id, t->told, t->n_before, sizeof *t->told, by_id);
+}
 
 static bool tell_session(void *ctx, const hf_session_state *state)
 {
     session_telling *telling = ctx;
     char id[ID_TEXT_SIZE];
+    if (was_told(telling, state->session.id))
+        return true;
+    telling->told = alloc_more(telling->told, telling->n_told, sizeof *telling->told);
+    telling->told[telling->n_told++] = state->session.id;
     id_write(state->session.id, id);
     hf_session_info info = {.session = id,
                             .app = state->session.app,
@@ -255,13 +323,24 @@ static bool tell_session(void *ctx, const hf_session_state *state)
     return telling->each(telling->ctx, &info);
 }
 
+static hf_code read_sessions(void *ctx, hf_error *err)
+{
+    session_telling *telling = ctx;
+    hf_store *store = telling->client->store;
+    telling->n_before = telling->n_told;
+    if (telling->n_told)
+        qsort(telling->told, telling->n_told, sizeof *telling->told, by_id);
+    return store->ops->list_sessions(store, tell_session, telling, err);
+}
+
 hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_error *err)
 {
-    session_telling telling = {each, ctx};
+    session_telling telling = {.client = client, .each = each, .ctx = ctx};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = client->store->ops->list_sessions(client->store, tell_session, &telling, err);
+    code = reading_repeat(client, read_sessions, &telling, err);
+    free(telling.told);
     client_end(client);
     return code;
 }
@@ -303,14 +382,34 @@ static hf_code overdue_doctor(hf_client *client, hf_finding_fn each, void *ctx, 
     return hf_list_locks(client, &used, find_overdue, &o, err);
 }
 
+typedef struct visit {
+    hf_client *client;
+    hf_finding_fn each;
+    void *ctx;
+} visit;
+
+/* A store fails before it has told anything. */
+static hf_code ask_store(void *ctx, hf_error *err)
+{
+    visit *v = ctx;
+    return v->client->store->ops->doctor(v->client->store, v->each, v->ctx, err);
+}
+
+static hf_code find_deadlocks(void *ctx, hf_error *err)
+{
+    visit *v = ctx;
+    return deadlock_doctor(v->client, v->each, v->ctx, err);
+}
+
 hf_code hf_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
+    visit v = {client, each, ctx};
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    code = client->store->ops->doctor(client->store, each, ctx, err);
+    code = reading_repeat(client, ask_store, &v, err);
     if (!code)
-        code = deadlock_doctor(client, each, ctx, err);
+        code = reading_repeat(client, find_deadlocks, &v, err);
     if (!code)
         code = overdue_doctor(client, each, ctx, err);
     client_end(client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* observe.c: hf_election_observe(): looks again and again at who holds a lock, and tells the caller
  * of each change; needs no session. */
-#include "client/base/client.h"
+#include "client/api/reading.h"
 
 #include "core/error.h"
 #include "core/id.h"
@@ -98,7 +98,7 @@ static hf_code look(observing *o, hf_error *err)
     unsigned failures = 0;
     hf_code code;
     do
-        code = hf_show(o->client, o->name, see, o, err);
+        code = reading_show(o->client, o->name, see, o, err);
     while (client_may_retry(o->client, o->cancel, code, &failures, since));
     if (code != HF_NOT_FOUND)
         return code;

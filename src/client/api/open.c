@@ -116,6 +116,7 @@ static void set_patience(hf_client *client, const hf_options *options, int64_t o
     client->patience_ms = said_ms ? said_ms : PATIENCE_MS;
     client->call_patience_ms = call_ms ? call_ms : said_ms ? said_ms : CALL_PATIENCE_MS;
     client->release_patience_ms = call_ms ? call_ms : client->patience_ms;
+    client->read_patience_ms = client->release_patience_ms;
 }
 
 static void set_options(hf_client *client, const hf_options *options, int64_t ttl_ms)

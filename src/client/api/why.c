@@ -10,6 +10,7 @@
  * A lock is read once and told once, so a cycle ends. A wait counts only if the ticket stands in
  * the record's queue: a report may be as old as a beat. */
 #include "client/api/entry_info.h"
+#include "client/api/reading.h"
 
 #include "core/alloc.h"
 #include "core/record.h"
@@ -25,6 +26,7 @@
 
 typedef struct chain {
     hf_client *client;
+    const char *first; /* where it begins */
     struct waits_graph graph;
     char names[LOCKS_MOST][HF_NAME_MAX + 1];
     size_t n_names, n_looked; /* those before n_looked are in the graph */
@@ -99,8 +101,18 @@ static hf_code look_at_holders(chain *c, hf_error *err)
     return session_states_read(&c->states, c->client, err);
 }
 
-static hf_code read_chain(chain *c, hf_error *err)
+static void forget(chain *c)
 {
+    waits_graph_done(&c->graph);
+    session_states_done(&c->states);
+    *c = (chain){.client = c->client, .first = c->first};
+}
+
+static hf_code read_chain(void *ctx, hf_error *err)
+{
+    chain *c = ctx;
+    forget(c);
+    add_name(c, c->first);
     hf_code code = read_waits(c, err);
     for (int level = 0; !code && level < LEVELS_MOST && c->n_looked < c->n_names; level++) {
         code = look_at_records(c, err);
@@ -184,15 +196,14 @@ static bool tell_lock(telling *t, const hf_record *record, size_t depth)
 
 /* ---- The call ---- */
 
-static hf_code follow(chain *c, const char *name, telling *t, hf_error *err)
+static hf_code follow(chain *c, telling *t, hf_error *err)
 {
-    add_name(c, name);
-    hf_code code = read_chain(c, err);
+    hf_code code = reading_repeat(c->client, read_chain, c, err);
     if (code)
         return code;
-    const hf_record *first = waits_graph_record(&c->graph, name);
+    const hf_record *first = waits_graph_record(&c->graph, c->first);
     if (!first || !first->exists)
-        return entry_info_no_record(c->client, name, err);
+        return entry_info_no_record(c->client, c->first, err);
     tell_lock(t, first, 0);
     return HF_OK;
 }
@@ -205,11 +216,11 @@ hf_code hf_why(hf_client *client, const char *name, hf_why_fn each, void *ctx, h
         return code;
     chain *c = alloc_zeroed(sizeof *c);
     c->client = client;
+    c->first = known_as;
     code = client_name(client, name, known_as, err);
     if (!code)
-        code = follow(c, known_as, &(telling){c, each, ctx}, err);
-    waits_graph_done(&c->graph);
-    session_states_done(&c->states);
+        code = follow(c, &(telling){c, each, ctx}, err);
+    forget(c);
     free(c);
     client_end(client);
     return code;

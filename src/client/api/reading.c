@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reading.c: repeats what public calls read, in one place for all of them; see reading.h. */
+#include "client/api/reading.h"
+
+#include "core/error.h"
+
+/* The first call of an outage says so; each success lets the next one say it. */
+static void note(hf_client *client, hf_code code, const hf_error *why)
+{
+    bool is_missed = error_is_no_answer(code);
+    if (atomic_exchange(&client->is_unanswered, is_missed) || !is_missed)
+        return;
+    client_log(client, HF_LOG_WARNING, "asking again, for up to %lld s: %s",
+               (long long)(client->read_patience_ms + 999) / 1000, why->text);
+}
+
+hf_code reading_repeat(hf_client *client, reading_fn read, void *ctx, hf_error *err)
+{
+    hf_mono end = mono_add_ms(client_now(client), client->read_patience_ms);
+    unsigned failures = 0;
+    hf_error why;
+    hf_code code;
+    if (!client->store->is_remote)
+        return read(ctx, err);
+    do {
+        code = read(ctx, &why);
+        note(client, code, &why);
+    } while (client_may_retry_until(client, NULL, code, &failures, end));
+    if (code && err)
+        *err = why;
+    return code;
+}
