@@ -3,6 +3,7 @@
  * that may have been done is unknown, never failed (R2). */
 #include "unit.h"
 
+#include "store/kernel_time.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
 #include "store/mongo/driver/store.h"
@@ -33,6 +34,41 @@ static hf_code of_driver(uint32_t domain, uint32_t code, bool writes)
 {
     hf_error err;
     return told(domain, code, NULL, writes, &err);
+}
+
+/* An authentication was refused a second ago. */
+static void refuse_before(void)
+{
+    atomic_store(&store.refusal.first_ms, kernel_ms(CLOCK_MONOTONIC) - 1000);
+}
+
+/* By a server that is just starting or ending. */
+static void test_only_a_second_refusal_judges(void **state)
+{
+    (void)state;
+    mongo_refusal_forget(&store.refusal);
+    assert_int_equal(of_server(18, true), HF_UNREACHABLE);
+    assert_int_equal(of_driver(MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_AUTHENTICATE, true),
+                     HF_UNREACHABLE);
+    refuse_before();
+    assert_int_equal(of_driver(MONGOC_ERROR_CLIENT, MONGOC_ERROR_CLIENT_AUTHENTICATE, true),
+                     HF_DENIED);
+    mongo_refusal_forget(&store.refusal);
+    assert_int_equal(of_server(13, true), HF_DENIED); /* that server is at work */
+}
+
+static void test_a_refusal_is_told_within_a_second_and_forgotten(void **state)
+{
+    (void)state;
+    mongo_refusal refusal = {0};
+    assert_false(mongo_refusal_judges(&refusal, 100000));
+    assert_false(mongo_refusal_judges(&refusal, 100299));
+    assert_true(mongo_refusal_judges(&refusal, 100300));
+    assert_true(mongo_refusal_judges(&refusal, 109999));
+    assert_false(mongo_refusal_judges(&refusal, 110000)); /* it begins anew */
+    assert_false(mongo_refusal_judges(&refusal, 110299));
+    mongo_refusal_forget(&refusal);
+    assert_false(mongo_refusal_judges(&refusal, 110400));
 }
 
 static void test_a_write_that_was_interrupted_is_unknown(void **state)
@@ -72,6 +108,7 @@ static void test_what_trying_again_does_not_mend(void **state)
 {
     static const int32_t denied[] = {13, 18, 8000}, full[] = {10334, 14031, 17419, 17420};
     (void)state;
+    refuse_before();
     for (size_t i = 0; i < sizeof denied / sizeof *denied; i++)
         assert_int_equal(of_server(denied[i], true), HF_DENIED);
     for (size_t i = 0; i < sizeof full / sizeof *full; i++)
@@ -97,6 +134,7 @@ static void test_what_trying_again_does_not_mend(void **state)
 static void test_a_text_names_the_place_the_lock_and_the_remedy(void **state)
 {
     (void)state;
+    refuse_before();
     hf_error err;
     told(MONGOC_ERROR_SCRAM, 0, NULL, true, &err);
     assert_string_equal(err.text,
@@ -107,7 +145,7 @@ static void test_a_text_names_the_place_the_lock_and_the_remedy(void **state)
 
 static const char *sharding_text(uint32_t domain, uint32_t number, bool is_beat)
 {
-    static const mongo_store sharding = {
+    static mongo_store sharding = {
         .uri = {.hosts = "db", .database = "d", .protocol = MONGO_SHARDING, .command_ms = 1500}};
     static hf_error err;
     bson_error_t error;
@@ -217,6 +255,8 @@ static void test_errors_that_stand_inside_a_reply(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_a_second_refusal_judges),
+        cmocka_unit_test(test_a_refusal_is_told_within_a_second_and_forgotten),
         cmocka_unit_test(test_a_write_that_was_interrupted_is_unknown),
         cmocka_unit_test(test_what_never_began_may_be_tried_again),
         cmocka_unit_test(test_what_trying_again_does_not_mend),

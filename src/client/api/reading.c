@@ -4,10 +4,14 @@
 
 #include "core/error.h"
 
+#define SILENT_MS 1000 /* what takes no longer is not worth a word */
+
 /* The first call of an outage says so; each success lets the next one say it. */
-static void note(hf_client *client, hf_code code, const hf_error *why)
+static void note(hf_client *client, hf_code code, hf_mono began, const hf_error *why)
 {
     bool is_missed = error_is_no_answer(code);
+    if (is_missed && !mono_reached(mono_add_ms(began, SILENT_MS), client_now(client)))
+        return;
     if (atomic_exchange(&client->is_unanswered, is_missed) || !is_missed)
         return;
     client_log(client, HF_LOG_WARNING, "asking again, for up to %lld s: %s",
@@ -16,7 +20,7 @@ static void note(hf_client *client, hf_code code, const hf_error *why)
 
 hf_code reading_repeat(hf_client *client, reading_fn read, void *ctx, hf_error *err)
 {
-    hf_mono end = mono_add_ms(client_now(client), client->read_patience_ms);
+    hf_mono began = client_now(client), end = mono_add_ms(began, client->read_patience_ms);
     unsigned failures = 0;
     hf_error why;
     hf_code code;
@@ -24,7 +28,7 @@ hf_code reading_repeat(hf_client *client, reading_fn read, void *ctx, hf_error *
         return read(ctx, err);
     do {
         code = read(ctx, &why);
-        note(client, code, &why);
+        note(client, code, began, &why);
     } while (client_may_retry_until(client, NULL, code, &failures, end));
     if (code && err)
         *err = why;

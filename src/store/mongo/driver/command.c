@@ -133,7 +133,9 @@ static hf_code run(mongo_store *store, const mongo_call *call, const bson_t *com
     bool ok = mongoc_client_command_simple(connection->client, database, command, NULL, &reply->doc,
                                            &error);
     note_stamp(store, reply);
-    if (!ok) {
+    if (ok)
+        mongo_refusal_forget(&store->refusal);
+    else {
         *again = connection->is_hinted && mongo_connection_is_unsent(&error);
         mongo_connection_explain(connection, &error);
         reply->server_code = (int32_t)mongo_int_at(&reply->doc, "code", 0);

@@ -4,10 +4,14 @@
  * (R2). */
 #include "store/mongo/driver/fault.h"
 #include "core/error.h"
+#include "store/kernel_time.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/reply.h"
 
 #include <stdio.h>
+
+#define AUTHENTICATION_FAILED 18
+#define BAD_AUTH 8000 /* of Atlas */
 
 /* Errors of the server, by number. After an error that comes before the command begins, nothing was
  * done. An error that interrupts a command may have left its write behind. */
@@ -39,8 +43,8 @@ static hf_code judge_server(int32_t code, bool writes)
     case 100:   /* UnsatisfiableWriteConcern */
         return open;
     case MONGO_UNAUTHORIZED:
-    case 18:   /* AuthenticationFailed */
-    case 8000: /* Atlas: bad auth */
+    case AUTHENTICATION_FAILED:
+    case BAD_AUTH:
         return HF_DENIED;
     case 10334: /* BSONObjectTooLarge */
     case 14031: /* OutOfDiskSpace */
@@ -149,11 +153,23 @@ static hf_code word(const mongo_store *store, const mongo_call *call, hf_code co
                      is_cut ? " ..." : "", remedy_of(code), limit_of(store, call, is_late, limit));
 }
 
-hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+/* Unlike what a user may not do, which a server says that is at work. */
+static bool is_authentication(int64_t code, const bson_error_t *error)
+{
+    return code == AUTHENTICATION_FAILED || code == BAD_AUTH ||
+           error->domain == MONGOC_ERROR_SASL || error->domain == MONGOC_ERROR_SCRAM ||
+           (error->domain == MONGOC_ERROR_CLIENT &&
+            error->code == MONGOC_ERROR_CLIENT_AUTHENTICATE);
+}
+
+hf_code mongo_fault(mongo_store *store, const mongo_call *call, const bson_error_t *error,
                     const bson_t *reply, hf_error *err)
 {
     int64_t code = reply ? mongo_int_at(reply, "code", 0) : 0;
     hf_code meaning = code ? judge_server((int32_t)code, call->writes) : judge(error, call->writes);
+    if (meaning == HF_DENIED && is_authentication(code ? code : error->code, error) &&
+        !mongo_refusal_judges(&store->refusal, kernel_ms(CLOCK_MONOTONIC)))
+        meaning = HF_UNREACHABLE; /* nothing was done, and the next call asks anew */
     return word(store, call, meaning, may_be_late(code, error), error->message, err);
 }
 

@@ -7,8 +7,9 @@
 
 #define MONGO_UNAUTHORIZED 13 /* a server's code: the user lacks a privilege */
 
-/* What an error of driver or server means. reply may be NULL. */
-hf_code mongo_fault(const mongo_store *store, const mongo_call *call, const bson_error_t *error,
+/* What an error of driver or server means. reply may be NULL. The first refusal of an
+ * authentication is HF_UNREACHABLE: see refusal.h. */
+hf_code mongo_fault(mongo_store *store, const mongo_call *call, const bson_error_t *error,
                     const bson_t *reply, hf_error *err);
 /* Errors inside a reply that says ok: of a write, or of its write concern. */
 hf_code mongo_write_fault(const mongo_store *store, const mongo_call *call, mongo_reply *reply,

@@ -4,6 +4,7 @@
 #define STORE_MONGO_DRIVER_STORE_H
 
 #include "store/mongo/driver/pool.h"
+#include "store/mongo/driver/refusal.h"
 #include "store/mongo/driver/uri.h"
 
 #include <holdfast/store.h>
@@ -44,6 +45,7 @@ struct mongo_store {
     atomic_uint hurried;          /* see connection.c: counts the calls of mongo_hurry() */
     atomic_int_least64_t asks_ms; /* see connection.c: when a call asks next who the primary is */
     atomic_bool is_asking;        /* see connection.c: a call asks who the primary is */
+    mongo_refusal refusal;        /* of an authentication */
     mongo_set_seen set_seen;      /* guarded by the mutex */
 
     pthread_mutex_t mutex;     /* what says so, here and in the rooms above */
