@@ -39,6 +39,19 @@ static void open_mongo(struct raw *on, const struct place *place)
     mongoc_write_concern_destroy(concern);
 }
 
+/* A driver of one thread waits for each member to answer, or for 10 s if one is silent. */
+void raw_connect(struct raw *on)
+{
+    bson_error_t error;
+    if (!on->client)
+        return;
+    mongoc_server_description_t *primary =
+        mongoc_client_select_server(on->client, true, NULL, &error);
+    if (!primary)
+        fail(EX_UNAVAILABLE, "the driver", error.message);
+    mongoc_server_description_destroy(primary);
+}
+
 static void put_mongo(struct raw *on, int id)
 {
     bson_error_t error;

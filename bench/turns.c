@@ -68,6 +68,7 @@ void role_turns(struct board *board, int number)
 void role_poll(struct board *board, int number)
 {
     struct raw *raw = raw_open(&board->place);
+    raw_connect(raw);
     atomic_fetch_add(&board->ready, 1); /* with 64 of them some would never have a turn */
     while (goes_on(board, number)) {
         struct turn turn = poll_turn(raw);
