@@ -2,46 +2,31 @@
 /* stream.c: carries the bytes between the driver and one member. The driver asks all members at
  * once (connection.c), but would wait until each has answered or its time is over. These streams
  * end that as soon as enough was heard (scan.c). And a read that gets no answer asks from time to
- * time whether its server is still the one to wait for.
- *
- * A name may stand for several addresses. They are tried one after the other, the next a quarter of
- * a second after the last one, or when that has failed; the first that answers is kept (RFC 8305).
- */
+ * time whether its server is still the one to wait for. tries.c connects. */
 #include "store/mongo/driver/stream.h"
 #include "core/alloc.h"
 #include "store/kernel_time.h"
 #include "store/mongo/driver/store.h"
+#include "store/mongo/driver/tries.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 
-#define ADDRESSES 8   /* of a name, at most */
-#define NEXT_MS 250   /* after the last address that was tried */
 #define LOOK_MS 100   /* between two looks at whether the server is given up */
 #define OUR_TYPE 4711 /* no type of the driver's */
-
-typedef struct address {
-    struct sockaddr_storage at;
-    socklen_t length;
-} address;
 
 typedef struct stream {
     mongoc_stream_t base;
     mongo_connection *of;
-    address addresses[ADDRESSES];
-    size_t n, n_tried;                 /* addresses, and how many were tried */
-    mongoc_socket_t *tries[ADDRESSES]; /* NULL: failed, or not begun */
-    int64_t next_ms;                   /* when the next one is tried */
-    mongoc_socket_t *socket;           /* the one that answered; NULL until then */
-    mongoc_stream_t *tls; /* around this stream, until its handshake is done; or NULL */
-    char *name;           /* of the host, which its certificate must have */
-    char *host;           /* with its port */
-    int shake_events;     /* what the handshake waits for */
-    int error;            /* errno of the last call */
+    tries tries;             /* until one has answered */
+    mongoc_socket_t *socket; /* the one that answered; NULL until then */
+    mongoc_stream_t *tls;    /* around this stream, until its handshake is done; or NULL */
+    char *name;              /* of the host, which its certificate must have */
+    char *host;              /* with its port */
+    int shake_events;        /* what the handshake waits for */
+    int error;               /* errno of the last call */
 } stream;
 
 static stream *stream_of(mongoc_stream_t *base)
@@ -54,110 +39,9 @@ static int64_t now_ms(void)
     return kernel_ms(CLOCK_MONOTONIC);
 }
 
-/* ---- Addresses ---- */
-
-static void add_address(stream *s, const struct sockaddr *at, socklen_t length)
+static int error_of(const stream *s)
 {
-    if (s->n == ADDRESSES || length > sizeof s->addresses[0].at)
-        return;
-    memcpy(&s->addresses[s->n].at, at, length);
-    s->addresses[s->n++].length = length;
-}
-
-static const char *find_by_path(stream *s, const mongoc_host_list_t *host)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (strlen(host->host) >= sizeof at.sun_path)
-        return "its path is too long";
-    strcpy(at.sun_path, host->host);
-    add_address(s, (const struct sockaddr *)&at, sizeof at);
-    return NULL;
-}
-
-/* Returns why not, or NULL. */
-static const char *find_by_name(stream *s, const mongoc_host_list_t *host)
-{
-    struct addrinfo hints = {.ai_family = host->family, .ai_socktype = SOCK_STREAM}, *found;
-    char port[16];
-    snprintf(port, sizeof port, "%u", host->port);
-    int code = getaddrinfo(host->host, port, &hints, &found);
-    if (code)
-        return gai_strerror(code);
-    for (const struct addrinfo *each = found; each; each = each->ai_next)
-        add_address(s, each->ai_addr, each->ai_addrlen);
-    freeaddrinfo(found);
-    return NULL;
-}
-
-/* ---- Connecting ---- */
-
-static bool is_under_way(int error)
-{
-    return error == EINPROGRESS || error == EAGAIN || error == EWOULDBLOCK || error == ETIMEDOUT;
-}
-
-/* NULL: it failed at once; s->error says why. */
-static mongoc_socket_t *connect_to(stream *s, const address *to)
-{
-    mongoc_socket_t *socket = mongoc_socket_new(to->at.ss_family, SOCK_STREAM, 0);
-    s->error = errno;
-    if (!socket || !mongoc_socket_connect(socket, (const struct sockaddr *)&to->at, to->length, 0))
-        return socket;
-    s->error = mongoc_socket_errno(socket);
-    if (is_under_way(s->error))
-        return socket;
-    mongoc_socket_destroy(socket);
-    return NULL;
-}
-
-static void try_next(stream *s)
-{
-    mongoc_socket_t *socket = connect_to(s, &s->addresses[s->n_tried]);
-    s->tries[s->n_tried++] = socket;
-    s->next_ms = now_ms() + NEXT_MS;
-}
-
-static bool has_try(const stream *s)
-{
-    for (size_t i = 0; i < s->n_tried; i++)
-        if (s->tries[i])
-            return true;
-    return false;
-}
-
-/* A socket says why it is not connected when it is read. */
-static int why_not(mongoc_socket_t *socket)
-{
-    char none;
-    ssize_t n = mongoc_socket_recv(socket, &none, 1, 0, 0);
-    return n < 0 ? mongoc_socket_errno(socket) : ECONNRESET;
-}
-
-static void give_up_try(stream *s, size_t i)
-{
-    mongoc_socket_destroy(s->tries[i]);
-    s->tries[i] = NULL;
-    s->next_ms = 0; /* no need to wait before the next */
-}
-
-static void keep_try(stream *s, size_t kept)
-{
-    s->socket = s->tries[kept];
-    s->tries[kept] = NULL;
-    for (size_t i = 0; i < s->n_tried; i++)
-        if (s->tries[i])
-            give_up_try(s, i);
-    s->error = 0;
-}
-
-/* Begins the tries that are due. False: all have failed. */
-static bool go_on(stream *s)
-{
-    if (s->socket)
-        return true;
-    while (s->n_tried < s->n && (!has_try(s) || now_ms() >= s->next_ms))
-        try_next(s);
-    return has_try(s);
+    return s->socket ? s->error : s->tries.error;
 }
 
 /* ---- Waiting for several members at once ---- */
@@ -182,20 +66,21 @@ static void add_stream(poller *p, mongoc_stream_poll_t *one)
 {
     stream *s = stream_of(one->stream);
     one->revents = 0;
-    if (!go_on(s)) {
-        if (s->error)
-            mongo_scan_misses(&s->of->scan, s->host, strerror(s->error));
+    tries *t = &s->tries;
+    if (!s->socket && !tries_go_on(t)) {
+        if (t->error)
+            mongo_scan_misses(&s->of->scan, s->host, strerror(t->error));
         one->revents = POLLERR;
         p->has_failed = true;
         return;
     }
     if (s->socket)
         add_socket(p, s->socket, s->tls ? s->shake_events : one->events);
-    for (size_t i = 0; i < s->n_tried; i++)
-        if (s->tries[i])
-            add_socket(p, s->tries[i], POLLOUT);
-    if (!s->socket && s->n_tried < s->n && s->next_ms < p->next_ms)
-        p->next_ms = s->next_ms;
+    for (size_t i = 0; i < t->n_begun; i++)
+        if (t->sockets[i])
+            add_socket(p, t->sockets[i], POLLOUT);
+    if (!s->socket && t->n_begun < t->n && t->next_ms < p->next_ms)
+        p->next_ms = t->next_ms;
 }
 
 /* The driver leaves the handshake to what opens its streams. Returns what it is told. */
@@ -226,18 +111,15 @@ static bool take_result(mongoc_stream_poll_t *one, const mongoc_socket_poll_t **
             one->revents = shake(s, one->events);
         return one->revents;
     }
-    size_t n = s->n_tried;
-    for (size_t i = 0; i < n; i++) {
-        if (!s->tries[i])
+    bool is_polled[TRIES_MOST];
+    for (size_t i = 0; i < s->tries.n_begun; i++)
+        is_polled[i] = s->tries.sockets[i];
+    for (size_t i = 0; i < s->tries.n_begun; i++) {
+        if (!is_polled[i])
             continue;
         int revents = (*at)++->revents;
-        if (s->socket) /* another one of them answered, too */
-            continue;
-        if (revents & (POLLERR | POLLHUP)) {
-            s->error = why_not(s->tries[i]);
-            give_up_try(s, i);
-        } else if (revents & POLLOUT)
-            keep_try(s, i);
+        if (!s->socket) /* another one of them may have answered, too */
+            s->socket = tries_hear(&s->tries, i, revents);
     }
     one->revents = s->socket && !s->tls ? one->events & POLLOUT : 0;
     return one->revents;
@@ -285,7 +167,7 @@ static ssize_t poll_streams(mongoc_stream_poll_t *streams, size_t n, int32_t tim
     mongo_connection *connection = stream_of(streams[0].stream)->of;
     int64_t until_ms = timeout_ms < 0 ? INT64_MAX : now_ms() + timeout_ms;
     poller p = {.streams = streams, .n = n, .watched = connection->watched};
-    p.sockets = alloc_array(NULL, n * ADDRESSES + 1, sizeof *p.sockets);
+    p.sockets = alloc_array(NULL, n * TRIES_MOST + 1, sizeof *p.sockets);
     ssize_t ready = 0;
     for (;;) {
         int64_t now = now_ms(), ends_ms = mongo_scan_ends_ms(&connection->scan);
@@ -356,7 +238,7 @@ static ssize_t read_from(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_io
         for (size_t left = iov[i].iov_len; left;) {
             ssize_t n = s->socket ? receive(s, at, left, until_ms) : -1;
             if (n <= 0) {
-                errno = s->error;
+                errno = error_of(s);
                 return got >= min_bytes ? (ssize_t)got : -1;
             }
             at += n;
@@ -394,9 +276,7 @@ static int close_stream(mongoc_stream_t *base)
 static void destroy(mongoc_stream_t *base)
 {
     stream *s = stream_of(base);
-    for (size_t i = 0; i < s->n_tried; i++)
-        if (s->tries[i])
-            give_up_try(s, i);
+    tries_done(&s->tries);
     if (s->socket)
         mongoc_socket_destroy(s->socket);
     free(s->name);
@@ -425,12 +305,12 @@ static bool is_closed(mongoc_stream_t *base)
 
 static bool is_timed_out(mongoc_stream_t *base)
 {
-    return stream_of(base)->error == ETIMEDOUT;
+    return error_of(stream_of(base)) == ETIMEDOUT;
 }
 
 static bool is_early(mongoc_stream_t *base)
 {
-    int error = stream_of(base)->error;
+    int error = error_of(stream_of(base));
     return error == EAGAIN || error == EWOULDBLOCK || error == EINPROGRESS || error == EINTR;
 }
 
@@ -465,11 +345,6 @@ static mongoc_stream_t *with_tls(mongoc_stream_t *base, const mongoc_uri_t *uri,
     return mongoc_stream_tls_new_with_hostname(base, host, &options, 1);
 }
 
-static const char *prepare(stream *s, const mongoc_host_list_t *host)
-{
-    return host->family == AF_UNIX ? find_by_path(s, host) : find_by_name(s, host);
-}
-
 /* A member that cannot be asked gets a stream without an address, which fails when the driver looks
  * at it: the driver's scan stands still for ever if it gets none for a member of which it has just
  * learned (libmongoc 1.23: it locks a mutex twice). */
@@ -486,7 +361,7 @@ mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_li
     if (scan->is_found && !scan->wants_all)
         return &s->base;
     int64_t before_ms = now_ms();
-    const char *why = prepare(s, host);
+    const char *why = tries_find(&s->tries, host);
     scan->began_ms +=
         now_ms() - before_ms; /* a name server that is slow costs no member its time */
     mongoc_stream_t *tls =
@@ -495,7 +370,7 @@ mongoc_stream_t *mongo_stream_open(const mongoc_uri_t *uri, const mongoc_host_li
         why = "TLS cannot be set up: can the URI's certificate files be read?";
     if (why) {
         mongo_scan_misses(scan, host->host_and_port, why);
-        s->n = 0;
+        s->tries.n = 0;
     }
     if (!tls)
         return &s->base;
