@@ -13,6 +13,7 @@
 #define UNAUTHORIZED 13
 
 struct raw {
+    mongoc_client_pool_t *pool;
     mongoc_client_t *client;
     mongoc_collection_t *collection;
     sqlite3 *db;
@@ -26,11 +27,15 @@ bool raw_is_there(const struct place *place)
 
 /* ---- MongoDB ---- */
 
+/* From a pool: a client without one would stop writing to wait for members that are silent. */
 static void open_mongo(struct raw *on, const struct place *place)
 {
-    on->client = mongoc_client_new(place->driver_uri);
-    if (!on->client)
+    mongoc_uri_t *uri = mongoc_uri_new(place->driver_uri);
+    on->pool = uri ? mongoc_client_pool_new(uri) : NULL;
+    mongoc_uri_destroy(uri);
+    if (!on->pool)
         fail(EX_DATAERR, "the driver", "it does not take the URI");
+    on->client = mongoc_client_pool_pop(on->pool);
     on->collection = mongoc_client_get_collection(on->client, place->database, place->raw);
     mongoc_write_concern_t *concern = mongoc_write_concern_new();
     mongoc_write_concern_set_wmajority(concern, 0);
@@ -39,7 +44,13 @@ static void open_mongo(struct raw *on, const struct place *place)
     mongoc_write_concern_destroy(concern);
 }
 
-/* A driver of one thread waits for each member to answer, or for 10 s if one is silent. */
+static void close_mongo(struct raw *on)
+{
+    mongoc_collection_destroy(on->collection);
+    mongoc_client_pool_push(on->pool, on->client);
+    mongoc_client_pool_destroy(on->pool);
+}
+
 void raw_connect(struct raw *on)
 {
     bson_error_t error;
@@ -210,8 +221,8 @@ void raw_close(struct raw *on)
 {
     if (on->db)
         close_sqlite(on);
-    mongoc_collection_destroy(on->collection);
-    mongoc_client_destroy(on->client);
+    else
+        close_mongo(on);
     free(on);
 }
 

@@ -17,7 +17,7 @@ bool raw_is_there(const struct place *place); /* not for memory: */
 void raw_check_rights(const struct place *place);
 
 struct raw *raw_open(const struct place *place);
-void raw_connect(struct raw *on); /* otherwise the first write does, which may take seconds */
+void raw_connect(struct raw *on); /* otherwise the first write does */
 void raw_close(struct raw *on);
 
 void raw_put(struct raw *on, int id);     /* upsert */

@@ -10,6 +10,8 @@
 
 #define HOLD_MS 2
 #define POLL_MS 100
+#define TURNS_LEAST 2 /* one hand-over */
+#define AWAITED_NS INT64_C(60000000000)
 #define TTL_MS 60000 /* so that beats do not count among the writes of a hand-over */
 
 enum { GO_ON, STOP };
@@ -125,6 +127,25 @@ static size_t evaluate(const struct crew *crew, int64_t from_ns, int64_t to_ns, 
     return n;
 }
 
+static size_t count_since(const struct crew *crew, int64_t from_ns)
+{
+    size_t n = 0;
+    for (int w = 0; w < crew->n; w++) {
+        const struct seat *seat = &crew->board->seats[w];
+        size_t last = atomic_load(&seat->n);
+        for (size_t i = 0; i < last; i++)
+            n += seat->turns[i].got_ns >= from_ns;
+    }
+    return n;
+}
+
+/* A set with a silent member may acknowledge nothing for seconds. */
+static void await_turns(const struct crew *crew, int64_t from_ns)
+{
+    while (count_since(crew, from_ns) < TURNS_LEAST && now_ns() < from_ns + AWAITED_NS)
+        pause_ms(10);
+}
+
 struct passing turns_measure(const struct bench *bench, const char *role, int workers, int64_t ms,
                              struct server *server, struct costs *costs)
 {
@@ -139,6 +160,7 @@ struct passing turns_measure(const struct bench *bench, const char *role, int wo
         before = server_count(server);
     int64_t from_ns = now_ns();
     pause_ms(ms);
+    await_turns(&crew, from_ns);
     int64_t to_ns = now_ns();
     if (server)
         after = server_count(server);
