@@ -134,8 +134,10 @@ static void begin(const hf_options *options)
 static void end(void)
 {
     failures = 0;
-    for (size_t i = 0; i < NAMES; i++)
+    for (size_t i = 0; i < NAMES; i++) {
+        assert_int_equal(hf_lock_release(locks[i], NULL), HF_OK);
         hf_lock_close(locks[i]);
+    }
     hf_close(client);
 }
 
@@ -211,6 +213,7 @@ static void test_a_long_list_tells_nothing_twice(void **state)
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "m%03d", i);
         assert_int_equal(hf_lock_acquire(client, name, NULL, &lock, NULL), HF_OK);
+        assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
         hf_lock_close(lock);
     }
     failures = 3;
