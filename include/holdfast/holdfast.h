@@ -194,10 +194,11 @@ hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_
 int64_t hf_default_ttl_ms(const char *uri);
 
 /* Gives up everything: ends waits (they return HF_CLOSED), sends the releases that are still in the
- * background, and ends the session. Takes at most about ten seconds, even with the database gone;
- * what could not be sent ends with the lease. Do not use locks of this client while it runs.
- * Afterwards they are lost (without a call of on_lost) and must still be closed. Not to be called
- * from a callback. In a forked child it only frees memory. */
+ * background, and ends the session. Goes on for as long as the database acknowledges releases. Once
+ * it does not, takes at most about ten seconds; what could not be sent ends with the lease. Do not
+ * use locks of this client while it runs. Afterwards they are lost (without a call of on_lost) and
+ * must still be closed. Not to be called from a callback. In a forked child it only frees memory.
+ */
 void hf_close(hf_client *client);
 
 /* A new file descriptor that stands for this client's session in an embedded store, or for its
@@ -360,7 +361,9 @@ hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);
 
 /* Frees the handle. A lock still held is released in the background, without a round trip for the
- * caller, and before the same client's next acquire of that name. */
+ * caller, and before the same client's next acquire of that name. Only if more than a hundred
+ * others still wait to be released, the call sends some of them itself, which takes a round trip.
+ */
 void hf_lock_close(hf_lock *lock);
 
 /* The mode believed while hf_lock_check() returns HF_OK. A lock taken shared, or downgraded, is

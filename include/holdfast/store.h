@@ -54,6 +54,7 @@ typedef struct hf_env {
 #define HF_ENTRIES_MAX 1000 /* holders and queue together */
 #define HF_QUEUE_MAX 64     /* default bound of the queue; others wait outside, with a number */
 #define HF_BLOCK_MAX 65536  /* tokens of one entry */
+#define HF_PARCELS_MOST 128 /* steps that are sent together */
 #define HF_ASKS_MAX 16      /* asks that one session can have open; more are refused */
 
 /* Id of a session or ticket; an ObjectId in MongoDB. */
@@ -233,6 +234,15 @@ typedef struct hf_step_reply {
     int64_t again_ms;
     hf_overtaken overtaken;
 } hf_step_reply;
+
+/* A step on the lock of that name, and what came of it. */
+typedef struct hf_parcel {
+    const char *name;
+    hf_step step;
+    hf_step_reply reply;
+    hf_code code;
+    hf_error err;
+} hf_parcel;
 
 /* ---- Session -------------------------------------------------------------------------------- */
 
@@ -534,6 +544,12 @@ typedef struct hf_store_ops {
     /* Connects, if that was not done yet; called before the call from which a lease is counted, so
      * that none runs while servers far away are looked for. May be NULL. */
     hf_code (*connect)(hf_store *store, hf_error *err);
+
+    /* Makes n steps (n <= HF_PARCELS_MOST) on different locks, which have leaves and nothing else,
+     * in as few commands as possible. What comes of each is as after step() without `out`, and is
+     * written into its parcel: one that fails does not keep the others from being made. May be
+     * NULL: they are made one after the other. */
+    void (*steps)(hf_store *store, hf_parcel *parcels, size_t n);
 } hf_store_ops;
 
 struct hf_store {

@@ -265,6 +265,179 @@ static void test_closing_does_not_wait_for_a_refused_release(void **state)
     assert_true(idle_ms() - began < 1000);
 }
 
+/* ---- Many of them ---- */
+
+#define PLENTY 300 /* more than two calls take */
+
+static struct {
+    char names[PLENTY][16]; /* in the order in which they are released */
+    int n;
+} sent;
+
+static hf_code note_leave(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (is_leave(call, arg) && sent.n < PLENTY)
+        snprintf(sent.names[sent.n++], sizeof sent.names[0], "%s",
+                 ((const struct faulty_step *)arg)->name);
+    return HF_OK;
+}
+
+static void take_many(hf_client *client, hf_lock **locks, int n)
+{
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "many-%d", i);
+        locks[i] = take(client, name);
+    }
+}
+
+static void close_many(faulty *f, hf_lock *const *locks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        hf_lock_close(locks[i]);
+        faulty_pass(f, 1);
+    }
+}
+
+static faulty *open_together(const char *uri, hf_client **client)
+{
+    faulty *f = faulty_open_still(uri, NULL, client);
+    faulty_send_together(f);
+    f->before = note_leave;
+    sent.n = 0;
+    return f;
+}
+
+static void test_many_releases_travel_together_and_the_oldest_first(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_lock *locks[PLENTY];
+    char name[16];
+    faulty *f = open_together("memory:together", &client);
+    take_many(client, locks, 100);
+    close_many(f, locks, 100);
+    upkeep_tick(client, client_now(client));
+    assert_int_equal(sent.n, 100);
+    assert_int_equal(f->together, 1);
+    for (int i = 0; i < sent.n; i++) {
+        snprintf(name, sizeof name, "many-%d", i);
+        assert_string_equal(sent.names[i], name);
+    }
+    hf_close(client);
+}
+
+static void recall(hf_client *client, const char *name)
+{
+    MUTEX_SCOPE(&client->mutex);
+    turns_recall_locked(client, name, (hf_stamp){1});
+}
+
+static void test_a_release_that_somebody_waits_for_is_sent_first(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_lock *locks[PLENTY];
+    faulty *f = open_together("memory:first", &client);
+    take_many(client, locks, 100);
+    close_many(f, locks, 100);
+    recall(client, "many-70");
+    upkeep_tick(client, client_now(client));
+    assert_string_equal(sent.names[0], "many-70");
+    assert_string_equal(sent.names[1], "many-0");
+    hf_close(client);
+}
+
+/* Nothing is sent in the background: this client has no threads. */
+static void test_a_thread_that_closes_locks_faster_than_they_are_released_is_slowed(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_lock *locks[PLENTY];
+    faulty *f = open_together("memory:slowed", &client);
+    hf_lock *first = take(client, "first");
+    assert_int_equal(hf_lock_release(first, NULL), HF_OK); /* the store answers */
+    hf_lock_close(first);
+    take_many(client, locks, PLENTY);
+    close_many(f, locks, PLENTY);
+    assert_true(sent.n > PLENTY / 2);
+    assert_true(client->hold->releases.due.n <= HF_PARCELS_MOST);
+    assert_string_equal(sent.names[1], "many-0");
+    upkeep_tick(client, client_now(client));
+    assert_int_equal(client->hold->releases.due.n, 0);
+    hf_close(client);
+}
+
+static void test_several_holders_of_one_lock_leave_in_one_step(void **state)
+{
+    (void)state;
+    hf_client *client;
+    hf_lock_options options = {.permits = 1, .limit = 10};
+    hf_lock *locks[10];
+    faulty *f = open_together("memory:holders", &client);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(hf_lock_acquire(client, "s", &options, &locks[i], NULL), HF_OK);
+    close_many(f, locks, 10);
+    upkeep_tick(client, client_now(client));
+    assert_int_equal(sent.n, 1);
+    assert_int_equal(look_at(f->inner, "s").holders, 0);
+    hf_close(client);
+}
+
+static gate looking;
+
+static hf_code hold_up_looks(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f, (void)arg;
+    if (call == FAULTY_LOOK)
+        gate_pass(&looking);
+    return HF_OK;
+}
+
+static void test_a_release_does_not_wait_until_held_locks_are_verified(void **state)
+{
+    (void)state;
+    hf_client *client, *next = open_client("memory:verifies", 10000);
+    hf_options options = {.ttl_ms = 1000};
+    faulty_open("memory:verifies", &options, &client)->before = hold_up_looks;
+    hf_lock *held = take(client, "held"), *lock = take(client, "x");
+    gate_shut(&looking);
+    gate_await(&looking);
+    hf_lock_close(lock);
+    assert_int_equal(try_take(next, "x", SOON_MS), HF_OK);
+    gate_open(&looking);
+    hf_lock_close(held);
+    hf_close(client);
+    hf_close(next);
+}
+
+#define LEAVE_MS 900
+
+static hf_code leave_slowly(faulty *f, faulty_call call, const void *arg)
+{
+    (void)f;
+    if (is_leave(call, arg))
+        pause_ms(LEAVE_MS);
+    return HF_OK;
+}
+
+/* All of it takes longer than hf_close() waits for one answer. */
+static void test_closing_goes_on_as_long_as_the_store_answers(void **state)
+{
+    (void)state;
+    hf_client *client, *next = open_client("memory:slow", 10000);
+    hf_lock *locks[6];
+    faulty_open("memory:slow", NULL, &client)->before = leave_slowly;
+    take_many(client, locks, 6);
+    hf_close(client);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(look_at(next->store, hf_lock_name(locks[i])).holders, 0);
+        hf_lock_close(locks[i]);
+    }
+    hf_close(next);
+}
+
 /* ---- A release whose first try has no answer ---- */
 
 static struct {
@@ -339,6 +512,12 @@ int main(void)
         cmocka_unit_test(test_closing_with_many_locks_frees_them_all),
         cmocka_unit_test(test_a_child_that_closes_takes_nothing_from_its_parent),
         cmocka_unit_test(test_closing_ends_a_break_that_waits),
+        cmocka_unit_test(test_many_releases_travel_together_and_the_oldest_first),
+        cmocka_unit_test(test_a_release_that_somebody_waits_for_is_sent_first),
+        cmocka_unit_test(test_a_thread_that_closes_locks_faster_than_they_are_released_is_slowed),
+        cmocka_unit_test(test_several_holders_of_one_lock_leave_in_one_step),
+        cmocka_unit_test(test_a_release_does_not_wait_until_held_locks_are_verified),
+        cmocka_unit_test(test_closing_goes_on_as_long_as_the_store_answers),
         cmocka_unit_test(test_closing_does_not_wait_for_a_refused_release),
         cmocka_unit_test(test_a_release_that_came_after_a_break_is_a_loss),
         cmocka_unit_test(test_work_of_a_period_that_is_not_noted_was_not_released),

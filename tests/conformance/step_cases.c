@@ -784,6 +784,88 @@ static void test_steps_at_the_same_time_lose_nothing(void **state)
     record_done(&record);
 }
 
+/* ---- Several steps in one call ---- */
+
+#define TOGETHER 5
+
+typedef struct together {
+    char names[TOGETHER][128];
+    hf_enter holds[TOGETHER], waits[TOGETHER];
+    hf_leave leaves[TOGETHER];
+    hf_parcel parcels[TOGETHER];
+} together;
+
+/* Each is held, and somebody waits for it. */
+static void begin_together(together *all)
+{
+    for (int i = 0; i < TOGETHER; i++) {
+        snprintf(all->names[i], sizeof all->names[i], "%s", bed_name("together"));
+        all->holds[i] = bed_enter(session, ALL, ALL);
+        all->waits[i] = bed_enter(session, ALL, ALL);
+        assert_int_equal(enter(all->names[i], &all->holds[i]), RECORD_HOLDS);
+        assert_int_equal(enter(all->names[i], &all->waits[i]), RECORD_WAITS);
+        all->leaves[i] = (hf_leave){
+            .ticket = all->holds[i].entry.ticket, .outcome = HF_OUTCOME_RELEASED, .told = true};
+        all->parcels[i] =
+            (hf_parcel){.name = all->names[i], .step = {.leaves = &all->leaves[i], .n_leaves = 1}};
+    }
+}
+
+static void check_left(together *all, int i)
+{
+    assert_code(HF_OK, all->parcels[i].code, &all->parcels[i].err);
+    assert_true(all->parcels[i].reply.confirmed);
+    assert_int_equal(verdict_now(all->names[i], &all->waits[i]), RECORD_HOLDS);
+}
+
+static void test_leaves_of_several_locks_go_together(void **state)
+{
+    (void)state;
+    together all;
+    if (!store->ops->steps)
+        return;
+    begin_together(&all);
+    store->ops->steps(store, all.parcels, TOGETHER);
+    for (int i = 0; i < TOGETHER; i++)
+        check_left(&all, i);
+}
+
+static void test_a_ticket_that_is_gone_keeps_no_other_from_leaving(void **state)
+{
+    (void)state;
+    together all;
+    if (!store->ops->steps)
+        return;
+    begin_together(&all);
+    bed_leave(store, all.names[2], all.holds[2].entry.ticket, NULL);
+    store->ops->steps(store, all.parcels, 4);
+    for (int i = 0; i < 4; i++)
+        if (i != 2)
+            check_left(&all, i);
+    assert_code(HF_OK, all.parcels[2].code, &all.parcels[2].err);
+    assert_false(all.parcels[2].reply.confirmed);
+    assert_int_equal(verdict_now(all.names[2], &all.waits[2]), RECORD_HOLDS);
+    assert_int_equal(verdict_now(all.names[4], &all.waits[4]), RECORD_WAITS);
+}
+
+static void test_several_tickets_of_one_lock_go_with_others(void **state)
+{
+    (void)state;
+    together all;
+    if (!store->ops->steps)
+        return;
+    begin_together(&all);
+    hf_leave both[] = {all.leaves[1], all.leaves[1]};
+    both[1].ticket = all.waits[1].entry.ticket;
+    all.parcels[1].step = (hf_step){.leaves = both, .n_leaves = 2};
+    store->ops->steps(store, all.parcels, TOGETHER);
+    for (int i = 0; i < TOGETHER; i++)
+        if (i != 1)
+            check_left(&all, i);
+    assert_true(all.parcels[1].reply.confirmed);
+    assert_int_equal(verdict_now(all.names[1], &all.waits[1]), RECORD_GONE);
+}
+
 int run_step_cases(void)
 {
     const struct bed_case step_cases[] = {
@@ -818,6 +900,9 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_long_list_has_each_once),
         CASE_IF(HF_CAN_QUEUE, test_the_empty_prefix_lists_all),
         CASE_IF(HF_CAN_QUEUE, test_steps_at_the_same_time_lose_nothing),
+        CASE_IF(HF_CAN_QUEUE, test_leaves_of_several_locks_go_together),
+        CASE_IF(HF_CAN_QUEUE, test_a_ticket_that_is_gone_keeps_no_other_from_leaving),
+        CASE_IF(HF_CAN_QUEUE, test_several_tickets_of_one_lock_go_with_others),
     };
     return CASES(step_cases);
 }

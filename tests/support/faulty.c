@@ -183,6 +183,14 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     return hooked;
 }
 
+static void steps(hf_store *base, hf_parcel *parcels, size_t n)
+{
+    atomic_fetch_add(&((faulty *)base)->together, 1);
+    for (size_t i = 0; i < n; i++)
+        parcels[i].code =
+            step(base, parcels[i].name, &parcels[i].step, NULL, &parcels[i].reply, &parcels[i].err);
+}
+
 static hf_code claim(hf_store *base, const hf_claim *wanted, const hf_enter *enter, hf_record *out,
                      hf_step_reply *reply, hf_error *err)
 {
@@ -336,6 +344,14 @@ void faulty_let_claim(faulty *f, const char *name)
     with_claim.refresh = refresh;
     f->base.ops = &with_claim;
     f->claims = name;
+}
+
+void faulty_send_together(faulty *f)
+{
+    static hf_store_ops with_steps;
+    with_steps = ops;
+    with_steps.steps = steps;
+    f->base.ops = &with_steps;
 }
 
 void faulty_end_queue(faulty *f)

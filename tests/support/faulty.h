@@ -77,7 +77,8 @@ struct faulty {
     hf_env env;             /* the store's and, where it stands still, the client's */
     atomic_llong passed_ms; /* on that clock */
     atomic_int calls[FAULTY_CALLS];
-    void *ctx; /* the test's own */
+    atomic_int together; /* calls with several steps */
+    void *ctx;           /* the test's own */
     /* Of the call that a hook is told of, where one runs at a time: */
     const hf_beat *says; /* a beat */
     bool leaves_any;     /* the end of a session */
@@ -101,6 +102,9 @@ void faulty_pass(faulty *faulty, int64_t ms);
 
 /* The store can claim and refresh now; with that the client takes it for one of documents. */
 void faulty_let_claim(faulty *faulty, const char *name);
+
+/* The store takes several steps in one call now; hooks are told of each. */
+void faulty_send_together(faulty *faulty);
 
 /* From now on an entry is accepted only as a holder. */
 void faulty_end_queue(faulty *faulty);

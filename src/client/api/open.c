@@ -24,12 +24,13 @@
 #define CLOCK_TRUST_MS 300000
 #define DEADLOCK_MS 1000
 #define DEADLOCK_LEAST_MS 10
-#define CLOSE_MS 4000 /* for the releases that are still to be sent */
 
 /* What the client's threads do. */
 static const tick_fn ticks[TICKERS] = {
-    [TICK_WATCH] = belief_tick, [TICK_BEAT] = beat_tick,     [TICK_UPKEEP] = upkeep_tick,
-    [TICK_SWEEP] = sweep_tick,  [TICK_LISTEN] = listen_tick, [TICK_NOTIFY] = loss_notify_tick,
+    [TICK_WATCH] = belief_tick,        [TICK_BEAT] = beat_tick,
+    [TICK_UPKEEP] = upkeep_tick,       [TICK_SWEEP] = sweep_tick,
+    [TICK_LISTEN] = listen_tick,       [TICK_NOTIFY] = loss_notify_tick,
+    [TICK_SEND] = release_tick_beside,
 };
 
 /* ---- Opening ---- */
@@ -261,15 +262,16 @@ size_t hf_client_held(hf_client *client, char *out, size_t size)
 
 /* ---- Closing ---- */
 
-/* Returns whether the store answers. */
+/* Goes on as long as releases are acknowledged. Returns whether the store answers. */
 static bool await_the_end_locked(hf_client *client)
 {
-    struct timespec until = kernel_time_in(CLOSE_MS);
     bool in_time = true;
     while (client->hold->requests || client->closing.calls)
         pthread_cond_wait(&client->changed, &client->mutex);
-    while (client->hold->releases.first && in_time)
+    while (client->hold->releases.first && in_time) {
+        struct timespec until = kernel_time_in(CLOSE_MS);
         in_time = pthread_cond_timedwait(&client->changed, &client->mutex, &until) == 0;
+    }
     return !client->hold->releases.first || client->hold->releases.is_answered;
 }
 

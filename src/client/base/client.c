@@ -40,6 +40,11 @@ hf_code client_begin(hf_client *client, hf_error *err)
     return HF_OK;
 }
 
+void client_begin_locked(hf_client *client)
+{
+    client->closing.calls++;
+}
+
 void client_end(hf_client *client)
 {
     pthread_mutex_lock(&client->mutex);

@@ -26,6 +26,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#define CLOSE_MS 4000 /* hf_close() waits so long for an answer to a release */
+
 struct hold;       /* hold/hold.h */
 struct lease_pool; /* lease/lease_wait.c */
 
@@ -47,7 +49,7 @@ struct log_to {
 struct closing {
     bool has_begun; /* attempts end, nothing new begins */
     size_t calls;   /* public calls under way, besides attempts */
-    hf_mono until;  /* releases are tried until then */
+    hf_mono until;  /* releases are tried until then; each that is acknowledged puts it off */
 };
 
 struct hf_client {
@@ -80,6 +82,7 @@ hf_code client_usable(hf_client *client, hf_error *err); /* not forked, not clos
 /* Begins and ends a public call that hf_close() must wait for. HF_CLOSED once hf_close() has begun.
  */
 hf_code client_begin(hf_client *client, hf_error *err);
+void client_begin_locked(hf_client *client); /* where it is known that none has */
 void client_end(hf_client *client);
 bool client_is_closing(hf_client *client);
 

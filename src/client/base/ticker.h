@@ -8,7 +8,16 @@
 #include <holdfast/store.h>
 #include <pthread.h>
 
-enum { TICK_WATCH, TICK_BEAT, TICK_UPKEEP, TICK_SWEEP, TICK_LISTEN, TICK_NOTIFY, TICKERS };
+enum {
+    TICK_WATCH,
+    TICK_BEAT,
+    TICK_UPKEEP,
+    TICK_SWEEP,
+    TICK_LISTEN,
+    TICK_NOTIFY,
+    TICK_SEND,
+    TICKERS
+};
 
 typedef hf_mono (*tick_fn)(hf_client *client, hf_mono now);
 
@@ -32,7 +41,9 @@ struct tickers {
 
 /* Starts it once. HF_INTERNAL if there are too few threads or descriptors. `err` may be NULL. */
 hf_code ticker_start_locked(hf_client *client, unsigned which, hf_error *err);
-/* Starts all but the listener and the notifier, which start when they are needed. */
+/* Starts all but the listener, the notifier and the second sender, which start when they are
+ * needed.
+ */
 hf_code ticker_start_all_locked(hf_client *client, hf_error *err);
 void ticker_poke(hf_client *client, unsigned which);
 /* Pokes it within delay_ns nanoseconds, without waking it now. */

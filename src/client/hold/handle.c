@@ -86,15 +86,28 @@ static void close_locked(struct hf_lock *lock, struct waker **to_wake)
     lock_unlink_locked(lock);
 }
 
+/* A thread that closes locks faster than they can be released is slowed: it sends some itself. */
+static void close_and_help(hf_client *client, struct hf_lock *lock)
+{
+    struct waker *to_wake = NULL;
+    pthread_mutex_lock(&client->mutex);
+    close_locked(lock, &to_wake);
+    bool helps = release_is_crowded_locked(client);
+    if (helps)
+        client_begin_locked(client);
+    pthread_mutex_unlock(&client->mutex);
+    waker_wake(to_wake);
+    if (!helps)
+        return;
+    release_tick(client, client_now(client));
+    client_end(client);
+}
+
 void handle_close(struct hf_lock *lock)
 {
     hf_client *client = lock->client;
     if (client && getpid() == client->identity.pid) {
-        struct waker *to_wake = NULL;
-        pthread_mutex_lock(&client->mutex);
-        close_locked(lock, &to_wake);
-        pthread_mutex_unlock(&client->mutex);
-        waker_wake(to_wake);
+        close_and_help(client, lock);
     } else {
         lock_unlink_locked(lock); /* a forked child is alone with its copy */
     }

@@ -10,6 +10,7 @@ struct hold *hold_new(int32_t local_turns)
 {
     struct hold *hold = alloc_zeroed(sizeof *hold);
     agenda_init(&hold->agenda);
+    releases_init(&hold->releases);
     hold->sweep.due = hold->diary.due = MONO_NEVER;
     turns_init(&hold->turns, local_turns);
     return hold;
@@ -19,6 +20,7 @@ void hold_free(struct hold *hold)
 {
     sweep_free(&hold->sweep);
     diary_free(&hold->diary);
+    releases_done(&hold->releases);
     free(hold->endings.of);
     free(hold);
 }

@@ -1,19 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.c: takes tickets out of records, and repeats that until the outcome is known (R8): in the
- * caller's thread for hf_lock_release(), in the background for all others. See release.h. */
+/* release.c: keeps the tickets that are to be taken out of records until the outcome is known (R8);
+ * see release.h. send.c sends them. */
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
-#include "core/backoff.h"
-#include "core/error.h"
 #include "core/id.h"
-#include "core/period.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_FIRST_MS 5
-#define RETRY_MOST_MS 500
+void releases_init(struct releases *releases)
+{
+    *releases = (struct releases){.end = &releases->first};
+}
+
+void releases_done(struct releases *releases)
+{
+    table_done(&releases->by_name);
+    table_done(&releases->by_ticket);
+    table_done(&releases->by_upgrade);
+    schedule_done(&releases->due);
+}
+
+/* ---- The list ---- */
+
+static struct release *named(struct table_node *node)
+{
+    return node ? TABLE_OWNER(node, struct release, by_name) : NULL;
+}
+
+/* The one that was added last first. */
+static struct release *first_named_locked(const hf_client *client, const char *name)
+{
+    struct release *r = named(table_first(&client->hold->releases.by_name, table_hash_text(name)));
+    while (r && strcmp(r->name, name) != 0)
+        r = named(table_next(&r->by_name));
+    return r;
+}
+
+static struct release *next_named_locked(const struct release *release)
+{
+    struct release *r = named(table_next(&release->by_name));
+    while (r && strcmp(r->name, release->name) != 0)
+        r = named(table_next(&r->by_name));
+    return r;
+}
+
+static void link_locked(hf_client *client, struct release *release)
+{
+    struct releases *all = &client->hold->releases;
+    release->link = all->end;
+    *all->end = release;
+    all->end = &release->next;
+    table_add(&all->by_name, &release->by_name, table_hash_text(release->name));
+    table_add(&all->by_ticket, &release->by_ticket, table_hash_id(release->leave.ticket));
+    schedule_set(&all->due, &release->due, client_now(client));
+}
+
+static void unlink_locked(hf_client *client, struct release *gone)
+{
+    struct releases *all = &client->hold->releases;
+    *gone->link = gone->next;
+    if (gone->next)
+        gone->next->link = gone->link;
+    else
+        all->end = gone->link;
+    table_remove(&all->by_name, &gone->by_name);
+    table_remove(&all->by_ticket, &gone->by_ticket);
+    table_remove(&all->by_upgrade, &gone->by_upgrade);
+    schedule_remove(&all->due, &gone->due);
+}
+
+/* It starts when it is first needed. */
+static bool has_second_locked(hf_client *client)
+{
+    return !client->tickers.is_stopping && !ticker_start_locked(client, TICK_SEND, NULL);
+}
+
+/* Upkeep sends, and while it is busy another ticker. */
+static unsigned sender_locked(hf_client *client)
+{
+    bool is_busy = client->hold->releases.is_upkeep_busy;
+    return is_busy && has_second_locked(client) ? TICK_SEND : TICK_UPKEEP;
+}
+
+void release_send_beside_locked(hf_client *client)
+{
+    if (has_second_locked(client))
+        ticker_poke(client, TICK_SEND);
+}
 
 struct release *release_push_locked(hf_client *client, const char *name, hf_id session,
                                     const hf_leave *leave, bool is_held)
@@ -23,8 +98,9 @@ struct release *release_push_locked(hf_client *client, const char *name, hf_id s
     release->session = session;
     release->leave = *leave;
     release->is_held = is_held;
-    release->next = client->hold->releases.first;
-    client->hold->releases.first = release;
+    link_locked(client, release);
+    if (client->hold->releases.is_upkeep_busy)
+        ticker_poke(client, sender_locked(client));
     return release;
 }
 
@@ -34,6 +110,9 @@ struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *l
         release_push_locked(lock->client, lock->name, lock->grant.session, leave, is_held);
     release->upgrade = lock->change.upgrade;
     release->token = lock->grant.token;
+    if (!id_is_zero(release->upgrade))
+        table_add(&lock->client->hold->releases.by_upgrade, &release->by_upgrade,
+                  table_hash_id(release->upgrade));
     return release;
 }
 
@@ -49,15 +128,6 @@ struct release *release_begin_locked(struct hf_lock *lock)
     return release;
 }
 
-static void unlink_locked(hf_client *client, const struct release *gone)
-{
-    for (struct release **at = &client->hold->releases.first; *at; at = &(*at)->next)
-        if (*at == gone) {
-            *at = gone->next;
-            return;
-        }
-}
-
 void release_free(struct release *release)
 {
     free(release->turn);
@@ -65,7 +135,7 @@ void release_free(struct release *release)
     free(release);
 }
 
-static bool takes_out(const struct release *release, hf_id ticket)
+bool release_takes_out(const struct release *release, hf_id ticket)
 {
     return id_equal(release->leave.ticket, ticket) || id_equal(release->upgrade, ticket);
 }
@@ -77,12 +147,26 @@ size_t release_leaves(const struct release *release, hf_leave out[RELEASE_LEAVES
     return id_is_zero(release->upgrade) ? 1 : 2;
 }
 
+static bool is_ticket_locked(const struct releases *all, hf_id ticket)
+{
+    const struct table_node *node = table_first(&all->by_ticket, table_hash_id(ticket));
+    while (node && !id_equal(TABLE_OWNER(node, struct release, by_ticket)->leave.ticket, ticket))
+        node = table_next(node);
+    return node;
+}
+
+static bool is_upgrade_locked(const struct releases *all, hf_id ticket)
+{
+    const struct table_node *node = table_first(&all->by_upgrade, table_hash_id(ticket));
+    while (node && !id_equal(TABLE_OWNER(node, struct release, by_upgrade)->upgrade, ticket))
+        node = table_next(node);
+    return node;
+}
+
 bool release_is_pending_locked(hf_client *client, hf_id ticket)
 {
-    for (struct release *r = client->hold->releases.first; r; r = r->next)
-        if (takes_out(r, ticket))
-            return true;
-    return false;
+    const struct releases *all = &client->hold->releases;
+    return is_ticket_locked(all, ticket) || is_upgrade_locked(all, ticket);
 }
 
 bool release_is_any_of_locked(const hf_client *client, hf_id session)
@@ -93,19 +177,59 @@ bool release_is_any_of_locked(const hf_client *client, hf_id session)
     return false;
 }
 
+/* It is no longer due: somebody sends it. */
+static void take_locked(hf_client *client, struct release *release)
+{
+    release->in_flight = true;
+    schedule_remove(&client->hold->releases.due, &release->due);
+}
+
 struct release *release_take_locked(hf_client *client, const char *name, bool *is_busy)
 {
-    *is_busy = false;
-    for (struct release *r = client->hold->releases.first; r; r = r->next)
-        if (r->in_flight && strcmp(r->name, name) == 0)
-            *is_busy = true;
     struct release *taken = NULL;
-    for (struct release *r = client->hold->releases.first; r && !*is_busy; r = r->next) {
-        if (strcmp(r->name, name) != 0)
-            continue;
-        r->in_flight = true;
+    *is_busy = false;
+    for (struct release *r = first_named_locked(client, name); r; r = next_named_locked(r))
+        *is_busy |= r->in_flight;
+    client->hold->releases.is_awaited |= *is_busy;
+    for (struct release *r = first_named_locked(client, name); r && !*is_busy;
+         r = next_named_locked(r)) {
+        take_locked(client, r);
         r->carried_next = taken;
         taken = r;
+    }
+    return taken;
+}
+
+/* One that its own thread sends may still stand among what is due. */
+static struct release *next_due_locked(hf_client *client, hf_mono now)
+{
+    struct schedule *due = &client->hold->releases.due;
+    struct slot *slot;
+    while ((slot = schedule_next_due(due, now))) {
+        struct release *release = SCHEDULE_OWNER(slot, struct release, due);
+        if (!release->in_flight)
+            return release;
+        schedule_remove(due, slot);
+    }
+    return NULL;
+}
+
+/* What a claim has left has no name, and each stands in another record. */
+struct release *release_take_due_locked(hf_client *client, hf_mono now)
+{
+    struct release *taken = next_due_locked(client, now);
+    if (!taken)
+        return NULL;
+    take_locked(client, taken);
+    taken->carried_next = NULL;
+    struct release *r = *taken->name ? first_named_locked(client, taken->name) : NULL;
+    for (size_t n = 1; r && n < RELEASE_TOGETHER; r = next_named_locked(r)) {
+        if (r->in_flight)
+            continue;
+        take_locked(client, r);
+        r->carried_next = taken->carried_next;
+        taken->carried_next = r;
+        n++;
     }
     return taken;
 }
@@ -118,7 +242,7 @@ static void note_turn_locked(hf_client *client, struct release *release)
 }
 
 /* Others will take its ticket out, or have done so. */
-static void note_lost_locked(hf_client *client, struct release *release)
+void release_note_lost_locked(hf_client *client, struct release *release)
 {
     if (!release->turn)
         return;
@@ -127,52 +251,102 @@ static void note_lost_locked(hf_client *client, struct release *release)
     note_turn_locked(client, release);
 }
 
-/* The ticket is certainly out. If there was an ask for it, the next beat takes that out (R9). The
- * end of a session waits for its releases. */
-static void done_locked(hf_client *client, struct release *release)
+/* hf_close() goes on for as long as this happens. */
+static void go_on_closing_locked(hf_client *client)
+{
+    if (client->closing.has_begun)
+        client->closing.until = mono_add_ms(client_now(client), CLOSE_MS);
+    pthread_cond_broadcast(&client->changed);
+}
+
+/* If there was an ask for it, the next beat takes that out (R9). The end of a session waits for its
+ * releases. */
+void release_over_locked(hf_client *client, struct release *release)
 {
     session_answer_locked(client, release->leave.ticket);
     session_answer_locked(client, release->upgrade);
     note_turn_locked(client, release);
     unlink_locked(client, release);
     release_free(release);
-    pthread_cond_broadcast(&client->changed);
+    go_on_closing_locked(client);
     if (client->hold->endings.n)
         ticker_poke(client, TICK_UPKEEP);
 }
 
-static void tell_guardian(hf_client *client, const struct release *release)
+static void put_off_locked(hf_client *client, struct release *release, hf_mono due)
 {
-    guardian_out(client, release->leave.ticket);
-    guardian_out(client, release->upgrade);
+    release->in_flight = false;
+    schedule_set(&client->hold->releases.due, &release->due, due);
+}
+
+void release_hand_over_locked(hf_client *client, struct release *release, int64_t pause_ms)
+{
+    put_off_locked(client, release, mono_add_ms(client_now(client), pause_ms));
+    ticker_poke(client, sender_locked(client));
 }
 
 void release_put_back_locked(hf_client *client, struct release *carried, bool was_sent)
 {
-    while (carried) {
-        struct release *next = carried->carried_next;
+    for (; carried; carried = carried->carried_next) {
         carried->was_sent |= was_sent;
-        carried->in_flight = false;
-        carried = next;
+        put_off_locked(client, carried, carried->due.due);
     }
-    ticker_poke(client, TICK_UPKEEP);
+    ticker_poke(client, sender_locked(client));
+}
+
+void release_tell_guardian(hf_client *client, const struct release *release)
+{
+    guardian_out(client, release->leave.ticket);
+    guardian_out(client, release->upgrade);
 }
 
 void release_done_locked(hf_client *client, struct release *carried)
 {
     while (carried) {
         struct release *next = carried->carried_next;
-        tell_guardian(client, carried);
-        done_locked(client, carried);
+        release_tell_guardian(client, carried);
+        release_over_locked(client, carried);
         carried = next;
     }
 }
+
+/* ---- When ---- */
+
+void release_later_locked(hf_client *client, struct release *release, int64_t delay_ns)
+{
+    put_off_locked(client, release, (hf_mono){client_now(client).ns + delay_ns});
+    ticker_poke_later_locked(client, sender_locked(client), delay_ns);
+}
+
+void release_hurry_locked(hf_client *client)
+{
+    struct schedule *due = &client->hold->releases.due;
+    hf_mono now = client_now(client);
+    for (struct release *r = client->hold->releases.first; r; r = r->next)
+        if (r->due.at && !mono_reached(r->due.due, now))
+            schedule_set(due, &r->due, now);
+}
+
+void release_first_locked(hf_client *client, const char *name)
+{
+    bool any = false;
+    for (struct release *r = first_named_locked(client, name); r; r = next_named_locked(r)) {
+        if (!r->due.at)
+            continue;
+        schedule_set(&client->hold->releases.due, &r->due, (hf_mono){0});
+        any = true;
+    }
+    if (any)
+        ticker_poke(client, sender_locked(client));
+}
+
+/* ---- At the end ---- */
 
 void release_free_all(hf_client *client)
 {
     while (client->hold->releases.first) {
         struct release *release = client->hold->releases.first;
-        client->hold->releases.first = release->next;
+        unlink_locked(client, release);
         release_free(release);
     }
 }
@@ -184,189 +358,5 @@ void release_bequeath(hf_client *client)
                    "%s: its release was not acknowledged: it may stand until its lease is over",
                    *r->name ? r->name : "a document");
         guardian_leave(client, r->name, &r->leave, r->upgrade, r->token);
-    }
-}
-
-/* ---- Sending ---- */
-
-struct lookup {
-    const struct release *release;
-    bool is_there, was_lost;
-};
-
-/* It is gone, and an earlier try without an answer may have done that. This one did not: its holder
- * is said to have lost it, or work is not done of which the leave would have said so (I9). */
-static bool was_lost(const struct release *release, const hf_last_mark *last)
-{
-    const hf_period period = release->leave.period;
-    if (!release->token) /* the protocol has none, and `last` names no turn */
-        return false;
-    if (last->outcome == HF_OUTCOME_ABANDONED && last->token == release->token)
-        return true;
-    return last->outcome != HF_OUTCOME_NONE && period_is_any(period) &&
-           last->done.token < release->token && !period_is_done(period, last);
-}
-
-static bool seek(void *ctx, const hf_record *record)
-{
-    struct lookup *lookup = ctx;
-    for (size_t i = 0; i < record->holders + record->queued; i++)
-        lookup->is_there |= takes_out(lookup->release, record->entries[i].ticket);
-    lookup->was_lost |= was_lost(lookup->release, &record->last);
-    return !lookup->is_there;
-}
-
-/* If a deposed primary may have answered, a leave that changed nothing proves nothing. */
-static hf_code confirm(hf_client *client, struct lookup *lookup, hf_error *err)
-{
-    const char *names[] = {lookup->release->name};
-    return client->store->ops->look(client->store, names, 1, (hf_stamp){0}, true, seek, lookup,
-                                    err);
-}
-
-/* One try. HF_HELD: it is still there, send it again. */
-static hf_code send_once(hf_client *client, struct release *release, hf_error *err)
-{
-    hf_leave leaves[RELEASE_LEAVES];
-    hf_step step = {.leaves = leaves, .n_leaves = release_leaves(release, leaves)};
-    hf_step_reply reply;
-    struct lookup lookup = {.release = release, .was_lost = !release->was_sent};
-    hf_code code = client->store->ops->step(client->store, release->name, &step, NULL, &reply, err);
-    if (code || reply.confirmed)
-        return code;
-    code = confirm(client, &lookup, err);
-    if (code)
-        return code;
-    if (lookup.is_there)
-        return error_set(err, HF_HELD, "%.128s: the release has not taken effect", release->name);
-    if (release->is_held && lookup.was_lost)
-        return error_set(err, HF_LOST,
-                         "%.128s was not held any more when it was released: somebody took the "
-                         "ticket out, or the record is gone",
-                         release->name);
-    return HF_OK;
-}
-
-static bool is_known(hf_code code)
-{
-    return code == HF_OK || code == HF_LOST;
-}
-
-/* Whether to try again at once. What the store refused is tried again too, but rarely. */
-static bool is_passing(hf_code code)
-{
-    return code == HF_HELD || hf_code_retryable(code);
-}
-
-/* What the store refuses is left, at the end, to the mark of its session. */
-static bool gives_up_locked(const hf_client *client, const struct release *release, hf_code code)
-{
-    bool lives = session_is_present_locked(client, release->session);
-    return !is_passing(code) && (client->closing.has_begun || !lives);
-}
-
-/* The release was tried: done, or to be tried again. Returns whether it is over. */
-static bool settle_locked(hf_client *client, struct release *release, hf_code code)
-{
-    bool gives_up = gives_up_locked(client, release, code);
-    client->hold->releases.is_answered = !error_is_no_answer(code);
-    release->was_sent |= code == HF_UNKNOWN;
-    release->failures++;
-    if (!is_known(code) && !gives_up)
-        return false;
-    if (!is_known(code) && session_is_present_locked(client, release->session))
-        session_suspect_locked(client, release->name); /* its ticket stands */
-    if (code)
-        note_lost_locked(client, release);
-    if (is_known(code))
-        tell_guardian(client, release);
-    done_locked(client, release);
-    lock_request_wake_all_locked(client);
-    return true;
-}
-
-static int64_t pause_ms(hf_client *client, const struct release *release, hf_code code)
-{
-    if (!is_passing(code))
-        return lease_beat_ms(client->ttl_ms);
-    return backoff_ms(release->failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
-}
-
-static void hand_over_locked(hf_client *client, struct release *release, hf_code code)
-{
-    release->in_flight = false;
-    release->due = mono_add_ms(client_now(client), pause_ms(client, release, code));
-    ticker_poke(client, TICK_UPKEEP);
-    lock_request_wake_all_locked(client);
-}
-
-hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err)
-{
-    for (;;) {
-        hf_code code = send_once(client, release, err);
-        pthread_mutex_lock(&client->mutex);
-        bool over = settle_locked(client, release, code);
-        bool leaves_it = !over && (!is_passing(code) || mono_reached(stop_by, client_now(client)));
-        if (leaves_it)
-            hand_over_locked(client, release, code);
-        int64_t ms = over || leaves_it ? 0 : pause_ms(client, release, code);
-        pthread_mutex_unlock(&client->mutex);
-        if (over || leaves_it)
-            return code;
-        client->env.pause(client->env.ctx, ms);
-    }
-}
-
-/* ---- In the background ---- */
-
-void release_later_locked(hf_client *client, struct release *release, int64_t delay_ns)
-{
-    release->due.ns = client_now(client).ns + delay_ns;
-    ticker_poke_later_locked(client, TICK_UPKEEP, delay_ns);
-}
-
-void release_hurry_locked(hf_client *client)
-{
-    for (struct release *release = client->hold->releases.first; release; release = release->next)
-        release->due = client_now(client);
-}
-
-static struct release *next_due_locked(hf_client *client, hf_mono now, hf_mono *due)
-{
-    *due = MONO_NEVER;
-    for (struct release *r = client->hold->releases.first; r; r = r->next) {
-        if (r->in_flight)
-            continue;
-        if (mono_reached(r->due, now))
-            return r;
-        *due = mono_min(*due, r->due);
-    }
-    return NULL;
-}
-
-static void send_in_background(hf_client *client, struct release *release)
-{
-    hf_error err;
-    hf_code code = send_once(client, release, &err);
-    pthread_mutex_lock(&client->mutex);
-    if (!settle_locked(client, release, code))
-        hand_over_locked(client, release, code);
-    pthread_mutex_unlock(&client->mutex);
-}
-
-hf_mono release_tick(hf_client *client, hf_mono now)
-{
-    for (;;) {
-        hf_mono due;
-        pthread_mutex_lock(&client->mutex);
-        bool too_late = client->closing.has_begun && mono_reached(client->closing.until, now);
-        struct release *release = too_late ? NULL : next_due_locked(client, now, &due);
-        if (release)
-            release->in_flight = true;
-        pthread_mutex_unlock(&client->mutex);
-        if (!release)
-            return too_late ? MONO_NEVER : due;
-        send_in_background(client, release);
-        now = client_now(client);
     }
 }

@@ -325,6 +325,8 @@ static void recall_line_locked(hf_client *client, struct line *line, hf_stamp st
 void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp)
 {
     struct line *one = name ? line_find_locked(client, name) : NULL;
+    if (name)
+        release_first_locked(client, name);
     if (one)
         recall_line_locked(client, one, stamp);
     for (size_t i = 0; !name && i < TURNS_BUCKETS; i++)

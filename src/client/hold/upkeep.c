@@ -206,11 +206,14 @@ static bool take_locked(hf_client *client, unsigned job, int64_t again_ms, hf_mo
 hf_mono upkeep_tick(hf_client *client, hf_mono now)
 {
     pthread_mutex_lock(&client->mutex);
+    client->hold->releases.is_upkeep_busy = true;
     bool works = !client->closing.has_begun;
     bool suspects = works && take_locked(client, JOB_SUSPECTS, client->ttl_ms, now);
     /* what is taken from now on is due a ttl later */
     int64_t verify_ms = client->hold->locks ? lease_beat_ms(client->ttl_ms) : client->ttl_ms;
     bool verifies = works && take_locked(client, JOB_VERIFY, verify_ms, now);
+    if ((suspects || verifies) && client->hold->releases.due.n)
+        release_send_beside_locked(client); /* these may take long */
     pthread_mutex_unlock(&client->mutex);
     if (suspects)
         check_suspects(client);
@@ -220,9 +223,11 @@ hf_mono upkeep_tick(hf_client *client, hf_mono now)
     hf_mono due = loss_leave_locked(client, client_now(client));
     due = mono_min(due, turns_tick_locked(client, client_now(client)));
     pthread_mutex_unlock(&client->mutex);
-    due = mono_min(due, release_tick(client, client_now(client)));
+    release_tick(client, client_now(client));
     due = mono_min(due, life_mark_ended(client, client_now(client)));
     due = mono_min(due, change_tick(client, client_now(client)));
     MUTEX_SCOPE(&client->mutex);
+    client->hold->releases.is_upkeep_busy = false;
+    due = mono_min(due, release_due_locked(client, client_now(client)));
     return works ? mono_min(due, agenda_due(&client->hold->agenda)) : due;
 }

@@ -69,6 +69,7 @@ static const hf_store_ops queue_ops = {
     .sessions_look = mongo_sessions_look,
     .waits = mongo_waits,
     .step = mongo_step,
+    .steps = mongo_steps,
     .look = mongo_look,
     .list = mongo_list,
     .list_sessions = mongo_list_sessions,

@@ -15,6 +15,7 @@
 #include "core/record.h"
 #include "store/document.h"
 #include "store/sqlite/sqlite_internal.h"
+#include "sync/mutex_scope.h"
 
 #include <stdio.h>
 
@@ -174,6 +175,88 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
     else
         record_done(&done.record);
     return HF_OK;
+}
+
+/* ---- Several steps in one transaction ---- */
+
+typedef struct outcomes {
+    outcome *of;
+    size_t n;         /* so many of the parcels were seen to */
+    int64_t is_short; /* a token that is to be reserved first; 0: none */
+} outcomes;
+
+static void outcomes_clear(outcomes *all)
+{
+    while (all->n)
+        record_done(&all->of[--all->n].record);
+}
+
+/* What cannot be read is left alone, and keeps nobody else waiting. */
+static hf_code make_one(sqlite_store *store, hf_parcel *parcel, outcomes *all, hf_error *err)
+{
+    outcome *done = &all->of[all->n];
+    *done = (outcome){.news = NULL};
+    hf_code code = load(store, parcel->name, done, err);
+    if (code)
+        record_init(&done->record, parcel->name);
+    all->n++;
+    parcel->code = code;
+    if (code == HF_SHAPE)
+        parcel->err = *err;
+    if (code)
+        return code == HF_SHAPE ? HF_OK : code;
+    bool is_new = !done->record.exists;
+    done->changed = apply(store, &done->record, &parcel->step, &done->news);
+    if (done->changed && done->record.token > store->reserved)
+        all->is_short = done->record.token;
+    return done->changed && !all->is_short ? save(store, &done->record, is_new, err) : HF_OK;
+}
+
+static hf_code try_all(sqlite_store *store, hf_parcel *parcels, size_t n, outcomes *all,
+                       hf_error *err)
+{
+    hf_code code = sql_begin(&store->main, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n && !code && !all->is_short; i++)
+        code = make_one(store, &parcels[i], all, err);
+    if (!all->is_short)
+        return sql_end(&store->main, code, err);
+    sql_rollback(&store->main);
+    return HF_OK;
+}
+
+static hf_code make_all(sqlite_store *store, hf_parcel *parcels, size_t n, outcomes *all,
+                        hf_error *err)
+{
+    MUTEX_SCOPE(&store->main.mutex);
+    hf_code code = try_all(store, parcels, n, all, err);
+    while (!code && all->is_short) {
+        code = tokens_reserve(store, all->is_short, err);
+        outcomes_clear(all);
+        all->is_short = 0;
+        if (!code)
+            code = try_all(store, parcels, n, all, err);
+    }
+    return code;
+}
+
+void sqlite_steps(hf_store *base, hf_parcel *parcels, size_t n)
+{
+    outcomes all = {.of = alloc_array(NULL, n, sizeof *all.of)};
+    hf_error err;
+    hf_code code = make_all(store_of(base), parcels, n, &all, &err);
+    for (size_t i = 0; i < n && code; i++) {
+        parcels[i].code = code;
+        parcels[i].err = err;
+    }
+    for (size_t i = 0; i < n && !code; i++) {
+        parcels[i].reply = (hf_step_reply){.confirmed = all.of[i].changed};
+        if (all.of[i].news)
+            notice_send(store_of(base), parcels[i].name, all.of[i].news, NULL);
+    }
+    outcomes_clear(&all);
+    free(all.of);
 }
 
 /* ---- Reading: the rows are copied, then given to the caller with no lock held ---- */

@@ -48,6 +48,7 @@ static const hf_store_ops ops = {
     .sessions_look = sqlite_sessions_look,
     .waits = sqlite_waits,
     .step = sqlite_step,
+    .steps = sqlite_steps,
     .look = sqlite_look,
     .list = sqlite_list,
     .list_sessions = sqlite_list_sessions,

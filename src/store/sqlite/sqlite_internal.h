@@ -124,6 +124,7 @@ hf_code sqlite_waits(hf_store *store, const hf_id *ids, size_t n, hf_waits_fn ea
 hf_code sqlite_list_sessions(hf_store *store, hf_state_fn each, void *ctx, hf_error *err);
 hf_code sqlite_ask(hf_store *store, hf_id session, const hf_ask *ask, hf_error *err);
 int sqlite_keep_fd(hf_store *store, hf_id session);
+void sqlite_steps(hf_store *store, hf_parcel *parcels, size_t n);
 hf_code sqlite_step(hf_store *store, const char *name, const hf_step *step, hf_record *out,
                     hf_step_reply *reply, hf_error *err);
 hf_code sqlite_look(hf_store *store, const char *const *names, size_t n, hf_stamp after,

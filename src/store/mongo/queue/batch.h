@@ -5,7 +5,7 @@
 
 #include "store/mongo/driver/store.h"
 
-#define MONGO_BATCH_MOST 32 /* steps in one command */
+#define MONGO_BATCH_MOST HF_PARCELS_MOST /* steps in one command */
 
 typedef enum mongo_member_state {
     MEMBER_WAITS,    /* for its turn */

@@ -22,10 +22,11 @@
 
 #define FEW_LEAST 4 /* steps in flight that are sent singly: at least, and at most: */
 #define FEW_MOST 1024
-#define SLOW 2         /* times a command's best time: the servers are overloaded */
-#define FORGETS 1024   /* commands after which an old best time has lost most of its weight */
-#define FULL_LOAD 16   /* that gathered, and need not wait */
-#define LONGEST_MS 200 /* that a step waits for its turn */
+#define SLOW 2          /* times a command's best time: the servers are overloaded */
+#define FORGETS 1024    /* commands after which an old best time has lost most of its weight */
+#define FULL_LOAD 16    /* that gathered, and need not wait */
+#define THREADS_MOST 32 /* whose steps go together: each learns the outcome only at the end */
+#define LONGEST_MS 200  /* that a step waits for its turn */
 
 void mongo_batcher_init(mongo_batcher *batcher)
 {
@@ -142,11 +143,11 @@ static bool has_name(mongo_member *const *members, size_t n, const char *name)
 
 /* Takes the steps that have gathered, but not two on one lock: those keep their order. */
 static size_t load_locked(mongo_batcher *batcher, mongo_member *me,
-                          mongo_member *members[MONGO_BATCH_MOST])
+                          mongo_member *members[THREADS_MOST])
 {
     size_t n = 0;
     members[n++] = me;
-    for (mongo_member *m = batcher->first, *next; m && n < MONGO_BATCH_MOST; m = next) {
+    for (mongo_member *m = batcher->first, *next; m && n < THREADS_MOST; m = next) {
         next = m->next;
         if (m->state != MEMBER_WAITS || has_name(members, n, m->name))
             continue;
@@ -171,7 +172,7 @@ static hf_code go_alone(mongo_store *store, mongo_member *me)
 static void lead(mongo_store *store, mongo_member *me)
 {
     mongo_batcher *batcher = &store->queue->batcher;
-    mongo_member *members[MONGO_BATCH_MOST];
+    mongo_member *members[THREADS_MOST];
     pthread_mutex_lock(&batcher->mutex);
     size_t n = load_locked(batcher, me, members);
     batcher->n_in_flight += n;

@@ -7,6 +7,7 @@
 
 extern const mongo_protocol mongo_queue;
 
+void mongo_steps(hf_store *store, hf_parcel *parcels, size_t n);
 hf_code mongo_step(hf_store *base, const char *name, const hf_step *step, hf_record *out,
                    hf_step_reply *reply, hf_error *err);
 
