@@ -82,6 +82,45 @@ static void test_all_is_found_in_order(void **state)
     store->ops->close(store);
 }
 
+/* ---- A log that somebody else reads ---- */
+
+static sqlite3 *begin_to_read(const char *file)
+{
+    sqlite3 *reader;
+    assert_int_equal(sqlite3_open(file, &reader), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM locks", NULL, NULL, NULL),
+                     SQLITE_OK);
+    return reader;
+}
+
+static void write_pages(sqlite_store *store, int pages)
+{
+    hf_error err;
+    for (int64_t value = 0; store->main.log_pages < pages; value++) {
+        must(sql_begin(&store->main, &err), &err);
+        must(schema_meta_set(&store->main, "swept_at", value, &err), &err);
+        must(sql_end(&store->main, HF_OK, &err), &err);
+    }
+}
+
+static void test_a_log_that_a_reader_keeps_is_told_and_nobody_waits_for_it(void **state)
+{
+    (void)state;
+    hf_store *base = open_store();
+    sqlite_store *store = store_of(base);
+    sqlite3 *reader = begin_to_read(store->path);
+    store->main.busy_since_ms = -1;
+    write_pages(store, 2 * SQL_TOO_LONG_LOG);
+    assert_int_equal(store->main.busy_since_ms, -1);
+    findings found = examine(base);
+    assert_int_equal(found.n, 7);
+    assert_finding(&found, 4, "log", false, "locks.db-wal has grown to 32 MB");
+    sqlite3_close(reader);
+    assert_int_equal(examine(base).n, 6);
+    write_pages(store, store->main.log_pages + 1);
+    base->ops->close(base);
+}
+
 static void test_it_stops_when_told(void **state)
 {
     (void)state;
@@ -216,6 +255,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(test_all_is_found_in_order),
+        TEST(test_a_log_that_a_reader_keeps_is_told_and_nobody_waits_for_it),
         TEST(test_it_stops_when_told),
         TEST(test_a_file_system_of_several_machines_is_a_danger),
         TEST(test_sessions_of_another_machine_are_a_danger),

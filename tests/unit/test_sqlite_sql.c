@@ -22,6 +22,7 @@ static void *waiter_of;
 static int (*hook)(void *, sqlite3 *, const char *, int);
 static void *hook_of;
 static char checkpoints[200];
+static int log_pages, kept_pages; /* kept: a reader needs them */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
@@ -69,13 +70,16 @@ int __wrap_sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *name, int mode, in
     size_t used = strlen(checkpoints);
     assert_ptr_equal(db, conn.db);
     assert_null(name);
-    assert_true(!log && !done);
     const char *kind = mode == SQLITE_CHECKPOINT_PASSIVE    ? "P"
                        : mode == SQLITE_CHECKPOINT_RESTART  ? "R"
                        : mode == SQLITE_CHECKPOINT_TRUNCATE ? "T"
                                                             : "?";
     snprintf(checkpoints + used, sizeof checkpoints - used, "%s%lld%s ", kind,
              (long long)conn.patience_ms, waiter ? "" : "-");
+    if (log) {
+        *log = log_pages;
+        *done = log_pages - kept_pages;
+    }
     return SQLITE_OK;
 }
 
@@ -83,6 +87,7 @@ static void open_it(int64_t patience_ms)
 {
     assert_int_equal(sql_open(&conn, ":memory:", patience_ms, &err), HF_OK);
     checkpoints[0] = '\0';
+    kept_pages = 0;
     clock_ms = 10900;
 }
 
@@ -142,6 +147,7 @@ static void test_patience_ends(void **state)
 
 static void commit(int pages)
 {
+    log_pages = pages;
     assert_int_equal(hook(hook_of, conn.db, "main", pages), SQLITE_OK);
 }
 
@@ -189,10 +195,24 @@ static void test_for_a_log_that_is_too_long_others_wait(void **state)
     sql_tend_log(&conn, true);
     commit(3001);
     commit(4001);
-    assert_string_equal(checkpoints, "P100 R100 ");
+    assert_string_equal(checkpoints, "P100 P100 R100 ");
     commit(1);
     commit(4000);
-    assert_string_equal(checkpoints, "P100 R100 R100 ");
+    assert_string_equal(checkpoints, "P100 P100 R100 P100 R100 ");
+}
+
+static void test_nobody_waits_for_a_reader(void **state)
+{
+    (void)state;
+    sql_tend_log(&conn, true);
+    kept_pages = 1;
+    commit(5000);
+    assert_string_equal(checkpoints, "P100 ");
+    commit(6000);
+    assert_string_equal(checkpoints, "P100 P100 ");
+    kept_pages = 0;
+    commit(7000);
+    assert_string_equal(checkpoints, "P100 P100 P100 R100 ");
 }
 
 static void test_no_longer_than_its_patience(void **state)
@@ -317,6 +337,7 @@ int main(void)
         TEST(test_one_that_begins_while_the_log_is_long_leaves_it_to_others),
         TEST(test_a_log_that_begins_anew_is_short),
         TEST(test_for_a_log_that_is_too_long_others_wait),
+        TEST(test_nobody_waits_for_a_reader),
         TEST(test_no_longer_than_its_patience),
         TEST(test_one_that_is_not_tidy_leaves_it),
         TEST(test_closing_does_not_shorten_by_itself),

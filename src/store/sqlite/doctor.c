@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 typedef struct report {
@@ -20,17 +21,19 @@ typedef struct report {
 static void find(report *to, bool is_danger, const char *topic, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+static void tell(report *to, const hf_finding *finding)
+{
+    to->is_stopped = to->is_stopped || !to->each(to->ctx, finding);
+}
+
 static void find(report *to, bool is_danger, const char *topic, const char *format, ...)
 {
     char text[700];
     va_list args;
-    if (to->is_stopped)
-        return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    hf_finding finding = {.topic = topic, .text = text, .is_danger = is_danger};
-    to->is_stopped = !to->each(to->ctx, &finding);
+    tell(to, &(hf_finding){.topic = topic, .text = text, .is_danger = is_danger});
 }
 
 /* File systems across which kernel locks and shared memory do not work. */
@@ -142,6 +145,33 @@ static hf_code find_foreign(report *to, hf_error *err)
     return code;
 }
 
+#define PAGES_MB 244 /* of 4 KiB */
+
+/* The file keeps its size when the log starts over. */
+static bool may_be_long(const sqlite_store *store)
+{
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s-wal", sqlite3_db_filename(store->main.db, "main"));
+    return stat(path, &info) == 0 && info.st_size > (off_t)SQL_TOO_LONG_LOG * 4096;
+}
+
+static void find_log(report *to)
+{
+    int pages;
+    char text[700];
+    const char *path = to->store->path;
+    if (!may_be_long(to->store) || !sql_log_is_kept(&to->store->main, &pages) ||
+        pages <= SQL_TOO_LONG_LOG)
+        return;
+    snprintf(text, sizeof text,
+             "%.200s-wal has grown to %d MB, because a program has been reading the database for a "
+             "long time (a backup, a shell of sqlite3): every access takes longer, and the disk "
+             "fills up: end that program, see fuser -v %.200s-wal",
+             path, pages / PAGES_MB, path);
+    tell(to, &(hf_finding){.topic = "log", .text = text, .wants_care = true});
+}
+
 static int64_t now_us(const sqlite_store *store)
 {
     return store->config.env->mono(store->config.env->ctx).ns / 1000;
@@ -193,8 +223,10 @@ static hf_code examine(report *to, hf_error *err)
     if (code)
         return code;
     find_file_system(to);
-    if (!to->store->main.is_readonly)
+    if (!to->store->main.is_readonly) {
         find_kernel_locks(to);
+        find_log(to);
+    }
     code = find_foreign(to, err);
     return code ? code : find_latency(to, err);
 }
@@ -203,7 +235,7 @@ static hf_code examine(report *to, hf_error *err)
 typedef struct kept {
     struct {
         char topic[32], text[700];
-        bool is_danger;
+        bool is_danger, wants_care;
     } found[8];
     size_t n;
 } kept;
@@ -214,6 +246,7 @@ static bool keep(void *ctx, const hf_finding *finding)
     snprintf(to->found[to->n].topic, sizeof to->found[0].topic, "%s", finding->topic);
     snprintf(to->found[to->n].text, sizeof to->found[0].text, "%s", finding->text);
     to->found[to->n].is_danger = finding->is_danger;
+    to->found[to->n].wants_care = finding->wants_care;
     return ++to->n < sizeof to->found / sizeof to->found[0];
 }
 
@@ -229,6 +262,7 @@ hf_code sqlite_doctor(hf_store *base, hf_finding_fn each, void *ctx, hf_error *e
     for (size_t i = 0; i < all.n && goes_on; i++)
         goes_on = each(ctx, &(hf_finding){.topic = all.found[i].topic,
                                           .text = all.found[i].text,
-                                          .is_danger = all.found[i].is_danger});
+                                          .is_danger = all.found[i].is_danger,
+                                          .wants_care = all.found[i].wants_care});
     return code;
 }

@@ -14,7 +14,6 @@
 /* In pages. A process that opens the database while no other has it open reads the whole log, about
  * 2 us a page; a run of one command writes ten. */
 #define LONG_LOG 1000
-#define TOO_LONG_LOG 4000
 #define WORTH_EMPTYING 200
 #define COMMIT_PAGES 8 /* of a commit, about */
 
@@ -104,16 +103,30 @@ hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err
     return HF_OK;
 }
 
-/* Moves the log into the database. If others write all the time, the log never starts over by
- * itself. When it has become too long, they wait for as long as a sync takes. */
-static void shorten_log(sql *conn)
+static void move_log(sql *conn, int mode, int *pages, int *moved)
 {
     int64_t patience_ms = conn->patience_ms;
-    bool waits = conn->log_pages >= TOO_LONG_LOG;
     conn->patience_ms = patience_ms < 100 ? patience_ms : 100;
-    sqlite3_wal_checkpoint_v2(
-        conn->db, NULL, waits ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    sqlite3_wal_checkpoint_v2(conn->db, NULL, mode, pages, moved);
     conn->patience_ms = patience_ms;
+}
+
+bool sql_log_is_kept(sql *conn, int *pages)
+{
+    int moved = 0;
+    *pages = 0;
+    move_log(conn, SQLITE_CHECKPOINT_PASSIVE, pages, &moved);
+    return moved < *pages;
+}
+
+/* If others write all the time, the log never starts over by itself. When it has become too long,
+ * they wait for as long as a sync takes. Nobody waits for a reader that still needs a part of it, a
+ * backup for example. */
+static void shorten_log(sql *conn)
+{
+    int pages, moved;
+    if (!sql_log_is_kept(conn, &pages) && pages >= SQL_TOO_LONG_LOG)
+        move_log(conn, SQLITE_CHECKPOINT_RESTART, &pages, &moved);
 }
 
 /* Each try costs two syncs. So of all processes, the one does it whose commit made the log longer
