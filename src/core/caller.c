@@ -3,6 +3,7 @@
  * client. */
 #include "core/caller.h"
 
+#include "core/id.h"
 #include "core/utf8.h"
 
 #include <stdio.h>
@@ -31,4 +32,15 @@ bool caller_is_same(const char *actor, const char *other)
     const char *host = caller_of(actor) ? strrchr(actor, SIGN) : NULL;
     return host ? strncmp(actor, other, (size_t)(host - actor) + 1) == 0
                 : strcmp(actor, other) == 0;
+}
+
+const char *caller_own_actor(const char *actor)
+{
+    return caller_of(actor) ? "" : actor;
+}
+
+uint64_t caller_owner(const char *actor, uint64_t thread)
+{
+    const char *own = caller_own_actor(actor);
+    return *own ? id_hash(ID_HASH, own, strlen(own)) : id_hash(ID_HASH, &thread, sizeof thread);
 }

@@ -15,4 +15,10 @@ const char *caller_of(const char *actor);
 /* Whether both name the same: a caller may come from several hosts. */
 bool caller_is_same(const char *actor, const char *other);
 
+/* The actor, unless it names a caller: then "". Several requests of one caller are several owners,
+ * each with a thread of its own. */
+const char *caller_own_actor(const char *actor);
+/* A hash that is the same for all of one actor's own, or, without one, for all of one thread. */
+uint64_t caller_owner(const char *actor, uint64_t thread);
+
 #endif

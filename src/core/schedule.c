@@ -20,10 +20,16 @@ static struct slot *in(const struct schedule *schedule, size_t at)
     return schedule->of[at - 1];
 }
 
+static bool is_before(const struct slot *slot, const struct slot *other)
+{
+    return slot->due.ns != other->due.ns ? slot->due.ns < other->due.ns
+                                         : slot->order < other->order;
+}
+
 static void rise(struct schedule *schedule, struct slot *slot)
 {
     size_t at = slot->at;
-    for (; at > 1 && slot->due.ns < in(schedule, at / 2)->due.ns; at /= 2)
+    for (; at > 1 && is_before(slot, in(schedule, at / 2)); at /= 2)
         place(schedule, in(schedule, at / 2), at);
     place(schedule, slot, at);
 }
@@ -31,8 +37,7 @@ static void rise(struct schedule *schedule, struct slot *slot)
 static size_t earlier_below(const struct schedule *schedule, size_t at)
 {
     size_t left = 2 * at, right = left + 1;
-    bool is_right =
-        right <= schedule->n && in(schedule, right)->due.ns < in(schedule, left)->due.ns;
+    bool is_right = right <= schedule->n && is_before(in(schedule, right), in(schedule, left));
     return is_right ? right : left;
 }
 
@@ -41,7 +46,7 @@ static void sink(struct schedule *schedule, struct slot *slot)
     size_t at = slot->at;
     while (2 * at <= schedule->n) {
         size_t below = earlier_below(schedule, at);
-        if (in(schedule, below)->due.ns >= slot->due.ns)
+        if (is_before(slot, in(schedule, below)))
             break;
         place(schedule, in(schedule, below), at);
         at = below;
@@ -65,6 +70,7 @@ void schedule_set(struct schedule *schedule, struct slot *slot, hf_mono due)
         return;
     }
     slot->due = due;
+    slot->order = ++schedule->last_order;
     if (!slot->at)
         append(schedule, slot);
     rise(schedule, slot);

@@ -11,13 +11,15 @@
 /* In one schedule at most; all zero: in none. */
 struct slot {
     hf_mono due;
-    size_t at; /* its place, from 1 on; 0: in none */
+    size_t at;      /* its place, from 1 on; 0: in none */
+    uint64_t order; /* of those that are due at one time, the one that was set first is first */
 };
 
 /* All zero: empty. */
 struct schedule {
     struct slot **of;
     size_t n, room;
+    uint64_t last_order;
 };
 
 /* Puts it in, or moves it. MONO_NEVER takes it out. */

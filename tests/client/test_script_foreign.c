@@ -418,10 +418,10 @@ static void test_an_odd_record_is_lost_alone(void **state)
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
-                 "10000 a look at z y x since 3: not sent, HF_SHAPE\n"
-                 "10000 a look at z since 3\n"
-                 "10000 a look at y since 3: not sent, HF_SHAPE\n"
+                 "10000 a look at x y z since 3: not sent, HF_SHAPE\n"
                  "10000 a look at x since 3\n"
+                 "10000 a look at y since 3: not sent, HF_SHAPE\n"
+                 "10000 a look at z since 3\n"
                  "10000 a y: abandon\n"
                  "10000 y is lost, 0 ms left: y is not held any more: injected\n");
     stage_run(14000);
@@ -429,7 +429,7 @@ static void test_an_odd_record_is_lost_alone(void **state)
                  "16665 a beat, seen 5\n"
                  "19998 a beat, seen 6\n"
                  "23331 a beat, seen 7\n"
-                 "23332 a look at z x since 3\n");
+                 "23332 a look at x z since 3\n");
     end_three();
 }
 
@@ -467,10 +467,10 @@ static void test_a_look_that_fails_ends_a_look_one_by_one(void **state)
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
-                 "10000 a look at z y x since 3: not sent, HF_SHAPE\n"
-                 "10000 a look at z since 3\n"
+                 "10000 a look at x y z since 3: not sent, HF_SHAPE\n"
+                 "10000 a look at x since 3\n"
                  "10000 a look at y since 3: not sent, HF_UNREACHABLE\n"
-                 "10500 a look at z y x since 3\n");
+                 "10500 a look at x y z since 3\n");
     end_three();
 }
 

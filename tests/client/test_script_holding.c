@@ -83,8 +83,8 @@ static void test_it_beats_and_looks_after_what_it_holds(void **state)
                  "23332 a look at x since 1\n"
                  "26664 a beat, seen 8\n");
     play(close_part, &y, 5000);
-    stage_expect("27000.1 a y: leave\n"
-                 "27000.1 a x: leave\n"
+    stage_expect("27000.1 a x: leave\n"
+                 "27000.1 a y: leave\n"
                  "29997 a beat, seen 9\n");
     end();
 }
@@ -310,7 +310,7 @@ static void test_a_ticket_that_is_gone(void **state)
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n"
                  "9999 a beat, seen 3\n"
-                 "10000 a look at y x since 2\n"
+                 "10000 a look at x y since 2\n"
                  "10000 a x: abandon\n"
                  "10000 a look at x for sure\n"
                  "10000 x is lost, 0 ms left: x is not held any more: its ticket is gone from the "

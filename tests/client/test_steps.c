@@ -210,11 +210,11 @@ static void test_a_turn_does_not_put_off_or_hurry_what_is_verified(void **state)
     (void)state;
     open_still("memory:verified-turns");
     hf_lock *one = hold_with_block();
-    int64_t due = one->verification.due.ns;
+    int64_t due = one->verification.due.due.ns;
     faulty_pass(f, 100);
     hf_lock_close(one);
     one = take(client, "x");
-    assert_int_equal(one->verification.due.ns, due);
+    assert_int_equal(one->verification.due.due.ns, due);
     hf_lock_close(one);
     close_still();
 }
@@ -391,6 +391,48 @@ static void test_all_suspects_are_looked_at(void **state)
     close_still();
 }
 
+static size_t names_looked_at;
+
+static hf_code count_names(faulty *of, faulty_call call, const void *arg)
+{
+    (void)of;
+    if (call == FAULTY_LOOK)
+        names_looked_at += ((const struct faulty_look *)arg)->n;
+    return HF_OK;
+}
+
+/* Also one that came a little later. */
+static void test_all_holders_of_one_lock_are_verified_in_one_look(void **state)
+{
+    (void)state;
+    hf_lock_options options = {.permits = 1, .limit = 50};
+    hf_lock *locks[50];
+    open_still("memory:holders");
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(hf_lock_acquire(client, "s", &options, &locks[i], NULL), HF_OK);
+        faulty_pass(f, 10);
+    }
+    names_looked_at = 0;
+    f->before = count_names;
+    for (int i = 0; i < 5; i++) {
+        beat_tick(client, now());
+        upkeep_tick(client, now());
+        faulty_pass(f, 3000);
+    }
+    assert_int_equal(names_looked_at, 1);
+    abandon(f->inner, "s", locks[7]->grant.ticket);
+    for (int i = 0; i < 5; i++) {
+        beat_tick(client, now());
+        upkeep_tick(client, now());
+        faulty_pass(f, 3000);
+    }
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(hf_lock_check(locks[i], NULL, NULL), i == 7 ? HF_LOST : HF_OK);
+        hf_lock_close(locks[i]);
+    }
+    close_still();
+}
+
 /* ---- While one call of a step is under way ---- */
 
 /* Somebody closes the client meanwhile, and it is over with it before the answer comes. */
@@ -499,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_an_upgrade_without_an_answer_still_knows_who_was_before),
         cmocka_unit_test(test_who_was_before_is_not_known_of_what_is_gone),
         cmocka_unit_test(test_all_suspects_are_looked_at),
+        cmocka_unit_test(test_all_holders_of_one_lock_are_verified_in_one_look),
         cmocka_unit_test(test_a_grant_while_closing_is_left_to_the_background),
         cmocka_unit_test(test_releases_end_with_the_time_for_closing),
         cmocka_unit_test(test_a_beat_answers_as_many_asks_as_it_has_room_for),

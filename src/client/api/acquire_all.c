@@ -201,6 +201,7 @@ static void tie_locked(const group *g)
         loss_tie_locked(lock, g->parts[(i + 1) % g->n].lock);
         loss_tell_locked(lock, g->options.on_lost, g->options.lost_ctx);
         watchdog_begin(&lock->belief.watchdog, &g->options, now);
+        belief_watch_locked(lock);
     }
     ticker_poke(g->client, TICK_WATCH);
 }

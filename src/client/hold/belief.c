@@ -15,10 +15,11 @@ static hf_mono own_due(const struct hf_lock *lock)
     return (hf_mono){end.ns - lock->client->stop_margin_ms * 1000000};
 }
 
-/* When its own lease or its watchdog will end it, if nothing happens before. */
-static hf_mono due_of(const struct hf_lock *lock)
+void belief_watch_locked(struct hf_lock *lock)
 {
-    return mono_min(own_due(lock), watchdog_due(&lock->belief.watchdog));
+    struct hold *hold = lock->client->hold;
+    schedule_set(&hold->leases, &lock->belief.lease, own_due(lock));
+    schedule_set(&hold->dogs, &lock->belief.dog, watchdog_due(&lock->belief.watchdog));
 }
 
 void belief_begin_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now)
@@ -30,7 +31,8 @@ void belief_begin_locked(struct hf_lock *lock, const struct lock_request *reques
     watchdog_begin(&lock->belief.watchdog, options, now);
     if (request->claim || options->no_refresh)
         lock->belief.lease_end = lease_end(request->sent, client->ttl_ms);
-    if (due_of(lock).ns != MONO_NEVER.ns)
+    belief_watch_locked(lock);
+    if (lock->belief.lease.at || lock->belief.dog.at)
         ticker_poke(client, TICK_WATCH);
 }
 
@@ -65,22 +67,39 @@ static bool is_fed_locked(struct hf_lock *lock, hf_mono now)
     return false;
 }
 
+/* What was renewed or fed meanwhile is due later. */
+static void watch_one_locked(struct hf_lock *lock, hf_mono now)
+{
+    struct hold *hold = lock->client->hold;
+    if (lock->state == LOCK_HELD && is_leased_locked(lock, now) && is_fed_locked(lock, now)) {
+        belief_watch_locked(lock);
+        return;
+    }
+    schedule_remove(&hold->leases, &lock->belief.lease);
+    schedule_remove(&hold->dogs, &lock->belief.dog);
+}
+
 static hf_mono watch_locks_locked(hf_client *client, hf_mono now)
 {
-    hf_mono due = MONO_NEVER;
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD && is_leased_locked(lock, now) && is_fed_locked(lock, now))
-            due = mono_min(due, due_of(lock));
-    return due;
+    struct hold *hold = client->hold;
+    struct slot *slot;
+    while ((slot = schedule_next_due(&hold->leases, now)))
+        watch_one_locked(SCHEDULE_OWNER(slot, struct hf_lock, belief.lease), now);
+    while ((slot = schedule_next_due(&hold->dogs, now)))
+        watch_one_locked(SCHEDULE_OWNER(slot, struct hf_lock, belief.dog), now);
+    return mono_min(schedule_due(&hold->leases), schedule_due(&hold->dogs));
 }
 
 /* From the first beat that covers it, a lock lives as long as its session. */
 void belief_renewed_locked(hf_client *client, hf_mono sent)
 {
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+    const struct schedule *leases = &client->hold->leases;
+    for (size_t i = 0; i < leases->n; i++) {
+        struct hf_lock *lock = SCHEDULE_OWNER(leases->of[i], struct hf_lock, belief.lease);
         if (lock->state == LOCK_HELD && !lock->belief.is_by_hand &&
             mono_reached(lock->belief.born, sent) && is_leased_locked(lock, client_now(client)))
             lock->belief.lease_end = MONO_NEVER;
+    }
 }
 
 void belief_refreshed_locked(struct hf_lock *lock, hf_mono sent)
@@ -88,6 +107,7 @@ void belief_refreshed_locked(struct hf_lock *lock, hf_mono sent)
     if (!lock->belief.is_by_hand)
         return;
     lock->belief.lease_end = lease_end(sent, lock->client->ttl_ms);
+    belief_watch_locked(lock);
     ticker_poke(lock->client, TICK_WATCH);
 }
 

@@ -6,6 +6,8 @@
 
 #include "client/hold/watchdog.h"
 
+#include "core/schedule.h"
+
 struct lock_request;
 
 /* Mutex; written by belief.c, the watchdog by watchdog.c. */
@@ -14,10 +16,15 @@ struct belief {
     hf_mono lease_end; /* of this lock alone, where it has a lease of its own; else MONO_NEVER */
     bool is_by_hand;   /* its holder renews it */
     struct watchdog watchdog;
+    /* When to look after its own lease and its watchdog: no later than they are due. */
+    struct slot lease, dog;
 };
 
 /* The request's lock is believed from now on. */
 void belief_begin_locked(struct hf_lock *lock, const struct lock_request *request, hf_mono now);
+
+/* Its own lease or its watchdog has another end now. */
+void belief_watch_locked(struct hf_lock *lock);
 
 /* Until when the request could believe a grant of the enter that it sent last; a time that is over:
  * its session has ended. */

@@ -40,6 +40,12 @@ static hf_code check_kind(const struct hf_lock *lock, hf_error *err)
     return HF_OK;
 }
 
+/* The background is to try to lower it at that time. */
+static void plan_locked(struct hf_lock *lock, hf_mono due)
+{
+    schedule_set(&lock->client->hold->lowering, &lock->change.due, due);
+}
+
 hf_code change_check_locked(struct hf_lock *lock, hf_error *err)
 {
     int64_t left_ms;
@@ -71,8 +77,10 @@ hf_code change_perform(struct hf_lock *lock, change_fn change, hf_error *err)
         code = change(lock, err);
         pthread_mutex_lock(&client->mutex);
         lock->change.is_changing = false;
-        if (lock->change.is_lowering)
+        if (lock->change.is_lowering) {
+            plan_locked(lock, lock->change.due.due);
             ticker_poke(client, TICK_UPKEEP);
+        }
         pthread_mutex_unlock(&client->mutex);
     }
     client_end(client);
@@ -110,9 +118,11 @@ hf_code change_repeat(struct hf_lock *lock, hf_code (*once)(void *ctx, hf_error 
 static void replace_locked(struct hf_lock *lock)
 {
     lock->change.former = lock->grant.ticket;
+    lock_know_ticket_locked(lock, LOCK_FORMER, lock->change.former);
     guardian_out(lock->client, lock->grant.ticket);
     lock_replace_ticket_locked(lock, lock->change.upgrade);
     lock->change.upgrade = (hf_id){{0}};
+    lock_know_ticket_locked(lock, LOCK_UPGRADE, lock->change.upgrade);
     verify_drop_locked(lock); /* a look that began before is of no use */
 }
 
@@ -121,6 +131,7 @@ bool change_offer_locked(struct hf_lock *lock, hf_id *ticket)
     bool may_stand = !id_is_zero(lock->change.upgrade);
     if (!may_stand)
         lock->change.upgrade = client_new_id(lock->client);
+    lock_know_ticket_locked(lock, LOCK_UPGRADE, lock->change.upgrade);
     *ticket = lock->change.upgrade;
     return may_stand;
 }
@@ -135,13 +146,14 @@ void change_withdraw_locked(struct hf_lock *lock)
 {
     guardian_out(lock->client, lock->change.upgrade);
     lock->change.upgrade = (hf_id){{0}};
+    lock_know_ticket_locked(lock, LOCK_UPGRADE, lock->change.upgrade);
 }
 
 static void lower_locked(struct hf_lock *lock)
 {
     lock->change.is_lowering = true;
     lock->change.failures = 0;
-    lock->change.due = client_now(lock->client);
+    plan_locked(lock, client_now(lock->client));
 }
 
 /* An upgrade without an answer was granted: the ticket holds exclusively, but the holder believes
@@ -233,7 +245,7 @@ static void settle_locked(hf_client *client, hf_id ticket, hf_code code, const h
     int64_t ms = hf_code_retryable(code) ? backoff_ms(lock->change.failures, RETRY_FIRST_MS,
                                                       RETRY_MOST_MS, client_chance(client))
                                          : lease_beat_ms(client->ttl_ms);
-    lock->change.due = mono_add_ms(client_now(client), ms);
+    plan_locked(lock, mono_add_ms(client_now(client), ms));
     if (code == HF_LOST)
         gone_locked(lock, err);
 }
@@ -300,15 +312,16 @@ hf_code change_downgrade(struct hf_lock *lock, hf_error *err)
 
 /* ---- Downgrades in the background ---- */
 
-static struct hf_lock *next_due_locked(hf_client *client, hf_mono now, hf_mono *due)
+/* A thread that changes it plans the next try when it leaves off. */
+static struct hf_lock *next_due_locked(hf_client *client, hf_mono now)
 {
-    *due = MONO_NEVER;
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next) {
-        if (lock->state != LOCK_HELD || !lock->change.is_lowering || lock->change.is_changing)
-            continue;
-        if (mono_reached(lock->change.due, now))
+    struct schedule *lowering = &client->hold->lowering;
+    struct slot *slot;
+    while ((slot = schedule_next_due(lowering, now))) {
+        struct hf_lock *lock = SCHEDULE_OWNER(slot, struct hf_lock, change.due);
+        schedule_remove(lowering, slot);
+        if (lock->state == LOCK_HELD && lock->change.is_lowering && !lock->change.is_changing)
             return lock;
-        *due = mono_min(*due, lock->change.due);
     }
     return NULL;
 }
@@ -319,7 +332,8 @@ hf_mono change_tick(hf_client *client, hf_mono now)
         hf_mono due;
         hf_error err;
         pthread_mutex_lock(&client->mutex);
-        struct hf_lock *lock = next_due_locked(client, now, &due);
+        struct hf_lock *lock = next_due_locked(client, now);
+        due = schedule_due(&client->hold->lowering);
         char *name = lock ? alloc_text(lock->name) : NULL; /* the lock may be closed meanwhile */
         hf_id ticket = lock ? lock->grant.ticket : (hf_id){{0}};
         pthread_mutex_unlock(&client->mutex);

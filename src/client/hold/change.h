@@ -5,6 +5,7 @@
 #define CLIENT_HOLD_CHANGE_H
 
 #include "core/record.h"
+#include "core/schedule.h"
 
 /* Mutex; written by change.c. */
 struct change {
@@ -14,7 +15,7 @@ struct change {
     bool is_changing; /* a thread is at a downgrade or an upgrade */
     bool is_lowering; /* a downgrade is not acknowledged yet */
     unsigned failures;
-    hf_mono due; /* the next try to lower it */
+    struct slot due; /* the next try to lower it, while no thread is at it */
 };
 
 typedef hf_code (*change_fn)(struct hf_lock *lock, hf_error *err);

@@ -21,14 +21,21 @@ void hold_free(struct hold *hold)
     sweep_free(&hold->sweep);
     diary_free(&hold->diary);
     releases_done(&hold->releases);
+    turns_done(&hold->turns);
+    table_done(&hold->by_ticket);
+    table_done(&hold->by_name);
+    table_done(&hold->by_owner);
+    schedule_done(&hold->verifying);
+    schedule_done(&hold->lowering);
+    schedule_done(&hold->stopping);
+    schedule_done(&hold->telling);
+    schedule_done(&hold->leases);
+    schedule_done(&hold->dogs);
     free(hold->endings.of);
     free(hold);
 }
 
 bool hold_is_empty_locked(const hf_client *client)
 {
-    for (const struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD)
-            return false;
-    return true;
+    return !client->hold->n_held;
 }

@@ -12,11 +12,20 @@
 #include "client/hold/upkeep.h"
 
 #include "core/agenda.h"
+#include "core/schedule.h"
+#include "core/table.h"
 
 /* Mutex. Each is written by the file that its header belongs to. */
 struct hold {
-    struct hf_lock *locks;   /* lock.c */
-    struct hf_lock *calling; /* loss.c: whose on_lost runs; NULL once it was closed in there */
+    struct hf_lock *locks; /* lock.c, as the next four */
+    size_t n_held;         /* of them */
+    struct table by_ticket, by_name, by_owner;
+    struct schedule verifying;    /* verify.c: when they are verified next */
+    struct schedule lowering;     /* change.c: downgrades without an answer */
+    struct schedule stopping;     /* loss.c: lost, until their tickets are given up */
+    struct schedule telling;      /* loss.c: lost, and on_lost is to be called */
+    struct schedule leases, dogs; /* belief.c: leases of their own, and watchdogs */
+    struct hf_lock *calling;      /* loss.c: whose on_lost runs; NULL once it was closed in there */
     struct lock_request *requests; /* lock_request.c */
     struct waiters waiters;        /* of the requests: those with a ticket */
     size_t joining; /* wait/attempt*.c: of the requests, those for leases with a key */

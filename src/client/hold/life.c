@@ -17,10 +17,7 @@ static bool is_idle_locked(hf_client *client)
 {
     const struct hold *hold = client->hold;
     hf_mono now = client_now(client);
-    for (const struct hf_lock *lock = hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD)
-            return false;
-    return !hold->waiters.first && !hold->releases.first &&
+    return !hold->n_held && !hold->waiters.first && !hold->releases.first &&
            mono_reached(loss_stops_by_locked(client, now), now);
 }
 

@@ -3,23 +3,20 @@
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
-#include "core/id.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct line **bucket_of(hf_client *client, const char *name)
-{
-    return &client->hold->turns.lines[id_hash(ID_HASH, name, strlen(name)) % TURNS_BUCKETS];
-}
-
 struct line *line_find_locked(hf_client *client, const char *name)
 {
-    struct line *line = *bucket_of(client, name);
-    while (line && strcmp(line->name, name) != 0)
-        line = line->next;
-    return line;
+    struct table_node *node = table_first(&client->hold->turns.by_name, table_hash_text(name));
+    for (; node; node = table_next(node)) {
+        struct line *line = TABLE_OWNER(node, struct line, by_name);
+        if (strcmp(line->name, name) == 0)
+            return line;
+    }
+    return NULL;
 }
 
 static struct line *make_locked(hf_client *client, const char *name)
@@ -27,7 +24,9 @@ static struct line *make_locked(hf_client *client, const char *name)
     struct line *line = alloc_zeroed(sizeof *line);
     line->name = alloc_text(name);
     line->end = &line->first;
-    line->link = bucket_of(client, name);
+    line->client = client;
+    table_add(&client->hold->turns.by_name, &line->by_name, table_hash_text(name));
+    line->link = &client->hold->turns.lines;
     line->next = *line->link;
     if (line->next)
         line->next->link = &line->next;
@@ -45,6 +44,7 @@ static void free_if_empty_locked(struct line *line)
 {
     if (line->leader || line->user || line->first)
         return;
+    table_remove(&line->client->hold->turns.by_name, &line->by_name);
     *line->link = line->next;
     if (line->next)
         line->next->link = line->link;
@@ -133,6 +133,12 @@ void line_quit_locked(struct lock_request *request)
     place->leads = NULL;
     line_see_to_leader_locked(line);
     free_if_empty_locked(line);
+}
+
+void line_over_locked(struct hf_lock *lock)
+{
+    if (lock->turn.lingers)
+        schedule_set(&lock->client->hold->turns.due, &lock->turn.due, (hf_mono){0});
 }
 
 void line_left_locked(struct hf_lock *lock)

@@ -7,10 +7,14 @@
 
 #include "client/hold/lock_request.h"
 
+#include "core/table.h"
+
 /* All under the mutex. */
 struct line {
-    struct line *next, **link; /* in its bucket */
-    char *name;                /* constant */
+    struct line *next, **link; /* of the client's */
+    struct table_node by_name;
+    hf_client *client; /* constant, as the next */
+    char *name;
     struct lock_request *leader;
     struct hf_lock *user; /* who holds it now; or it lingers */
     struct lock_request *first, **end;
@@ -40,5 +44,7 @@ void line_tell_holder_locked(struct lock_request *leader, const char *who);
 
 /* The lock's ticket was given up or lost: the next in line leads. */
 void line_left_locked(struct hf_lock *lock);
+/* A lost lock was given up. If it had lingered, nobody has a handle to close it: upkeep does. */
+void line_over_locked(struct hf_lock *lock);
 
 #endif

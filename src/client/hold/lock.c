@@ -3,6 +3,7 @@
 #include "client/hold/hold.h"
 
 #include "core/alloc.h"
+#include "core/caller.h"
 #include "core/id.h"
 #include "core/period.h"
 #include "core/text.h"
@@ -21,12 +22,33 @@ static void link_locked(hf_client *client, struct hf_lock *lock)
     if (lock->next)
         lock->next->link = &lock->next;
     client->hold->locks = lock;
+    client->hold->n_held++;
+    table_add(&client->hold->by_name, &lock->lookup.by_name, table_hash_text(lock->name));
+}
+
+/* Nothing of it is due any more, and nobody finds it. */
+static void forget_locked(struct hf_lock *lock)
+{
+    struct hold *hold = lock->client->hold;
+    table_remove(&hold->by_name, &lock->lookup.by_name);
+    table_remove(&hold->by_owner, &lock->lookup.by_owner);
+    for (unsigned kind = 0; kind < LOCK_TICKETS; kind++)
+        table_remove(&hold->by_ticket, &lock->lookup.tickets[kind].node);
+    schedule_remove(&hold->verifying, &lock->verification.due);
+    schedule_remove(&hold->lowering, &lock->change.due);
+    schedule_remove(&hold->stopping, &lock->loss.leaves);
+    schedule_remove(&hold->telling, &lock->loss.tells);
+    schedule_remove(&hold->leases, &lock->belief.lease);
+    schedule_remove(&hold->dogs, &lock->belief.dog);
+    schedule_remove(&hold->turns.due, &lock->turn.due);
 }
 
 void lock_unlink_locked(struct hf_lock *lock)
 {
     if (!lock->link)
         return;
+    forget_locked(lock);
+    lock->client->hold->n_held -= lock->state == LOCK_HELD;
     *lock->link = lock->next;
     if (lock->next)
         lock->next->link = lock->link;
@@ -66,6 +88,8 @@ void lock_fill_locked(struct hf_lock *lock, const struct lock_request *request, 
     grant->waited_ms = (now.ns - request->started.ns) / 1000000;
     grant->thread = request->thread;
     snprintf(grant->actor, sizeof grant->actor, "%s", request->enter.entry.actor);
+    table_add(&lock->client->hold->by_owner, &lock->lookup.by_owner,
+              caller_owner(grant->actor, grant->thread));
 }
 
 struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_entry *entry,
@@ -73,7 +97,7 @@ struct hf_lock *lock_new_locked(const struct lock_request *request, const hf_ent
 {
     struct hf_lock *lock =
         make_locked(request->client, request->claim ? record->name : request->name);
-    lock->grant.ticket = entry->ticket;
+    lock_replace_ticket_locked(lock, entry->ticket);
     lock->grant.session = entry->session;
     lock->grant.token = entry->token;
     lock->grant.stamp = request->waiter.stamp;
@@ -102,12 +126,12 @@ struct hf_lock *lock_succeed_locked(const struct hf_lock *before, hf_mono now)
 {
     hf_client *client = before->client;
     struct hf_lock *lock = make_locked(client, before->name);
-    lock->grant.ticket = before->grant.ticket;
+    lock_replace_ticket_locked(lock, before->grant.ticket);
     lock->grant.session = before->grant.session;
     lock->grant.token = before->grant.token + 1;
     lock->grant.stamp = before->grant.stamp;
     lock->belief.born = now;
-    lock->verification.due = before->verification.due;
+    schedule_set(&client->hold->verifying, &lock->verification.due, before->verification.due.due);
     lock->turn.has_block = before->turn.has_block;
     lock->turn.line = before->turn.line;
     lock->turn.line->user = lock;
@@ -133,10 +157,57 @@ void lock_discard_locked(struct hf_lock *lock)
 
 /* ---- Found ---- */
 
-static bool stands_for(const struct hf_lock *lock, hf_id ticket)
+static struct lock_ticket *ticket_of(struct table_node *node)
 {
-    return lock->state != LOCK_RELEASED && !id_is_zero(ticket) &&
-           (id_equal(lock->grant.ticket, ticket) || id_equal(lock->change.upgrade, ticket));
+    return TABLE_OWNER(node, struct lock_ticket, node);
+}
+
+/* is_former: by one that was replaced. */
+static struct hf_lock *find_locked(const hf_client *client, hf_id ticket, bool is_former)
+{
+    struct table_node *node = table_first(&client->hold->by_ticket, table_hash_id(ticket));
+    for (; node; node = table_next(node)) {
+        const struct lock_ticket *found = ticket_of(node);
+        bool was = found == &found->lock->lookup.tickets[LOCK_FORMER];
+        if (id_equal(found->id, ticket) && was == is_former && found->lock->state != LOCK_RELEASED)
+            return found->lock;
+    }
+    return NULL;
+}
+
+static struct hf_lock *named(struct table_node *node, const char *name)
+{
+    for (; node; node = table_next(node)) {
+        struct hf_lock *lock = TABLE_OWNER(node, struct hf_lock, lookup.by_name);
+        if (strcmp(lock->name, name) == 0)
+            return lock;
+    }
+    return NULL;
+}
+
+struct hf_lock *lock_first_named_locked(const hf_client *client, const char *name)
+{
+    return named(table_first(&client->hold->by_name, table_hash_text(name)), name);
+}
+
+struct hf_lock *lock_next_named_locked(const struct hf_lock *lock)
+{
+    return named(table_next(&lock->lookup.by_name), lock->name);
+}
+
+static struct hf_lock *owned(struct table_node *node)
+{
+    return node ? TABLE_OWNER(node, struct hf_lock, lookup.by_owner) : NULL;
+}
+
+struct hf_lock *lock_first_owned_locked(const hf_client *client, uint64_t owner)
+{
+    return owned(table_first(&client->hold->by_owner, owner));
+}
+
+struct hf_lock *lock_next_owned_locked(const struct hf_lock *lock)
+{
+    return owned(table_next(&lock->lookup.by_owner));
 }
 
 bool lock_is_used_locked(const struct hf_lock *lock)
@@ -146,18 +217,13 @@ bool lock_is_used_locked(const struct hf_lock *lock)
 
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket)
 {
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (stands_for(lock, ticket))
-            return lock;
-    return NULL;
+    return find_locked(client, ticket, false);
 }
 
 struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket)
 {
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state != LOCK_RELEASED && id_equal(lock->change.former, ticket))
-            return lock;
-    return lock_find_locked(client, ticket);
+    struct hf_lock *lock = find_locked(client, ticket, true);
+    return lock ? lock : lock_find_locked(client, ticket);
 }
 
 hf_mode lock_mode(const struct hf_lock *lock)
@@ -169,12 +235,25 @@ hf_mode lock_mode(const struct hf_lock *lock)
 
 void lock_end_locked(struct hf_lock *lock, lock_state how)
 {
+    lock->client->hold->n_held -= lock->state == LOCK_HELD;
     lock->state = how;
+}
+
+void lock_know_ticket_locked(struct hf_lock *lock, unsigned kind, hf_id ticket)
+{
+    struct table *tickets = &lock->client->hold->by_ticket;
+    struct lock_ticket *known = &lock->lookup.tickets[kind];
+    table_remove(tickets, &known->node);
+    known->id = ticket;
+    known->lock = lock;
+    if (!id_is_zero(ticket))
+        table_add(tickets, &known->node, table_hash_id(ticket));
 }
 
 void lock_replace_ticket_locked(struct hf_lock *lock, hf_id ticket)
 {
     lock->grant.ticket = ticket;
+    lock_know_ticket_locked(lock, LOCK_TICKET, ticket);
 }
 
 void lock_regrant_locked(struct hf_lock *lock, const hf_entry *entry, hf_stamp stamp)

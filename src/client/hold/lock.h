@@ -12,6 +12,9 @@
 #include "client/hold/turns.h"
 #include "client/hold/verify.h"
 
+#include "core/schedule.h"
+#include "core/table.h"
+
 typedef enum lock_state { LOCK_HELD, LOCK_LOST, LOCK_RELEASED } lock_state;
 
 /* What the store has granted, and to whom. Written by lock.c. Constant except ticket, token,
@@ -40,12 +43,28 @@ struct leaving {
     bool is_passing;  /* an ID lease may have its place already */
 };
 
+/* A ticket under which it stands, may stand, or stood: it is found by it. */
+enum { LOCK_TICKET, LOCK_UPGRADE, LOCK_FORMER, LOCK_TICKETS };
+
+struct lock_ticket {
+    struct table_node node;
+    hf_id id;
+    struct hf_lock *lock;
+};
+
+/* How it is found; mutex. Written by lock.c. */
+struct lock_lookup {
+    struct table_node by_name, by_owner;
+    struct lock_ticket tickets[LOCK_TICKETS];
+};
+
 struct hf_lock {
     hf_client *client;            /* constant; NULL once that is closed */
     struct hf_lock *next, **link; /* mutex: of the client's */
     char *name;                   /* constant */
     const char *shown_name;       /* constant: within it, without the prefix */
     lock_state state;             /* mutex; written by lock_end_locked() */
+    struct lock_lookup lookup;
     struct grant grant;
     struct belief belief;
     struct change change;
@@ -71,6 +90,12 @@ void lock_free(struct hf_lock *lock); /* one that was unlinked */
 /* Whether a thread has it: it is neither lost, nor lingers, nor is on its way to an ID lease. */
 bool lock_is_used_locked(const struct hf_lock *lock);
 struct hf_lock *lock_find_locked(hf_client *client, hf_id ticket);
+/* All locks of a name, those that are not held any more among them. */
+struct hf_lock *lock_first_named_locked(const hf_client *client, const char *name);
+struct hf_lock *lock_next_named_locked(const struct hf_lock *lock);
+/* Locks of an owner, see caller_owner(), and perhaps some others; those that linger are of none. */
+struct hf_lock *lock_first_owned_locked(const hf_client *client, uint64_t owner);
+struct hf_lock *lock_next_owned_locked(const struct hf_lock *lock);
 /* Finds the lock that an ask is for. An upgrade may have replaced the ticket since. */
 struct hf_lock *lock_find_asked_locked(hf_client *client, hf_id ticket);
 hf_mode lock_mode(const struct hf_lock *lock);
@@ -79,6 +104,8 @@ hf_mode lock_mode(const struct hf_lock *lock);
 
 void lock_end_locked(struct hf_lock *lock, lock_state how);
 
+/* From now on it is found by this ticket of that kind; 0: by none. */
+void lock_know_ticket_locked(struct hf_lock *lock, unsigned kind, hf_id ticket);
 /* From now on the lock stands under another ticket. */
 void lock_replace_ticket_locked(struct hf_lock *lock, hf_id ticket);
 /* An upgrade of it was granted. */

@@ -55,19 +55,18 @@ void lock_request_wake_all_locked(hf_client *client)
         lock_request_wake_locked(at);
 }
 
-/* Several requests of one caller are several owners, each with a thread of its own. */
-static const char *own_actor(const char *actor)
-{
-    return caller_of(actor) ? "" : actor;
-}
-
 static bool is_actor(const struct hf_lock *lock, const struct lock_request *request)
 {
-    const char *actor = own_actor(request->enter.entry.actor);
-    const char *holder = own_actor(lock->grant.actor);
+    const char *actor = caller_own_actor(request->enter.entry.actor);
+    const char *holder = caller_own_actor(lock->grant.actor);
     if (*actor || *holder)
         return strcmp(actor, holder) == 0;
     return lock->grant.thread == request->thread;
+}
+
+uint64_t lock_request_owner(const struct lock_request *request)
+{
+    return caller_owner(request->enter.entry.actor, request->thread);
 }
 
 bool lock_request_holds_locked(const struct lock_request *request, const struct hf_lock *lock)

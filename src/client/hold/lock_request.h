@@ -61,6 +61,7 @@ struct lock_request *lock_request_of(const struct waiter *waiter);
 void lock_request_wake_locked(struct lock_request *request);
 void lock_request_wake_all_locked(hf_client *client);
 
+uint64_t lock_request_owner(const struct lock_request *request); /* see caller_owner() */
 /* Whether the lock is held by the thread, or actor, whose request it is. */
 bool lock_request_holds_locked(const struct lock_request *request, const struct hf_lock *lock);
 

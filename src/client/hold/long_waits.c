@@ -25,26 +25,36 @@ static size_t add_inherited(const waits_items *inherited, waits_item *out, size_
     return n;
 }
 
-/* request NULL: of all threads. */
-static size_t held_locked(const hf_client *client, const struct lock_request *request,
-                          waits_item out[WAITS_HOLDS_MAX])
+/* By all threads. */
+static size_t held_locked(const hf_client *client, waits_item out[WAITS_HOLDS_MAX])
 {
     size_t n = 0;
     const struct hf_lock *lock = client->hold->locks;
     for (; lock && n < WAITS_HOLDS_MAX; lock = lock->next)
-        if (request ? lock_request_holds_locked(request, lock) : lock_is_used_locked(lock))
+        if (lock_is_used_locked(lock))
+            out[n++] = item_of(lock);
+    return n;
+}
+
+static size_t held_by_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
+{
+    size_t n = 0;
+    const struct hf_lock *lock =
+        lock_first_owned_locked(request->client, lock_request_owner(request));
+    for (; lock && n < WAITS_HOLDS_MAX; lock = lock_next_owned_locked(lock))
+        if (lock_request_holds_locked(request, lock))
             out[n++] = item_of(lock);
     return n;
 }
 
 size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
 {
-    return add_inherited(request->inherited, out, held_locked(request->client, request, out));
+    return add_inherited(request->inherited, out, held_by_locked(request, out));
 }
 
 size_t long_waits_all_holds_locked(const hf_client *client, waits_item out[WAITS_HOLDS_MAX])
 {
-    return add_inherited(&client->inherited, out, held_locked(client, NULL, out));
+    return add_inherited(&client->inherited, out, held_locked(client, out));
 }
 
 static void say_locked(const hf_client *client, hf_mono now, bool holding, char **text)

@@ -37,8 +37,12 @@ static void lose_locked(struct hf_lock *lock, const hf_error *why, hf_mono stop_
     if (!lock->loss.is_left) /* else its leave tells */
         diary_note_locked(lock, end_of(lock));
     lock->loss.stop_by = is_unused(lock) ? lock->belief.born : stop_by;
+    if (!lock->loss.is_left)
+        schedule_set(&lock->client->hold->stopping, &lock->loss.leaves, lock->loss.stop_by);
     line_left_locked(lock);
     raise_fd(lock);
+    if (lock->loss.on_lost && !lock->loss.is_told)
+        schedule_set(&lock->client->hold->telling, &lock->loss.tells, client_now(lock->client));
     if (lock->loss.on_lost)
         ticker_poke(lock->client, TICK_NOTIFY);
     ticker_poke(lock->client, TICK_UPKEEP);
@@ -129,11 +133,17 @@ int loss_fd_locked(struct hf_lock *lock)
     return lock->loss.fd;
 }
 
+/* Those that were lost first are first. */
 static struct hf_lock *next_to_tell_locked(hf_client *client)
 {
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_LOST && lock->loss.on_lost && !lock->loss.is_told)
+    struct schedule *telling = &client->hold->telling;
+    struct slot *slot;
+    while ((slot = schedule_first(telling))) {
+        struct hf_lock *lock = SCHEDULE_OWNER(slot, struct hf_lock, loss.tells);
+        schedule_remove(telling, slot);
+        if (lock->state == LOCK_LOST && !lock->loss.is_told)
             return lock;
+    }
     return NULL;
 }
 
@@ -179,28 +189,36 @@ void loss_stopped_locked(struct hf_lock *lock, hf_mono now)
     if (lock->state != LOCK_LOST)
         return;
     lock->loss.stop_by = mono_min(lock->loss.stop_by, now);
+    if (lock->loss.leaves.at)
+        schedule_set(&lock->client->hold->stopping, &lock->loss.leaves, lock->loss.stop_by);
     ticker_poke(lock->client, TICK_UPKEEP);
 }
 
-/* Nobody can believe in the lock any more, so waiting for hf_lock_close() would gain nothing. */
+/* Nobody can believe in the lock any more, so waiting for hf_lock_close() would gain nothing. What
+ * an ended session holds, its mark gives up. */
+static void leave_locked(struct hf_lock *lock)
+{
+    if (lock->state != LOCK_LOST || lock->loss.is_left ||
+        !session_is_present_locked(lock->client, lock->grant.session))
+        return;
+    hf_leave leave = lock_leave(lock);
+    if (!lock->turn.lingers) /* nobody was at work */
+        leave.outcome = HF_OUTCOME_ABANDONED;
+    release_push_lock_locked(lock, &leave, false);
+    lock->loss.is_left = true;
+}
+
 hf_mono loss_leave_locked(hf_client *client, hf_mono now)
 {
-    hf_mono due = MONO_NEVER;
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next) {
-        if (lock->state != LOCK_LOST || lock->loss.is_left ||
-            !session_is_present_locked(client, lock->grant.session))
-            continue;
-        if (!mono_reached(lock->loss.stop_by, now)) {
-            due = mono_min(due, lock->loss.stop_by);
-            continue;
-        }
-        hf_leave leave = lock_leave(lock);
-        if (!lock->turn.lingers) /* nobody was at work */
-            leave.outcome = HF_OUTCOME_ABANDONED;
-        release_push_lock_locked(lock, &leave, false);
-        lock->loss.is_left = true;
+    struct schedule *stopping = &client->hold->stopping;
+    struct slot *slot;
+    while ((slot = schedule_next_due(stopping, now))) {
+        struct hf_lock *lock = SCHEDULE_OWNER(slot, struct hf_lock, loss.leaves);
+        schedule_remove(stopping, slot);
+        leave_locked(lock);
+        line_over_locked(lock);
     }
-    return due;
+    return schedule_due(stopping);
 }
 
 hf_mono loss_stops_by_locked(hf_client *client, hf_mono now)

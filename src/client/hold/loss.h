@@ -4,7 +4,7 @@
 #ifndef CLIENT_HOLD_LOSS_H
 #define CLIENT_HOLD_LOSS_H
 
-#include <holdfast/store.h>
+#include "core/schedule.h"
 
 /* Mutex; written by loss.c. */
 struct loss {
@@ -14,7 +14,9 @@ struct loss {
     hf_lost_fn on_lost;   /* NULL: none */
     void *ctx;            /* of on_lost */
     bool is_told;         /* on_lost was called, or is being called */
-    bool is_left;         /* its ticket was given up */
+    struct slot tells;    /* until on_lost is called */
+    struct slot leaves;   /* until its ticket is given up, */
+    bool is_left;         /* as it was */
     bool is_held_back;    /* it is taken with others that are not there yet: nobody uses it */
     struct hf_lock *peer; /* the next of those taken together, in a ring; NULL: none */
 };

@@ -99,8 +99,8 @@ bool release_takes_out(const struct release *release, hf_id ticket);
  * or back in the list. HF_LOST: somebody else had taken it out. */
 hf_code release_send(hf_client *client, struct release *release, hf_mono stop_by, hf_error *err);
 hf_mono release_due_locked(const hf_client *client, hf_mono now); /* when to send the next */
-/* Sends what is due, the oldest first, as far as it goes in one call of the store; when to send the
- * next. */
+/* Sends what is due, the oldest first, of not many more locks than one call of the store takes;
+ * when to send the next. */
 hf_mono release_tick(hf_client *client, hf_mono now);
 /* The ticker that sends while upkeep is busy: all that is due. */
 hf_mono release_tick_beside(hf_client *client, hf_mono now);

@@ -269,8 +269,8 @@ static void share_locked(hf_client *client, hf_mono now)
         release_send_beside_locked(client);
 }
 
-/* Sends as much as one call takes; returns whether there was any. */
-static bool send_due(hf_client *client, hf_mono now)
+/* Sends as much as one call takes; returns of how many locks. */
+static size_t send_due(hf_client *client, hf_mono now)
 {
     struct load load = {.n = 0};
     pthread_mutex_lock(&client->mutex);
@@ -280,13 +280,13 @@ static bool send_due(hf_client *client, hf_mono now)
         share_locked(client, now);
     pthread_mutex_unlock(&client->mutex);
     if (!load.n)
-        return false;
+        return 0;
     send_load(client, &load);
     pthread_mutex_lock(&client->mutex);
     settle_all_locked(client, &load);
     pthread_mutex_unlock(&client->mutex);
     load_done(&load);
-    return true;
+    return load.n;
 }
 
 hf_mono release_due_locked(const hf_client *client, hf_mono now)
@@ -296,9 +296,13 @@ hf_mono release_due_locked(const hf_client *client, hf_mono now)
 
 hf_mono release_tick(hf_client *client, hf_mono now)
 {
-    send_due(client, now);
+    size_t n = 0, more;
+    while (n < HF_PARCELS_MOST && (more = send_due(client, now))) {
+        n += more;
+        now = client_now(client);
+    }
     MUTEX_SCOPE(&client->mutex);
-    return release_due_locked(client, client_now(client));
+    return release_due_locked(client, now);
 }
 
 hf_mono release_tick_beside(hf_client *client, hf_mono now)

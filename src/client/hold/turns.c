@@ -18,7 +18,29 @@
 
 void turns_init(struct turns *turns, int32_t bound)
 {
-    *turns = (struct turns){.bound = bound ? bound : TURNS_DEFAULT, .linger_due = MONO_NEVER};
+    *turns = (struct turns){.bound = bound ? bound : TURNS_DEFAULT};
+}
+
+void turns_done(struct turns *turns)
+{
+    table_done(&turns->by_name);
+    schedule_done(&turns->due);
+}
+
+/* ---- What is due ---- */
+
+/* When the first in line enters for the others without waiting for the leave. */
+static hf_mono overdue_at(const struct hf_lock *lock)
+{
+    const struct line *line = lock->turn.line;
+    bool may_be = line && line->is_wanted && !line->is_overdue && lock->turn.has_block;
+    return may_be ? mono_add_ms(line->wanted_at, BOUND_MS) : MONO_NEVER;
+}
+
+static void plan_locked(struct hf_lock *lock)
+{
+    schedule_set(&lock->client->hold->turns.due, &lock->turn.due,
+                 lock->turn.lingers ? lock->turn.linger_until : overdue_at(lock));
 }
 
 /* ---- Joining ---- */
@@ -37,7 +59,9 @@ static bool suits(const struct lock_request *request)
  * is seen: the first in line has inherited the same. */
 static bool holds_any_locked(const struct lock_request *request)
 {
-    for (const struct hf_lock *lock = request->client->hold->locks; lock; lock = lock->next)
+    const struct hf_lock *lock =
+        lock_first_owned_locked(request->client, lock_request_owner(request));
+    for (; lock; lock = lock_next_owned_locked(lock))
         if (lock_request_holds_locked(request, lock))
             return true;
     return false;
@@ -69,6 +93,7 @@ static struct hf_lock *hand_over_locked(struct lock_request *request, const stru
     lock_fill_locked(lock, request, now);
     belief_begin_locked(lock, request, now);
     loss_tell_locked(lock, request->options->on_lost, request->options->lost_ctx);
+    plan_locked(lock);
     request->lock = lock;
     return lock;
 }
@@ -200,6 +225,8 @@ static void want_locked(hf_client *client, struct line *line, hf_mono now)
     line->is_wanted = true;
     line->wanted_at = now;
     line->turns = 0;
+    if (line->user)
+        plan_locked(line->user);
     line_see_to_leader_locked(line);
     ticker_poke(client, TICK_UPKEEP);
 }
@@ -224,6 +251,7 @@ static void use_line_locked(struct line *line, struct hf_lock *lock, const hf_en
     line->is_overdue = false;
     line->is_wanted &= line->recalled.value >= lock->grant.stamp.value; /* older: for another */
     line->wanted_at = lock->belief.born;
+    plan_locked(lock);
 }
 
 void turns_granted_locked(struct lock_request *request, struct hf_lock *lock, const hf_entry *entry,
@@ -264,7 +292,8 @@ static void linger_locked(struct hf_lock *before, hf_mono now)
     lock_keep_locked(kept, before);
     kept->turn.lingers = true;
     kept->turn.linger_until = mono_add_ms(now, before->grant.linger_ms);
-    if (mono_reached(kept->turn.linger_until, client->hold->turns.linger_due))
+    plan_locked(kept);
+    if (schedule_first(&client->hold->turns.due) == &kept->turn.due)
         ticker_poke(client, TICK_UPKEEP);
 }
 
@@ -329,11 +358,10 @@ void turns_recall_locked(hf_client *client, const char *name, hf_stamp stamp)
         release_first_locked(client, name);
     if (one)
         recall_line_locked(client, one, stamp);
-    for (size_t i = 0; !name && i < TURNS_BUCKETS; i++)
-        for (struct line *line = client->hold->turns.lines[i], *next; line; line = next) {
-            next = line->next;
-            recall_line_locked(client, line, stamp);
-        }
+    for (struct line *line = name ? NULL : client->hold->turns.lines, *next; line; line = next) {
+        next = line->next;
+        recall_line_locked(client, line, stamp);
+    }
 }
 
 bool turns_may_be_recalled_locked(const hf_client *client)
@@ -353,36 +381,33 @@ static bool is_over(const struct hf_lock *lock)
 }
 
 /* If a turn takes long, the next in line enters for the others without waiting for the leave. */
-static hf_mono see_to_overdue_locked(struct line *line, hf_mono now)
+static void see_to_overdue_locked(struct hf_lock *lock, hf_mono now)
 {
-    if (!line->is_wanted || line->is_overdue || !line->user->turn.has_block)
-        return MONO_NEVER;
-    hf_mono due = mono_add_ms(line->wanted_at, BOUND_MS);
-    if (!mono_reached(due, now))
-        return due;
-    line->is_overdue = true;
-    line_see_to_leader_locked(line);
-    return MONO_NEVER;
+    if (!mono_reached(overdue_at(lock), now))
+        return;
+    lock->turn.line->is_overdue = true;
+    line_see_to_leader_locked(lock->turn.line);
+}
+
+static void see_to_locked(struct hf_lock *lock, hf_mono now)
+{
+    if (!lock->turn.lingers)
+        see_to_overdue_locked(lock, now);
+    else if (is_over(lock))
+        lock_discard_locked(lock);
+    else if (lock->state == LOCK_HELD)
+        give_up_lingering_locked(lock);
 }
 
 hf_mono turns_tick_locked(hf_client *client, hf_mono now)
 {
-    hf_mono due = MONO_NEVER;
-    for (struct hf_lock *lock = client->hold->locks, *next; lock; lock = next) {
-        next = lock->next;
-        if (lock->turn.line)
-            due = mono_min(due, see_to_overdue_locked(lock->turn.line, now));
-        if (!lock->turn.lingers)
-            continue;
-        if (is_over(lock))
-            lock_discard_locked(lock);
-        else if (lock->state == LOCK_HELD && mono_reached(lock->turn.linger_until, now))
-            give_up_lingering_locked(lock);
-        else if (lock->state == LOCK_HELD)
-            due = mono_min(due, lock->turn.linger_until);
+    struct schedule *due = &client->hold->turns.due;
+    struct slot *slot;
+    while ((slot = schedule_next_due(due, now))) {
+        schedule_remove(due, slot);
+        see_to_locked(SCHEDULE_OWNER(slot, struct hf_lock, turn.due), now);
     }
-    client->hold->turns.linger_due = due;
-    return due;
+    return schedule_due(due);
 }
 
 void turns_free(hf_client *client)
@@ -393,7 +418,6 @@ void turns_free(hf_client *client)
         if (lock->turn.lingers)
             lock_discard_locked(lock);
     }
-    for (size_t i = 0; i < TURNS_BUCKETS; i++)
-        while (client->hold->turns.lines[i])
-            line_free_locked(client->hold->turns.lines[i]);
+    while (client->hold->turns.lines)
+        line_free_locked(client->hold->turns.lines);
 }

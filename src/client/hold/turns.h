@@ -8,16 +8,17 @@
 #include "client/hold/line.h"
 
 #include "core/record.h"
+#include "core/schedule.h"
 
-#define TURNS_BUCKETS 256
 #define TURNS_DEFAULT 8
 
 /* The client's; mutex. Written by line.c (lines) and turns.c. */
 struct turns {
-    struct line *lines[TURNS_BUCKETS]; /* by their names' hashes */
-    int32_t bound;                     /* turns in a row while another session waits; < 0: none */
-    size_t yielding;    /* held locks that may be recalled: the client listens for them */
-    hf_mono linger_due; /* upkeep looks no later than this */
+    struct line *lines;
+    struct table by_name; /* of them */
+    int32_t bound;        /* turns in a row while another session waits; < 0: none */
+    size_t yielding;      /* held locks that may be recalled: the client listens for them */
+    struct schedule due;  /* those that linger, or that the first in line will not wait for */
 };
 
 /* A lock's place among the threads of this client; mutex. Written by line.c and turns.c. */
@@ -26,6 +27,7 @@ struct turn {
     bool has_block;    /* tokens for those in line were kept with its grant */
     bool lingers;      /* nobody has it: it stays with the session for a while, */
     hf_mono linger_until;
+    struct slot due;
 };
 
 /* Where a request stands in its lock's line. */
@@ -38,6 +40,7 @@ typedef enum turns_place {
 } turns_place;
 
 void turns_init(struct turns *turns, int32_t bound);
+void turns_done(struct turns *turns); /* its lines are freed */
 
 turns_place turns_join_locked(struct lock_request *request, hf_mono now);
 /* Makes a new ticket ask for a block of tokens for the threads in line behind it, and for recalls.

@@ -9,7 +9,6 @@
 #include "core/id.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define BATCH 500
 
@@ -120,27 +119,43 @@ static void check_suspects(hf_client *client)
 /* ---- Verifying what is held (L3)
  * ------------------------------------------------------------------- */
 
-static void verify_one_locked(hf_client *client, struct hf_lock *lock, const hf_record *record)
+static void lose_locked(struct hf_lock *lock)
 {
-    if (lock->leaving.is_passing || record_find(record, lock->grant.ticket) ||
-        change_found_locked(lock, record))
-        return; /* as a holder, or, in a look older than the grant, as a waiter */
     hf_error why;
     error_set(&why, HF_LOST,
               "%.128s is not held any more: its ticket is gone from the store (was it taken "
               "over, or the record dropped, restored or changed by hand?)",
               lock->name);
-    loss_begin_locked(lock, &why, client_now(client));
+    loss_begin_locked(lock, &why, client_now(lock->client));
+}
+
+static bool is_verified_locked(const struct hf_lock *lock)
+{
+    return lock->state == LOCK_HELD && lock->verification.is_under_way;
+}
+
+/* As a holder, or, in a look older than the grant, as a waiter. */
+static void note_there_locked(hf_client *client, const hf_record *record)
+{
+    for (size_t i = 0; i < record->holders + record->queued; i++) {
+        struct hf_lock *lock = lock_find_locked(client, record->entries[i].ticket);
+        if (lock && id_equal(lock->grant.ticket, record->entries[i].ticket))
+            lock->verification.is_there = true;
+    }
 }
 
 static bool verify(void *ctx, const hf_record *record)
 {
     hf_client *client = ctx;
     pthread_mutex_lock(&client->mutex);
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD && lock->verification.is_under_way &&
-            strcmp(lock->name, record->name) == 0)
-            verify_one_locked(client, lock, record);
+    note_there_locked(client, record);
+    struct hf_lock *lock = lock_first_named_locked(client, record->name);
+    for (; lock; lock = lock_next_named_locked(lock)) {
+        bool is_there = lock->verification.is_there || lock->leaving.is_passing;
+        lock->verification.is_there = false;
+        if (is_verified_locked(lock) && !is_there && !change_found_locked(lock, record))
+            lose_locked(lock);
+    }
     if (record->queued)
         turns_recall_locked(client, record->name,
                             (hf_stamp){UINT64_MAX}); /* it may have been lost */
@@ -148,15 +163,14 @@ static bool verify(void *ctx, const hf_record *record)
     return true;
 }
 
-static void choose_locked(hf_client *client, hf_mono now, struct names *names)
+/* Of what is due, as much as one look takes. */
+static bool choose_locked(hf_client *client, hf_mono now, struct names *names)
 {
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next) {
-        if (!verify_take_locked(lock, names->n < BATCH, now))
-            continue;
+    const struct hf_lock *lock = NULL;
+    size_t n = 0;
+    while (n < BATCH && (lock = verify_take_locked(client, now, &names->after, &n)))
         names_add(names, lock->name);
-        if (lock->grant.stamp.value > names->after.value)
-            names->after = lock->grant.stamp;
-    }
+    return lock;
 }
 
 /* It does not name our ticket. */
@@ -165,24 +179,32 @@ static void lose_odd(hf_client *client, const char *name, const hf_error *shape)
     hf_error why;
     error_set(&why, HF_LOST, "%.128s is not held any more: %.300s", name, shape->text);
     pthread_mutex_lock(&client->mutex);
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD && lock->verification.is_under_way &&
-            strcmp(lock->name, name) == 0)
+    struct hf_lock *lock = lock_first_named_locked(client, name);
+    for (; lock; lock = lock_next_named_locked(lock))
+        if (is_verified_locked(lock))
             loss_begin_locked(lock, &why, client_now(client));
     pthread_mutex_unlock(&client->mutex);
+}
+
+static void end_locked(hf_client *client, const struct names *names, bool has_answer)
+{
+    for (size_t i = 0; i < names->n; i++)
+        verify_end_locked(client, names->of[i], has_answer);
 }
 
 static void verify_held(hf_client *client, hf_mono now)
 {
     hf_code code = HF_OK;
     bool more = true;
-    while (more) {
+    while (more && !code) {
         struct names names = {.n = 0};
         pthread_mutex_lock(&client->mutex);
-        choose_locked(client, now, &names);
+        more = choose_locked(client, now, &names);
         pthread_mutex_unlock(&client->mutex);
         code = look_at_all(client, &names, verify, lose_odd);
-        more = !code && names.n == BATCH;
+        pthread_mutex_lock(&client->mutex);
+        end_locked(client, &names, !code);
+        pthread_mutex_unlock(&client->mutex);
         names_done(&names);
     }
     if (!code)

@@ -4,28 +4,46 @@
 
 #include "core/lease.h"
 
-#include <string.h>
-
 void verify_begin_locked(hf_client *client, hf_mono now)
 {
     agenda_advance(&client->hold->agenda, JOB_VERIFY, mono_add_ms(now, client->ttl_ms));
     agenda_advance(&client->hold->agenda, JOB_SUSPECTS, mono_add_ms(now, client->ttl_ms));
 }
 
+static void plan_locked(struct hf_lock *lock, hf_mono due)
+{
+    schedule_set(&lock->client->hold->verifying, &lock->verification.due, due);
+}
+
 void verify_granted_locked(struct hf_lock *lock, hf_mono now)
 {
-    lock->verification.due = mono_add_ms(now, lock->client->ttl_ms);
+    plan_locked(lock, mono_add_ms(now, lock->client->ttl_ms));
+}
+
+static bool all_now_locked(hf_client *client, hf_mono now)
+{
+    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
+        if (lock->state == LOCK_HELD)
+            plan_locked(lock, now);
+    return client->hold->n_held;
+}
+
+static bool named_now_locked(hf_client *client, const char *name, hf_mono now)
+{
+    bool any = false;
+    struct hf_lock *lock = lock_first_named_locked(client, name);
+    for (; lock; lock = lock_next_named_locked(lock))
+        if (lock->state == LOCK_HELD) {
+            plan_locked(lock, now);
+            any = true;
+        }
+    return any;
 }
 
 void verify_now_locked(hf_client *client, const char *name)
 {
     hf_mono now = client_now(client);
-    bool any = false;
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->state == LOCK_HELD && (!name || strcmp(lock->name, name) == 0)) {
-            lock->verification.due = now;
-            any = true;
-        }
+    bool any = name ? named_now_locked(client, name, now) : all_now_locked(client, now);
     if (!any)
         return;
     agenda_advance(&client->hold->agenda, JOB_VERIFY, now);
@@ -35,26 +53,61 @@ void verify_now_locked(hf_client *client, const char *name)
 void verify_soon_locked(struct hf_lock *lock)
 {
     hf_client *client = lock->client;
-    lock->verification.due = mono_add_ms(lock->belief.born, lease_beat_ms(client->ttl_ms));
-    agenda_advance(&client->hold->agenda, JOB_VERIFY, lock->verification.due);
+    plan_locked(lock, mono_add_ms(lock->belief.born, lease_beat_ms(client->ttl_ms)));
+    agenda_advance(&client->hold->agenda, JOB_VERIFY, lock->verification.due.due);
     ticker_poke(client, TICK_UPKEEP);
 }
 
-bool verify_take_locked(struct hf_lock *lock, bool has_room, hf_mono now)
+static void take_locked(struct hf_lock *lock, hf_mono now)
 {
     int64_t ttl_ms = lock->client->ttl_ms;
-    struct verification *it = &lock->verification;
-    it->is_under_way = lock->state == LOCK_HELD && has_room && mono_reached(it->due, now);
-    if (it->is_under_way)
-        it->due = mono_add_ms(now, lock->turn.has_block ? lease_beat_ms(ttl_ms) : ttl_ms);
-    return it->is_under_way;
+    plan_locked(lock, mono_add_ms(now, lock->turn.has_block ? lease_beat_ms(ttl_ms) : ttl_ms));
+    lock->verification.is_under_way = true;
+}
+
+/* Those that are not held any more are not verified. */
+static struct hf_lock *next_due_locked(hf_client *client, hf_mono now)
+{
+    struct schedule *verifying = &client->hold->verifying;
+    struct slot *slot;
+    while ((slot = schedule_next_due(verifying, now))) {
+        struct hf_lock *lock = SCHEDULE_OWNER(slot, struct hf_lock, verification.due);
+        if (lock->state == LOCK_HELD)
+            return lock;
+        schedule_remove(verifying, slot);
+    }
+    return NULL;
+}
+
+/* One look is enough for several holders of a lock, if all are due soon. */
+struct hf_lock *verify_take_locked(hf_client *client, hf_mono now, hf_stamp *after, size_t *n)
+{
+    struct hf_lock *due = next_due_locked(client, now);
+    hf_mono soon = mono_add_ms(now, lease_beat_ms(client->ttl_ms));
+    struct hf_lock *lock = due ? lock_first_named_locked(client, due->name) : NULL;
+    for (; lock; lock = lock_next_named_locked(lock)) {
+        ++*n;
+        if (lock->state != LOCK_HELD || !mono_reached(lock->verification.due.due, soon))
+            continue;
+        take_locked(lock, now);
+        if (lock->grant.stamp.value > after->value)
+            *after = lock->grant.stamp;
+    }
+    return due;
+}
+
+void verify_end_locked(hf_client *client, const char *name, bool has_answer)
+{
+    struct hf_lock *lock = lock_first_named_locked(client, name);
+    for (; lock; lock = lock_next_named_locked(lock)) {
+        if (lock->verification.is_under_way && !has_answer)
+            plan_locked(lock, client_now(client));
+        lock->verification.is_under_way = false;
+    }
 }
 
 void verify_failed_locked(hf_client *client, hf_mono now)
 {
-    for (struct hf_lock *lock = client->hold->locks; lock; lock = lock->next)
-        if (lock->verification.is_under_way)
-            lock->verification.due = now;
     agenda_advance(&client->hold->agenda, JOB_VERIFY, lease_retry_due(now, client->ttl_ms));
 }
 

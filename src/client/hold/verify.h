@@ -3,12 +3,13 @@
 #ifndef CLIENT_HOLD_VERIFY_H
 #define CLIENT_HOLD_VERIFY_H
 
-#include <holdfast/store.h>
+#include "core/schedule.h"
 
 /* Mutex; written by verify.c. */
 struct verification {
-    hf_mono due;
-    bool is_under_way; /* its record is being looked at */
+    struct slot due;
+    bool is_under_way; /* its record is being looked at, */
+    bool is_there;     /* and shows its ticket */
 };
 
 void verify_begin_locked(hf_client *client, hf_mono now); /* a session has begun */
@@ -18,10 +19,12 @@ void verify_now_locked(hf_client *client, const char *name);
 /* For a lock that is passed on among threads, or lingers: a look finds a recall whose notice was
  * lost. */
 void verify_soon_locked(struct hf_lock *lock);
-/* Whether to look at it now; if so, sets the next look. */
-bool verify_take_locked(struct hf_lock *lock, bool has_room, hf_mono now);
-/* The look had no answer, so the locks that it was for are looked at again as soon as a beat would
- * be. */
+/* The next lock that is to be looked at now, with those of its name that are due soon; sets their
+ * next look. *n grows by how many locks have that name. NULL: none is due. */
+struct hf_lock *verify_take_locked(hf_client *client, hf_mono now, hf_stamp *after, size_t *n);
+/* The look is over. Without an answer, the locks that it was for are due. */
+void verify_end_locked(hf_client *client, const char *name, bool has_answer);
+/* What is due after a look without an answer is looked at as soon as a beat would be. */
 void verify_failed_locked(hf_client *client, hf_mono now);
 void verify_drop_locked(struct hf_lock *lock); /* a look that began before is of no use */
 
