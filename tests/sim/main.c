@@ -345,7 +345,7 @@ int main(int argc, char **argv)
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;
     uint64_t downgrades = 0, upgrades = 0, victims = 0, leases = 0, breaks = 0, forced = 0;
-    uint64_t settled = 0;
+    uint64_t settled = 0, together = 0;
     for (; seconds < wanted && broken < most; worlds++, seed++) {
         run_world(seed, &kind);
         seconds += (uint64_t)(sim_now_ns / SECOND) * (NODES - 1);
@@ -358,6 +358,7 @@ int main(int argc, char **argv)
         crashes += sim.crashes;
         settled += sim.settled;
         late += sim.late;
+        together += sim.together;
         downgrades += sim.downgrades;
         upgrades += sim.upgrades;
         victims += sim.victims;
@@ -367,12 +368,13 @@ int main(int argc, char **argv)
            "had or renewed, %llu downgrades, "
            "%llu upgrades, %llu breaks (%llu by force), %llu victims of deadlocks, %llu losses "
            "told, %llu crashes, %llu of them settled by guardians, %llu "
-           "requests landed late; %llu worlds "
+           "requests landed late, %llu calls with several releases; %llu worlds "
            "broke a rule\n",
            (unsigned long long)seconds, (unsigned long long)worlds, (unsigned long long)(seed - 1),
            (unsigned long long)grants, (unsigned long long)leases, (unsigned long long)downgrades,
            (unsigned long long)upgrades, (unsigned long long)breaks, (unsigned long long)forced,
            (unsigned long long)victims, (unsigned long long)losses, (unsigned long long)crashes,
-           (unsigned long long)settled, (unsigned long long)late, (unsigned long long)broken);
+           (unsigned long long)settled, (unsigned long long)late, (unsigned long long)together,
+           (unsigned long long)broken);
     return broken > 0;
 }

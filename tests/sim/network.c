@@ -137,13 +137,15 @@ static void tell_listeners(void)
 
 /* ---- What lands late ---- */
 
+#define LATE_LEAVES 16
+
 typedef struct late {
     enum { LATE_STEP, LATE_BEAT, LATE_MARK, LATE_BEGIN } kind;
     int64_t at_ns;
     hf_store *to;
     char name[HF_NAME_MAX + 1];
     hf_enter enter;
-    hf_leave leaves[2]; /* an upgrade's two tickets go together, or not at all */
+    hf_leave leaves[LATE_LEAVES]; /* an upgrade's two tickets go together, or not at all */
     size_t n_leaves;
     hf_change change;
     hf_pass pass;
@@ -259,7 +261,7 @@ static void land_step_later(const char *name, const hf_step *step)
         l.pass = *step->pass;
     if (step->pass && step->pass->before)
         l.before = *step->pass->before;
-    for (; l.n_leaves < step->n_leaves && l.n_leaves < 2; l.n_leaves++)
+    for (; l.n_leaves < step->n_leaves && l.n_leaves < LATE_LEAVES; l.n_leaves++)
         l.leaves[l.n_leaves] = step->leaves[l.n_leaves];
     if (!step->n_deaths)
         land_later(l);
@@ -298,6 +300,35 @@ static hf_code step(hf_store *base, const char *name, const hf_step *taken, hf_r
     else
         record_done(&record);
     return code;
+}
+
+/* They travel together. What becomes of them later becomes of each by itself. */
+static void steps(hf_store *base, hf_parcel *parcels, size_t n)
+{
+    network *net = (network *)base;
+    passage p;
+    hf_code code;
+    hf_error err;
+    bool arrives = travel(net, &p, false, true, &code, &err);
+    bool is_repeated = p.fate == LATE || (arrives && p.fate == LOST_BACK && sim_chance(300));
+    for (size_t i = 0; i < n; i++) {
+        hf_record record;
+        if (arrives) {
+            apply_step(net->to, parcels[i].name, &parcels[i].step, &record, &parcels[i].reply,
+                       &parcels[i].err, &parcels[i].code);
+            if (!parcels[i].code)
+                record_done(&record);
+        }
+        if (is_repeated)
+            land_step_later(parcels[i].name, &parcels[i].step);
+    }
+    if (arrives)
+        code = come_back(&p, HF_OK, &err);
+    for (size_t i = 0; i < n && code; i++) {
+        parcels[i].code = code;
+        parcels[i].err = err;
+    }
+    sim.together += n > 1;
 }
 
 /* Now and then somebody drops the sessions just then. */
@@ -561,6 +592,7 @@ static const hf_store_ops ops = {
     .session_end = end,
     .sessions_look = sessions_look,
     .step = step,
+    .steps = steps,
     .look = look,
     .ask = ask,
     .await = await,

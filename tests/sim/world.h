@@ -97,7 +97,7 @@ typedef struct world {
     node *nodes; /* those that live, newest first */
     node *dead;
     unsigned settled, grants, leases, breaks, forced, losses, crashes, late, downgrades, upgrades,
-        victims;
+        victims, together;
     unsigned violations;
 } world;
 
