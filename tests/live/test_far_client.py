@@ -3,8 +3,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.join(os.environ["HOLDFAST_SOURCE"], "python"))
+os.environ.setdefault("HOLDFAST_LIBRARY", os.path.join(os.environ["HOLDFAST_BUILD"], "libholdfast.so"))
+import holdfast  # noqa: E402
 
 from bystanders import HOLDS
 from contest import Command, boot_ns
@@ -13,6 +19,7 @@ from mongod import ReplicaSet, until
 HOLD_S = float(os.environ.get("HOLDFAST_TEST_HOLD_SECONDS", 40))
 BEGINS_S = 30
 SHORT_HOLD_S = 6
+MANY = 1000  # one by one, it takes 30 s to release them from afar
 
 
 def make_certificate(folder):
@@ -74,6 +81,20 @@ class Far(unittest.TestCase):
         began = boot_ns()
         until(lambda: boot_ns() - began > SHORT_HOLD_S * 1e9, SHORT_HOLD_S + BEGINS_S, "the end of the time")
         self.assertIn(None, [each.process.poll() for each in commands], "\n".join(map(str, commands)))
+
+    def test_closing_frees_all_that_is_held(self):
+        """30 ms away. What is not released while the client is being closed stays until the lease is over."""
+        rs, uri = self.store()
+        client = holdfast.Client(uri)
+        with ThreadPoolExecutor(8) as threads:
+            locks = list(threads.map(lambda n: client.acquire("held-%d" % n), range(MANY)))
+        rs.gates.set(rs.members[0], "delay", seconds=0.015, sources=["clients"])
+        client.close()
+        for lock in locks:
+            lock.close()
+        rs.gates.heal()
+        held = {"holders.0": {"$exists": True}}
+        self.assertEqual(rs.client().get_default_database("holdfast").locks.count_documents(held), 0)
 
     def test_they_hold_for_as_long_as_they_like(self):
         """300 ms away with the default ttl; 500 ms with TLS; and 3 s of silence every 30 s. Beside each other."""
