@@ -497,10 +497,13 @@ typedef struct hf_store_ops {
                      hf_notice_fn each, void *ctx, hf_error *err);
     void (*wake)(hf_store *store);
 
-    /* Prunes records that have been idle for days and whose period is over. Gives up to max
-     * sessions that are a day overdue, for the caller to watch and mark. One call does one part,
-     * which takes no longer than other calls do; *more: the next call continues. One thread at a
-     * time. */
+    /* Housekeeping: takes the tickets of marked sessions out of all records, by a step with deaths;
+     * prunes records that have been idle for days and whose period is over; forgets marked sessions
+     * of which no ticket stands. Gives up to max sessions that are an hour overdue, for the caller
+     * to mark if is_gone, else to watch. One call does one part, which takes no longer than a few
+     * other calls do; *more: the next call continues. Where several processes see the same locks,
+     * the store keeps how far they all have come, so that a part is done once, and each goes on
+     * where the last one stopped. One thread at a time. */
     hf_code (*sweep)(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* history.c: copies and compares turns that have ended; see history.h. */
+/* history.c: copies and compares turns that have ended, and tells of those that another program
+ * ended; see history.h. */
 #include "core/history.h"
 
 #include "core/alloc.h"
@@ -75,4 +76,55 @@ bool history_end_read(const char *text, hf_turn_end *out)
             return true;
         }
     return false;
+}
+
+/* ---- Turns that another program ends ---- */
+
+static const hf_leave *leave_of(const hf_step *step, const hf_entry *holder)
+{
+    for (size_t i = 0; i < step->n_leaves; i++)
+        if (id_equal(step->leaves[i].ticket, holder->ticket))
+            return &step->leaves[i];
+    return NULL;
+}
+
+static const hf_death *death_of(const hf_step *step, const hf_entry *holder)
+{
+    for (size_t i = 0; i < step->n_deaths; i++)
+        if (id_equal(step->deaths[i].session, holder->session))
+            return &step->deaths[i];
+    return NULL;
+}
+
+/* The record says it of the one that left last. A holder that had left by itself, since the record
+ * was seen, is not noted as dead; so of several that shared the lock and died, only one is. */
+static bool is_proved(const hf_entry *holder, const hf_last_mark *last)
+{
+    return last->outcome == HF_OUTCOME_ABANDONED && last->token == holder->token &&
+           id_equal(last->session, holder->session);
+}
+
+bool history_of_taken(const hf_record *before, const hf_entry *holder, const hf_step *step,
+                      const hf_last_mark *last, hf_turn_note *out)
+{
+    const hf_leave *leave = leave_of(step, holder);
+    const hf_death *death = death_of(step, holder);
+    bool is_broken = leave && *leave->reason;
+    if ((!leave && !death) || !is_proved(holder, last))
+        return false;
+    *out = (hf_turn_note){.name = before->name,
+                          .who = leave ? leave->who : death->who,
+                          .actor = holder->actor,
+                          .why = holder->why,
+                          .reason = is_broken ? leave->reason : "",
+                          .ticket = holder->ticket,
+                          .session = holder->session,
+                          .token = holder->token,
+                          .is_block = holder->block > 1,
+                          .permits = holder->permits,
+                          .limit = before->limit,
+                          .granted_at = holder->granted_at,
+                          .ended_at = last->at,
+                          .end = is_broken ? HF_TURN_BROKEN : HF_TURN_ABANDONED};
+    return true;
 }

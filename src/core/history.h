@@ -28,6 +28,11 @@ int64_t history_number(const hf_turn_note *note);
  * moment the one with the highest token. */
 int history_newest_first(const void *a, const void *b);
 
+/* The turn of a holder that was there `before` the step and was taken out by its deaths or leaves,
+ * if the record says so afterwards (last). Its texts live as long as `before` and `step`. */
+bool history_of_taken(const hf_record *before, const hf_entry *holder, const hf_step *step,
+                      const hf_last_mark *last, hf_turn_note *out);
+
 const char *history_end_text(hf_turn_end end); /* "released" ... */
 /* False: it is none of these. */
 bool history_end_read(const char *text, hf_turn_end *out);

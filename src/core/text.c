@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: decides what may be a name or a text; called by the client before anything is sent. */
+/* text.c: decides what may be a name or a text, which the client asks before anything is sent, and
+ * writes the texts that records keep for people. */
 #include "core/text.h"
 
 #include "core/error.h"
@@ -38,4 +39,11 @@ void text_broken(char out[HF_TEXT_MAX + 1], const hf_ask *ask)
     memcpy(out, whole, HF_TEXT_MAX);
     out[HF_TEXT_MAX] = '\0';
     utf8_end_whole(out);
+}
+
+void text_who(const hf_session *session, char out[HF_TEXT_MAX + 1])
+{
+    size_t n = (size_t)snprintf(out, HF_TEXT_MAX + 1, "%.100s@%.100s", session->app, session->host);
+    if (session->pid)
+        snprintf(out + n, HF_TEXT_MAX + 1 - n, ":%lld", (long long)session->pid);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h: which names and texts from outside are valid. */
+/* text.h: which names and texts from outside are valid, and texts that records keep for people. */
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 
@@ -14,5 +14,8 @@ hf_code text_check(const char *what, const char *text, size_t max, hf_error *err
 /* What `last` says of a holder that was asked to leave: who asked, and why; cut to fit. "" of an
  * ask of nobody, which is the release of a lease. */
 void text_broken(char out[HF_TEXT_MAX + 1], const hf_ask *ask);
+
+/* A session's program, host and process, for people: APP@HOST:PID. */
+void text_who(const hf_session *session, char out[HF_TEXT_MAX + 1]);
 
 #endif

@@ -793,7 +793,7 @@ static int parts;
 static hf_code give_overdue(faulty *f, hf_session_state *out, size_t max, size_t *n, bool *more)
 {
     (void)f;
-    assert_int_equal(max, 16);
+    assert_int_equal(max, 32);
     *n = parts < 2 ? 1 : 0;
     if (parts < 2)
         out[0] = (hf_session_state){.session = {.id = {{9, (uint8_t)parts}}, .ttl_ms = 2000},
@@ -837,16 +837,18 @@ static void test_sweeps(void **state)
                  "1000 a sweep\n"
                  "1020 a sweep\n"
                  "1040 a sweep\n"
-                 "1120 a look at 1 sessions\n"
-                 "1220 a look at 1 sessions\n"
-                 "1553 a look at 1 sessions\n"
-                 "1886 a look at 1 sessions\n"
-                 "2219 a look at 1 sessions\n"
-                 "2552 a look at 1 sessions\n"
-                 "2885 a look at 1 sessions\n"
-                 "3129 a look at 1 sessions\n"
-                 "3129 a mark\n"
-                 "3129 log: marked a session dead that is a day overdue\n"
+                 "1100 a look at 2 sessions\n"
+                 "1200 a look at 2 sessions\n"
+                 "1533 a look at 2 sessions\n"
+                 "1866 a look at 2 sessions\n"
+                 "2199 a look at 2 sessions\n"
+                 "2532 a look at 2 sessions\n"
+                 "2865 a look at 2 sessions\n"
+                 "3109 a look at 2 sessions\n"
+                 "3109 a mark\n"
+                 "3109 log: marked a session dead that is long overdue\n"
+                 "3109 a mark\n"
+                 "3109 log: marked a session dead that is long overdue\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n");
     end();
@@ -871,9 +873,9 @@ static void test_sweeps(void **state)
                  "2865 a look at 2 sessions\n"
                  "3109 a look at 2 sessions\n"
                  "3109 a mark\n"
-                 "3109 log: marked a session dead that is a day overdue\n"
+                 "3109 log: marked a session dead that is long overdue\n"
                  "3109 a mark\n"
-                 "3109 log: marked a session dead that is a day overdue\n"
+                 "3109 log: marked a session dead that is long overdue\n"
                  "3333 a beat, seen 1\n"
                  "6666 a beat, seen 2\n");
     end();
@@ -891,6 +893,40 @@ static void test_sweeps(void **state)
     stage_forget();
     stage_run(1);
     stage_expect("7201000 a sweep\n");
+    end();
+}
+
+static hf_code give_gone(faulty *f, hf_session_state *out, size_t max, size_t *n, bool *more)
+{
+    (void)f, (void)max;
+    *n = parts < 2 ? 1 : 0;
+    out[0] = (hf_session_state){.session = {.id = {{9, (uint8_t)parts}}, .ttl_ms = 2000},
+                                .presence = HF_LIVE,
+                                .is_gone = true,
+                                .beat = 1};
+    *more = parts++ < 2;
+    return HF_OK;
+}
+
+/* A client that lives for some ms cannot watch anybody, and need not. */
+static void test_a_sweep_marks_at_once_who_is_gone(void **state)
+{
+    (void)state;
+    begin("memory:gone", defaults);
+    parts = 0;
+    stage_store(a)->sweep = give_gone;
+    begin_overdue();
+    play(take_part, &x, 3000);
+    stage_expect("0 a begin\n"
+                 "0 a x: enter\n"
+                 "0 a has x\n"
+                 "1000 a sweep\n"
+                 "1000 a mark\n"
+                 "1000 log: marked a session dead that is long overdue\n"
+                 "1020 a sweep\n"
+                 "1020 a mark\n"
+                 "1020 log: marked a session dead that is long overdue\n"
+                 "1040 a sweep\n");
     end();
 }
 
@@ -931,6 +967,7 @@ int main(void)
         cmocka_unit_test(test_an_enter_that_was_never_answered),
         cmocka_unit_test(test_a_look_at_a_suspect_that_fails),
         cmocka_unit_test(test_sweeps),
+        cmocka_unit_test(test_a_sweep_marks_at_once_who_is_gone),
         cmocka_unit_test(test_a_sweep_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * can be refused, be lost on the way there or back, or land late. */
 #include "sim/world.h"
 
+#include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
 #include "core/record.h"
@@ -550,10 +551,58 @@ static void wake(hf_store *base)
         fiber_wake(net->node->listener);
 }
 
+/* Collects all records. */
+typedef struct records {
+    hf_record *all;
+    size_t n;
+} records;
+
+static bool collect(void *ctx, const hf_record *record)
+{
+    records *to = ctx;
+    to->all = alloc_array(to->all, to->n + 1, sizeof *to->all);
+    record_copy(&to->all[to->n++], record);
+    return true;
+}
+
+static size_t find_dead(hf_store *to, const hf_record *record, hf_death *deaths)
+{
+    hf_session_state state;
+    size_t n = 0;
+    for (size_t i = 0; i < record->holders + record->queued; i++)
+        if (to->ops->sessions_look(to, &record->entries[i].session, 1, -1, &state, NULL) == HF_OK &&
+            state.presence == HF_DEAD)
+            deaths[n++] = (hf_death){.session = state.session.id, .who = "swept"};
+    return n;
+}
+
+/* What the memory store's sweep does inside, as steps that the rules see. */
+static void take_dead_out(hf_store *to)
+{
+    records found = {.n = 0};
+    to->ops->list(to, &(hf_list_part){.prefix = "", .after = ""}, collect, &found, NULL);
+    for (size_t i = 0; i < found.n; i++) {
+        hf_record *record = &found.all[i];
+        hf_death *deaths = alloc_array(NULL, record->holders + record->queued, sizeof *deaths);
+        hf_step step = {.deaths = deaths, .n_deaths = find_dead(to, record, deaths)};
+        hf_record after;
+        hf_step_reply reply;
+        hf_code code = HF_HELD;
+        if (step.n_deaths)
+            apply_step(to, record->name, &step, &after, &reply, NULL, &code);
+        if (!code)
+            record_done(&after);
+        record_done(record);
+        free(deaths);
+    }
+    free(found.all);
+}
+
 static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err)
 {
     network *net = (network *)base;
+    take_dead_out(net->to);
     return net->to->ops->sweep(net->to, overdue, max, n, more, err);
 }
 

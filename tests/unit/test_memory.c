@@ -144,13 +144,13 @@ static void test_a_record_is_kept_for_three_days(void **state)
     wall_ms++;
     sweep(store);
     assert_false(exists(store, "released"));
+    assert_false(exists(store, "abandoned"));
     assert_true(exists(store, "ahead"));
     wall_ms++;
     sweep(store);
     assert_false(exists(store, "ahead"));
     wall_ms += 1000 * DAY_MS;
     sweep(store);
-    assert_true(exists(store, "abandoned"));
     assert_true(exists(store, "held"));
     store->ops->close(store);
 }
@@ -163,7 +163,14 @@ static hf_presence presence_of(hf_store *store, hf_id session)
     return state.presence;
 }
 
-static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
+static bool count_holders(void *ctx, const hf_record *record)
+{
+    *(size_t *)ctx = record->holders;
+    return true;
+}
+
+/* Nobody asks for the lock, and its mark goes after it. */
+static void test_what_a_dead_session_left_is_taken_out(void **state)
 {
     (void)state;
     hf_store *store = open_store();
@@ -171,18 +178,21 @@ static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
     hf_enter enter = {.entry = {.ticket = id_of(1), .session = id_of(2), .permits = 1},
                       .limit = 1,
                       .queue_max = 1};
-    hf_leave leave = {.ticket = id_of(1), .outcome = HF_OUTCOME_RELEASED, .told = true};
     hf_step_reply reply;
     hf_error err;
+    const char *name = "left";
+    size_t holders = 0;
     assert_int_equal(store->ops->session_begin(store, &self, &err), HF_OK);
     hf_step step = {.enter = &enter};
-    assert_int_equal(store->ops->step(store, "left", &step, NULL, &reply, &err), HF_OK);
-    assert_int_equal(store->ops->session_end(store, self.id, true, &err), HF_OK);
+    assert_int_equal(store->ops->step(store, name, &step, NULL, &reply, &err), HF_OK);
     mono_ms += 400 * DAY_MS;
-    assert_int_equal(sweep(store), 0); /* it is marked already */
-    assert_int_equal(presence_of(store, self.id), HF_DEAD);
-    step = (hf_step){.leaves = &leave, .n_leaves = 1};
-    assert_int_equal(store->ops->step(store, "left", &step, NULL, &reply, &err), HF_OK);
+    assert_int_equal(sweep(store), 1); /* only its mark makes it dead */
+    store->ops->look(store, &name, 1, (hf_stamp){0}, false, count_holders, &holders, &err);
+    assert_int_equal(holders, 1);
+    assert_int_equal(store->ops->session_end(store, self.id, true, &err), HF_OK);
+    assert_int_equal(sweep(store), 0);
+    store->ops->look(store, &name, 1, (hf_stamp){0}, false, count_holders, &holders, &err);
+    assert_int_equal(holders, 0);
     sweep(store);
     assert_int_equal(presence_of(store, self.id), HF_MISSING);
     store->ops->close(store);
@@ -191,7 +201,7 @@ static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_mark_stays_while_a_ticket_of_it_stands),
+        cmocka_unit_test(test_what_a_dead_session_left_is_taken_out),
         cmocka_unit_test(test_tokens_rise_after_a_prune_and_a_clock_that_was_set_back),
         cmocka_unit_test(test_a_record_is_kept_for_three_days),
         cmocka_unit_test(test_a_record_stays_until_its_period_is_over),

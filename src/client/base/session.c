@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/id.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +181,5 @@ void session_suspect_locked(hf_client *client, const char *name)
 
 void session_who(const hf_session *session, char who[HF_TEXT_MAX + 1])
 {
-    size_t n = (size_t)snprintf(who, HF_TEXT_MAX + 1, "%.100s@%.100s", session->app, session->host);
-    if (session->pid)
-        snprintf(who + n, HF_TEXT_MAX + 1 - n, ":%lld", (long long)session->pid);
+    text_who(session, who);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: finds dead clients and idle records (R5), at a client's start and then hourly, and
- * writes the diary. It works part by part in a thread of its own, so that nothing waits behind it.
+/* sweep.c: does its share of the housekeeping (R5), at a client's start and then hourly, and writes
+ * the diary. It works part by part in a thread of its own, so that nothing waits behind it. Where
+ * it leaves off, another client goes on: the store keeps how far all of them have come.
  */
 #include "client/hold/hold.h"
 
@@ -11,7 +12,7 @@
 #define FIRST_MS 1000
 #define AGAIN_MS 3600000
 #define PART_MS 20 /* between two parts: others want the store, too */
-#define OVERDUE_MOST 16
+#define OVERDUE_MOST 32
 
 /* One start in eight sweeps at once, so that short-lived clients sweep, too. All others sweep after
  * a second, so that the sweep does not delay the work. */
@@ -21,17 +22,42 @@ void sweep_begin_locked(hf_client *client, hf_mono now)
     client->hold->sweep.due = mono_min(client->hold->sweep.due, mono_add_ms(now, first_ms));
 }
 
-/* Starts to watch the sessions that the sweep found. */
-static void watch(hf_client *client, size_t n, hf_mono now)
+static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mono now)
 {
-    judge_done(&client->hold->sweep.judge);
-    client->hold->sweep.until = now;
+    hf_error err;
+    judge_verdict verdict = judge_session(&client->hold->sweep.judge, state, now);
+    bool is_over = verdict == JUDGE_IS_DEAD || state->presence == HF_MISSING;
+    if (!is_over && verdict == JUDGE_OVERDUE && client_mark(client, state, &err) == HF_OK) {
+        client_log(client, HF_LOG_INFO, "marked a session dead that is long overdue");
+        is_over = true;
+    }
+    if (is_over)
+        judge_drop(&client->hold->sweep.judge, state->session.id);
+}
+
+/* It is watched for at most this long. */
+static hf_mono watch_end(const hf_session_state *state, hf_mono now)
+{
+    int64_t ttl_ms = state->session.ttl_ms;
+    return mono_min(mono_add_ms(lease_watch_end(now, ttl_ms), ttl_ms),
+                    mono_add_ms(now, AGAIN_MS / 2));
+}
+
+/* Marks those of which the store knows that they are gone, and starts to watch the others, as many
+ * as there is room for: those that are left over are found again. */
+static void take_in(hf_client *client, size_t n, hf_mono now)
+{
+    struct sweep *sweep = &client->hold->sweep;
+    if (!sweep->judge.n)
+        sweep->until = now;
     for (size_t i = 0; i < n; i++) {
-        int64_t ttl_ms = client->hold->sweep.overdue[i].session.ttl_ms;
-        hf_mono end = mono_add_ms(lease_watch_end(now, ttl_ms), ttl_ms);
-        if (end.ns > client->hold->sweep.until.ns)
-            client->hold->sweep.until = mono_min(end, mono_add_ms(now, AGAIN_MS / 2));
-        judge_session(&client->hold->sweep.judge, &client->hold->sweep.overdue[i], now);
+        const hf_session_state *state = &sweep->overdue[i];
+        if (!state->is_gone && sweep->judge.n == OVERDUE_MOST)
+            continue;
+        mark_if_due(client, state, now);
+        hf_mono end = watch_end(state, now);
+        if (end.ns > sweep->until.ns)
+            sweep->until = end;
     }
 }
 
@@ -49,21 +75,8 @@ static bool sweep(hf_client *client, hf_mono now)
     if (code)
         client_log(client, HF_LOG_INFO, "sweeping: %s", err.text);
     if (n)
-        watch(client, n, now);
+        take_in(client, n, now);
     return !code && more;
-}
-
-static void mark_if_due(hf_client *client, const hf_session_state *state, hf_mono now)
-{
-    hf_error err;
-    judge_verdict verdict = judge_session(&client->hold->sweep.judge, state, now);
-    bool is_over = verdict == JUDGE_IS_DEAD || state->presence == HF_MISSING;
-    if (!is_over && verdict == JUDGE_OVERDUE && client_mark(client, state, &err) == HF_OK) {
-        client_log(client, HF_LOG_INFO, "marked a session dead that is a day overdue");
-        is_over = true;
-    }
-    if (is_over)
-        judge_drop(&client->hold->sweep.judge, state->session.id);
 }
 
 /* Watches the sessions that the sweep found, by the same rule as waiters, and marks the dead. A

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/period.h"
 #include "core/record.h"
+#include "core/text.h"
 
 #include <stdio.h>
 
@@ -162,8 +163,8 @@ hf_code memory_list(hf_store *base, const hf_list_part *part, hf_record_fn each,
 
 static bool is_prunable(const hf_record *record, hf_dbtime now)
 {
-    return record->holders + record->queued == 0 && record->last.outcome != HF_OUTCOME_ABANDONED &&
-           record->last.at.ms < now.ms - PRUNE_MS && period_is_over(&record->last, now) &&
+    return record->holders + record->queued == 0 && record->last.at.ms < now.ms - PRUNE_MS &&
+           period_is_over(&record->last, now) &&
            record->token < record_floor_of((hf_dbtime){now.ms - PRUNE_MS});
 }
 
@@ -181,4 +182,29 @@ void memory_prune(struct memory *memory, hf_dbtime now)
         memory_free_record(record);
     }
     memory->n_records = kept;
+}
+
+static size_t find_deaths(const struct memory *memory, const hf_record *record, hf_death *deaths)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < record->holders + record->queued; i++) {
+        const struct presence *presence = memory_find_session(memory, record->entries[i].session);
+        if (!presence || presence->state.presence != HF_DEAD)
+            continue;
+        deaths[n] = (hf_death){.session = record->entries[i].session};
+        text_who(&presence->state.session, deaths[n++].who);
+    }
+    return n;
+}
+
+void memory_take_dead_out(struct memory *memory, hf_dbtime now)
+{
+    for (size_t i = 0; i < memory->n_records; i++) {
+        hf_record *record = memory->records[i];
+        hf_death *deaths = alloc_array(NULL, record->holders + record->queued, sizeof *deaths);
+        hf_step step = {.deaths = deaths, .n_deaths = find_deaths(memory, record, deaths)};
+        if (step.n_deaths)
+            apply(memory, record, &step, now);
+        free(deaths);
+    }
 }

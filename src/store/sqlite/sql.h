@@ -35,6 +35,9 @@
       "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE row > ?1 ORDER BY row LIMIT 1")          \
     X(SQL_SESSION_LIVE,                                                                            \
       "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE dead_at IS NULL LIMIT 1000")             \
+    X(SQL_SESSION_LIVE_BATCH,                                                                      \
+      "SELECT " SQL_SESSION_COLUMNS " FROM sessions WHERE dead_at IS NULL AND row > ?1"            \
+      " ORDER BY row LIMIT 100")                                                                   \
     X(SQL_SESSION_BEAT,                                                                            \
       "UPDATE sessions SET beat = beat + 1, expires_at = ?2 + ttl_ms, boot = ?3, clock = ?4"       \
       " WHERE id = ?1 AND dead_at IS NULL")                                                        \

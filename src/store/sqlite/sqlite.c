@@ -32,7 +32,6 @@ static void close_sqlite(hf_store *base)
     if (store->tester >= 0)
         close(store->tester);
     pthread_mutex_destroy(&store->mutex);
-    sqlite_sweep_done(store);
     free(store->alive_path);
     free(store->path);
     free(store);

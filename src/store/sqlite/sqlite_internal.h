@@ -27,15 +27,14 @@ typedef struct sqlite_own {
     bool is_ended;   /* its last user frees it */
 } sqlite_own;
 
-/* How far a sweep has come, and the sessions of the tickets that it found. Their marks must stay: a
- * request that only tries a lock, even a year later, cannot watch a missing session. Only the
- * thread that sweeps uses it. */
+/* How far the sweep has come, as the table `meta` says it, whoever did the parts so far. Only the
+ * thread that sweeps uses this copy. */
 typedef struct sqlite_sweeping {
-    int part;
-    char name[HF_NAME_MAX + 1]; /* the last record, and ... */
-    int64_t after;              /* ... the last session that was looked at */
-    hf_id *sessions;
-    size_t n;
+    int64_t part;               /* 0: none is under way */
+    int64_t began_at;           /* Unix time in ms */
+    int64_t by, until;          /* the store whose thread does a part, until this time at most */
+    int64_t row;                /* the last session, and ... */
+    char name[HF_NAME_MAX + 1]; /* ... the last record that was looked at */
 } sqlite_sweeping;
 
 typedef struct sqlite_store {
@@ -58,6 +57,7 @@ typedef struct sqlite_store {
     size_t n_watched, next_watched;
 
     sqlite_sweeping sweep;
+    int64_t sweeper; /* this store's number in `meta`; 0: none yet; the sweeping thread's, too */
 
     int wake_fd, inotify_fd, send_fd; /* inotify: -1 until the first await */
     bool is_deaf;                     /* no inotify: await() tests the bytes by itself */
@@ -134,7 +134,6 @@ hf_code sqlite_list(hf_store *store, const hf_list_part *part, hf_record_fn each
 hf_code sqlite_await(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
 void sqlite_wake(hf_store *store);
-void sqlite_sweep_done(sqlite_store *store);
 hf_code sqlite_sweep(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 hf_code sqlite_history_add(hf_store *store, const hf_turn_note *turns, size_t n, hf_error *err);

@@ -1,47 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c: removes what nobody needs any more: records that have been idle for days, and sessions
- * that were marked dead long ago. Also names sessions that should be marked. Called by the client
- * at its start and every hour, part by part: no part reads or writes more than a hundred rows or
- * so, and other calls come in between. */
+/* sweep.c: takes the tickets of dead sessions out of records that nobody asks for, and removes what
+ * nobody needs any more: records that have been idle for days, and sessions that were marked dead
+ * long ago. Also names sessions that should be marked. Called by the client at its start and every
+ * hour, part by part: no part reads or writes more than a hundred rows or so, and other calls come
+ * in between. sweep_turn.c says whose turn it is, and where the last one stopped. */
+#include "store/sqlite/sweep.h"
 #include "core/alloc.h"
+#include "core/history.h"
+#include "core/id.h"
 #include "core/period.h"
 #include "core/record.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "core/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define HOUR_MS ((int64_t)3600 * 1000)
-#define DAY_MS (24 * HOUR_MS)
-#define IDLE_MS (3 * DAY_MS) /* a record: since its last release */
-#define OLD_MS HOUR_MS       /* a session: since it was marked dead */
+#define IDLE_MS (72 * HOUR_MS) /* a record: since its last holder left */
+#define OLD_MS HOUR_MS         /* a session: marked so long before the sweep began */
+#define OVERDUE_MS HOUR_MS     /* a session of this boot whose byte is not free */
 
-#define PRUNES_MOST 16 /* in one part: each is a transaction of its own */
+#define PAGE 100
+#define ENTRIES_MOST 1000 /* of a page's records */
 
-enum { PART_FIRST, PART_RECORDS, PART_SESSIONS };
+/* ---- A page of records ---- */
 
-static int compare_ids(const void *a, const void *b)
+/* A record that the page has found. */
+typedef struct found {
+    hf_record record;
+    bool may_go;
+    hf_death *deaths; /* those of its sessions that are dead */
+    size_t n_deaths;
+} found;
+
+typedef struct page {
+    found found[PAGE];
+    size_t n, n_entries;
+    bool is_last;
+    hf_death latest; /* the session that was looked up last, and ... */
+    bool is_dead;    /* ... whether it is */
+} page;
+
+static void found_done(found *done)
 {
-    return memcmp(a, b, sizeof(hf_id));
+    free(done->deaths);
+    record_done(&done->record);
 }
 
-static void note_standing(sqlite_sweeping *noted, const hf_record *record)
+static void page_free(page *done)
 {
-    size_t n = record->holders + record->queued;
-    noted->sessions = alloc_array(noted->sessions, noted->n + n, sizeof *noted->sessions);
-    for (size_t i = 0; i < n; i++)
-        noted->sessions[noted->n++] = record->entries[i].session;
+    for (size_t i = 0; i < done->n; i++)
+        found_done(&done->found[i]);
+    free(done);
+}
+
+/* Idle for days, however its last holder left. If nobody ever had it, its token says how old it is.
+ */
+static bool is_prunable(const sqlite_store *store, const hf_record *record)
+{
+    hf_dbtime now = {session_wall_ms(store)}, then = {now.ms - IDLE_MS};
+    bool was_had = record->last.outcome != HF_OUTCOME_NONE;
+    return record->holders + record->queued == 0 &&
+           (was_had ? record->last.at.ms < then.ms : record->token < record_floor_of(then)) &&
+           period_is_over(&record->last, now) && record->token < record_floor_of(now);
+}
+
+/* Many entries that come one after another are of one session. */
+static hf_code look_up(sqlite_store *store, page *to, hf_id session, hf_error *err)
+{
+    bool is_there;
+    session_row row;
+    if (to->n_entries && id_equal(to->latest.session, session))
+        return HF_OK;
+    hf_code code = session_find(store, session, &is_there, &row, err);
+    if (code)
+        return code;
+    to->latest = (hf_death){.session = session};
+    to->is_dead = is_there && row.state.presence == HF_DEAD;
+    if (to->is_dead)
+        text_who(&row.state.session, to->latest.who);
+    return HF_OK;
+}
+
+static hf_code find_deaths(sqlite_store *store, page *to, found *in, hf_error *err)
+{
+    const hf_record *record = &in->record;
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < record->holders + record->queued && !code; i++) {
+        code = look_up(store, to, record->entries[i].session, err);
+        to->n_entries++;
+        bool is_known = in->n_deaths &&
+                        id_equal(in->deaths[in->n_deaths - 1].session, record->entries[i].session);
+        if (code || !to->is_dead || is_known)
+            continue;
+        in->deaths = alloc_array(in->deaths, in->n_deaths + 1, sizeof *in->deaths);
+        in->deaths[in->n_deaths++] = to->latest;
+    }
+    return code;
+}
+
+/* A row that cannot be read is skipped. */
+static hf_code read_row(sqlite_store *store, const char *name, sqlite3_stmt *row, page *to,
+                        hf_error *err)
+{
+    found *in = &to->found[to->n];
+    const void *bytes = sqlite3_column_blob(row, 1);
+    size_t size = (size_t)sqlite3_column_bytes(row, 1);
+    *in = (found){.n_deaths = 0};
+    if (record_decode(store, name, bytes, size, &in->record, NULL))
+        return HF_OK;
+    in->may_go = is_prunable(store, &in->record);
+    hf_code code = find_deaths(store, to, in, err);
+    if (!code && (in->may_go || in->n_deaths))
+        to->n++;
+    else
+        found_done(in);
+    return code;
+}
+
+/* Copies a name that is valid and sorts after `name`; false: leaves `name` unchanged. In a damaged
+ * table, a row can come twice. */
+static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
+{
+    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
+    const char *given = (const char *)sqlite3_column_text(row, 0);
+    size_t size = (size_t)sqlite3_column_bytes(row, 0);
+    bool is_ours =
+        is_text && given && size <= HF_NAME_MAX && strlen(given) == size && strcmp(given, name) > 0;
+    if (is_ours)
+        memcpy(name, given, size + 1);
+    return is_ours;
+}
+
+/* The next records behind `name`, which becomes the last of them. Behind the last page comes one
+ * without any, since some rows of a page may be none of ours. */
+static hf_code read_page(sqlite_store *store, char name[HF_NAME_MAX + 1], page *to, hf_error *err)
+{
+    bool row;
+    char after[HF_NAME_MAX + 1];
+    sqlite3_stmt *batch;
+    hf_code code = sql_ready(&store->main, SQL_RECORD_BATCH, &batch, err);
+    if (code)
+        return code;
+    memcpy(after, name, sizeof after);
+    sql_bind_text(batch, 1, after);
+    code = sql_next(&store->main, batch, &row, err);
+    while (!code && row && to->n_entries < ENTRIES_MOST) {
+        if (read_name_behind(batch, name))
+            code = read_row(store, name, batch, to, err);
+        if (!code)
+            code = sql_next(&store->main, batch, &row, err);
+    }
+    sql_reset(batch);
+    to->is_last = !row && strcmp(name, after) == 0;
+    return code;
 }
 
 /* ---- Records ---- */
-
-static bool is_prunable(const sqlite_store *store, const hf_record *record)
-{
-    hf_dbtime now = {session_wall_ms(store)};
-    return record->holders + record->queued == 0 && record->last.outcome == HF_OUTCOME_RELEASED &&
-           record->last.at.ms < now.ms - IDLE_MS && period_is_over(&record->last, now) &&
-           record->token < record_floor_of(now);
-}
 
 /* In a transaction. The record's token goes into the high water, which every later token exceeds.
  */
@@ -67,82 +181,80 @@ static hf_code prune_inside(sqlite_store *store, const char *name, hf_error *err
 
 static hf_code prune(sqlite_store *store, const char *name, hf_error *err)
 {
+    pthread_mutex_lock(&store->main.mutex);
     hf_code code = sql_begin(&store->main, err);
-    return code ? code : sql_end(&store->main, prune_inside(store, name, err), err);
-}
-
-/* Copies a name that is valid and sorts after `name`; false: leaves `name` unchanged. In a damaged
- * table, a row can come twice. */
-static bool read_name_behind(sqlite3_stmt *row, char name[HF_NAME_MAX + 1])
-{
-    bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
-    const char *found = (const char *)sqlite3_column_text(row, 0);
-    size_t size = (size_t)sqlite3_column_bytes(row, 0);
-    bool is_ours =
-        is_text && found && size <= HF_NAME_MAX && strlen(found) == size && strcmp(found, name) > 0;
-    if (is_ours)
-        memcpy(name, found, size + 1);
-    return is_ours;
-}
-
-static bool may_go(const sqlite_store *store, const char *name, sqlite3_stmt *row,
-                   sqlite_sweeping *noted)
-{
-    hf_record record;
-    const void *bytes = sqlite3_column_blob(row, 1);
-    size_t size = (size_t)sqlite3_column_bytes(row, 1);
-    if (record_decode(store, name, bytes, size, &record, NULL))
-        return false;
-    bool may = is_prunable(store, &record);
-    note_standing(noted, &record);
-    record_done(&record);
-    return may;
-}
-
-/* The next name behind `name` whose record may go, out of up to 100; *more: there may be others. A
- * row that cannot be read is skipped. */
-static hf_code find_prunable(sqlite_store *store, char name[HF_NAME_MAX + 1],
-                             sqlite_sweeping *noted, bool *is_found, bool *more, hf_error *err)
-{
-    bool row;
-    char after[HF_NAME_MAX + 1];
-    sqlite3_stmt *batch;
-    *is_found = *more = false;
-    hf_code code = sql_ready(&store->main, SQL_RECORD_BATCH, &batch, err);
-    if (code)
-        return code;
-    snprintf(after, sizeof after, "%s", name);
-    sql_bind_text(batch, 1, after);
-    code = sql_next(&store->main, batch, &row, err);
-    while (!code && row && !*is_found) {
-        if (read_name_behind(batch, name)) {
-            *more = true;
-            *is_found = may_go(store, name, batch, noted);
-        }
-        if (!*is_found)
-            code = sql_next(&store->main, batch, &row, err);
-    }
-    sql_reset(batch);
+    if (!code)
+        code = sql_end(&store->main, prune_inside(store, name, err), err);
+    pthread_mutex_unlock(&store->main.mutex);
     return code;
 }
 
-static hf_code prune_some(sqlite_store *store, hf_error *err)
+/* The turns that a part has ended, for the history. */
+typedef struct ended {
+    struct history_turn *turns[PAGE];
+    size_t n;
+} ended;
+
+static void note_ended(ended *to, const hf_record *before, const hf_step *step,
+                       const hf_last_mark *last)
 {
-    sqlite_sweeping *sweep = &store->sweep;
-    bool is_found = true, more = true;
-    hf_code code = HF_OK;
-    pthread_mutex_lock(&store->main.mutex);
-    for (int i = 0; i < PRUNES_MOST && is_found && !code; i++) {
-        code = find_prunable(store, sweep->name, sweep, &is_found, &more, err);
-        if (!code && is_found)
-            code = prune(store, sweep->name, err);
-    }
-    pthread_mutex_unlock(&store->main.mutex);
-    if (more || code)
+    hf_turn_note turn;
+    for (size_t i = 0; i < before->holders && to->n < PAGE; i++)
+        if (history_of_taken(before, &before->entries[i], step, last, &turn))
+            to->turns[to->n++] = history_copy(&turn);
+}
+
+/* The same step as a waiter's: it grants those who wait behind, and tells them. */
+static hf_code take_out(sqlite_store *store, const found *in, ended *to, hf_error *err)
+{
+    hf_step step = {.deaths = in->deaths, .n_deaths = in->n_deaths};
+    hf_step_reply reply;
+    hf_record after;
+    hf_code code = sqlite_step(&store->base, in->record.name, &step, &after, &reply, err);
+    if (code)
         return code;
-    if (sweep->n)
-        qsort(sweep->sessions, sweep->n, sizeof *sweep->sessions, compare_ids);
-    sweep->part = PART_SESSIONS;
+    note_ended(to, &in->record, &step, &after.last);
+    record_done(&after);
+    return HF_OK;
+}
+
+/* No rule depends on the history: what cannot be written is left out. */
+static void write_ended(sqlite_store *store, ended *all)
+{
+    hf_turn_note notes[PAGE];
+    for (size_t i = 0; i < all->n; i++)
+        notes[i] = all->turns[i]->note;
+    if (all->n)
+        sqlite_history_add(&store->base, notes, all->n, NULL);
+    for (size_t i = 0; i < all->n; i++)
+        free(all->turns[i]);
+}
+
+static hf_code tidy(sqlite_store *store, const page *read, hf_error *err)
+{
+    ended all = {.n = 0};
+    hf_code code = HF_OK;
+    for (size_t i = 0; i < read->n && !code; i++) {
+        const found *in = &read->found[i];
+        code = in->may_go ? prune(store, in->record.name, err) : take_out(store, in, &all, err);
+    }
+    write_ended(store, &all);
+    return code;
+}
+
+static hf_code sweep_records(sqlite_store *store, hf_error *err)
+{
+    page *read = alloc_zeroed(sizeof *read);
+    pthread_mutex_lock(&store->main.mutex);
+    hf_code code = read_page(store, store->sweep.name, read, err);
+    pthread_mutex_unlock(&store->main.mutex);
+    if (!code)
+        code = tidy(store, read, err);
+    if (!code && read->is_last) {
+        store->sweep.part = SWEEP_MARKS;
+        store->sweep.row = 0;
+    }
+    page_free(read);
     return code;
 }
 
@@ -173,60 +285,56 @@ static hf_code forget_one(sqlite_store *store, const old_session *old, hf_error 
     return code ? code : waits_forget(&store->main, old->id, err);
 }
 
-/* The next 100 behind the row *after, which becomes the last of them; *n: those that can be read.
+/* The next page behind the row *after, which becomes the last of them; *n: those that can be read.
  * Without any more *after stays as it was. */
-static hf_code find_old(sqlite_store *store, int64_t *after, old_session old[100], size_t *n,
+static hf_code find_old(sqlite_store *store, int64_t *after, old_session old[PAGE], size_t *n,
                         hf_error *err)
 {
-    bool found;
+    bool is_there;
     sqlite3_stmt *list;
     *n = 0;
     hf_code code = sql_ready(&store->main, SQL_SESSION_OLD, &list, err);
     if (code)
         return code;
-    sqlite3_bind_int64(list, 1, session_wall_ms(store) - OLD_MS);
+    sqlite3_bind_int64(list, 1, store->sweep.began_at - OLD_MS);
     sqlite3_bind_int64(list, 2, *after);
-    code = sql_next(&store->main, list, &found, err);
-    while (!code && found && *n < 100) {
+    code = sql_next(&store->main, list, &is_there, err);
+    while (!code && is_there && *n < PAGE) {
         old[*n].row = *after = sqlite3_column_int64(list, 0);
         *n += sql_read_id(list, 1, &old[*n].id);
-        code = sql_next(&store->main, list, &found, err);
+        code = sql_next(&store->main, list, &is_there, err);
     }
     sql_reset(list);
     return code;
 }
 
-static bool stands(const sqlite_sweeping *noted, const old_session *old)
-{
-    return noted->n && bsearch(&old->id, noted->sessions, noted->n, sizeof old->id, compare_ids);
-}
-
 /* The row is removed only if its byte is free, so that no byte is held for a missing row. */
-static hf_code forget_some(sqlite_store *store, const sqlite_sweeping *noted,
-                           const old_session *old, size_t n, hf_error *err)
+static hf_code forget_some(sqlite_store *store, const old_session *old, size_t n, hf_error *err)
 {
     hf_code code = sql_begin(&store->main, err);
     if (code)
         return code;
     code = boot_verify(store, err);
     for (size_t i = 0; i < n && !code; i++)
-        if (!stands(noted, &old[i]))
-            code = forget_one(store, &old[i], err);
+        code = forget_one(store, &old[i], err);
     return sql_end(&store->main, code, err);
 }
 
-/* A dead session gets no more tickets. *more: there may be others. */
-static hf_code forget_page(sqlite_store *store, bool *more, hf_error *err)
+/* Their tickets are out: a dead session gets no more of them, and this sweep has gone through all
+ * records since it was marked. Before that the mark must stay: a request that only tries a lock,
+ * even a year later, cannot watch a missing session. */
+static hf_code sweep_marks(sqlite_store *store, hf_error *err)
 {
     size_t n;
-    int64_t before = store->sweep.after;
-    old_session old[100];
+    int64_t before = store->sweep.row;
+    old_session old[PAGE];
     pthread_mutex_lock(&store->main.mutex);
-    hf_code code = find_old(store, &store->sweep.after, old, &n, err);
+    hf_code code = find_old(store, &store->sweep.row, old, &n, err);
     if (!code && n)
-        code = forget_some(store, &store->sweep, old, n, err);
+        code = forget_some(store, old, n, err);
     pthread_mutex_unlock(&store->main.mutex);
-    *more = store->sweep.after > before;
+    if (!code && store->sweep.row <= before)
+        store->sweep.part = SWEEP_NONE;
     return code;
 }
 
@@ -236,99 +344,77 @@ static bool wants_watching(const session_row *row)
     return row->state.session.pid == 0 && !row->is_same_clock;
 }
 
-/* Those whose byte is free or that are a day overdue by a clock that does not jump. Those of
- * another machine cannot be judged, and are left to people. */
+/* Those whose byte is free or that are long overdue by a clock that does not jump. Those of another
+ * machine cannot be judged, and are left to people. *rows: so many were looked at. */
 static hf_code find_gone(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
-                         hf_error *err)
+                         size_t *rows, hf_error *err)
 {
-    bool found;
+    bool is_there;
     session_row row;
     sqlite3_stmt *live;
-    hf_code code = sql_ready(&store->main, SQL_SESSION_LIVE, &live, err);
+    hf_code code = sql_ready(&store->main, SQL_SESSION_LIVE_BATCH, &live, err);
     if (code)
         return code;
-    code = sql_next(&store->main, live, &found, err);
-    while (!code && found && *n < max) {
+    sqlite3_bind_int64(live, 1, store->sweep.row);
+    code = sql_next(&store->main, live, &is_there, err);
+    while (!code && is_there && *n < max) {
         session_read(store, live, &row);
-        code = session_judge(store, &row, DAY_MS, err);
+        code = session_judge(store, &row, OVERDUE_MS, err);
         if (!code && (row.state.is_gone || wants_watching(&row)))
             gone[(*n)++] = row.state;
+        store->sweep.row = row.row;
+        ++*rows;
         if (!code)
-            code = sql_next(&store->main, live, &found, err);
+            code = sql_next(&store->main, live, &is_there, err);
     }
     sql_reset(live);
     return code;
 }
 
-static hf_code sweep_sessions(sqlite_store *store, hf_session_state *gone, size_t max, size_t *n,
-                              hf_error *err)
+static hf_code sweep_gone(sqlite_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                          hf_error *err)
 {
-    hf_code code = sql_begin_read(&store->main, err);
-    if (code)
-        return code;
-    code = boot_verify(store, err);
-    if (!code)
-        code = find_gone(store, gone, max, n, err);
-    return sql_end(&store->main, code, err);
-}
-
-/* Once an hour, the first client does this for all, because it reads every record. */
-static hf_code claim(sqlite_store *store, bool *is_mine, hf_error *err)
-{
-    int64_t swept_at, now = session_wall_ms(store);
-    hf_code code = schema_meta_get(&store->main, "swept_at", &swept_at, err);
-    *is_mine = !code && (swept_at > now || swept_at < now - HOUR_MS);
-    if (!*is_mine)
-        return code;
-    code = sql_begin(&store->main, err);
-    return code ? code
-                : sql_end(&store->main, schema_meta_set(&store->main, "swept_at", now, err), err);
-}
-
-static hf_code begin(sqlite_store *store, hf_session_state *overdue, size_t max, size_t *n,
-                     hf_error *err)
-{
-    bool is_mine = false;
+    size_t rows = 0;
     pthread_mutex_lock(&store->main.mutex);
-    hf_code code = sweep_sessions(store, overdue, max, n, err);
-    if (!code)
-        code = claim(store, &is_mine, err);
+    hf_code code = sql_begin_read(&store->main, err);
+    if (!code) {
+        code = boot_verify(store, err);
+        if (!code)
+            code = find_gone(store, overdue, max, n, &rows, err);
+        code = sql_end(&store->main, code, err);
+    }
     pthread_mutex_unlock(&store->main.mutex);
-    if (is_mine)
-        store->sweep.part = PART_RECORDS;
+    bool is_last = rows < PAGE && (*n < max || !max);
+    if (!code && is_last)
+        store->sweep.part = SWEEP_RECORDS;
     return code;
 }
 
-void sqlite_sweep_done(sqlite_store *store)
+static hf_code do_part(sqlite_store *store, hf_session_state *overdue, size_t max, size_t *n,
+                       hf_error *err)
 {
-    free(store->sweep.sessions);
-    store->sweep = (sqlite_sweeping){.part = PART_FIRST};
+    switch (store->sweep.part) {
+    case SWEEP_GONE:
+        return sweep_gone(store, overdue, max, n, err);
+    case SWEEP_RECORDS:
+        return sweep_records(store, err);
+    default:
+        return sweep_marks(store, err);
+    }
 }
 
 hf_code sqlite_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err)
 {
     sqlite_store *store = store_of(base);
-    hf_code code = HF_OK;
+    bool is_mine = false;
     *n = 0;
     *more = false;
     if (store->main.is_readonly)
         return HF_OK;
-    switch (store->sweep.part) {
-    case PART_FIRST:
-        code = begin(store, overdue, max, n, err);
-        *more = store->sweep.part != PART_FIRST;
-        break;
-    case PART_RECORDS:
-        code = prune_some(store, err);
-        *more = true;
-        break;
-    case PART_SESSIONS:
-        code = forget_page(store, more, err);
-        break;
-    }
-    *more = *more && !code;
-    if (!*more)
-        sqlite_sweep_done(store);
-    return code;
+    hf_code code = sweep_take_turn(store, &is_mine, err);
+    if (code || !is_mine)
+        return code;
+    code = do_part(store, overdue, max, n, err);
+    return code ? code : sweep_keep_place(store, more, err);
 }
