@@ -199,6 +199,7 @@ int run_sharding_cases(void); /* only in protocol sharding */
 void mongo_drop(const char *uri);      /* the database that the URI names */
 void mongo_sweep_all(hf_store *store); /* as if none had been for an hour, to its end */
 void mongo_set_expiry(hf_id session, int64_t days_ago); /* of its lease, by hand */
+void mongo_let_be_old(hf_id session);                   /* one that is marked */
 /* A document to be locked: protocol document makes none. */
 void mongo_place(const char *uri, const char *name);
 

@@ -650,6 +650,21 @@ static void forget_sweeps(void)
     mongoc_client_destroy(own);
 }
 
+/* Two seconds later it is anybody's. */
+static void end_turn(void)
+{
+    bson_t *past = BCON_NEW("$set", "{", "until", BCON_DATE_TIME(0), "}");
+    char of[128];
+    mongoc_client_t *own = connect_to(bed.uri, of, sizeof of);
+    mongoc_collection_t *docs = mongoc_client_get_collection(own, of, "sessions");
+    bson_t *which = BCON_NEW("sweep", BCON_BOOL(true));
+    assert_true(mongoc_collection_update_many(docs, which, past, NULL, NULL, NULL));
+    bson_destroy(which);
+    bson_destroy(past);
+    mongoc_collection_destroy(docs);
+    mongoc_client_destroy(own);
+}
+
 void mongo_sweep_all(hf_store *store)
 {
     hf_session_state overdue[16];
@@ -797,6 +812,12 @@ static void test_a_stream_that_is_far_behind_skips_what_nobody_waits_for(void **
     assert_true(id_equal(told.tickets[0], ticket));
     store->ops->session_end(store, session, true, NULL);
     store->ops->close(store);
+}
+
+void mongo_let_be_old(hf_id session)
+{
+    mongo_set_expiry(session, 1);
+    change_session(session, set_date("marked_at", 2 * HOUR_MS));
 }
 
 /* ---- What a sweep reads ---- */
@@ -1087,7 +1108,7 @@ static void mark_and_let_be_old(hf_store *store, hf_id session)
     hf_error err;
     assert_code(HF_OK, store->ops->sessions_look(store, &session, 1, -1, &seen, &err), &err);
     assert_code(HF_OK, store->ops->session_mark(store, &seen, &err), &err);
-    mongo_set_expiry(session, 1);
+    mongo_let_be_old(session);
 }
 
 static bool is_dated(void *ctx)
@@ -1185,22 +1206,30 @@ static void test_a_mark_stays_for_another_collection(void **state)
     assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &idle}));
     assert_false(has_date(holder.entry.session));
     assert_true(bed_until(BED_SOON, is_dated, (void *[]){another, &idle_there}));
-    assert_false(has_date(holder.entry.session));
+    assert_true(has_date(holder.entry.session));
     another->ops->close(another);
     store->ops->close(store);
 }
 
-/* What has a date is forgotten a day later; a request that only tries the lock
- * would then find it held for ever.
- */
+/* ---- What dead sessions have left ---- */
+
+static size_t n_entries(hf_store *store, const char *name)
+{
+    hf_record record;
+    bed_look(store, name, &record);
+    size_t n = record.holders + record.queued;
+    record_done(&record);
+    return n;
+}
+
+/* What has a date is forgotten a day later; a request that only tries the lock would then find it
+ * held for ever. */
 static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
 {
     (void)state;
     hf_store *store = bed_store();
-    hf_client *client = bed_client("late", 5000);
     const char *name = bed_name("left");
     hf_error err;
-    hf_lock *lock;
     hf_id idle = bed_session(store, 1000), ended = bed_session(store, 1000),
           unsure = bed_session(store, 1000);
     hf_enter holder = bed_enter(bed_session(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW),
@@ -1215,14 +1244,104 @@ static void test_a_mark_stays_while_a_ticket_of_it_stands(void **state)
     mark_and_let_be_old(store, waiter.entry.session);
     mark_and_let_be_old(store, idle);
     assert_false(has_date(idle));
+    assert_int_equal(n_entries(store, name), 2);
     assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &idle}));
-    assert_false(has_date(holder.entry.session));
-    assert_false(has_date(waiter.entry.session));
-    assert_int_equal(bed_try(client, name, HF_EXCLUSIVE, &lock), HF_OK);
-    bed_release(lock);
-    assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &holder.entry.session}));
+    assert_int_equal(n_entries(store, name), 0);
+    assert_true(has_date(holder.entry.session));
     assert_true(has_date(waiter.entry.session));
-    hf_close(client);
+    assert_false(has_date(unsure)); /* not an hour ago: a request of it may still arrive */
+    store->ops->close(store);
+}
+
+static bool is_out(void *ctx)
+{
+    void **of = ctx;
+    mongo_sweep_all(of[0]);
+    return n_entries(of[0], of[1]) == 0;
+}
+
+/* Killed, and nobody asks for what they held: by this host's clock, and by what it noted before. */
+static void test_a_sweep_takes_out_what_killed_processes_have_taken(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    const char *here = bed_name("here"), *there = bed_name("there"), *lives = bed_name("lives");
+    hf_enter of_here = bed_enter(bed_session(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW),
+             of_there = bed_enter(overdue_elsewhere(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW),
+             stands_still = bed_enter(bed_session(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW);
+    bed_take(store, here, &of_here, NULL);
+    bed_take(store, there, &of_there, NULL);
+    bed_take(store, lives, &stands_still, NULL);
+    change_session(of_here.entry.session, set_date("expires_at", 2 * HOUR_MS));
+    change_session(of_here.entry.session,
+                   BCON_NEW("$inc", "{", "clock.at", BCON_INT64(-2 * (int64_t)HOUR_MS), "}"));
+    change_session(of_there.entry.session, set_date("expires_at", 2 * HOUR_MS));
+    change_session(stands_still.entry.session, set_date("expires_at", HOUR_MS - 60000));
+    assert_true(bed_until(BED_SOON, is_out, (void *[]){store, (void *)(uintptr_t)here}));
+    assert_int_equal(n_entries(store, there), 1);
+    change_session(of_there.entry.session,
+                   BCON_NEW("$inc", "{", "sightings.0.at", BCON_INT64(-HOUR_MS), "}"));
+    assert_true(bed_until(BED_SOON, is_out, (void *[]){store, (void *)(uintptr_t)there}));
+    assert_int_equal(n_entries(store, lives), 1);
+    store->ops->session_end(store, stands_still.entry.session, false, NULL);
+    store->ops->close(store);
+}
+
+/* Who waits behind the dead, and would have taken them out itself, is granted and told. */
+static void test_a_sweep_grants_who_waits_behind_the_dead(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    const char *name = bed_name("line");
+    hf_record record;
+    hf_enter dead = bed_enter(bed_session(store, 1000), HF_LIMIT_RW, HF_LIMIT_RW),
+             waits = bed_enter(bed_session(store, 60000), HF_LIMIT_RW, HF_LIMIT_RW);
+    bed_take(store, name, &dead, NULL);
+    bed_take(store, name, &waits, NULL);
+    mark_and_let_be_old(store, dead.entry.session);
+    assert_true(bed_until(BED_SOON, is_dated, (void *[]){store, &dead.entry.session}));
+    bed_look(store, name, &record);
+    assert_int_equal(record.holders, 1);
+    assert_true(id_equal(record.entries[0].ticket, waits.entry.ticket));
+    assert_int_equal(record.last.outcome, HF_OUTCOME_ABANDONED);
+    record_done(&record);
+    store->ops->session_end(store, waits.entry.session, false, NULL);
+    store->ops->close(store);
+}
+
+/* More than one part takes out, by clients of which each does one part only. */
+static void test_clients_share_a_sweep(void **state)
+{
+    (void)state;
+    hf_store *store = bed_store();
+    char name[40];
+    hf_session_state overdue[16];
+    size_t n;
+    bool more = true, other;
+    hf_error err;
+    hf_id session = bed_session(store, 1000);
+    for (int i = 0; i < 230; i++) {
+        hf_enter enter = bed_enter(session, HF_LIMIT_RW, HF_LIMIT_RW);
+        snprintf(name, sizeof name, "shared-sweep %03d", i);
+        bed_take(store, name, &enter, NULL);
+    }
+    mark_and_let_be_old(store, session);
+    forget_sweeps();
+    int parts = 0;
+    for (; more; parts++) {
+        hf_store *one = bed_store(), *two = bed_store();
+        assert_code(HF_OK, one->ops->sweep(one, overdue, 16, &n, &more, &err), &err);
+        assert_code(HF_OK, two->ops->sweep(two, overdue, 16, &n, &other, &err), &err);
+        assert_false(other); /* it is the other's turn, or all is done */
+        two->ops->close(two);
+        one->ops->close(one);
+        end_turn();
+    }
+    assert_true(parts >= 5);
+    for (int i = 0; i < 230; i++) {
+        snprintf(name, sizeof name, "shared-sweep %03d", i);
+        assert_int_equal(n_entries(store, name), 0);
+    }
     store->ops->close(store);
 }
 
@@ -1256,6 +1375,9 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_stream_that_is_far_behind_skips_what_nobody_waits_for),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_for_another_collection),
+        CASE_IF(HF_CAN_QUEUE, test_a_sweep_takes_out_what_killed_processes_have_taken),
+        CASE_IF(HF_CAN_QUEUE, test_a_sweep_grants_who_waits_behind_the_dead),
+        CASE_IF(HF_CAN_QUEUE, test_clients_share_a_sweep),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_gets_past_the_marks_that_stay),
     };
     return CASES(mongo_cases);

@@ -5,6 +5,7 @@
 #include "core/record.h"
 #include "faults/mongo_answers.h"
 
+#define DATE(ms) "{'$date': {'$numberLong': '" ms "'}}"
 #define BATCH(docs) "{'ok': 1, 'cursor': {'firstBatch': [" docs "]}}"
 #define SESSION(n, more)                                                                           \
     "{'_id': {'$oid': '000000" n "0000000000000000'}, 'beat': {'$numberLong': '3'},"               \
@@ -386,20 +387,37 @@ static void test_waits_are_told_of_those_that_can_be_read(void **state)
                      HF_UNREACHABLE);
 }
 
-static void test_no_more_overdue_sessions_than_there_is_room_for(void **state)
+static bool take_two(void *ctx, const bson_t *doc, const hf_session_state *state)
+{
+    hf_id *ids = ctx;
+    assert_true(bson_has_field(doc, "beat"));
+    ids[id_is_zero(ids[0]) ? 0 : 1] = state->session.id;
+    return id_is_zero(ids[1]);
+}
+
+#define OVERDUE(ms, session) "{'expires_at': " DATE(ms) ", 'session': " session "}"
+
+static void test_overdue_sessions_are_given_until_it_is_enough(void **state)
 {
     (void)state;
-    hf_session_state overdue[2];
-    size_t n;
-    answers_give("aggregate", BATCH("{'odd': 1}," SESSION("01", "") "," SESSION(
-                                  "02", "") "," SESSION("03", "")));
-    assert_int_equal(mongo_overdue(store, 9, overdue, 2, &n, &err), HF_OK);
-    assert_int_equal(n, 2);
-    assert_true(id_equal(overdue[0].session.id, id_of(1)));
-    assert_true(id_equal(overdue[1].session.id, id_of(2)));
+    hf_id ids[2] = {{{0}}, {{0}}};
+    int64_t last_ms = 7;
+    bool is_last = true;
+    answers_give("aggregate", BATCH("{'odd': 1}," OVERDUE("11", SESSION("01", "")) "," OVERDUE(
+                                  "12", SESSION("02", "")) "," OVERDUE("13", SESSION("03", ""))));
+    assert_int_equal(mongo_overdue(store, 5, 99, take_two, ids, &last_ms, &is_last, &err), HF_OK);
+    assert_true(id_equal(ids[0], id_of(1)));
+    assert_true(id_equal(ids[1], id_of(2)));
+    assert_int_equal(last_ms, 12);
+    assert_false(is_last);
+    memset(ids, 0, sizeof ids);
+    answers_give("aggregate", BATCH(OVERDUE("14", SESSION("03", "")) ", " OVERDUE("15", "5")));
+    assert_int_equal(mongo_overdue(store, 5, 99, take_two, ids, &last_ms, &is_last, &err), HF_OK);
+    assert_int_equal(last_ms, 15);
+    assert_true(is_last);
     answers_give("aggregate", NULL);
-    assert_int_equal(mongo_overdue(store, 9, overdue, 2, &n, &err), HF_UNREACHABLE);
-    assert_int_equal(n, 0);
+    assert_int_equal(mongo_overdue(store, 5, 99, take_two, ids, &last_ms, &is_last, &err),
+                     HF_UNREACHABLE);
 }
 
 /* ---- Indexes ---- */
@@ -418,12 +436,13 @@ static int made_by_two_sweeps(const char *first, const char *second)
     return answers_sent("createIndexes") - before;
 }
 
-/* What follows in a sweep is refused here. */
+/* A turn is given, and what follows in a sweep is refused here. */
 static void refuse_sweeps(void)
 {
-    answers_give_always("findAndModify", "{'ok': 0, 'code': 13}");
+    answers_give_always("findAndModify",
+                        "{'ok': 1, 'value': {'by': {'$oid': '070707070707070707070707'},"
+                        " 'part': 1, 'began_at': " DATE("100") ", 'until': " DATE("2100") "}}");
     answers_give_always("update", "{'ok': 0, 'code': 13}");
-    answers_give_always("hello", "{'ok': 0, 'code': 13}");
     answers_give_always("find", "{'ok': 0, 'code': 13}");
     answers_give_always("aggregate", "{'ok': 0, 'code': 13}");
 }
@@ -508,7 +527,7 @@ int main(void)
         TEST(test_a_mark_says_whether_it_took),
         TEST(test_an_ask_that_finds_no_room_is_refused),
         TEST(test_waits_are_told_of_those_that_can_be_read),
-        TEST(test_no_more_overdue_sessions_than_there_is_room_for),
+        TEST(test_overdue_sessions_are_given_until_it_is_enough),
         TEST(test_indexes_are_made_once),
         TEST(test_indexes_that_are_refused_are_told_and_left),
         TEST(test_indexes_that_are_there_need_no_right_to_make_them),

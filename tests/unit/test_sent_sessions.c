@@ -218,14 +218,27 @@ static void sweep(const char *what)
         transcript_state(&overdue[i]);
 }
 
-static void give_beginning(const char *turn)
-{
-    answers_give("hello", "{'ok': 1, 'localTime': " DATE("1700000000000") "}");
-    answers_give("aggregate", CURSOR(SESSION("05", "") ", {'_id': 5}, " SESSION("06", "")));
-    answers_give("update", turn);
-}
-
+#define BY "'by': {'$oid': '070707070707070707070707'}"
+#define NOW "1700000000000"
+/* The turn's end is two seconds after the server's now. */
+#define TURN(part, rest)                                                                           \
+    "{'ok': 1, 'value': {" BY ", 'part': " part                                                    \
+    ", 'began_at': " DATE("1699999990000") ", 'until': " DATE("1700000002000") rest "}}"
+#define NOT_MINE "{'ok': 1, 'value': {'by': {'$oid': '010101010101010101010101'}, 'part': 2}}"
+#define KEPT "{'ok': 1, 'n': 1}"
+#define LATE_ROW(ms, session) "{'expires_at': " DATE(ms) ", 'session': " session "}"
+#define LATE(n, more)                                                                              \
+    "{'_id': " OID(                                                                                \
+        n) ", 'beat': 3, 'dead': false, 'ttl_ms': 6000, 'app': 'a', 'host': 'h', 'pid': "          \
+           "5, 'asked': [], 'started_at': " DATE("5") ", 'expires_at': " DATE(                     \
+               "6") ", " more "'left': {'$numberLong': '-4000000'}}"
+#define CLOCK(at) "'clock': {'boot': 'us', 'at': {'$numberLong': '" at "'}}, "
 #define IDLE(name, token)                                                                          \
+    "{'_id': '" name "', 'sessions': [], 'idle': {'_id': '" name                                   \
+    "', 'limit': 1, 'token': {'$numberLong': '" token                                              \
+    "'}, 'holders': [], 'queue': [], 'notify': '', 'last': {'outcome': 'abandoned', "              \
+    "'session': " OID("09") ", 'who': 'w', 'token': {'$numberLong': '1'}, 'at': " DATE("1") "}}}"
+#define NEVER_HAD(name, token)                                                                     \
     "{'_id': '" name "', 'sessions': [], 'idle': {'_id': '" name                                   \
     "', 'limit': 1, 'token': {'$numberLong': '" token                                              \
     "'}, 'holders': [], 'queue': [], 'notify': ''}}"
@@ -237,39 +250,85 @@ static void give_beginning(const char *turn)
 static void test_a_whole_sweep(void **state)
 {
     (void)state;
+    answers_give("findAndModify", TURN("1", ""));
     answers_give("createIndexes", "{'ok': 1}");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    answers_give("find", CURSOR("{'_id': " OID("02") "}, {'_id': " OID("03") "}, {'_id': " OID(
-                             "04") "}, {'_id': 'none'}"));
-    sweep("the dead");
+    answers_give("aggregate",
+                 CURSOR(LATE_ROW("11", LATE("05", CLOCK("-9000000"))) ", {'_id': 5}, " LATE_ROW(
+                     "12", LATE("06", "")) ", {'expires_at': " DATE("13") "}"));
+    answers_give("update", "{'ok': 1, 'n': 2}");
+    answers_give("update", KEPT);
+    sweep("overdue");
     answers_give("aggregate",
                  CURSOR("{'_id': 'a', 'sessions': [" OID("01") ", " OID("03") ", 'x']}, " IDLE(
                      "b", BELOW) ", " IDLE("c", FLOOR) ", {'_id': 'd', 'idle': {'_id': 'd'}}, "
-                                                       "{'_id': 'e'}"));
-    answers_give("delete", "{'ok': 1, 'n': 1}");
+                                                       "{'_id': 'e'}, " NEVER_HAD("f", BELOW)));
+    answers_give("aggregate", CURSOR(""));
+    answers_give("delete", "{'ok': 1, 'n': 2}");
+    answers_give("update", KEPT);
     sweep("locks");
+    answers_give("find", CURSOR("{'_id': " OID("02") "}, {'_id': " OID("04") "}, {'_id': 'none'}"));
     answers_give("update", "{'ok': 1, 'n': 2}");
+    answers_give("update", KEPT);
     sweep("dates");
-    give_beginning("{'ok': 1, 'writeErrors': [{'code': 11000}]}");
+    answers_give("findAndModify", NOT_MINE);
     sweep("not its turn");
     transcript_end("sweep-whole");
+}
+
+#define ENTRY(ticket, session, token)                                                              \
+    "{'ticket': " OID(ticket) ", 'session': " OID(                                                 \
+        session) ", 'ttl_ms': 1000, 'permits': 1, "                                                \
+                 "'since': " DATE(                                                                 \
+                     "1") ", 'why': '', 'actor': '', 'token': {'$numberLong': '" token             \
+                          "'}, 'granted_at': " DATE("1") "}"
+#define LOCK(name, holders, queue)                                                                 \
+    "{'_id': '" name "', 'limit': 1, 'token': {'$numberLong': '9'}, 'holders': [" holders          \
+    "], 'queue': [" queue "], 'notify': '', 'last': {'outcome': 'abandoned', 'session': " OID(     \
+        "01") ", 'who': 'w', 'token': {'$numberLong': '5'}, 'at': " DATE("1") "}}"
+
+/* One command for those where nobody lives, one each for the others. */
+static void test_tickets_of_dead_sessions_are_taken_out(void **state)
+{
+    (void)state;
+    answers_give("findAndModify", TURN("2", ", 'after': 'A'"));
+    answers_give("createIndexes", "{'ok': 1}");
+    answers_give("aggregate",
+                 CURSOR("{'_id': 'a', 'sessions': [" OID(
+                     "01") "]}, {'_id': 'b', "
+                           "'sessions': [" OID("01") ", " OID(
+                               "02") "]}, {'_id': 'c', "
+                                     "'sessions': [" OID("02") "]}, {'_id': 'd', 'sessions': [" OID(
+                                         "01") "]}"));
+    answers_give("aggregate", CURSOR(SESSION("01", "'dead': true, ")));
+    answers_give("find",
+                 CURSOR(LOCK("a", ENTRY("11", "01", "5"), "") ", " LOCK(
+                     "b", ENTRY("12", "01", "5"), ENTRY("13", "02", "0")) ", {'_id': 'd'}"));
+    answers_give("update", "{'ok': 1, 'n': 1}");
+    answers_give("findAndModify", "{'ok': 1, 'value': " LOCK("b", ENTRY("13", "02", "6"), "") "}");
+    answers_give("update", "{'ok': 1, 'n': 1, 'nModified': 1}");
+    answers_give("find", CURSOR(LOCK("a", "", "")));
+    answers_give("find", "{'ok': 1, 'cursor': {'firstBatch': [{'_id': 1}]}}");
+    answers_give("insert", "{'ok': 1, 'n': 2}");
+    answers_give("update", KEPT);
+    sweep("two locks, and one that cannot be read");
+    transcript_end("sweep-dead");
 }
 
 static void test_a_sweep_that_finds_nothing(void **state)
 {
     (void)state;
+    answers_give("findAndModify", TURN("1", ""));
     answers_give("createIndexes", "{'ok': 0, 'code': 13}");
     answers_give("listIndexes", "{'ok': 0, 'code': 13}");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn, without indexes");
-    answers_give("find", CURSOR(""));
-    sweep("no dead");
     answers_give("aggregate", CURSOR(""));
+    answers_give("update", KEPT);
+    sweep("none overdue, without indexes");
+    answers_give("aggregate", CURSOR(""));
+    answers_give("update", KEPT);
     sweep("no locks");
+    answers_give("find", CURSOR(""));
+    answers_give("update", KEPT);
     sweep("no dates");
-    give_beginning("{'ok': 1, 'writeErrors': [{'code': 11000}]}");
-    sweep("from the start");
     transcript_end("sweep-nothing");
 }
 
@@ -277,36 +336,37 @@ static void test_a_sweep_on_a_standalone_prunes_nothing(void **state)
 {
     (void)state;
     atomic_store(&store->topology, MONGO_ALONE);
+    answers_give("findAndModify", TURN("2", ""));
     answers_give("createIndexes", "{'ok': 1}");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    answers_give("find", CURSOR(""));
-    sweep("the dead");
     answers_give("aggregate", CURSOR(IDLE("b", BELOW)));
+    answers_give("update", KEPT);
     sweep("locks");
     transcript_end("sweep-alone");
 }
 
-static void test_a_sweep_that_fails_begins_anew(void **state)
+static void test_a_sweep_that_fails_takes_its_turn_anew(void **state)
 {
     (void)state;
-    answers_give("createIndexes", "{'ok': 1}");
-    answers_give("hello", "{'ok': 1}");
-    sweep("no time");
-    answers_give("hello", NULL);
-    sweep("no answer");
-    give_beginning(NULL);
+    answers_give_always("createIndexes", "{'ok': 1}");
+    answers_give("findAndModify", NULL);
     sweep("a turn in doubt");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    answers_give("find", NULL);
-    sweep("the dead are not told");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    answers_give("find", CURSOR("{'_id': " OID("02") "}"));
-    sweep("the dead");
+    answers_give("findAndModify", "{'ok': 1, 'value': {" BY ", 'part': 1}}");
+    sweep("a turn without dates");
+    answers_give("findAndModify", TURN("1", ""));
     answers_give("aggregate", NULL);
-    sweep("the locks are not told");
+    sweep("the overdue are not told");
+    answers_give("findAndModify", TURN("2", ", 'after': 'b'"));
+    answers_give("aggregate", CURSOR(IDLE("c", BELOW)));
+    answers_give("delete", NULL);
+    sweep("one can go, and no answer");
+    answers_give("findAndModify", TURN("2", ", 'after': 'b'"));
+    answers_give("aggregate", CURSOR(""));
+    answers_give("update", NULL);
+    sweep("the place is not kept");
+    answers_give("findAndModify", TURN("7", ""));
+    answers_give("find", CURSOR(""));
+    answers_give("update", "{'ok': 1, 'n': 0}");
+    sweep("another has the turn now");
     transcript_end("sweep-fails");
 }
 
@@ -323,14 +383,10 @@ static const char *page(const char *each, int n)
     return json;
 }
 
-static const char *dead_page(int n)
-{
-    return page("{'_id': {'$oid': '%024x'}}", n);
-}
-
 static void finish_page(const char *what, const char *verb, const char *answer)
 {
     answers_give(verb, answer);
+    answers_give_always("update", KEPT);
     answers_tell(NULL); /* 500 ids are not to be read by anybody */
     sweep(what);
 }
@@ -339,54 +395,17 @@ static void test_pages_that_are_full_are_followed(void **state)
 {
     (void)state;
     answers_give_always("createIndexes", "{'ok': 1}");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    finish_page("a full page of the dead", "find", dead_page(500));
-    assert_int_equal(store->queue->sweep.n_dead, 500);
-    finish_page("one more", "find", CURSOR("{'_id': {'$oid': '100000000000000000000000'}}"));
-    assert_non_null(
-        strstr(answers_last("find"), "'$gt' : { '$oid' : '0000000000000000000001f4' }"));
+    answers_give("findAndModify", TURN("2", ""));
     finish_page("a full page of locks", "aggregate", page("{'_id': 'lock %03d'}", 500));
+    assert_int_equal(store->queue->sweep.part, SWEEP_LOCKS);
     finish_page("one more", "aggregate", CURSOR("{'_id': 'z'}"));
     assert_non_null(strstr(answers_last("aggregate"), "'$gt' : 'lock 500'"));
-    finish_page("500 dates", "update", "{'ok': 1, 'n': 500}");
-    assert_non_null(strstr(answers_last("update"), "0000000000000000000001f4"));
-    finish_page("the last", "update", "{'ok': 1, 'n': 1}");
-    assert_null(strstr(answers_last("update"), "0000000000000000000001f4"));
-    assert_non_null(strstr(answers_last("update"), "100000000000000000000000"));
+    assert_int_equal(store->queue->sweep.part, SWEEP_DATES);
+    finish_page("a full page of the dead", "find", page("{'_id': {'$oid': '%024x'}}", 500));
+    assert_int_equal(store->queue->sweep.part, SWEEP_DATES);
+    finish_page("499 of the dead", "find", page("{'_id': {'$oid': '%024x'}}", 499));
+    assert_int_equal(store->queue->sweep.part, SWEEP_NONE);
     transcript_end("sweep-pages");
-}
-
-/* Not one more than was asked for, nor one less. */
-static void test_pages_that_are_not_full(void **state)
-{
-    (void)state;
-    answers_give_always("createIndexes", "{'ok': 1}");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    finish_page("more than a page of the dead", "find", dead_page(501));
-    assert_int_equal(store->queue->sweep.n_dead, 500);
-    finish_page("499 of the dead", "find", dead_page(499));
-    assert_int_equal(store->queue->sweep.n_dead, 999);
-    finish_page("499 locks", "aggregate", page("{'_id': 'lock %03d'}", 499));
-    finish_page("500 dates", "update", "{'ok': 1, 'n': 500}");
-    finish_page("499 dates", "update", "{'ok': 1, 'n': 499}");
-    transcript_end("sweep-part-pages");
-}
-
-/* Sessions that hold what cannot be pruned, and several that can. */
-static void test_a_page_of_locks(void **state)
-{
-    (void)state;
-    answers_give_always("createIndexes", "{'ok': 1}");
-    give_beginning("{'ok': 1, 'n': 1}");
-    sweep("its turn");
-    answers_give("find", CURSOR(""));
-    sweep("no dead");
-    answers_give("aggregate", CURSOR(IDLE("a", BELOW) ", " IDLE("b", BELOW)));
-    answers_give("delete", NULL);
-    sweep("two can go, and no answer");
-    transcript_end("sweep-locks");
 }
 
 /* ---- The change stream ---- */
@@ -443,12 +462,11 @@ int main(void)
         TEST(test_waits),
         TEST(test_lists),
         TEST(test_a_whole_sweep),
+        TEST(test_tickets_of_dead_sessions_are_taken_out),
         TEST(test_a_sweep_that_finds_nothing),
         TEST(test_a_sweep_on_a_standalone_prunes_nothing),
-        TEST(test_a_sweep_that_fails_begins_anew),
+        TEST(test_a_sweep_that_fails_takes_its_turn_anew),
         TEST(test_pages_that_are_full_are_followed),
-        TEST(test_pages_that_are_not_full),
-        TEST(test_a_page_of_locks),
         TEST(test_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

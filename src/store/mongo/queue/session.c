@@ -33,11 +33,13 @@ static const char beat_text[] = "{'$mergeObjects': ['$$ROOT', {'beat': {'$add': 
                                     "'$$x.answered'") "}, '$$x.said', {'clock': " CLOCK "}]}";
 
 /* Dead from now on, if `beat` is still the same (R5). Its tickets may still stand somewhere, so
- * only a sweep sets the date after which it is forgotten. */
-static const char mark_text[] = "{'$cond': [{'$eq': ['$beat', '$$x.beat']},"
-                                " {'$mergeObjects': ['$$ROOT', {'dead': true}]}, '$$ROOT']}";
+ * only a sweep that began later sets the date after which it is forgotten. */
+static const char mark_text[] =
+    "{'$cond': [{'$and': [{'$eq': ['$beat', '$$x.beat']}, {'$ne': ['$dead', true]}]},"
+    " {'$mergeObjects': ['$$ROOT', {'dead': true, 'marked_at': '$$NOW'}]}, '$$ROOT']}";
 
-static const char end_text[] = "{'$mergeObjects': ['$$ROOT', {'dead': true}]}";
+static const char end_text[] =
+    "{'$mergeObjects': ['$$ROOT', {'dead': true, 'marked_at': '$$NOW'}]}";
 static const char clean_end_text[] =
     "{'$mergeObjects': ['$$ROOT', {'dead': true, 'dead_at': '$$NOW'}]}";
 

@@ -4,6 +4,7 @@
 #include "store/mongo/queue/sessions.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/text.h"
 #include "store/document.h"
 #include "store/mongo/driver/command.h"
 #include "store/mongo/driver/fault.h"
@@ -172,34 +173,75 @@ hf_code mongo_waits(hf_store *base, const hf_id *ids, size_t n, hf_waits_fn each
 
 /* ---- Overdue ---- */
 
-/* The same conditions as in document_to_state(). Only the first few are looked at, and foreign
- * documents must not take their places. $type stands inside $expr, because outside it looks into
- * arrays. */
+/* Most of those have ended in order, and are kept for a day: a page is cut off before they are left
+ * out. The same conditions as in document_to_state(). */
+#define OVERDUE_PAGE 1000
 #define NUMBERS "['int', 'long', 'double']"
 static const char overdue_text[] =
-    "{'dead': {'$ne': true}, '$expr': {'$and': ["
-    "{'$eq': [{'$type': '$_id'}, 'objectId']}, {'$eq': [{'$type': '$expires_at'}, 'date']},"
+    "{'1': {'$sort': {'expires_at': 1}}, '2': {'$limit': 1000}, '3': {'$project': {'_id': 0,"
+    " 'expires_at': 1, 'session': {'$cond': [{'$and': [{'$ne': ['$dead', true]},"
+    " {'$eq': [{'$type': '$_id'}, 'objectId']}, {'$eq': [{'$type': '$expires_at'}, 'date']},"
     " {'$in': [{'$type': '$beat'}, " NUMBERS "]}, {'$gte': ['$beat', 0]},"
-    " {'$in': [{'$type': '$ttl_ms'}, " NUMBERS "]}, {'$gte': ['$ttl_ms', 1]}]}}";
+    " {'$in': [{'$type': '$ttl_ms'}, " NUMBERS "]}, {'$gte': ['$ttl_ms', 1]}]},"
+    " {'$mergeObjects': ['$$ROOT', {'left': {'$subtract': ['$expires_at', '$$NOW']}}]},"
+    " '$$REMOVE']}}}}";
 
-hf_code mongo_overdue(mongo_store *store, int64_t before_ms, hf_session_state *overdue, size_t max,
-                      size_t *n, hf_error *err)
+/* A row that is none of ours is passed over. */
+static bool give_overdue(const bson_t *row, mongo_overdue_fn each, void *ctx)
+{
+    bson_t doc;
+    hf_session_state state;
+    return !mongo_view(row, "session", &doc) ||
+           document_to_state(&doc, MONGO_SESSIONS, &state, NULL) || each(ctx, &doc, &state);
+}
+
+hf_code mongo_overdue(mongo_store *store, int64_t from_ms, int64_t before_ms, mongo_overdue_fn each,
+                      void *ctx, int64_t *last_ms, bool *is_last, hf_error *err)
 {
     static const mongo_call call = {.what = "looking for dead sessions", .can_wait = true};
-    bson_t *match = pipeline_json(overdue_text);
-    bson_t batch, doc, range;
+    bson_t match = BSON_INITIALIZER, batch, row, range;
     bson_iter_t it;
     mongo_reply reply;
-    *n = 0;
-    BSON_APPEND_DOCUMENT_BEGIN(match, "expires_at", &range);
+    size_t n = 0;
+    bool goes_on = true;
+    BSON_APPEND_DOCUMENT_BEGIN(&match, "expires_at", &range);
+    BSON_APPEND_DATE_TIME(&range, "$gte", from_ms);
     BSON_APPEND_DATE_TIME(&range, "$lt", before_ms);
-    bson_append_document_end(match, &range);
-    hf_code code =
-        aggregate(store, &call, match, "{'1': {'$limit': 16}, '2': " LEFT "}", 16, &reply, err);
+    bson_append_document_end(&match, &range);
+    hf_code code = aggregate(store, &call, &match, overdue_text, OVERDUE_PAGE, &reply, err);
     if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
-        while (*n < max && mongo_next(&it, &doc))
-            if (!document_to_state(&doc, MONGO_SESSIONS, &overdue[*n], NULL))
-                ++*n;
+        for (; goes_on && mongo_next(&it, &row); n++) {
+            mongo_date_at(&row, "expires_at", last_ms);
+            goes_on = give_overdue(&row, each, ctx);
+        }
+    *is_last = goes_on && n < OVERDUE_PAGE;
+    bson_destroy(&reply.doc);
+    bson_destroy(&match);
+    return code;
+}
+
+/* ---- Dead ---- */
+
+hf_code mongo_find_dead(mongo_store *store, const hf_id *ids, size_t n, hf_death *dead,
+                        size_t *n_dead, hf_error *err)
+{
+    static const mongo_call call = {.what = "looking at sessions", .can_wait = true};
+    bson_t *match = pipeline_json("{'dead': true}");
+    bson_t batch, doc;
+    bson_iter_t it;
+    mongo_reply reply;
+    hf_session_state state;
+    *n_dead = 0;
+    append_ids(match, ids, n);
+    hf_code code = aggregate(store, &call, match, "{}", n, &reply, err);
+    if (!code && mongo_view(&reply.doc, "cursor.firstBatch", &batch) && bson_iter_init(&it, &batch))
+        while (*n_dead < n && mongo_next(&it, &doc)) {
+            hf_death *next = &dead[*n_dead];
+            *next = (hf_death){.who = ""};
+            *n_dead += mongo_id_at(&doc, "_id", &next->session);
+            if (!document_to_state(&doc, MONGO_SESSIONS, &state, NULL))
+                text_who(&state.session, next->who);
+        }
     bson_destroy(&reply.doc);
     bson_destroy(match);
     return code;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vouch.c: decides for requests that may not wait whether an overdue session is dead (R6), and
- * writes what beats must carry for that; called by session.c and sessions.c.
+/* vouch.c: decides for requests that may not wait, and for the sweep, whether an overdue session is
+ * dead (R6), and writes what beats must carry for that; called by session.c, sessions.c and
+ * sweep_sessions.c.
  *
  * No date decides, neither a server's nor a host's: dates can be set, and a server and a client may
  * share one clock. Only this host's CLOCK_BOOTTIME decides. The server's clock says which sessions
@@ -96,10 +97,10 @@ static const char sight_text[] =
     " {'$subtract': ['$$NOW', '$$x.kept_ms']}]}, {'$subtract': [0, '$$x.most']}, '$$x.most']}]}}]"
     "}}}}}";
 
-static void append_sighting(const mongo_store *store, const hf_session_state *state,
-                            bson_t *command)
+void mongo_append_sighting(const mongo_store *store, const hf_session_state *state,
+                           bson_t *statement)
 {
-    bson_t updates, update, query, dead, seen, x = BSON_INITIALIZER;
+    bson_t query, dead, seen, x = BSON_INITIALIZER;
     BSON_APPEND_DOCUMENT_BEGIN(&x, "seen", &seen);
     BSON_APPEND_UTF8(&seen, "boot", store->queue->boot);
     BSON_APPEND_INT64(&seen, "beat", state->beat);
@@ -107,19 +108,14 @@ static void append_sighting(const mongo_store *store, const hf_session_state *st
     bson_append_document_end(&x, &seen);
     BSON_APPEND_INT32(&x, "most", SIGHTINGS_MOST);
     BSON_APPEND_INT64(&x, "kept_ms", SIGHTING_MS);
-    mongo_begin(command, "update", MONGO_SESSIONS);
-    BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
-    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
+    BSON_APPEND_DOCUMENT_BEGIN(statement, "q", &query);
     document_append_id(&query, "_id", state->session.id);
     BSON_APPEND_INT64(&query, "beat", state->beat);
     BSON_APPEND_DOCUMENT_BEGIN(&query, "dead", &dead);
     BSON_APPEND_BOOL(&dead, "$ne", true);
     bson_append_document_end(&query, &dead);
-    bson_append_document_end(&update, &query);
-    pipeline_append_text(&update, "u", sight_text, &x);
-    bson_append_document_end(&updates, &update);
-    bson_append_array_end(command, &updates);
+    bson_append_document_end(statement, &query);
+    pipeline_append_text(statement, "u", sight_text, &x);
     bson_destroy(&x);
 }
 
@@ -127,9 +123,14 @@ static void append_sighting(const mongo_store *store, const hf_session_state *st
 static void leave_sighting(mongo_store *store, const hf_session_state *state)
 {
     static const mongo_call call = {.what = "noting an overdue session", .writes = true};
-    bson_t command = BSON_INITIALIZER;
+    bson_t command = BSON_INITIALIZER, updates, update;
     mongo_reply reply;
-    append_sighting(store, state, &command);
+    mongo_begin(&command, "update", MONGO_SESSIONS);
+    BSON_APPEND_ARRAY_BEGIN(&command, "updates", &updates);
+    BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
+    mongo_append_sighting(store, state, &update);
+    bson_append_document_end(&updates, &update);
+    bson_append_array_end(&command, &updates);
     mongo_append_write_concern(store, &command, false);
     mongo_run(store, &call, &command, &reply, NULL);
     bson_destroy(&reply.doc);
@@ -148,15 +149,24 @@ static bool is_vouched(const mongo_store *store, const bson_t *doc, const hf_ses
            elapsed_ms(store, doc, "clock.at") > state->session.ttl_ms + trust_ms;
 }
 
+mongo_verdict mongo_judge_overdue(const mongo_store *store, const bson_t *doc,
+                                  const hf_session_state *state, int64_t trust_ms)
+{
+    if (trust_ms < 0 || state->lease_left_ms >= 0 || state->presence != HF_LIVE)
+        return MONGO_OVERDUE_LIVES;
+    if (is_vouched(store, doc, state, trust_ms))
+        return MONGO_OVERDUE_GONE;
+    sighting seen = sighting_of(store, doc, state);
+    if (seen == SIGHTING_NONE && store->queue->boot[0])
+        return MONGO_OVERDUE_UNSEEN;
+    return seen == SIGHTING_OLD ? MONGO_OVERDUE_GONE : MONGO_OVERDUE_LIVES;
+}
+
 bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state *state,
                    int64_t trust_ms)
 {
-    if (trust_ms < 0 || state->lease_left_ms >= 0 || state->presence != HF_LIVE)
-        return false;
-    if (is_vouched(store, doc, state, trust_ms))
-        return true;
-    sighting seen = sighting_of(store, doc, state);
-    if (seen == SIGHTING_NONE && store->queue->boot[0])
+    mongo_verdict verdict = mongo_judge_overdue(store, doc, state, trust_ms);
+    if (verdict == MONGO_OVERDUE_UNSEEN)
         leave_sighting(store, state);
-    return seen == SIGHTING_OLD;
+    return verdict == MONGO_OVERDUE_GONE;
 }

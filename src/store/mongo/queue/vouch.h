@@ -15,4 +15,18 @@ void mongo_append_clock(const mongo_store *store, bson_t *to);
 bool mongo_is_gone(mongo_store *store, const bson_t *doc, const hf_session_state *state,
                    int64_t trust_ms);
 
+typedef enum mongo_verdict {
+    MONGO_OVERDUE_LIVES,  /* or may */
+    MONGO_OVERDUE_UNSEEN, /* the same, and no request from this host has noted that it saw this beat
+                           */
+    MONGO_OVERDUE_GONE,
+} mongo_verdict;
+
+/* The same for many: the caller leaves the sightings. */
+mongo_verdict mongo_judge_overdue(const mongo_store *store, const bson_t *doc,
+                                  const hf_session_state *state, int64_t trust_ms);
+/* Appends {q, u} of an update that notes it. */
+void mongo_append_sighting(const mongo_store *store, const hf_session_state *state,
+                           bson_t *statement);
+
 #endif

@@ -386,11 +386,14 @@ hf_code mongo_outcome_lasts(hf_store *base, hf_record *records, size_t n, hf_err
 
 /* ---- Pruning ---- */
 
-/* As in protocol `queue`: nobody is noted, it was released three days ago, and no period runs. */
-static const char idle_text[] = "{'holders': [], 'last.outcome': 'released', '$expr': {'$and': ["
-                                " {'$lt': ['$last.at', {'$subtract': ['$$NOW', 259200000]}]},"
-                                " {'$lte': ['$last.period_end', {'$toLong': '$$NOW'}]},"
-                                " {'$lte': ['$done.period_end', {'$toLong': '$$NOW'}]}]}}";
+/* As in protocol `queue`: nobody is noted, its last holder left three days ago, and no period runs.
+ */
+static const char idle_text[] =
+    "{'holders': [], 'last.outcome': {'$in': ['released', 'abandoned']},"
+    " '$expr': {'$and': ["
+    " {'$lt': ['$last.at', {'$subtract': ['$$NOW', 259200000]}]},"
+    " {'$lte': ['$last.period_end', {'$toLong': '$$NOW'}]},"
+    " {'$lte': ['$done.period_end', {'$toLong': '$$NOW'}]}]}}";
 
 static void append_idle(bson_t *command)
 {
