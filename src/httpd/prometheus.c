@@ -126,6 +126,8 @@ static void tell_locks(FILE *out, httpd *service)
     tell_gauge(out, "holdfast_locks_held", (double)c->totals.held, "Locks that somebody holds.");
     tell_gauge(out, "holdfast_locks_overdue", (double)c->totals.overdue,
                "Of them, those whose lease is over: the holder has died or is cut off.");
+    tell_gauge(out, "holdfast_longest_overdue_seconds", (double)c->longest_overdue_ms / 1000,
+               "How long the lease of a holder has been over at most.");
     tell_gauge(out, "holdfast_locks_waiting", (double)c->totals.waiting, "Places in all queues.");
     tell_gauge(out, "holdfast_oldest_hold_seconds", (double)c->oldest_hold_ms / 1000,
                "How long a lock has been held at most.");

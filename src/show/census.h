@@ -7,7 +7,8 @@
 
 typedef struct census {
     totals totals;
-    int64_t oldest_hold_ms; /* 0: nothing is held, nobody waits */
+    int64_t longest_overdue_ms; /* 0: no lease is over */
+    int64_t oldest_hold_ms;     /* 0: nothing is held, nobody waits */
     int64_t longest_wait_ms;
     int64_t took_ms; /* the look */
 } census;

@@ -337,6 +337,16 @@ class ForPeople(cli.Case):
         self.check(0, "run", "-w", "30s", "over", "--", "true")
         self.check(0, "doctor")
 
+    def test_the_doctor_counts_the_leases_that_are_over(self):
+        """It names a few of them, however many there are."""
+        for i in range(12):
+            self.check(0, "--ttl", "1s", "acquire", "over-%02d" % i)
+        deadline = time.monotonic() + cli.PATIENCE
+        while "7 more are held" not in (out := self.run_it("doctor").out):
+            self.assertLess(time.monotonic(), deadline, out)
+        self.assertEqual(out.count("overdue lease"), 6)
+        self.assertRegex(out, r"(?m)^DANGER +overdue lease +over-00: the lease of ")
+
     def test_quiet_json_is_json_still(self):
         self.assertEqual(json.loads(self.check(0, "-q", "list", "--json").out), [])
 

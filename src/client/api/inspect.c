@@ -11,6 +11,7 @@
 #include "core/id.h"
 #include "core/text.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,38 +349,61 @@ hf_code hf_sessions(hf_client *client, hf_session_info_fn each, void *ctx, hf_er
 /* ---- The doctor ---- */
 
 #define OVERDUE_MS 1000 /* a lease that is over for less may just be taken out */
+#define OVERDUE_TOLD 5  /* one by one; the others are counted */
 
 typedef struct overdue {
     hf_finding_fn each;
     void *ctx;
+    bool goes_on;
+    size_t n;           /* holders whose lease is over, and ... */
+    int64_t longest_ms; /* ... for how long that of those is which are only counted */
 } overdue;
+
+static void tell_overdue(overdue *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void tell_overdue(overdue *o, const char *format, ...)
+{
+    char text[HF_NAME_MAX + 400];
+    const hf_finding finding = {.topic = "overdue lease", .text = text, .is_danger = true};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    o->goes_on = o->each(o->ctx, &finding);
+}
 
 /* Such a lock looks held, and the next request that waits takes it over. */
 static bool find_overdue(void *ctx, const hf_lock_info *info)
 {
-    const overdue *o = ctx;
-    char text[HF_NAME_MAX + 400];
-    const hf_finding finding = {.topic = "overdue lease", .text = text, .is_danger = true};
-    bool goes_on = true;
-    for (size_t i = 0; i < info->n_holders && goes_on; i++) {
+    overdue *o = ctx;
+    for (size_t i = 0; i < info->n_holders && o->goes_on; i++) {
         const hf_entry_info *holder = &info->holders[i];
         if (holder->lease_left_ms > -OVERDUE_MS)
             continue;
-        snprintf(text, sizeof text,
-                 "%s: the lease of %s has been over for %lld s, so it is probably dead: a request "
-                 "that waits takes the lock over",
-                 info->name, *holder->who ? holder->who : "a session that is gone",
-                 (long long)(-holder->lease_left_ms / 1000));
-        goes_on = o->each(o->ctx, &finding);
+        if (o->n++ < OVERDUE_TOLD)
+            tell_overdue(o,
+                         "%s: the lease of %s has been over for %lld s, so it is probably dead: a "
+                         "request that waits takes the lock over",
+                         info->name, *holder->who ? holder->who : "a session that is gone",
+                         (long long)(-holder->lease_left_ms / 1000));
+        else if (-holder->lease_left_ms > o->longest_ms)
+            o->longest_ms = -holder->lease_left_ms;
     }
-    return goes_on;
+    return o->goes_on;
 }
 
 static hf_code overdue_doctor(hf_client *client, hf_finding_fn each, void *ctx, hf_error *err)
 {
     static const hf_list_options used = {.struct_size = sizeof used, .in_use = true};
-    overdue o = {each, ctx};
-    return hf_list_locks(client, &used, find_overdue, &o, err);
+    overdue o = {.each = each, .ctx = ctx, .goes_on = true};
+    hf_code code = hf_list_locks(client, &used, find_overdue, &o, err);
+    if (!code && o.goes_on && o.n > OVERDUE_TOLD)
+        tell_overdue(&o,
+                     "%zu more are held by sessions whose leases are over, for %lld s at most: "
+                     "\"holdfast list\" shows them; where clients come and go, their sweep takes "
+                     "out those that nobody asks for",
+                     o.n - OVERDUE_TOLD, (long long)(o.longest_ms / 1000));
+    return code;
 }
 
 typedef struct visit {
