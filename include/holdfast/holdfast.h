@@ -750,6 +750,7 @@ typedef enum hf_turn_end {
     HF_TURN_LOST,      /* its holder lost it, and lives */
     HF_TURN_BROKEN,    /* somebody broke it */
     HF_TURN_ABANDONED, /* its holder died, or its lease ran out, and the next one took it over */
+    HF_TURN_MISSING,   /* no turn: `more` turns of any locks, which `who` could not note */
 } hf_turn_end;
 
 /* A turn that has ended: somebody had the lock from granted_ms to ended_ms. If it was broken or
@@ -781,6 +782,9 @@ typedef struct hf_history_options {
     size_t struct_size; /* sizeof(hf_history_options) */
     int64_t since_ms;   /* Unix time in ms: only turns that ended then or later; 0: all */
     size_t limit;       /* at most so many turns; 0: 1,000; at most 10,000 */
+    bool tells_missing; /* also says what is missing (HF_TURN_MISSING): how many turns of a client,
+                         * which ended from granted_ms to ended_ms; of any locks, so it is told of
+                         * each. The name is "" */
 } hf_history_options;
 
 /* Gives the turns of the lock of that name that have ended, the newest first; name NULL or "": of
@@ -788,9 +792,11 @@ typedef struct hf_history_options {
  *
  * Each client notes the turns that it ends and writes them within 5 s, and when it is closed, so
  * even the shortest is seen. Of more than 20 turns of a lock at a time, those in a row that were
- * released without an exit status, or with 0, are counted, not noted one by one. It notes at most
- * 1,000 turns of all locks at a time; what ends beyond that is missing. A lock of once-per-period
- * work (period_ms) that is released without an exit status was given back: that is no turn.
+ * released without an exit status, or with 0, are counted, not noted one by one. It keeps at most
+ * 4,000 turns of all locks until they are written, which it does the sooner the more there are;
+ * what ends beyond that is missing, and the history says how many and when (tells_missing). A lock
+ * of once-per-period work (period_ms) that is released without an exit status was given back: that
+ * is no turn.
  *
  * The history is no proof, and nothing waits for it: what a client had not written when it was
  * killed is missing (the turn that its death ended is noted by the client that takes the lock

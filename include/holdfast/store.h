@@ -380,6 +380,7 @@ typedef struct hf_history_part {
     const char *prefix; /* of locks whose names begin with it */
     hf_dbtime since;    /* that ended then or later */
     size_t limit;       /* those that ended last, at most so many; at least 1 */
+    bool tells_missing; /* HF_TURN_MISSING, too, whatever the name: they have none */
 } hf_history_part;
 
 typedef bool (*hf_turn_note_fn)(void *ctx, const hf_turn_note *turn); /* false: stop */
@@ -499,7 +500,7 @@ typedef struct hf_store_ops {
 
     /* Housekeeping: takes the tickets of marked sessions out of all records, by a step with deaths;
      * prunes records that have been idle for days and whose period is over; forgets marked sessions
-     * of which no ticket stands. Gives up to max sessions that are an hour overdue, for the caller
+     * of which no ticket stands. Gives up to max sessions that are long overdue, for the caller
      * to mark if is_gone, else to watch. One call does one part, which takes no longer than a few
      * other calls do; *more: the next call continues. Where several processes see the same locks,
      * the store keeps how far they all have come, so that a part is done once, and each goes on

@@ -313,16 +313,18 @@ class Client:
         return self._collect(_library.WHY_FN, WhyLink.of, lib.hf_why, text(name, "name"))
 
     def history(self, name: Optional[str] = None, *, since: Optional[float] = None,
-                limit: Optional[int] = None) -> List[Turn]:
+                limit: Optional[int] = None, missing: bool = False) -> List[Turn]:
         """The turns of a lock that have ended, the newest first; name None: of all locks.
 
         since: Unix time in seconds; only turns that ended then or later. limit: at most so many; 1000 if it is
-        not said, and no more than 10000. A client writes what it notes within 5 s, and when it is closed.
+        not said, and no more than 10000. A client writes what it notes within 5 s, and when it is closed. missing:
+        also say how many turns could not be noted, and when (TurnEnd.MISSING).
         UnsupportedError: this store keeps no history.
         """
         options = _library.HistoryOptions(
             struct_size=ctypes.sizeof(_library.HistoryOptions),
-            since_ms=milliseconds(since or None, "since"), limit=count(limit, "limit"))
+            since_ms=milliseconds(since or None, "since"), limit=count(limit, "limit"),
+            tells_missing=bool(missing))
         return self._collect(_library.TURN_FN, Turn.of, lib.hf_history, text(name, "name"), options)
 
     def sessions(self) -> List[SessionInfo]:

@@ -167,11 +167,13 @@ class WhyLink:
 
 
 class TurnEnd(enum.IntEnum):
-    """How a turn ended. ABANDONED: its holder died, or its lease ran out, and the next one took it over."""
+    """How a turn ended. ABANDONED: its holder died, or its lease ran out, and the next one took it over.
+    MISSING: no turn; `more` turns of any locks, which ended from `granted` to `ended`, could not be noted."""
     RELEASED = _library.TURN_RELEASED
     LOST = _library.TURN_LOST
     BROKEN = _library.TURN_BROKEN
     ABANDONED = _library.TURN_ABANDONED
+    MISSING = _library.TURN_MISSING
 
 
 @dataclass(frozen=True)

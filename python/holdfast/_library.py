@@ -18,7 +18,7 @@ EXCLUSIVE, SHARED = 0, 1
 LOG_DEBUG, LOG_INFO, LOG_WARNING = 0, 1, 2
 OUTCOME_NONE, OUTCOME_RELEASED, OUTCOME_ABANDONED = 0, 1, 2
 WHY_ROOT, WHY_FOLLOWS, WHY_CYCLE, WHY_TOLD, WHY_CUT, WHY_UNKNOWN = 0, 1, 2, 3, 4, 5
-TURN_RELEASED, TURN_LOST, TURN_BROKEN, TURN_ABANDONED = 0, 1, 2, 3
+TURN_RELEASED, TURN_LOST, TURN_BROKEN, TURN_ABANDONED, TURN_MISSING = 0, 1, 2, 3, 4
 LIMIT_RW = 1 << 30
 LEASE_ID_SIZE = 1572
 
@@ -121,7 +121,8 @@ class Turn(Structure):
 
 
 class HistoryOptions(Structure):
-    _fields_ = [("struct_size", c_size_t), ("since_ms", c_int64), ("limit", c_size_t)]
+    _fields_ = [("struct_size", c_size_t), ("since_ms", c_int64), ("limit", c_size_t),
+                ("tells_missing", c_bool)]
 
 
 class BreakOptions(Structure):

@@ -36,6 +36,7 @@ NUMBERS = {
     "HF_WHY_CUT": _library.WHY_CUT, "HF_WHY_UNKNOWN": _library.WHY_UNKNOWN,
     "HF_TURN_RELEASED": _library.TURN_RELEASED, "HF_TURN_LOST": _library.TURN_LOST,
     "HF_TURN_BROKEN": _library.TURN_BROKEN, "HF_TURN_ABANDONED": _library.TURN_ABANDONED,
+    "HF_TURN_MISSING": _library.TURN_MISSING,
     "HF_LEASE_ID_SIZE": _library.LEASE_ID_SIZE,
 }
 NOT_FOR_PYTHON = {"hf_list", "hf_election_lock", "hf_guard_mongo", "hf_guard_sqlite",

@@ -11,7 +11,8 @@
 static const char *const ends[] = {[HF_TURN_RELEASED] = "released",
                                    [HF_TURN_LOST] = "lost",
                                    [HF_TURN_BROKEN] = "broken",
-                                   [HF_TURN_ABANDONED] = "abandoned"};
+                                   [HF_TURN_ABANDONED] = "abandoned",
+                                   [HF_TURN_MISSING] = "missing"};
 #define N_ENDS (sizeof ends / sizeof *ends)
 
 static const char *keep(char **room, const char *text)

@@ -12,10 +12,8 @@
 static void answer(request *req, const char *name, const hf_history_options *options)
 {
     hf_error err = {0};
-    json_t *turns = json_array_new(), *out = json_object_new();
-    hf_code code =
-        hf_history(req->service->config.client, name, options, json_add_turn, turns, &err);
-    json_put(out, "turns", turns);
+    json_t *out = json_history_new();
+    hf_code code = hf_history(req->service->config.client, name, options, json_add_turn, out, &err);
     if (code) {
         json_decref(out);
         answer_error(req, &err);
@@ -30,8 +28,10 @@ static void answer_part(request *req, const char *name)
     if (!parameter_number(req, "limit", 1, TURNS_MOST, TURNS_DEFAULT, &limit) ||
         !parameter_number(req, "since_ms", 0, INT64_MAX, 0, &since_ms))
         return;
-    const hf_history_options options = {
-        .struct_size = sizeof options, .since_ms = since_ms, .limit = (size_t)limit};
+    const hf_history_options options = {.struct_size = sizeof options,
+                                        .since_ms = since_ms,
+                                        .limit = (size_t)limit,
+                                        .tells_missing = true};
     answer(req, name, &options);
 }
 

@@ -137,7 +137,7 @@ json_t *json_of_lock(const hf_lock_info *info)
     return out;
 }
 
-bool json_add_turn(void *turns, const hf_turn *turn)
+static json_t *of_turn(const hf_turn *turn)
 {
     static const char *const ends[] = {[HF_TURN_RELEASED] = "released",
                                        [HF_TURN_LOST] = "lost",
@@ -159,7 +159,33 @@ bool json_add_turn(void *turns, const hf_turn *turn)
     json_put(out, "exit_status",
              turn->has_exit_status ? json_integer(turn->exit_status) : json_null());
     json_put_number(out, "more", turn->more);
-    json_append(turns, out);
+    return out;
+}
+
+static json_t *of_missing(const hf_turn *turn)
+{
+    json_t *out = json_object_new();
+    json_put_number(out, "turns", turn->more);
+    json_put_text(out, "who", turn->who);
+    put_time(out, "from", turn->granted_ms);
+    put_time(out, "to", turn->ended_ms);
+    return out;
+}
+
+json_t *json_history_new(void)
+{
+    json_t *out = json_object_new();
+    json_put(out, "turns", json_array_new());
+    json_put(out, "missing", json_array_new());
+    return out;
+}
+
+bool json_add_turn(void *history, const hf_turn *turn)
+{
+    if (turn->end == HF_TURN_MISSING)
+        json_append(json_object_get(history, "missing"), of_missing(turn));
+    else
+        json_append(json_object_get(history, "turns"), of_turn(turn));
     return true;
 }
 

@@ -19,7 +19,9 @@ json_t *json_of_finding(const hf_finding *finding);
 json_t *json_of_holders(const hf_lock_info *info);
 json_t *json_of_why(const char *name, json_t *links);         /* takes the reference */
 bool json_add_why_link(void *links, const hf_why_link *link); /* to an array; for hf_why() */
-bool json_add_turn(void *turns, const hf_turn *turn);         /* to an array; for hf_history() */
+/* {turns: [], missing: []}, and adds to it; the latter is for hf_history() with tells_missing. */
+json_t *json_history_new(void);
+bool json_add_turn(void *history, const hf_turn *turn);
 json_t *json_of_leader(const char *name, const hf_leader *leader); /* NULL: nobody leads */
 
 /* Puts value, whose reference it takes, at the end of an array, or into an object. */

@@ -101,7 +101,7 @@ class History(cli.Case):
         self.assertEqual(len(self.turns("x", "--since", "1h")), 1)
 
     def test_a_lock_that_nobody_had(self):
-        self.assertEqual(self.json("history", "x", "--json"), {"holders": [], "turns": []})
+        self.assertEqual(self.json("history", "x", "--json"), {"holders": [], "turns": [], "missing": []})
         self.assertEqual(len(self.check(0, "history", "x").out.splitlines()), 1)
 
     def test_what_cannot_be(self):

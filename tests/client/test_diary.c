@@ -44,6 +44,14 @@ static void read_history(hf_client *client, const char *name)
     assert_int_equal(hf_history(client, name, NULL, keep, NULL, &err), HF_OK);
 }
 
+static void read_with_missing(hf_client *client, const char *name)
+{
+    hf_error err;
+    const hf_history_options options = {.struct_size = sizeof options, .tells_missing = true};
+    n_turns = 0;
+    assert_int_equal(hf_history(client, name, &options, keep, NULL, &err), HF_OK);
+}
+
 /* Lets the client write what it has noted. */
 static void write_diary(faulty *f, hf_client *client)
 {
@@ -553,26 +561,6 @@ static void test_turns_that_ended_badly_are_never_only_counted(void **state)
     hf_close(client);
 }
 
-static void test_of_too_many_locks_some_are_missing(void **state)
-{
-    (void)state;
-    hf_client *client;
-    char name[16];
-    faulty *f = faulty_open_still("memory:diary full", NULL, &client);
-    for (int i = 0; i < 1100; i++) {
-        snprintf(name, sizeof name, "x%d", i);
-        release(take(client, name));
-    }
-    assert_int_equal(client->hold->diary.n, 1000);
-    assert_int_equal(client->hold->diary.dropped, 100);
-    write_diary(f, client);
-    assert_int_equal(client->hold->diary.n, 0);
-    assert_int_equal(client->hold->diary.dropped, 0);
-    hf_close(client);
-}
-
-/* ---- A store that does not take them ---- */
-
 static _Atomic hf_code answer;
 
 static hf_code refuse_history(faulty *f, faulty_call call, const void *arg)
@@ -581,6 +569,79 @@ static hf_code refuse_history(faulty *f, faulty_call call, const void *arg)
     (void)arg;
     return call == FAULTY_HISTORY ? answer : HF_OK;
 }
+
+static void test_of_too_many_locks_some_are_missing(void **state)
+{
+    (void)state;
+    hf_client *client;
+    char name[16];
+    faulty *f = faulty_open_still("memory:diary full", NULL, &client);
+    for (int i = 0; i < 4100; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        release(take(client, name));
+    }
+    assert_int_equal(client->hold->diary.n, 4000);
+    assert_int_equal(client->hold->diary.dropped, 100);
+    write_diary(f, client);
+    assert_int_equal(f->calls[FAULTY_HISTORY], 5); /* 1,000 at once, and what is missing */
+    assert_int_equal(client->hold->diary.n, 0);
+    assert_int_equal(client->hold->diary.dropped, 0);
+    read_history(client, "x7");
+    assert_int_equal(n_turns, 1); /* who does not ask for it is not told */
+    read_with_missing(client, "x7");
+    assert_int_equal(n_turns, 2);
+    const struct turn_copy *missing = &turns[turns[0].end != HF_TURN_MISSING];
+    assert_int_equal(missing->end, HF_TURN_MISSING);
+    assert_int_equal(missing->more, 100);
+    assert_true(missing->held_ms >= 0);
+    assert_string_equal(missing->name, "");
+    hf_close(client);
+}
+
+/* When many have gathered, they are written before it is their time. */
+static void test_many_are_written_early(void **state)
+{
+    (void)state;
+    hf_client *client;
+    char name[16];
+    faulty_open_still("memory:diary early", NULL, &client);
+    for (int i = 0; i < 499; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        release(take(client, name));
+    }
+    hf_mono due = client->hold->diary.due;
+    assert_true(due.ns > client_now(client).ns);
+    release(take(client, "y"));
+    assert_true(client->hold->diary.due.ns <= client_now(client).ns);
+    hf_close(client);
+}
+
+/* What could not be written of missing turns is told later, once. */
+static void test_what_is_missing_is_told_when_the_store_answers(void **state)
+{
+    (void)state;
+    hf_client *client;
+    char name[16];
+    faulty *f = faulty_open_still("memory:diary full and again", NULL, &client);
+    for (int i = 0; i < 4010; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        release(take(client, name));
+    }
+    answer = HF_UNKNOWN;
+    f->after = refuse_history;
+    write_diary(f, client);
+    write_diary(f, client);
+    f->after = (faulty_hook *)NULL;
+    write_diary(f, client);
+    read_with_missing(client, "none of them");
+    int64_t missing = 0;
+    for (size_t i = 0; i < n_turns; i++)
+        missing += turns[i].more;
+    assert_int_equal(missing, 10);
+    hf_close(client);
+}
+
+/* ---- A store that does not take them ---- */
 
 static void test_what_got_no_answer_is_written_again(void **state)
 {
@@ -760,6 +821,8 @@ int main(void)
         cmocka_unit_test(test_of_many_turns_most_are_counted),
         cmocka_unit_test(test_turns_that_ended_badly_are_never_only_counted),
         cmocka_unit_test(test_of_too_many_locks_some_are_missing),
+        cmocka_unit_test(test_many_are_written_early),
+        cmocka_unit_test(test_what_is_missing_is_told_when_the_store_answers),
         cmocka_unit_test(test_what_got_no_answer_is_written_again),
         cmocka_unit_test(test_a_missing_right_turns_it_off),
         cmocka_unit_test(test_locks_do_not_wait_for_the_history),

@@ -221,6 +221,32 @@ static void test_it_stops_when_it_is_told_to(void **state)
     assert_int_equal(seen.n, 1);
 }
 
+/* It is of no lock, so it is told of each, to those who ask for it. */
+static void test_what_is_missing(void **state)
+{
+    (void)state;
+    const char *name = bed_name("beside what is missing");
+    hf_turn_note turns[] = {turn_of(name, 1, ended), turn_of("", 0, ended + 1000)};
+    turns[1].end = HF_TURN_MISSING;
+    turns[1].more = 20042;
+    hf_history_part one = part_of(name), some = {.name = "", .prefix = name, .limit = 10};
+    add(turns, 2);
+    add(&turns[1], 1);
+    look(&one);
+    assert_int_equal(seen.n, 1);
+    look(&some);
+    assert_int_equal(seen.n, 1);
+    one.tells_missing = some.tells_missing = true;
+    one.since.ms = some.since.ms = ended + 500;
+    look(&one);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.last.end, HF_TURN_MISSING);
+    assert_int_equal(seen.last.more, 20042);
+    assert_int_equal(seen.last.granted_at.ms, ended + 500);
+    look(&some);
+    assert_int_equal(seen.n, 1);
+}
+
 static void test_no_turn_is_no_error(void **state)
 {
     (void)state;
@@ -277,6 +303,7 @@ int run_history_cases(void)
         CASE_IF(HF_CAN_HISTORY, test_parts_of_the_history),
         CASE_IF(HF_CAN_HISTORY, test_those_that_ended_last_not_those_added_last),
         CASE_IF(HF_CAN_HISTORY, test_it_stops_when_it_is_told_to),
+        CASE_IF(HF_CAN_HISTORY, test_what_is_missing),
         CASE_IF(HF_CAN_HISTORY, test_no_turn_is_no_error),
         CASE_IF(HF_CAN_HISTORY | BED_MAKES, test_a_client_notes_its_turns),
     };

@@ -66,7 +66,8 @@ static hf_code read_turns(hf_client *client, const request *req, hf_turn_fn each
 {
     const hf_history_options options = {.struct_size = sizeof options,
                                         .since_ms = req->since_ms > 0 ? req->since_ms : 0,
-                                        .limit = (size_t)req->limit};
+                                        .limit = (size_t)req->limit,
+                                        .tells_missing = true};
     return hf_history(client, req->name, &options, each, ctx, err);
 }
 
@@ -129,13 +130,16 @@ static bool add_holders(void *ctx, const hf_lock_info *info)
     return true;
 }
 
-/* "released, exit status 3", "lost: it was not fed for 5s", "released; 30 more before it" */
+/* "released, exit status 3", "lost: it was not fed for 5s", "released; 30 more before it", "30
+ * turns are missing" */
 static char *end_of(const hf_turn *turn)
 {
     static const char *const ends[] = {[HF_TURN_RELEASED] = "released",
                                        [HF_TURN_LOST] = "lost",
                                        [HF_TURN_BROKEN] = "broken",
                                        [HF_TURN_ABANDONED] = "abandoned"};
+    if (turn->end == HF_TURN_MISSING)
+        return text_print("%" PRId64 " turns of any locks are missing", turn->more);
     const char *end = strncmp(turn->reason, "broken", 6) == 0 ? "" : ends[turn->end];
     char *status =
         turn->has_exit_status ? text_print(", exit status %d", turn->exit_status) : text_copy("");
@@ -212,12 +216,11 @@ static bool put_holders(void *ctx, const hf_lock_info *info)
 
 static hf_code history_json(hf_client *client, const request *req, hf_error *err)
 {
-    json_t *out = json_object_new(), *turns = json_array_new();
+    json_t *out = json_history_new();
     json_put(out, "holders", json_array_new());
     hf_code code = read_holders(client, req, put_holders, out, err);
     if (!code)
-        code = read_turns(client, req, json_add_turn, turns, err);
-    json_put(out, "turns", turns);
+        code = read_turns(client, req, json_add_turn, out, err);
     if (!code)
         json_print(out);
     json_decref(out);

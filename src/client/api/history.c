@@ -8,6 +8,7 @@
 #include "core/history.h"
 #include "core/id.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,13 @@ static hf_code check(const hf_client *client, const hf_history_options *o, hf_er
     return HF_OK;
 }
 
+/* A program that was compiled with an earlier header knows no such turn. */
+static bool tells_missing(const hf_history_options *o)
+{
+    size_t end = offsetof(hf_history_options, tells_missing) + sizeof o->tells_missing;
+    return o->struct_size >= end && o->tells_missing;
+}
+
 static hf_code read(hf_client *client, const char *name, const hf_history_options *o,
                     struct collection *c, hf_error *err)
 {
@@ -103,7 +111,8 @@ static hf_code read(hf_client *client, const char *name, const hf_history_option
     c->part = (hf_history_part){.name = known_as,
                                 .prefix = client->name_prefix,
                                 .since = {o->since_ms},
-                                .limit = o->limit ? o->limit : TURNS_DEFAULT};
+                                .limit = o->limit ? o->limit : TURNS_DEFAULT,
+                                .tells_missing = tells_missing(o)};
     return code ? code : reading_repeat(client, read_part, c, err);
 }
 

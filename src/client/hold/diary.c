@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURNS_MOST 1000    /* of all locks: written in one call of the store */
+#define TURNS_MOST 4000    /* of all locks */
+#define TURNS_AT_ONCE 1000 /* written in one call of the store, ... */
+#define TURNS_EARLY 500    /* ... and before they are due, when so many have gathered */
 #define TURNS_OF_ONE 20    /* of one lock, until they are written */
 #define WRITE_MOST_MS 5000 /* a turn waits no longer, if the store takes it */
 
@@ -151,8 +153,34 @@ static void push(struct diary *diary, struct history_turn **bucket, struct histo
 
 static void drop(struct diary *diary, struct history_turn *turn)
 {
+    hf_dbtime at = turn->note.ended_at;
+    if (!diary->dropped || at.ms < diary->dropped_from.ms)
+        diary->dropped_from = at;
+    if (!diary->dropped || at.ms > diary->dropped_to.ms)
+        diary->dropped_to = at;
     diary->dropped += 1 + turn->note.more;
     free(turn);
+}
+
+/* The history says what it lacks. NULL: nothing; or the store does not answer, and more may come.
+ */
+static struct history_turn *missing_locked(hf_client *client)
+{
+    struct diary *diary = &client->hold->diary;
+    if (!diary->dropped || diary->has_failed)
+        return NULL;
+    const hf_turn_note note = {.name = "",
+                               .who = client->identity.who,
+                               .actor = "",
+                               .why = "",
+                               .reason = "",
+                               .ticket = client_new_id(client),
+                               .granted_at = diary->dropped_from,
+                               .ended_at = diary->dropped_to,
+                               .end = HF_TURN_MISSING,
+                               .more = diary->dropped};
+    diary->dropped = 0;
+    return history_copy(&note);
 }
 
 static int64_t pause_ms(const hf_client *client)
@@ -164,9 +192,11 @@ static int64_t pause_ms(const hf_client *client)
 static void plan_locked(hf_client *client)
 {
     struct diary *diary = &client->hold->diary;
-    if (diary->due.ns != MONO_NEVER.ns)
+    bool is_early = diary->n >= TURNS_EARLY && !diary->has_failed;
+    hf_mono now = client_now(client);
+    if (diary->due.ns != MONO_NEVER.ns && (!is_early || mono_reached(diary->due, now)))
         return;
-    diary->due = mono_add_ms(client_now(client), pause_ms(client));
+    diary->due = is_early ? now : mono_add_ms(now, pause_ms(client));
     if (!client->closing.has_begun)
         ticker_start_locked(client, TICK_SWEEP, NULL); /* without a session, none has begun */
     ticker_poke(client, TICK_SWEEP);
@@ -192,7 +222,7 @@ void diary_add_locked(hf_client *client, struct history_turn *turn)
         keep_order(client, *newest, turn);
     if (n >= TURNS_OF_ONE && is_ordinary(&turn->note) && is_ordinary(&(*newest)->note))
         replace(newest, turn);
-    else if (diary->n < TURNS_MOST)
+    else if (diary->n < TURNS_MOST || turn->note.end == HF_TURN_MISSING)
         push(diary, bucket, turn);
     else
         drop(diary, turn);
@@ -214,8 +244,8 @@ void diary_note_other(hf_client *client, const hf_turn_note *note)
 /* ---- Writing ---- */
 
 struct batch {
-    struct history_turn *turns[TURNS_MOST];
-    size_t n;
+    struct history_turn **turns;
+    size_t n, written;
 };
 
 static int is_later(const void *a, const void *b)
@@ -226,14 +256,19 @@ static int is_later(const void *a, const void *b)
 }
 
 /* All, the oldest first. */
-static struct batch *take_locked(struct diary *diary)
+static struct batch *take_locked(hf_client *client)
 {
+    struct diary *diary = &client->hold->diary;
     struct batch *batch = alloc_zeroed(sizeof *batch);
+    struct history_turn *missing = missing_locked(client);
+    batch->turns = alloc_array(NULL, diary->n + 1, sizeof(struct history_turn *));
     for (size_t i = 0; i < DIARY_BUCKETS; i++) {
         for (struct history_turn *turn = diary->of[i]; turn; turn = turn->next)
             batch->turns[batch->n++] = turn;
         diary->of[i] = NULL;
     }
+    if (missing)
+        batch->turns[batch->n++] = missing;
     diary->n = 0;
     diary->due = MONO_NEVER;
     qsort(batch->turns, batch->n, sizeof *batch->turns, is_later);
@@ -244,31 +279,43 @@ static void batch_free(struct batch *batch)
 {
     for (size_t i = 0; i < batch->n; i++)
         free(batch->turns[i]);
+    free(batch->turns);
     free(batch);
 }
 
-static hf_code send(hf_client *client, const struct batch *batch, hf_error *err)
+static hf_code send_some(hf_client *client, const struct batch *batch, size_t n, hf_error *err)
 {
-    hf_turn_note *notes = alloc_array(NULL, batch->n, sizeof *notes);
-    for (size_t i = 0; i < batch->n; i++)
-        notes[i] = batch->turns[i]->note;
-    hf_code code = client->store->ops->history_add(client->store, notes, batch->n, err);
+    hf_turn_note *notes = alloc_array(NULL, n, sizeof *notes);
+    for (size_t i = 0; i < n; i++)
+        notes[i] = batch->turns[batch->written + i]->note;
+    hf_code code = client->store->ops->history_add(client->store, notes, n, err);
     free(notes);
+    return code;
+}
+
+static hf_code send(hf_client *client, struct batch *batch, hf_error *err)
+{
+    hf_code code = HF_OK;
+    while (batch->written < batch->n && !code) {
+        size_t left = batch->n - batch->written, n = left < TURNS_AT_ONCE ? left : TURNS_AT_ONCE;
+        code = send_some(client, batch, n, err);
+        batch->written += code ? 0 : n;
+    }
     return code;
 }
 
 /* They are tried again: what was written already stays as it is. */
 static void put_back_locked(hf_client *client, struct batch *batch)
 {
-    for (size_t i = 0; i < batch->n; i++)
+    for (size_t i = batch->written; i < batch->n; i++)
         diary_add_locked(client, batch->turns[i]);
-    batch->n = 0;
+    batch->n = batch->written;
 }
 
 static void refused_locked(hf_client *client)
 {
     client->hold->diary.is_off = true;
-    batch_free(take_locked(&client->hold->diary));
+    batch_free(take_locked(client));
 }
 
 static void write(hf_client *client, struct batch *batch)
@@ -277,18 +324,16 @@ static void write(hf_client *client, struct batch *batch)
     hf_code code = send(client, batch, &err);
     bool is_refused = code && !hf_code_retryable(code);
     pthread_mutex_lock(&client->mutex);
+    client->hold->diary.has_failed = code;
     if (is_refused)
         refused_locked(client);
     else if (code)
         put_back_locked(client, batch);
-    int64_t dropped = client->hold->diary.dropped;
-    client->hold->diary.dropped = 0;
+    else if (client->hold->diary.dropped)
+        plan_locked(client);
     pthread_mutex_unlock(&client->mutex);
     if (is_refused)
         client_log(client, HF_LOG_INFO, "no history of the locks is kept: %s", err.text);
-    else if (dropped)
-        client_log(client, HF_LOG_INFO, "%lld turns are missing in the history of the locks",
-                   (long long)dropped);
     batch_free(batch);
 }
 
@@ -296,7 +341,7 @@ hf_mono diary_tick(hf_client *client, hf_mono now)
 {
     struct diary *diary = &client->hold->diary;
     pthread_mutex_lock(&client->mutex);
-    struct batch *batch = mono_reached(diary->due, now) ? take_locked(diary) : NULL;
+    struct batch *batch = mono_reached(diary->due, now) ? take_locked(client) : NULL;
     pthread_mutex_unlock(&client->mutex);
     if (batch)
         write(client, batch);
@@ -307,7 +352,7 @@ hf_mono diary_tick(hf_client *client, hf_mono now)
 void diary_close(hf_client *client, bool store_answers)
 {
     pthread_mutex_lock(&client->mutex);
-    struct batch *batch = take_locked(&client->hold->diary);
+    struct batch *batch = take_locked(client);
     pthread_mutex_unlock(&client->mutex);
     if (batch->n && store_answers)
         send(client, batch, NULL);
@@ -316,7 +361,11 @@ void diary_close(hf_client *client, bool store_answers)
 
 void diary_free(struct diary *diary)
 {
-    batch_free(take_locked(diary));
+    for (size_t i = 0; i < DIARY_BUCKETS; i++)
+        for (struct history_turn *turn = diary->of[i], *next; turn; turn = next) {
+            next = turn->next;
+            free(turn);
+        }
     for (size_t i = 0; diary->leases && i < DIARY_LEASES; i++)
         free(diary->leases[i]);
     free(diary->leases);

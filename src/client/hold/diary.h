@@ -17,9 +17,11 @@ struct hf_lock;
 struct diary {
     struct history_turn *of[DIARY_BUCKETS]; /* by their names' hashes; the newest first */
     size_t n;
-    int64_t dropped; /* turns for which there was no room */
-    hf_mono due;     /* when they are written; MONO_NEVER: there are none */
-    bool is_off;     /* the store refuses them */
+    int64_t dropped;                    /* turns for which there was no room, ... */
+    hf_dbtime dropped_from, dropped_to; /* ... which ended in that time */
+    hf_mono due;                        /* when they are written; MONO_NEVER: there are none */
+    bool is_off;                        /* the store refuses them */
+    bool has_failed;                    /* the last try to write; the next one is not early */
     bool knows_time;
     hf_mono heard;                /* at this time ... */
     int64_t error_ns;             /* ... give or take this ... */

@@ -47,6 +47,8 @@ hf_code memory_history_add(hf_store *base, const hf_turn_note *turns, size_t n, 
 
 static bool is_wanted(const hf_turn_note *note, const hf_history_part *part)
 {
+    if (note->end == HF_TURN_MISSING)
+        return part->tells_missing && note->ended_at.ms >= part->since.ms;
     return note->ended_at.ms >= part->since.ms &&
            (!*part->name || strcmp(note->name, part->name) == 0) &&
            strncmp(note->name, part->prefix, strlen(part->prefix)) == 0;

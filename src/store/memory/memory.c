@@ -58,7 +58,7 @@ static hf_code sweep(hf_store *base, hf_session_state *overdue, size_t max, size
     *more = false;
     struct memory_store *store = (struct memory_store *)base;
     struct memory *memory = memory_lock(base);
-    memory_take_dead_out(memory, memory_time(store));
+    memory_take_dead_out(memory, memory_mono(store), memory_time(store));
     memory_prune(memory, memory_time(store));
     *n = memory_sweep(memory, memory_mono(store), overdue, max);
     memory_unlock(memory);

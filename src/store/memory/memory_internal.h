@@ -89,14 +89,14 @@ size_t memory_hear(struct memory *memory, struct presence *presence, hf_notice *
 /* sessions.c: the session, or NULL. */
 struct presence *memory_find_session(const struct memory *memory, hf_id id);
 
-/* Forgets marked sessions a day after their lease; gives up to max live sessions that are an hour
+/* Forgets marked sessions a day after their lease; gives up to max live sessions that are a day
  * late. */
 size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max);
 
 /* records.c */
 void memory_prune(struct memory *memory, hf_dbtime now);
-/* Takes the tickets of marked sessions out of all records. */
-void memory_take_dead_out(struct memory *memory, hf_dbtime now);
+/* Takes the tickets of marked sessions out of all records, if their leases ended an hour ago. */
+void memory_take_dead_out(struct memory *memory, hf_mono now, hf_dbtime date);
 void memory_free_record(hf_record *record);
 
 /* history.c */

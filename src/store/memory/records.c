@@ -4,6 +4,7 @@
 #include "store/memory/memory_internal.h"
 
 #include "core/alloc.h"
+#include "core/lease.h"
 #include "core/period.h"
 #include "core/record.h"
 #include "core/text.h"
@@ -12,6 +13,7 @@
 
 #define LIST_RECORDS 200 /* of a listing that are copied at once */
 #define PRUNE_MS ((int64_t)3 * 86400000)
+#define LEFT_MS 3600000 /* what waiters take out sooner is left to them */
 
 /* Where the record of that name is, or belongs. */
 static size_t place_of(const struct memory *memory, const char *name)
@@ -184,12 +186,14 @@ void memory_prune(struct memory *memory, hf_dbtime now)
     memory->n_records = kept;
 }
 
-static size_t find_deaths(const struct memory *memory, const hf_record *record, hf_death *deaths)
+static size_t find_deaths(const struct memory *memory, const hf_record *record, hf_mono now,
+                          hf_death *deaths)
 {
     size_t n = 0;
     for (size_t i = 0; i < record->holders + record->queued; i++) {
         const struct presence *presence = memory_find_session(memory, record->entries[i].session);
-        if (!presence || presence->state.presence != HF_DEAD)
+        if (!presence || presence->state.presence != HF_DEAD ||
+            -mono_ms_until(presence->expires, now) <= LEFT_MS)
             continue;
         deaths[n] = (hf_death){.session = record->entries[i].session};
         text_who(&presence->state.session, deaths[n++].who);
@@ -197,14 +201,14 @@ static size_t find_deaths(const struct memory *memory, const hf_record *record, 
     return n;
 }
 
-void memory_take_dead_out(struct memory *memory, hf_dbtime now)
+void memory_take_dead_out(struct memory *memory, hf_mono now, hf_dbtime date)
 {
     for (size_t i = 0; i < memory->n_records; i++) {
         hf_record *record = memory->records[i];
         hf_death *deaths = alloc_array(NULL, record->holders + record->queued, sizeof *deaths);
-        hf_step step = {.deaths = deaths, .n_deaths = find_deaths(memory, record, deaths)};
+        hf_step step = {.deaths = deaths, .n_deaths = find_deaths(memory, record, now, deaths)};
         if (step.n_deaths)
-            apply(memory, record, &step, now);
+            apply(memory, record, &step, date);
         free(deaths);
     }
 }

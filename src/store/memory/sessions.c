@@ -7,7 +7,7 @@
 #include "core/id.h"
 #include "core/lease.h"
 
-#define HOUR_MS ((int64_t)3600000)
+#define DAY_MS ((int64_t)86400000)
 
 struct presence *memory_find_session(const struct memory *memory, hf_id id)
 {
@@ -217,19 +217,19 @@ static bool has_tickets(const struct memory *memory, hf_id session)
 }
 
 /* Forgets marked sessions a day after their lease, unless a ticket of theirs stands, and gives the
- * live ones that are an hour late. */
+ * live ones that are a day late. */
 size_t memory_sweep(struct memory *memory, hf_mono now, hf_session_state *out, size_t max)
 {
     size_t kept = 0, n = 0;
     for (size_t i = 0; i < memory->n_sessions; i++) {
         struct presence *presence = &memory->sessions[i];
-        int64_t late_ms = -mono_ms_until(presence->expires, now);
-        if (late_ms > 24 * HOUR_MS && presence->state.presence == HF_DEAD &&
+        bool is_old = mono_ms_until(presence->expires, now) < -DAY_MS;
+        if (is_old && presence->state.presence == HF_DEAD &&
             !has_tickets(memory, presence->state.session.id)) {
             free(presence->waits);
             continue;
         }
-        if (late_ms > HOUR_MS && presence->state.presence == HF_LIVE && n < max)
+        if (is_old && presence->state.presence == HF_LIVE && n < max)
             show(presence, now, &out[n++]);
         if (kept != i)
             memory->sessions[kept] = *presence;

@@ -179,6 +179,7 @@ static hf_code list(sqlite_store *store, const hf_history_part *part, hf_turn_no
     sqlite3_bind_int64(list, 3, (int64_t)part->limit);
     if (*part->name)
         sql_bind_text(list, 4, part->name);
+    sqlite3_bind_int(list, 5, part->tells_missing);
     return give_all(conn, list, each, ctx, err);
 }
 

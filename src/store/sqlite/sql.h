@@ -64,11 +64,13 @@
       "DELETE FROM history WHERE row IN (SELECT row FROM history ORDER BY row LIMIT ?1)"           \
       " AND (row <= (SELECT max(row) FROM history) - ?2 OR ended_at < ?3)")                        \
     X(SQL_TURN_LIST,                                                                               \
-      "SELECT " SQL_TURN_COLUMNS " FROM history WHERE ended_at >= ?1 AND"                          \
-      " substr(name, 1, length(?2)) = ?2 ORDER BY ended_at DESC, token DESC LIMIT ?3")             \
+      "SELECT " SQL_TURN_COLUMNS " FROM history WHERE ended_at >= ?1 AND CASE name WHEN ''"        \
+      " THEN ?5 ELSE substr(name, 1, length(?2)) = ?2 END"                                         \
+      " ORDER BY ended_at DESC, token DESC LIMIT ?3")                                              \
     X(SQL_TURN_OF_ONE,                                                                             \
-      "SELECT " SQL_TURN_COLUMNS " FROM history WHERE name = ?4 AND ended_at >= ?1 AND"            \
-      " substr(name, 1, length(?2)) = ?2 ORDER BY ended_at DESC, token DESC LIMIT ?3")
+      "SELECT " SQL_TURN_COLUMNS " FROM history WHERE name IN (?4, '') AND ended_at >= ?1 AND"     \
+      " CASE name WHEN '' THEN ?5 ELSE substr(name, 1, length(?2)) = ?2 END"                       \
+      " ORDER BY ended_at DESC, token DESC LIMIT ?3")
 
 #define SQL_SESSION_COLUMNS                                                                        \
     "row, id, beat, ttl_ms, expires_at, boot, machine, clock, dead_at, app, host, pid, started_at"

@@ -291,19 +291,60 @@ static void append_prefix(bson_t *filter, const char *prefix)
     bson_destroy(is_prefix);
 }
 
+/* What is missing has no name. */
+static void append_name(bson_t *filter, const hf_history_part *part)
+{
+    bson_t name, either;
+    BSON_APPEND_DOCUMENT_BEGIN(filter, "name", &name);
+    BSON_APPEND_ARRAY_BEGIN(&name, "$in", &either);
+    BSON_APPEND_UTF8(&either, "0", "");
+    BSON_APPEND_UTF8(&either, "1", part->name);
+    bson_append_array_end(&name, &either);
+    bson_append_document_end(filter, &name);
+}
+
+static void append_not_missing(bson_t *filter)
+{
+    bson_t name;
+    BSON_APPEND_DOCUMENT_BEGIN(filter, "name", &name);
+    BSON_APPEND_UTF8(&name, "$ne", "");
+    bson_append_document_end(filter, &name);
+}
+
+static void append_prefix_or_missing(bson_t *filter, const hf_history_part *part)
+{
+    bson_t either, one;
+    if (!part->tells_missing) {
+        append_prefix(filter, part->prefix);
+        return;
+    }
+    BSON_APPEND_ARRAY_BEGIN(filter, "$or", &either);
+    BSON_APPEND_DOCUMENT_BEGIN(&either, "0", &one);
+    append_prefix(&one, part->prefix);
+    bson_append_document_end(&either, &one);
+    BSON_APPEND_DOCUMENT_BEGIN(&either, "1", &one);
+    BSON_APPEND_UTF8(&one, "name", "");
+    bson_append_document_end(&either, &one);
+    bson_append_array_end(filter, &either);
+}
+
 static void append_filter(bson_t *command, const hf_history_part *part)
 {
     bson_t filter, since;
     BSON_APPEND_DOCUMENT_BEGIN(command, "filter", &filter);
-    if (*part->name)
+    if (*part->name && part->tells_missing)
+        append_name(&filter, part);
+    else if (*part->name)
         BSON_APPEND_UTF8(&filter, "name", part->name);
+    else if (!part->tells_missing)
+        append_not_missing(&filter);
     if (part->since.ms) {
         BSON_APPEND_DOCUMENT_BEGIN(&filter, "ended_at", &since);
         BSON_APPEND_DATE_TIME(&since, "$gte", part->since.ms);
         bson_append_document_end(&filter, &since);
     }
     if (*part->prefix && !*part->name)
-        append_prefix(&filter, part->prefix);
+        append_prefix_or_missing(&filter, part);
     bson_append_document_end(command, &filter);
 }
 
