@@ -134,7 +134,7 @@ class History(serving.Case):
         self.assertEqual([turn["name"] for turn in service.get("/v1/history?limit=1").json["turns"]], ["y"])
         later = "/v1/history?since_ms=%d" % (1000 * (time.time() + 3600))
         self.assertEqual(service.get(later).json, {"turns": [], "missing": []})
-        self.assertEqual(service.get("/v1/history/nobody").json, {"turns": []})
+        self.assertEqual(service.get("/v1/history/nobody").json, {"turns": [], "missing": []})
 
     def test_a_lease_of_the_service(self):
         service = self.serve()
