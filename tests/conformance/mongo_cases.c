@@ -1287,6 +1287,34 @@ static void test_a_sweep_takes_out_what_killed_processes_have_taken(void **state
     store->ops->close(store);
 }
 
+/* More than one part marks: beats come together, and so the leases of all ended in one moment. */
+static void test_a_sweep_marks_all_that_ended_at_once(void **state)
+{
+    (void)state;
+    enum { DEAD = 130, TTL_MS = 1234 };
+    hf_store *store = bed_store();
+    mongoc_client_t *own;
+    mongoc_collection_t *sessions = open_own("sessions", &own);
+    for (int i = 0; i < DEAD; i++)
+        bed_session(store, TTL_MS);
+    bson_t *ours = BCON_NEW("ttl_ms", BCON_INT32(TTL_MS)),
+           *dead = BCON_NEW("ttl_ms", BCON_INT32(TTL_MS), "dead", BCON_BOOL(true)),
+           *old = BCON_NEW("$set", "{", "expires_at",
+                           BCON_DATE_TIME(bed_wall_ms() - 2 * (int64_t)HOUR_MS), "}", "$inc", "{",
+                           "clock.at", BCON_INT64(-2 * (int64_t)HOUR_MS), "}");
+    assert_true(mongoc_collection_update_many(sessions, ours, old, NULL, NULL, NULL));
+    mongo_sweep_all(store);
+    int64_t n = mongoc_collection_count_documents(sessions, dead, NULL, NULL, NULL, NULL);
+    assert_true(mongoc_collection_delete_many(sessions, ours, NULL, NULL, NULL));
+    assert_int_equal(n, DEAD);
+    bson_destroy(ours);
+    bson_destroy(dead);
+    bson_destroy(old);
+    mongoc_collection_destroy(sessions);
+    mongoc_client_destroy(own);
+    store->ops->close(store);
+}
+
 /* Who waits behind the dead, and would have taken them out itself, is granted and told. */
 static void test_a_sweep_grants_who_waits_behind_the_dead(void **state)
 {
@@ -1376,6 +1404,7 @@ int run_mongo_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_while_a_ticket_of_it_stands),
         CASE_IF(HF_CAN_QUEUE, test_a_mark_stays_for_another_collection),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_takes_out_what_killed_processes_have_taken),
+        CASE_IF(HF_CAN_QUEUE, test_a_sweep_marks_all_that_ended_at_once),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_grants_who_waits_behind_the_dead),
         CASE_IF(HF_CAN_QUEUE, test_clients_share_a_sweep),
         CASE_IF(HF_CAN_QUEUE, test_a_sweep_gets_past_the_marks_that_stay),

@@ -45,6 +45,10 @@ hf_code mongo_sweep_dates(mongo_store *store, hf_error *err);
 /* These sessions, which are marked, count as marked now: a ticket of theirs stays where it is. */
 hf_code mongo_sweep_keep_marks(mongo_store *store, const hf_id *ids, size_t n, hf_error *err);
 
+/* sweep_dead.c: takes tickets of dead sessions out of a page of records. */
+struct sweep_page;
+hf_code mongo_sweep_take_out(mongo_store *store, const struct sweep_page *in, hf_error *err);
+
 /* sweep.c */
 void mongo_sweep_done(mongo_store *store);
 hf_code mongo_sweep(hf_store *base, hf_session_state *overdue, size_t max, size_t *n, bool *more,
