@@ -23,6 +23,7 @@ struct acquire {
     asked asked;
     char *key;
     char who[NI_MAXHOST]; /* the client's address */
+    admission let;        /* whether it got a place */
     wait_entry entry;
     pthread_mutex_t mutex; /* guards the members below until the wait has begun */
     hf_lease_wait *wait;
@@ -113,24 +114,6 @@ static void begin_wait(acquire *a)
     give_back(req);
 }
 
-static hf_code admit(acquire *a, hf_error *err)
-{
-    const httpd_config *config = &a->req->service->config;
-    switch (waits_enter(&a->req->service->waits, &a->entry, (size_t)config->max_waits)) {
-    case WAITS_TAKEN:
-        return HF_OK;
-    case WAITS_TOO_MANY:
-        return fail(
-            err, HF_FULL,
-            "%d requests of yours wait already: repeat it when one of them has ended, or let "
-            "the service take more (--max-waits)",
-            config->max_waits);
-    case WAITS_CLOSING:
-    default:
-        return fail(err, HF_CLOSED, "the service ends: ask another, or this one later");
-    }
-}
-
 void acquire_begin(request *req)
 {
     acquire *a = req->acquire = text_alloc(sizeof *a);
@@ -148,8 +131,9 @@ void acquire_begin(request *req)
     if (!code && a->asked.options.lock.wait_ms != HF_TRY)
         a->entry.lock = req->name;
     if (!code)
-        code = admit(a, &a->err);
-    if (code)
+        a->let =
+            waits_enter(&req->service->waits, &a->entry, req->service->places.of_one[PLACE_WAIT]);
+    if (code || a->let != ADMITTED)
         work_again(&req->service->work, req);
     else
         begin_wait(a);
@@ -250,8 +234,6 @@ static void answer_refused(request *req, const hf_error *err)
         answer_closed(req);
     else if (err->code == HF_HELD || err->code == HF_TIMEOUT)
         answer_held(req, err);
-    else if (err->code == HF_FULL && !req->acquire->wait)
-        answer_problem(req, PROBLEM_TOO_MANY, "%s", err->text);
     else
         answer_error(req, err);
 }
@@ -260,6 +242,10 @@ void answer_acquire(request *req)
 {
     acquire *a = req->acquire;
     bool is_granted = !a->err.code;
+    if (a->let != ADMITTED) {
+        places_refuse(req, PLACE_WAIT, a->let);
+        return;
+    }
     if (a->wait)
         metrics_wait(&req->service->metrics, is_granted, clock_now_us() - req->began_us);
     if (!is_granted)

@@ -12,12 +12,13 @@
 
 #define API_TYPE "application/json"
 #define PROBLEM_TYPE "application/problem+json"
+#define AGAIN_S 1 /* a store that is not reached, or a service that ends, is soon back */
 
 static const struct row {
     const char *name, *title;
-    unsigned status;
+    unsigned status, again_s;
 } rows[] = {
-#define X(name, status, title) [name] = {#name, title, status},
+#define X(name, status, title, again_s) [name] = {#name, title, status, again_s},
     PROBLEM_TABLE(X)
 #undef X
 };
@@ -102,19 +103,17 @@ static json_t *describe(unsigned status, const char *code, const char *title, bo
     return out;
 }
 
-static bool passes_soon(unsigned status)
+/* again_s: in how many seconds to ask again; 0: not said. */
+static void complain(request *req, unsigned status, json_t *about, unsigned again_s)
 {
-    return status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_TOO_MANY_REQUESTS;
-}
-
-static void complain(request *req, unsigned status, json_t *about)
-{
-    bool retryable = json_is_true(json_object_get(about, "retryable"));
+    char text[16];
     dump(req, status, PROBLEM_TYPE, about);
     if (status == MHD_HTTP_UNAUTHORIZED)
         answer_header(req, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (passes_soon(status) && retryable)
-        answer_header(req, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (!again_s)
+        return;
+    snprintf(text, sizeof text, "%u", again_s);
+    answer_header(req, MHD_HTTP_HEADER_RETRY_AFTER, text);
 }
 
 /* Whether the same call may succeed later: a lease that is over stays so; a service that ends is
@@ -132,7 +131,8 @@ void answer_error_with(request *req, const hf_error *err, const char *key, json_
     metrics_error(&req->service->metrics, err->code);
     if (key)
         json_put(about, key, value);
-    complain(req, status, about);
+    complain(req, status, about,
+             status == MHD_HTTP_SERVICE_UNAVAILABLE && may_succeed(err) ? AGAIN_S : 0);
 }
 
 void answer_error(request *req, const hf_error *err)
@@ -161,7 +161,8 @@ void answer_problem(request *req, problem p, const char *format, ...)
     va_start(args, format);
     char *detail = text_vprint(format, args);
     va_end(args);
-    complain(req, rows[p].status,
-             describe(rows[p].status, rows[p].name, rows[p].title, p == PROBLEM_TOO_MANY, detail));
+    const struct row *row = &rows[p];
+    complain(req, row->status,
+             describe(row->status, row->name, row->title, row->again_s > 0, detail), row->again_s);
     free(detail);
 }

@@ -7,20 +7,22 @@
 
 #include "httpd/request.h"
 
-/* Errors of HTTP itself. The library's own table has the errors of locks. */
+/* Errors of HTTP itself. The library's own table has the errors of locks. The last column: in how
+ * many seconds the same call may succeed; 0: never. */
 #define PROBLEM_TABLE(X)                                                                           \
-    X(PROBLEM_UNAUTHORIZED, 401, "no valid access token")                                          \
-    X(PROBLEM_FORBIDDEN, 403, "not allowed")                                                       \
-    X(PROBLEM_NO_SUCH_PATH, 404, "no such path")                                                   \
-    X(PROBLEM_METHOD, 405, "no such method")                                                       \
-    X(PROBLEM_TOO_LARGE, 413, "too large")                                                         \
-    X(PROBLEM_NOT_JSON, 415, "no JSON")                                                            \
-    X(PROBLEM_HOST, 421, "not this host")                                                          \
-    X(PROBLEM_TOO_MANY, 429, "too many requests wait")                                             \
-    X(PROBLEM_HEAD, 431, "head too large")
+    X(PROBLEM_UNAUTHORIZED, 401, "no valid access token", 0)                                       \
+    X(PROBLEM_FORBIDDEN, 403, "not allowed", 0)                                                    \
+    X(PROBLEM_NO_SUCH_PATH, 404, "no such path", 0)                                                \
+    X(PROBLEM_METHOD, 405, "no such method", 0)                                                    \
+    X(PROBLEM_TOO_LARGE, 413, "too large", 0)                                                      \
+    X(PROBLEM_NOT_JSON, 415, "no JSON", 0)                                                         \
+    X(PROBLEM_HOST, 421, "not this host", 0)                                                       \
+    X(PROBLEM_TOO_MANY, 429, "too many requests of one client", 5)                                 \
+    X(PROBLEM_HEAD, 431, "head too large", 0)                                                      \
+    X(PROBLEM_FULL, 503, "too many requests of all clients", 5)
 
 typedef enum problem {
-#define X(name, status, title) name,
+#define X(name, status, title, again_s) name,
     PROBLEM_TABLE(X)
 #undef X
 } problem;

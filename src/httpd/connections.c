@@ -8,19 +8,88 @@
 
 #include "httpd/clock.h"
 #include "show/text.h"
+#include "sync/mutex_scope.h"
 
 #define PARTS 4 /* a client is cut off late by at most this part of its patience */
 
-connection *connections_add(connections *all, int fd)
+/* microhttpd sees the end of the connection, and closes it. */
+static void cut_off(const connection *one)
 {
-    connection *one = text_alloc(sizeof *one);
-    one->fd = fd;
-    pthread_mutex_lock(&all->mutex);
+    shutdown(one->fd, SHUT_RDWR);
+}
+
+/* ---- Those without a request, the longest first ---- */
+
+static void begin_idling_locked(connections *all, connection *one)
+{
+    one->is_idle = true;
+    one->idle_next = NULL;
+    one->idle_previous = all->latest_idle;
+    if (all->latest_idle)
+        all->latest_idle->idle_next = one;
+    else
+        all->longest_idle = one;
+    all->latest_idle = one;
+}
+
+static void end_idling_locked(connections *all, connection *one)
+{
+    if (!one->is_idle)
+        return;
+    one->is_idle = false;
+    if (one->idle_next)
+        one->idle_next->idle_previous = one->idle_previous;
+    else
+        all->latest_idle = one->idle_previous;
+    if (one->idle_previous)
+        one->idle_previous->idle_next = one->idle_next;
+    else
+        all->longest_idle = one->idle_next;
+}
+
+static void make_room_locked(connections *all)
+{
+    connection *one = all->longest_idle;
+    if (!one || all->n_connections - all->n_leaving <= all->most)
+        return;
+    end_idling_locked(all, one);
+    one->makes_room = true;
+    all->n_leaving++;
+    all->n_cut++;
+    cut_off(one);
+}
+
+/* ---- All of them ---- */
+
+static void link_locked(connections *all, connection *one)
+{
     one->next = all->first;
     if (one->next)
         one->next->previous = one;
     all->first = one;
     all->n_connections++;
+}
+
+static void unlink_locked(connections *all, const connection *one)
+{
+    if (one->next)
+        one->next->previous = one->previous;
+    if (one->previous)
+        one->previous->next = one->next;
+    else
+        all->first = one->next;
+    all->n_connections--;
+}
+
+/* The newcomer itself is not the one that goes. */
+connection *connections_add(connections *all, int fd)
+{
+    connection *one = text_alloc(sizeof *one);
+    one->fd = fd;
+    pthread_mutex_lock(&all->mutex);
+    link_locked(all, one);
+    make_room_locked(all);
+    begin_idling_locked(all, one);
     one->deadline_ms = clock_now_ms() + all->patience_ms;
     pthread_mutex_unlock(&all->mutex);
     return one;
@@ -29,13 +98,9 @@ connection *connections_add(connections *all, int fd)
 void connections_remove(connections *all, connection *one)
 {
     pthread_mutex_lock(&all->mutex);
-    if (one->next)
-        one->next->previous = one->previous;
-    if (one->previous)
-        one->previous->next = one->next;
-    else
-        all->first = one->next;
-    all->n_connections--;
+    unlink_locked(all, one);
+    end_idling_locked(all, one);
+    all->n_leaving -= one->makes_room;
     pthread_mutex_unlock(&all->mutex);
     free(one);
 }
@@ -57,27 +122,30 @@ void connections_clear_deadline(connections *all, connection *one)
     set_deadline(all, one, 0);
 }
 
-void connections_count_request(connections *all, int more)
+void connections_begin_request(connections *all, connection *one)
 {
     pthread_mutex_lock(&all->mutex);
-    all->n_requests += (size_t)more;
-    if (!all->n_requests)
+    end_idling_locked(all, one);
+    all->n_requests++;
+    pthread_mutex_unlock(&all->mutex);
+}
+
+void connections_end_request(connections *all, connection *one)
+{
+    pthread_mutex_lock(&all->mutex);
+    if (!one->makes_room)
+        begin_idling_locked(all, one);
+    one->deadline_ms = clock_now_ms() + all->patience_ms;
+    if (!--all->n_requests)
         pthread_cond_broadcast(&all->quiet);
+    make_room_locked(all);
     pthread_mutex_unlock(&all->mutex);
 }
 
-void connections_count(connections *all, size_t *n_connections, size_t *n_requests)
+connection_counts connections_count(connections *all)
 {
-    pthread_mutex_lock(&all->mutex);
-    *n_connections = all->n_connections;
-    *n_requests = all->n_requests;
-    pthread_mutex_unlock(&all->mutex);
-}
-
-/* microhttpd sees the end of the connection, and closes it. */
-static void cut_off(const connection *one)
-{
-    shutdown(one->fd, SHUT_RDWR);
+    MUTEX_SCOPE(&all->mutex);
+    return (connection_counts){all->n_connections, all->n_requests, all->n_cut};
 }
 
 static void cut_off_overdue(const connections *all, int64_t now_ms)
@@ -113,8 +181,9 @@ void connections_drain(connections *all, int64_t wait_ms)
     pthread_mutex_unlock(&all->mutex);
 }
 
-bool connections_open(connections *all, int64_t patience_ms)
+bool connections_open(connections *all, size_t most, int64_t patience_ms)
 {
+    all->most = most;
     all->patience_ms = patience_ms;
     pthread_mutex_init(&all->mutex, NULL);
     pthread_cond_init(&all->closing, NULL);

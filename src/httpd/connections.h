@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connections.h: the open connections, and the time by which each client must have sent its request
- * or read its answer. A client that is too slow is cut off. */
+ * or read its answer. A client that is too slow is cut off. When there are more connections than
+ * may be, one without a request makes room: one that is kept alive, or sends a head slowly. */
 #ifndef HTTPD_CONNECTIONS_H
 #define HTTPD_CONNECTIONS_H
 
@@ -12,7 +13,10 @@
 typedef struct connection {
     int fd;
     int64_t deadline_ms; /* 0: none, the service is at work */
+    bool is_idle;        /* no head of a request has arrived since the last answer */
+    bool makes_room;     /* it was cut off for that */
     struct connection *next, *previous;
+    struct connection *idle_next, *idle_previous; /* where it is idle */
 } connection;
 
 typedef struct connections {
@@ -20,18 +24,22 @@ typedef struct connections {
     pthread_cond_t closing, quiet; /* no request is being served */
     pthread_t thread;
     connection *first;
+    connection *longest_idle, *latest_idle;
     size_t n_connections, n_requests; /* requests that are being served */
+    size_t most, n_leaving;           /* that make room */
+    uint64_t n_cut;                   /* that ever did */
     int64_t patience_ms;
     bool is_closing;
 } connections;
 
-/* Starts the thread. False: there are no threads left. */
-bool connections_open(connections *all, int64_t patience_ms);
+/* At most `most` are to be open. Starts the thread. False: there are no threads left. */
+bool connections_open(connections *all, size_t most, int64_t patience_ms);
 
 /* Ends the thread; all connections must be closed. */
 void connections_close(connections *all);
 
-/* Adds a new connection; removes one whose descriptor is about to be closed. */
+/* Adds a new connection, and lets the one that was idle for longest make room for it if need be;
+ * removes one whose descriptor is about to be closed. */
 connection *connections_add(connections *all, int fd);
 void connections_remove(connections *all, connection *one);
 
@@ -39,10 +47,16 @@ void connections_remove(connections *all, connection *one);
 void connections_set_deadline(connections *all, connection *one);
 void connections_clear_deadline(connections *all, connection *one);
 
-/* Counts the requests that are being served. */
-void connections_count_request(connections *all, int more);
+/* A request begins when its head has arrived, and ends when its answer was sent. */
+void connections_begin_request(connections *all, connection *one);
+void connections_end_request(connections *all, connection *one);
 
-void connections_count(connections *all, size_t *n_connections, size_t *n_requests);
+/* What there is now; cut: how many ever made room. */
+typedef struct connection_counts {
+    size_t connections, requests;
+    uint64_t cut;
+} connection_counts;
+connection_counts connections_count(connections *all);
 
 /* Waits up to wait_ms for requests to finish; then cuts off all connections. */
 void connections_drain(connections *all, int64_t wait_ms);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "httpd/access_log.h"
@@ -21,7 +20,6 @@
 #define CONNECTION_MEMORY ((size_t)2 * HEAD_MOST) /* a head, its fields, and an answer's head */
 #define PEM_MOST 65536
 #define CLEAR_MS 5000
-#define FILES_BESIDES 256
 #define CIPHERS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* ---- What microhttpd asks ---- */
@@ -98,7 +96,7 @@ static struct MHD_Daemon *start_daemon(httpd *service, int fd, char *cert, char 
     return MHD_start_daemon(
         flags | (cert ? MHD_USE_TLS : 0), 0, NULL, NULL, request_handle, service,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, &service->config, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)service->config.max_connections,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)service->places.connections + PLACES_SPARE,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, leave_encoded, NULL,
@@ -166,17 +164,6 @@ static void close_all(httpd *service)
     free(service);
 }
 
-/* Each connection takes a file descriptor, and the store takes some. */
-static void raise_limit(const httpd_config *config)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)config->max_connections + FILES_BESIDES;
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static hf_code open_all(httpd *service, hf_error *err)
 {
     hf_code code = hf_cancel_new(&service->stop, err);
@@ -199,8 +186,10 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
     httpd *service = text_alloc(sizeof *service);
     service->config = *config;
     service->routes = &routes_all;
-    raise_limit(config);
-    bool has_connections = connections_open(&service->connections, config->patience_ms);
+    service->places = places_find(config);
+    service->waits.most = service->places.of_all[PLACE_WAIT];
+    bool has_connections =
+        connections_open(&service->connections, service->places.connections, config->patience_ms);
     if (!has_connections || !waits_open(&service->waits)) {
         if (has_connections)
             connections_close(&service->connections);

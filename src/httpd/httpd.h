@@ -20,6 +20,7 @@ typedef struct httpd_config {
     bool serves_anybody; /* beyond loopback, too, without access tokens */
     int max_connections;
     int max_waits;          /* of one client, or with one token, at the same time */
+    int max_followers;      /* the same for event streams */
     int64_t patience_ms;    /* the time for a client to send a request, or to read the answer */
     const char *access_log; /* a file, or "-": standard error; NULL: requests are not logged */
     const char *store;      /* for people, without passwords; NULL: not said */

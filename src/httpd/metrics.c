@@ -20,6 +20,11 @@ void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us)
     atomic_fetch_add(&m->answers[number][status], 1);
 }
 
+void metrics_refused(metrics *m, place_kind kind, admission why)
+{
+    atomic_fetch_add(&m->refused[kind][why], 1);
+}
+
 void metrics_wait(metrics *m, bool is_granted, int64_t us)
 {
     count(&m->waits[is_granted], us);

@@ -10,6 +10,7 @@
 #include <holdfast/holdfast.h>
 
 #include "httpd/news.h"
+#include "httpd/places.h"
 
 #define METRICS_ROUTES 32
 #define METRICS_BUCKETS 12
@@ -31,14 +32,16 @@ typedef struct metrics {
     atomic_uint_fast64_t errors[METRICS_CODES];                     /* by hf_code */
     atomic_uint_fast64_t seen[N_NEWS];
     atomic_uint_fast64_t looks;
-    histogram waits[2]; /* for a lock: refused, granted */
-    histogram holds;    /* from a grant to its release */
-    histogram margins;  /* what was left of a lease when it was renewed */
+    atomic_uint_fast64_t refused[N_PLACE_KINDS][N_REFUSALS]; /* by admission */
+    histogram waits[2];                                      /* for a lock: refused, granted */
+    histogram holds;                                         /* from a grant to its release */
+    histogram margins; /* what was left of a lease when it was renewed */
 } metrics;
 
 void metrics_answer(metrics *m, size_t number, unsigned status, int64_t us);
 void metrics_error(metrics *m, hf_code code);
 void metrics_news(metrics *m, news kind);
+void metrics_refused(metrics *m, place_kind kind, admission why); /* one of the two too many */
 void metrics_wait(metrics *m, bool is_granted, int64_t us);
 void metrics_hold(metrics *m, int64_t us);   /* negative: not known, not counted */
 void metrics_margin(metrics *m, int64_t us); /* the same */

@@ -146,16 +146,37 @@ static void tell_store(FILE *out, const httpd *service)
     fprintf(out, "%s %" PRIu64 "\n", name, hf_round_trips(service->config.client));
 }
 
+static void tell_refused(FILE *out, metrics *m)
+{
+    static const char name[] = "holdfast_http_refused_total",
+                      *const kinds[] = {[PLACE_WAIT] = "wait", [PLACE_FOLLOWER] = "events"},
+                      *const whose[] = {[TOO_MANY_OF_ONE] = "client", [TOO_MANY_OF_ALL] = "all"};
+    head(out, name, "counter", "Requests refused because one client, or all, had too many.");
+    for (place_kind kind = 0; kind < N_PLACE_KINDS; kind++)
+        for (admission why = TOO_MANY_OF_ONE; why < N_REFUSALS; why++)
+            fprintf(out, "%s{request=\"%s\",limit=\"%s\"} %" PRIuFAST64 "\n", name, kinds[kind],
+                    whose[why], atomic_load(&m->refused[kind][why]));
+}
+
+static void tell_count(FILE *out, const char *name, size_t n, const char *help)
+{
+    head(out, name, "gauge", help);
+    fprintf(out, "%s %zu\n", name, n);
+}
+
 static void tell_now(FILE *out, httpd *service)
 {
-    size_t n_connections, n_requests;
-    connections_count(&service->connections, &n_connections, &n_requests);
-    head(out, "holdfast_http_connections", "gauge", "Connections that are open.");
-    fprintf(out, "holdfast_http_connections %zu\n", n_connections);
-    head(out, "holdfast_http_requests_open", "gauge", "Requests that are being served.");
-    fprintf(out, "holdfast_http_requests_open %zu\n", n_requests);
-    head(out, "holdfast_waits_open", "gauge", "Requests that wait for a lock.");
-    fprintf(out, "holdfast_waits_open %zu\n", waits_count(&service->waits));
+    connection_counts counts = connections_count(&service->connections);
+    tell_count(out, "holdfast_http_connections", counts.connections, "Connections that are open.");
+    tell_count(out, "holdfast_http_requests_open", counts.requests,
+               "Requests that are being served.");
+    tell_count(out, "holdfast_waits_open", waits_count(&service->waits),
+               "Requests that wait for a lock.");
+    tell_count(out, "holdfast_followers_open", watcher_count_followers(&service->watcher),
+               "Event streams.");
+    head(out, "holdfast_http_connections_cut_total", "counter",
+         "Connections without a request that made room for others.");
+    fprintf(out, "holdfast_http_connections_cut_total %" PRIu64 "\n", counts.cut);
 }
 
 void answer_metrics(request *req)
@@ -172,6 +193,7 @@ void answer_metrics(request *req)
     tell_seen(out, &req->service->metrics);
     tell_locks(out, req->service);
     tell_store(out, req->service);
+    tell_refused(out, &req->service->metrics);
     tell_now(out, req->service);
     fclose(out);
     answer_text(req, "text/plain; version=0.0.4", text);

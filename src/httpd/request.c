@@ -2,12 +2,14 @@
 /* request.c: takes in a request, gets its answer made, and sends it; microhttpd calls it. */
 #include "httpd/request.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "httpd/access_log.h"
 #include "httpd/acquire.h"
+#include "httpd/address.h"
 #include "httpd/answer.h"
 #include "httpd/clock.h"
 #include "httpd/rights.h"
@@ -27,7 +29,7 @@ static request *begin(httpd *service, struct MHD_Connection *mhd, const char *me
     req->route_number = service->routes->n;
     req->caller = (caller){ROLE_NONE, "", ""}; /* until its rights are looked at */
     snprintf(req->method, sizeof req->method, "%s", method);
-    connections_count_request(&service->connections, 1);
+    connections_begin_request(&service->connections, req->connection);
     return req;
 }
 
@@ -63,6 +65,15 @@ static void take_body(request *req, const char *bytes, size_t size)
         req->body = text_alloc(BODY_MOST);
     memcpy(req->body + req->body_size, bytes, size);
     req->body_size += size;
+}
+
+char *request_client(const request *req)
+{
+    char host[NI_MAXHOST];
+    if (*req->caller.secret)
+        return text_copy(req->caller.secret);
+    address_of_client(req->mhd, host, sizeof host);
+    return text_copy(host);
 }
 
 /* ---- Answering it ---- */
@@ -148,13 +159,12 @@ void request_end(void *ctx, struct MHD_Connection *mhd, void **state,
     if (!req)
         return;
     access_log_write(&service->access_log, req);
-    connections_set_deadline(&service->connections,
-                             req->connection); /* the next one of this connection */
+    connection *of = req->connection;
     drop_answer(req);
     acquire_free(req->acquire);
     free(req->body);
     free(req->name);
     free(req);
     *state = NULL;
-    connections_count_request(&service->connections, -1);
+    connections_end_request(&service->connections, of);
 }

@@ -6,9 +6,16 @@
 #include "httpd/request.h"
 
 /* Which thread makes the answer: microhttpd's, if there is nothing to wait for; a worker, for a
- * call to the store; one of the few workers that may be busy for long; or a worker after a wait
- * that occupies no thread (acquire.h). */
-typedef enum run_by { RUN_AT_ONCE, RUN_WORKER, RUN_SLOW_WORKER, RUN_AFTER_WAIT } run_by;
+ * call to the store; the next worker, before all others, because a lease depends on it; one of the
+ * few workers that may be busy for long; or a worker after a wait that occupies no thread
+ * (acquire.h). */
+typedef enum run_by {
+    RUN_AT_ONCE,
+    RUN_WORKER,
+    RUN_URGENT_WORKER,
+    RUN_SLOW_WORKER,
+    RUN_AFTER_WAIT
+} run_by;
 
 struct route {
     const char *method, *path; /* "{...}" at the end stands for the rest */

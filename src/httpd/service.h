@@ -13,6 +13,7 @@
 #include "httpd/hold_times.h"
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
+#include "httpd/places.h"
 #include "httpd/tokens.h"
 #include "httpd/waits.h"
 #include "httpd/watcher.h"
@@ -31,6 +32,7 @@ typedef struct access_log {
 
 struct httpd {
     httpd_config config;
+    places places; /* constant */
     const routes *routes;
     struct MHD_Daemon *daemon;
     tokens *tokens; /* NULL: none is needed */

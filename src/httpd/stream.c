@@ -19,7 +19,7 @@ typedef struct stream {
     httpd *service;
     request *req; /* lives for as long as something is sent */
     connection *connection;
-    char *prefix, *last_id;
+    char *prefix, *last_id, *who;
     bool has_begun;
     uint64_t next, beats; /* up to which all was sent */
     char *text;           /* is being sent */
@@ -115,21 +115,24 @@ static ssize_t next_part(void *ctx, uint64_t position, char *out, size_t room)
 
 /* ---- Its life ---- */
 
-static void close_stream(void *ctx)
+static void free_stream(stream *s)
 {
-    stream *s = ctx;
-    watcher_leave(&s->service->watcher, &s->follower);
     free(s->prefix);
     free(s->last_id);
+    free(s->who);
     free(s->text);
     free(s);
 }
 
-void answer_events(request *req)
+static void close_stream(void *ctx)
 {
-    int64_t in_use;
-    if (!parameter_number(req, "in_use", 0, 1, 0, &in_use))
-        return;
+    stream *s = ctx;
+    watcher_leave(&s->service->watcher, &s->follower);
+    free_stream(s);
+}
+
+static stream *new_stream(request *req, bool in_use)
+{
     const char *last_id = MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, "Last-Event-ID");
     char *prefix = parameter_text(req, "prefix");
     stream *s = text_alloc(sizeof *s);
@@ -138,8 +141,24 @@ void answer_events(request *req)
                   .req = req,
                   .connection = req->connection,
                   .prefix = prefix ? prefix : text_copy(""),
-                  .last_id = last_id ? text_copy(last_id) : NULL};
-    watcher_join(&s->service->watcher, &s->follower);
+                  .last_id = last_id ? text_copy(last_id) : NULL,
+                  .who = request_client(req)};
+    s->follower.who = s->who;
+    return s;
+}
+
+void answer_events(request *req)
+{
+    int64_t in_use;
+    if (!parameter_number(req, "in_use", 0, 1, 0, &in_use))
+        return;
+    stream *s = new_stream(req, in_use);
+    admission let = watcher_join(&req->service->watcher, &s->follower, &req->service->places);
+    if (let != ADMITTED) {
+        free_stream(s);
+        places_refuse(req, PLACE_FOLLOWER, let);
+        return;
+    }
     answer_made(req, "text/event-stream",
                 MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, next_part, s,
                                                   close_stream));

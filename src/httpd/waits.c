@@ -3,25 +3,21 @@
 #include "httpd/waits.h"
 #include "sync/mutex_scope.h"
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define AT_ONCE 32
 
-static size_t count_locked(const waits *w, const char *who)
+static wait_entry **list_of(waits *w, uint64_t id)
 {
-    size_t n = 0;
-    for (const wait_entry *e = w->first; e; e = e->next)
-        n += e->lock && strcmp(e->who, who) == 0;
-    return n;
+    return &w->lists[id % WAITS_LISTS];
 }
 
 /* Finds it by its number, because its memory may belong to another wait by now. */
-static wait_entry *find_locked(const waits *w, uint64_t id)
+static wait_entry *find_locked(waits *w, uint64_t id)
 {
-    wait_entry *e = w->first;
+    wait_entry *e = *list_of(w, id);
     while (e && e->id != id)
         e = e->next;
     return e;
@@ -31,12 +27,16 @@ static void add_locked(waits *w, wait_entry *e)
 {
     struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT};
     event.data.u64 = e->id = ++w->last_id;
-    e->next = w->first;
-    e->link = &w->first;
+    e->link = list_of(w, e->id);
+    e->next = *e->link;
     if (e->next)
         e->next->link = &e->next;
-    w->first = e;
+    *e->link = e;
     w->n++;
+    if (e->lock) {
+        tally_add(&w->of_client, e->who);
+        tally_add(&w->of_lock, e->lock);
+    }
     epoll_ctl(w->epoll, EPOLL_CTL_ADD, e->fd, &event);
 }
 
@@ -44,11 +44,13 @@ admission waits_enter(waits *w, wait_entry *e, size_t most)
 {
     MUTEX_SCOPE(&w->mutex);
     if (w->is_closing)
-        return WAITS_CLOSING;
-    if (e->lock && count_locked(w, e->who) >= most)
-        return WAITS_TOO_MANY;
+        return ENDING;
+    if (e->lock && tally_of(&w->of_client, e->who) >= most)
+        return TOO_MANY_OF_ONE;
+    if (w->most && w->n >= w->most)
+        return TOO_MANY_OF_ALL;
     add_locked(w, e);
-    return WAITS_TAKEN;
+    return ADMITTED;
 }
 
 void waits_leave(waits *w, wait_entry *e)
@@ -58,6 +60,10 @@ void waits_leave(waits *w, wait_entry *e)
     *e->link = e->next;
     if (e->next)
         e->next->link = e->link;
+    if (e->lock) {
+        tally_remove(&w->of_client, e->who);
+        tally_remove(&w->of_lock, e->lock);
+    }
     pthread_mutex_unlock(&w->mutex);
 }
 
@@ -77,12 +83,8 @@ size_t waits_count(waits *w)
 
 size_t waits_count_for(waits *w, const char *lock)
 {
-    size_t n = 0;
-    pthread_mutex_lock(&w->mutex);
-    for (const wait_entry *e = w->first; e; e = e->next)
-        n += e->lock && strcmp(e->lock, lock) == 0;
-    pthread_mutex_unlock(&w->mutex);
-    return n;
+    MUTEX_SCOPE(&w->mutex);
+    return tally_of(&w->of_lock, lock);
 }
 
 static void notice(waits *w, uint64_t id)
@@ -128,8 +130,9 @@ void waits_end(waits *w)
 {
     pthread_mutex_lock(&w->mutex);
     w->is_closing = true;
-    for (wait_entry *e = w->first; e; e = e->next)
-        e->on_gone(e->ctx);
+    for (size_t i = 0; i < WAITS_LISTS; i++)
+        for (wait_entry *e = w->lists[i]; e; e = e->next)
+            e->on_gone(e->ctx);
     while (w->n)
         pthread_cond_wait(&w->none, &w->mutex);
     pthread_mutex_unlock(&w->mutex);
@@ -141,4 +144,6 @@ void waits_close(waits *w)
     pthread_join(w->thread, NULL);
     close(w->epoll);
     close(w->wake);
+    tally_done(&w->of_client);
+    tally_done(&w->of_lock);
 }

@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "httpd/places.h"
+#include "httpd/tally.h"
+
+#define WAITS_LISTS 1024
+
 /* Called when the client has hung up or the service ends: the wait must end soon. Must not call
  * waits_*. */
 typedef void gone_fn(void *ctx);
@@ -21,7 +26,7 @@ typedef struct wait_entry {
     const char *lock; /* the lock that it waits for; NULL: a try */
     gone_fn *on_gone;
     void *ctx;
-    struct wait_entry *next, **link;
+    struct wait_entry *next, **link; /* of its list */
 } wait_entry;
 
 typedef struct waits {
@@ -29,13 +34,13 @@ typedef struct waits {
     pthread_cond_t none; /* waits any more */
     pthread_t thread;
     int epoll, wake;
-    wait_entry *first;
+    wait_entry *lists[WAITS_LISTS]; /* number n in list n % WAITS_LISTS */
+    tally of_client, of_lock;       /* those that wait for a lock */
     uint64_t last_id;
-    size_t n; /* those that were not called over */
+    size_t n;    /* those that were not called over */
+    size_t most; /* of all clients together, tries among them; 0: any number. Constant */
     bool is_closing;
 } waits;
-
-typedef enum admission { WAITS_TAKEN, WAITS_TOO_MANY, WAITS_CLOSING } admission;
 
 bool waits_open(waits *w); /* false: a thread or a descriptor could not be made */
 

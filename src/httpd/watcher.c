@@ -11,6 +11,7 @@
 #include "httpd/clock.h"
 #include "show/json.h"
 #include "show/text.h"
+#include "sync/mutex_scope.h"
 
 #define LOOK_MS 500            /* between two looks */
 #define LINGER_MS 30000        /* it goes on when the last has gone */
@@ -235,16 +236,21 @@ static void *watch(void *ctx)
 
 /* ---- For those that follow ---- */
 
-void watcher_join(watcher *w, follower *f)
+admission watcher_join(watcher *w, follower *f, const places *p)
 {
-    pthread_mutex_lock(&w->mutex);
+    MUTEX_SCOPE(&w->mutex);
+    if (tally_of(&w->of_client, f->who) >= p->of_one[PLACE_FOLLOWER])
+        return TOO_MANY_OF_ONE;
+    if (w->n_followers >= p->of_all[PLACE_FOLLOWER])
+        return TOO_MANY_OF_ALL;
     f->after = w->followers;
     if (f->after)
         f->after->before = f;
     w->followers = f;
     w->n_followers++;
+    tally_add(&w->of_client, f->who);
     pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->mutex);
+    return ADMITTED;
 }
 
 void watcher_leave(watcher *w, follower *f)
@@ -257,7 +263,14 @@ void watcher_leave(watcher *w, follower *f)
     else
         w->followers = f->after;
     w->n_followers--;
+    tally_remove(&w->of_client, f->who);
     pthread_mutex_unlock(&w->mutex);
+}
+
+size_t watcher_count_followers(watcher *w)
+{
+    MUTEX_SCOPE(&w->mutex);
+    return w->n_followers;
 }
 
 watcher_counts watcher_count(watcher *w)
@@ -361,6 +374,7 @@ void watcher_close(watcher *w)
 void watcher_done(watcher *w)
 {
     listing_done(&w->now);
+    tally_done(&w->of_client);
     free(w->trouble);
     for (size_t i = 0; i < EVENTS_KEPT; i++) {
         free(w->events[i].name);

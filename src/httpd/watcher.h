@@ -20,7 +20,8 @@
  * from watcher_join() to watcher_leave(). */
 typedef struct follower {
     struct MHD_Connection *mhd;
-    bool in_use; /* wants only locks that somebody uses */
+    const char *who; /* its client */
+    bool in_use;     /* wants only locks that somebody uses */
     bool is_asleep;
     struct follower *before, *after;
 } follower;
@@ -55,13 +56,16 @@ typedef struct watcher {
     uint64_t beats; /* something is sent at least this often, so that a dead connection shows */
     follower *followers;
     size_t n_followers;
+    tally of_client; /* the followers */
     bool is_closing;
 } watcher;
 
 bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m);
 
-void watcher_join(watcher *w, follower *f);
+/* Only while of its client, and of all, fewer follow than p says. */
+admission watcher_join(watcher *w, follower *f, const places *p);
 void watcher_leave(watcher *w, follower *f);
+size_t watcher_count_followers(watcher *w);
 
 /* What the last look counted. From now on, and for some minutes, looks are made for it. */
 typedef struct watcher_counts {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.h: the few threads that call the store for requests, and the line of requests that wait for
- * them. */
+/* work.h: the few threads that call the store for requests, and the lines of requests that wait for
+ * them: renewals and releases, which somebody's lease depends on, come before all others. */
 #ifndef HTTPD_WORK_H
 #define HTTPD_WORK_H
 
@@ -8,17 +8,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WORKERS 8
-#define WORKERS_SLOW 4 /* this many may be busy with requests that take long */
+/* So many may be busy with requests that are not urgent, and with those that take long. */
+#define WORKERS 10
+#define WORKERS_OTHER 8
+#define WORKERS_SLOW 4
 
 struct request;
+
+typedef struct work_line {
+    struct request *first, *last;
+} work_line;
 
 typedef struct work {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct request *first, *last;
+    work_line urgent, other;
     void (*serve)(struct request *req);
-    size_t n_threads, n_slow;
+    size_t n_threads, n_other, n_slow; /* busy with others; with slow ones among them */
     bool is_closing;
     pthread_t threads[WORKERS];
 } work;

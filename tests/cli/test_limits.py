@@ -21,6 +21,7 @@ LIMITS = (
     ("watch", "--interval", "49ms", "50ms", "1h", "3600001ms"),
     ("serve", "--max-connections", "0", "1", "100000", "100001"),
     ("serve", "--max-waits", "0", "1", "100000", "100001"),
+    ("serve", "--max-followers", "0", "1", "100000", "100001"),
     ("serve", "--timeout", "99ms", "100ms", "10m", "600001ms"),
 )
 

@@ -28,6 +28,7 @@ static void start(void)
                                   .access_log = "/dev/null",
                                   .max_connections = 100,
                                   .max_waits = 10,
+                                  .max_followers = 10,
                                   .patience_ms = 1000,
                                   .log = no_log};
     httpd *service;

@@ -292,7 +292,7 @@ class Leases(serving.Case):
         self.waiting(service, 2)
         answer = service.acquire("x", wait_ms=60000)
         self.check_problem(answer, 429, "PROBLEM_TOO_MANY", "2 requests")
-        self.assertEqual((answer.json["retryable"], answer.headers["Retry-After"]), (True, "1"))
+        self.assertEqual((answer.json["retryable"], answer.headers["Retry-After"]), (True, "5"))
         self.check_problem(service.acquire("x"), 409, "HF_HELD")  # which does not wait
 
     def test_a_complaint_names_the_field(self):

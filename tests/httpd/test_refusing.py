@@ -3,6 +3,9 @@
 how the service ends."""
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
+import http.client
+import json
+import resource
 import select
 import shutil
 import socket
@@ -337,18 +340,21 @@ class Limits(serving.Case):
         holder.signal(19)  # SIGSTOP: it is waited for until its lease has ended
         self.assertEqual(service.call("DELETE", "/v1/locks/x?reason=stuck").status, 200)
 
-    def test_so_many_connections(self):
+    def test_idle_connections_make_room(self):
+        """Those that are kept alive, and those that send no head, the longest idle first."""
         service = self.serve("--max-connections", "3")
-        kept = [service.connect() for _ in range(3)]
-        for connection in kept:
-            connection.request("GET", "/healthz")
-            self.assertEqual(connection.getresponse().read(), b"alive\n")
-        another = self.connect(service)
-        another.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
-        self.assertFalse(select.select([another], [], [], 0.3)[0])
-        for connection in kept:
-            connection.close()
-        self.assertIn(b"alive", another.recv(65536))
+        kept = service.connect()
+        kept.request("GET", "/healthz")
+        self.assertEqual(kept.getresponse().read(), b"alive\n")
+        slow = [self.connect(service) for _ in range(2)]
+        for plain in slow:
+            plain.sendall(b"GET /healthz HTTP/1.1\r\n")
+        for longest in (kept.sock, slow[0]):
+            another = self.connect(service)
+            another.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b"alive", another.recv(65536))
+            self.assertTrue(self.ended(longest))
+        self.assertGreaterEqual(service.metric("holdfast_http_connections_cut_total"), 2)
 
     def test_more_than_files_may_be_open_at_first(self):
         words = "ulimit -Sn 64; exec \"$@\""
@@ -365,6 +371,77 @@ class Limits(serving.Case):
         running = serving.cli.Running(process)
         self.addCleanup(self.stop, running)
         return running
+
+
+class Crowds(serving.Case):
+    """However many wait or follow, renewals, releases, reads and /healthz find a place."""
+
+    def ask_from(self, service, host, method, path, body=None):
+        connection = http.client.HTTPConnection(service.host, service.port, serving.PATIENCE, (host, 0))
+        self.addCleanup(connection.close)
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        return connection
+
+    def wait_from(self, service, host):
+        return self.ask_from(service, host, "POST", "/v1/locks/x", json.dumps({"wait_ms": 600000}))
+
+    def refused(self, connection, status, code, said):
+        answer = serving.Answer(connection.getresponse())
+        self.check_problem(answer, status, code, said)
+        self.assertEqual((answer.headers["Connection"], answer.headers["Retry-After"]), ("close", "5"))
+        serving.check_described("POST", "/v1/locks/x", answer)
+
+    def check_served(self, service, lease):
+        self.assertEqual(service.get("/healthz").status, 200)
+        self.assertEqual(service.get("/v1/locks/x").json["waiting_here"], 12)
+        self.assertEqual(service.call("PUT", "/v1/leases/" + lease).status, 200)
+
+    def test_two_clients_that_wait(self):
+        service = self.serve("--max-connections", "16", "--max-waits", "8")
+        lease = service.acquire("x", ttl_ms=600000).json["lease"]
+        waiting = [self.wait_from(service, "127.0.0.1") for _ in range(8)]
+        self.until(lambda: service.metric("holdfast_waits_open") == 8, "the first")
+        self.refused(self.wait_from(service, "127.0.0.1"), 429, "PROBLEM_TOO_MANY", "8 requests of yours")
+        waiting += [self.wait_from(service, "127.0.0.2") for _ in range(4)]
+        self.until(lambda: service.metric("holdfast_waits_open") == 12, "the second")
+        self.refused(self.wait_from(service, "127.0.0.2"), 503, "PROBLEM_FULL", "12 requests")
+        idle = [socket.create_connection((service.host, service.port)) for _ in range(30)]
+        self.check_served(service, lease)
+        for n, limit in ((1, "client"), (1, "all")):
+            line = 'holdfast_http_refused_total{request="wait",limit="%s"}' % limit
+            self.assertEqual(service.metric(line), n)
+        self.assertEqual(service.call("DELETE", "/v1/leases/" + lease).status, 204)
+        self.assertTrue(select.select([one.sock for one in waiting], [], [], serving.PATIENCE)[0])
+        for plain in idle:
+            plain.close()
+
+    def test_those_who_follow(self):
+        service = self.serve("--max-connections", "24", "--max-followers", "2")
+        following = [self.ask_from(service, "127.0.0.1", "GET", "/v1/events") for _ in range(2)]
+        self.assertEqual([one.getresponse().status for one in following], [200, 200])
+        self.refused(self.ask_from(service, "127.0.0.1", "GET", "/v1/events"), 429, "PROBLEM_TOO_MANY",
+                     "2 event streams of yours")
+        other = self.ask_from(service, "127.0.0.2", "GET", "/v1/events")
+        self.assertEqual(other.getresponse().status, 200)
+        self.refused(self.ask_from(service, "127.0.0.2", "GET", "/v1/events"), 503, "PROBLEM_FULL",
+                     "3 clients follow")
+        self.assertEqual(service.metric("holdfast_followers_open"), 3)
+        self.assertEqual(service.get("/v1/locks").status, 200)
+
+    def test_where_few_files_may_be_open(self):
+        """Of 64 descriptors, half are for connections, and three quarters of these for waits."""
+        running = self.start("serve", "--listen", "127.0.0.1:0", preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (64, 64)))
+        service = serving.Service(running)
+        running.err.expect("--max-connections is 2000, but 32 are served: .* 64 files")
+        lease = service.acquire("x", ttl_ms=600000).json["lease"]
+        for _ in range(24):
+            self.wait_from(service, "127.0.0.1")
+        self.until(lambda: service.metric("holdfast_waits_open") == 24, "all that may")
+        for _ in range(20):
+            self.refused(self.wait_from(service, "127.0.0.1"), 503, "PROBLEM_FULL", "24 requests")
+        self.assertEqual(service.call("PUT", "/v1/leases/" + lease).status, 200)
+        self.assertEqual(service.call("DELETE", "/v1/leases/" + lease).status, 204)
 
 
 class Ending(serving.Case):

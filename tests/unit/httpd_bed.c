@@ -61,6 +61,7 @@ httpd_config bed_config(hf_client *client)
                           .listen = "127.0.0.1:0",
                           .max_connections = 100,
                           .max_waits = 10,
+                          .max_followers = 10,
                           .patience_ms = SOON_MS,
                           .log = keep_line};
 }

@@ -368,11 +368,14 @@ static void fill_entries(wait_entry all[4])
 static void enter_all(waits *w, wait_entry all[4])
 {
     fill_entries(all);
-    assert_int_equal(waits_enter(w, &all[0], 1), WAITS_TAKEN);
-    assert_int_equal(waits_enter(w, &all[1], 1), WAITS_TAKEN);
-    assert_int_equal(waits_enter(w, &all[2], 1), WAITS_TOO_MANY);
-    assert_int_equal(waits_enter(w, &all[3], 1), WAITS_TAKEN);
-    assert_int_equal(waits_enter(w, &all[2], 2), WAITS_TAKEN);
+    assert_int_equal(waits_enter(w, &all[0], 1), ADMITTED);
+    assert_int_equal(waits_enter(w, &all[1], 1), ADMITTED);
+    assert_int_equal(waits_enter(w, &all[2], 1), TOO_MANY_OF_ONE);
+    assert_int_equal(waits_enter(w, &all[3], 1), ADMITTED);
+    w->most = 3; /* the try is one of them */
+    assert_int_equal(waits_enter(w, &all[2], 2), TOO_MANY_OF_ALL);
+    w->most = 4;
+    assert_int_equal(waits_enter(w, &all[2], 2), ADMITTED);
 }
 
 /* From the middle, and from both ends. */
@@ -399,7 +402,7 @@ static void test_who_waits_is_counted_and_limited(void **state)
     leave_all(&w, all);
     assert_int_equal(waits_count_for(&w, "x"), 0);
     waits_end(&w);
-    assert_int_equal(waits_enter(&w, &all[0], 1), WAITS_CLOSING);
+    assert_int_equal(waits_enter(&w, &all[0], 1), ENDING);
     waits_close(&w);
     assert_int_equal(gone, 0);
 }
@@ -485,6 +488,7 @@ void MHD_resume_connection(struct MHD_Connection *mhd)
     resumed++;
 }
 
+static const places many = {.of_one = {10, 10}, .of_all = {10, 10}};
 static watcher watching;
 static waits requests;
 static metrics counts;
@@ -513,8 +517,8 @@ static void test_a_follower_is_woken_once(void **state)
 {
     (void)state;
     hf_client *client = begin_to_watch();
-    follower f = {.is_asleep = true};
-    watcher_join(&watching, &f);
+    follower f = {.who = "me", .is_asleep = true};
+    assert_int_equal(watcher_join(&watching, &f, &many), ADMITTED);
     while (counts.looks < 3)
         poll(NULL, 0, 10);
     assert_int_equal(resumed, 1);
@@ -527,12 +531,12 @@ static void test_who_leaves_is_followed_no_more(void **state)
 {
     (void)state;
     static watcher w;
-    follower a = {.is_asleep = false}, b = a, c = a, d = a;
+    follower a = {.who = "me"}, b = a, c = a, d = a;
     follower *all[] = {&a, &b, &c, &d};
     pthread_mutex_init(&w.mutex, NULL);
     pthread_cond_init(&w.changed, NULL);
     for (size_t i = 0; i < 4; i++)
-        watcher_join(&w, all[i]);
+        assert_int_equal(watcher_join(&w, all[i], &many), ADMITTED);
     watcher_leave(&w, &b);
     watcher_leave(&w, &d);
     assert_ptr_equal(w.followers, &c);

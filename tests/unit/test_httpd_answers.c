@@ -151,6 +151,7 @@ static int begin(void **state)
     static httpd_config config = {.listen = "127.0.0.1:0",
                                   .max_connections = 100,
                                   .max_waits = 10,
+                                  .max_followers = 10,
                                   .patience_ms = SOON_MS,
                                   .log = no_log};
     hf_error err;

@@ -33,7 +33,7 @@ admission __wrap_waits_enter(waits *w, wait_entry *e, size_t most);
 admission __wrap_waits_enter(waits *w, wait_entry *e, size_t most)
 {
     admission taken = __real_waits_enter(w, e, most);
-    if (taken == WAITS_TAKEN && is_gone_at_once)
+    if (taken == ADMITTED && is_gone_at_once)
         e->on_gone(e->ctx);
     return taken;
 }
@@ -221,7 +221,7 @@ static void test_the_library_refuses(void **state)
     library.begin_err = (hf_error){.code = HF_HELD, .retryable = true, .text = "held"};
     assert_says(take("x", "", "{}"), 409, "\"holders\":[]");
     library.begin_err = (hf_error){.code = HF_FULL, .retryable = true, .text = "no room"};
-    assert_says(take("x", "", "{}"), 429, "\"code\":\"PROBLEM_TOO_MANY\"");
+    assert_says(take("x", "", "{}"), 507, "\"detail\":\"no room\"");
     bed_await_metric(WAITING, 0);
     assert_true(bed_metric("holdfast_wait_seconds_count{outcome=\"refused\"}") == 0);
     library.begin_err.code = HF_OK;
@@ -375,8 +375,10 @@ static void test_so_many_may_wait(void **state)
     bed_await_metric(WAITING, 3);
     const char *answer = take("x", "", LONG_WAIT);
     assert_says(answer, 429, "\"detail\":\"3 requests of yours wait already: repeat it when");
-    assert_non_null(strstr(answer, "\r\nRetry-After: 1\r\n"));
+    assert_non_null(strstr(answer, "\r\nRetry-After: 5\r\n"));
+    assert_non_null(strstr(answer, "\r\nConnection: close\r\n"));
     assert_non_null(strstr(answer, "\"retryable\":true"));
+    assert_true(bed_metric("holdfast_http_refused_total{request=\"wait\",limit=\"client\"}") == 1);
     assert_says(take("x", "", "{}"), 409, "HF_HELD");
     close(waiters[0]);
     bed_await_metric(WAITING, 2);

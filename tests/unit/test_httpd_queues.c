@@ -83,7 +83,8 @@ static int end(void **state)
 
 /* ---- work.c ---- */
 
-static const route quick = {.run_by = RUN_WORKER}, slow = {.run_by = RUN_SLOW_WORKER};
+static const route quick = {.run_by = RUN_WORKER}, slow = {.run_by = RUN_SLOW_WORKER},
+                   urgent = {.run_by = RUN_URGENT_WORKER};
 static work jobs;
 static request all[20];
 static atomic_bool may_end[N(all)];
@@ -135,7 +136,7 @@ static void test_each_worker_has_one(void **state)
     (void)state;
     open_work();
     for (size_t i = 0; i < WORKERS + 2; i++)
-        give(i, &quick);
+        give(i, &urgent);
     await(&n_begun, WORKERS);
     for (size_t i = 0; i < WORKERS; i++)
         assert_true(has_begun[i]);
@@ -147,6 +148,31 @@ static void test_each_worker_has_one(void **state)
     assert_int_equal(n_ended, WORKERS + 2);
 }
 
+/* What a lease depends on finds a worker, and does not stand behind what came before. */
+static void test_urgent_ones_come_first(void **state)
+{
+    (void)state;
+    open_work();
+    for (size_t i = 0; i < WORKERS_OTHER + 2; i++)
+        give(i, &quick);
+    await(&n_begun, WORKERS_OTHER);
+    for (size_t i = 0; i < WORKERS - WORKERS_OTHER; i++)
+        give(12 + i, &urgent);
+    await(&n_begun, WORKERS);
+    give(18, &urgent); /* behind the two quick ones, in time */
+    may_end[0] = true;
+    await(&n_begun, WORKERS + 1);
+    assert_true(has_begun[18]);
+    assert_false(has_begun[WORKERS_OTHER] || has_begun[WORKERS_OTHER + 1]);
+    may_end[18] = true;
+    await(&n_begun, WORKERS + 2);
+    assert_true(has_begun[WORKERS_OTHER]);
+    end_all_work();
+    assert_int_equal(n_ended, WORKERS + 3);
+    assert_int_equal(jobs.n_other, 0);
+}
+
+/* The queue then has two slow ones, and one that passed them both. */
 static size_t count_slow(void)
 {
     pthread_mutex_lock(&jobs.mutex);
@@ -261,11 +287,16 @@ static bool is_cut_off(size_t i)
     return recv(ends[i], &byte, 1, 0) == 0;
 }
 
-static void open_clients(void)
+static void open_some_clients(size_t most)
 {
     memset(&clients, 0, sizeof clients);
-    assert_true(connections_open(&clients, PATIENCE_MS));
+    assert_true(connections_open(&clients, most, PATIENCE_MS));
     clock_await_sleep(&clients.closing);
+}
+
+static void open_clients(void)
+{
+    open_some_clients(N(ends));
 }
 
 static void check_at(int64_t ms)
@@ -276,10 +307,9 @@ static void check_at(int64_t ms)
 
 static void assert_counts(size_t n_connections, size_t n_requests)
 {
-    size_t here[2];
-    connections_count(&clients, &here[0], &here[1]);
-    assert_int_equal(here[0], n_connections);
-    assert_int_equal(here[1], n_requests);
+    connection_counts here = connections_count(&clients);
+    assert_int_equal(here.connections, n_connections);
+    assert_int_equal(here.requests, n_requests);
 }
 
 static void test_whose_time_is_over_is_cut_off(void **state)
@@ -334,6 +364,57 @@ static void test_any_of_them_may_leave(void **state)
     connections_close(&clients);
 }
 
+/* Those with a request stay. Of the others the one goes that has been without for longest: whether
+ * it never had any, or has had one. */
+static void test_idle_ones_make_room(void **state)
+{
+    (void)state;
+    open_some_clients(2);
+    connection *busy = connect_one(0);
+    connections_begin_request(&clients, busy);
+    connection *new = connect_one(1), *served = connect_one(2);
+    assert_true(is_cut_off(1));
+    assert_false(is_cut_off(0) || is_cut_off(2));
+    remove_one(new);
+    connections_begin_request(&clients, served);
+    connections_end_request(&clients, served);
+    connection *late = connect_one(1);
+    assert_true(is_cut_off(2));
+    assert_false(is_cut_off(0) || is_cut_off(1));
+    assert_int_equal(connections_count(&clients).cut, 2);
+    connection *later = connect_one(3); /* one goes for each, also while that is not gone yet */
+    assert_true(is_cut_off(1));
+    remove_one(served);
+    remove_one(late);
+    connections_end_request(&clients, busy);
+    assert_false(is_cut_off(0) || is_cut_off(3));
+    remove_one(later);
+    remove_one(busy);
+    assert_null(clients.longest_idle);
+    assert_null(clients.latest_idle);
+    assert_int_equal(clients.n_leaving, 0);
+    connections_close(&clients);
+}
+
+/* Where all have a request, the first that ends its own does. */
+static void test_who_is_served_makes_room(void **state)
+{
+    (void)state;
+    open_some_clients(1);
+    connection *first = connect_one(0);
+    connections_begin_request(&clients, first);
+    connection *second = connect_one(1);
+    connections_begin_request(&clients, second);
+    assert_false(is_cut_off(0) || is_cut_off(1));
+    connections_end_request(&clients, second);
+    assert_true(is_cut_off(1));
+    connections_end_request(&clients, first);
+    assert_false(is_cut_off(0));
+    remove_one(first);
+    remove_one(second);
+    connections_close(&clients);
+}
+
 static void *drain(void *ctx)
 {
     connections_drain(&clients, *(int64_t *)ctx);
@@ -346,19 +427,20 @@ static void test_requests_are_waited_for_before_the_end(void **state)
     int64_t wait_ms = 5000;
     (void)state;
     open_clients();
-    connection *one = connect_one(0);
-    connections_count_request(&clients, 1);
-    connections_count_request(&clients, 1);
-    assert_counts(1, 2);
+    connection *one = connect_one(0), *other = connect_one(1);
+    connections_begin_request(&clients, one);
+    connections_begin_request(&clients, other);
+    assert_counts(2, 2);
     assert_int_equal(pthread_create(&draining, NULL, drain, &wait_ms), 0);
     assert_int_equal(clock_await_sleep(&clients.quiet), BEGIN_MS + 5000);
-    connections_count_request(&clients, -1);
+    connections_end_request(&clients, other);
     assert_int_equal(clock_await_sleep(&clients.quiet), BEGIN_MS + 5000);
     assert_false(is_cut_off(0));
-    connections_count_request(&clients, -1);
+    connections_end_request(&clients, one);
     pthread_join(draining, NULL);
     assert_true(is_cut_off(0));
     remove_one(one);
+    remove_one(other);
     connections_close(&clients);
 }
 
@@ -369,7 +451,7 @@ static void test_but_not_for_ever(void **state)
     (void)state;
     open_clients();
     connection *one = connect_one(0), *other = connect_one(1);
-    connections_count_request(&clients, 1);
+    connections_begin_request(&clients, one);
     assert_int_equal(pthread_create(&draining, NULL, drain, &wait_ms), 0);
     clock_wake(&clients.quiet, BEGIN_MS + 5000);
     pthread_join(draining, NULL);
@@ -385,7 +467,7 @@ static void test_no_thread_no_connections(void **state)
     (void)state;
     memset(&clients, 0, sizeof clients);
     threads_left = 0;
-    assert_false(connections_open(&clients, PATIENCE_MS));
+    assert_false(connections_open(&clients, 1, PATIENCE_MS));
 }
 
 /* ---- request.c ---- */
@@ -396,9 +478,9 @@ static void test_the_end_of_a_request_begins_the_time_anew(void **state)
     static httpd service;
     (void)state;
     memset(&service, 0, sizeof service);
-    assert_true(connections_open(&service.connections, PATIENCE_MS));
+    assert_true(connections_open(&service.connections, 1, PATIENCE_MS));
     connection *one = connections_add(&service.connections, -1);
-    connections_count_request(&service.connections, 1);
+    connections_begin_request(&service.connections, one);
     request *req = calloc(1, sizeof *req);
     assert_non_null(req);
     req->service = &service;
@@ -449,7 +531,7 @@ static void enter(waits *w, wait_entry *e, size_t i)
     n_gone[i] = 0;
     *e = (wait_entry){
         .fd = pair[0], .who = "me", .lock = "x", .on_gone = count_gone, .ctx = &n_gone[i]};
-    assert_int_equal(waits_enter(w, e, 10), WAITS_TAKEN);
+    assert_int_equal(waits_enter(w, e, 10), ADMITTED);
 }
 
 static void leave(waits *w, wait_entry *e)
@@ -479,7 +561,6 @@ static void test_who_hangs_up_is_noticed(void **state)
     for (size_t i = 0; i < 3; i++)
         leave(&w, &e[i]);
     stale_id = UINT64_MAX;
-    assert_null(w.first);
     waits_end(&w);
     waits_close(&w);
 }
@@ -496,7 +577,7 @@ static void test_who_waits_again_is_noticed_again(void **state)
     waits_leave(&w, &e);
     waits_over(&w);
     again = e;
-    assert_int_equal(waits_enter(&w, &again, 10), WAITS_TAKEN);
+    assert_int_equal(waits_enter(&w, &again, 10), ADMITTED);
     assert_int_equal(n_gone[0], 0);
     close(ends[0]);
     await(&n_gone[0], 1);
@@ -539,7 +620,7 @@ static void test_all_are_told_of_the_end(void **state)
     assert_false(is_over);
     waits_over(&ending);
     pthread_join(thread, NULL);
-    assert_int_equal(waits_enter(&ending, &e[0], 10), WAITS_CLOSING);
+    assert_int_equal(waits_enter(&ending, &e[0], 10), ENDING);
     waits_close(&ending);
 }
 
@@ -549,11 +630,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_each_worker_has_one),
+        TEST(test_urgent_ones_come_first),
         TEST(test_slow_ones_leave_workers_free),
         TEST(test_at_its_end_all_are_served),
         TEST(test_it_has_all_its_workers_or_none),
         TEST(test_whose_time_is_over_is_cut_off),
         TEST(test_any_of_them_may_leave),
+        TEST(test_idle_ones_make_room),
+        TEST(test_who_is_served_makes_room),
         TEST(test_requests_are_waited_for_before_the_end),
         TEST(test_but_not_for_ever),
         TEST(test_no_thread_no_connections),

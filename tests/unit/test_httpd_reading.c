@@ -463,8 +463,10 @@ static void test_each_count_is_explained(void **state)
                              " holdfast_errors_total  holdfast_wait_seconds "
                              " holdfast_hold_seconds  holdfast_renew_margin_seconds "
                              " holdfast_events_total  holdfast_looks_total "
-                             " holdfast_store_round_trips_total  holdfast_http_connections "
-                             " holdfast_http_requests_open  holdfast_waits_open ");
+                             " holdfast_store_round_trips_total  holdfast_http_refused_total "
+                             " holdfast_http_connections  holdfast_http_requests_open "
+                             " holdfast_waits_open  holdfast_followers_open "
+                             " holdfast_http_connections_cut_total ");
 }
 
 static void test_each_request_is_logged(void **state)

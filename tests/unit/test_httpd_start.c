@@ -399,21 +399,57 @@ static void test_the_limit_of_files_is_raised(void **state)
     assert_int_equal(n_limits_set, 0);
 }
 
-/* One for connections, one for waits, eight workers, one that watches and its guard: each may be
+/* Where fewer files may be open than was asked for, a warning says so, and how many connections
+ * there are. */
+static void test_too_few_files_are_told(void **state)
+{
+    (void)state;
+    start_with(100, 2000, 500);
+    assert_false(bed_has_logged("--max-connections is"));
+    start_with(100, 1024, 2000);
+    assert_true(bed_has_logged("--max-connections is 2000, but 768 are served: this process may "
+                               "open 1024 files (ulimit -n)"));
+    start_with(100, 300, 2000);
+    assert_true(bed_has_logged("--max-connections is 2000, but 150 are served"));
+}
+
+static void assert_places(int max_connections, size_t n_waits, size_t n_followers)
+{
+    httpd_config config = bed_config(client);
+    config.max_connections = max_connections;
+    const places p = places_find(&config);
+    assert_int_equal(p.of_all[PLACE_WAIT], n_waits);
+    assert_int_equal(p.of_all[PLACE_FOLLOWER], n_followers);
+}
+
+/* So that some connections are left for all that is short. */
+static void test_what_lasts_long_never_has_all_connections(void **state)
+{
+    (void)state;
+    limit = (struct rlimit){2000, 2000};
+    assert_places(1000, 750, 125);
+    assert_places(8, 6, 1);
+    assert_places(4, 3, 1);
+    assert_places(1, 1, 1);
+    limit = (struct rlimit){256, 256};
+    assert_places(1000, 96, 16);
+}
+
+/* One for connections, one for waits, ten workers, one that watches and its guard: each may be
  * the one that is missing. */
 static void test_without_threads_it_does_not_start(void **state)
 {
     (void)state;
     const httpd_config config = bed_config(client);
-    for (int n = 0; n < 12; n++) {
+    for (int n = 0; n < 14; n++) {
         n_threads = 0;
         refused_thread = n;
         assert_refused(&config, HF_INTERNAL, "there are no threads left");
     }
     n_threads = 0;
-    refused_thread = 12;
+    refused_thread = 14;
     bed_serve(&config);
-    assert_int_equal(n_threads, 12);
+    assert_int_equal(n_threads, 14);
 }
 
 static void limit_files(size_t n)
@@ -512,20 +548,20 @@ static void assert_closed(int fd)
 /* What all workers are at is answered; what stands in line, or comes then, is refused. */
 static void test_open_requests_are_answered_at_the_end(void **state)
 {
-    int open[WORKERS + 1];
+    int open[WORKERS_OTHER + 1];
     (void)state;
     serve_slowly();
-    for (int i = 0; i <= WORKERS; i++) {
+    for (int i = 0; i <= WORKERS_OTHER; i++) {
         open[i] = bed_send("GET /v1/locks", "", NULL);
-        while (n_listing < i + 1 && n_listing < WORKERS)
+        while (n_listing < i + 1 && n_listing < WORKERS_OTHER)
             bed_pause();
     }
-    bed_await_metric("holdfast_http_requests_open", WORKERS + 2);
+    bed_await_metric("holdfast_http_requests_open", WORKERS_OTHER + 2);
     pthread_t stopping = begin_to_stop();
     may_list = true;
-    for (int i = 0; i < WORKERS; i++)
+    for (int i = 0; i < WORKERS_OTHER; i++)
         assert_says(bed_answer(open[i]), 200, "\"locks\":[]");
-    assert_closed(open[WORKERS]);
+    assert_closed(open[WORKERS_OTHER]);
     pthread_join(stopping, NULL);
 }
 
@@ -661,6 +697,8 @@ int main(void)
         TEST(test_who_may_read_a_file_with_secrets),
         TEST(test_bad_certificates),
         TEST(test_the_limit_of_files_is_raised),
+        TEST(test_too_few_files_are_told),
+        TEST(test_what_lasts_long_never_has_all_connections),
         TEST(test_without_threads_it_does_not_start),
         TEST(test_without_files_it_does_not_start),
         TEST(test_open_requests_are_answered_at_the_end),

@@ -18,6 +18,7 @@
 static watcher w;
 static waits requests;
 static metrics counts;
+static const places enough = {.of_one = {10, 10}, .of_all = {10, 10}};
 static follower one;
 static atomic_int resumed;
 
@@ -34,7 +35,7 @@ static int begin(void **state)
     memset(&requests, 0, sizeof requests);
     memset(&counts, 0, sizeof counts);
     library = (struct library){.n_locks = 0};
-    one = (follower){.is_asleep = false};
+    one = (follower){.who = "me"};
     resumed = 0;
     clock_set(BEGIN_MS);
     assert_true(waits_open(&requests));
@@ -68,10 +69,27 @@ static void look_again(void)
     look_at(pause_end());
 }
 
+static void test_so_many_follow(void **state)
+{
+    static const places few = {.of_one = {0, 1}, .of_all = {0, 2}};
+    follower mine = {.who = "me"}, other = {.who = "other"}, third = {.who = "third"};
+    (void)state;
+    assert_int_equal(watcher_join(&w, &one, &few), ADMITTED);
+    assert_int_equal(watcher_join(&w, &mine, &few), TOO_MANY_OF_ONE);
+    assert_int_equal(watcher_join(&w, &other, &few), ADMITTED);
+    assert_int_equal(watcher_join(&w, &third, &few), TOO_MANY_OF_ALL);
+    assert_int_equal(watcher_count_followers(&w), 2);
+    watcher_leave(&w, &one);
+    assert_int_equal(watcher_join(&w, &mine, &few), ADMITTED);
+    watcher_leave(&w, &mine);
+    watcher_leave(&w, &other);
+    assert_int_equal(watcher_count_followers(&w), 0);
+}
+
 /* Joins, and waits for the first look. */
 static void follow(void)
 {
-    watcher_join(&w, &one);
+    assert_int_equal(watcher_join(&w, &one, &enough), ADMITTED);
     pause_end();
 }
 
@@ -147,10 +165,11 @@ static void test_it_looks_while_somebody_follows(void **state)
 
 static void test_who_joins_is_in_time_for_the_next_look(void **state)
 {
-    follower other = {.is_asleep = false};
+    follower other = {.who = "me"};
     (void)state;
     follow();
-    watcher_join(&w, &other); /* wakes it, but nothing is to be done yet */
+    assert_int_equal(watcher_join(&w, &other, &enough),
+                     ADMITTED); /* wakes it, but nothing is to be done yet */
     assert_int_equal(pause_end(), 500);
     clock_wake(&w.changed, BEGIN_MS + 499);
     assert_int_equal(pause_end(), 500);
@@ -254,14 +273,14 @@ static void test_a_beat_comes_every_second(void **state)
 
 static void test_each_look_wakes_who_is_asleep(void **state)
 {
-    follower other = {.is_asleep = true};
+    follower other = {.who = "me", .is_asleep = true};
     (void)state;
     one.is_asleep = true;
-    watcher_join(&w, &other);
+    assert_int_equal(watcher_join(&w, &other, &enough), ADMITTED);
     pause_end();
     assert_int_equal(resumed, 1);
     assert_false(other.is_asleep);
-    watcher_join(&w, &one);
+    assert_int_equal(watcher_join(&w, &one, &enough), ADMITTED);
     look_again();
     assert_int_equal(resumed, 2);
     look_again();
@@ -294,14 +313,14 @@ static void test_who_wants_none_costs_no_free_locks(void **state)
 static void test_who_wants_free_ones_has_them_from_the_next_look_on(void **state)
 {
     (void)state;
-    follower other = {.in_use = true};
+    follower other = {.who = "me", .in_use = true};
     library.locks = &is_free;
     library.n_locks = 1;
-    watcher_join(&w, &other);
+    assert_int_equal(watcher_join(&w, &other, &enough), ADMITTED);
     pause_end();
     assert_false(watcher_is_ready_locked(&w, &one));
     assert_true(watcher_is_ready_locked(&w, &other));
-    watcher_join(&w, &one);
+    assert_int_equal(watcher_join(&w, &one, &enough), ADMITTED);
     look_again();
     assert_false(library.in_use);
     assert_true(watcher_is_ready_locked(&w, &one));
@@ -566,7 +585,7 @@ static void test_who_comes_during_a_look_for_counts_does_not_wait_for_the_next(v
     let_looks_hang();
     watcher_count(&w);
     await_look();
-    watcher_join(&w, &one);
+    assert_int_equal(watcher_join(&w, &one, &enough), ADMITTED);
     assert_int_equal(answer_now(), 500);
 }
 
@@ -752,6 +771,7 @@ static void test_its_end_wakes_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_so_many_follow),
         TEST(test_it_looks_while_somebody_follows),
         TEST(test_who_joins_is_in_time_for_the_next_look),
         TEST(test_looks_take_a_fifth_of_the_time),

@@ -27,6 +27,7 @@ enum {
     KEY_ANYBODY,
     KEY_CONNECTIONS,
     KEY_WAITS,
+    KEY_FOLLOWERS,
     KEY_TIMEOUT,
     KEY_ACCESS_LOG
 };
@@ -50,6 +51,8 @@ static const struct argp_option list[] = {
     {"max-connections", KEY_CONNECTIONS, "N", 0, "at the same time; default 2000", 0},
     {"max-waits", KEY_WAITS, "N", 0,
      "requests of one client (or access token) that wait for locks; default 1000", 0},
+    {"max-followers", KEY_FOLLOWERS, "N", 0,
+     "event streams of one client (or access token); default 200", 0},
     {"timeout", KEY_TIMEOUT, "D", 0,
      "a client that takes longer to send a request, or to read the answer, is cut off; default "
      "10s",
@@ -96,6 +99,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_WAITS:
         how->max_waits = (int)value_number("--max-waits", arg, 1, MOST_CONNECTIONS);
+        return 0;
+    case KEY_FOLLOWERS:
+        how->max_followers = (int)value_number("--max-followers", arg, 1, MOST_CONNECTIONS);
         return 0;
     case KEY_TIMEOUT:
         how->patience_ms = timeout_of(arg);
@@ -171,6 +177,7 @@ int cmd_serve(settings *given, int argc, char **argv)
                    {.listen = "127.0.0.1:8430",
                     .max_connections = 2000,
                     .max_waits = 1000,
+                    .max_followers = 200,
                     .patience_ms = 10000,
                     .log = terminal_log}};
     const hf_options options = {.call_patience_ms = CALL_PATIENCE_MS};
