@@ -43,9 +43,47 @@ struct lock_request *lock_request_of(const struct waiter *waiter)
     return (struct lock_request *)((char *)waiter - offsetof(struct lock_request, waiter));
 }
 
+static void unlist_locked(struct lock_request *request)
+{
+    if (!request->woken_link)
+        return;
+    *request->woken_link = request->woken_next;
+    if (request->woken_next)
+        request->woken_next->woken_link = request->woken_link;
+    else
+        request->woken->end = request->woken_link;
+    request->woken_link = NULL;
+}
+
+void lock_request_note_woken_locked(struct lock_request *request)
+{
+    struct woken *woken = request->woken;
+    request->is_woken = true;
+    if (!woken || request->woken_link)
+        return;
+    request->woken_next = NULL;
+    request->woken_link = woken->end;
+    *woken->end = request;
+    woken->end = &request->woken_next;
+}
+
+void lock_request_list_wakes_locked(struct lock_request *request, struct woken *woken)
+{
+    unlist_locked(request);
+    request->woken = woken;
+}
+
+struct lock_request *lock_request_take_woken_locked(struct woken *woken)
+{
+    struct lock_request *request = woken->first;
+    if (request)
+        unlist_locked(request);
+    return request;
+}
+
 void lock_request_wake_locked(struct lock_request *request)
 {
-    request->is_woken = true;
+    lock_request_note_woken_locked(request);
     waker_wake(request->waker);
 }
 

@@ -23,6 +23,11 @@ struct place {
     bool may_land;   /* and whether that got no answer */
 };
 
+/* The requests that were woken, in that order, of those whose waker serves others, too; mutex. */
+struct woken {
+    struct lock_request *first, **end;
+};
+
 struct lock_request {
     hf_client *client;              /* constant */
     const hf_lock_options *options; /* constant */
@@ -44,7 +49,9 @@ struct lock_request {
     struct waiter waiter;       /* mutex */
     struct waker *waker;        /* mutex; NULL until it has to wait */
     bool is_woken;              /* mutex */
-    struct hf_lock *lock;       /* mutex: it was granted, or passed on */
+    struct woken *woken;        /* mutex: where it is listed once it is woken; NULL: nowhere */
+    struct lock_request *woken_next, **woken_link; /* mutex; link NULL: it is not listed */
+    struct hf_lock *lock;                          /* mutex: it was granted, or passed on */
     hf_id lease;    /* constant: the ticket of the ID lease that its enter makes; 0: none */
     bool is_common; /* constant: other calls may enter with that ticket: it is never given back */
     hf_id joins; /* mutex: the ticket of the ID lease to make; 0: none. The wait ends if that ticket
@@ -59,6 +66,12 @@ void lock_request_set_permits(hf_enter *enter, const hf_lock_options *options);
 struct lock_request *lock_request_of(const struct waiter *waiter);
 
 void lock_request_wake_locked(struct lock_request *request);
+/* The same, for a caller that wakes the waker itself. */
+void lock_request_note_woken_locked(struct lock_request *request);
+/* Wakes of it are listed there from now on; NULL: nowhere. */
+void lock_request_list_wakes_locked(struct lock_request *request, struct woken *woken);
+/* The next that was woken, which is no longer listed; NULL: none. */
+struct lock_request *lock_request_take_woken_locked(struct woken *woken);
 void lock_request_wake_all_locked(hf_client *client);
 
 uint64_t lock_request_owner(const struct lock_request *request); /* see caller_owner() */

@@ -310,7 +310,7 @@ static void pass_to_locked(struct lock_request *next, struct hf_lock *lock, hf_m
     lock_end_locked(lock, LOCK_RELEASED);
     hand_over_locked(next, lock, now);
     next->place.news = NEWS_LOCK;
-    next->is_woken = true;
+    lock_request_note_woken_locked(next);
     *to_wake = next->waker;
 }
 
