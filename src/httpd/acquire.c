@@ -114,6 +114,16 @@ static void begin_wait(acquire *a)
     give_back(req);
 }
 
+/* The body is not kept while the request waits: it takes more memory than all else. */
+static hf_code read_asked(acquire *a)
+{
+    request *req = a->req;
+    hf_code code = asked_read(&a->asked, req->body, req->body_size, &a->err);
+    free(req->body);
+    req->body = NULL;
+    return code;
+}
+
 void acquire_begin(request *req)
 {
     acquire *a = req->acquire = text_alloc(sizeof *a);
@@ -122,7 +132,7 @@ void acquire_begin(request *req)
     a->entry.ctx = a;
     pthread_mutex_init(&a->mutex, NULL);
     name_client(a);
-    hf_code code = asked_read(&a->asked, req->body, req->body_size, &a->err);
+    hf_code code = read_asked(a);
     if (!code)
         code = read_key(a, &a->err);
     if (!a->asked.options.owner && *req->caller.name)

@@ -164,6 +164,21 @@ static void close_all(httpd *service)
     free(service);
 }
 
+/* False: there are no threads left. */
+static bool open_connections(httpd *service)
+{
+    connections *all = &service->connections;
+    if (!connections_open(all, service->places.connections, service->config.patience_ms))
+        return false;
+    if (waits_open(&service->waits)) {
+        if (resumes_open(&service->resumes, all))
+            return true;
+        waits_close(&service->waits);
+    }
+    connections_close(all);
+    return false;
+}
+
 static hf_code open_all(httpd *service, hf_error *err)
 {
     hf_code code = hf_cancel_new(&service->stop, err);
@@ -188,20 +203,18 @@ static hf_code start(const httpd_config *config, httpd **out, hf_error *err)
     service->routes = &routes_all;
     service->places = places_find(config);
     service->waits.most = service->places.of_all[PLACE_WAIT];
-    bool has_connections =
-        connections_open(&service->connections, service->places.connections, config->patience_ms);
-    if (!has_connections || !waits_open(&service->waits)) {
-        if (has_connections)
-            connections_close(&service->connections);
+    if (!open_connections(service)) {
         free(service);
         return fail(err, HF_INTERNAL, "there are no threads left");
     }
     hold_times_init(&service->hold_times);
     hf_code code = open_all(service, err);
-    if (code)
+    if (code) {
+        resumes_close(&service->resumes);
         close_all(service);
-    else
+    } else {
         *out = service;
+    }
     return code;
 }
 
@@ -223,6 +236,7 @@ static void stop(httpd *service)
     work_close(&service->work);
     watcher_close(&service->watcher);
     connections_drain(&service->connections, CLEAR_MS);
+    resumes_close(&service->resumes);
     MHD_stop_daemon(service->daemon);
     close(fd);
     close_all(service);

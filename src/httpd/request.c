@@ -109,7 +109,7 @@ void request_work(request *req)
         answer_closed(req);
     else
         req->route->answer(req);
-    MHD_resume_connection(req->mhd);
+    resumes_add(&req->service->resumes, req->mhd);
 }
 
 /* Called when the whole request has arrived, and again when it is resumed with its answer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.h: the service as its parts see it. One thread, microhttpd's, reads and writes for all
- * connections; a few workers make the store's calls (work.h); one cuts off slow clients
+ * connections; a few workers make the store's calls (work.h),
+ * and what they have answered is resumed (resumes.h); one cuts off slow clients
  * (connections.h); one follows events in the store (watcher.h). */
 #ifndef HTTPD_SERVICE_H
 #define HTTPD_SERVICE_H
@@ -14,6 +15,7 @@
 #include "httpd/httpd.h"
 #include "httpd/metrics.h"
 #include "httpd/places.h"
+#include "httpd/resumes.h"
 #include "httpd/tokens.h"
 #include "httpd/waits.h"
 #include "httpd/watcher.h"
@@ -38,6 +40,7 @@ struct httpd {
     tokens *tokens; /* NULL: none is needed */
     connections connections;
     work work;
+    resumes resumes;
     waits waits;
     metrics metrics;
     hold_times hold_times;

@@ -13,6 +13,7 @@
 #define BLOCK_SIZE 4096
 #define TEXT_MOST 65536 /* of events, at a time */
 #define GREETING "retry: 1000\n\n"
+#define BEAT ":\n\n"
 
 typedef struct stream {
     follower follower; /* the watcher's part of it */
@@ -22,70 +23,103 @@ typedef struct stream {
     char *prefix, *last_id, *who;
     bool has_begun;
     uint64_t next, beats; /* up to which all was sent */
-    char *text;           /* is being sent */
-    size_t size, sent;
+    excerpt *part;        /* is being sent; NULL: nothing */
+    size_t sent;          /* of it */
 } stream;
 
 /* ---- What is sent ---- */
 
-static void begin_locked(stream *s, const watcher *w, FILE *out)
+static bool is_for(const excerpt_key *key, const event *e)
 {
-    fputs(GREETING, out);
-    s->has_begun = true;
-    s->beats = w->beats;
-    if (watcher_find_locked(w, &s->follower, s->last_id, &s->next))
-        return;
-    watcher_snapshot_locked(w, s->prefix, s->follower.in_use, out);
-    s->next = w->next;
+    return !e->name || strncmp(e->name, key->prefix, strlen(key->prefix)) == 0;
 }
 
-static bool is_for(const stream *s, const event *e)
+/* Returns the event to go on with: not all may have found room. */
+static uint64_t write_events_locked(const excerpt_key *key, const watcher *w, FILE *out)
 {
-    return !e->name || strncmp(e->name, s->prefix, strlen(s->prefix)) == 0;
-}
-
-static void write_events_locked(stream *s, const watcher *w, FILE *out)
-{
-    if (s->next < w->first) {
-        watcher_snapshot_locked(w, s->prefix, s->follower.in_use, out);
-        s->next = w->next;
-    }
-    for (; s->next < w->next && ftell(out) < TEXT_MOST; s->next++) {
-        const event *e = &w->events[s->next % EVENTS_KEPT];
-        if (is_for(s, e))
+    uint64_t next = key->from;
+    for (; next < key->to && ftell(out) < TEXT_MOST; next++) {
+        const event *e = &w->events[next % EVENTS_KEPT];
+        if (is_for(key, e))
             fputs(e->text, out);
     }
+    return next;
 }
 
-/* Only if there is nothing else to send. */
-static void write_beat_locked(stream *s, const watcher *w, FILE *out)
+static excerpt *write_locked(watcher *w, const excerpt_key *key)
 {
-    if (s->beats != w->beats && ftell(out) == 0)
-        fputs(":\n\n", out);
-    s->beats = w->beats;
+    char *text;
+    size_t size;
+    uint64_t next = key->to;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        text_no_memory();
+    if (key->is_first)
+        fputs(GREETING, out);
+    if (key->from)
+        next = write_events_locked(key, w, out);
+    else
+        watcher_snapshot_locked(w, key->prefix, key->in_use, out);
+    fclose(out);
+    return excerpts_add(&w->excerpts, key, next, text, size);
 }
 
-static void fill_locked(stream *s, const watcher *w)
+/* Where it goes on; 0: it gets all locks, as one that begins or cannot keep up. */
+static uint64_t position_locked(stream *s, const watcher *w)
+{
+    if (!s->has_begun && !watcher_find_locked(w, &s->follower, s->last_id, &s->next))
+        return 0;
+    return s->next < w->first ? 0 : s->next;
+}
+
+/* Comes where there is nothing else to send. */
+static excerpt *write_beat(stream *s, watcher *w)
+{
+    const excerpt_key key = {.prefix = "", .from = s->next, .to = s->next, .at_ms = -1};
+    if (s->beats == w->beats)
+        return NULL;
+    excerpt *found = excerpts_find(&w->excerpts, &key);
+    return found ? found : excerpts_add(&w->excerpts, &key, s->next, text_copy(BEAT), strlen(BEAT));
+}
+
+static excerpt *find_part_locked(stream *s, watcher *w)
+{
+    excerpt_key key = {.prefix = s->prefix,
+                       .in_use = s->follower.in_use,
+                       .is_first = !s->has_begun,
+                       .from = position_locked(s, w),
+                       .to = w->next,
+                       .at_ms = w->now.at_ms};
+    excerpt *found = excerpts_find(&w->excerpts, &key);
+    if (!found)
+        found = write_locked(w, &key);
+    s->next = found->next;
+    return found->size ? found : write_beat(s, w);
+}
+
+static void fill_locked(stream *s, watcher *w)
 {
     if (!s->has_begun && !watcher_is_ready_locked(w, &s->follower))
         return;
-    free(s->text);
-    s->text = NULL;
+    excerpt_leave(s->part);
+    s->part = NULL;
     s->sent = 0;
-    FILE *out = open_memstream(&s->text, &s->size);
-    if (!out)
-        text_no_memory();
-    if (!s->has_begun)
-        begin_locked(s, w, out);
-    write_events_locked(s, w, out);
-    write_beat_locked(s, w, out);
-    fclose(out);
+    excerpt *found = find_part_locked(s, w);
+    if (found)
+        s->part = excerpt_use(found);
+    s->has_begun = true;
+    s->beats = w->beats;
+}
+
+static size_t left(const stream *s)
+{
+    return s->part ? s->part->size - s->sent : 0;
 }
 
 static ssize_t take(stream *s, char *out, size_t room)
 {
-    size_t n = s->size - s->sent < room ? s->size - s->sent : room;
-    memcpy(out, s->text + s->sent, n);
+    size_t n = left(s) < room ? left(s) : room;
+    memcpy(out, s->part->text + s->sent, n);
     s->sent += n;
     s->req->n_bytes += n;
     connections_set_deadline(&s->service->connections, s->connection);
@@ -106,9 +140,9 @@ static ssize_t next_part(void *ctx, uint64_t position, char *out, size_t room)
     watcher *w = &s->service->watcher;
     (void)position;
     MUTEX_SCOPE(&w->mutex);
-    if (s->sent == s->size && !w->is_closing)
+    if (!left(s) && !w->is_closing)
         fill_locked(s, w);
-    if (s->sent < s->size)
+    if (left(s))
         return take(s, out, room);
     return w->is_closing ? MHD_CONTENT_READER_END_OF_STREAM : sleep_locked(s);
 }
@@ -120,14 +154,13 @@ static void free_stream(stream *s)
     free(s->prefix);
     free(s->last_id);
     free(s->who);
-    free(s->text);
     free(s);
 }
 
 static void close_stream(void *ctx)
 {
     stream *s = ctx;
-    watcher_leave(&s->service->watcher, &s->follower);
+    watcher_leave(&s->service->watcher, &s->follower, s->part);
     free_stream(s);
 }
 

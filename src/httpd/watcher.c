@@ -253,7 +253,7 @@ admission watcher_join(watcher *w, follower *f, const places *p)
     return ADMITTED;
 }
 
-void watcher_leave(watcher *w, follower *f)
+void watcher_leave(watcher *w, follower *f, excerpt *part)
 {
     pthread_mutex_lock(&w->mutex);
     if (f->after)
@@ -264,6 +264,7 @@ void watcher_leave(watcher *w, follower *f)
         w->followers = f->after;
     w->n_followers--;
     tally_remove(&w->of_client, f->who);
+    excerpt_leave(part);
     pthread_mutex_unlock(&w->mutex);
 }
 
@@ -375,6 +376,7 @@ void watcher_done(watcher *w)
 {
     listing_done(&w->now);
     tally_done(&w->of_client);
+    excerpts_done(&w->excerpts);
     free(w->trouble);
     for (size_t i = 0; i < EVENTS_KEPT; i++) {
         free(w->events[i].name);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "httpd/excerpt.h"
 #include "httpd/listing.h"
 #include "httpd/metrics.h"
 #include "show/census.h"
@@ -56,7 +57,8 @@ typedef struct watcher {
     uint64_t beats; /* something is sent at least this often, so that a dead connection shows */
     follower *followers;
     size_t n_followers;
-    tally of_client; /* the followers */
+    tally of_client;   /* the followers */
+    excerpts excerpts; /* stream.c: what they are sent */
     bool is_closing;
 } watcher;
 
@@ -64,7 +66,8 @@ bool watcher_open(watcher *w, hf_client *client, waits *requests, metrics *m);
 
 /* Only while of its client, and of all, fewer follow than p says. */
 admission watcher_join(watcher *w, follower *f, const places *p);
-void watcher_leave(watcher *w, follower *f);
+/* part: what it was being sent; NULL: nothing */
+void watcher_leave(watcher *w, follower *f, excerpt *part);
 size_t watcher_count_followers(watcher *w);
 
 /* What the last look counted. From now on, and for some minutes, looks are made for it. */

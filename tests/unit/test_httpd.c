@@ -522,7 +522,7 @@ static void test_a_follower_is_woken_once(void **state)
     while (counts.looks < 3)
         poll(NULL, 0, 10);
     assert_int_equal(resumed, 1);
-    watcher_leave(&watching, &f);
+    watcher_leave(&watching, &f, NULL);
     end_watching(client);
 }
 
@@ -537,14 +537,14 @@ static void test_who_leaves_is_followed_no_more(void **state)
     pthread_cond_init(&w.changed, NULL);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(watcher_join(&w, all[i], &many), ADMITTED);
-    watcher_leave(&w, &b);
-    watcher_leave(&w, &d);
+    watcher_leave(&w, &b, NULL);
+    watcher_leave(&w, &d, NULL);
     assert_ptr_equal(w.followers, &c);
     assert_ptr_equal(c.after, &a);
-    watcher_leave(&w, &a);
+    watcher_leave(&w, &a, NULL);
     assert_ptr_equal(w.followers, &c);
     assert_null(c.after);
-    watcher_leave(&w, &c);
+    watcher_leave(&w, &c, NULL);
     assert_null(w.followers);
     assert_int_equal(w.n_followers, 0);
 }

@@ -14,6 +14,7 @@
 #include "httpd/connections.h"
 #include "httpd/hold_times.h"
 #include "httpd/request.h"
+#include "httpd/resumes.h"
 #include "httpd/route.h"
 #include "httpd/waits.h"
 #include "httpd/work.h"
@@ -470,6 +471,58 @@ static void test_no_thread_no_connections(void **state)
     assert_false(connections_open(&clients, 1, PATIENCE_MS));
 }
 
+/* ---- resumes.c ---- */
+
+static atomic_int n_resumed;
+
+void MHD_resume_connection(struct MHD_Connection *mhd)
+{
+    (void)mhd;
+    n_resumed++;
+}
+
+static void open_resumes(resumes *r, size_t n_connections)
+{
+    static connections crowd;
+    memset(&crowd, 0, sizeof crowd);
+    memset(r, 0, sizeof *r);
+    pthread_mutex_init(&crowd.mutex, NULL);
+    crowd.n_connections = n_connections;
+    n_resumed = 0;
+    assert_true(resumes_open(r, &crowd));
+}
+
+static void test_few_are_resumed_at_once(void **state)
+{
+    static resumes r;
+    (void)state;
+    open_resumes(&r, RESUMES_FEW - 1);
+    resumes_add(&r, NULL);
+    resumes_add(&r, NULL);
+    assert_int_equal(n_resumed, 2);
+    resumes_close(&r);
+}
+
+/* Here 5 ms apart. */
+static void test_of_very_many_several_are_resumed_together(void **state)
+{
+    static resumes r;
+    (void)state;
+    open_resumes(&r, 5000);
+    resumes_add(&r, NULL);
+    await(&n_resumed, 1);
+    resumes_add(&r, NULL);
+    assert_int_equal(clock_await_sleep(&r.changed), BEGIN_MS + 5);
+    resumes_add(&r, NULL);
+    assert_int_equal(n_resumed, 1);
+    clock_wake(&r.changed, BEGIN_MS + 5);
+    await(&n_resumed, 3);
+    resumes_add(&r, NULL);
+    clock_await_sleep(&r.changed);
+    resumes_close(&r); /* what is left is resumed */
+    assert_int_equal(n_resumed, 4);
+}
+
 /* ---- request.c ---- */
 
 /* What its client has then is the time for another request. */
@@ -641,6 +694,8 @@ int main(void)
         TEST(test_requests_are_waited_for_before_the_end),
         TEST(test_but_not_for_ever),
         TEST(test_no_thread_no_connections),
+        TEST(test_few_are_resumed_at_once),
+        TEST(test_of_very_many_several_are_resumed_together),
         TEST(test_the_end_of_a_request_begins_the_time_anew),
         TEST(test_a_lease_whose_hash_would_be_0),
         TEST(test_who_hangs_up_is_noticed),

@@ -79,10 +79,10 @@ static void test_so_many_follow(void **state)
     assert_int_equal(watcher_join(&w, &other, &few), ADMITTED);
     assert_int_equal(watcher_join(&w, &third, &few), TOO_MANY_OF_ALL);
     assert_int_equal(watcher_count_followers(&w), 2);
-    watcher_leave(&w, &one);
+    watcher_leave(&w, &one, NULL);
     assert_int_equal(watcher_join(&w, &mine, &few), ADMITTED);
-    watcher_leave(&w, &mine);
-    watcher_leave(&w, &other);
+    watcher_leave(&w, &mine, NULL);
+    watcher_leave(&w, &other, NULL);
     assert_int_equal(watcher_count_followers(&w), 0);
 }
 
@@ -176,7 +176,7 @@ static void test_who_joins_is_in_time_for_the_next_look(void **state)
     assert_int_equal(counts.looks, 1);
     look_at(500);
     assert_int_equal(counts.looks, 2);
-    watcher_leave(&w, &other);
+    watcher_leave(&w, &other, NULL);
 }
 
 static int64_t look_takes_ms;
@@ -238,7 +238,7 @@ static void test_it_goes_on_for_a_while_when_all_have_gone(void **state)
     show(&is_free);
     uint64_t epoch = w.epoch, next = w.next;
     assert_true(next > w.first);
-    watcher_leave(&w, &one);
+    watcher_leave(&w, &one, NULL);
     look_at(30000);
     look_at(30499); /* the last look for a follower was at 500 ms */
     assert_int_equal(w.epoch, epoch);
@@ -285,7 +285,7 @@ static void test_each_look_wakes_who_is_asleep(void **state)
     assert_int_equal(resumed, 2);
     look_again();
     assert_int_equal(resumed, 2);
-    watcher_leave(&w, &other);
+    watcher_leave(&w, &other, NULL);
 }
 
 /* ---- What it makes of it ---- */
@@ -326,11 +326,11 @@ static void test_who_wants_free_ones_has_them_from_the_next_look_on(void **state
     assert_true(watcher_is_ready_locked(&w, &one));
     assert_true(w.next == 1); /* those that were free before are no news */
     show(&is_held);
-    watcher_leave(&w, &one);
+    watcher_leave(&w, &one, NULL);
     look_at(pause_end() + 30000);
     look_again();
     assert_true(library.in_use);
-    watcher_leave(&w, &other);
+    watcher_leave(&w, &other, NULL);
 }
 
 static void test_changes_are_events(void **state)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resumes.c: collects connections, and resumes them from a thread of its own; see resumes.h. */
+#include "httpd/resumes.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+
+#include "httpd/clock.h"
+#include "show/text.h"
+
+static void append_locked(resumes *r, struct MHD_Connection *mhd)
+{
+    if (r->n == r->room) {
+        r->room = r->room ? 2 * r->room : 64;
+        r->due = realloc(r->due, r->room * sizeof *r->due);
+        if (!r->due)
+            text_no_memory();
+    }
+    r->due[r->n++] = mhd;
+}
+
+void resumes_add(resumes *r, struct MHD_Connection *mhd)
+{
+    if (connections_count(r->connections).connections < RESUMES_FEW) {
+        MHD_resume_connection(mhd);
+        return;
+    }
+    pthread_mutex_lock(&r->mutex);
+    append_locked(r, mhd);
+    if (r->n == 1)
+        pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* From one time to the next. */
+static int64_t pace_us(const resumes *r)
+{
+    int64_t us = (int64_t)connections_count(r->connections).connections;
+    return us < RESUMES_MOST_US ? us : RESUMES_MOST_US;
+}
+
+static void resume_all_locked(resumes *r)
+{
+    struct MHD_Connection **due = r->due;
+    size_t n = r->n;
+    r->due = NULL;
+    r->n = r->room = 0;
+    r->last_us = clock_now_us();
+    pthread_mutex_unlock(&r->mutex);
+    for (size_t i = 0; i < n; i++)
+        MHD_resume_connection(due[i]);
+    free(due);
+    pthread_mutex_lock(&r->mutex);
+}
+
+static void go_on_locked(resumes *r)
+{
+    int64_t due_us = r->last_us + pace_us(r);
+    struct timespec due = {due_us / 1000000, due_us % 1000000 * 1000};
+    if (!r->n && !r->is_closing)
+        pthread_cond_wait(&r->changed, &r->mutex);
+    else if (!r->is_closing && clock_now_us() < due_us)
+        pthread_cond_clockwait(&r->changed, &r->mutex, CLOCK_MONOTONIC, &due);
+    else
+        resume_all_locked(r);
+}
+
+static void *run(void *ctx)
+{
+    resumes *r = ctx;
+    pthread_mutex_lock(&r->mutex);
+    while (!r->is_closing || r->n)
+        go_on_locked(r);
+    pthread_mutex_unlock(&r->mutex);
+    return NULL;
+}
+
+bool resumes_open(resumes *r, connections *all)
+{
+    r->connections = all;
+    pthread_mutex_init(&r->mutex, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    return pthread_create(&r->thread, NULL, run, r) == 0;
+}
+
+void resumes_close(resumes *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->is_closing = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
+    pthread_join(r->thread, NULL);
+    free(r->due);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->mutex);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resumes.h: resumes suspended connections. For each time that some are resumed, microhttpd goes
+ * through all that are suspended; so where there are very many, they are resumed together, a few ms
+ * apart. */
+#ifndef HTTPD_RESUMES_H
+#define HTTPD_RESUMES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "httpd/connections.h"
+
+#define RESUMES_FEW 1000 /* of fewer connections, each is resumed at once */
+#define RESUMES_MOST_US 10000
+
+struct MHD_Connection;
+
+typedef struct resumes {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t thread;
+    connections *connections;
+    struct MHD_Connection **due;
+    size_t n, room;
+    int64_t last_us; /* when some were resumed */
+    bool is_closing;
+} resumes;
+
+/* Starts the thread; of so many connections, a microsecond apart for each. False: there are no
+ * threads left. */
+bool resumes_open(resumes *r, connections *all);
+
+/* Resumes it, soon. From any thread. */
+void resumes_add(resumes *r, struct MHD_Connection *mhd);
+
+/* Resumes what is left, and ends the thread. */
+void resumes_close(resumes *r);
+
+#endif
