@@ -17,6 +17,7 @@ struct bench {
     struct place place;
     int runs;            /* how often each figure is measured */
     int crowd_s;         /* how long the crowd takes its turns */
+    int clients;         /* so many wait at the service */
     const char *command; /* the path of `holdfast`, or NULL */
 };
 
@@ -24,7 +25,7 @@ typedef void part_fn(const struct bench *bench);
 
 part_fn measure_pairs, measure_threads, measure_handover, measure_work, measure_heartbeat,
     measure_crowd, measure_recovery, measure_waiting, measure_process, measure_protocols,
-    measure_busy;
+    measure_busy, measure_service;
 
 _Noreturn void fail(int status, const char *doing, const char *text); /* sysexits.h */
 void must(hf_code code, const hf_error *err);

@@ -26,7 +26,7 @@ static const struct part {
     {"process", measure_process},     {"pairs", measure_pairs}, {"threads", measure_threads},
     {"handover", measure_handover},   {"work", measure_work},   {"heartbeat", measure_heartbeat},
     {"recovery", measure_recovery},   {"crowd", measure_crowd}, {"waiting", measure_waiting},
-    {"protocols", measure_protocols}, {"busy", measure_busy},
+    {"protocols", measure_protocols}, {"busy", measure_busy},   {"service", measure_service},
 };
 #define N_PARTS (sizeof parts / sizeof *parts)
 
@@ -42,11 +42,11 @@ static const struct role {
 
 /* ---- Options ---- */
 
-enum { KEY_JSON = 1000, KEY_ONLY, KEY_RUNS, KEY_SECONDS };
+enum { KEY_JSON = 1000, KEY_ONLY, KEY_RUNS, KEY_SECONDS, KEY_CLIENTS };
 
 #define PARTS                                                                                      \
     "process, pairs, threads, handover, work, heartbeat, recovery, crowd, waiting, protocols, "    \
-    "busy"
+    "busy, service"
 
 static const struct argp_option list[] = {
     {"json", KEY_JSON, NULL, 0, "the rows as JSON on standard output, the table on standard error",
@@ -54,6 +54,7 @@ static const struct argp_option list[] = {
     {"only", KEY_ONLY, "PART,...", 0, "of " PARTS, 0},
     {"runs", KEY_RUNS, "N", 0, "measure each figure so often; default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
+    {"clients", KEY_CLIENTS, "N", 0, "so many wait at the service; default 10000", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -104,6 +105,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_SECONDS:
         out->bench.crowd_s = number("--seconds", arg, 3600);
+        return 0;
+    case KEY_CLIENTS:
+        out->bench.clients = number("--clients", arg, 12000);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -196,7 +200,8 @@ static int work_as(const char *role, const char *board_fd, const char *number)
 int main(int argc, char **argv)
 {
     struct asked asked = {
-        .bench = {.runs = 5, .crowd_s = 20, .command = getenv("HOLDFAST_COMMAND")}};
+        .bench = {
+            .runs = 5, .crowd_s = 20, .clients = 10000, .command = getenv("HOLDFAST_COMMAND")}};
     mongoc_log_set_handler(quiet, NULL);
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return work_as(argv[2], argv[3], argv[4]);

@@ -46,6 +46,16 @@ class Bench(cli.Case):
         self.assertEqual(of["the same, waiters that did not time out when told to give up"], 0)
         self.assertEqual(of["the same, tickets left a second later"], 0)
 
+    def test_a_crowd_at_a_service(self):
+        rows = self.rows("--only", "service", "--seconds", "1", "--clients", "50")
+        of = {row["figure"]: row["ours"]["median"] for row in rows}
+        for figure in ("leases that were lost", "renewals, and calls of /healthz, that failed",
+                       "waits and followers that ended"):
+            self.assertEqual(of[figure], 0)
+        db = sqlite3.connect(self.path("locks.db"))
+        self.addCleanup(db.close)
+        self.assertEqual(db.execute("SELECT name FROM locks").fetchall(), [])
+
     def test_interrupted_it_cleans_up(self):
         bench = self.start("bench", "--only", "threads,pairs", "--runs", "3")
         bench.out.expect("pairs/s, 1 lock, lingering")

@@ -15,7 +15,7 @@
 
 #define PROGRAM "holdfast-bench"
 
-enum { KEY_ONLY = 2000, KEY_RUNS, KEY_SECONDS, N_KEYS = 3 };
+enum { KEY_ONLY = 2000, KEY_RUNS, KEY_SECONDS, KEY_CLIENTS, N_KEYS = 4 };
 
 typedef struct asked {
     settings *given;
@@ -26,10 +26,11 @@ typedef struct asked {
 static const struct argp_option list[] = {
     {"only", KEY_ONLY, "PART,...", 0,
      "measure these parts only: pairs, threads, handover, work, heartbeat, recovery, crowd, "
-     "waiting, process, protocols, busy",
+     "waiting, process, protocols, busy, service",
      0},
     {"runs", KEY_RUNS, "N", 0, "how often to measure each figure: 1 to 20, default 5", 0},
     {"seconds", KEY_SECONDS, "N", 0, "how long the crowd takes its turns; default 20", 0},
+    {"clients", KEY_CLIENTS, "N", 0, "so many wait at the service; default 10000", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
