@@ -23,7 +23,7 @@
 #define WAIT_MOST_NS INT64_C(60000000000)
 #define BATCH 500 /* connections that come at once, in */
 #define BATCH_NS INT64_C(25000000)
-#define SETTLE_NS INT64_C(5000000000) /* the followers get all locks at first */
+#define SETTLE_NS INT64_C(5000000000)
 #define ROOM 1024
 #define METRICS_ROOM 131072
 #define LEASE_MAX 256
@@ -299,10 +299,14 @@ static void begin_wait(scene *s, int i)
     call_send(&s->crowd[i], "POST", path, "{\"wait_ms\":3600000}");
 }
 
+/* Each follows some of the locks, as programs do. */
 static void begin_follower(scene *s, int i)
 {
+    char name[PLACE_NAME_MAX], path[PLACE_NAME_MAX + 40];
+    name_lock(s, i, name);
+    snprintf(path, sizeof path, "/v1/events?in_use=1&prefix=%s", name);
     call_open(&s->calls, &s->crowd[i], ROOM, on_ended, s);
-    call_send(&s->crowd[i], "GET", "/v1/events?in_use=1", NULL);
+    call_send(&s->crowd[i], "GET", path, NULL);
 }
 
 static void bring(scene *s, int i)
@@ -386,6 +390,14 @@ static void bring_crowd(scene *s, const server *from)
     s->healths.n = 0;
 }
 
+static bool is_idle(const scene *s)
+{
+    int n = 0;
+    while (n < RENEWERS && !s->renewers[n].call.is_busy)
+        n++;
+    return n == RENEWERS && !s->n_line;
+}
+
 /* Leaves no lease behind. */
 static void send_home(scene *s)
 {
@@ -394,9 +406,8 @@ static void send_home(scene *s)
             call_close(&s->crowd[i]);
     await_waits(s, 0, 0);
     s->is_ending = true;
-    for (int64_t until = now_ns() + WAIT_MOST_NS; s->n_line && now_ns() < until;)
+    for (int64_t until = now_ns() + WAIT_MOST_NS; !is_idle(s) && now_ns() < until;)
         go_on(s, now_ns() + LOOK_NS);
-    go_on(s, now_ns() + LOOK_NS);
 }
 
 static void close_connections(scene *s)

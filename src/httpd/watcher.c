@@ -39,13 +39,12 @@ static void keep(watcher *w, news kind, const char *name, const char *data)
     metrics_news(w->metrics, kind);
 }
 
-static void tell(void *ctx, news kind, const char *name, const json_t *data)
+static char *text_of(const json_t *data)
 {
     char *text = json_dumps(data, JSON_COMPACT);
     if (!text)
         text_no_memory();
-    keep(ctx, kind, name, text);
-    free(text);
+    return text;
 }
 
 static void tell_store(watcher *w)
@@ -53,8 +52,44 @@ static void tell_store(watcher *w)
     json_t *data = json_object_new();
     json_put(data, "reachable", json_boolean(!w->trouble));
     json_put_text(data, "detail", w->trouble);
-    tell(w, NEWS_STORE, NULL, data);
+    char *text = text_of(data);
+    keep(w, NEWS_STORE, NULL, text);
+    free(text);
     json_decref(data);
+}
+
+/* ---- What two listings differ in ---- */
+
+typedef struct change_note {
+    news kind;
+    char *name, *text; /* name NULL: of no lock */
+} change_note;
+
+typedef struct change_notes {
+    change_note *all;
+    size_t n, room;
+} change_notes;
+
+static void note(void *ctx, news kind, const char *name, const json_t *data)
+{
+    change_notes *notes = ctx;
+    if (notes->n == notes->room) {
+        notes->room = notes->room ? 2 * notes->room : 64;
+        notes->all = realloc(notes->all, notes->room * sizeof *notes->all);
+        if (!notes->all)
+            text_no_memory();
+    }
+    notes->all[notes->n++] = (change_note){kind, name ? text_copy(name) : NULL, text_of(data)};
+}
+
+static void keep_all_locked(watcher *w, change_notes *notes)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        keep(w, notes->all[i].kind, notes->all[i].name, notes->all[i].text);
+        free(notes->all[i].name);
+        free(notes->all[i].text);
+    }
+    free(notes->all);
 }
 
 /* ---- Looking ---- */
@@ -76,6 +111,19 @@ static void begin_anew_locked(watcher *w)
     w->first = ++w->next;
 }
 
+/* Without the mutex, for which microhttpd's only thread waits when it sends something to a
+ * follower. The listing that others read meanwhile is only read here, too. */
+static void compare_locked(watcher *w, const listing *found)
+{
+    change_notes notes = {.n = 0};
+    if (!w->now.locks)
+        return;
+    pthread_mutex_unlock(&w->mutex);
+    listing_compare(&w->now, found, note, &notes);
+    pthread_mutex_lock(&w->mutex);
+    keep_all_locked(w, &notes);
+}
+
 static void take_locked(watcher *w, listing *found)
 {
     bool is_first_after_trouble = w->trouble && !w->now.locks;
@@ -87,11 +135,12 @@ static void take_locked(watcher *w, listing *found)
         w->crowded_until_ms = clock_now_ms() + CROWDED_MS;
     if (found->has_free && !w->now.has_free)
         w->free_since = w->next;
-    if (w->now.locks) {
-        listing_compare(&w->now, found, tell, w);
-        listing_done(&w->now);
-    }
+    compare_locked(w, found);
+    listing before = w->now;
     w->now = *found;
+    pthread_mutex_unlock(&w->mutex);
+    listing_done(&before);
+    pthread_mutex_lock(&w->mutex);
 }
 
 /* From the beginning of one look to that of the next, if looks take this long. A follower may have
