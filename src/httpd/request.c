@@ -117,8 +117,10 @@ static enum MHD_Result answer(request *req)
 {
     if (!req->status && req->route->run_by == RUN_AT_ONCE)
         req->route->answer(req);
-    if (req->status)
+    if (req->status) {
+        resumes_flush(&req->service->resumes);
         return send_answer(req);
+    }
     connections_clear_deadline(&req->service->connections, req->connection);
     MHD_suspend_connection(req->mhd);
     if (work_give(&req->service->work, req))

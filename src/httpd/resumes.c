@@ -39,17 +39,26 @@ static int64_t pace_us(const resumes *r)
     return us < RESUMES_MOST_US ? us : RESUMES_MOST_US;
 }
 
-static void resume_all_locked(resumes *r)
+void resumes_flush(resumes *r)
 {
+    pthread_mutex_lock(&r->mutex);
     struct MHD_Connection **due = r->due;
     size_t n = r->n;
     r->due = NULL;
     r->n = r->room = 0;
-    r->last_us = clock_now_us();
     pthread_mutex_unlock(&r->mutex);
     for (size_t i = 0; i < n; i++)
         MHD_resume_connection(due[i]);
     free(due);
+}
+
+/* The others follow when microhttpd has come to this one; or the next does, should it be gone. */
+static void resume_one_locked(resumes *r)
+{
+    struct MHD_Connection *mhd = r->due[--r->n];
+    r->last_us = clock_now_us();
+    pthread_mutex_unlock(&r->mutex);
+    MHD_resume_connection(mhd);
     pthread_mutex_lock(&r->mutex);
 }
 
@@ -62,7 +71,7 @@ static void go_on_locked(resumes *r)
     else if (!r->is_closing && clock_now_us() < due_us)
         pthread_cond_clockwait(&r->changed, &r->mutex, CLOCK_MONOTONIC, &due);
     else
-        resume_all_locked(r);
+        resume_one_locked(r);
 }
 
 static void *run(void *ctx)

@@ -35,6 +35,9 @@ bool resumes_open(resumes *r, connections *all);
 /* Resumes it, soon. From any thread. */
 void resumes_add(resumes *r, struct MHD_Connection *mhd);
 
+/* Resumes all that are due. From microhttpd's own thread, so that it goes through them once. */
+void resumes_flush(resumes *r);
+
 /* Resumes what is left, and ends the thread. */
 void resumes_close(resumes *r);
 

@@ -140,6 +140,7 @@ static ssize_t next_part(void *ctx, uint64_t position, char *out, size_t room)
     watcher *w = &s->service->watcher;
     (void)position;
     MUTEX_SCOPE(&w->mutex);
+    watcher_wake_rest_locked(w);
     if (!left(s) && !w->is_closing)
         fill_locked(s, w);
     if (left(s))

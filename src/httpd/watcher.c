@@ -19,6 +19,7 @@
 #define COUNT_LINGER_MS 180000 /* scrapes are a minute apart, and one may fail */
 #define COUNT_SHARE 20         /* at most this part of the time is spent on them */
 #define BEAT_MS 1000
+#define MANY_FOLLOWERS 100
 #define CROWDED_MS 60000 /* until free locks that were too many are counted again */
 #define LATE_MS 1500     /* so much over twice the usual time without a lock is trouble */
 
@@ -212,14 +213,34 @@ static void beat_locked(watcher *w, int64_t now_ms)
     w->beats++;
 }
 
-/* There may be something for them. */
+static bool wake(follower *f)
+{
+    if (!f->is_asleep)
+        return false;
+    f->is_asleep = false;
+    MHD_resume_connection(f->mhd);
+    return true;
+}
+
+void watcher_wake_rest_locked(watcher *w)
+{
+    if (!w->has_rest)
+        return;
+    w->has_rest = false;
+    for (follower *f = w->followers; f; f = f->after)
+        wake(f);
+}
+
+/* There may be something for them. Of many, one is woken, with which microhttpd's own thread comes
+ * for the rest: whenever others resume one, it goes through all suspended connections. */
 static void wake_all_locked(watcher *w)
 {
-    for (follower *f = w->followers; f; f = f->after)
-        if (f->is_asleep) {
-            f->is_asleep = false;
-            MHD_resume_connection(f->mhd);
-        }
+    bool is_alone = false;
+    w->has_rest |= w->n_followers < MANY_FOLLOWERS || w->is_closing;
+    watcher_wake_rest_locked(w);
+    for (follower *f = w->followers; f && !is_alone; f = f->after)
+        is_alone = wake(f);
+    w->has_rest = is_alone;
 }
 
 /* A follower that comes meanwhile is not kept waiting for a look that was made for counts. */
@@ -314,6 +335,7 @@ void watcher_leave(watcher *w, follower *f, excerpt *part)
     w->n_followers--;
     tally_remove(&w->of_client, f->who);
     excerpt_leave(part);
+    watcher_wake_rest_locked(w); /* it may be the one that was to come for them */
     pthread_mutex_unlock(&w->mutex);
 }
 

@@ -57,6 +57,7 @@ typedef struct watcher {
     uint64_t beats; /* something is sent at least this often, so that a dead connection shows */
     follower *followers;
     size_t n_followers;
+    bool has_rest;     /* one was woken, and comes for the others */
     tally of_client;   /* the followers */
     excerpts excerpts; /* stream.c: what they are sent */
     bool is_closing;
@@ -83,6 +84,9 @@ void watcher_close(watcher *w);
 void watcher_done(watcher *w);
 
 /* ---- For those that follow, with the mutex locked ---- */
+
+/* Wakes those that stayed asleep when one of many was woken. */
+void watcher_wake_rest_locked(watcher *w);
 
 /* Whether there is a listing for it to begin with. */
 bool watcher_is_ready_locked(const watcher *w, const follower *f);
