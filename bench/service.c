@@ -114,8 +114,9 @@ struct scene;
 typedef struct renewer {
     call call;
     struct scene *scene;
-    lease *lease;   /* that is renewed; NULL: one is taken, or nothing asked */
-    int64_t due_ns; /* of the last call about health */
+    lease *lease;      /* that is renewed; NULL: one is taken, or nothing asked */
+    bool is_releasing; /* that lease */
+    int64_t due_ns;    /* of the last call about health */
 } renewer;
 
 typedef struct scene {
@@ -202,7 +203,7 @@ static void on_renewed(scene *s, lease *l, int status)
 static void on_answer_for_lease(renewer *r, int status)
 {
     scene *s = r->scene;
-    if (s->is_ending)
+    if (r->is_releasing)
         s->cost->failed += status != 204;
     else
         on_renewed(s, r->lease, status);
@@ -247,7 +248,8 @@ static void renew_or_release(renewer *r)
     r->lease = s->line[s->first];
     s->first = (s->first + 1) % s->load->leases;
     s->n_line--;
-    call_send(&r->call, s->is_ending ? "DELETE" : "PUT", r->lease->path, NULL);
+    r->is_releasing = s->is_ending;
+    call_send(&r->call, r->is_releasing ? "DELETE" : "PUT", r->lease->path, NULL);
 }
 
 static void ask_next(renewer *r)
