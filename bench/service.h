@@ -20,7 +20,7 @@ typedef struct service_cost {
     double arriving_p99_ms, renewal_p99_ms, health_p99_ms;
     double arrived_s;    /* how long it took until all waited */
     double lost, failed; /* leases; renewals that got another answer, or none */
-    double ended;        /* waits and followers that ended */
+    double ended;        /* waits that ended */
     double kib_per_wait; /* resident memory of the service */
     double cpu_ms_per_s; /* of the service */
 } service_cost;

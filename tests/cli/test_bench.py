@@ -50,7 +50,7 @@ class Bench(cli.Case):
         rows = self.rows("--only", "service", "--seconds", "1", "--clients", "50")
         of = {row["figure"]: row["ours"]["median"] for row in rows}
         for figure in ("leases that were lost", "renewals, and calls of /healthz, that failed",
-                       "waits and followers that ended"):
+                       "waits that ended"):
             self.assertEqual(of[figure], 0)
         db = sqlite3.connect(self.path("locks.db"))
         self.addCleanup(db.close)
