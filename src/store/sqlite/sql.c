@@ -129,15 +129,21 @@ static void shorten_log(sql *conn)
         move_log(conn, SQLITE_CHECKPOINT_RESTART, &pages, &moved);
 }
 
-/* Each try costs two syncs. So of all processes, the one does it whose commit made the log longer
- * by another LONG_LOG: not each of a thousand that begin while it is long. */
+/* Each try costs two syncs, so it is made when the log has grown by another LONG_LOG since this
+ * connection last saw it. One that has just been opened sees only what its own commit added, or each
+ * of a thousand processes that begin while the log is long would try. */
+void sql_see_log(sql *conn, int pages)
+{
+    int before = conn->log_pages ? conn->log_pages : pages - COMMIT_PAGES;
+    conn->log_pages = pages;
+    if (conn->is_tidy && pages / LONG_LOG > before / LONG_LOG)
+        shorten_log(conn);
+}
+
 static int see_commit(void *ctx, sqlite3 *db, const char *name, int pages)
 {
     (void)db, (void)name;
-    sql *conn = ctx;
-    conn->log_pages = pages;
-    if (conn->is_tidy && pages / LONG_LOG > (pages - COMMIT_PAGES) / LONG_LOG)
-        shorten_log(conn);
+    sql_see_log(ctx, pages);
     return SQLITE_OK;
 }
 

@@ -122,6 +122,9 @@ void sql_close(sql *conn);
  * Other connections never do: the one for beats must not wait for the disk. */
 void sql_tend_log(sql *conn, bool is_tidy);
 
+/* Another connection has seen the log that long: shortens it, if that is due. */
+void sql_see_log(sql *conn, int pages);
+
 /* Moves what can be moved; whether a reader keeps the rest. *pages: how long the log is. */
 bool sql_log_is_kept(sql *conn, int *pages);
 #define SQL_TOO_LONG_LOG 4000 /* pages; one that is not kept stays below */
