@@ -65,12 +65,20 @@ void judge_keep(struct judge *judge, const hf_id *ids, size_t n)
     judge->n = kept;
 }
 
+static hf_mono due_with_slack(const judge_watch *watch, int64_t slack_ms)
+{
+    hf_mono end = lease_watch_end(watch->since, watch->ttl_ms);
+    if (watch->is_ask || !watch->is_seen || mono_reached(end, watch->look_at))
+        return watch->look_at;
+    return mono_min(mono_add_ms(watch->look_at, slack_ms), end);
+}
+
 hf_mono judge_due(const struct judge *judge)
 {
     hf_mono due = MONO_NEVER;
     for (size_t i = 0; i < judge->n; i++)
         if (!judge->watches[i].is_far)
-            due = mono_min(due, judge->watches[i].look_at);
+            due = mono_min(due, due_with_slack(&judge->watches[i], judge->slack_ms));
     return due;
 }
 
@@ -78,6 +86,8 @@ size_t judge_collect(const struct judge *judge, hf_mono now, hf_id *ids, size_t 
 {
     size_t n = 0;
     hf_mono horizon = mono_add_ms(now, TOGETHER_MS);
+    if (judge->slack_ms && !mono_reached(judge_due(judge), horizon))
+        return 0;
     for (size_t i = 0; i < judge->n && n < max; i++) {
         const judge_watch *watch = &judge->watches[i];
         if (!watch->is_ask && mono_reached(watch->look_at, horizon))

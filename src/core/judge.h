@@ -22,6 +22,7 @@ typedef struct judge_watch {
 struct judge {
     judge_watch *watches;
     size_t n;
+    int64_t slack_ms; /* looks at beats may come so much later, several together */
 };
 
 #define JUDGE_MISSING ((int64_t)-1)
@@ -46,7 +47,7 @@ void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono l
 /* Ends the watch of everything that is not among ids. */
 void judge_keep(struct judge *judge, const hf_id *ids, size_t n);
 
-/* When the next session is to be looked at; far ones cause no wake-up. */
+/* When the next session is to be looked at; far ones cause no wake-up. The verdict has no slack. */
 hf_mono judge_due(const struct judge *judge);
 
 /* Fills ids with the sessions whose look is due at `now` or within 50 ms; MONO_NEVER: with all. */

@@ -279,6 +279,28 @@ static void test_one_that_is_far_no_more_is_looked_at_at_once_and_often(void **s
     judge_done(&judge);
 }
 
+static void test_slack_is_for_looks_not_for_verdicts(void **state)
+{
+    (void)state;
+    struct judge judge = {.slack_ms = 300};
+    hf_id ids[2];
+    judge_verdict verdict = JUDGE_LIVES;
+    int64_t ms = 0;
+    unsigned looks = 0;
+    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_at(&judge, seen(1, 4), 0);
+    for (; verdict == JUDGE_LIVES && looks < 9; looks++) {
+        ms = judge_due(&judge).ns / 1000000;
+        assert_int_equal(judge_collect(&judge, at_ms(ms - 51), ids, 2), 0);
+        assert_int_equal(judge_collect(&judge, at_ms(ms), ids, 2), 1);
+        verdict = judge_at(&judge, seen(1, 4), ms);
+    }
+    assert_int_equal(verdict, JUDGE_OVERDUE);
+    assert_int_equal(ms, MERCY);
+    assert_in_range(looks, 2, 3);
+    judge_done(&judge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_keep_ends_all_other_watches),
         cmocka_unit_test(test_one_whose_beat_is_late_is_looked_at_more_often),
         cmocka_unit_test(test_following_judge_due_finds_a_crash_in_time),
+        cmocka_unit_test(test_slack_is_for_looks_not_for_verdicts),
         cmocka_unit_test(test_one_that_is_far_is_looked_at_once_a_ttl),
         cmocka_unit_test(test_one_that_is_far_no_more_is_looked_at_at_once_and_often),
     };

@@ -18,6 +18,7 @@
 #define LOOK_LEAST_MS 10        /* between two looks */
 #define LOOK_MOST_MS 10000      /* the same */
 #define STILL_FIRST_MS 250      /* the same while nothing moves, at first */
+#define LONG_WAIT 32            /* after so many times that, it need not be so exact */
 #define SKIP_MS 2000            /* for so long those whose turn it is may take a free place */
 #define LEAD (HF_QUEUE_MAX / 4) /* so many turns are left when the next look is due */
 
@@ -62,9 +63,10 @@ static int64_t look_ms(const struct attempt *attempt, hf_mono now)
 {
     const struct outside *outside = &attempt->outside;
     int64_t turns = places_short(attempt);
-    int64_t most_ms = (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
     int64_t waited_ms = (now.ns - attempt->request.started.ns) / 1000000;
+    int64_t most_ms = (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
     int64_t ms = waited_ms / 8 < STILL_FIRST_MS ? STILL_FIRST_MS : waited_ms / 8;
+    most_ms = most_ms < waited_ms / LONG_WAIT ? waited_ms / LONG_WAIT : most_ms;
     if (outside->turn_ns)
         ms = (turns / 4 * 3 > LEAD ? turns / 4 * 3 : LEAD) * outside->turn_ns / 1000000;
     ms = ms < most_ms ? ms : most_ms;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define FIRST_LOOK_MS 400
+#define LOOK_AT_ONCE 8 /* in the queue */
 
 /* What one look at the sessions found. */
 typedef struct findings {
@@ -59,6 +60,15 @@ static bool is_far(const look *l, size_t at, const hf_entry *own)
            (is_behind || at >= l->ahead->record.holders);
 }
 
+/* A long queue of waiters that all look after each beat of each other costs the store more than
+ * everything else at rest. Those who come first look at once; the others wait until several looks
+ * are due, and so find that all before them have died so much later. */
+static int64_t slack_ms(const look *l, const hf_entry *own)
+{
+    bool is_first = !own || record_position(&l->ahead->record, own) <= LOOK_AT_ONCE;
+    return is_first ? 0 : l->request->client->ttl_ms / 6;
+}
+
 /* Every session in the record is watched, except this attempt's own and those behind it. */
 static void watch_those_ahead(look *l, hf_mono now)
 {
@@ -78,6 +88,7 @@ static void watch_those_ahead(look *l, hf_mono now)
         keep[kept++] = entry->ticket;
     }
     judge_keep(&l->ahead->judge, keep, kept);
+    l->ahead->judge.slack_ms = slack_ms(l, own);
     free(keep);
 }
 

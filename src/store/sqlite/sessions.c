@@ -204,8 +204,8 @@ static hf_code beat(sqlite_store *store, hf_id id, const hf_beat *says, hf_sessi
     return code;
 }
 
-/* A service with many ID leases writes little else than their beats. Who renews one has time for the
- * disk; the beat of a process has not. */
+/* A service with many ID leases writes little else than their beats. Who renews one has time for
+ * the disk; the beat of a process has not. */
 hf_code sqlite_session_beat(hf_store *base, hf_id id, const hf_beat *says, hf_session_state *out,
                             hf_error *err)
 {

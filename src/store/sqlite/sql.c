@@ -130,8 +130,8 @@ static void shorten_log(sql *conn)
 }
 
 /* Each try costs two syncs, so it is made when the log has grown by another LONG_LOG since this
- * connection last saw it. One that has just been opened sees only what its own commit added, or each
- * of a thousand processes that begin while the log is long would try. */
+ * connection last saw it. One that has just been opened sees only what its own commit added, or
+ * each of a thousand processes that begin while the log is long would try. */
 void sql_see_log(sql *conn, int pages)
 {
     int before = conn->log_pages ? conn->log_pages : pages - COMMIT_PAGES;
