@@ -180,6 +180,8 @@ typedef struct hf_enter {
     int32_t queue_max; /* bound of the queue */
     bool wants_number; /* was told BUSY before: if it cannot enter now, the next number is given,
                         * and the record's `given` says which */
+    bool is_nested;    /* its caller holds other locks: if it wants a number, it enters with that at
+                        * once, up to twice the bound, so that deadlocks with it can be seen */
     int64_t number;    /* that it was given; 0: none */
     bool skips;        /* the record did not get beyond `reached` for long, though it had places: as
                         * many numbers are passed over */

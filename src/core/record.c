@@ -378,16 +378,28 @@ static bool may_try(const hf_record *record, const hf_enter *enter)
            (is_free || record->given == record->reached);
 }
 
-/* Passes over as many numbers as there are places. */
+/* Passes over as many numbers as there are places; over half of all, if the lock stands free. */
 static bool skip(hf_record *record, const hf_enter *enter)
 {
-    int64_t passed = record_places(record, enter->queue_max);
-    if (passed > record->given - record->reached)
-        passed = record->given - record->reached;
+    int64_t outside = record->given - record->reached;
+    int64_t places = record_places(record, enter->queue_max), passed = places;
+    if (record->holders + record->queued == 0 && passed < (outside + 1) / 2)
+        passed = (outside + 1) / 2;
+    passed = passed < outside ? passed : outside;
+    if (places == 0)
+        return false;
     if (!enter->number || !enter->skips || enter->reached != record->reached || passed == 0)
         return false;
     record->reached += passed;
     return true;
+}
+
+/* It goes on standing behind all that have lower numbers, also those that are outside: how far the
+ * record has reached does not change. */
+static bool stands_by_number(const hf_record *record, const hf_enter *enter)
+{
+    return enter->wants_number && enter->is_nested && record->queued > 0 &&
+           record_places(record, 2 * enter->queue_max) > 0;
 }
 
 /* Judges the entrant against the entries that are left, and lets it in or gives it a number. A lock
@@ -403,10 +415,13 @@ static bool admit(hf_record *record, const hf_enter *enter, hf_dbtime now)
     bool may = enter->try_only ? may_try(record, enter) : record_has_place(record, enter);
     if (may && is_free)
         record->limit = enter->limit;
+    bool stands = !may && stands_by_number(record, enter);
     if (may)
         insert_entrant(record, enter, now, number_of(record, enter));
     else
         record->given += enter->wants_number;
+    if (stands)
+        insert_entrant(record, enter, now, record->given);
     return may || enter->wants_number || has_skipped;
 }
 
@@ -447,13 +462,14 @@ static void recall(const hf_record *record, const hf_enter *enter, char *notify)
 
 bool record_makes(const hf_step *step)
 {
-    return step->enter && id_is_zero(step->enter->replaces);
+    return step->enter && id_is_zero(step->enter->replaces) && !step->enter->number;
 }
 
 /* Whether it is in. */
 static bool let_in(hf_record *record, const hf_step *step, hf_dbtime now)
 {
-    return record_makes(step) ? admit(record, step->enter, now) : replace(record, step->enter);
+    bool is_upgrade = !id_is_zero(step->enter->replaces);
+    return is_upgrade ? replace(record, step->enter) : admit(record, step->enter, now);
 }
 
 bool record_step_telling(hf_record *record, const hf_step *step, hf_dbtime now, int64_t floor,

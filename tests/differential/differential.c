@@ -141,6 +141,7 @@ static void fill_enter(hf_enter *enter, const hf_record *record, size_t name)
     if (percent(30))
         enter->number = 1 + (int64_t)below((size_t)record->given + 3);
     enter->wants_number = !enter->number && !enter->try_only && percent(50);
+    enter->is_nested = percent(30);
     enter->skips = enter->number && percent(30);
     enter->reached = record->reached - (percent(50) ? 1 : 0);
     enter->try_only &= !enter->number;
@@ -226,12 +227,13 @@ static void print_step(const random_step *r)
     id_write(r->enter.replaces, hex);
     printf("    enter replaces %s\n", hex);
     id_write(r->enter.entry.ticket, hex);
-    printf("    enter %s permits %d limit %d queue_max %d wants %d number %lld skips %d from %lld "
+    printf("    enter %s permits %d limit %d queue_max %d wants %d nested %d number %lld skips %d "
+           "from %lld "
            "try %d yields %d block %d\n",
            hex, (int)r->enter.entry.permits, (int)r->enter.limit, (int)r->enter.queue_max,
-           (int)r->enter.wants_number, (long long)r->enter.number, (int)r->enter.skips,
-           (long long)r->enter.reached, (int)r->enter.try_only, (int)r->enter.entry.yields,
-           (int)r->enter.entry.block);
+           (int)r->enter.wants_number, (int)r->enter.is_nested, (long long)r->enter.number,
+           (int)r->enter.skips, (long long)r->enter.reached, (int)r->enter.try_only,
+           (int)r->enter.entry.yields, (int)r->enter.entry.block);
 }
 
 static bool keep(void *ctx, const hf_record *record)

@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import bson
 import pymongo
@@ -187,8 +188,8 @@ class Down(OnASet):
         for member in self.rs.members:
             if member.running():
                 self.rs.cont(member)
-            else:
-                member.start()
+        with ThreadPoolExecutor() as threads:  # one by one takes a busy machine longer than the patience
+            list(threads.map(lambda member: member.running() or member.start(), self.rs.members))
         self.rs.wait_primary()
         self.rs.wait_secondaries()
 

@@ -253,6 +253,7 @@ static void choose_weather(void)
     static const int64_t ttls[] = {1000, 1500, 3000, 10000};
     sim.weather = kinds[sim_below(sizeof kinds / sizeof *kinds)];
     sim.ttl_ms = ttls[sim_below(sizeof ttls / sizeof *ttls)];
+    sim.places = sim_chance(500) ? HF_QUEUE_MAX : 1 + (int32_t)sim_below(3);
 }
 
 /* The ttl is the default with MongoDB. */
@@ -260,6 +261,7 @@ static void choose_fair_weather(void)
 {
     sim.weather = kinds[0];
     sim.ttl_ms = 30000;
+    sim.places = sim_chance(500) ? HF_QUEUE_MAX : 1 + (int32_t)sim_below(3);
 }
 
 static void open_server(void)

@@ -144,6 +144,7 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
     node *n = w->node;
     struct attempt a;
     attempt_init(&a, n->client, sim_name(w->name), options);
+    a.request.enter.queue_max = sim.places;
     if (w->parent)
         a.request.inherited = &w->inherited;
     w->attempt = &a;

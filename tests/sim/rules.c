@@ -204,14 +204,6 @@ static bool is_among(hf_id id, const hf_id *ids, size_t n)
     return false;
 }
 
-static size_t place_in(const history *h, hf_id ticket)
-{
-    for (size_t i = 0; i < h->queued; i++)
-        if (id_equal(h->queue[i], ticket))
-            return i;
-    return h->queued; /* it came with this step, behind all others */
-}
-
 /* What a pass brings is not new: it has the place and the token of the one before. */
 static bool is_new(const history *h, const hf_step *step, const hf_entry *holder)
 {
@@ -247,10 +239,11 @@ static void check_order(const history *h, const hf_step *step, const hf_record *
         const hf_entry *holder = &after->entries[i];
         if (!is_new(h, step, holder))
             continue;
-        size_t came = place_in(h, holder->ticket);
         for (size_t j = after->holders; j < after->holders + after->queued; j++)
-            if (place_in(h, after->entries[j].ticket) < came)
-                sim_violation("P7: somebody overtook in %s", after->name);
+            if ((!holder->number || after->entries[j].number < holder->number) &&
+                is_among(after->entries[j].ticket, h->queue, h->queued))
+                sim_violation("P7: somebody overtook in %s: %lld before %lld", after->name,
+                              (long long)holder->number, (long long)after->entries[j].number);
     }
 }
 

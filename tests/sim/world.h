@@ -87,6 +87,7 @@ typedef struct world {
     uint64_t version; /* of the records, after the last step */
     int64_t down_until;
     int64_t drops_until; /* the record of what nobody holds */
+    int32_t places;      /* in a queue; with few of them, workers wait outside with numbers */
     weather weather;
     int64_t ttl_ms;
     int64_t drift_most_ppm;

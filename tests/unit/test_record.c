@@ -314,6 +314,28 @@ static void test_numbers_that_do_not_come_can_be_skipped(void **state)
     }
 }
 
+static void test_who_holds_others_stands_in_the_queue_with_its_number(void **state)
+{
+    hf_record *record = *state;
+    hf_enter nested = entrant(20, ALL);
+    crowd(record, 1);
+    nested.queue_max = 4;
+    nested.wants_number = nested.is_nested = true;
+    assert_int_equal(enter_as(record, nested), RECORD_WAITS);
+    assert_int_equal(record->queued, 5);
+    assert_int_equal(record->entries[5].number, 6);
+    assert_int_equal(record->reached, 4);
+    leave(record, 100);
+    leave(record, 1);
+    assert_int_equal(come(record, 5, 5), RECORD_WAITS); /* before it */
+    assert_int_equal(record->entries[4].number, 6);
+    for (unsigned n = 30; n < 40; n++) {
+        nested.entry.ticket = id_of(n);
+        enter_as(record, nested);
+    }
+    assert_int_equal(record->queued, 8); /* twice as many as there are places */
+}
+
 static void test_a_late_number_is_granted_at_once_if_it_fits(void **state)
 {
     hf_record *record = *state;
@@ -418,6 +440,7 @@ int main(void)
         CASE(test_a_number_enters_when_its_place_is_free_and_not_before),
         CASE(test_nobody_without_a_number_passes_those_outside),
         CASE(test_numbers_that_do_not_come_can_be_skipped),
+        CASE(test_who_holds_others_stands_in_the_queue_with_its_number),
         CASE(test_a_late_number_is_granted_at_once_if_it_fits),
         CASE(test_a_try_passes_only_a_line_that_nobody_stands_in),
         CASE(test_a_writer_comes_in_behind_a_thousand_readers),

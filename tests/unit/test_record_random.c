@@ -82,6 +82,7 @@ static void draw_enter(struct draw *draw, const hf_record *record, uint64_t *ran
     if (below(random, 3) == 0 && !draw->enter.try_only) {
         draw->enter.number = below(random, (unsigned)record->given + 2);
         draw->enter.wants_number = !draw->enter.number;
+        draw->enter.is_nested = below(random, 3) == 0;
         draw->enter.skips = below(random, 3) == 0;
         draw->enter.reached = record->reached - below(random, 2);
     }

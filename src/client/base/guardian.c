@@ -18,7 +18,7 @@
 
 #define DESCRIPTORS 2 /* that come along with HELLO: the process, and the end of the pipe */
 #define GIVEN "fd:"   /* in place of a command: that socket leads to a guardian */
-#define LAST_MS 500   /* for a guardian that is slow to hear what is said at the end */
+#define LAST_MS 2000  /* for a guardian that is slow to hear what is said at the end */
 
 static void close_one(int *fd)
 {

@@ -355,7 +355,8 @@ void release_bequeath(hf_client *client)
 {
     for (struct release *r = client->hold->releases.first; r; r = r->next) {
         client_log(client, HF_LOG_WARNING,
-                   "%s: its release was not acknowledged: it may stand until its lease is over",
+                   "%s: its release was not acknowledged: unless a guardian sends it, it may stand "
+                   "until its lease is over",
                    *r->name ? r->name : "a document");
         guardian_leave(client, r->name, &r->leave, r->upgrade, r->token);
     }

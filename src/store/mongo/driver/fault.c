@@ -56,6 +56,19 @@ static hf_code judge_server(int32_t code, bool writes)
     }
 }
 
+/* Of what a server answers while a connection authenticates, the driver keeps the text only. One
+ * that ends, or has just begun, says nothing about the user. */
+static bool is_going(const char *text)
+{
+    static const char *const says[] = {
+        "quiesce mode", "shut down",  "shutting down", "shutdown",        "interrupted",
+        "not primary",  "not master", "recovering",    "HostUnreachable", NULL};
+    for (const char *const *each = says; *each; each++)
+        if (strstr(text, *each))
+            return true;
+    return false;
+}
+
 static hf_code judge(const bson_error_t *error, bool writes)
 {
     switch (error->domain) {
@@ -72,7 +85,9 @@ static hf_code judge(const bson_error_t *error, bool writes)
     case MONGOC_ERROR_STREAM:
         return error->code == MONGOC_ERROR_STREAM_SOCKET && writes ? HF_UNKNOWN : HF_UNREACHABLE;
     case MONGOC_ERROR_CLIENT:
-        return error->code == MONGOC_ERROR_CLIENT_AUTHENTICATE ? HF_DENIED : HF_UNUSABLE;
+        return error->code != MONGOC_ERROR_CLIENT_AUTHENTICATE ? HF_UNUSABLE
+               : is_going(error->message)                      ? HF_UNREACHABLE
+                                                               : HF_DENIED;
     case MONGOC_ERROR_SASL:
     case MONGOC_ERROR_SCRAM:
         return HF_DENIED;

@@ -63,7 +63,7 @@ bool mongo_hello_takes_writes(const bson_t *hello)
 static const char *what_it_is(const bson_t *hello)
 {
     if (!mongo_true_at(hello, "ok"))
-        return "starts or ends";
+        return "starting or ending";
     if (mongo_hello_takes_writes(hello))
         return bson_has_field(hello, "setName") ? "the primary" : "a server of its own";
     if (mongo_true_at(hello, "secondary"))

@@ -4,12 +4,16 @@
  * step. Everything from outside is in one $literal, the variable x, made by pipeline_values.c:
  *   {now, floor}                              where they are given
  *   {new, limit, bound, note, asks, entry}    the entrant; bound: of the queue; new: the record,
- * where there is none; asks: its ticket {skips}                                   its entry has a
- * number, and skips those outside if the record has `reached` no more than this {replaces} the
- * holder whose place the entrant wants {change: {ticket, permits}}               the holder that
- * has less from now on {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why,
- * actor}}} the holder whose place goes over, and what changes {ticket, mark, used, done} the only
- * leave, or the one before a pass {tickets, dead, marks: [{ticket | dead, mark, used, done}]}
+ *                                             where there is none; asks: its ticket
+ *   {nested}                                  true: it stands in the queue, whatever its number
+ *   {skips}                                   its entry has a number; those outside are skipped if
+ *                                             the record has reached no more than this
+ *   {replaces}                                the holder whose place the entrant wants
+ *   {change: {ticket, permits}}               the holder that has less from now on
+ *   {pass: {ticket, to: {ticket, session, ttl_ms, token, yields, block, why, actor}}}
+ *                                             the holder whose place goes over, and what changes
+ *   {ticket, mark, used, done}                the only leave, or the one before a pass
+ *   {tickets, dead, marks: [{ticket | dead, mark, used, done}]}
  *                                             several leaves, or deaths
  * mark is `last`, and done is `done`, as the leave writes it; used is the last token that was used.
  */

@@ -239,7 +239,8 @@ static const char edit[] =
 /* An entry that the entrant may stand beside: not its own, and none that would keep it from leaving
  * again. */
 static const char is_neighbour[] =
-    "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']}, {'$isNumber': '$$this.permits'}]}";
+    "{'$and': [{'$ne': ['$$this.ticket', '$$x.entry.ticket']}, {'$isNumber': '$$this.permits'},"
+    "          {'$eq': [{'$type': '$$this.ticket'}, 'objectId']}]}";
 
 /* It is granted at once when nobody waits before it and it fits. */
 static const char fits[] =
@@ -267,12 +268,17 @@ static const char has_place_by_number[] =
     "{'$gt': [@places, 0]}, {'$lte': ['$$x.entry.number', @given]},"
     "{'$lte': ['$$x.entry.number', {'$add': ['$$far', @places]}]}";
 
-/* skip(): passes over as many numbers as there are places. */
+/* skip() */
 static const char skips[] = "{'$and': [{'$eq': ['$$x.skips', @reached]}, {'$gt': [@places, 0]},"
                             "          {'$lt': [@reached, @given]}]}";
 static const char skipped[] =
-    "{'$cond': [@skips, {'$toLong': {'$min': [@given, {'$add': [@reached, "
-    "@places]}]}}, @reached]}";
+    "{'$cond': [@skips,"
+    "           {'$toLong': {'$min': [@given, {'$add': [@reached, {'$max': [@places, @half]}]}]}},"
+    "           @reached]}";
+static const char half[] =
+    "{'$cond': [{'$eq': ['$$r.holders', '$$r.queue']},"
+    "           {'$ceil': {'$divide': [{'$subtract': [@given, @reached]}, 2]}},"
+    "           0]}";
 
 /* may_try(). Two arrays of entries are equal only when both are empty. */
 static const char may_try[] = "{'$gt': [@places, 0]}, @fits,"
@@ -292,8 +298,16 @@ static const char admit[] =
     "    @admitted, {}]}]}";
 
 static const char or_number[] =
-    "{'$cond': [{'$and': [@has_place]}, @taken_or_queued, {'given': @next, 'reached': {'$toLong': "
-    "@reached}}]}";
+    "{'$cond': [{'$and': [@has_place]}, @taken_or_queued, {'$mergeObjects': ["
+    "    {'given': @next, 'reached': {'$toLong': @reached}},"
+    "    {'$cond': [@stands, {'queue': @queue_and_entry}, {}]}]}]}";
+
+/* stands_by_number() */
+static const char stands[] =
+    "{'$and': ['$$x.nested', {'$ne': ['$$r.queue', []]},"
+    "          {'$lt': [{'$size': '$$r.queue'}, {'$min': [{'$multiply': [2, '$$x.bound']},"
+    "                                           {'$subtract': [1000, {'$size': "
+    "'$$r.holders'}]}]}]}]}";
 
 /* far: how far the record has got, after skipping. */
 static const char by_number[] =
@@ -341,8 +355,9 @@ static const char recall_by_next[] =
     "                        {'$toString': {'$arrayElemAt': ['$$r.queue.ticket', 0]}}, ' ']},"
     "           '']}, ";
 
-static const char queued[] = "{'queue': {'$concatArrays': ['$$r.queue', [{'$mergeObjects': "
-                             "['$$x.entry', {'since': @now, 'number': @next}]}]]},"
+static const char queue_and_entry[] = "{'$concatArrays': ['$$r.queue', [{'$mergeObjects': "
+                                      "['$$x.entry', {'since': @now, 'number': @next}]}]]}";
+static const char queued[] = "{'queue': @queue_and_entry,"
                              " 'given': @next, 'reached': @next @recall}";
 
 static const char queued_by_number[] =
@@ -419,7 +434,7 @@ static const char wall_time[] = /* record_floor_of() */
 
 /* ---- Which parts ---- */
 
-#define PARTS 72
+#define PARTS 78
 
 typedef struct part {
     const char *name, *text;
@@ -509,8 +524,11 @@ static void choose_enter(parts *p, const pipeline_variant *v)
         : has_number   ? by_number
         : wants_number ? or_number
                        : taken_or_queued);
+    ADD(p, stands);
+    ADD(p, queue_and_entry);
     ADD(p, skips);
     ADD(p, skipped);
+    ADD(p, half);
     add(p, "queue_before", has_number ? before_number : "'$$r.queue'");
     add(p, "recalled", has_number ? recall_by_next : "");
     add(p, "room", has_number ? room_before_others : "1");

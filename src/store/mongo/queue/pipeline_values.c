@@ -120,6 +120,8 @@ static void append_enter(bson_t *x, const char *name, const hf_enter *enter)
     BSON_APPEND_UTF8(x, "note", note);
     BSON_APPEND_UTF8(x, "asks", ticket);
     BSON_APPEND_DOCUMENT(x, "entry", &entry);
+    if (enter->wants_number && enter->is_nested)
+        BSON_APPEND_BOOL(x, "nested", true);
     if (enter->number)
         BSON_APPEND_INT64(x, "skips", enter->skips ? enter->reached : -1);
     if (!id_is_zero(enter->replaces))
