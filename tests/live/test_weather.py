@@ -7,7 +7,6 @@ import os
 import signal
 import tempfile
 import unittest
-from concurrent.futures import ThreadPoolExecutor
 
 import bson
 import pymongo
@@ -188,8 +187,8 @@ class Down(OnASet):
         for member in self.rs.members:
             if member.running():
                 self.rs.cont(member)
-        with ThreadPoolExecutor() as threads:  # one by one takes a busy machine longer than the patience
-            list(threads.map(lambda member: member.running() or member.start(), self.rs.members))
+            else:
+                member.start(waits=False)  # a busy machine takes longer than the patience, one by one
         self.rs.wait_primary()
         self.rs.wait_secondaries()
 

@@ -2,8 +2,9 @@
 /* main.c: the simulator: worlds from seeds, each with clients, a server and bad weather.
  *
  *     sim [--seed N] [--client-seconds N] [--most-broken N] [--drift PPM] [--outages |
- *         --long-outages] [--verbose]
+ *         --long-outages] [--narrow] [--verbose]
  *
+ * With --narrow queues have one to three places, and the others wait outside with numbers.
  * With --outages the weather is fair, but the store is away now and then (outages.c).
  * Prints what a seed broke, and goes on (until N are broken); `--seed N` with --client-seconds 1
  * replays that one world. Exits 1 when
@@ -253,7 +254,7 @@ static void choose_weather(void)
     static const int64_t ttls[] = {1000, 1500, 3000, 10000};
     sim.weather = kinds[sim_below(sizeof kinds / sizeof *kinds)];
     sim.ttl_ms = ttls[sim_below(sizeof ttls / sizeof *ttls)];
-    sim.places = sim_chance(500) ? HF_QUEUE_MAX : 1 + (int32_t)sim_below(3);
+    sim.places = sim.is_narrow ? 1 + (int32_t)sim_below(3) : HF_QUEUE_MAX;
 }
 
 /* The ttl is the default with MongoDB. */
@@ -261,7 +262,7 @@ static void choose_fair_weather(void)
 {
     sim.weather = kinds[0];
     sim.ttl_ms = 30000;
-    sim.places = sim_chance(500) ? HF_QUEUE_MAX : 1 + (int32_t)sim_below(3);
+    sim.places = sim.is_narrow ? 1 + (int32_t)sim_below(3) : HF_QUEUE_MAX;
 }
 
 static void open_server(void)
@@ -343,6 +344,7 @@ int main(int argc, char **argv)
     const world kind = {.drift_most_ppm = (int64_t)number_after(argc, argv, "--drift", 1900),
                         .has_outages = has_long_outages || has_option(argc, argv, "--outages"),
                         .has_long_outages = has_long_outages,
+                        .is_narrow = has_option(argc, argv, "--narrow"),
                         .verbose = has_option(argc, argv, "--verbose")};
     uint64_t most = number_after(argc, argv, "--most-broken", UINT64_MAX);
     uint64_t seconds = 0, worlds = 0, broken = 0, grants = 0, losses = 0, crashes = 0, late = 0;

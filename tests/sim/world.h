@@ -93,6 +93,7 @@ typedef struct world {
     int64_t drift_most_ppm;
     bool has_outages; /* and nothing else that could cost a lock */
     bool has_long_outages;
+    bool is_narrow;   /* few places in queues */
     bool is_draining; /* workers end what they do, and begin nothing */
     bool verbose;
     node *nodes; /* those that live, newest first */
