@@ -82,13 +82,13 @@ static hf_code connect_store(hf_client *client, hf_error *err)
 static hf_code begin(hf_client *client, const struct beginning *one, hf_error *err)
 {
     hf_code code = start_threads(client, err);
-    if (!code)
-        code = connect_store(client, err);
-    hf_mono sent = client_now(client);
     if (!code) {
         guardian_begin(client, &one->self);
-        code = client->store->ops->session_begin(client->store, &one->self, err);
+        code = connect_store(client, err);
     }
+    hf_mono sent = client_now(client);
+    if (!code)
+        code = client->store->ops->session_begin(client->store, &one->self, err);
     if (!code)
         code = check_lease(client, sent, err);
     if (one->listens)
