@@ -358,7 +358,7 @@ static bool head_would_fit(const hf_record *record, const hf_enter *enter)
     return !record->queued && permits_held(record) + enter->entry.permits <= enter->limit;
 }
 
-/* Who is granted at once and has no number needs none. */
+/* An entrant without a number needs none if it is granted at once. */
 static int64_t number_of(hf_record *record, const hf_enter *enter)
 {
     int64_t number = enter->number;
@@ -381,17 +381,14 @@ static bool may_try(const hf_record *record, const hf_enter *enter)
 /* Passes over as many numbers as there are places; over half of all, if the lock stands free. */
 static bool skip(hf_record *record, const hf_enter *enter)
 {
-    int64_t outside = record->given - record->reached;
-    int64_t places = record_places(record, enter->queue_max), passed = places;
-    if (record->holders + record->queued == 0 && passed < (outside + 1) / 2)
-        passed = (outside + 1) / 2;
-    passed = passed < outside ? passed : outside;
-    if (places == 0)
-        return false;
+    int64_t outside = record->given - record->reached, half = (outside + 1) / 2;
+    int64_t passed = record_places(record, enter->queue_max);
     if (!enter->number || !enter->skips || enter->reached != record->reached || passed == 0)
         return false;
-    record->reached += passed;
-    return true;
+    if (record->holders + record->queued == 0 && passed < half)
+        passed = half;
+    record->reached += passed < outside ? passed : outside;
+    return outside > 0;
 }
 
 /* It goes on standing behind all that have lower numbers, also those that are outside: how far the

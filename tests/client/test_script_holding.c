@@ -823,6 +823,22 @@ static void begin_overdue(void)
     }
 }
 
+/* From the second look on. */
+#define TWO_ARE_WATCHED_AND_MARKED                                                                 \
+    "1200 a look at 2 sessions\n"                                                                  \
+    "1533 a look at 2 sessions\n"                                                                  \
+    "1866 a look at 2 sessions\n"                                                                  \
+    "2199 a look at 2 sessions\n"                                                                  \
+    "2532 a look at 2 sessions\n"                                                                  \
+    "2865 a look at 2 sessions\n"                                                                  \
+    "3109 a look at 2 sessions\n"                                                                  \
+    "3109 a mark\n"                                                                                \
+    "3109 log: marked a session dead that is long overdue\n"                                       \
+    "3109 a mark\n"                                                                                \
+    "3109 log: marked a session dead that is long overdue\n"                                       \
+    "3333 a beat, seen 1\n"                                                                        \
+    "6666 a beat, seen 2\n"
+
 static void test_sweeps(void **state)
 {
     (void)state;
@@ -837,20 +853,7 @@ static void test_sweeps(void **state)
                  "1000 a sweep\n"
                  "1020 a sweep\n"
                  "1040 a sweep\n"
-                 "1100 a look at 2 sessions\n"
-                 "1200 a look at 2 sessions\n"
-                 "1533 a look at 2 sessions\n"
-                 "1866 a look at 2 sessions\n"
-                 "2199 a look at 2 sessions\n"
-                 "2532 a look at 2 sessions\n"
-                 "2865 a look at 2 sessions\n"
-                 "3109 a look at 2 sessions\n"
-                 "3109 a mark\n"
-                 "3109 log: marked a session dead that is long overdue\n"
-                 "3109 a mark\n"
-                 "3109 log: marked a session dead that is long overdue\n"
-                 "3333 a beat, seen 1\n"
-                 "6666 a beat, seen 2\n");
+                 "1100 a look at 2 sessions\n" TWO_ARE_WATCHED_AND_MARKED);
     end();
     begin("memory:swept-two", defaults);
     parts = 2;
@@ -859,25 +862,13 @@ static void test_sweeps(void **state)
     stage_let_fail((stage_fault){
         .who = 'a', .call = FAULTY_SESSIONS_LOOK, .skips = 1, .before = HF_UNREACHABLE});
     play(take_part, &x, 8000);
-    stage_expect("0 a begin\n"
-                 "0 a x: enter\n"
-                 "0 a has x\n"
-                 "1000 a sweep\n"
-                 "1100 a look at 2 sessions\n"
-                 "1200 a look at 2 sessions: not sent, HF_UNREACHABLE\n"
-                 "1200 a look at 2 sessions\n"
-                 "1533 a look at 2 sessions\n"
-                 "1866 a look at 2 sessions\n"
-                 "2199 a look at 2 sessions\n"
-                 "2532 a look at 2 sessions\n"
-                 "2865 a look at 2 sessions\n"
-                 "3109 a look at 2 sessions\n"
-                 "3109 a mark\n"
-                 "3109 log: marked a session dead that is long overdue\n"
-                 "3109 a mark\n"
-                 "3109 log: marked a session dead that is long overdue\n"
-                 "3333 a beat, seen 1\n"
-                 "6666 a beat, seen 2\n");
+    stage_expect(
+        "0 a begin\n"
+        "0 a x: enter\n"
+        "0 a has x\n"
+        "1000 a sweep\n"
+        "1100 a look at 2 sessions\n"
+        "1200 a look at 2 sessions: not sent, HF_UNREACHABLE\n" TWO_ARE_WATCHED_AND_MARKED);
     end();
     begin("memory:swept-hourly", defaults);
     parts = 2;

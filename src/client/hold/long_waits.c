@@ -36,20 +36,39 @@ static size_t held_locked(const hf_client *client, waits_item out[WAITS_HOLDS_MA
     return n;
 }
 
+/* `lock` or the next one that the request's thread, or actor, holds. */
+static const struct hf_lock *held_from_locked(const struct lock_request *request,
+                                              const struct hf_lock *lock)
+{
+    while (lock && !lock_request_holds_locked(request, lock))
+        lock = lock_next_owned_locked(lock);
+    return lock;
+}
+
+static const struct hf_lock *first_held_locked(const struct lock_request *request)
+{
+    return held_from_locked(request,
+                            lock_first_owned_locked(request->client, lock_request_owner(request)));
+}
+
 static size_t held_by_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
 {
     size_t n = 0;
-    const struct hf_lock *lock =
-        lock_first_owned_locked(request->client, lock_request_owner(request));
-    for (; lock && n < WAITS_HOLDS_MAX; lock = lock_next_owned_locked(lock))
-        if (lock_request_holds_locked(request, lock))
-            out[n++] = item_of(lock);
+    const struct hf_lock *lock = first_held_locked(request);
+    for (; lock && n < WAITS_HOLDS_MAX;
+         lock = held_from_locked(request, lock_next_owned_locked(lock)))
+        out[n++] = item_of(lock);
     return n;
 }
 
 size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX])
 {
     return add_inherited(request->inherited, out, held_by_locked(request, out));
+}
+
+bool long_waits_is_nested_locked(const struct lock_request *request)
+{
+    return request->inherited->n > 0 || first_held_locked(request);
 }
 
 size_t long_waits_all_holds_locked(const hf_client *client, waits_item out[WAITS_HOLDS_MAX])

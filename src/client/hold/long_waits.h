@@ -14,6 +14,7 @@ bool long_waits_are_off(const hf_client *client);
 char *long_waits_say_locked(hf_client *client, hf_mono now);
 /* What the request's thread, or actor, holds, and what it has inherited. */
 size_t long_waits_holds_locked(const struct lock_request *request, waits_item out[WAITS_HOLDS_MAX]);
+bool long_waits_is_nested_locked(const struct lock_request *request); /* whether that is anything */
 /* The same for all threads together. */
 size_t long_waits_all_holds_locked(const hf_client *client, waits_item out[WAITS_HOLDS_MAX]);
 

@@ -154,7 +154,7 @@ static bool is_called(struct attempt *attempt, hf_mono now)
     return false;
 }
 
-static hf_mono wait_outside(struct attempt *attempt, hf_mono now)
+static hf_mono wait_to_enter(struct attempt *attempt, hf_mono now)
 {
     if (mono_reached(attempt->enter_due, now) || is_called(attempt, now)) {
         attempt->state = ATTEMPT_ENTERS;
@@ -257,7 +257,7 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
         return attempt_outside(attempt, now);
     case ATTEMPT_BUSY:
     case ATTEMPT_REFUSED:
-        return wait_outside(attempt, now);
+        return wait_to_enter(attempt, now);
     case ATTEMPT_ENDED:
         break;
     }

@@ -27,7 +27,6 @@ struct outside {
     int64_t head, reached; /* the number at the head of the queue when it last looked; 0: never */
     hf_mono seen;          /* when that was */
     int64_t turn_ns;       /* how long a turn took until then; 0: nothing has moved */
-    bool has_judged;       /* it has looked at the sessions ahead since */
     bool has_places;       /* there were some, */
     hf_mono free_since;    /* and since then nobody has come in */
 };

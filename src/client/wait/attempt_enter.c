@@ -146,13 +146,12 @@ static bool load_locked(struct attempt *attempt, struct carried *carried)
 
 static bool prepare(struct attempt *attempt, struct carried *carried)
 {
-    waits_item holds[WAITS_HOLDS_MAX];
     hf_client *client = attempt->request.client;
     MUTEX_SCOPE(&client->mutex);
     if (client->session.state != SESSION_ALIVE)
         return false;
     take_ticket_locked(attempt);
-    attempt->request.enter.is_nested = long_waits_holds_locked(&attempt->request, holds) > 0;
+    attempt->request.enter.is_nested = long_waits_is_nested_locked(&attempt->request);
     bool ready = load_locked(attempt, carried);
     attempt->request.is_in_flight |= ready;
     return ready;

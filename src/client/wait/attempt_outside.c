@@ -79,11 +79,10 @@ static hf_mono stay(struct attempt *attempt, hf_mono now)
     hf_client *client = attempt->request.client;
     int64_t ms = look_ms(attempt, now);
     attempt->state = ATTEMPT_OUTSIDE;
-    attempt->outside.has_judged = false;
     attempt->request.is_in_flight = attempt->request.is_unanswered;
     attempt->request.enter.skips = false;
     attempt->look_due = mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(client)));
-    return now;
+    return attempt_watch_ahead(attempt, now, attempt->look_due);
 }
 
 /* ---- Its turn ---- */
@@ -117,27 +116,26 @@ static hf_mono look_outside(struct attempt *attempt, hf_mono now)
         enter->number = 0;
         return come_in(attempt, now);
     }
-    enter->skips = may_skip(attempt, now);
+    bool has_place = record_has_place(&attempt->ahead.record, enter);
+    enter->skips = !has_place && may_skip(attempt, now);
     enter->reached = attempt->ahead.record.reached;
-    bool may = enter->skips || record_has_place(&attempt->ahead.record, enter);
-    return may ? come_in(attempt, now) : stay(attempt, now);
+    return has_place || enter->skips ? come_in(attempt, now) : stay(attempt, now);
 }
 
 hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
 {
-    if (mono_reached(attempt->look_due, now)) {
-        hf_code code = attempt_look(attempt, (hf_stamp){0});
-        now = client_now(attempt->request.client);
-        if (code)
-            return attempt_failed(attempt, code, now);
-        attempt_succeeded(attempt);
-        attempt_tell_joined(attempt->request.client, &attempt->ahead.record);
-        return look_outside(attempt, now);
-    }
-    bool is_watched = attempt->ahead.record.queued > 0 && attempt->outside.has_judged;
-    attempt->outside.has_judged = true;
-    return is_watched ? mono_min(attempt->look_due, attempt->deadline)
-                      : attempt_watch_ahead(attempt, now, attempt->look_due);
+    bool is_due = mono_reached(attempt->look_due, now);
+    if (!is_due && attempt->ahead.record.queued) /* it watches those there when it looks */
+        return mono_min(attempt->look_due, attempt->deadline);
+    if (!is_due)
+        return attempt_watch_ahead(attempt, now, attempt->look_due);
+    hf_code code = attempt_look(attempt, (hf_stamp){0});
+    now = client_now(attempt->request.client);
+    if (code)
+        return attempt_failed(attempt, code, now);
+    attempt_succeeded(attempt);
+    attempt_tell_joined(attempt->request.client, &attempt->ahead.record);
+    return look_outside(attempt, now);
 }
 
 /* The answer to an enter was BUSY. If that enter wanted a number, the record's last is its own.

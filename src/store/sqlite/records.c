@@ -107,23 +107,32 @@ static hf_code load(sqlite_store *store, const char *name, outcome *out, hf_erro
     return code;
 }
 
+/* Inside a transaction. After an error, too, out->record is the caller's to free. */
+static hf_code make(sqlite_store *store, const char *name, const hf_step *step, outcome *out,
+                    hf_error *err)
+{
+    hf_code code = load(store, name, out, err);
+    if (code) {
+        record_init(&out->record, name);
+        return code;
+    }
+    bool is_new = !out->record.exists;
+    out->changed = apply(store, &out->record, step, &out->news);
+    out->is_short = out->changed && out->record.token > store->reserved;
+    return out->changed && !out->is_short ? save(store, &out->record, is_new, err) : HF_OK;
+}
+
 static hf_code try_step(sqlite_store *store, const char *name, const hf_step *step, outcome *out,
                         hf_error *err)
 {
     hf_code code = sql_begin(&store->main, err);
     if (code)
         return code;
-    code = load(store, name, out, err);
-    if (code)
-        return sql_end(&store->main, code, err);
-    bool is_new = !out->record.exists;
-    bool changed = apply(store, &out->record, step, &out->news);
-    out->changed = changed;
-    out->is_short = changed && out->record.token > store->reserved;
-    if (!changed || out->is_short)
+    code = make(store, name, step, out, err);
+    if (!code && (!out->changed || out->is_short))
         sql_rollback(&store->main);
     else
-        code = sql_end(&store->main, save(store, &out->record, is_new, err), err);
+        code = sql_end(&store->main, code, err);
     if (code || out->is_short)
         record_done(&out->record);
     return code;
@@ -194,22 +203,15 @@ static void outcomes_clear(outcomes *all)
 /* What cannot be read is left alone, and keeps nobody else waiting. */
 static hf_code make_one(sqlite_store *store, hf_parcel *parcel, outcomes *all, hf_error *err)
 {
-    outcome *done = &all->of[all->n];
+    outcome *done = &all->of[all->n++];
     *done = (outcome){.news = NULL};
-    hf_code code = load(store, parcel->name, done, err);
-    if (code)
-        record_init(&done->record, parcel->name);
-    all->n++;
-    parcel->code = code;
-    if (code == HF_SHAPE)
-        parcel->err = *err;
-    if (code)
-        return code == HF_SHAPE ? HF_OK : code;
-    bool is_new = !done->record.exists;
-    done->changed = apply(store, &done->record, &parcel->step, &done->news);
-    if (done->changed && done->record.token > store->reserved)
+    parcel->code = make(store, parcel->name, &parcel->step, done, err);
+    if (done->is_short)
         all->is_short = done->record.token;
-    return done->changed && !all->is_short ? save(store, &done->record, is_new, err) : HF_OK;
+    if (parcel->code != HF_SHAPE)
+        return parcel->code;
+    parcel->err = *err;
+    return HF_OK;
 }
 
 static hf_code try_all(sqlite_store *store, hf_parcel *parcels, size_t n, outcomes *all,

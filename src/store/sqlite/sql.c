@@ -52,7 +52,7 @@ static void doze(const sql *conn, long most_us)
  * turn; then it is not waited for. */
 static void take_turn(sql *conn)
 {
-    if (conn->has_turn || !conn->takes_turns || !conn->begins)
+    if (conn->has_turn || !conn->turn_fd || !conn->begins)
         return;
     int fd = *conn->turn_fd;
     while (fd >= 0 && waited_ms(conn) < conn->patience_ms / 2) {
@@ -85,7 +85,6 @@ static int wait_for_writer(void *ctx, int count)
 void sql_take_turns(sql *conn, const int *fd)
 {
     conn->turn_fd = fd;
-    conn->takes_turns = fd != NULL;
 }
 
 hf_code sql_open(sql *conn, const char *path, int64_t patience_ms, hf_error *err)

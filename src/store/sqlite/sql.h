@@ -98,8 +98,8 @@ typedef struct sql {
     const char *path;      /* for messages; the owner's */
     int64_t patience_ms;   /* how long a locked database is tried */
     int64_t busy_since_ms; /* when the present wait began */
-    const int *turn_fd;    /* takes_turns: whose flock() says whose turn it is; the owner's */
-    bool takes_turns, has_turn, begins;
+    const int *turn_fd; /* its flock() says whose turn it is; the owner's; NULL: takes no turns */
+    bool has_turn, begins;
     bool is_readonly; /* sql_begin() refuses */
     bool is_tidy;     /* it moves the log into the database now and then */
     int log_pages;    /* after the last commit here */

@@ -27,7 +27,7 @@ typedef struct sqlite_own {
     bool is_ended;   /* its last user frees it */
 } sqlite_own;
 
-/* How far the sweep has come, as the table `meta` says it, whoever did the parts so far. Only the
+/* How far all clients have come with the sweep, as the table `meta` says it. Only the
  * thread that sweeps uses this copy. */
 typedef struct sqlite_sweeping {
     int64_t part;               /* 0: none is under way */

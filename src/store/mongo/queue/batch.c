@@ -52,26 +52,12 @@ typedef struct statements {
     size_t n;
 } statements;
 
-/* {q: {_id: {$in: names}}, u: pipeline, multi: true} */
 static void append_statement(statements *to, const pipeline_item *items, size_t n, bool demands)
 {
-    bson_t update, query, id, in;
+    bson_t update;
     char key[16];
     BSON_APPEND_DOCUMENT_BEGIN(&to->array, mongo_key(to->n, key), &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &id);
-    BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
-    for (size_t i = 0; i < n; i++)
-        BSON_APPEND_UTF8(&in, mongo_key(i, key), items[i].name);
-    bson_append_array_end(&id, &in);
-    bson_append_document_end(&query, &id);
-    bson_append_document_end(&update, &query);
-    if (demands)
-        pipeline_append_demand(items, n, &update, "u");
-    else
-        pipeline_append_each(&to->store->queue->texts, mongo_clock_of(to->store), items, n, &update,
-                             "u");
-    BSON_APPEND_BOOL(&update, "multi", true);
+    mongo_append_steps(to->store, items, n, demands, &update);
     bson_append_document_end(&to->array, &update);
     to->n++;
 }

@@ -22,6 +22,26 @@ pipeline_clock mongo_clock_of(mongo_store *store)
     return atomic_load(&store->wire) < WIRE_5_1 ? PIPELINE_SECONDS : PIPELINE_CLUSTER;
 }
 
+void mongo_append_steps(mongo_store *store, const pipeline_item *items, size_t n, bool demands,
+                        bson_t *statement)
+{
+    bson_t query, id, in;
+    char key[16];
+    BSON_APPEND_DOCUMENT_BEGIN(statement, "q", &query);
+    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &id);
+    BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
+    for (size_t i = 0; i < n; i++)
+        BSON_APPEND_UTF8(&in, mongo_key(i, key), items[i].name);
+    bson_append_array_end(&id, &in);
+    bson_append_document_end(&query, &id);
+    bson_append_document_end(statement, &query);
+    if (demands)
+        pipeline_append_demand(items, n, statement, "u");
+    else
+        pipeline_append_each(&store->queue->texts, mongo_clock_of(store), items, n, statement, "u");
+    BSON_APPEND_BOOL(statement, "multi", true);
+}
+
 static bool changes_only(const hf_step *step, const hf_record *out)
 {
     return !out && !step->enter && !step->n_deaths && !step->pass;

@@ -15,8 +15,7 @@ enum {
     SWEEP_LAST = SWEEP_DATES,
 };
 
-/* How far the sweep has come, whoever did the parts so far. Only the thread that sweeps uses this
- * copy. */
+/* How far all clients have come with the sweep. Only the thread that sweeps uses this copy. */
 typedef struct mongo_sweeping {
     bool has_indexes; /* made, or cannot be made */
     bool may_hint;    /* the indexes are there */

@@ -115,24 +115,13 @@ static hf_code take_out_one(mongo_store *store, takings *to, const taken *at, hf
     return HF_OK;
 }
 
-/* {q: {_id: {$in: names}}, u: pipeline, multi: true} */
 static void append_step(mongo_store *store, const pipeline_item *items, size_t n, bson_t *command)
 {
-    bson_t updates, update, query, id, in;
-    char key[16];
+    bson_t updates, update;
     mongo_begin(command, "update", store->uri.collection);
     BSON_APPEND_ARRAY_BEGIN(command, "updates", &updates);
     BSON_APPEND_DOCUMENT_BEGIN(&updates, "0", &update);
-    BSON_APPEND_DOCUMENT_BEGIN(&update, "q", &query);
-    BSON_APPEND_DOCUMENT_BEGIN(&query, "_id", &id);
-    BSON_APPEND_ARRAY_BEGIN(&id, "$in", &in);
-    for (size_t i = 0; i < n; i++)
-        BSON_APPEND_UTF8(&in, mongo_key(i, key), items[i].name);
-    bson_append_array_end(&id, &in);
-    bson_append_document_end(&query, &id);
-    bson_append_document_end(&update, &query);
-    pipeline_append_each(&store->queue->texts, mongo_clock_of(store), items, n, &update, "u");
-    BSON_APPEND_BOOL(&update, "multi", true);
+    mongo_append_steps(store, items, n, false, &update);
     bson_append_document_end(&updates, &update);
     bson_append_array_end(command, &updates);
     mongo_append_write_concern(store, command, false);

@@ -24,9 +24,9 @@ static void append_date(bson_t *to, const char *field, const char *how, int64_t 
     bson_append_document_end(to, &range);
 }
 
-/* ---- Overdue sessions ---- Whoever does a part may live for some ms only, and cannot watch. But a
- * host can, by its clock since boot: it leaves a sighting, and an hour later the next sweep from
- * this host finds it (R6). Of all others, those who live longer watch a few. */
+/* ---- Overdue sessions ---- A client that does a part may live for some ms only, and cannot watch.
+ * But a host can, by its clock since boot: it leaves a sighting, and an hour later the next sweep
+ * from this host finds it (R6). Of all others, those who live longer watch a few. */
 
 typedef struct overdue_page {
     mongo_store *store;
@@ -36,19 +36,11 @@ typedef struct overdue_page {
     size_t max, n_named;
 } overdue_page;
 
-/* {q: {_id, beat, dead}, u: ...}: only if it has not beaten since (R5). */
 static void append_mark(const hf_session_state *state, bson_t *statement)
 {
     bson_t *change =
         pipeline_json("{'u': {'$set': {'dead': true}, '$currentDate': {'marked_at': true}}}");
-    bson_t query, dead;
-    BSON_APPEND_DOCUMENT_BEGIN(statement, "q", &query);
-    document_append_id(&query, "_id", state->session.id);
-    BSON_APPEND_INT64(&query, "beat", state->beat);
-    BSON_APPEND_DOCUMENT_BEGIN(&query, "dead", &dead);
-    BSON_APPEND_BOOL(&dead, "$ne", true);
-    bson_append_document_end(&query, &dead);
-    bson_append_document_end(statement, &query);
+    mongo_append_unchanged(state, statement);
     bson_concat(statement, change);
     bson_destroy(change);
 }
@@ -107,8 +99,8 @@ hf_code mongo_sweep_overdue(mongo_store *store, hf_session_state *overdue, size_
     *n = page.n_named;
     if (is_last)
         sweep->part = SWEEP_LOCKS;
-    /* Beats come together, and so do the ends of leases. Whoever was marked or noted now is passed
-     * over when the same ms is read again. */
+    /* Beats come together, and so do the ends of leases. A session that was marked or noted now
+     * is passed over when the same ms is read again. */
     sweep->from_ms = last_ms + (page.n_statements < STATEMENTS_MOST);
     return HF_OK;
 }

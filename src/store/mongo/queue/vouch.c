@@ -97,17 +97,9 @@ static const char sight_text[] =
     " {'$subtract': ['$$NOW', '$$x.kept_ms']}]}, {'$subtract': [0, '$$x.most']}, '$$x.most']}]}}]"
     "}}}}}";
 
-void mongo_append_sighting(const mongo_store *store, const hf_session_state *state,
-                           bson_t *statement)
+void mongo_append_unchanged(const hf_session_state *state, bson_t *statement)
 {
-    bson_t query, dead, seen, x = BSON_INITIALIZER;
-    BSON_APPEND_DOCUMENT_BEGIN(&x, "seen", &seen);
-    BSON_APPEND_UTF8(&seen, "boot", store->queue->boot);
-    BSON_APPEND_INT64(&seen, "beat", state->beat);
-    BSON_APPEND_INT64(&seen, "at", boot_ms(store));
-    bson_append_document_end(&x, &seen);
-    BSON_APPEND_INT32(&x, "most", SIGHTINGS_MOST);
-    BSON_APPEND_INT64(&x, "kept_ms", SIGHTING_MS);
+    bson_t query, dead;
     BSON_APPEND_DOCUMENT_BEGIN(statement, "q", &query);
     document_append_id(&query, "_id", state->session.id);
     BSON_APPEND_INT64(&query, "beat", state->beat);
@@ -115,6 +107,20 @@ void mongo_append_sighting(const mongo_store *store, const hf_session_state *sta
     BSON_APPEND_BOOL(&dead, "$ne", true);
     bson_append_document_end(&query, &dead);
     bson_append_document_end(statement, &query);
+}
+
+void mongo_append_sighting(const mongo_store *store, const hf_session_state *state,
+                           bson_t *statement)
+{
+    bson_t seen, x = BSON_INITIALIZER;
+    BSON_APPEND_DOCUMENT_BEGIN(&x, "seen", &seen);
+    BSON_APPEND_UTF8(&seen, "boot", store->queue->boot);
+    BSON_APPEND_INT64(&seen, "beat", state->beat);
+    BSON_APPEND_INT64(&seen, "at", boot_ms(store));
+    bson_append_document_end(&x, &seen);
+    BSON_APPEND_INT32(&x, "most", SIGHTINGS_MOST);
+    BSON_APPEND_INT64(&x, "kept_ms", SIGHTING_MS);
+    mongo_append_unchanged(state, statement);
     pipeline_append_text(statement, "u", sight_text, &x);
     bson_destroy(&x);
 }

@@ -25,6 +25,8 @@ typedef enum mongo_verdict {
 /* The same for many: the caller leaves the sightings. */
 mongo_verdict mongo_judge_overdue(const mongo_store *store, const bson_t *doc,
                                   const hf_session_state *state, int64_t trust_ms);
+/* Appends {q: {_id, beat, dead: {$ne: true}}}: that session, if it has not beaten since (R5). */
+void mongo_append_unchanged(const hf_session_state *state, bson_t *statement);
 /* Appends {q, u} of an update that notes it. */
 void mongo_append_sighting(const mongo_store *store, const hf_session_state *state,
                            bson_t *statement);
