@@ -65,7 +65,7 @@ static void resume_one_locked(resumes *r)
 static void go_on_locked(resumes *r)
 {
     int64_t due_us = r->last_us + pace_us(r);
-    struct timespec due = {due_us / 1000000, due_us % 1000000 * 1000};
+    struct timespec due = {due_us / 1000000, (long)(due_us % 1000000 * 1000)};
     if (!r->n && !r->is_closing)
         pthread_cond_wait(&r->changed, &r->mutex);
     else if (!r->is_closing && clock_now_us() < due_us)
