@@ -185,9 +185,9 @@ typedef struct hf_options {
  * the file. */
 hf_code hf_open(const char *uri, const hf_options *options, hf_client **out, hf_error *err);
 
-/* The ttl of a client of that store that asks for none, in ms: 10,000, and on MongoDB 30,000, so
- * that a crash of the primary costs no holder its lock. With protocol sharding it is three pings
- * (90,000), but at most a tenth of hfExpiryMS; with protocol ttl or document at most what its
+/* The ttl of a client of that store that asks for none, in ms: 10,000, and on MongoDB 40,000, so
+ * that a primary that crashes or hangs costs no holder its lock. With protocol sharding it is three
+ * pings (90,000), but at most a tenth of hfExpiryMS; with protocol ttl or document at most what its
  * documents may last (hfExpireAfterSeconds; hfRefreshMS times hfStaleMultiplier); with all of them
  * at least 10,000. Sends nothing, opens nothing, and has no errors: for what hf_open() refuses it
  * says either. Thread-safe. */

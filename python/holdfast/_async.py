@@ -29,7 +29,7 @@ from ._options import lease_options
 from ._values import Seconds, milliseconds, text
 
 THREADS = 4  # for renewals, releases and listings
-OFTEN = 4  # renewals in a ttl: one of 30 s then outlives an outage of 15 s, whenever that begins
+OFTEN = 4  # renewals in a ttl: one of 40 s then outlives an outage of 25 s, whenever that begins
 RETRY = 0.2  # seconds between a renewal that failed and the next
 
 Function = TypeVar("Function", bound=Callable[..., Any])

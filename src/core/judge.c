@@ -34,12 +34,20 @@ static judge_watch *find_or_add(struct judge *judge, hf_id id, int32_t ttl_ms, h
     return watch;
 }
 
-void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at)
+static int64_t every_ms(bool waits, int32_t ttl_ms)
+{
+    return waits ? lease_waiting_beat_ms(ttl_ms) : lease_beat_ms(ttl_ms);
+}
+
+void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, bool waits, hf_mono look_at)
 {
     judge_watch *watch = find_or_add(judge, session, ttl_ms, look_at);
     if (watch->is_far)
         watch->look_at = (hf_mono){0};
+    if (watch->waits && !waits)
+        watch->look_at = mono_min(watch->look_at, mono_add_ms(look_at, every_ms(false, ttl_ms)));
     watch->is_far = false;
+    watch->waits = waits;
 }
 
 void judge_add_far(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at)
@@ -120,7 +128,8 @@ static hf_mono next_look(const judge_watch *watch, bool is_new, int64_t lease_le
     if (watch->is_far)
         return end;
     if (is_new)
-        return lease_look_due(now, watch->ttl_ms, lease_left_ms);
+        return lease_look_due(now, watch->ttl_ms, every_ms(watch->waits, watch->ttl_ms),
+                              lease_left_ms);
     return mono_min(mono_add_ms(now, watch->ttl_ms / 6), end);
 }
 

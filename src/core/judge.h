@@ -14,6 +14,7 @@ typedef struct judge_watch {
     hf_mono since; /* arrival of the first look that showed this value */
     hf_mono look_at;
     bool is_ask;
+    bool waits;     /* and so beats seldom */
     bool is_far;    /* looked at once a ttl, not after each beat */
     bool is_seen;   /* looked at since it was put on watch */
     bool was_alive; /* seen to beat while watched */
@@ -36,8 +37,10 @@ typedef enum judge_verdict {
 void judge_done(struct judge *judge);
 
 /* Starts to watch a session, with the first look at `look_at`, unless it is watched already.
- * ttl_ms: that of its ticket, used until the session's own document is seen. */
-void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, hf_mono look_at);
+ * ttl_ms: that of its ticket, used until the session's own document is seen. waits: it holds
+ * nothing here, and beats as seldom as it may (lease_waiting_beat_ms()). One that has waited and
+ * holds now is looked at as soon as its next beat should be there. */
+void judge_add(struct judge *judge, hf_id session, int32_t ttl_ms, bool waits, hf_mono look_at);
 
 /* The same, with a look once per ttl instead of after each beat, and whenever other looks are due.
  * So its death is found that much later. judge_add() turns it into an ordinary one that is looked

@@ -7,6 +7,8 @@
 #define RETRY_MOST_MS 500
 /* An outage of 15 s, 4 s until a beat gets through after it, and a stop margin of 6 s. */
 #define OUTAGE_MS 25000
+/* The same with an outage of 25 s: a primary that hangs, and a second ballot. */
+#define LONG_OUTAGE_MS 35000
 #define BEAT_LEAST_MS 5000 /* no outage that long is worth beats that are closer */
 #define FIRST_TRIPS 8      /* for a connection, and as long to spare */
 #define STEPS 6            /* moments at which beats go out, between two of one session */
@@ -55,12 +57,22 @@ hf_mono lease_watch_end(hf_mono first_seen, int64_t ttl_ms)
     return (hf_mono){first_seen.ns + ttl_ms * MS + lease_allowance_ns(ttl_ms)};
 }
 
-int64_t lease_beat_ms(int64_t ttl_ms)
+static int64_t beat_that_outlives(int64_t outage_ms, int64_t ttl_ms)
 {
-    int64_t third_ms = ttl_ms / 3, spare_ms = ttl_ms - OUTAGE_MS;
+    int64_t third_ms = ttl_ms / 3, spare_ms = ttl_ms - outage_ms;
     if (spare_ms < BEAT_LEAST_MS)
         spare_ms = BEAT_LEAST_MS;
     return third_ms < spare_ms ? third_ms : spare_ms;
+}
+
+int64_t lease_beat_ms(int64_t ttl_ms)
+{
+    return beat_that_outlives(LONG_OUTAGE_MS, ttl_ms);
+}
+
+int64_t lease_waiting_beat_ms(int64_t ttl_ms)
+{
+    return beat_that_outlives(OUTAGE_MS, ttl_ms);
 }
 
 hf_mono lease_beat_due(hf_mono sent, int64_t ttl_ms)
@@ -87,9 +99,9 @@ hf_mono lease_in_step(hf_mono due, int64_t every_ms, hf_mono now, hf_wall wall)
     return mono_add_ms(due, -(due_ms % step_ms));
 }
 
-hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t lease_left_ms)
+hf_mono lease_look_due(hf_mono now, int64_t ttl_ms, int64_t every_ms, int64_t lease_left_ms)
 {
-    int64_t every_ms = lease_beat_ms(ttl_ms), until_beat = lease_left_ms - (ttl_ms - every_ms);
+    int64_t until_beat = lease_left_ms - (ttl_ms - every_ms);
     if (until_beat < 0)
         until_beat = 0;
     if (until_beat > every_ms)

@@ -219,6 +219,54 @@ static void test_a_turn_does_not_put_off_or_hurry_what_is_verified(void **state)
     close_still();
 }
 
+/* ---- Beats ---- */
+
+static int64_t beats_after_ms(void)
+{
+    return (client->session.beat_due.ns - client->session.beat_sent.ns) / 1000000;
+}
+
+static void beat_after(int64_t ms)
+{
+    faulty_pass(f, ms);
+    beat_tick(client, now());
+}
+
+static void open_with_long_leases(const char *uri)
+{
+    static const hf_options options = {.ttl_ms = 40000};
+    f = faulty_open_still(uri, &options, &client);
+}
+
+static void test_a_holder_beats_more_often_than_who_waits(void **state)
+{
+    (void)state;
+    open_with_long_leases("memory:beats");
+    hf_lock *one = take(client, "x");
+    assert_int_equal(beats_after_ms(), 5000);
+    beat_after(5000);
+    assert_int_equal(beats_after_ms(), 5000);
+    hf_lock_close(one);
+    beat_after(5000);
+    assert_int_equal(beats_after_ms(), 13333);
+    close_still();
+}
+
+/* The lease of a new holder outlives a long outage as soon as that of an old one. */
+static void test_a_grant_brings_the_next_beat_forward(void **state)
+{
+    (void)state;
+    open_with_long_leases("memory:hurried");
+    hf_lock_close(take(client, "x"));
+    beat_after(5000);
+    beat_after(8000);
+    assert_int_equal(beats_after_ms(), 13333);
+    hf_lock *one = take(client, "x");
+    assert_int_equal(beats_after_ms(), 5000);
+    hf_lock_close(one);
+    close_still();
+}
+
 /* ---- Who holds what ---- */
 
 static bool holds(const char *actor, uint64_t thread, const hf_lock *lock)
@@ -536,6 +584,8 @@ int main(void)
         cmocka_unit_test(test_a_lost_lock_that_lingered_is_forgotten_when_it_was_left),
         cmocka_unit_test(test_a_lost_lock_that_lingered_is_forgotten_with_its_session),
         cmocka_unit_test(test_a_turn_does_not_put_off_or_hurry_what_is_verified),
+        cmocka_unit_test(test_a_holder_beats_more_often_than_who_waits),
+        cmocka_unit_test(test_a_grant_brings_the_next_beat_forward),
         cmocka_unit_test(test_an_actor_is_not_the_thread_that_acts_for_it),
         cmocka_unit_test(test_a_look_from_before_an_upgrade_loses_nothing),
         cmocka_unit_test(test_an_upgrade_without_an_answer_still_knows_who_was_before),

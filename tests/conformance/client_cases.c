@@ -51,10 +51,12 @@ static void test_k_of_n_permits(void **state)
     (void)state;
     const char *name = bed_name("permits");
     const hf_lock_options two_of_three = {.permits = 2, .limit = 3},
-                          one_of_three = {.permits = 1, .limit = 3, .wait_ms = HF_TRY};
+                          one_of_three = {.permits = 1, .limit = 3, .wait_ms = HF_TRY},
+                          one_soon = {.permits = 1, .limit = 3, .wait_ms = 50};
     hf_lock *first = bed_acquire(one, name, &two_of_three), *second = NULL, *third = NULL;
     assert_int_equal(hf_lock_acquire(two, name, &one_of_three, &second, NULL), HF_OK);
     assert_int_equal(hf_lock_acquire(one, name, &one_of_three, &third, NULL), HF_HELD);
+    assert_int_equal(hf_lock_acquire(two, name, &one_soon, &third, NULL), HF_TIMEOUT);
     bed_release(first);
     assert_int_equal(hf_lock_acquire(one, name, &one_of_three, &third, NULL), HF_OK);
     bed_release(second);

@@ -31,7 +31,7 @@ static void test_overdue_only_after_ttl_and_allowance_since_first_seen(void **st
 {
     (void)state;
     struct judge judge = {0};
-    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(0));
     assert_int_equal(judge_at(&judge, seen(1, 4), 500), JUDGE_LIVES);
     assert_int_equal(judge_at(&judge, seen(1, 4), 500 + MERCY - 1), JUDGE_LIVES);
     assert_int_equal(judge_at(&judge, seen(1, 4), 500 + MERCY), JUDGE_OVERDUE);
@@ -42,7 +42,7 @@ static void test_a_changed_beat_starts_over(void **state)
 {
     (void)state;
     struct judge judge = {0};
-    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(0));
     judge_at(&judge, seen(1, 4), 0);
     assert_false(judge_saw_life(&judge));
     assert_int_equal(judge_at(&judge, seen(1, 5), MERCY), JUDGE_LIVES);
@@ -59,7 +59,7 @@ static void test_what_cannot_be_read_is_never_dead(void **state)
     hf_session_state odd = {.session = {.id = id_of(1)}, .presence = HF_ODD};
     assert_int_equal(judge_at(&judge, odd, 0), JUDGE_LIVES); /* nor watched, where it was not */
     assert_int_equal(judge_due(&judge).ns, MONO_NEVER.ns);
-    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(0));
     judge_at(&judge, seen(1, 4), 0);
     assert_int_equal(judge_at(&judge, odd, 500), JUDGE_LIVES);
     assert_int_equal(judge_due(&judge).ns, at_ms(500 + TTL / 6).ns);
@@ -106,7 +106,7 @@ static void test_missing_is_dead_only_after_its_tickets_ttl(void **state)
 {
     (void)state;
     struct judge judge = {0};
-    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(0));
     assert_int_equal(judge_at(&judge, missing(1), 0), JUDGE_LIVES);
     assert_int_equal(judge_at(&judge, missing(1), MERCY - 1), JUDGE_LIVES);
     assert_int_equal(judge_at(&judge, missing(1), MERCY), JUDGE_OVERDUE);
@@ -136,7 +136,7 @@ static void test_the_sessions_own_ttl_counts_not_the_tickets(void **state)
 {
     (void)state;
     struct judge judge = {0};
-    judge_add(&judge, id_of(1), 100, at_ms(0));
+    judge_add(&judge, id_of(1), 100, false, at_ms(0));
     judge_at(&judge, seen(1, 4), 0);
     assert_int_equal(judge_at(&judge, seen(1, 4), MERCY - 1), JUDGE_LIVES);
     assert_int_equal(judge_at(&judge, seen(1, 4), MERCY), JUDGE_OVERDUE);
@@ -175,8 +175,8 @@ static void test_watching_begins_at_once_and_once(void **state)
     struct judge judge = {0};
     hf_id ids[4];
     assert_int_equal(judge_due(&judge).ns, MONO_NEVER.ns);
-    judge_add(&judge, id_of(1), TTL, at_ms(10));
-    judge_add(&judge, id_of(1), TTL, at_ms(5));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(10));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(5));
     assert_int_equal(judge_due(&judge).ns, at_ms(10).ns);
     assert_int_equal(judge_collect(&judge, at_ms(10), ids, 4), 1);
     assert_int_equal(ids[0].bytes[3], 1);
@@ -188,9 +188,9 @@ static void test_looks_within_50_ms_go_together(void **state)
     (void)state;
     struct judge judge = {0};
     hf_id ids[4];
-    judge_add(&judge, id_of(1), TTL, at_ms(100));
-    judge_add(&judge, id_of(2), TTL, at_ms(150));
-    judge_add(&judge, id_of(3), TTL, at_ms(151));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(100));
+    judge_add(&judge, id_of(2), TTL, false, at_ms(150));
+    judge_add(&judge, id_of(3), TTL, false, at_ms(151));
     assert_int_equal(judge_collect(&judge, at_ms(49), ids, 4), 0);
     assert_int_equal(judge_collect(&judge, at_ms(100), ids, 4), 2);
     assert_int_equal(judge_collect(&judge, at_ms(200), ids, 1), 1);
@@ -229,7 +229,7 @@ static void test_following_judge_due_finds_a_crash_in_time(void **state)
     (void)state;
     for (int64_t crash = 0; crash < 3000; crash += 97) {
         struct judge judge = {0};
-        judge_add(&judge, id_of(1), TTL, at_ms(0));
+        judge_add(&judge, id_of(1), TTL, false, at_ms(0));
         int64_t now = 0, last_beat = 0;
         judge_verdict verdict = JUDGE_LIVES;
         while (verdict == JUDGE_LIVES && now < 10000) {
@@ -270,7 +270,7 @@ static void test_one_that_is_far_no_more_is_looked_at_at_once_and_often(void **s
     struct judge judge = {0};
     judge_add_far(&judge, id_of(1), TTL, at_ms(0));
     judge_at(&judge, seen(1, 4), 0);
-    judge_add(&judge, id_of(1), TTL, at_ms(500));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(500));
     assert_true(judge_due(&judge).ns <= at_ms(500).ns);
     judge_add_far(&judge, id_of(1), TTL, at_ms(500)); /* another ticket of the same session */
     judge_at(&judge, seen(1, 4), 500);
@@ -287,7 +287,7 @@ static void test_slack_is_for_looks_not_for_verdicts(void **state)
     judge_verdict verdict = JUDGE_LIVES;
     int64_t ms = 0;
     unsigned looks = 0;
-    judge_add(&judge, id_of(1), TTL, at_ms(0));
+    judge_add(&judge, id_of(1), TTL, false, at_ms(0));
     judge_at(&judge, seen(1, 4), 0);
     for (; verdict == JUDGE_LIVES && looks < 9; looks++) {
         ms = judge_due(&judge).ns / 1000000;

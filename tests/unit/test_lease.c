@@ -55,25 +55,42 @@ static void test_a_retry_is_never_far(void **state)
 
 #define STOP_MARGIN_MS 5500 /* of `run` with a ttl of 20 s or more */
 
-/* An outage of 15 s begins when a beat is due; the next beat is answered within 4 s of its end. */
+/* An outage begins when a beat is due; the next beat is answered within 4 s of its end. */
+static bool outlives(int64_t ttl_ms, int64_t beat_ms, int64_t outage_ms)
+{
+    int64_t answered_ms = beat_ms + outage_ms + 4000;
+    return lease_end(at_ms(0), ttl_ms).ns > at_ms(answered_ms + STOP_MARGIN_MS).ns;
+}
+
 static void test_a_lease_of_30_s_outlives_an_outage(void **state)
 {
     (void)state;
     for (int64_t ttl_ms = 30000; ttl_ms <= 3600000; ttl_ms += 500) {
-        int64_t answered_ms = lease_beat_ms(ttl_ms) + 15000 + 4000;
-        assert_true(lease_end(at_ms(0), ttl_ms).ns > at_ms(answered_ms + STOP_MARGIN_MS).ns);
+        assert_true(outlives(ttl_ms, lease_beat_ms(ttl_ms), 15000));
+        assert_true(outlives(ttl_ms, lease_waiting_beat_ms(ttl_ms), 15000));
     }
+}
+
+static void test_a_lease_of_40_s_outlives_a_primary_that_hangs(void **state)
+{
+    (void)state;
+    for (int64_t ttl_ms = 40000; ttl_ms <= 3600000; ttl_ms += 500)
+        assert_true(outlives(ttl_ms, lease_beat_ms(ttl_ms), 25000));
 }
 
 /* Beats cost the server something, so they are no closer than that needs. */
 static void test_how_often_beats_are_sent(void **state)
 {
-    static const int64_t of[][2] = {
-        {1000, 333},   {10000, 3333}, {15000, 5000},  {20000, 5000},  {29000, 5000},
-        {30000, 5000}, {33000, 8000}, {38000, 12666}, {90000, 30000}, {3600000, 1200000}};
+    static const int64_t of[][3] = {
+        {1000, 333, 333},      {10000, 3333, 3333},        {15000, 5000, 5000},
+        {20000, 5000, 5000},   {30000, 5000, 5000},        {33000, 5000, 8000},
+        {38000, 5000, 12666},  {40000, 5000, 13333},       {43000, 8000, 14333},
+        {90000, 30000, 30000}, {3600000, 1200000, 1200000}};
     (void)state;
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         assert_int_equal(lease_beat_ms(of[i][0]), of[i][1]);
+        assert_int_equal(lease_waiting_beat_ms(of[i][0]), of[i][2]);
+    }
 }
 
 /* Sessions that began at any time beat at the same moments from their second beat on. */
@@ -132,14 +149,16 @@ static void test_look_comes_after_the_next_beat(void **state)
 {
     (void)state;
     /* ttl 9 s: beats every 3 s; with 8 s left it has beaten 1 s ago and beats in 2 s */
-    assert_int_equal(lease_look_due(at_ms(0), 9000, 8000).ns, at_ms(2100).ns);
-    assert_int_equal(lease_look_due(at_ms(0), 9000, 9000).ns, at_ms(3100).ns);
-    assert_int_equal(lease_look_due(at_ms(0), 9000, 2000).ns, at_ms(100).ns);
-    assert_int_equal(lease_look_due(at_ms(0), 9000, -5000).ns, at_ms(100).ns);
-    assert_int_equal(lease_look_due(at_ms(0), 9000, 90000).ns, at_ms(3100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, lease_beat_ms(9000), 8000).ns, at_ms(2100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, lease_beat_ms(9000), 9000).ns, at_ms(3100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, lease_beat_ms(9000), 2000).ns, at_ms(100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, lease_beat_ms(9000), -5000).ns, at_ms(100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 9000, lease_beat_ms(9000), 90000).ns, at_ms(3100).ns);
     /* ttl 30 s: every 5 s */
-    assert_int_equal(lease_look_due(at_ms(0), 30000, 29000).ns, at_ms(4100).ns);
-    assert_int_equal(lease_look_due(at_ms(0), 30000, 24000).ns, at_ms(100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 30000, lease_beat_ms(30000), 29000).ns,
+                     at_ms(4100).ns);
+    assert_int_equal(lease_look_due(at_ms(0), 30000, lease_beat_ms(30000), 24000).ns,
+                     at_ms(100).ns);
 }
 
 int main(void)
@@ -151,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_two_beats_fail_before_the_lease_ends),
         cmocka_unit_test(test_a_retry_is_never_far),
         cmocka_unit_test(test_a_lease_of_30_s_outlives_an_outage),
+        cmocka_unit_test(test_a_lease_of_40_s_outlives_a_primary_that_hangs),
         cmocka_unit_test(test_how_often_beats_are_sent),
         cmocka_unit_test(test_beats_fall_into_step),
         cmocka_unit_test(test_a_clock_without_a_date_sets_no_step),

@@ -106,12 +106,12 @@ static void test_a_client_of_no_server_has_the_short_default(void **state)
 /* A stop margin has to fit the store's default, not that of another. */
 static void test_a_stop_margin_fits_the_default(void **state)
 {
-    static const hf_options options = {.stop_margin_ms = 15000}, more = {.stop_margin_ms = 15001};
+    static const hf_options options = {.stop_margin_ms = 20000}, more = {.stop_margin_ms = 20001};
     hf_client *client;
     hf_error err;
     (void)state;
     assert_int_equal(hf_open("mongodb://host/app", &more, &client, &err), HF_INVALID);
-    assert_non_null(strstr(err.text, "does not fit a ttl of 30000 ms"));
+    assert_non_null(strstr(err.text, "does not fit a ttl of 40000 ms"));
     assert_int_equal(hf_open("mongodb://host/app", &options, &client, &err), HF_OK);
     hf_close(client);
 }

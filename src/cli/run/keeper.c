@@ -39,7 +39,7 @@ static bool wait_until(const keeper *k, const times *t)
     return n <= 0 && !interrupt_signal() && clock_boot_ms() < t->end;
 }
 
-/* Then a lease of 30 s outlives an outage of 15 s that begins just before a renewal. */
+/* Then a lease of 40 s outlives an outage of 25 s that begins just before a renewal. */
 static int64_t next_renewal(const hf_lease *lease, int64_t sent)
 {
     return sent + lease->ttl_ms / 4;

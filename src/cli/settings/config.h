@@ -11,7 +11,7 @@
 /* Name in a file, variable, and the default in words. */
 #define SETTING_TABLE(X)                                                                           \
     X(STORE, "store", "HOLDFAST_STORE", "sqlite:PATH, a file of this user's")                      \
-    X(TTL, "ttl", "HOLDFAST_TTL", "10s, with MongoDB 30s")                                         \
+    X(TTL, "ttl", "HOLDFAST_TTL", "10s, with MongoDB 40s")                                         \
     X(GRACE, "grace", "HOLDFAST_GRACE", "a quarter of the ttl, at most 5s")                        \
     X(WAIT, "wait", "HOLDFAST_WAIT", "for ever")                                                   \
     X(NAME_PREFIX, "name-prefix", "HOLDFAST_NAME_PREFIX", "none")                                  \

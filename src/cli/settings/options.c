@@ -28,7 +28,7 @@ static const struct argp_option list[] = {
      "mongodb+srv://..., or private: this user's own file",
      90},
     {"ttl", KEY_TTL, "D", 0,
-     "how long the lease is: 1s to 1h, default 10s, with MongoDB 30s; each D is like 500ms, 10s, "
+     "how long the lease is: 1s to 1h, default 10s, with MongoDB 40s; each D is like 500ms, 10s, "
      "2m, "
      "1h or 1.5",
      90},

@@ -38,7 +38,9 @@ void session_prepare_locked(hf_client *client)
 
 static hf_mono beat_due(hf_client *client, hf_mono sent)
 {
-    int64_t every_ms = lease_beat_ms(client->ttl_ms), most_ms = client->store->beat_ms;
+    int64_t most_ms = client->store->beat_ms;
+    int64_t every_ms = client->session.holds ? lease_beat_ms(client->ttl_ms)
+                                             : lease_waiting_beat_ms(client->ttl_ms);
     if (most_ms && most_ms < every_ms)
         every_ms = most_ms;
     hf_mono due = mono_add_ms(sent, every_ms);
@@ -104,6 +106,14 @@ void session_not_renewed_locked(hf_client *client, const hf_error *err)
     bool first = session->last_failure.code == HF_OK;
     session->last_failure = *err;
     session->beat_due = first ? now : lease_retry_due(now, client->ttl_ms);
+}
+
+void session_holds_locked(hf_client *client, bool holds)
+{
+    struct session *session = &client->session;
+    if (holds && !session->holds)
+        session_hurry_locked(client, lease_beat_ms(client->ttl_ms));
+    session->holds = holds;
 }
 
 void session_hurry_locked(hf_client *client, int64_t ms)

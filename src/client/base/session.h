@@ -26,6 +26,7 @@ struct session {
     hf_session self;
     hf_mono lease_end; /* belief ends here at the latest; by the last acknowledged beat */
     hf_mono beat_due, beat_sent;
+    bool holds;            /* a lock depends on it; else it beats as seldom as it may */
     int64_t seen;          /* the last beat that was acknowledged */
     hf_error last_failure; /* of a beat, for the message when the lease runs out */
     session_ask *asks;
@@ -47,6 +48,8 @@ bool session_is_present_locked(const hf_client *client, hf_id session); /* and n
 bool session_beats_locked(hf_client *client, hf_mono now); /* a beat is due, and is sent now */
 void session_renewed_locked(hf_client *client, hf_mono sent, const hf_session_state *state);
 void session_not_renewed_locked(hf_client *client, const hf_error *err);
+/* Whether a lock depends on the beats from now on. */
+void session_holds_locked(hf_client *client, bool holds);
 /* The next beat is sent at once, unless the last was less than ms milliseconds ago. */
 void session_hurry_locked(hf_client *client, int64_t ms);
 

@@ -15,6 +15,12 @@
 
 /* ---- Made, and freed ---- */
 
+static void set_held_locked(hf_client *client, size_t n_held)
+{
+    client->hold->n_held = n_held;
+    session_holds_locked(client, !hold_is_empty_locked(client));
+}
+
 static void link_locked(hf_client *client, struct hf_lock *lock)
 {
     lock->next = client->hold->locks;
@@ -22,7 +28,7 @@ static void link_locked(hf_client *client, struct hf_lock *lock)
     if (lock->next)
         lock->next->link = &lock->next;
     client->hold->locks = lock;
-    client->hold->n_held++;
+    set_held_locked(client, client->hold->n_held + 1);
     table_add(&client->hold->by_name, &lock->lookup.by_name, table_hash_text(lock->name));
 }
 
@@ -48,7 +54,8 @@ void lock_unlink_locked(struct hf_lock *lock)
     if (!lock->link)
         return;
     forget_locked(lock);
-    lock->client->hold->n_held -= lock->state == LOCK_HELD;
+    if (lock->state == LOCK_HELD)
+        set_held_locked(lock->client, lock->client->hold->n_held - 1);
     *lock->link = lock->next;
     if (lock->next)
         lock->next->link = lock->link;
@@ -235,7 +242,8 @@ hf_mode lock_mode(const struct hf_lock *lock)
 
 void lock_end_locked(struct hf_lock *lock, lock_state how)
 {
-    lock->client->hold->n_held -= lock->state == LOCK_HELD;
+    if (lock->state == LOCK_HELD)
+        set_held_locked(lock->client, lock->client->hold->n_held - 1);
     lock->state = how;
 }
 

@@ -18,7 +18,7 @@
 #define LOOK_LEAST_MS 10        /* between two looks */
 #define LOOK_MOST_MS 10000      /* the same */
 #define STILL_FIRST_MS 250      /* the same while nothing moves, at first */
-#define LONG_WAIT 32            /* after so many times that, it need not be so exact */
+#define LONG_WAIT 16            /* after so many times that, it need not be so exact */
 #define SKIP_MS 2000            /* for so long those whose turn it is may take a free place */
 #define LEAD (HF_QUEUE_MAX / 4) /* so many turns are left when the next look is due */
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define FIRST_LOOK_MS 400
-#define LOOK_AT_ONCE 8 /* in the queue */
+#define LOOK_AT_ONCE 4 /* in the queue */
 
 /* What one look at the sessions found. */
 typedef struct findings {
@@ -81,9 +81,12 @@ static void watch_those_ahead(look *l, hf_mono now)
         const hf_entry *entry = &record->entries[i];
         if (id_equal(entry->session, l->request->enter.entry.session))
             continue;
-        (is_far(l, i, own) ? judge_add_far : judge_add)(&l->ahead->judge, entry->session,
-                                                        entry->ttl_ms,
-                                                        first_look(l, own, entry->ttl_ms, now));
+        hf_mono look_at = first_look(l, own, entry->ttl_ms, now);
+        if (is_far(l, i, own))
+            judge_add_far(&l->ahead->judge, entry->session, entry->ttl_ms, look_at);
+        else
+            judge_add(&l->ahead->judge, entry->session, entry->ttl_ms, i >= record->holders,
+                      look_at);
         keep[kept++] = entry->session;
         keep[kept++] = entry->ticket;
     }

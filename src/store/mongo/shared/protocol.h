@@ -7,8 +7,9 @@
 #include "store/mongo/driver/store.h"
 
 /* The ttl of clients that ask for none. By default a set takes 10 to 12 s to elect another primary
- * after a crash, and no holder is to lose its lock in that time. */
-#define MONGO_TTL_MS 30000
+ * after a crash. If the primary hangs it has taken up to 24 s, when the first ballot failed. No
+ * holder is to lose its lock in that time. */
+#define MONGO_TTL_MS 40000
 
 /* The same where documents may last no longer than most_ms. */
 static inline int64_t mongo_ttl_within(int64_t most_ms)
