@@ -556,6 +556,10 @@ typedef struct hf_store_ops {
      * written into its parcel: one that fails does not keep the others from being made. May be
      * NULL: they are made one after the other. */
     void (*steps)(hf_store *store, hf_parcel *parcels, size_t n);
+
+    /* The highest number (hf_enter.number) that has a place in that lock's queue, as far as that is
+     * seen without asking the database; 0: it is not known. Only a hint. May be NULL. */
+    int64_t (*called)(hf_store *store, const char *name);
 } hf_store_ops;
 
 struct hf_store {

@@ -326,6 +326,11 @@ int64_t record_places(const hf_record *record, int32_t queue_max)
     return bound > (int64_t)record->queued ? bound - (int64_t)record->queued : 0;
 }
 
+int64_t record_called(const hf_record *record, int32_t queue_max)
+{
+    return record->reached + record_places(record, queue_max);
+}
+
 /* Numbers up to `reached` had a place; the next ones have those that are free. */
 bool record_has_place(const hf_record *record, const hf_enter *enter)
 {
@@ -334,7 +339,7 @@ bool record_has_place(const hf_record *record, const hf_enter *enter)
         return false;
     if (!enter->number)
         return record->given == record->reached;
-    return enter->number <= record->reached + places;
+    return enter->number <= record_called(record, enter->queue_max);
 }
 
 /* Behind all that have a lower number. */

@@ -63,6 +63,8 @@ size_t record_position(const hf_record *record, const hf_entry *entry);
 
 /* How many more may enter the queue, of those whose turn it is. */
 int64_t record_places(const hf_record *record, int32_t queue_max);
+/* The highest number that has a place. */
+int64_t record_called(const hf_record *record, int32_t queue_max);
 
 /* Whether the entrant may come into the queue, or in at once: it has a number and there is a place
  * for all before it, or it has none and nobody waits outside. */

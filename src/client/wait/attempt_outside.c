@@ -15,20 +15,25 @@
 
 #define QUICK_MS 8              /* a quick turn, of processes that do next to nothing */
 #define QUICK_REMOTE_MS 20      /* the same, over a network */
+#define PEEK_MOST_MS 2000       /* between two times that it sees whether it is called */
 #define LOOK_LEAST_MS 10        /* between two looks */
 #define LOOK_MOST_MS 10000      /* the same */
 #define STILL_FIRST_MS 250      /* the same while nothing moves, at first */
-#define LONG_WAIT 16            /* after so many times that, it need not be so exact */
+#define LONG_WAIT 32            /* after so many times that, it need not be so exact */
+#define LONG_TOLD 2             /* the same, where it sees that it is called */
 #define SKIP_MS 2000            /* for so long those whose turn it is may take a free place */
 #define LEAD (HF_QUEUE_MAX / 4) /* so many turns are left when the next look is due */
 
-/* How many places must come free before its own. */
+/* How many places must come free before its own, if the last that has one is `called`. */
+static int64_t behind(const struct attempt *attempt, int64_t called)
+{
+    int64_t number = attempt->request.enter.number;
+    return number > called ? number - called : 0;
+}
+
 static int64_t places_short(const struct attempt *attempt)
 {
-    const hf_record *record = &attempt->ahead.record;
-    const hf_enter *enter = &attempt->request.enter;
-    int64_t served = record->reached + record_places(record, enter->queue_max);
-    return enter->number > served ? enter->number - served : 0;
+    return behind(attempt, record_called(&attempt->ahead.record, attempt->request.enter.queue_max));
 }
 
 static int64_t head_of(const hf_record *record)
@@ -59,19 +64,43 @@ static int64_t quick_ms(const struct attempt *attempt)
     return attempt->request.client->store->is_remote ? QUICK_REMOTE_MS : QUICK_MS;
 }
 
+/* For so long the queue does not run dry. */
+static int64_t quick_turns_ms(const struct attempt *attempt, int64_t turns)
+{
+    return (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
+}
+
 static int64_t look_ms(const struct attempt *attempt, hf_mono now)
 {
     const struct outside *outside = &attempt->outside;
     int64_t turns = places_short(attempt);
     int64_t waited_ms = (now.ns - attempt->request.started.ns) / 1000000;
-    int64_t most_ms = (turns + HF_QUEUE_MAX / 2) * quick_ms(attempt);
+    int64_t most_ms = quick_turns_ms(attempt, turns);
+    int64_t long_ms =
+        waited_ms / (attempt->request.client->store->ops->called ? LONG_TOLD : LONG_WAIT);
     int64_t ms = waited_ms / 8 < STILL_FIRST_MS ? STILL_FIRST_MS : waited_ms / 8;
-    most_ms = most_ms < waited_ms / LONG_WAIT ? waited_ms / LONG_WAIT : most_ms;
+    most_ms = most_ms < long_ms ? long_ms : most_ms;
     if (outside->turn_ns)
         ms = (turns / 4 * 3 > LEAD ? turns / 4 * 3 : LEAD) * outside->turn_ns / 1000000;
     ms = ms < most_ms ? ms : most_ms;
     ms = ms < LOOK_MOST_MS ? ms : LOOK_MOST_MS;
     return ms < LOOK_LEAST_MS ? LOOK_LEAST_MS : ms;
+}
+
+/* Where that costs next to nothing, it sees between two looks whether it is called. Then it looks.
+ * Returns when it sees to that again. */
+static hf_mono peek(struct attempt *attempt, hf_mono now)
+{
+    hf_store *store = attempt->request.client->store;
+    if (!store->ops->called)
+        return attempt->look_due;
+    int64_t called = store->ops->called(store, attempt->request.name);
+    int64_t ms = quick_turns_ms(attempt, behind(attempt, called));
+    bool is_news = called != attempt->outside.called;
+    attempt->outside.called = called;
+    if (is_news && !behind(attempt, called))
+        attempt->look_due = now;
+    return mono_min(attempt->look_due, mono_add_ms(now, ms < PEEK_MOST_MS ? ms : PEEK_MOST_MS));
 }
 
 static hf_mono stay(struct attempt *attempt, hf_mono now)
@@ -82,7 +111,7 @@ static hf_mono stay(struct attempt *attempt, hf_mono now)
     attempt->request.is_in_flight = attempt->request.is_unanswered;
     attempt->request.enter.skips = false;
     attempt->look_due = mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(client)));
-    return attempt_watch_ahead(attempt, now, attempt->look_due);
+    return attempt_watch_ahead(attempt, now, peek(attempt, now));
 }
 
 /* ---- Its turn ---- */
@@ -124,11 +153,12 @@ static hf_mono look_outside(struct attempt *attempt, hf_mono now)
 
 hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
 {
+    hf_mono due = peek(attempt, now);
     bool is_due = mono_reached(attempt->look_due, now);
     if (!is_due && attempt->ahead.record.queued) /* it watches those there when it looks */
-        return mono_min(attempt->look_due, attempt->deadline);
+        return mono_min(due, attempt->deadline);
     if (!is_due)
-        return attempt_watch_ahead(attempt, now, attempt->look_due);
+        return attempt_watch_ahead(attempt, now, due);
     hf_code code = attempt_look(attempt, (hf_stamp){0});
     now = client_now(attempt->request.client);
     if (code)

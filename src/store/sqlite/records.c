@@ -177,6 +177,8 @@ hf_code sqlite_step(hf_store *base, const char *name, const hf_step *step, hf_re
     if (code)
         return code;
     *reply = (hf_step_reply){.confirmed = done.changed || step->enter};
+    if (done.changed)
+        board_tell(store, &done.record);
     if (done.news)
         notice_send(store, name, done.news, step->enter ? &step->enter->entry.ticket : NULL);
     if (out)
@@ -254,6 +256,8 @@ void sqlite_steps(hf_store *base, hf_parcel *parcels, size_t n)
     }
     for (size_t i = 0; i < n && !code; i++) {
         parcels[i].reply = (hf_step_reply){.confirmed = all.of[i].changed};
+        if (all.of[i].changed)
+            board_tell(store_of(base), &all.of[i].record);
         if (all.of[i].news)
             notice_send(store_of(base), parcels[i].name, all.of[i].news, NULL);
     }

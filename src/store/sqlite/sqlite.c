@@ -53,6 +53,7 @@ static const hf_store_ops ops = {
     .list_sessions = sqlite_list_sessions,
     .ask = sqlite_ask,
     .await = sqlite_await,
+    .called = sqlite_called,
     .wake = sqlite_wake,
     .sweep = sqlite_sweep,
     .keep_fd = sqlite_keep_fd,

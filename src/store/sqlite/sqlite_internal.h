@@ -111,6 +111,9 @@ int notice_bind(sqlite_store *store, hf_id session); /* -1: the client looks by 
 void notice_send(sqlite_store *store, const char *name, const char *news, const hf_id *but);
 void notice_watch_row(sqlite_store *store, int64_t row);
 
+/* board.c */
+void board_tell(sqlite_store *store, const hf_record *record); /* a step has changed it */
+
 /* The functions of the interface, see store.h. */
 hf_code sqlite_session_begin(hf_store *store, const hf_session *self, hf_error *err);
 hf_code sqlite_session_beat(hf_store *store, hf_id id, const hf_beat *says, hf_session_state *out,
@@ -134,6 +137,7 @@ hf_code sqlite_list(hf_store *store, const hf_list_part *part, hf_record_fn each
 hf_code sqlite_await(hf_store *store, hf_id session, hf_stamp from, int64_t timeout_ms,
                      hf_notice_fn each, void *ctx, hf_error *err);
 void sqlite_wake(hf_store *store);
+int64_t sqlite_called(hf_store *store, const char *name);
 hf_code sqlite_sweep(hf_store *store, hf_session_state *overdue, size_t max, size_t *n, bool *more,
                      hf_error *err);
 hf_code sqlite_history_add(hf_store *store, const hf_turn_note *turns, size_t n, hf_error *err);
