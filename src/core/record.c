@@ -51,6 +51,15 @@ void record_append(hf_record *record, const hf_entry *entry, bool as_holder)
         record->queued++;
 }
 
+void record_insert(hf_record *record, const hf_entry *entry)
+{
+    record_append(record, entry, false);
+    hf_entry *at = &record->entries[record->holders + record->queued - 1];
+    for (; at > &record->entries[record->holders] && at[-1].number > entry->number; at--)
+        *at = at[-1];
+    *at = *entry;
+}
+
 const hf_entry *record_find(const hf_record *record, hf_id ticket)
 {
     for (size_t i = 0; i < record->holders + record->queued; i++)
@@ -342,7 +351,6 @@ bool record_has_place(const hf_record *record, const hf_enter *enter)
     return enter->number <= record_called(record, enter->queue_max);
 }
 
-/* Behind all that have a lower number. */
 static void insert_entrant(hf_record *record, const hf_enter *enter, hf_dbtime since,
                            int64_t number)
 {
@@ -351,11 +359,7 @@ static void insert_entrant(hf_record *record, const hf_enter *enter, hf_dbtime s
     entry.number = number;
     entry.since = since;
     entry.granted_at = (hf_dbtime){0};
-    record_append(record, &entry, false);
-    hf_entry *at = &record->entries[record->holders + record->queued - 1];
-    for (; at > &record->entries[record->holders] && at[-1].number > number; at--)
-        *at = at[-1];
-    *at = entry;
+    record_insert(record, &entry);
 }
 
 static bool head_would_fit(const hf_record *record, const hf_enter *enter)

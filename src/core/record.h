@@ -20,6 +20,9 @@ void record_copy(hf_record *to, const hf_record *from);
  * that read a record back. */
 void record_append(hf_record *record, const hf_entry *entry, bool as_holder);
 
+/* Puts an entry into the queue, behind all that have no higher number. */
+void record_insert(hf_record *record, const hf_entry *entry);
+
 /* Whether the step makes a record where there is none. */
 bool record_makes(const hf_step *step);
 

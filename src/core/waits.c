@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#define NUMBER_MOST (UINT64_C(1) << 53)
 #define ITEM_SIZE (ID_TEXT_SIZE + HF_NAME_MAX + 8)
 
 /* ---- Writing ---- */
@@ -18,11 +19,19 @@ static size_t write_item(char *out, size_t size, const waits_item *item)
     return (size_t)snprintf(out, size, "%s %zu:%s", ticket, strlen(item->name), item->name);
 }
 
+static size_t write_place(char *out, size_t size, const waits_entry *entry)
+{
+    if (!entry->number)
+        return 0;
+    return (size_t)snprintf(out, size, "+%lld %d ", (long long)entry->number, (int)entry->permits);
+}
+
 bool waits_write(char **text, const waits_entry *entry)
 {
-    size_t used = *text ? strlen(*text) : 0, most = (entry->n_holds + 1) * ITEM_SIZE + 32;
+    size_t used = *text ? strlen(*text) : 0, most = (entry->n_holds + 1) * ITEM_SIZE + 64;
     char *line = alloc_array(NULL, most, 1);
-    size_t n = write_item(line, most, &entry->on);
+    size_t n = write_place(line, most, entry);
+    n += write_item(line + n, most - n, &entry->on);
     n += (size_t)snprintf(line + n, most - n, " %zu", entry->n_holds);
     for (size_t i = 0; i < entry->n_holds; i++) {
         line[n++] = ' ';
@@ -54,22 +63,22 @@ char *waits_items_write(const waits_items *items)
 
 /* ---- Reading ---- */
 
-static bool read_number(const char **at, char end, size_t most, size_t *out)
+static bool read_number(const char **at, char end, uint64_t most, uint64_t *out)
 {
-    size_t n = 0;
+    uint64_t n = 0;
     const char *from = *at;
     for (; **at >= '0' && **at <= '9' && n <= most; ++*at)
-        n = 10 * n + (size_t)(**at - '0');
+        n = 10 * n + (uint64_t)(**at - '0');
     *out = n;
     return *at > from && n <= most && *(*at)++ == end;
 }
 
 static bool read_name(const char **at, char name[HF_NAME_MAX + 1])
 {
-    size_t n;
-    if (!read_number(at, ':', HF_NAME_MAX, &n) || strnlen(*at, n) < n)
+    uint64_t n;
+    if (!read_number(at, ':', HF_NAME_MAX, &n) || strnlen(*at, (size_t)n) < n)
         return false;
-    memcpy(name, *at, n);
+    memcpy(name, *at, (size_t)n);
     name[n] = '\0';
     *at += n;
     return true;
@@ -91,16 +100,31 @@ static bool read_holds(const char **at, waits_entry *out)
     return *(*at)++ == '\n';
 }
 
+static bool read_place(const char **at, waits_entry *out)
+{
+    uint64_t number, permits;
+    if (**at != '+')
+        return true;
+    ++*at;
+    if (!read_number(at, ' ', NUMBER_MOST, &number) || !read_number(at, ' ', HF_LIMIT_RW, &permits))
+        return false;
+    out->number = (int64_t)number;
+    out->permits = (int32_t)permits;
+    return true;
+}
+
 static bool read_entry(const char **at, waits_entry *out)
 {
     *out = (waits_entry){.n_holds = 0};
-    if (!read_item(at, &out->on) || *(*at)++ != ' ')
+    if (!read_place(at, out) || !read_item(at, &out->on) || *(*at)++ != ' ')
         return false;
     const char *count = *at;
+    uint64_t n;
     while (**at >= '0' && **at <= '9')
         ++*at;
-    if (!read_number(&count, **at, WAITS_HOLDS_MAX, &out->n_holds))
+    if (!read_number(&count, **at, WAITS_HOLDS_MAX, &n))
         return false;
+    out->n_holds = (size_t)n;
     out->holds = alloc_array(NULL, out->n_holds, sizeof *out->holds);
     if (read_holds(at, out))
         return true;

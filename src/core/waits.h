@@ -2,7 +2,8 @@
 /* waits.h: what a session says with its beats about its long waits, as text: which of its tickets
  * wait, for which locks, and what their actors hold meanwhile. Others find deadlocks from this.
  *
- * One line a wait: "TICKET LENGTH:NAME N" and N times " TICKET LENGTH:NAME". */
+ * One line a wait: "TICKET LENGTH:NAME N" and N times " TICKET LENGTH:NAME". If the wait stands
+ * outside the queue, with a number, "+NUMBER PERMITS " comes before that. */
 #ifndef CORE_WAITS_H
 #define CORE_WAITS_H
 
@@ -21,6 +22,8 @@ typedef struct waits_entry {
     waits_item on;
     waits_item *holds; /* of the same actor */
     size_t n_holds;
+    int64_t number;  /* outside the queue; 0: it stands there, or its place is not known */
+    int32_t permits; /* that it wants; only with a number */
 } waits_entry;
 
 /* What a process tells those that it starts and waits for: it holds these as long as they run. */

@@ -52,6 +52,34 @@ void waits_graph_add_waits(struct waits_graph *graph, const hf_waits *waits, con
     free(entries);
 }
 
+/* Whether it waits outside: the record has given this number, and does not have the ticket. Nobody
+ * waits for one there that holds nothing. */
+static bool is_outside(const hf_record *record, const waits_entry *wait)
+{
+    return wait->number && wait->number <= record->given && wait->n_holds &&
+           !record_find(record, wait->on.ticket);
+}
+
+/* Nothing says when it came. */
+static void stand_in(hf_record *record, waits_node *node)
+{
+    node->is_outside = true;
+    record_insert(record, &(hf_entry){.ticket = node->wait.on.ticket,
+                                      .session = node->session,
+                                      .number = node->wait.number,
+                                      .permits = node->wait.permits,
+                                      .since = {INT64_MAX}});
+}
+
+static void stand_all_in(struct waits_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t j = 0; j < graph->n_records; j++)
+            if (strcmp(graph->records[j].name, graph->nodes[i].wait.on.name) == 0 &&
+                is_outside(&graph->records[j], &graph->nodes[i].wait))
+                stand_in(&graph->records[j], &graph->nodes[i]);
+}
+
 static bool waits_in(const hf_record *record, const hf_entry *entry)
 {
     return entry && record_position(record, entry) > 0;
@@ -100,8 +128,8 @@ static waits_node *stuck_at(const struct waits_graph *graph, const hf_entry *ent
     return NULL;
 }
 
-/* Lets the queue move, up to the first waiter that is stuck for good. Returns whether anybody was
- * freed. */
+/* Lets the queue move, up to the first waiter that is stuck for good. Nobody is stuck behind one
+ * outside, which may be gone: the next one passes it. Returns whether anybody was freed. */
 static bool free_in(const struct waits_graph *graph, const hf_record *record)
 {
     int64_t stuck = permits_stuck(graph, record);
@@ -109,17 +137,20 @@ static bool free_in(const struct waits_graph *graph, const hf_record *record)
     for (size_t i = 0; i < record->queued; i++) {
         const hf_entry *entry = &record->entries[record->holders + i];
         waits_node *node = stuck_at(graph, entry);
-        if (node && stuck + entry->permits > record->limit)
+        bool is_stuck = node && stuck + entry->permits > record->limit;
+        if (is_stuck && !node->is_outside)
             break;
-        any |= node != NULL;
-        if (node)
-            node->is_stuck = false;
+        if (!node || is_stuck)
+            continue;
+        node->is_stuck = false;
+        any = true;
     }
     return any;
 }
 
 void waits_graph_reduce(struct waits_graph *graph)
 {
+    stand_all_in(graph);
     for (size_t i = 0; i < graph->n_nodes; i++)
         place(graph, &graph->nodes[i]);
     for (bool moves = true; moves;) {
@@ -143,7 +174,7 @@ static const hf_entry *held_in(const waits_node *node, const hf_record *record)
 static bool waits_for(const waits_node *node, const waits_node *other)
 {
     return held_in(other, node->record) ||
-           (other->record == node->record && other->entry < node->entry);
+           (!other->is_outside && other->record == node->record && other->entry < node->entry);
 }
 
 static waits_node *find(const struct waits_graph *graph, hf_id ticket)

@@ -3,6 +3,9 @@
  * each other. Its input is records and wait reports (waits.h). The client reads those, and decides
  * which waiter gives up (client/wait/deadlock.c).
  *
+ * A wait outside the queue, with a number, stands where it will stand once it comes in, but keeps
+ * nobody else up.
+ *
  * It reduces the graph, as one does for resources with several units: a waiter that can be granted
  * goes on and gives back what it holds. Whatever is left when nothing moves any more is stuck. A
  * waiter without a wait report counts as one that leaves and holds nothing. So whatever is found is
@@ -19,8 +22,9 @@ typedef struct waits_node {
     int64_t beat, seen; /* of its session, when it was read: hf_waits */
     char who[HF_TEXT_MAX + 1];
     const hf_record *record; /* that it waits in, and: */
-    const hf_entry *entry;   /* its own there; NULL: it does not wait, as far as is known */
-    bool is_stuck, is_reached, is_in_deadlock;
+    const hf_entry *entry;   /* its own there; NULL: it does not wait, as far as is known. That of
+                              * one outside the queue says only what its report says */
+    bool is_outside, is_stuck, is_reached, is_in_deadlock;
 } waits_node;
 
 struct waits_graph {
@@ -41,15 +45,17 @@ void waits_graph_add_waits(struct waits_graph *graph, const hf_waits *waits, con
  */
 bool waits_graph_holds(const waits_node *node, const hf_entry *holder);
 
-/* Finds all waiters that are stuck. Add everything before, and nothing after. */
+/* Finds all waiters that are stuck. Add everything before, and nothing after: it puts those that
+ * wait outside into the graph's records. */
 void waits_graph_reduce(struct waits_graph *graph);
 
 /* Sets is_in_deadlock for every waiter that the one with this ticket waits for and that waits for
  * it, itself included. Returns how many; 0: it is in no deadlock. */
 size_t waits_graph_mark(struct waits_graph *graph, hf_id ticket);
 
-/* In the marked deadlock, the last to enter among those that hold what others wait for. One that
- * merely stands in the queue between them would not help by giving up. */
+/* In the marked deadlock, the last to enter among those that hold what others wait for; those
+ * outside come after all that have entered. One that merely stands in the queue between them would
+ * not help by giving up. */
 const waits_node *waits_graph_youngest(const struct waits_graph *graph);
 
 /* "A waits for x, held by B; B waits for y, held by A": the shortest cycle from this ticket's node,

@@ -218,6 +218,50 @@ static void test_the_last_to_come_gives_up(void **state)
     hf_close(two);
 }
 
+/* Those who have no place in the queue, though they hold something, and wait with a number. */
+static void begin_to_wait_outside(struct waiting *w)
+{
+    pthread_create(&w->thread, NULL, wait_for_it, w);
+    for (bool is_outside = false; !is_outside; pause_ms(2)) {
+        pthread_mutex_lock(&w->client->mutex);
+        const struct lock_request *request = w->client->hold->requests;
+        is_outside = request && request->outside;
+        pthread_mutex_unlock(&w->client->mutex);
+    }
+}
+
+/* No record names them. */
+static void test_two_that_wait_outside(void **state)
+{
+    (void)state;
+    hf_client *one, *two;
+    hf_lock *x, *y;
+    const hf_options options = {.ttl_ms = 20000, .patience_ms = 100, .deadlock_ms = 100};
+    faulty *f = faulty_open("memory:outside", &options, &one);
+    faulty_open("memory:outside", &options, &two);
+    hf_id crowd = begin_dead(f->inner, 1, 3600000);
+    one->queue_max = two->queue_max = 1;
+    assert_int_equal(wait_as(one, "x", 0, &x), HF_OK);
+    assert_int_equal(wait_as(two, "y", 0, &y), HF_OK);
+    for (uint8_t i = 1; i <= 2; i++) {
+        enter_as(f->inner, "x", crowd, i);
+        enter_as(f->inner, "y", crowd, i);
+    }
+    struct waiting first = {.client = one, .name = "y", .ms = 60000};
+    struct waiting last = {.client = two, .name = "x", .ms = 60000};
+    begin_to_wait_outside(&first);
+    begin_to_wait_outside(&last);
+    while (!first.is_over && !last.is_over)
+        pause_ms(5);
+    assert_int_equal(first.is_over ? first.code : last.code, HF_DEADLOCK);
+    hf_lock_close(x);
+    hf_lock_close(y);
+    hf_close(one);
+    hf_close(two);
+    pthread_join(first.thread, NULL);
+    pthread_join(last.thread, NULL);
+}
+
 static void test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held(void **state)
 {
     (void)state;
@@ -266,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_a_parent_that_is_gone_is_in_no_deadlock),
         cmocka_unit_test(test_parents_are_looked_at_again),
         cmocka_unit_test(test_the_last_to_come_gives_up),
+        cmocka_unit_test(test_two_that_wait_outside),
         cmocka_unit_test(test_it_is_looked_for_rarely_where_nobody_waits_for_what_is_held),
         cmocka_unit_test(test_it_can_be_turned_off),
     };

@@ -23,19 +23,24 @@ static void test_written_and_read_back(void **state)
 {
     (void)state;
     waits_item holds[] = {item(1, "a b 3:c"), item(2, "line\nfeed"), item(3, "\xc3\xa4 0")};
-    waits_entry said[] = {{item(4, "orders/7"), holds, 3}, {item(5, " "), NULL, 0}};
+    waits_entry said[] = {{item(4, "orders/7"), holds, 3, 0, 0},
+                          {item(6, "+"), holds, 1, INT64_C(1) << 53, HF_LIMIT_RW},
+                          {item(5, " "), NULL, 0, 0, 0}};
     char *text = NULL;
-    assert_true(waits_write(&text, &said[0]));
-    assert_true(waits_write(&text, &said[1]));
+    for (int i = 0; i < 3; i++)
+        assert_true(waits_write(&text, &said[i]));
     waits_entry *heard;
-    assert_int_equal(waits_read(text, &heard), 2);
-    for (int i = 0; i < 2; i++) {
+    assert_int_equal(waits_read(text, &heard), 3);
+    for (int i = 0; i < 3; i++) {
         assert_item(&heard[i].on, &said[i].on);
+        assert_int_equal(heard[i].number, said[i].number);
+        if (heard[i].number)
+            assert_int_equal(heard[i].permits, said[i].permits);
         assert_int_equal(heard[i].n_holds, said[i].n_holds);
         for (size_t j = 0; j < heard[i].n_holds; j++)
             assert_item(&heard[i].holds[j], &holds[j]);
     }
-    waits_free(heard, 2);
+    waits_free(heard, 3);
     free(text);
 }
 
@@ -75,7 +80,12 @@ static void test_rubbish_ends_it(void **state)
                                         TICKET " 99999999999999999999:a 0\n",
                                         TICKET " 513:a 0\n",
                                         TICKET " 1:a 33 " TICKET " 1:b\n",
-                                        TICKET " 1:a -1\n"};
+                                        TICKET " 1:a -1\n",
+                                        "+" TICKET " 1:a 0\n",
+                                        "+7 " TICKET " 1:a 0\n",
+                                        "+7 1073741825 " TICKET " 1:a 0\n",
+                                        "+9007199254740993 1 " TICKET " 1:a 0\n",
+                                        "+-7 1 " TICKET " 1:a 0\n"};
     waits_entry *heard;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(waits_read(texts[i], &heard), 0);

@@ -14,7 +14,9 @@
 /* Actor n is session n; its tickets are 10 * n + lock. */
 typedef struct small_world {
     hf_record locks[LOCKS];
-    int waits_for[ACTORS]; /* a lock, or -1 */
+    int waits_for[ACTORS];   /* a lock, or -1 */
+    int64_t numbers[ACTORS]; /* with which they wait outside; 0: they do not */
+    int32_t permits[ACTORS]; /* that these want */
     int64_t now;
 } small_world;
 
@@ -27,7 +29,7 @@ static hf_id ticket_of(int actor, int lock)
 
 static void begin(small_world *w)
 {
-    w->now = 1000;
+    *w = (small_world){.now = 1000};
     for (int i = 0; i < LOCKS; i++)
         record_init(&w->locks[i], names[i]);
     for (int i = 0; i < ACTORS; i++)
@@ -65,7 +67,10 @@ static bool is_held_by(const small_world *w, int actor, int lock)
 static void say(const small_world *w, int actor, struct waits_graph *graph)
 {
     waits_item holds[LOCKS];
-    waits_entry entry = {.on = {.ticket = ticket_of(actor, w->waits_for[actor])}, .holds = holds};
+    waits_entry entry = {.on = {.ticket = ticket_of(actor, w->waits_for[actor])},
+                         .holds = holds,
+                         .number = w->numbers[actor],
+                         .permits = w->permits[actor]};
     char *text = NULL, who[16];
     snprintf(entry.on.name, sizeof entry.on.name, "%s", names[w->waits_for[actor]]);
     for (int i = 0; i < LOCKS; i++)
@@ -123,6 +128,71 @@ static void test_two_and_one_who_looks_on(void **state)
     assert_int_equal(youngest, 1);
     assert_int_equal(tie(&w, 1, &youngest), 2);
     assert_int_equal(tie(&w, 2, &youngest), 0);
+    end(&w);
+}
+
+/* With the next number. */
+static void wants_outside(small_world *w, int actor, int lock, int32_t permits)
+{
+    w->waits_for[actor] = lock;
+    w->numbers[actor] = ++w->locks[lock].given;
+    w->permits[actor] = permits;
+}
+
+static void test_two_of_which_one_waits_outside(void **state)
+{
+    (void)state;
+    small_world w;
+    int youngest = -1;
+    begin(&w);
+    assert_true(EXCLUSIVE(&w, 0, 0));
+    assert_true(EXCLUSIVE(&w, 1, 1));
+    wants_outside(&w, 0, 1, ALL);
+    assert_false(EXCLUSIVE(&w, 1, 0)); /* it comes last, but stands in the queue */
+    assert_int_equal(tie(&w, 1, &youngest), 2);
+    assert_int_equal(youngest, 0);
+    w.locks[1].given = 0; /* the record was lost: its number says nothing */
+    assert_int_equal(tie(&w, 1, &youngest), 0);
+    end(&w);
+}
+
+/* It stands where its number says: before a writer, and so with the reader that holds. */
+static void test_a_number_before_the_writer(void **state)
+{
+    (void)state;
+    small_world w;
+    int youngest = -1;
+    begin(&w);
+    assert_true(SHARED(&w, 0, 0));
+    assert_true(EXCLUSIVE(&w, 1, 1));
+    wants_outside(&w, 1, 0, 1);
+    w.locks[0].reached = 1; /* it was called, and has not come yet */
+    assert_false(EXCLUSIVE(&w, 2, 0));
+    assert_false(EXCLUSIVE(&w, 0, 1));
+    assert_int_equal(tie(&w, 0, &youngest), 0);
+    w.numbers[1] = ++w.locks[0].given;
+    assert_int_equal(tie(&w, 0, &youngest), 3);
+    assert_int_equal(youngest, 1);
+    end(&w);
+}
+
+/* It may be gone, and its number is passed over. */
+static void test_nobody_is_stuck_behind_one_outside(void **state)
+{
+    (void)state;
+    small_world w;
+    int youngest = -1;
+    begin(&w);
+    assert_true(wants(&w, 0, 0, 2, 3));
+    assert_true(EXCLUSIVE(&w, 1, 1));
+    assert_true(EXCLUSIVE(&w, 2, 2));
+    assert_false(EXCLUSIVE(&w, 0, 2));
+    wants_outside(&w, 1, 0, 2); /* not beside actor 0 */
+    wants_outside(&w, 2, 0, 1); /* beside it, once that number is passed over */
+    assert_int_equal(tie(&w, 2, &youngest), 0);
+    w.permits[2] = 2;
+    assert_int_equal(tie(&w, 2, &youngest), 2);
+    assert_int_equal(youngest, 2);
     end(&w);
 }
 
@@ -258,6 +328,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_and_one_who_looks_on),
+        cmocka_unit_test(test_two_of_which_one_waits_outside),
+        cmocka_unit_test(test_a_number_before_the_writer),
+        cmocka_unit_test(test_nobody_is_stuck_behind_one_outside),
         cmocka_unit_test(test_through_a_writer_that_holds_nothing),
         cmocka_unit_test(test_the_youngest_is_one_that_others_wait_for),
         cmocka_unit_test(test_the_text_goes_around),

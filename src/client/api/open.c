@@ -128,6 +128,7 @@ static void set_options(hf_client *client, const hf_options *options, int64_t tt
     client->stop_margin_ms = options->stop_margin_ms;
     set_patience(client, options, 0);
     client->clock_trust_ms = options->clock_trust_ms ? options->clock_trust_ms : CLOCK_TRUST_MS;
+    client->queue_max = HF_QUEUE_MAX;
     client->deadlock_ms = options->deadlock_ms ? options->deadlock_ms : DEADLOCK_MS;
     client->log.fn = options->log;
     client->log.ctx = options->log_ctx;

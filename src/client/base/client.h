@@ -64,6 +64,7 @@ struct hf_client {
     /* How long an unreachable store is retried: by calls that may wait, by those that may not, and
      * by releases of ID leases; constant. */
     int64_t patience_ms, call_patience_ms, release_patience_ms;
+    int32_t queue_max;         /* of its enters: HF_QUEUE_MAX, in tests fewer; constant */
     int64_t read_patience_ms;  /* the same for calls that only read; constant */
     atomic_bool is_unanswered; /* the last of those had no answer; any thread */
 

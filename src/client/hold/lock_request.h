@@ -38,8 +38,9 @@ struct lock_request {
     hf_mono started;                /* constant */
     struct lock_request *next, **link; /* mutex: of the client's */
     hf_enter enter;                    /* own thread */
-    hf_mono sent;                      /* own thread: the last enter */
-    bool is_in_flight;                 /* own thread: the ticket may be in the record */
+    int64_t outside;   /* mutex: the number with which it waits outside the queue; 0: it does not */
+    hf_mono sent;      /* own thread: the last enter */
+    bool is_in_flight; /* own thread: the ticket may be in the record */
     bool is_unanswered; /* own thread: an enter with this ticket got no answer, and may still
                          * arrive; or its session is gone, and it may stand */
     bool is_alone;      /* own thread: stands in no line */

@@ -83,7 +83,10 @@ static void say_locked(const hf_client *client, hf_mono now, bool holding, char 
         const struct lock_request *request = lock_request_of(w);
         if (!mono_reached(mono_add_ms(request->started, client->deadlock_ms), now))
             continue;
-        waits_entry entry = {.on = {.ticket = w->ticket}, .holds = holds};
+        waits_entry entry = {.on = {.ticket = w->ticket},
+                             .holds = holds,
+                             .number = request->outside,
+                             .permits = request->enter.entry.permits};
         snprintf(entry.on.name, sizeof entry.on.name, "%s", request->name);
         entry.n_holds = long_waits_holds_locked(request, holds);
         if ((entry.n_holds > 0) == holding && !waits_write(text, &entry))

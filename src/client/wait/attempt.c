@@ -28,7 +28,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     entry->ttl_ms = (int32_t)client->ttl_ms;
     snprintf(entry->why, sizeof entry->why, "%s", options->why ? options->why : "");
     snprintf(entry->actor, sizeof entry->actor, "%s", options->actor ? options->actor : "");
-    attempt->request.enter.queue_max = HF_QUEUE_MAX;
+    attempt->request.enter.queue_max = client->queue_max;
     attempt->request.enter.by_hand = options->no_refresh;
     client_lock_session(client, options->lock_session, &attempt->request.enter.lock_session, NULL);
     attempt->request.enter.try_only = options->wait_ms < 0;

@@ -151,6 +151,7 @@ static bool prepare(struct attempt *attempt, struct carried *carried)
     if (client->session.state != SESSION_ALIVE)
         return false;
     take_ticket_locked(attempt);
+    attempt->request.outside = attempt->request.enter.number;
     attempt->request.enter.is_nested = long_waits_is_nested_locked(&attempt->request);
     bool ready = load_locked(attempt, carried);
     attempt->request.is_in_flight |= ready;
@@ -278,6 +279,7 @@ static hf_mono queued(struct attempt *attempt, const hf_entry *own, hf_mono now)
     hf_client *client = attempt->request.client;
     attempt->state = ATTEMPT_WAITS;
     pthread_mutex_lock(&client->mutex);
+    attempt->request.outside = 0;
     wait_estimate_begin(&client->wait_estimate, &attempt->ahead.record, own,
                         &attempt->request.waiter, now);
     want_notices_locked(attempt);

@@ -110,6 +110,9 @@ static hf_mono stay(struct attempt *attempt, hf_mono now)
     attempt->state = ATTEMPT_OUTSIDE;
     attempt->request.is_in_flight = attempt->request.is_unanswered;
     attempt->request.enter.skips = false;
+    pthread_mutex_lock(&client->mutex);
+    attempt->request.outside = attempt->request.enter.number;
+    pthread_mutex_unlock(&client->mutex);
     attempt->look_due = mono_add_ms(now, backoff_ms(1, ms, ms, client_chance(client)));
     return attempt_watch_ahead(attempt, now, peek(attempt, now));
 }
@@ -151,7 +154,7 @@ static hf_mono look_outside(struct attempt *attempt, hf_mono now)
     return has_place || enter->skips ? come_in(attempt, now) : stay(attempt, now);
 }
 
-hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
+static hf_mono look_if_due(struct attempt *attempt, hf_mono now)
 {
     hf_mono due = peek(attempt, now);
     bool is_due = mono_reached(attempt->look_due, now);
@@ -177,6 +180,14 @@ hf_mono attempt_keep_out(struct attempt *attempt, hf_mono now)
     if (!enter->number && !enter->wants_number) {
         enter->wants_number = true;
         return come_in(attempt, now);
+hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
+{
+    hf_mono deadlock_due;
+    if (deadlock_tick(&attempt->request, &attempt->deadlock, now, &deadlock_due, &attempt->err))
+        return attempt_give_up(attempt, HF_DEADLOCK, client_now(attempt->request.client));
+    return mono_min(look_if_due(attempt, now), deadlock_due);
+}
+
     }
     if (enter->wants_number)
         enter->number = attempt->ahead.record.given;

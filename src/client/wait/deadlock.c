@@ -5,6 +5,10 @@
  *
  * It reads records and the wait reports in beats (core/waits.h); core/waits_graph.c finds the
  * deadlock, and deadlock_proof.c believes it.
+ *
+ * Records do not name those who wait outside the queue. So one of them that holds what others want
+ * reads the reports of all sessions. If some of a deadlock's are outside, its youngest is one of
+ * them: those in the queue need not know.
  */
 #include "client/wait/deadlock.h"
 
@@ -16,6 +20,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/record.h"
 #include "core/waits_graph.h"
 
 #include <stdio.h>
@@ -33,10 +38,11 @@
  * in their queues, the records of what those hold, and so on. */
 typedef struct survey {
     struct waits_graph graph;
-    const char *names[RECORDS_MOST];
-    size_t n_names, n_looked; /* those before n_looked are in the graph */
+    const char *names[RECORDS_MOST];  /* first what the owner holds */
+    size_t n_held, n_names, n_looked; /* those before n_looked are in the graph */
     hf_id sessions[SESSIONS_MOST];
     size_t n_sessions, n_asked;
+    bool asks_all, has_asked_all; /* instead of those */
 } survey;
 
 static void add_name(survey *s, const char *name)
@@ -80,11 +86,40 @@ static void add_held(survey *s)
     for (size_t i = 0; i < s->graph.n_nodes; i++) {
         const waits_entry *wait = &s->graph.nodes[i].wait;
         const hf_record *record = waits_graph_record(&s->graph, wait->on.name);
-        if (!record || !record_find(record, wait->on.ticket))
+        if (!record || !(wait->number || record_find(record, wait->on.ticket)))
             continue;
         for (size_t j = 0; j < wait->n_holds; j++)
             add_name(s, wait->holds[j].name);
     }
+}
+
+/* Whether somebody waits for what the owner holds. */
+static bool is_wanted(const survey *s)
+{
+    for (size_t i = 0; i < s->n_held; i++) {
+        const hf_record *record = waits_graph_record(&s->graph, s->names[i]);
+        if (record && record->queued)
+            return true;
+    }
+    return false;
+}
+
+static hf_code ask_all(survey *s, hf_store *store, hf_error *err)
+{
+    if (s->has_asked_all || !is_wanted(s))
+        return HF_OK;
+    s->has_asked_all = true;
+    return store->ops->waits(store, NULL, 0, add_waits, &s->graph, err);
+}
+
+static hf_code ask_waiters(survey *s, hf_store *store, hf_error *err)
+{
+    size_t asked = s->n_asked;
+    s->n_asked = s->n_sessions;
+    if (s->n_asked == asked)
+        return HF_OK;
+    return store->ops->waits(store, s->sessions + asked, s->n_asked - asked, add_waits, &s->graph,
+                             err);
 }
 
 static hf_code look_on(survey *s, hf_store *store, hf_error *err)
@@ -93,24 +128,10 @@ static hf_code look_on(survey *s, hf_store *store, hf_error *err)
     s->n_looked = names;
     hf_code code = store->ops->look(store, s->names + looked, names - looked, (hf_stamp){0}, false,
                                     add_record, s, err);
-    size_t asked = s->n_asked;
-    s->n_asked = s->n_sessions;
-    if (!code && s->n_asked > asked)
-        code = store->ops->waits(store, s->sessions + asked, s->n_asked - asked, add_waits,
-                                 &s->graph, err);
+    if (!code)
+        code = (s->asks_all ? ask_all : ask_waiters)(s, store, err);
     add_held(s);
     return code;
-}
-
-/* Whether somebody waits for one of the first n names. */
-static bool is_wanted(const survey *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const hf_record *record = waits_graph_record(&s->graph, s->names[i]);
-        if (record && record->queued)
-            return true;
-    }
-    return false;
 }
 
 static hf_code look_around(survey *s, struct lock_request *request, const waits_item *holds,
@@ -120,11 +141,12 @@ static hf_code look_around(survey *s, struct lock_request *request, const waits_
     hf_code code = HF_OK;
     for (size_t i = 0; i < n; i++)
         add_name(s, holds[i].name);
-    size_t n_held = s->n_names;
+    s->n_held = s->n_names;
+    s->asks_all = request->outside;
     add_name(s, request->name);
     while (!code && s->n_looked < s->n_names)
         code = look_on(s, request->client->store, &err);
-    *wanted = is_wanted(s, n_held);
+    *wanted = is_wanted(s);
     return code;
 }
 
@@ -139,11 +161,26 @@ static void tell(const struct lock_request *request, const struct waits_graph *g
               cycle);
 }
 
+/* If the queue is full, one outside waits for any of those inside, also with a lower number. */
+static void stand_behind_queue(const struct lock_request *request, struct waits_graph *graph)
+{
+    const hf_record *record = waits_graph_record(graph, request->name);
+    if (!record || !record->queued || record_places(record, request->enter.queue_max))
+        return;
+    int64_t last = record->entries[record->holders + record->queued - 1].number;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        waits_entry *wait = &graph->nodes[i].wait;
+        if (wait->number && id_equal(wait->on.ticket, request->enter.entry.ticket))
+            wait->number = wait->number > last ? wait->number : last;
+    }
+}
+
 /* Whether this request is the one to give up. */
 static bool weigh(const struct lock_request *request, struct deadlock *deadlock,
                   struct waits_graph *graph)
 {
     hf_id ticket = request->enter.entry.ticket;
+    stand_behind_queue(request, graph);
     waits_graph_reduce(graph);
     size_t n = waits_graph_mark(graph, ticket);
     deadlock->looks = n ? 0 : deadlock->looks;

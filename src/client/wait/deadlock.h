@@ -12,8 +12,8 @@ struct deadlock_watch {
     bool holds_nothing; /* when that was last looked at */
 };
 
-/* Whether this request, which waits in the queue, is the youngest in a deadlock; err then shows the
- * deadlock. *due: when to look again. */
+/* Whether this request, which waits in the queue or outside, is the youngest in a deadlock; err
+ * then shows the deadlock. *due: when to look again. */
 bool deadlock_tick(struct lock_request *request, struct deadlock_watch *watch, hf_mono now,
                    hf_mono *due, hf_error *err);
 void deadlock_done(struct deadlock_watch *watch); /* frees what it points to */
