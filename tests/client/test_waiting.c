@@ -387,6 +387,47 @@ static void test_a_thread_that_was_poked_sleeps_again(void **state)
     hf_close(client);
 }
 
+/* What it entered with, once it waits outside the queue. */
+static hf_enter await_outside(hf_client *client)
+{
+    hf_enter enter = {.number = 0};
+    for (; !enter.number; pause_ms(1)) {
+        pthread_mutex_lock(&client->mutex);
+        const struct lock_request *request = client->hold->requests;
+        if (request && request->outside)
+            enter = request->enter;
+        pthread_mutex_unlock(&client->mutex);
+    }
+    return enter;
+}
+
+/* An earlier enter arrives, is granted, and the queue is full. */
+static void test_late_enters_of_one_that_waits_outside(void **state)
+{
+    (void)state;
+    hf_client *waiter = open_client("memory:outside", 10000);
+    hf_client *holder = open_client("memory:outside", 10000);
+    pthread_t thread;
+    hf_step_reply reply;
+    hf_error err;
+    hf_lock *x = take(holder, "x");
+    hf_id crowd = begin_dead(holder->store, 1, 3600000);
+    waiter->queue_max = 1;
+    enter_as(holder->store, "x", crowd, 1);
+    pthread_create(&thread, NULL, take_x, waiter);
+    hf_enter late = await_outside(waiter);
+    late.queue_max = HF_QUEUE_MAX;
+    hf_step step = {.enter = &late};
+    assert_int_equal(holder->store->ops->step(holder->store, "x", &step, NULL, &reply, &err),
+                     HF_OK);
+    enter_as(holder->store, "x", crowd, 2);
+    leave_by(holder->store, "x", &(hf_leave){.ticket = {{0, 1}}});
+    hf_lock_close(x);
+    pthread_join(thread, NULL);
+    hf_close(waiter);
+    hf_close(holder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_nothing_waits_behind_a_sweep),
         cmocka_unit_test(test_a_sweep_goes_on_part_by_part),
         cmocka_unit_test(test_late_enters_of_a_session_that_lives_on),
+        cmocka_unit_test(test_late_enters_of_one_that_waits_outside),
         cmocka_unit_test(test_a_thread_that_was_poked_sleeps_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

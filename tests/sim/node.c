@@ -144,7 +144,6 @@ static hf_code attempt(worker *w, const hf_lock_options *options, hf_lock **out)
     node *n = w->node;
     struct attempt a;
     attempt_init(&a, n->client, sim_name(w->name), options);
-    a.request.enter.queue_max = sim.places;
     if (w->parent)
         a.request.inherited = &w->inherited;
     w->attempt = &a;
@@ -370,6 +369,7 @@ static node *node_new(int number, hf_options options)
     if (hf_open_on(network_open(n), &options, &n->client, &err))
         abort();
     n->client->tickers.is_threaded = false;
+    n->client->queue_max = sim.places;
     return n;
 }
 

@@ -140,10 +140,19 @@ static bool may_skip(const struct attempt *attempt, hf_mono now)
            mono_reached(mono_add_ms(attempt->outside.free_since, most_ms), now);
 }
 
+/* An enter that got no answer has arrived after a later one: the next one's answer says where the
+ * ticket stands. */
+static bool has_arrived(const struct attempt *attempt)
+{
+    return record_find(&attempt->ahead.record, attempt->request.enter.entry.ticket);
+}
+
 static hf_mono look_outside(struct attempt *attempt, hf_mono now)
 {
     hf_enter *enter = &attempt->request.enter;
     see(attempt, now);
+    if (has_arrived(attempt))
+        return come_in(attempt, now);
     if (is_void(attempt)) {
         enter->number = 0;
         return come_in(attempt, now);
@@ -171,6 +180,14 @@ static hf_mono look_if_due(struct attempt *attempt, hf_mono now)
     return look_outside(attempt, now);
 }
 
+hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
+{
+    hf_mono deadlock_due;
+    if (deadlock_tick(&attempt->request, &attempt->deadlock, now, &deadlock_due, &attempt->err))
+        return attempt_give_up(attempt, HF_DEADLOCK, client_now(attempt->request.client));
+    return mono_min(look_if_due(attempt, now), deadlock_due);
+}
+
 /* The answer to an enter was BUSY. If that enter wanted a number, the record's last is its own.
  * Over a network, the first enter does not want one: it may travel with others, which is cheaper,
  * but does not learn its number. */
@@ -180,14 +197,6 @@ hf_mono attempt_keep_out(struct attempt *attempt, hf_mono now)
     if (!enter->number && !enter->wants_number) {
         enter->wants_number = true;
         return come_in(attempt, now);
-hf_mono attempt_outside(struct attempt *attempt, hf_mono now)
-{
-    hf_mono deadlock_due;
-    if (deadlock_tick(&attempt->request, &attempt->deadlock, now, &deadlock_due, &attempt->err))
-        return attempt_give_up(attempt, HF_DEADLOCK, client_now(attempt->request.client));
-    return mono_min(look_if_due(attempt, now), deadlock_due);
-}
-
     }
     if (enter->wants_number)
         enter->number = attempt->ahead.record.given;
