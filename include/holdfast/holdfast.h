@@ -355,7 +355,8 @@ hf_code hf_lock_feed(hf_lock *lock, hf_error *err);
 
 /* Releases the lock and waits for the database's acknowledgement. The handle must still be closed.
  *   - HF_OK: it is released now, or was released before.
- *   - HF_LOST: it was lost before; its ticket is taken out all the same, in the background.
+ *   - HF_LOST: it was lost before; its ticket is taken out all the same, in the background. Also if
+ *     it may have been lost: a try had no answer, and its session was over before the next.
  *   - HF_UNKNOWN, HF_UNREACHABLE: not acknowledged within patience_ms. The release continues in the
  *     background until hf_close(), also after the lease, which ends the lock at the latest. */
 hf_code hf_lock_release(hf_lock *lock, hf_error *err);

@@ -515,6 +515,34 @@ static void test_a_lease_whose_release_came_too_late_was_lost(void **state)
     close_still();
 }
 
+static hf_code die_before_the_next_holds(faulty *of, faulty_call call, const void *arg)
+{
+    bool is_first = is_leave(call, arg) && !leaves;
+    hf_code code = die_before_the_first(of, call, arg);
+    if (!is_first)
+        return code;
+    enter_as(of->inner, "x", begin_dead(of->inner, 9, 3600000), 1);
+    leave_by(of->inner, "x",
+             &(hf_leave){.ticket = {{0, 1}}, .outcome = HF_OUTCOME_RELEASED, .told = true});
+    return code;
+}
+
+/* The record does not say any more that it was (R8). */
+static void test_a_lease_that_may_have_been_lost_was(void **state)
+{
+    (void)state;
+    hf_error err;
+    hf_lease lease;
+    open_still("memory:lease-doubt");
+    assert_int_equal(hf_lease_acquire(client, "x", NULL, &lease, &err), HF_OK);
+    released = ids_of(lease.id);
+    leaves = 0;
+    f->before = die_before_the_next_holds;
+    assert_int_equal(hf_lease_release(client, lease.id, &err), HF_LOST);
+    assert_int_equal(leaves, 2);
+    close_still();
+}
+
 /* As of an earlier answer in the same memory. */
 static void leave_old_asks(faulty *of, hf_session_state *state)
 {
@@ -715,6 +743,7 @@ int main(void)
         cmocka_unit_test(test_what_was_done_is_told_from_how_it_was_left),
         cmocka_unit_test(test_a_lease_whose_release_had_no_answer_was_released),
         cmocka_unit_test(test_a_lease_whose_release_came_too_late_was_lost),
+        cmocka_unit_test(test_a_lease_that_may_have_been_lost_was),
         cmocka_unit_test(test_asks_beyond_the_count_are_none),
         cmocka_unit_test(test_nothing_is_left_in_what_is_not_there),
         cmocka_unit_test(test_a_claim_says_what_it_looked_for),

@@ -440,22 +440,63 @@ static void test_closing_goes_on_as_long_as_the_store_answers(void **state)
 
 /* ---- A release whose first try has no answer ---- */
 
+typedef enum fate { ARRIVES, IS_BROKEN, IS_ASKED, DIES } fate;
+
 static struct {
     hf_client *next;
-    bool arrives, has_next;
+    const hf_client *client;
+    fate fate;
+    bool has_next;
     int tries;
 } unanswered;
 
-/* It arrives, or a break by force is there first; then perhaps somebody else has the lock. */
+/* As a watcher does that has seen no beat for a ttl. */
+static void mark_and_take_out(hf_store *store, hf_id session)
+{
+    hf_session_state state;
+    hf_step_reply reply;
+    hf_error err;
+    const hf_death death = {.session = session, .who = "somebody"};
+    const hf_step step = {.deaths = &death, .n_deaths = 1};
+    assert_int_equal(store->ops->sessions_look(store, &session, 1, -1, &state, &err), HF_OK);
+    assert_int_equal(store->ops->session_mark(store, &state, &err), HF_OK);
+    assert_int_equal(store->ops->step(store, "x", &step, NULL, &reply, &err), HF_OK);
+}
+
+static void ask_and_abandon(hf_store *store, hf_id session, hf_id ticket)
+{
+    hf_error err;
+    const hf_ask ask = {.ticket = ticket, .by = "somebody", .reason = "stuck"};
+    assert_int_equal(store->ops->ask(store, session, &ask, &err), HF_OK);
+    abandon(store, "x", ticket);
+}
+
+static void meet_fate(hf_store *store, const hf_leave *leave)
+{
+    hf_id session = unanswered.client->session.self.id;
+    switch (unanswered.fate) {
+    case ARRIVES:
+        leave_by(store, "x", leave);
+        return;
+    case IS_BROKEN:
+        abandon(store, "x", leave->ticket);
+        return;
+    case IS_ASKED:
+        ask_and_abandon(store, session, leave->ticket);
+        return;
+    case DIES:
+        mark_and_take_out(store, session);
+        return;
+    }
+}
+
+/* It arrives, or others are there first; then perhaps somebody else has the lock. */
 static hf_code lose_first_answer(faulty *f, faulty_call call, const void *arg)
 {
     if (!is_leave(call, arg) || unanswered.tries++)
         return HF_OK;
     const struct faulty_step *taken = arg;
-    if (unanswered.arrives)
-        leave_by(f->inner, "x", taken->step->leaves);
-    else
-        abandon(f->inner, "x", taken->step->leaves->ticket);
+    meet_fate(f->inner, taken->step->leaves);
     if (unanswered.has_next) {
         hf_lock *lock = take(unanswered.next, "x");
         assert_int_equal(hf_lock_release(lock, NULL), HF_OK);
@@ -464,7 +505,7 @@ static hf_code lose_first_answer(faulty *f, faulty_call call, const void *arg)
     return HF_UNKNOWN;
 }
 
-static hf_code release_once(int64_t period_ms, bool arrives, bool has_next)
+static hf_code release_once(int64_t period_ms, fate what, bool has_next)
 {
     hf_client *client;
     hf_lock_options options = {.wait_ms = HF_TRY, .period_ms = period_ms};
@@ -473,7 +514,8 @@ static hf_code release_once(int64_t period_ms, bool arrives, bool has_next)
     faulty *f = faulty_open("memory:unanswered", NULL, &client);
     assert_int_equal(hf_lock_acquire(client, "x", &options, &lock, NULL), HF_OK);
     hf_lock_set_exit_status(lock, 0);
-    unanswered.arrives = arrives;
+    unanswered.client = client;
+    unanswered.fate = what;
     unanswered.has_next = has_next;
     unanswered.tries = 0;
     f->before = lose_first_answer;
@@ -488,18 +530,28 @@ static hf_code release_once(int64_t period_ms, bool arrives, bool has_next)
 static void test_a_release_that_came_after_a_break_is_a_loss(void **state)
 {
     (void)state;
-    assert_int_equal(release_once(0, false, false), HF_LOST);
-    assert_int_equal(release_once(0, true, false), HF_OK);
-    assert_int_equal(release_once(0, true, true), HF_OK);
+    assert_int_equal(release_once(0, IS_BROKEN, false), HF_LOST);
+    assert_int_equal(release_once(0, ARRIVES, false), HF_OK);
+    assert_int_equal(release_once(0, ARRIVES, true), HF_OK);
+}
+
+/* The record does not say any more who took its ticket out (R8). */
+static void test_a_release_that_may_have_come_too_late_is_a_loss(void **state)
+{
+    (void)state;
+    assert_int_equal(release_once(0, DIES, false), HF_LOST);
+    assert_int_equal(release_once(0, DIES, true), HF_LOST);
+    assert_int_equal(release_once(0, IS_ASKED, true), HF_LOST);
 }
 
 /* The mark of the break is gone by then; that of the work never was there (P17). */
 static void test_work_of_a_period_that_is_not_noted_was_not_released(void **state)
 {
     (void)state;
-    assert_int_equal(release_once(3600000, false, false), HF_LOST);
-    assert_int_equal(release_once(3600000, false, true), HF_LOST);
-    assert_int_equal(release_once(3600000, true, true), HF_OK);
+    assert_int_equal(release_once(3600000, IS_BROKEN, false), HF_LOST);
+    assert_int_equal(release_once(3600000, IS_BROKEN, true), HF_LOST);
+    assert_int_equal(release_once(3600000, ARRIVES, true), HF_OK);
+    assert_int_equal(release_once(3600000, DIES, true), HF_LOST);
 }
 
 int main(void)
@@ -520,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_closing_goes_on_as_long_as_the_store_answers),
         cmocka_unit_test(test_closing_does_not_wait_for_a_refused_release),
         cmocka_unit_test(test_a_release_that_came_after_a_break_is_a_loss),
+        cmocka_unit_test(test_a_release_that_may_have_come_too_late_is_a_loss),
         cmocka_unit_test(test_work_of_a_period_that_is_not_noted_was_not_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static hf_code send_leave(hf_client *client, const struct estate_leave *one, hf_
 {
     pthread_mutex_lock(&client->mutex);
     struct release *release =
-        release_push_locked(client, one->name, (hf_id){{0}}, &one->leave, true);
+        release_push_locked(client, one->name, (hf_id){{0}}, &one->leave, false);
     release->upgrade = one->upgrade;
     release->token = one->token;
     release->was_sent = release->in_flight = true;

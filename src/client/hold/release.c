@@ -98,6 +98,7 @@ struct release *release_push_locked(hf_client *client, const char *name, hf_id s
     release->session = session;
     release->leave = *leave;
     release->is_held = is_held;
+    release->lease_end = MONO_NEVER;
     link_locked(client, release);
     if (client->hold->releases.is_upkeep_busy)
         ticker_poke(client, sender_locked(client));
@@ -110,6 +111,7 @@ struct release *release_push_lock_locked(struct hf_lock *lock, const hf_leave *l
         release_push_locked(lock->client, lock->name, lock->grant.session, leave, is_held);
     release->upgrade = lock->change.upgrade;
     release->token = lock->grant.token;
+    release->lease_end = lock->belief.lease_end;
     if (!id_is_zero(release->upgrade))
         table_add(&lock->client->hold->releases.by_upgrade, &release->by_upgrade,
                   table_hash_id(release->upgrade));

@@ -15,19 +15,21 @@ struct release {
     struct release *next, **link; /* of the client's, the oldest first */
     struct release *carried_next; /* in a step that takes several of one lock out */
     struct table_node by_name, by_ticket, by_upgrade;
-    struct slot due; /* while it is not in flight */
-    char *name;      /* constant */
-    hf_id session;   /* of its ticket; constant */
-    hf_leave leave;  /* constant once in flight */
-    hf_id upgrade;   /* leaves in the same step; only one of the two tickets stands; 0: none */
-    int64_t token;   /* of the lock's grant; constant */
-    bool is_held;    /* it was believed, and its absence is a loss */
-    bool in_flight;  /* somebody is sending it */
-    bool was_sent;   /* an earlier try had no answer */
+    struct slot due;   /* while it is not in flight */
+    char *name;        /* constant */
+    hf_id session;     /* of its ticket; constant */
+    hf_leave leave;    /* constant once in flight */
+    hf_id upgrade;     /* leaves in the same step; only one of the two tickets stands; 0: none */
+    int64_t token;     /* of the lock's grant; constant */
+    hf_mono lease_end; /* of that lock alone, where it has a lease of its own; constant */
+    bool is_held;      /* it was believed, and its absence is a loss */
+    bool in_flight;    /* somebody is sending it */
+    bool was_sent;     /* an earlier try had no answer */
     struct history_turn *turn; /* that its acknowledgement ends; NULL: none; mutex */
     unsigned failures;
-    /* Its sender's own, of a try that changed nothing: what a look showed. */
-    bool is_there, was_lost;
+    /* Its sender's own, of a try that changed nothing: what a look showed. in_doubt: others may
+     * have taken the ticket out before an earlier try arrived. */
+    bool is_there, was_lost, has_left, in_doubt;
 };
 
 /* The client's, of its session and of those before; mutex. Written by release.c and send.c. */

@@ -90,6 +90,13 @@ static bool was_lost(const struct release *release, const hf_last_mark *last)
            last->done.token < release->token && !period_is_done(period, last);
 }
 
+/* An earlier try took it out. */
+static bool has_left(const struct release *release, const hf_last_mark *last)
+{
+    bool is_last = last->outcome == HF_OUTCOME_RELEASED && last->token == release->token;
+    return release->token && (is_last || last->done.token == release->token);
+}
+
 static bool seek(void *ctx, const hf_record *record)
 {
     bool is_any_there = false;
@@ -97,20 +104,64 @@ static bool seek(void *ctx, const hf_record *record)
         for (size_t i = 0; i < record->holders + record->queued; i++)
             r->is_there |= release_takes_out(r, record->entries[i].ticket);
         r->was_lost |= was_lost(r, &record->last);
+        r->has_left = has_left(r, &record->last);
         is_any_there |= r->is_there;
     }
     return !is_any_there;
+}
+
+static bool is_asked_for(const struct release *release, const hf_session_state *state)
+{
+    for (size_t i = 0; i < state->n_asked; i++)
+        if (release_takes_out(release, state->asked[i].ticket))
+            return true;
+    return false;
+}
+
+/* Others take out tickets of marked sessions, and what they have asked for (R5, R9). */
+static hf_code look_at_session(hf_client *client, struct release *release, hf_error *err)
+{
+    hf_session_state state;
+    hf_code code = client_look_at_sessions(client, &release->session, 1, -1, &state, err);
+    if (code && code != HF_SHAPE)
+        return code;
+    release->in_doubt = state.presence != HF_LIVE || is_asked_for(release, &state);
+    return HF_OK;
+}
+
+/* Where there are no sessions, others take a lock whose lease is over. */
+static hf_code look_at_lease(hf_client *client, struct release *release)
+{
+    MUTEX_SCOPE(&client->mutex);
+    hf_mono now = client_now(client);
+    release->in_doubt = !belief_in_session_locked(client, release->session, now) ||
+                        mono_reached(release->lease_end, now);
+    return HF_OK;
+}
+
+/* The tickets are gone. Where the record does not say how, an earlier try took them out if nobody
+ * else may have done so until now. */
+static hf_code doubt(hf_client *client, struct release *releases, hf_error *err)
+{
+    hf_code code = HF_OK;
+    for (struct release *r = releases; r && !code; r = r->carried_next)
+        if (r->is_held && !r->is_there && !r->was_lost && !r->has_left)
+            code = client->store->can & HF_CAN_QUEUE ? look_at_session(client, r, err)
+                                                     : look_at_lease(client, r);
+    return code;
 }
 
 /* If a deposed primary may have answered, a leave that changed nothing proves nothing. */
 static void confirm(hf_client *client, hf_parcel *parcel, struct release *releases)
 {
     for (struct release *r = releases; r; r = r->carried_next) {
-        r->is_there = false;
+        r->is_there = r->has_left = r->in_doubt = false;
         r->was_lost = !r->was_sent;
     }
     parcel->code = client->store->ops->look(client->store, &parcel->name, 1, (hf_stamp){0}, true,
                                             seek, releases, &parcel->err);
+    if (!parcel->code)
+        parcel->code = doubt(client, releases, &parcel->err);
 }
 
 /* A step of several leaves that a majority has seen change something has taken all of them out. */
@@ -151,6 +202,11 @@ static hf_code outcome_of(const struct release *release, const hf_parcel *parcel
         return error_set(err, HF_LOST,
                          "%.128s was not held any more when it was released: somebody took the "
                          "ticket out, or the record is gone",
+                         release->name);
+    if (release->in_doubt)
+        return error_set(err, HF_LOST,
+                         "%.128s may have been lost before it was released: the first try had no "
+                         "answer, and its lease was over before the next",
                          release->name);
     return HF_OK;
 }

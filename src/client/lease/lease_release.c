@@ -94,11 +94,12 @@ typedef struct departure {
 
 /* A death leaves a mark on the session, and a break leaves an ask in it. If there is neither, an
  * earlier try or call released the lease, unless somebody dropped the record. */
-static bool was_released_before(const departure *l)
+static bool was_released_before(const departure *l, bool is_plain)
 {
     /* Before the earlier try could arrive. */
     bool was_lost = was_last(&l->view, l->ids, HF_OUTCOME_ABANDONED);
-    return (l->was_sent && !was_lost) || was_last(&l->view, l->ids, HF_OUTCOME_RELEASED) ||
+    bool was_first = l->was_sent && !was_lost && (l->was_free || is_plain);
+    return was_first || was_last(&l->view, l->ids, HF_OUTCOME_RELEASED) ||
            (l->was_free && l->view.is_recorded);
 }
 
@@ -138,7 +139,7 @@ static hf_code leave_once(hf_client *client, departure *l, hf_error *err)
         return code;
     if (l->view.stands)
         return error_set(err, HF_UNKNOWN, "%.128s: the release has not taken effect", l->ids->name);
-    if (was_released_before(l))
+    if (was_released_before(l, lease_is_plain(client)))
         return HF_OK;
     return lease_lost(l->ids->name,
                       lease_is_plain(client) ? "was lost, or had been released before"
