@@ -18,7 +18,7 @@
 static void set_held_locked(hf_client *client, size_t n_held)
 {
     client->hold->n_held = n_held;
-    session_holds_locked(client, !hold_is_empty_locked(client));
+    session_holds_locked(client, n_held > 0);
 }
 
 static void link_locked(hf_client *client, struct hf_lock *lock)

@@ -29,7 +29,6 @@ struct outside {
     int64_t turn_ns;       /* how long a turn took until then; 0: nothing has moved */
     bool has_places;       /* there were some, */
     hf_mono free_since;    /* and since then nobody has come in */
-    int64_t called;        /* the last that the store's `called` said */
 };
 
 /* Own thread, except for the request, which has its own rules. Written by attempt.c and

@@ -94,13 +94,13 @@ static hf_mono peek(struct attempt *attempt, hf_mono now)
     hf_store *store = attempt->request.client->store;
     if (!store->ops->called)
         return attempt->look_due;
-    int64_t called = store->ops->called(store, attempt->request.name);
-    int64_t ms = quick_turns_ms(attempt, behind(attempt, called));
-    bool is_news = called != attempt->outside.called;
-    attempt->outside.called = called;
-    if (is_news && !behind(attempt, called))
-        attempt->look_due = now;
-    return mono_min(attempt->look_due, mono_add_ms(now, ms < PEEK_MOST_MS ? ms : PEEK_MOST_MS));
+    int64_t turns = behind(attempt, store->ops->called(store, attempt->request.name));
+    int64_t ms = quick_turns_ms(attempt, turns) / 2;
+    hf_mono again = mono_add_ms(now, ms < PEEK_MOST_MS ? ms : PEEK_MOST_MS);
+    if (turns)
+        return mono_min(attempt->look_due, again);
+    attempt->look_due = mono_min(attempt->look_due, mono_add_ms(attempt->outside.seen, ms));
+    return attempt->look_due;
 }
 
 static hf_mono stay(struct attempt *attempt, hf_mono now)
