@@ -401,6 +401,12 @@ static hf_enter await_outside(hf_client *client)
     return enter;
 }
 
+/* NULL: it had it soon. */
+static void *take_x_soon(void *client)
+{
+    return try_take(client, "x", SOON_MS) ? client : NULL;
+}
+
 /* An earlier enter arrives, is granted, and the queue is full. */
 static void test_late_enters_of_one_that_waits_outside(void **state)
 {
@@ -408,13 +414,14 @@ static void test_late_enters_of_one_that_waits_outside(void **state)
     hf_client *waiter = open_client("memory:outside", 10000);
     hf_client *holder = open_client("memory:outside", 10000);
     pthread_t thread;
+    void *failed;
     hf_step_reply reply;
     hf_error err;
     hf_lock *x = take(holder, "x");
     hf_id crowd = begin_dead(holder->store, 1, 3600000);
     waiter->queue_max = 1;
     enter_as(holder->store, "x", crowd, 1);
-    pthread_create(&thread, NULL, take_x, waiter);
+    pthread_create(&thread, NULL, take_x_soon, waiter);
     hf_enter late = await_outside(waiter);
     late.queue_max = HF_QUEUE_MAX;
     hf_step step = {.enter = &late};
@@ -423,7 +430,8 @@ static void test_late_enters_of_one_that_waits_outside(void **state)
     enter_as(holder->store, "x", crowd, 2);
     leave_by(holder->store, "x", &(hf_leave){.ticket = {{0, 1}}});
     hf_lock_close(x);
-    pthread_join(thread, NULL);
+    pthread_join(thread, &failed);
+    assert_null(failed);
     hf_close(waiter);
     hf_close(holder);
 }
