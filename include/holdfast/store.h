@@ -399,6 +399,14 @@ typedef struct hf_successor {
     hf_mono until;     /* the end of its belief */
 } hf_successor;
 
+/* What somebody who has asked for something still waits for. */
+typedef struct hf_bound {
+    hf_mono until;     /* by hf_env.mono; what begins then has a moment all the same */
+    int64_t answer_ms; /* each answer puts `until` off, until so long after it; 0: none */
+    bool (*is_cancelled)(void *ctx); /* he waits no longer. NULL: until then, he does */
+    void *ctx;
+} hf_bound;
+
 /* Unless its comment says otherwise, a call is one atomic database command. It may be made from any
  * thread, also at the same time as others. The store bounds its time. It returns HF_OK or fills
  * err. It may return HF_UNKNOWN if it was sent and the answer was lost or a majority did not
@@ -560,6 +568,12 @@ typedef struct hf_store_ops {
     /* The highest number (hf_enter.number) that has a place in that lock's queue, as far as that is
      * seen without asking the database; 0: it is not known. Only a hint. May be NULL. */
     int64_t (*called)(hf_store *store, const char *name);
+
+    /* From now on, calls that this thread makes end at bound->until, and soon after is_cancelled()
+     * if the server is silent, as those that are hurried do. *bound stays in place until the next
+     * such call of the thread. NULL: they take as long as they take, as in the beginning. May be
+     * NULL where no call waits for long. */
+    void (*bound)(hf_store *store, hf_bound *bound);
 } hf_store_ops;
 
 struct hf_store {

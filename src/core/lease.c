@@ -25,6 +25,11 @@ hf_mono mono_min(hf_mono a, hf_mono b)
     return a.ns < b.ns ? a : b;
 }
 
+hf_mono mono_max(hf_mono a, hf_mono b)
+{
+    return a.ns > b.ns ? a : b;
+}
+
 bool mono_reached(hf_mono due, hf_mono now)
 {
     return now.ns >= due.ns;

@@ -14,6 +14,7 @@
 
 hf_mono mono_add_ms(hf_mono t, int64_t ms); /* saturates at MONO_NEVER */
 hf_mono mono_min(hf_mono a, hf_mono b);
+hf_mono mono_max(hf_mono a, hf_mono b);
 bool mono_reached(hf_mono due, hf_mono now);
 int64_t mono_ms_until(hf_mono t, hf_mono now); /* rounded up; negative when past */
 

@@ -190,9 +190,9 @@ static void test_a_last_try_that_fails(void **state)
                  "1034 b x: enter\n"
                  "1100 b x: enter: not sent, HF_UNREACHABLE\n"
                  "1100 log: x: trying again: injected\n"
+                 "1100 b is told HF_UNREACHABLE: injected\n"
                  "1100 b x: leave-unused\n"
-                 "1100 b look at x for sure\n"
-                 "1100 b is told HF_UNREACHABLE: injected\n");
+                 "1100 b look at x for sure\n");
     end();
 }
 

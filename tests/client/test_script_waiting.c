@@ -938,9 +938,9 @@ static void test_patience(void **state)
                  "1664 b x: enter: not sent, HF_UNREACHABLE\n"
                  "1929 b x: enter: not sent, HF_UNREACHABLE\n"
                  "2000 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "2000 b is told HF_UNREACHABLE: injected\n"
                  "2000 b x: leave-unused\n"
-                 "2000 b look at x for sure\n"
-                 "2000 b is told HF_UNREACHABLE: injected\n");
+                 "2000 b look at x for sure\n");
     waits.options.wait_ms = HF_TRY;
     play(take_part, &waits, 3000);
     stage_forget();
@@ -954,9 +954,9 @@ static void test_patience(void **state)
                  "6132 b x: enter: not sent, HF_UNREACHABLE\n"
                  "6247 b x: enter: not sent, HF_UNREACHABLE\n"
                  "6443 b x: enter: not sent, HF_UNREACHABLE\n"
+                 "6500 b is told HF_UNREACHABLE: injected\n"
                  "6500 b x: leave-unused\n"
                  "6500 b look at x for sure\n"
-                 "6500 b is told HF_UNREACHABLE: injected\n"
                  "6666 b beat, seen 2\n");
     end();
 }
@@ -1054,8 +1054,8 @@ static void test_looks_that_fail(void **state)
                  "6720 b look at x since 2: not sent, HF_UNREACHABLE\n"
                  "6990 b look at x since 2: not sent, HF_UNREACHABLE\n"
                  "7066 b look at x since 2: not sent, HF_UNREACHABLE\n"
-                 "7066 b x: leave-unused\n"
                  "7066 b is told HF_UNREACHABLE: injected\n"
+                 "7066 b x: leave-unused\n"
                  "9999 a beat, seen 3\n"
                  "9999 b beat, seen 3\n"
                  "10000 a look at x since 1\n");
@@ -1179,7 +1179,7 @@ static void test_a_try_behind_others_that_begin_in_vain(void **state)
                  "3000 log: y: trying again: injected\n"
                  "3000 log: z: trying again: injected\n"
                  "3007 b begin: not sent, HF_UNREACHABLE\n"
-                 "6007 b is told HF_UNREACHABLE: injected\n"
+                 "4109 b is told HF_UNREACHABLE: z: the store does not answer\n"
                  "6023 b begin: not sent, HF_UNREACHABLE\n"
                  "9052 b begin: not sent, HF_UNREACHABLE\n");
     end();
@@ -1230,8 +1230,8 @@ static void test_it_gives_up_when_its_session_is_gone(void **state)
     stage_expect("3333 b beat, seen 1, waits\n"
                  "3333 b hears HF_LOST\n"
                  "3333 b end, leaving tickets\n"
-                 "3500 b x: leave-unused\n"
-                 "3500 b is told HF_UNKNOWN: injected\n");
+                 "3500 b is told HF_UNKNOWN: injected\n"
+                 "3500 b x: leave-unused\n");
     end();
 }
 

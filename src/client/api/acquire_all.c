@@ -27,7 +27,7 @@ typedef struct group {
     hf_client *client;
     hf_lock_options options; /* on_lost and the watchdog are for all of them together */
     hf_mono deadline;
-    uint64_t actor;
+    acquire_caller by;
     part *parts; /* in the order of their names */
     size_t n;
     _Atomic size_t next; /* to be tried */
@@ -79,7 +79,7 @@ static hf_code take(const group *g, part *p, int64_t wait_ms, hf_wait_fn on_wait
     options.on_wait = on_wait;
     options.on_lost = NULL;
     options.feed_ms = options.max_hold_ms = 0;
-    p->code = acquire_run(g->client, p->name, NULL, &options, g->actor, &p->lock, &p->err);
+    p->code = acquire_run(g->client, p->name, NULL, &options, g->by, &p->lock, &p->err);
     if (p->code)
         return p->code;
     MUTEX_SCOPE(&g->client->mutex);
@@ -138,14 +138,22 @@ static void *try_some(void *arg)
     return NULL;
 }
 
+static hf_code begin(const group *g, hf_error *err)
+{
+    hf_client *client = g->client;
+    unsigned awaited = 0;
+    BOUND_SCOPE(client->store, mono_add_ms(g->by.asked, client->call_patience_ms),
+                g->options.cancel);
+    return life_begin(client, &awaited, err);
+}
+
 /* Starts as many threads as it can; the caller's is one of them. */
 static void try_all(group *g)
 {
     pthread_t threads[MOST_AT_ONCE];
     size_t n = 0, most = g->n < MOST_AT_ONCE ? g->n : MOST_AT_ONCE;
-    unsigned awaited = 0;
     hf_error err;
-    if (life_begin(g->client, &awaited, &err)) /* not by each of them */
+    if (begin(g, &err)) /* not by each of them */
         return;
     while (n + 1 < most && !pthread_create(&threads[n], NULL, try_some, g))
         n++;
@@ -239,7 +247,7 @@ hf_code hf_lock_acquire_all(hf_client *client, const char *const *names, size_t 
     hf_code code = client_begin(client, err);
     if (code)
         return code;
-    group g = {.client = client, .actor = client_thread(), .n = n};
+    group g = {.client = client, .by = acquire_caller_now(client), .n = n};
     if (options)
         g.options = *options;
     g.parts = alloc_zeroed(n * sizeof *g.parts + 1);

@@ -29,7 +29,8 @@ hf_code hf_document_claim(hf_client *client, const char *filter_json, const char
 {
     const hf_claim claim = {.filter = filter_json, .sort = sort_json};
     hf_code code = check_can(client, err);
-    return code ? code : acquire_run(client, "", &claim, options, client_thread(), out, err);
+    return code ? code
+                : acquire_run(client, "", &claim, options, acquire_caller_now(client), out, err);
 }
 
 /* ---- By hand ---- */

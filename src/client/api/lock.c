@@ -15,7 +15,9 @@ hf_code hf_lock_acquire(hf_client *client, const char *name, const hf_lock_optio
     hf_code code = client_usable(client, err);
     if (!code)
         code = client_name(client, name, known_as, err);
-    return code ? code : acquire_run(client, known_as, NULL, options, client_thread(), out, err);
+    return code
+               ? code
+               : acquire_run(client, known_as, NULL, options, acquire_caller_now(client), out, err);
 }
 
 /* ---- What the holder asks ---- */

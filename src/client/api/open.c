@@ -21,6 +21,7 @@
 
 #define PATIENCE_MS 30000
 #define CALL_PATIENCE_MS 4000 /* of requests that may not wait */
+#define LAST_MS 2000          /* for the ends of sessions and turns when a client is closed */
 #define CLOCK_TRUST_MS 300000
 #define DEADLOCK_MS 1000
 #define DEADLOCK_LEAST_MS 10
@@ -270,10 +271,19 @@ static bool await_the_end_locked(hf_client *client)
     while (client->hold->requests || client->closing.calls)
         pthread_cond_wait(&client->changed, &client->mutex);
     while (client->hold->releases.first && in_time) {
-        struct timespec until = kernel_time_in(CLOSE_MS);
+        struct timespec until = kernel_time_in(client_close_ms(client));
         in_time = pthread_cond_timedwait(&client->changed, &client->mutex, &until) == 0;
     }
-    return !client->hold->releases.first || client->hold->releases.is_answered;
+    if (client->hold->releases.first)
+        return client->hold->releases.is_answered;
+    return !client->is_silent;
+}
+
+static void say_the_last(hf_client *client, bool store_answers)
+{
+    BOUND_SCOPE(client->store, mono_add_ms(client_now(client), LAST_MS), NULL);
+    life_close(client, store_answers);
+    diary_close(client, store_answers);
 }
 
 void hf_close(hf_client *client)
@@ -289,7 +299,7 @@ void hf_close(hf_client *client)
     }
     pthread_mutex_lock(&client->mutex);
     client->closing.has_begun = true;
-    client->closing.until = mono_add_ms(client_now(client), CLOSE_MS);
+    client->closing.until = mono_add_ms(client_now(client), client_close_ms(client));
     loss_close_all_locked(client);
     release_hurry_locked(client);
     lock_request_wake_all_locked(client);
@@ -301,8 +311,7 @@ void hf_close(hf_client *client)
     lease_pool_stop(client);
     ticker_stop_all(client);
     release_bequeath(client);
-    life_close(client, store_answers);
-    diary_close(client, store_answers);
+    say_the_last(client, store_answers);
     guardian_bye(client);
     client->store->ops->close(client->store);
     turns_free(client);

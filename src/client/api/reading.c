@@ -26,6 +26,7 @@ hf_code reading_repeat(hf_client *client, reading_fn read, void *ctx, hf_error *
     hf_code code;
     if (!client->store->is_remote)
         return read(ctx, err);
+    BOUND_SCOPE_OF_MANY(client->store, end, client->read_patience_ms);
     do {
         code = read(ctx, &why);
         note(client, code, began, &why);

@@ -15,6 +15,9 @@
 
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 500
+/* hf_close() waits so long for an answer to a release, with a guardian and without. */
+#define CLOSE_GUARDED_MS 500
+#define CLOSE_MS 4000
 
 hf_code client_usable(hf_client *client, hf_error *err)
 {
@@ -59,6 +62,13 @@ bool client_is_closing(hf_client *client)
     return client->closing.has_begun;
 }
 
+/* A guardian sends what is left. */
+int64_t client_close_ms(const hf_client *client)
+{
+    bool is_guarded = client->guardian.fd >= 0 && !client->guardian.has_ended;
+    return is_guarded ? CLOSE_GUARDED_MS : CLOSE_MS;
+}
+
 hf_mono client_now(hf_client *client)
 {
     return client->env.mono(client->env.ctx);
@@ -79,9 +89,11 @@ uint64_t client_chance(hf_client *client)
 bool client_retries_until(hf_client *client, hf_code code, unsigned *failures, hf_mono end,
                           int64_t *ms)
 {
-    if (!error_is_no_answer(code) || mono_reached(end, client_now(client)))
+    int64_t left_ms = mono_ms_until(end, client_now(client));
+    if (!error_is_no_answer(code) || left_ms <= 0)
         return false;
     *ms = backoff_ms(++*failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
+    *ms = *ms < left_ms ? *ms : left_ms; /* the last try is when it ends */
     return true;
 }
 

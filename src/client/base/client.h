@@ -12,6 +12,7 @@
 #ifndef CLIENT_BASE_CLIENT_H
 #define CLIENT_BASE_CLIENT_H
 
+#include "client/base/bound.h"
 #include "client/base/cancel.h"
 #include "client/base/env.h"
 #include "client/base/guardian.h"
@@ -25,8 +26,6 @@
 
 #include <pthread.h>
 #include <sys/types.h>
-
-#define CLOSE_MS 4000 /* hf_close() waits so long for an answer to a release */
 
 struct hold;       /* hold/hold.h */
 struct lease_pool; /* lease/lease_wait.c */
@@ -67,6 +66,7 @@ struct hf_client {
     int32_t queue_max;         /* of its enters: HF_QUEUE_MAX, in tests fewer; constant */
     int64_t read_patience_ms;  /* the same for calls that only read; constant */
     atomic_bool is_unanswered; /* the last of those had no answer; any thread */
+    atomic_bool is_silent;     /* the last call of an attempt or a release had none; any thread */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* an attempt, a call or a callback ended, or a release was sent */
@@ -86,6 +86,7 @@ hf_code client_begin(hf_client *client, hf_error *err);
 void client_begin_locked(hf_client *client); /* where it is known that none has */
 void client_end(hf_client *client);
 bool client_is_closing(hf_client *client);
+int64_t client_close_ms(const hf_client *client); /* how long hf_close() waits for an answer */
 
 hf_mono client_now(hf_client *client);
 hf_wall client_wall(hf_client *client);

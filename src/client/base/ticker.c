@@ -142,11 +142,14 @@ bool ticker_is_own_thread(const hf_client *client, unsigned which)
     return ticker->is_started && pthread_equal(pthread_self(), ticker->thread);
 }
 
-/* A wake can come just before the await that it is meant for: it is repeated. */
+/* A wake can come just before the await that it is meant for: it is repeated. If the store is
+ * silent, that is not waited for: the store is being closed, and its await ends soon. */
 static void join_listener(struct ticker *ticker)
 {
-    hf_store *store = ticker->client->store;
+    hf_client *client = ticker->client;
+    hf_store *store = client->store;
     struct timespec until;
+    BOUND_SCOPE(store, client_now(client), NULL);
     do {
         store->ops->wake(store);
         clock_gettime(CLOCK_REALTIME, &until);

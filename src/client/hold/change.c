@@ -100,6 +100,7 @@ hf_code change_repeat(struct hf_lock *lock, hf_code (*once)(void *ctx, hf_error 
     unsigned failures = 0;
     hf_error why = {.code = HF_OK}, lost;
     hf_code code;
+    BOUND_SCOPE(lock->client->store, mono_add_ms(since, lock->client->patience_ms), NULL);
     do
         code = once(ctx, &why);
     while (client_may_retry(lock->client, NULL, code, &failures, since) && !check(lock, NULL));

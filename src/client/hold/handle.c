@@ -52,7 +52,9 @@ hf_code handle_release(struct hf_lock *lock, hf_error *err)
     waker_wake(to_wake);
     if (!release)
         return code;
-    return release_send(client, release, mono_add_ms(now, client->patience_ms), err);
+    hf_mono end = mono_add_ms(now, client->patience_ms);
+    BOUND_SCOPE(client->store, end, NULL);
+    return release_send(client, release, end, err);
 }
 
 /* Returns whether another thread of this client has the lock now, or it lingers. */

@@ -152,14 +152,26 @@ static bool leaves_any_locked(const hf_client *client)
            client->session.n_suspects;
 }
 
-void life_end_locked(hf_client *client)
+static void add_ended_locked(hf_client *client, struct ended ended)
 {
     struct endings *endings = &client->hold->endings;
-    hf_mono due = loss_stops_by_locked(client, client_now(client));
     endings->of = alloc_array(endings->of, endings->n + 1, sizeof *endings->of);
-    endings->of[endings->n++] = (struct ended){
-        .id = client->session.self.id, .due = due, .leaves_any = leaves_any_locked(client)};
+    endings->of[endings->n++] = ended;
+}
+
+void life_end_locked(hf_client *client)
+{
+    add_ended_locked(client, (struct ended){.id = client->session.self.id,
+                                            .due = loss_stops_by_locked(client, client_now(client)),
+                                            .leaves_any = leaves_any_locked(client)});
     session_gone_locked(client);
+    ticker_poke(client, TICK_UPKEEP);
+}
+
+void life_end_other_locked(hf_client *client, hf_id session)
+{
+    add_ended_locked(client,
+                     (struct ended){.id = session, .due = client_now(client), .leaves_any = true});
     ticker_poke(client, TICK_UPKEEP);
 }
 
@@ -190,12 +202,10 @@ static bool take_locked(hf_client *client, hf_mono now, struct ended *ended, hf_
 
 static void put_back(hf_client *client, struct ended ended)
 {
-    struct endings *endings = &client->hold->endings;
     int64_t ms = backoff_ms(++ended.failures, RETRY_FIRST_MS, RETRY_MOST_MS, client_chance(client));
     MUTEX_SCOPE(&client->mutex);
     ended.due = mono_add_ms(client_now(client), ms);
-    endings->of = alloc_array(endings->of, endings->n + 1, sizeof *endings->of);
-    endings->of[endings->n++] = ended;
+    add_ended_locked(client, ended);
 }
 
 /* What the store refuses is left to a waiter. */

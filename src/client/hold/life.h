@@ -30,6 +30,9 @@ struct beginnings {
  * it; call again with the same `awaited` (0 at first). If that thread fails, this call fails too,
  * with the same error: callers do not begin in vain one after the other. */
 hf_code life_begin(hf_client *client, unsigned *awaited, hf_error *err);
+/* A session that this client has begun for somebody else is over: upkeep marks it. What it has left
+ * others take out. */
+void life_end_other_locked(hf_client *client, hf_id session);
 void life_end_locked(hf_client *client); /* gives it up without loss: nothing is held */
 
 hf_mono life_mark_ended(hf_client *client, hf_mono now); /* those that are due; when the next is */

@@ -257,7 +257,7 @@ void release_note_lost_locked(hf_client *client, struct release *release)
 static void go_on_closing_locked(hf_client *client)
 {
     if (client->closing.has_begun)
-        client->closing.until = mono_add_ms(client_now(client), CLOSE_MS);
+        client->closing.until = mono_add_ms(client_now(client), client_close_ms(client));
     pthread_cond_broadcast(&client->changed);
 }
 

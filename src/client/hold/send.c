@@ -236,6 +236,7 @@ static bool settle_locked(hf_client *client, struct release *release, hf_code co
 {
     bool gives_up = gives_up_locked(client, release, code);
     client->hold->releases.is_answered = !error_is_no_answer(code);
+    client->is_silent = error_is_no_answer(code);
     release->was_sent |= code == HF_UNKNOWN;
     release->failures++;
     if (!is_known(code) && !gives_up)

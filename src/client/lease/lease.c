@@ -14,8 +14,9 @@
 
 #define YOUNG_MS 2000    /* clocks may differ */
 #define UNDER_WAY_MS 250 /* from a grant to its lease; more where the store stalls */
+#define LATE_MS 1000     /* for what is asked after a wait that was in vain */
 
-hf_code lease_find(lease_request *r, bool *is_found, hf_error *err)
+static hf_code find(lease_request *r, bool *is_found, hf_error *err)
 {
     return lease_is_plain(r->client) ? lease_plain_find(r, is_found, err)
                                      : lease_request_find(r, is_found, err);
@@ -23,13 +24,26 @@ hf_code lease_find(lease_request *r, bool *is_found, hf_error *err)
 
 /* ---- The search for a lease that another call has made ---- */
 
+/* A wait, however short, has the time of a try. */
+static hf_mono search_end(const lease_request *r)
+{
+    const int64_t wait_ms = r->lock_options.wait_ms, least_ms = r->client->call_patience_ms;
+    hf_mono end = lease_request_patience_end(r, r->since);
+    if (wait_ms <= 0)
+        return end;
+    return mono_min(end, mono_add_ms(r->since, wait_ms > least_ms ? wait_ms : least_ms));
+}
+
+hf_code lease_find(lease_request *r, bool *is_found, hf_error *err)
+{
+    BOUND_SCOPE(r->client->store, search_end(r), r->lock_options.cancel);
+    return find(r, is_found, err);
+}
+
 bool lease_finds_again(lease_request *r, hf_code code, int64_t *ms)
 {
-    hf_mono end = lease_request_patience_end(r, r->since);
-    if (r->lock_options.wait_ms > 0)
-        end = mono_min(end, mono_add_ms(r->since, r->lock_options.wait_ms));
     return !client_is_closing(r->client) &&
-           client_retries_until(r->client, code, &r->failures, end, ms);
+           client_retries_until(r->client, code, &r->failures, search_end(r), ms);
 }
 
 /* The lock is waited for as long as the search has left. */
@@ -56,7 +70,7 @@ static hf_code look_again(lease_request *r, bool has_joined, hf_code code, hf_er
 {
     bool is_found;
     hf_error found;
-    hf_code now = lease_find(r, &is_found, &found);
+    hf_code now = find(r, &is_found, &found);
     bool is_told = now == HF_LOST || now == HF_KEY_REUSED;
     if (!is_found && !has_joined && !is_told)
         return code;
@@ -120,6 +134,7 @@ void lease_request_enter(lease_request *r, struct attempt *attempt)
 {
     shorten_wait(r);
     attempt_init(attempt, r->client, r->ids.name, &r->lock_options);
+    attempt->asked = r->since;
     if (lease_is_plain(r->client))
         lease_plain_enter(r, attempt);
     if (r->options->key)
@@ -141,6 +156,7 @@ hf_code lease_request_conclude(lease_request *r, struct attempt *attempt, hf_err
     attempt_done(attempt);
     if (!code)
         return is_plain ? lease_plain_make(r, err) : lease_request_make(r, err);
+    BOUND_SCOPE(r->client->store, mono_add_ms(now, LATE_MS), r->lock_options.cancel);
     if (is_under_way)
         return look_for_a_while(r, has_joined, err);
     return may_be_made_by_another(r, code) ? look_again(r, has_joined, code, err) : code;

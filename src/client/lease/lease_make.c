@@ -197,13 +197,20 @@ static void prepare_pass(lease_request *r)
     pthread_mutex_unlock(&r->client->mutex);
 }
 
-/* Nobody else knows the id of a lease without a key: its session is ended here, and others take out
- * what stands of it. A lease with a key stays for a repeat, or ends by itself. */
-static void abandon(lease_request *r)
+/* Nobody else knows the id of a lease without a key: its session is ended, and others take out what
+ * stands of it. A lease with a key stays for a repeat, or ends by itself. If the store gives no
+ * answer, the caller does not wait for this one. */
+static void abandon(lease_request *r, hf_code why)
 {
-    hf_store *store = r->client->store;
-    if (!r->options->key)
-        store->ops->session_end(store, r->ids.session, true, NULL);
+    hf_client *client = r->client;
+    if (r->options->key)
+        return;
+    if (!error_is_no_answer(why)) {
+        client->store->ops->session_end(client->store, r->ids.session, true, NULL);
+        return;
+    }
+    MUTEX_SCOPE(&client->mutex);
+    life_end_other_locked(client, r->ids.session);
 }
 
 /* If it is not known whether the pass has happened, the one that takes the ticket out notes the
@@ -220,16 +227,18 @@ static void give_back(lease_request *r)
 
 hf_code lease_request_make(lease_request *r, hf_error *err)
 {
-    hf_mono end = lease_request_patience_end(r, client_now(r->client));
+    bool may_wait = r->lock_options.wait_ms >= 0;
+    hf_mono end = lease_request_patience_end(r, may_wait ? client_now(r->client) : r->since);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(r->client->store, end, NULL);
     prepare_pass(r);
     r->has_begun = false; /* what was found before the wait may be over */
     do
         code = make_once(r, err);
     while (!r->is_gone && client_may_retry_until(r->client, NULL, code, &failures, end));
     if (code) {
-        abandon(r);
+        abandon(r, code);
         give_back(r);
     } else {
         lease_tell(r->client, r->ids.name, &r->view, r->out);

@@ -68,6 +68,7 @@ hf_code lease_renew(hf_client *client, const lease_ids *ids, hf_lease *out, hf_e
     hf_mono end = mono_add_ms(client_now(client), client->call_patience_ms);
     unsigned failures = 0;
     hf_code code;
+    BOUND_SCOPE(client->store, end, NULL);
     do {
         view = (lease_view){.broken = ""};
         code = lease_is_plain(client) ? lease_plain_renew(client, ids, out, err)
@@ -279,6 +280,7 @@ hf_code lease_release(hf_client *client, const lease_ids *ids, hf_error *err)
     departure l = {.ids = ids,
                    .patience_end = mono_add_ms(client_now(client), client->release_patience_ms),
                    .leave = {.ticket = ids->ticket, .outcome = HF_OUTCOME_RELEASED, .told = true}};
+    BOUND_SCOPE(client->store, l.patience_end, NULL);
     hf_code code =
         lease_is_plain(client) ? release_plain(client, &l, err) : release(client, &l, err);
     if (!code && l.is_out)

@@ -217,8 +217,13 @@ void acquire_drive(struct attempt *attempt)
     }
 }
 
+acquire_caller acquire_caller_now(hf_client *client)
+{
+    return (acquire_caller){client_thread(), client_now(client)};
+}
+
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
-                    const hf_lock_options *options, uint64_t actor, hf_lock **out, hf_error *err)
+                    const hf_lock_options *options, acquire_caller by, hf_lock **out, hf_error *err)
 {
     static const hf_lock_options defaults = {0};
     if (!options)
@@ -231,7 +236,8 @@ hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
         attempt_init_claim(&attempt, client, claim, options);
     else
         attempt_init(&attempt, client, name, options);
-    attempt.request.thread = actor;
+    attempt.request.thread = by.thread;
+    attempt.asked = by.asked;
     acquire_drive(&attempt);
     code = attempt.code;
     if (code == HF_OK)

@@ -7,8 +7,17 @@
 
 hf_code acquire_check(hf_client *client, const hf_lock_options *options, hf_error *err);
 void acquire_drive(struct attempt *attempt); /* to its end */
+
+/* Who waits for it: the thread that will hold it, and since when. */
+typedef struct acquire_caller {
+    uint64_t thread;
+    hf_mono asked;
+} acquire_caller;
+
+acquire_caller acquire_caller_now(hf_client *client); /* the calling thread, from now on */
 /* Checks the options, and drives an attempt for the lock or the claim to its end. */
 hf_code acquire_run(hf_client *client, const char *name, const hf_claim *claim,
-                    const hf_lock_options *options, uint64_t actor, hf_lock **out, hf_error *err);
+                    const hf_lock_options *options, acquire_caller by, hf_lock **out,
+                    hf_error *err);
 
 #endif

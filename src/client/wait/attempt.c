@@ -33,7 +33,7 @@ void attempt_init(struct attempt *attempt, hf_client *client, const char *name,
     client_lock_session(client, options->lock_session, &attempt->request.enter.lock_session, NULL);
     attempt->request.enter.try_only = options->wait_ms < 0;
     attempt->request.enter.wants_number = !client->store->is_remote && options->wait_ms >= 0;
-    attempt->request.started = attempt->enter_due = client_now(client);
+    attempt->request.started = attempt->asked = attempt->enter_due = client_now(client);
     int64_t wait_ms = options->wait_ms ? options->wait_ms : client->store->wait_ms;
     attempt->deadline = wait_ms > 0 ? mono_add_ms(attempt->request.started, wait_ms) : MONO_NEVER;
     attempt->deadlock.due = mono_add_ms(attempt->request.started, client->deadlock_ms);
@@ -202,6 +202,8 @@ static hf_mono look_once_more(struct attempt *attempt, hf_mono now)
     pthread_mutex_unlock(&client->mutex);
     hf_code code =
         judging_tick(&attempt->request, &attempt->ahead, now, true, &result, &attempt->err);
+    if (error_is_no_answer(code))
+        attempt->trouble.failures++;
     if (!code && result == JUDGING_CHANGED)
         return look_and_see(attempt, (hf_stamp){0});
     return attempt_describe_held(attempt, HF_TIMEOUT, client_now(client));
@@ -225,7 +227,7 @@ hf_mono attempt_cancel(struct attempt *attempt, hf_mono now)
     return attempt_stopped(attempt, HF_CANCELLED, now);
 }
 
-hf_mono attempt_step(struct attempt *attempt, hf_mono now)
+static hf_mono step(struct attempt *attempt, hf_mono now)
 {
     hf_client *client = attempt->request.client;
     pthread_mutex_lock(&client->mutex);
@@ -262,6 +264,14 @@ hf_mono attempt_step(struct attempt *attempt, hf_mono now)
         break;
     }
     return MONO_NEVER;
+}
+
+hf_mono attempt_step(struct attempt *attempt, hf_mono now)
+{
+    attempt->stepped = now;
+    BOUND_SCOPE(attempt->request.client->store, attempt_calls_end(attempt, now),
+                attempt->request.options->cancel);
+    return step(attempt, now);
 }
 
 /* Nothing is known about a request in line but its place. */

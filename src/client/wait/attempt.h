@@ -18,7 +18,7 @@ typedef enum attempt_state {
 
 /* Calls that failed since one succeeded; written by attempt_end.c. */
 struct trouble {
-    hf_mono since;
+    hf_mono since; /* when the first of them began, or what it was part of */
     unsigned failures;
 };
 
@@ -40,6 +40,8 @@ struct attempt {
     struct trouble trouble;
     struct outside outside;
     attempt_state state;
+    hf_mono asked;   /* when its caller began to wait: the patience of a try counts from there */
+    hf_mono stepped; /* when its present step began */
     hf_mono deadline, enter_due, look_due;
     hf_mono called_from; /* a claim: a notice lets it come back no sooner */
     unsigned polls;      /* looks and tries so far, for how far apart they are */

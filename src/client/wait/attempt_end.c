@@ -13,6 +13,9 @@
 
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 500
+#define OTHERS_MS 50
+#define LAST_MS 300  /* for what was asked just before the time is over */
+#define LEAVE_MS 800 /* for taking a ticket back; afterwards that goes on in the background */
 #define ADVICE_SIZE 256
 
 hf_mono attempt_end(struct attempt *attempt, hf_code code)
@@ -47,8 +50,8 @@ static bool outlives_session_locked(const struct attempt *attempt)
 
 /* Takes the ticket back, as a give-back if it was granted meanwhile (L4). First it leaves its line,
  * so that no other thread can pass it the lock or a ticket; false: one has just passed it the lock.
- * *to_send stays NULL if nothing is to be sent here. While the client is being closed, only the
- * background sends, within its own time limit. */
+ * *to_send stays NULL if nothing is to be sent here. While the client is being closed, or the store
+ * does not answer, only the background sends, within its own time limit. */
 static bool take_back(struct attempt *attempt, struct release **to_send)
 {
     hf_client *client = attempt->request.client;
@@ -66,7 +69,7 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
     if (stands && !is_given) {
         struct release *release = release_push_locked(
             client, attempt->request.name, attempt->request.enter.entry.session, &leave, false);
-        release->in_flight = !client->closing.has_begun;
+        release->in_flight = !client->closing.has_begun && !attempt->trouble.failures;
         *to_send = release->in_flight ? release : NULL;
         ticker_poke(client, TICK_UPKEEP);
     }
@@ -77,14 +80,16 @@ static bool take_back(struct attempt *attempt, struct release **to_send)
     return true;
 }
 
-/* Makes one try here; the background goes on. */
+/* Makes one try here, which does not keep the caller for long; the background goes on. */
 static bool give_back(struct attempt *attempt, hf_mono now)
 {
     struct release *to_send = NULL;
     if (!take_back(attempt, &to_send))
         return false;
-    if (to_send)
-        release_send(attempt->request.client, to_send, now, NULL);
+    if (!to_send)
+        return true;
+    BOUND_SCOPE(attempt->request.client->store, mono_add_ms(now, LEAVE_MS), NULL);
+    release_send(attempt->request.client, to_send, now, NULL);
     return true;
 }
 
@@ -172,12 +177,28 @@ hf_mono attempt_refuse_limit(struct attempt *attempt, hf_mono now)
 }
 
 /* A try never starts its patience anew. */
+static hf_mono try_end(const struct attempt *attempt)
+{
+    return mono_add_ms(attempt->asked, attempt->request.client->call_patience_ms);
+}
+
 static hf_mono patience_end(const struct attempt *attempt)
 {
-    const hf_client *client = attempt->request.client;
     if (attempt->request.enter.try_only)
-        return mono_add_ms(attempt->request.started, client->call_patience_ms);
-    return mono_add_ms(attempt->trouble.since, client->patience_ms);
+        return try_end(attempt);
+    return mono_add_ms(attempt->trouble.since, attempt->request.client->patience_ms);
+}
+
+/* A wait, however short, has the time of a try: it says for how long the lock is waited for, not
+ * how near the store is. What was asked just before its end gets a moment to be answered. */
+hf_mono attempt_calls_end(const struct attempt *attempt, hf_mono now)
+{
+    if (attempt->request.enter.try_only)
+        return try_end(attempt);
+    hf_mono since = attempt->trouble.failures ? attempt->trouble.since : now;
+    hf_mono end = mono_add_ms(since, attempt->request.client->patience_ms);
+    hf_mono wait_end = mono_max(attempt->deadline, try_end(attempt));
+    return mono_min(end, mono_add_ms(wait_end, LAST_MS));
 }
 
 /* A call failed. An error that may pass is retried until patience ends. */
@@ -186,8 +207,9 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
     hf_client *client = attempt->request.client;
     if (!error_is_no_answer(code))
         return attempt_give_up(attempt, code, now);
+    client->is_silent = true;
     if (attempt->trouble.failures++ == 0)
-        attempt->trouble.since = now;
+        attempt->trouble.since = attempt->stepped;
     if (mono_reached(patience_end(attempt), now))
         return attempt_give_up(attempt, code, now);
     if (attempt->trouble.failures == 1)
@@ -200,9 +222,19 @@ hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now)
     return mono_min(due, attempt->deadline);
 }
 
+hf_mono attempt_await_others(struct attempt *attempt, hf_mono now)
+{
+    if (!attempt->request.enter.try_only || !mono_reached(try_end(attempt), now))
+        return mono_add_ms(now, OTHERS_MS); /* it is woken when that has changed */
+    error_set(&attempt->err, HF_UNREACHABLE, "%s: the store does not answer",
+              lock_request_title(&attempt->request));
+    return attempt_give_up(attempt, HF_UNREACHABLE, now);
+}
+
 void attempt_succeeded(struct attempt *attempt)
 {
     attempt->trouble.failures = 0;
+    attempt->request.client->is_silent = false;
 }
 
 /* A ticket that was asked for before it was believed is never believed (R9). */

@@ -418,7 +418,7 @@ hf_mono attempt_enter(struct attempt *attempt, hf_mono now)
         return due;
     hf_code code = life_begin(attempt->request.client, &attempt->awaited, &attempt->err);
     if (code == HF_HELD || (!code && !prepare(attempt, &carried)))
-        return mono_add_ms(now, 50); /* the attempt is woken when that has changed */
+        return attempt_await_others(attempt, client_now(attempt->request.client));
     if (!code)
         code = send_enter(attempt, &carried);
     now = client_now(attempt->request.client);

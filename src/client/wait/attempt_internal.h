@@ -16,6 +16,10 @@ hf_mono attempt_stopped(struct attempt *attempt, hf_code code, hf_mono now);
 /* A call failed: an error that may pass is retried until patience ends. */
 hf_mono attempt_failed(struct attempt *attempt, hf_code code, hf_mono now);
 void attempt_succeeded(struct attempt *attempt);
+/* It cannot ask before other threads have their answers. */
+hf_mono attempt_await_others(struct attempt *attempt, hf_mono now);
+/* Until when what it asks the store now is to be answered. */
+hf_mono attempt_calls_end(const struct attempt *attempt, hf_mono now);
 bool attempt_has_queue(const struct attempt *attempt);
 
 /* attempt_look.c */

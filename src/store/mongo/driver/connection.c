@@ -280,11 +280,22 @@ void mongo_connection_free(mongo_connection *connection, bool is_polite)
 /* While the store is being closed, no call waits for long. */
 void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms)
 {
-    connection->hurried = atomic_load(&connection->store->hurried);
-    bool is_short = connection->hurried && connection->connect_ms > CLOSING_MS;
-    mongo_scan_begin(&connection->scan, is_short ? CLOSING_MS : connection->connect_ms);
+    mongo_store *store = connection->store;
+    connection->hurried = atomic_load(&store->hurried);
     connection->began_ms = now_ms();
     connection->doubt_ms = connection->began_ms + quiet_ms;
+    connection->bound = mongo_bound_now();
+    int64_t left_ms = mongo_bound_left_ms(connection->bound, mongo_mono(store));
+    int64_t most_ms = left_ms < connection->connect_ms ? left_ms : connection->connect_ms;
+    connection->until_ms = left_ms == INT64_MAX ? INT64_MAX : connection->began_ms + left_ms;
+    if (connection->hurried && most_ms > CLOSING_MS)
+        most_ms = CLOSING_MS;
+    mongo_scan_begin(&connection->scan, most_ms);
+}
+
+bool mongo_connection_is_cut(const mongo_connection *connection)
+{
+    return now_ms() >= connection->until_ms || mongo_bound_is_cancelled(connection->bound);
 }
 
 bool mongo_connection_is_unsent(const bson_error_t *error)

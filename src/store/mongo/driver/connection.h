@@ -4,6 +4,7 @@
 #ifndef STORE_MONGO_DRIVER_CONNECTION_H
 #define STORE_MONGO_DRIVER_CONNECTION_H
 
+#include "store/mongo/driver/bound.h"
 #include "store/mongo/driver/scan.h"
 
 #include <holdfast/store.h>
@@ -27,6 +28,8 @@ typedef struct mongo_connection {
     int64_t connect_ms;            /* constant: for how long members are awaited */
     int64_t began_ms;              /* the present call; CLOCK_MONOTONIC, as the next */
     int64_t doubt_ms;              /* when it begins to doubt its server */
+    int64_t until_ms;              /* when its caller waits no longer; INT64_MAX: never */
+    const hf_bound *bound;         /* the caller's; NULL: none */
     mongoc_socket_t *unanswered;   /* while it waits for an answer: where that will come */
     mongoc_socket_t *watched;      /* what ends its scan, too: an answer there; or NULL */
     unsigned hurried;              /* the store's, when the present call began */
@@ -54,6 +57,8 @@ void mongo_connection_free(mongo_connection *connection, bool is_polite);
 void mongo_connection_begin(mongo_connection *connection, int64_t quiet_ms);
 /* If no server could be chosen, says in *error what each member answered. */
 void mongo_connection_explain(const mongo_connection *connection, bson_error_t *error);
+/* Its caller waits no longer, which says nothing about the server. */
+bool mongo_connection_is_cut(const mongo_connection *connection);
 /* No server was chosen, so nothing was sent. */
 bool mongo_connection_is_unsent(const bson_error_t *error);
 

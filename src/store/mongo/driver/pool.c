@@ -38,20 +38,20 @@ void mongo_pool_done(mongo_store *store, mongo_pool *pool)
 
 /* Those that can wait go one after the other, and open no connection beside others. But none waits
  * for long: a server may not answer. */
-static void await_turn_locked(mongo_pool *pool)
+static void await_turn_locked(mongo_pool *pool, int64_t turn_ms)
 {
-    struct timespec until = kernel_time_in(pool->limits.turn_ms);
+    struct timespec until = kernel_time_in(turn_ms);
     while ((pool->n_patient || (!pool->n_idle && pool->n_taken)) &&
            !pthread_cond_clockwait(&pool->given, &pool->mutex, CLOCK_MONOTONIC, &until))
         ;
 }
 
-/* NULL: none is idle. */
-static mongo_connection *take_idle(mongo_pool *pool, const mongo_call *call)
+/* left_ms: for how long the caller waits. NULL: none is idle. */
+static mongo_connection *take_idle(mongo_pool *pool, const mongo_call *call, int64_t left_ms)
 {
     MUTEX_SCOPE(&pool->mutex);
     if (call->can_wait)
-        await_turn_locked(pool);
+        await_turn_locked(pool, left_ms < pool->limits.turn_ms ? left_ms : pool->limits.turn_ms);
     pool->n_taken++;
     pool->n_patient += call->can_wait;
     return pool->n_idle ? pool->idle[--pool->n_idle] : NULL;
@@ -75,7 +75,7 @@ hf_code mongo_pool_take(mongo_store *store, mongo_pool *pool, const mongo_call *
                         mongo_connection **out, hf_error *err)
 {
     bson_error_t error;
-    *out = take_idle(pool, call);
+    *out = take_idle(pool, call, mongo_bound_left_ms(mongo_bound_now(), mongo_mono(store)));
     if (!*out)
         *out = mongo_connection_new(store, pool->uri, &pool->limits, true, &error);
     if (!*out) {
@@ -105,11 +105,14 @@ static size_t take_like(mongo_pool *pool, const mongo_connection *failed,
     return n;
 }
 
+/* The others are as good as they were, if it is only the caller who had no more time. */
 static void throw_away(mongo_store *store, mongo_pool *pool, mongo_connection *failed)
 {
     mongo_connection *idle[MONGO_IDLE_MAX];
-    size_t n = take_like(pool, failed, idle);
-    mongo_forget_primary(store, failed->primary);
+    bool is_cut = mongo_connection_is_cut(failed);
+    size_t n = is_cut ? 0 : take_like(pool, failed, idle);
+    if (!is_cut)
+        mongo_forget_primary(store, failed->primary);
     mongo_connection_free(failed, false);
     for (size_t i = 0; i < n; i++)
         mongo_connection_free(idle[i], false);
@@ -137,6 +140,7 @@ void mongo_pool_give(mongo_store *store, mongo_pool *pool, const mongo_call *cal
         return;
     }
     hf_mono now = mongo_mono(store);
+    mongo_bound_put_off(now);
     pthread_mutex_lock(&pool->mutex);
     bool has_room = pool->n_idle < MONGO_IDLE_MAX;
     if (has_room) {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define LOOK_MS 100   /* between two looks at whether the server is given up */
+#define REST_MS 500   /* between two before that: whether the store is being closed */
 #define OUR_TYPE 4711 /* no type of the driver's */
 
 typedef struct stream {
@@ -171,8 +172,10 @@ static ssize_t poll_streams(mongoc_stream_poll_t *streams, size_t n, int32_t tim
     ssize_t ready = 0;
     for (;;) {
         int64_t now = now_ms(), ends_ms = mongo_scan_ends_ms(&connection->scan);
-        bool is_over = now >= ends_ms || p.is_answered;
-        if (is_over || mongo_is_hurried(connection->store, connection->hurried))
+        bool is_over = now >= ends_ms || p.is_answered ||
+                       mongo_is_hurried(connection->store, connection->hurried) ||
+                       mongo_bound_is_cancelled(connection->bound);
+        if (is_over)
             ready = hang_up(&p);
         else
             ready = poll_once(&p, least(least(until_ms, ends_ms), now + LOOK_MS));
@@ -191,18 +194,31 @@ static bool fail(stream *s, int error)
     return false;
 }
 
+/* The listener is answered seldom; when the store is being closed, nobody waits for that. */
+static bool is_closed_early(const stream *s, int64_t now)
+{
+    return now >= s->of->began_ms + MONGO_QUIET_MS &&
+           mongo_is_hurried(s->of->store, s->of->hurried);
+}
+
+static bool is_given_up(stream *s, int64_t until_ms)
+{
+    return mongo_bound_is_cancelled(s->of->bound) || s->of->is_given_up(s->of, until_ms);
+}
+
 /* Until there is something to read. False: s->error says why not. */
 static bool await_input(stream *s, int64_t until_ms)
 {
     mongoc_socket_poll_t one = {.socket = s->socket, .events = POLLIN};
+    until_ms = least(until_ms, s->of->until_ms);
     for (;;) {
         int64_t now = now_ms(), doubt_ms = s->of->doubt_ms;
         if (now >= until_ms)
             return fail(s, ETIMEDOUT);
         s->of->unanswered = s->socket;
-        if (now >= doubt_ms && s->of->is_given_up(s->of, until_ms))
+        if (is_closed_early(s, now) || (now >= doubt_ms && is_given_up(s, until_ms)))
             return fail(s, ECONNRESET);
-        int64_t look_ms = doubt_ms > now ? doubt_ms : now + LOOK_MS;
+        int64_t look_ms = doubt_ms > now ? least(doubt_ms, now + REST_MS) : now + LOOK_MS;
         int n = (int)mongoc_socket_poll(&one, 1, (int32_t)(least(until_ms, look_ms) - now));
         if (n > 0)
             return true;
@@ -255,11 +271,11 @@ static ssize_t write_to(mongoc_stream_t *base, mongoc_iovec_t *iov, size_t n_iov
                         int32_t timeout_ms)
 {
     stream *s = stream_of(base);
-    int64_t until_us = timeout_ms < 0 ? -1 : 0;
+    int64_t until_us = timeout_ms < 0 ? -1 : 0, left_ms = s->of->until_ms - now_ms();
     if (!s->socket)
         return -1;
     if (timeout_ms > 0)
-        until_us = bson_get_monotonic_time() + (int64_t)timeout_ms * 1000;
+        until_us = bson_get_monotonic_time() + least(timeout_ms, left_ms > 0 ? left_ms : 0) * 1000;
     ssize_t n = mongoc_socket_sendv(s->socket, iov, n_iov, until_us);
     s->error = errno = mongoc_socket_errno(s->socket);
     return n;

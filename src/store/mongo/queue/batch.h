@@ -21,6 +21,7 @@ typedef enum mongo_member_state {
 typedef struct mongo_member {
     struct mongo_member *next;
     const char *name;
+    const hf_bound *bound; /* its thread's; constant */
     const hf_step *step;
     hf_record *out;
     hf_step_reply reply;

@@ -13,6 +13,7 @@
 #include "store/mongo/queue/batcher.h"
 #include "core/error.h"
 #include "core/id.h"
+#include "core/lease.h"
 #include "core/record.h"
 #include "store/kernel_time.h"
 #include "store/mongo/driver/server.h"
@@ -169,6 +170,20 @@ static hf_code go_alone(mongo_store *store, mongo_member *me)
     return error_set(&me->err, HF_UNKNOWN, "%s", why.text);
 }
 
+/* For as long as any of them waits: nobody's step is cut short by another's. */
+static void send_together(mongo_store *store, mongo_member *const *members, size_t n)
+{
+    hf_bound *own = mongo_bound_now();
+    hf_bound of_all = {.until = {0}};
+    for (size_t i = 0; i < n; i++) {
+        hf_mono until = members[i]->bound ? members[i]->bound->until : MONO_NEVER;
+        of_all.until = until.ns > of_all.until.ns ? until : of_all.until;
+    }
+    mongo_bound(&store->base, &of_all);
+    mongo_batch_send(store, members, n);
+    mongo_bound(&store->base, own);
+}
+
 static void lead(mongo_store *store, mongo_member *me)
 {
     mongo_batcher *batcher = &store->queue->batcher;
@@ -180,7 +195,7 @@ static void lead(mongo_store *store, mongo_member *me)
     pthread_mutex_unlock(&batcher->mutex);
     int64_t began = mongo_mono(store).ns;
     if (n > 1)
-        mongo_batch_send(store, members, n);
+        send_together(store, members, n);
     else
         me->code = go_alone(store, me);
     pthread_mutex_lock(&batcher->mutex);
@@ -223,7 +238,8 @@ static void note_seen(mongo_batcher *batcher, const char *name)
 hf_code mongo_batcher_step(mongo_store *store, const char *name, const hf_step *step,
                            hf_record *out, hf_step_reply *reply, hf_error *err)
 {
-    mongo_member me = {.name = name, .step = step, .out = out, .state = MEMBER_ALONE};
+    mongo_member me = {
+        .name = name, .bound = mongo_bound_now(), .step = step, .out = out, .state = MEMBER_ALONE};
     if (may_batch(store, step, out)) {
         me.state = MEMBER_WAITS;
         submit(store, &me);

@@ -1,0 +1,123 @@
+# A primary that hangs, with everybody's defaults: who asks for something gets an answer when his time is over,
+# whatever is left to be done. Each bound is what is promised, and half a second for the machine.
+# SPDX-License-Identifier: Apache-2.0
+import signal
+import unittest
+
+from bystanders import Later, Service
+from contest import Command, boot_ns, idle_seconds
+from mongod import ReplicaSet, until
+
+UNREACHABLE, INTERRUPTED = 69, 128 + signal.SIGINT
+TRY_S = 4  # the patience of a request that may not wait
+SERVICE_S = 5  # that of a service's calls
+LATE_S = 0.8  # a call that was under way may take so long, and the machine
+INTERRUPTED_S = 2
+GONE_S = 30  # what was left behind is gone by then; a lease lasts as long
+WAIT_S = 4
+
+
+class Test(unittest.TestCase):
+    """Each test finds the set whole."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.rs = ReplicaSet()
+        cls.addClassCleanup(cls.rs.stop)
+        cls.rs.start()
+        cls.mongo = cls.rs.client()
+        cls.addClassCleanup(cls.mongo.close)
+        with cls.command("run", "first", "--", "true") as first:  # makes what is made once
+            assert first.status(60) == 0, first
+
+    @classmethod
+    def command(cls, *words):
+        return Command("--store", cls.rs.uri, *words)
+
+    def setUp(self):
+        self.name = self.id().rsplit(".", 1)[1]
+        self.rs.make_whole()
+
+    def start(self, *words):
+        command = self.command(*words)
+        self.addCleanup(command.kill)
+        return command
+
+    def freeze(self):
+        primary = self.rs.wait_primary()
+        self.rs.kill(primary, signal.SIGSTOP)
+        self.addCleanup(self.rs.cont, primary)
+        return primary
+
+    def assert_given_up(self, calls, seconds):
+        """All of them, which are under way since the primary hangs."""
+        for status, began, ended in calls:
+            self.assertEqual(status, UNREACHABLE)
+            self.assertLess(idle_seconds(began, ended), seconds)
+
+    def given_up(self, *words):
+        began = boot_ns()
+        with self.command(*words) as command:
+            status = command.status(60)
+            ended = boot_ns()
+        return status, began, ended
+
+    def at_once(self, *calls):
+        return [later.wait(60) for later in [Later(call) for call in calls]]
+
+    def test_tries(self):
+        self.freeze()
+        self.assert_given_up(self.at_once(
+            lambda: self.given_up("run", "-n", self.name, "--", "true"),
+            lambda: self.given_up("run", "-n", self.name, self.name + "-too", "--", "true"),
+            lambda: self.given_up("acquire", "-n", self.name)), TRY_S + LATE_S)
+
+    def test_waits(self):
+        self.freeze()
+        self.assert_given_up(self.at_once(
+            lambda: self.given_up("run", "-w", "%ds" % WAIT_S, self.name, "--", "true"),
+            lambda: self.given_up("acquire", "-w", "%ds" % WAIT_S, self.name)), WAIT_S + LATE_S)
+
+    def test_an_interrupted_wait(self):
+        """Its ticket is left to its guardian."""
+        holder = self.start("run", self.name, "--", "sleep", "60")
+        until(lambda: self.record().get("holders"), 30, "a holder")
+        waiter = self.start("run", self.name, "--", "echo", "ran")
+        until(lambda: self.record().get("queue"), 30, "a waiter")
+        primary = self.freeze()
+        frozen = boot_ns()
+        until(lambda: idle_seconds(frozen) > 1, 10, "a second in which nothing is answered")
+        interrupted = boot_ns()
+        waiter.signal(signal.SIGINT)
+        self.assertEqual(waiter.status(60), INTERRUPTED, waiter)
+        self.assertLess(idle_seconds(interrupted), INTERRUPTED_S + LATE_S, waiter)
+        self.rs.cont(primary)
+        self.rs.wait_primary()
+        until(lambda: not self.record()["queue"], GONE_S, "no waiter")
+        holder.signal(signal.SIGINT)
+        holder.status(30)
+        self.assertEqual(waiter.lines, [])
+
+    def record(self):
+        return self.mongo.holdfast.locks.find_one({"_id": self.name}) or {}
+
+    def test_a_service(self):
+        service = Service(self.rs.uri)
+        self.addCleanup(service.end)
+        status, lease = service.acquire(self.name)
+        self.assertEqual(status, 201, lease)
+        self.freeze()
+        began = boot_ns()
+        calls = [Later(call) for call in (
+            lambda: service.acquire(self.name + "-new"),
+            lambda: service.acquire(self.name + "-key", key="k"),
+            lambda: service.call("PUT", "/v1/leases/" + lease["lease"]),
+            lambda: service.call("GET", "/v1/locks"))]
+        for each in calls:
+            status, answer = each.wait(60)
+            self.assertIn(status, (503, 504), answer)
+            self.assertLess(idle_seconds(began, each.at), SERVICE_S + LATE_S, answer)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
