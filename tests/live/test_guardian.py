@@ -1,6 +1,7 @@
 # A process is killed while its host lives: its guardian gives its locks back. On a real replica set of
 # three servers.
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import pty
 import signal
@@ -35,6 +36,11 @@ rs = ReplicaSet(election_ms=2000)
 def setUpModule():
     unittest.addModuleCleanup(rs.stop)
     rs.start()
+
+
+def children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as listed:
+        return listed.read().split()
 
 
 class Python(Program):
@@ -454,6 +460,13 @@ class NoneIsLeft(OnASet):
         self.check(0, "acquire", self.name)
         self.check(75, "acquire", "-n", self.name)
         self.check(0, "acquire", "--for", "1s", self.name + "-2")
+
+    def test_a_keeper_has_no_dead_child(self):
+        acquire = self.command("--json", "acquire", "--for", "1h", self.name)
+        self.assertEqual(acquire.status(20), 0, acquire)
+        keeper = json.loads("\n".join(acquire.lines))["keeper"]
+        self.addCleanup(os.kill, keeper, signal.SIGTERM)
+        until(lambda: not children(keeper), 20, "the end of its guardian")
 
     def test_after_an_error(self):
         away = "mongodb://127.0.0.1:%d/?serverSelectionTimeoutMS=500" % free_ports(1)[0]

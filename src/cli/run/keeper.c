@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/settings/options.h"
@@ -12,11 +15,20 @@
 
 #define RETRY_MOST_MS 500
 
+/* The guardian of the client that took the lease ends about now, and nobody asks how. */
+static void disown_children(void)
+{
+    signal(SIGCHLD, SIG_IGN);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
 /* It stays in its folder: the store's path, or a file that the URI names, may begin there. */
 void keeper_detach(void)
 {
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     setsid();
+    disown_children();
     for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
         dup2(nowhere, fd);
 }
