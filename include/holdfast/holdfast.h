@@ -132,10 +132,12 @@ typedef struct hf_options {
                              * default the URI's serverSelectionTimeoutMS, or 30,000, and 4,000
                              * for requests that may not wait (HF_TRY) and for hf_lease_renew().
                              * Calls that only read are retried alike on MongoDB; there are no
-                             * exceptions but hf_list_options.asks_once. A try under way is not cut
-                             * short, even when wait_ms is over: on SQLite it waits up to 5 s for a
-                             * file that another program keeps locked, and for other calls of the
-                             * client */
+                             * exceptions but hf_list_options.asks_once. On MongoDB it is one time
+                             * for all that a call asks the servers, from its beginning; a wait of
+                             * any length has at least that of a request that may not wait, and what
+                             * may have been done is taken back in the background. On SQLite a try
+                             * under way is not cut short: it waits up to 5 s for a file that
+                             * another program keeps locked */
     int64_t clock_trust_ms; /* for requests that may not wait: a session of this host counts as dead
                              * at first sight when its lease has been over for this long, by the
                              * server's clock and by this host's clock since boot (rule R6; on

@@ -13,7 +13,7 @@ TRY_S = 4  # the patience of a request that may not wait
 SERVICE_S = 5  # that of a service's calls
 LATE_S = 0.8  # a call that was under way may take so long, and the machine
 INTERRUPTED_S = 2
-GONE_S = 30  # what was left behind is gone by then; a lease lasts as long
+GONE_S = 30  # what was left behind is gone by then; the lease lasts longer
 WAIT_S = 4
 
 

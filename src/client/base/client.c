@@ -15,9 +15,11 @@
 
 #define RETRY_FIRST_MS 10
 #define RETRY_MOST_MS 500
-/* hf_close() waits so long for an answer to a release, with a guardian and without. */
-#define CLOSE_GUARDED_MS 500
+/* hf_close() waits so long for an answer to a release; with a guardian, and where the store has
+ * just been silent: */
 #define CLOSE_MS 4000
+#define CLOSE_GUARDED_MS 500
+#define CLOSE_SILENT_MS 100
 
 hf_code client_usable(hf_client *client, hf_error *err)
 {
@@ -66,7 +68,9 @@ bool client_is_closing(hf_client *client)
 int64_t client_close_ms(const hf_client *client)
 {
     bool is_guarded = client->guardian.fd >= 0 && !client->guardian.has_ended;
-    return is_guarded ? CLOSE_GUARDED_MS : CLOSE_MS;
+    if (!is_guarded)
+        return CLOSE_MS;
+    return client->is_silent ? CLOSE_SILENT_MS : CLOSE_GUARDED_MS;
 }
 
 hf_mono client_now(hf_client *client)

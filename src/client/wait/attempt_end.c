@@ -15,7 +15,7 @@
 #define RETRY_MOST_MS 500
 #define OTHERS_MS 50
 #define LAST_MS 300  /* for what was asked just before the time is over */
-#define LEAVE_MS 800 /* for taking a ticket back; afterwards that goes on in the background */
+#define LEAVE_MS 600 /* for taking a ticket back; afterwards that goes on in the background */
 #define ADVICE_SIZE 256
 
 hf_mono attempt_end(struct attempt *attempt, hf_code code)
