@@ -1,12 +1,18 @@
 # A primary that hangs, with everybody's defaults: who asks for something gets an answer when his time is over,
 # whatever is left to be done. Each bound is what is promised, and half a second for the machine.
 # SPDX-License-Identifier: Apache-2.0
+import os
 import signal
+import sys
 import unittest
 
 from bystanders import Later, Service
 from contest import Command, boot_ns, idle_seconds
 from mongod import ReplicaSet, until
+
+os.environ.setdefault("HOLDFAST_LIBRARY", os.path.join(os.environ["HOLDFAST_BUILD"], "libholdfast.so.1"))
+sys.path.insert(0, os.path.join(os.environ["HOLDFAST_SOURCE"], "python"))
+import holdfast  # noqa: E402
 
 UNREACHABLE, INTERRUPTED = 69, 128 + signal.SIGINT
 TRY_S = 4  # the patience of a request that may not wait
@@ -15,6 +21,7 @@ LATE_S = 0.8  # a call that was under way may take so long, and the machine
 INTERRUPTED_S = 2
 GONE_S = 30  # what was left behind is gone by then; the lease lasts longer
 WAIT_S = 4
+SHORT_S = 1  # the patience of a program's tries; a command may take 5 s
 
 
 class Test(unittest.TestCase):
@@ -77,6 +84,17 @@ class Test(unittest.TestCase):
         self.assert_given_up(self.at_once(
             lambda: self.given_up("run", "-w", "%ds" % WAIT_S, self.name, "--", "true"),
             lambda: self.given_up("acquire", "-w", "%ds" % WAIT_S, self.name)), WAIT_S + LATE_S)
+
+    def test_a_program_that_is_connected(self):
+        with holdfast.Client(self.rs.uri, call_patience=SHORT_S) as client:
+            client.acquire(self.name).release()
+            primary = self.freeze()
+            began = boot_ns()
+            with self.assertRaises(holdfast.HoldfastError):
+                client.acquire(self.name, wait=0)
+            ended = boot_ns()
+            self.rs.cont(primary)
+        self.assertLess(idle_seconds(began, ended), SHORT_S + LATE_S)
 
     def test_an_interrupted_wait(self):
         """Its ticket is left to its guardian."""
