@@ -231,6 +231,33 @@ static void test_numbers_keep_the_order(void **state)
     }
 }
 
+/* Where that is seen without asking the database. */
+static void test_those_outside_are_called(void **state)
+{
+    (void)state;
+    const char *name = bed_name("called");
+    hf_id first[2] = {{{0}}, {{0}}};
+    if (!store->ops->called)
+        skip();
+    assert_int_equal(store->ops->called(store, name), 0);
+    for (int i = 0; i < HF_QUEUE_MAX + 4; i++) {
+        hf_enter one = bed_enter(session, ALL, ALL);
+        one.wants_number = true;
+        bed_step(store, name, &(hf_step){.enter = &one}, NULL);
+        if (i < 2)
+            first[i] = one.entry.ticket;
+    }
+    assert_int_equal(store->ops->called(store, name), HF_QUEUE_MAX);
+    bed_leave(store, name, first[0], NULL);
+    assert_int_equal(store->ops->called(store, name), HF_QUEUE_MAX + 1);
+    hf_leave leave = {.ticket = first[1], .outcome = HF_OUTCOME_RELEASED};
+    hf_parcel parcel = {.name = name, .step = {.leaves = &leave, .n_leaves = 1}};
+    store->ops->steps(store, &parcel, 1);
+    assert_int_equal(parcel.code, HF_OK);
+    assert_int_equal(store->ops->called(store, name), HF_QUEUE_MAX + 2);
+    assert_int_equal(store->ops->called(store, bed_name("other")), 0);
+}
+
 static void test_numbers_that_do_not_come_are_skipped(void **state)
 {
     (void)state;
@@ -880,6 +907,7 @@ int run_step_cases(void)
         CASE_IF(HF_CAN_QUEUE, test_the_queue_is_bounded),
         CASE_IF(HF_CAN_QUEUE, test_numbers_keep_the_order),
         CASE_IF(HF_CAN_QUEUE, test_numbers_that_do_not_come_are_skipped),
+        CASE_IF(HF_CAN_QUEUE, test_those_outside_are_called),
         CASE_IF(HF_CAN_QUEUE, test_the_dead_are_taken_out),
         CASE_IF(HF_CAN_QUEUE, test_last_is_kept),
         CASE_IF(HF_CAN_QUEUE, test_a_give_back_leaves_last),
