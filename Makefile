@@ -50,7 +50,7 @@ coverage: deps-coverage
 soak: build
 	@tools/soak
 
-# FLAGS='--runs 3': those of `holdfast bench`.
+# FLAGS='--runs 3': those of `holdfast bench`; '--only crowd', '--only weather': parts that need more than one store.
 bench: build
 	@tools/bench $(FLAGS)
 
