@@ -57,13 +57,13 @@ class Search:
     """One search through all runs of the model with these macros. Progress is an LTL formula, all else
     are assertions."""
 
-    def __init__(self, model, folder, macros, progress, *compiler):
+    def __init__(self, model, folder, macros, progress, fairness, *compiler):
         self.name = " ".join(macros) + (" (progress)" if progress else "")
         defines = ["-D" + macro for macro in macros]
         shutil.copy(os.path.join(FOLDER, model), folder)
         call(folder, "spin", "-a", *defines, model)
         began = processor_seconds()
-        kind = ["-DNFAIR=2"] if progress else ["-DSAFETY", "-DNOCLAIM"]
+        kind = ["-DNFAIR=%d" % fairness] if progress else ["-DSAFETY", "-DNOCLAIM"]
         call(folder, *compiler, "-w", "-DMEMLIM=%d" % MEMORY_MB, *kind, "-o", "pan", "pan.c")
         built = processor_seconds()
         self.said = call(folder, "./pan", "-m%d" % DEPTH, "-w22", "-n", *(["-a", "-f"] * progress))
@@ -96,10 +96,11 @@ class Search:
 class Case(unittest.TestCase):
     model = "holdfast.pml"
     story = r"session \d: "
+    fairness = 2  # of pan: 3 for more than six processes
 
     def search(self, macros, progress, *compiler):
         with tempfile.TemporaryDirectory(prefix="holdfast-model-") as folder:
-            search = Search(self.model, folder, macros, progress, *compiler)
+            search = Search(self.model, folder, macros, progress, self.fairness, *compiler)
             if KEEP and search.errors:
                 with open(os.path.join(folder, "story"), "w", encoding="utf-8") as file:
                     file.write(search.story)
@@ -350,6 +351,64 @@ class Bells(Case):
 
     def test_a_made_bell_that_says_nothing(self):
         self.bell_hangs("CALM", "MADE_BELL_SAYS_NOTHING")
+
+
+class Line(Case):
+    """line.pml: a full queue and numbers for those outside; they come in order, and in the end."""
+    model = "line.pml"
+    story = r"waiter \d: |START OF CYCLE"
+    fairness = 3
+
+    def stays_outside(self, *macros):
+        self.breaks("acceptance cycle", *macros, progress=True)
+
+    def test_they_come_in_order_and_all_who_live_have_it(self):
+        self.holds()
+
+    def test_with_two_places(self):
+        self.holds("PLACES=2")
+
+    def test_five_with_two_places(self):
+        self.holds("WAITERS=5", "PLACES=2", "DEATHS=1", "TIMEOUTS=0")
+
+    def test_beside_one_that_only_tries(self):
+        self.holds("TRIES")
+
+    def test_when_the_record_goes(self):
+        self.holds("PRUNES")
+
+    def test_who_stays_gets_it(self):
+        self.holds(progress=True)
+
+    def test_who_stays_gets_it_with_two_places(self):
+        self.holds("PLACES=2", progress=True)
+
+    def test_who_stays_gets_it_beside_one_that_only_tries(self):
+        self.holds("TRIES", progress=True)
+
+    def test_who_stays_gets_it_when_the_record_goes(self):
+        self.holds("PRUNES", progress=True)
+
+    def test_newcomers_that_take_a_place_that_came_free(self):
+        self.breaks("!(overtaken)", "NEWCOMERS_ENTER")
+
+    def test_a_queue_in_the_order_of_arrival(self):
+        self.breaks("!(out_of_order)", "WAITERS=5", "PLACES=2", "BY_ARRIVAL")
+
+    def test_a_repeated_enter_that_stands_twice(self):
+        self.breaks("!(stands_twice)", "TICKETS_TWICE")
+
+    def test_skips_that_do_not_look_how_far_it_is(self):
+        self.breaks("!(living_passed)", "SKIPS_OFTEN")
+
+    def test_nobody_skips(self):
+        self.stays_outside("NO_SKIP")
+
+    def test_nobody_outside_watches_the_queue(self):
+        self.stays_outside("NOBODY_OUTSIDE_WATCHES")
+
+    def test_a_number_of_a_record_that_is_gone(self):
+        self.stays_outside("NUMBERS_STAY", "PRUNES")
 
 
 def main():
